@@ -1,0 +1,1 @@
+"""The pure core: values in, values out. No IO, no clock, no randomness; time and ids are arguments."""

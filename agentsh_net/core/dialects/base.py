@@ -1,0 +1,113 @@
+"""What every dialect gives its callers: a stream machine and a whole-body rewrite from one engine, and a reading of the request.
+
+A dialect decides nothing: it finds calls, asks the judge it was given, and writes what the verdict means in its wire format.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from agentsh_net.core.model import ToolCall, Verdict
+
+Judge = Callable[[ToolCall], Verdict]
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A call and what was decided about it."""
+
+    call: ToolCall
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Something that could not be read: `cause` is a key of `llm_response_uninspected`, `cut` whether it was stopped."""
+
+    cause: str  # malformed_json | frame_too_long | invalid_utf8 | duplicate_keys | body_too_large | ...
+    detail: str
+    cut: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What one feed leads to: bytes for the client, and facts for the audit. `end`: send nothing after `out`."""
+
+    out: bytes
+    judged: tuple[Judged, ...] = ()
+    faults: tuple[Fault, ...] = ()
+    end: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Connector:
+    """An MCP server that a request asks the provider to call by itself."""
+
+    server_id: str
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class RequestFacts:
+    """What a request says that policy needs. `fault` is set where the body could not be read."""
+
+    stream: bool = False
+    connectors: tuple[Connector, ...] = ()
+    fault: Fault | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds of a stream machine, in bytes. A held call may span many frames: `held` bounds their sum."""
+
+    max_frame: int = 1 << 20
+    held: int = 8 << 20
+
+
+class Stream(Protocol):
+    """One streamed answer. Feed it what the upstream sent, in any chunks; what comes back goes to the client as it is."""
+
+    def feed(self, data: bytes) -> Step:
+        """Take the next bytes of the body (content decoding is done by the caller)."""
+        ...
+
+    def finish(self) -> Step:
+        """Take the end of the body: a call that is still held is never released."""
+        ...
+
+    @property
+    def holding(self) -> bool:
+        """Say whether a call is held back, so that the shell keeps the client alive meanwhile."""
+        ...
+
+
+class Dialect(Protocol):
+    """One LLM wire format."""
+
+    name: str
+
+    def inspects(self, method: str, path: str) -> bool:
+        """Say whether answers to this request may carry tool calls (`path` is below the provider's base, without query)."""
+        ...
+
+    def request(self, body: bytes) -> RequestFacts:
+        """Read what policy needs from a request body."""
+        ...
+
+    def stream(self, judge: Judge, *, limits: Limits, fail_closed: bool) -> Stream:
+        """Return the machine for one streamed answer."""
+        ...
+
+    def body(self, data: bytes, judge: Judge, *, fail_closed: bool) -> Step:
+        """Return what the client gets for a whole JSON answer."""
+        ...
+
+    def error(self, status: int, message: str) -> bytes:
+        """Return a JSON error body in the provider's own shape."""
+        ...
+
+    def error_frame(self, message: str) -> bytes:
+        """Return the frame that tells a client in mid-stream that the answer ends here with an error."""
+        ...

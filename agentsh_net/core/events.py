@@ -1,0 +1,307 @@
+"""One dataclass per event type: what the audit trail, `--jsonl` and the CLI all speak.
+
+`id` and `timestamp` are stamped by the shell that emits (ids are time-ordered, timestamps RFC 3339 UTC with microseconds).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, ClassVar, Self
+
+from agentsh_net.core.errors import ProtocolError
+
+DEFAULT_SESSION = "default"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """What every event carries. `would` is set only where audit mode let pass what policy would block."""
+
+    type: ClassVar[str] = ""
+
+    id: str = ""
+    timestamp: str = ""
+    session_id: str = DEFAULT_SESSION
+    action: str = "allow"
+    would: str | None = None
+    reason: str = ""
+    rule: str = ""
+
+    def stamped(self, *, id: str, timestamp: str) -> Self:  # noqa: A002 - the field's name
+        """Return a copy with its identity; a timestamp that is already set (by who saw it happen) is kept."""
+        return replace(self, id=id, timestamp=self.timestamp or timestamp)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the event as a JSON object, `id`, `type` and `timestamp` first."""
+        head = {"id": self.id, "type": self.type, "timestamp": self.timestamp}
+        return head | {f.name: getattr(self, f.name) for f in fields(self) if f.name not in head}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCallIntercepted(Event):
+    """The LLM proxy saw a tool call in a model's answer and judged it."""
+
+    type = "mcp_tool_call_intercepted"
+    request_id: str = ""
+    dialect: str = ""
+    tool_name: str = ""  # as the model wrote it
+    tool_call_id: str = ""
+    input: Any = None
+    server_id: str = ""
+    server_type: str = ""
+    server_addr: str = ""
+    tool_hash: str = ""
+    candidates: list[dict[str, Any]] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCalled(Event):
+    """The shim or the gateway saw a tools/call on the wire."""
+
+    type = "mcp_tool_called"
+    server_id: str = ""
+    tool_name: str = ""
+    jsonrpc_id: Any = None
+    input: Any = None
+    via: str = ""  # shim | gateway
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolResultInspected(Event):
+    """A tool's result went through the detectors."""
+
+    type = "mcp_tool_result_inspected"
+    server_id: str = ""
+    tool_name: str = ""
+    jsonrpc_id: Any = None
+    detections: list[dict[str, Any]] = field(default_factory=list)
+    content_length: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NetworkConnection(Event):
+    """A process connected, or tried to connect, to the address of an MCP server."""
+
+    type = "mcp_network_connection"
+    remote_addr: str = ""  # host:port, IPv6 in brackets
+    remote_host: str = ""
+    server_id: str = ""
+    server_type: str = ""
+    candidates: list[str] = field(default_factory=list)
+    layer: str = ""  # ebpf | nftables | sweep | proxy
+    family: str = ""  # inet | inet6
+    protocol: str = ""  # tcp | udp | ...
+    pid: int = 0
+    comm: str = ""
+    exe: str = ""
+    cgroup: str = ""
+    container_id: str = ""
+    uid: int | None = None
+    sni: str = ""
+    correlated: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolSeen(Event):
+    """A server offered a tool for the first time."""
+
+    type = "mcp_tool_seen"
+    server_id: str = ""
+    tool_name: str = ""
+    tool_hash: str = ""
+    previous_hash: str = ""
+    changes: list[dict[str, Any]] = field(default_factory=list)
+    detections: list[dict[str, Any]] = field(default_factory=list)
+    max_severity: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolChanged(ToolSeen):
+    """A tool's definition is not the one that was known."""
+
+    type = "mcp_tool_changed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolRemoved(ToolSeen):
+    """A server no longer offers a tool."""
+
+    type = "mcp_tool_removed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerRequest(Event):
+    """A server asked the client for something, or said that its tools changed; `type` says which."""
+
+    server_id: str = ""
+    jsonrpc_id: Any = None
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SamplingRequest(ServerRequest):
+    """A server asked the client to sample its model."""
+
+    type = "mcp_sampling_request"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ElicitationRequest(ServerRequest):
+    """A server asked the user for input."""
+
+    type = "mcp_elicitation_request"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolsListChanged(ServerRequest):
+    """A server said that its list of tools changed."""
+
+    type = "mcp_tools_list_changed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CrossServerBlocked(Event):
+    """A session rule over several servers stopped a call."""
+
+    type = "mcp_cross_server_blocked"
+    severity: str = ""
+    related_calls: list[dict[str, Any]] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectorRequest(Event):
+    """A request asked the LLM provider to call an MCP server by itself."""
+
+    type = "mcp_connector_request"
+    dialect: str = ""
+    server_url: str = ""
+    server_id: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LlmDirectConnection(Event):
+    """A process talked to an LLM provider around the proxy."""
+
+    type = "llm_direct_connection"
+    provider: str = ""
+    remote_addr: str = ""
+    pid: int = 0
+    comm: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResponseUninspected(Event):
+    """Something passed, or was cut, because it could not be read: `cause` says what, `detail` where."""
+
+    type = "llm_response_uninspected"
+    request_id: str = ""
+    dialect: str = ""
+    cause: str = ""  # malformed_json | frame_too_long | invalid_utf8 | unknown_encoding | body_too_large | unknown_dialect | ...
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyReloaded(Event):
+    """A new policy is in force in every layer."""
+
+    type = "policy_reloaded"
+    generation: int = 0
+    digest: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyRejected(Event):
+    """A new policy was refused and the old one stays in force."""
+
+    type = "policy_rejected"
+    generation: int = 0
+    digest: str = ""
+    problems: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerStateChanged(Event):
+    """A layer came into force, went out of force, or was tampered with."""
+
+    type = "layer_state_changed"
+    layer: str = ""
+    state: str = ""
+    remedy: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventsLost(Event):
+    """Events that could not be recorded, counted; the verdicts they would have told of stood all the same."""
+
+    type = "events_lost"
+    layer: str = ""
+    lost: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DaemonStarted(Event):
+    """The daemon is ready: what is in force is in force."""
+
+    type = "daemon_started"
+    generation: int = 0
+    digest: str = ""
+    version: str = ""
+    layers: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DaemonStopped(Event):
+    """The daemon stopped in good order."""
+
+    type = "daemon_stopped"
+    layers: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerExited(Event):
+    """A proxy worker died and was replaced; its open streams ended, the kernel's enforcement did not."""
+
+    type = "worker_exited"
+    pid: int = 0
+    status: str = ""
+
+
+EVENT_TYPES: Mapping[str, type[Event]] = {
+    cls.type: cls
+    for cls in (
+        ToolCallIntercepted,
+        ToolCalled,
+        ToolResultInspected,
+        NetworkConnection,
+        ToolSeen,
+        ToolChanged,
+        ToolRemoved,
+        SamplingRequest,
+        ElicitationRequest,
+        ToolsListChanged,
+        CrossServerBlocked,
+        ConnectorRequest,
+        LlmDirectConnection,
+        ResponseUninspected,
+        PolicyReloaded,
+        PolicyRejected,
+        LayerStateChanged,
+        EventsLost,
+        DaemonStarted,
+        DaemonStopped,
+        WorkerExited,
+    )
+}
+
+
+def from_json(value: Mapping[str, Any]) -> Event:
+    """Return the event a JSON object describes. Raises ProtocolError for an unknown type or an unknown field."""
+    cls = EVENT_TYPES.get(str(value.get("type")))
+    if cls is None:
+        raise ProtocolError(f"unknown event type {value.get('type')!r}")
+    known = {f.name for f in fields(cls)}
+    unknown = set(value) - known - {"type"}
+    if unknown:
+        raise ProtocolError(f"event {cls.type} has no field {sorted(unknown)[0]!r}")
+    return cls(**{k: v for k, v in value.items() if k != "type"})

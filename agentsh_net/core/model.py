@@ -1,0 +1,87 @@
+"""The nouns everything else speaks of: servers, tools, calls, verdicts. Frozen values without behaviour of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+
+class Action(StrEnum):
+    """What is done with a call or a connection."""
+
+    ALLOW = "allow"
+    BLOCK = "block"
+
+
+class Transport(StrEnum):
+    """How an MCP server is reached (the `type` of a declared server)."""
+
+    STDIO = "stdio"
+    HTTP = "http"
+    SSE = "sse"
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A declared MCP server. `host` and `port` are set for network transports only."""
+
+    id: str
+    transport: Transport
+    command: str = ""
+    args: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict)
+    url: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    tls_fingerprint: str = ""
+    host: str = ""
+    port: int = 0
+    source: str = ""  # the file the declaration came from
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A tool that a server was seen to offer; `hash` is the canonical hash of its whole definition."""
+
+    server_id: str
+    name: str
+    hash: str
+    definition: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One (server, tool) that a name may mean; `tool_hash` is empty while the tool has not been seen."""
+
+    server_id: str
+    tool: str
+    tool_hash: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A call as the model wrote it. `input` is the parsed arguments, or the raw text where they do not parse."""
+
+    name: str
+    call_id: str = ""
+    input: Any = None
+    namespace: str = ""  # Codex writes the server here
+    server_name: str = ""  # Anthropic mcp_tool_use writes the server here
+    dialect: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A decision with its reason. `would` is what policy decided where audit mode did otherwise."""
+
+    action: Action
+    reason: str
+    rule: str = ""
+    would: Action | None = None
+    candidates: tuple[Candidate, ...] = ()
+
+    @property
+    def blocked(self) -> bool:
+        """Say whether the call must not reach the agent."""
+        return self.action is Action.BLOCK

@@ -1,0 +1,105 @@
+"""What the daemon asks of a kernel: a Protocol of few methods, so that a small fake serves the tests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from ipaddress import IPv6Address
+from typing import Protocol
+
+
+class Fate(StrEnum):
+    """What a plane does with a packet or a connect to an endpoint."""
+
+    DENY = "deny"
+    TAG = "tag"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Endpoint:
+    """Where an MCP server listens. IPv4 is `::ffff:a.b.c.d`; port 0 means every port and protocol."""
+
+    address: IPv6Address
+    port: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What is done at an endpoint, and for which declared servers (sorted ids)."""
+
+    fate: Fate
+    server_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The desired state of every plane: applying it twice changes nothing. Equal plans have equal rules."""
+
+    generation: int = 0
+    rules: Mapping[Endpoint, Rule] = field(default_factory=dict)
+    mark: int = 0
+    mark_mask: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectRecord:
+    """One attempt that a plane saw. `time_ns` is wall-clock time; pid 0 means that the plane cannot know the process."""
+
+    layer: str  # ebpf | nftables | sweep
+    fate: Fate
+    address: IPv6Address
+    port: int
+    protocol: int  # IPPROTO_*
+    family: int  # AF_INET | AF_INET6, as the process saw it
+    time_ns: int
+    generation: int = 0
+    pid: int = 0
+    uid: int | None = None
+    comm: str = ""
+    exe: str = ""
+    cgroup: str = ""
+    container_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LayerStatus:
+    """What the kernel itself says of one layer. `in_force` is never remembered, always asked."""
+
+    layer: str  # ebpf | nftables
+    wanted: bool
+    in_force: bool
+    detail: str = ""  # program ids, table handle, element counts
+    reason: str = ""  # why it is not in force
+    remedy: str = ""  # the command that mends it
+    denied: int = 0
+    tagged: int = 0
+    lost: int = 0
+
+
+class Kernel(Protocol):
+    """The kernel planes together. Raises KernelError; a failed apply leaves the old plan in force."""
+
+    def apply(self, plan: Plan) -> None:
+        """Make every layer enforce exactly `plan`: adds before deletes, one transaction where the layer has one."""
+        ...
+
+    def sweep(self, plan: Plan) -> list[ConnectRecord]:
+        """Close established sockets to denied endpoints and return what was closed."""
+        ...
+
+    def filenos(self) -> list[int]:
+        """Return the descriptors that become readable when `records` has something."""
+        ...
+
+    def records(self) -> list[ConnectRecord]:
+        """Return what was seen since the last call, without waiting."""
+        ...
+
+    def status(self) -> list[LayerStatus]:
+        """Ask the kernel what is in force."""
+        ...
+
+    def close(self, *, remove: bool) -> None:
+        """Let go of the kernel: with `remove` nothing of ours stays in it, without it enforcement stays on."""
+        ...
