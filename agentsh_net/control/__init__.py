@@ -1,0 +1,1 @@
+"""The Unix socket between the daemon and its CLI."""

@@ -1,0 +1,1 @@
+"""The only folder that knows Linux: probes, programs, rulesets, netlink."""
