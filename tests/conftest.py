@@ -1,0 +1,19 @@
+"""Every test run says what it could not run, and why; kernel tests need root and their kernel."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip kernel tests with a printed reason where the user cannot make namespaces."""
+    if os.geteuid() == 0:
+        return
+    skip = pytest.mark.skip(
+        reason="kernel tests need root (sudo ./dev test): they make namespaces, cgroups and rules of their own"
+    )
+    for item in items:
+        if item.get_closest_marker("kernel"):
+            item.add_marker(skip)
