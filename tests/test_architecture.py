@@ -48,7 +48,7 @@ def has_code(path: Path) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("module", "path"), [m for m in MODULES.items() if has_code(m[1])], ids=lambda v: str(v)
+    ("module", "path"), [m for m in MODULES.items() if has_code(m[1])], ids=str
 )
 def test_every_source_file_has_its_test_file(module: str, path: Path) -> None:
     test = mirrored_test(module, path)

@@ -1,0 +1,39 @@
+"""Starters learn that the daemon is ready, whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import socket
+from pathlib import Path
+
+from agentsh_net.notify import sd_notify, write_ready_file
+
+
+def test_the_service_manager_gets_the_state(tmp_path: Path) -> None:
+    path = tmp_path / "notify"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(str(path))
+        manager.settimeout(5)
+        assert sd_notify("READY=1", {"NOTIFY_SOCKET": str(path)})
+        assert manager.recv(64) == b"READY=1"
+
+
+def test_an_abstract_address_works_too() -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind("")  # autobind: the kernel picks an abstract name
+        manager.settimeout(5)
+        name = manager.getsockname().decode()
+        assert sd_notify("STOPPING=1", {"NOTIFY_SOCKET": "@" + name[1:]})
+        assert manager.recv(64) == b"STOPPING=1"
+
+
+def test_without_a_service_manager_nothing_is_sent() -> None:
+    assert not sd_notify("READY=1", {})
+
+
+def test_the_ready_file_replaces_an_older_one_and_leaves_no_scratch(tmp_path: Path) -> None:
+    path = tmp_path / "ready"
+    path.write_text("old")
+    write_ready_file(path, {"pid": 7})
+    assert json.loads(path.read_text()) == {"pid": 7}
+    assert [p.name for p in tmp_path.iterdir()] == ["ready"]
