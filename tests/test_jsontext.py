@@ -39,7 +39,7 @@ def test_nesting_deeper_than_any_encoder_allows_keeps_the_rest_of_the_event():
     assert "cannot hold" in jsontext.loads(jsontext.dumps(value))
 
 
-@pytest.mark.parametrize("unwritable", [10**5000, {"\ud800": float("nan")}])
+@pytest.mark.parametrize("unwritable", [10**5000, {"\ud800": float("nan")}], ids=["digits", "nan"])
 def test_a_number_json_cannot_write_keeps_the_rest_of_the_event(unwritable):
     stored = jsontext.loads(jsontext.dumps({"pid": 7, "ratio": 0.5, "input": unwritable}))
     assert (stored["pid"], stored["ratio"]) == (7, 0.5)
