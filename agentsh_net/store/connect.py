@@ -1,0 +1,130 @@
+"""Opening the database: one way to write, one way to read, and SQLite's errors in our words.
+
+Not its business: what is stored (`schema`, `writer`, `queries`).
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote
+
+from agentsh_net.access import make_directory, share
+from agentsh_net.clock import now_rfc3339
+from agentsh_net.core.errors import StoreError
+from agentsh_net.store import schema
+
+BUSY_TIMEOUT: Final = (
+    2.0  # seconds; the writer has a thread of its own, so it may wait for a foreign lock this long
+)
+WAL_LIMIT: Final = (
+    64 << 20
+)  # bytes the log keeps after a checkpoint; it grows past it only while a reader holds it
+
+# Primary result codes (https://www.sqlite.org/rescode.html): what happened, and what mends it. {path} is filled in.
+_MEANING: Final = {
+    sqlite3.SQLITE_FULL: ("the disk of {path} is full", "free space there, or lower store.retention.max_size_mb"),
+    sqlite3.SQLITE_BUSY: ("{path} is locked by another process", "find it with: fuser -v {path}"),
+    sqlite3.SQLITE_LOCKED: ("{path} is locked by another connection", "find it with: fuser -v {path}"),
+    sqlite3.SQLITE_READONLY: ("{path} may not be written", "check its owner, mode and mount: ls -l {path}; findmnt -T {path}"),
+    sqlite3.SQLITE_PERM: ("{path} may not be opened", "check its owner and mode: ls -l {path}"),
+    sqlite3.SQLITE_CANTOPEN: ("{path} cannot be opened", "check its directory's owner and mode: ls -ld {path}"),
+    sqlite3.SQLITE_IOERR: ("the disk of {path} reports an error", "see: dmesg | tail"),
+    sqlite3.SQLITE_CORRUPT: ("{path} is corrupt", "move it aside (mv {path} {path}.corrupt) and start again; sqlite3's .recover reads the old one"),
+    sqlite3.SQLITE_NOTADB: ("{path} is not an SQLite database", "move it aside (mv {path} {path}.old) and start again, or set store.path elsewhere"),
+    sqlite3.SQLITE_INTERRUPT: ("the query on {path} took too long", "narrow it with --since or --limit"),
+}  # fmt: skip
+
+
+def store_error(error: sqlite3.Error, path: Path) -> StoreError:
+    """Return what an SQLite error means for the operator."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    message, remedy = _MEANING.get(code, ("{path}: " + str(error).replace("{", "(").replace("}", ")"), ""))
+    return StoreError(message.format(path=path), remedy=remedy.format(path=path))
+
+
+def open_writer(path: Path) -> sqlite3.Connection:
+    """Open the database for writing; make or migrate it. Raises StoreError, and then the file is as it was."""
+    try:
+        make_directory(path.parent)
+        _make_file(path)
+    except OSError as error:
+        raise StoreError(
+            f"cannot make {path}: {error.strerror}", remedy="set store.path to a writable place"
+        ) from error
+    try:
+        connection = sqlite3.connect(
+            path, timeout=BUSY_TIMEOUT, isolation_level=None, check_same_thread=False
+        )
+        try:
+            _prepare(connection, path)
+        except BaseException:
+            connection.close()
+            raise
+    except sqlite3.Error as error:
+        raise store_error(error, path) from error
+    return connection
+
+
+@contextmanager
+def reader(path: Path) -> Iterator[sqlite3.Connection]:
+    """Open the database for reading, beside a running daemon or without one. Raises StoreError."""
+    if not path.exists():
+        raise StoreError(
+            f"there is no database at {path}", remedy="name it with --db FILE, or start the daemon"
+        )
+    try:
+        with closing(_open_readable(path)) as connection:
+            version = schema.check(connection, str(path))
+            if version < schema.VERSION:
+                raise StoreError(
+                    f"{path} has the older schema {version}; this program reads {schema.VERSION}",
+                    remedy="start the daemon once: it brings the database up to date",
+                )
+            connection.row_factory = sqlite3.Row
+            yield connection
+    except sqlite3.Error as error:
+        raise store_error(error, path) from error
+
+
+def _make_file(path: Path) -> None:
+    # Made by us before SQLite opens it, so that it is never readable by others, not even for a moment.
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
+    except FileExistsError:
+        return
+    share(path, 0o640)
+
+
+def _prepare(connection: sqlite3.Connection, path: Path) -> None:
+    version = schema.check(connection, str(path))  # before the first write: a foreign file stays untouched
+    if version == 0:
+        connection.execute("PRAGMA auto_vacuum=INCREMENTAL")  # only possible before the first table
+    connection.execute("PRAGMA journal_mode=WAL")
+    # FULL: an audit record that was committed survives a power cut. It costs one fsync a batch, in the writer's own thread.
+    connection.execute("PRAGMA synchronous=FULL")
+    connection.execute(f"PRAGMA journal_size_limit={WAL_LIMIT}")
+    schema.migrate(connection, version, now_rfc3339())
+
+
+def _open_readable(path: Path) -> sqlite3.Connection:
+    connection = _connect_readonly(path)
+    try:
+        connection.execute("SELECT count(*) FROM sqlite_schema")
+    except sqlite3.OperationalError:
+        connection.close()
+        # Who may not write the directory cannot make the -shm file that WAL needs. Without a log nothing can be missed.
+        log = path.with_name(path.name + "-wal")
+        if log.exists() and log.stat().st_size > 0:
+            raise
+        connection = _connect_readonly(path, "&immutable=1")
+    return connection
+
+
+def _connect_readonly(path: Path, options: str = "") -> sqlite3.Connection:
+    uri = f"file:{quote(str(path.absolute()))}?mode=ro{options}"
+    return sqlite3.connect(uri, uri=True, timeout=BUSY_TIMEOUT, isolation_level=None)

@@ -1,0 +1,126 @@
+"""The filters of every reading command, checked, and the SQL conditions they become (with bound values only).
+
+Not its business: running them (`queries`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final, Self
+
+from agentsh_net.clock import lowest_id, rfc3339
+from agentsh_net.core.errors import ProtocolError
+
+DEFAULT_LIMIT: Final = 100
+MAX_LIMIT: Final = 1_000_000  # more than this is an export: take the file
+
+_UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+_KNOWN: Final = ("session", "server", "tool", "type", "action", "since", "limit", "after")
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """A condition and the values it binds."""
+
+    sql: str = "1"
+    values: tuple[Any, ...] = ()
+
+    def also(self, sql: str, *values: Any) -> Where:
+        """Return the condition narrowed by another."""
+        return Where(f"{self.sql} AND {sql}", (*self.values, *values))
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """What a reader wants to see. `*` in a value stands for anything; servers and tools match without regard to case."""
+
+    session: str = ""
+    server: str = ""
+    tool: str = ""
+    type: str = ""
+    action: str = ""
+    since_ns: int = 0
+    limit: int = DEFAULT_LIMIT
+    after: str = ""
+
+    @classmethod
+    def parse(cls, filters: Mapping[str, Any], now_ns: int) -> Self:
+        """Return the checked filters; absent and None are the same. Raises ProtocolError naming the bad one."""
+        unknown = sorted(set(filters) - set(_KNOWN))
+        if unknown:
+            raise ProtocolError(f"there is no filter {unknown[0]!r}: known are {', '.join(_KNOWN)}")
+        given = {name: value for name, value in filters.items() if value is not None}
+        limit = given.pop("limit", DEFAULT_LIMIT)
+        if not isinstance(limit, int) or isinstance(limit, bool) or not 1 <= limit <= MAX_LIMIT:
+            raise ProtocolError(f"filter limit: found {limit!r}; expected a number from 1 to {MAX_LIMIT}")
+        for name, value in given.items():
+            if not isinstance(value, str):
+                raise ProtocolError(f"filter {name}: found {value!r}; expected text")
+        if given.get("action", "allow") not in {"allow", "block"}:
+            raise ProtocolError(f"filter action: found {given['action']!r}; expected allow or block")
+        since = given.pop("since", "")
+        return cls(**given, limit=limit, since_ns=since_ns(since, now_ns) if since else 0)
+
+    def of_events(self, types: Sequence[str] = ()) -> Where:
+        """Return the condition on the table `events`; `types` narrows the query to some of them."""
+        where = Where()
+        if types:
+            where = where.also(f"type IN ({', '.join('?' * len(types))})", *types)
+        for column, value in (("type", self.type), ("session_id", self.session)):
+            where = _matching(where, column, value)
+        where = self._of_candidates(where)
+        if self.action == "block":
+            where = where.also("action = 'block'")  # literal, so that the partial index serves it
+        elif self.action:
+            where = where.also("action = ?", self.action)
+        if self.since_ns:
+            # An id is made when an event is handed in, not before it happened (but for the order of two clock readings):
+            # the bound by id makes the search short, the timestamp makes it exact.
+            where = where.also("id >= ?", lowest_id(max(0, self.since_ns - 10**9))).also(
+                "timestamp >= ?", rfc3339(self.since_ns)
+            )
+        return where
+
+    def of_names(self, server: str, tool: str, time: str) -> Where:
+        """Return the condition on a table of tools, pins or servers, whose columns are given."""
+        where = _matching(
+            _matching(Where(), f"{server} COLLATE NOCASE", self.server), f"{tool} COLLATE NOCASE", self.tool
+        )
+        return where.also(f"{time} >= ?", rfc3339(self.since_ns)) if self.since_ns else where
+
+    def _of_candidates(self, where: Where) -> Where:
+        """Match server and tool by what the event itself says, or by one candidate of its name or address."""
+        own = _matching(_matching(Where(), "server_id", self.server), "tool_name", self.tool)
+        if own == Where():
+            return where
+        candidate = _matching(_matching(Where(), "server_id", self.server), "tool_name", self.tool)
+        sql = f"(({own.sql}) OR id IN (SELECT event_id FROM candidates WHERE {candidate.sql}))"  # noqa: S608 - fixed text, bound values
+        return where.also(sql, *own.values, *candidate.values)
+
+
+def since_ns(text: str, now_ns: int) -> int:
+    """Return the time (ns since the epoch) that `10m`, `2h`, `7d` or an ISO 8601 date or time means. Without a zone it is UTC."""
+    relative = re.fullmatch(r"(\d{1,9})([smhdw])", text.strip())
+    if relative:
+        return max(1, now_ns - int(relative[1]) * _UNITS[relative[2]] * 10**9)
+    try:
+        moment = datetime.fromisoformat(text.strip())
+    except ValueError:
+        raise ProtocolError(
+            f"filter since: found {text!r}; expected 10m, 2h, 7d or a time like 2025-01-31T12:00:00Z"
+        ) from None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return max(1, int(moment.timestamp() * 1_000_000) * 1000)
+
+
+def _matching(where: Where, column: str, value: str) -> Where:
+    if not value:
+        return where
+    if "*" not in value:
+        return where.also(f"{column} = ?", value)
+    escaped = re.sub(r"([%_\\])", r"\\\1", value).replace("*", "%")
+    return where.also(f"{column} LIKE ? ESCAPE '\\'", escaped)

@@ -1,0 +1,183 @@
+"""Reading the audit trail: what the CLI asks, whether the daemon runs the query or the CLI does (`--direct-db`).
+
+Rows come oldest first, so that the newest stands last, above the prompt. Answers are pages: no read transaction outlives one,
+so a slow reader never keeps the writer's log from being checkpointed.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from agentsh_net import jsontext
+from agentsh_net.core.errors import ProtocolError
+from agentsh_net.store.connect import reader
+from agentsh_net.store.filters import Filters, Where
+from agentsh_net.store.records import PinRecord, SessionRecord, ToolRecord
+
+PAGE_BYTES: Final = (
+    4 << 20
+)  # of JSON a page: one answer of the control socket, and the most a query holds in memory
+PAGE_ROWS: Final = 1_000
+DEADLINE: Final = (
+    10.0  # seconds a page may take: a query that no index serves ends with advice, not with a busy daemon
+)
+
+_CALLS: Final = ("mcp_tool_call_intercepted", "mcp_tool_called")
+_INSPECTED: Final = ("mcp_tool_result_inspected", "mcp_tool_seen", "mcp_tool_changed")
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Some rows of an answer; `next` is what to pass as filter `after` for the following ones, None at the end."""
+
+    rows: list[dict[str, Any]]
+    next: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the page as the control socket sends it."""
+        return {"rows": self.rows, "next": self.next}
+
+
+def page(path: Path, kind: str, filters: Mapping[str, Any]) -> Page:
+    """Return the first page of an answer. Raises ProtocolError for an unknown kind or a bad filter, StoreError for the file."""
+    wanted = Filters.parse(filters, time.time_ns())
+    ask = _KINDS.get(kind)
+    if ask is None:
+        raise ProtocolError(f"there is no query {kind!r}: known are {', '.join(_KINDS)}")
+    deadline = time.monotonic() + DEADLINE
+    with reader(path) as connection:
+        # Asked every 10,000 steps of SQLite's machine, about every millisecond; True interrupts the query.
+        connection.set_progress_handler(lambda: time.monotonic() > deadline, 10_000)
+        return ask(connection, wanted)
+
+
+def load_tools(path: Path) -> list[ToolRecord]:
+    """Return every tool that is known, removed ones too: what the daemon's registry starts from."""
+    with reader(path) as connection:
+        return [
+            ToolRecord(r["server_id"], r["name"], r["hash"], jsontext.loads(r["definition"]), r["first_seen"], r["last_seen"], r["removed"])
+            for r in connection.execute("SELECT * FROM tools ORDER BY server_id, name")
+        ]  # fmt: skip
+
+
+def load_pins(path: Path) -> list[PinRecord]:
+    """Return every pin."""
+    with reader(path) as connection:
+        return [
+            PinRecord(r["server_id"], r["tool"], r["hash"], jsontext.loads(r["definition"]), r["state"], r["trusted_at"], r["trusted_by"])
+            for r in connection.execute("SELECT * FROM pins ORDER BY server_id, tool")
+        ]  # fmt: skip
+
+
+def load_sessions(path: Path) -> list[SessionRecord]:
+    """Return every session."""
+    with reader(path) as connection:
+        found = connection.execute(
+            "SELECT session_id, token_sha256, created FROM sessions ORDER BY session_id"
+        )
+        return [SessionRecord(*row) for row in found]
+
+
+def _events(connection: sqlite3.Connection, filters: Filters, where: Where) -> Page:
+    start = filters.after
+    if not start:  # the newest `limit` are wanted, and told oldest first: find where they begin
+        first = connection.execute(
+            f"SELECT id FROM events WHERE {where.sql} ORDER BY id DESC LIMIT 1 OFFSET ?",  # noqa: S608 - fixed text, bound values
+            (*where.values, filters.limit - 1),
+        ).fetchone()
+        where = where.also("id >= ?", first["id"]) if first else where
+    else:
+        where = where.also("id > ?", start)
+    found = connection.execute(
+        f"SELECT id, json FROM events WHERE {where.sql} ORDER BY id LIMIT ?",  # noqa: S608 - fixed text, bound values
+        (*where.values, filters.limit),
+    )
+    rows, size = [], 0
+    for row in found:
+        rows.append(jsontext.loads(row["json"]))
+        size += len(row["json"])
+        if size >= PAGE_BYTES or len(rows) >= PAGE_ROWS:
+            return Page(rows, next=row["id"])
+    return Page(rows)
+
+
+def _any_events(connection: sqlite3.Connection, filters: Filters) -> Page:
+    return _events(connection, filters, filters.of_events())
+
+
+def _calls(connection: sqlite3.Connection, filters: Filters) -> Page:
+    return _events(connection, filters, filters.of_events(types=_CALLS))
+
+
+def _detections(connection: sqlite3.Connection, filters: Filters) -> Page:
+    where = filters.of_events(types=_INSPECTED).also("json_array_length(json, '$.detections') > ?", 0)
+    return _events(connection, filters, where)
+
+
+def _tools(connection: sqlite3.Connection, filters: Filters) -> Page:
+    where = filters.of_names("tools.server_id", "tools.name", "last_seen")
+    return _few(connection, _TOOLS, where, "tools.server_id, tools.name", filters.limit)
+
+
+def _servers(connection: sqlite3.Connection, filters: Filters) -> Page:
+    return _few(
+        connection, _SERVERS, filters.of_names("server_id", "NULL", "last_event"), "server_id", filters.limit
+    )
+
+
+def _pins(connection: sqlite3.Connection, filters: Filters) -> Page:
+    where = filters.of_names("pins.server_id", "pins.tool", "trusted_at")
+    found = _few(connection, _PINS, where, "pins.server_id, pins.tool", filters.limit)
+    for row in found.rows:
+        row["pinned"] = jsontext.loads(row["pinned"])
+        row["offered"] = jsontext.loads(row["offered"]) if row["offered"] else None
+    return found
+
+
+def _few(connection: sqlite3.Connection, select: str, where: Where, order: str, limit: int) -> Page:
+    """Return the rows of a table that is small by nature (tools, pins, servers) as one page."""
+    found = connection.execute(f"{select} WHERE {where.sql} ORDER BY {order} LIMIT ?", (*where.values, limit))
+    return Page([dict(row) for row in found])
+
+
+_TOOLS: Final = """
+    SELECT tools.server_id, tools.name AS tool_name, tools.hash AS tool_hash, pins.state AS pin, pins.hash AS pinned_hash,
+        first_seen, last_seen, removed, json_extract(tools.definition, '$.description') AS description
+    FROM tools LEFT JOIN pins ON pins.server_id = tools.server_id AND pins.tool = tools.name"""
+
+# Every server that events or tools name. The recursion steps through the index: one seek a server, not one row an event.
+_SERVERS: Final = """
+    WITH RECURSIVE
+    seen(server_id) AS (
+        SELECT min(server_id) FROM events WHERE server_id > ''
+        UNION ALL
+        SELECT (SELECT min(server_id) FROM events WHERE server_id > seen.server_id) FROM seen WHERE seen.server_id IS NOT NULL
+    ),
+    named(server_id) AS (SELECT server_id FROM seen WHERE server_id IS NOT NULL UNION SELECT server_id FROM tools),
+    known AS (
+        SELECT server_id,
+            (SELECT count(*) FROM tools WHERE tools.server_id = named.server_id AND removed IS NULL) AS tools,
+            (SELECT count(*) FROM pins WHERE pins.server_id = named.server_id AND state = 'changed') AS changed_pins,
+            (SELECT timestamp FROM events WHERE events.server_id = named.server_id ORDER BY id DESC LIMIT 1) AS last_event
+        FROM named
+    )
+    SELECT * FROM known"""
+
+_PINS: Final = """
+    SELECT pins.server_id, pins.tool AS tool_name, pins.state, pins.hash AS pinned_hash, tools.hash AS tool_hash,
+        trusted_at, trusted_by, pins.definition AS pinned, tools.definition AS offered
+    FROM pins LEFT JOIN tools ON tools.server_id = pins.server_id AND tools.name = pins.tool"""
+
+_KINDS: Final[Mapping[str, Callable[[sqlite3.Connection, Filters], Page]]] = {
+    "events": _any_events,
+    "calls": _calls,
+    "detections": _detections,
+    "tools": _tools,
+    "servers": _servers,
+    "pins": _pins,
+}

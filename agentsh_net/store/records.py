@@ -1,0 +1,135 @@
+"""What is kept besides events, and the rows that values become: tools, pins, sessions, events.
+
+Pure: it writes statements and runs none (`writer` runs them, `queries` reads the tables back).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from agentsh_net import jsontext
+
+# One SQL statement with the parameters of each of its executions. A change is a few of them, done in one transaction.
+Statement = tuple[str, Sequence[Sequence[Any]]]
+Change = Sequence[Statement]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolRecord:
+    """A tool as a server last offered it; `removed` is when the server stopped offering it."""
+
+    server_id: str
+    name: str
+    hash: str
+    definition: Mapping[str, Any] = field(default_factory=dict)
+    first_seen: str = ""
+    last_seen: str = ""
+    removed: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PinRecord:
+    """The version of a tool that is trusted (or, while `state` is new, the one that waits for trust)."""
+
+    server_id: str
+    tool: str
+    hash: str
+    definition: Mapping[str, Any] = field(default_factory=dict)
+    state: str = "new"  # trusted | new | changed
+    trusted_at: str | None = None
+    trusted_by: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRecord:
+    """A session; its token is kept as a digest only."""
+
+    session_id: str
+    token_sha256: str
+    created: str
+
+
+INSERT_EVENT = "INSERT OR IGNORE INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+INSERT_CANDIDATE = "INSERT OR IGNORE INTO candidates VALUES (?, ?, ?)"
+
+EventRow = tuple[str, str, str, str, str, str, str, str]
+CandidateRow = tuple[str, str, str]
+
+
+def event_row(event: Mapping[str, Any]) -> EventRow:
+    """Return the row of a stamped event: the columns that can be searched, and the whole of it as JSON."""
+    columns = ("id", "type", "timestamp", "session_id", "action", "server_id", "tool_name")
+    return (*(_text(event.get(name)) for name in columns), jsontext.dumps(event).decode())  # type: ignore[return-value] # seven and one
+
+
+def candidate_rows(event: Mapping[str, Any]) -> list[CandidateRow]:
+    """Return what a name or an address may also have meant, so that a search by server or tool finds the event."""
+    own = (_text(event.get("server_id")), _text(event.get("tool_name")))
+    pairs = []
+    for candidate in event.get("candidates") or ():
+        if isinstance(candidate, Mapping):
+            pairs.append((_text(candidate.get("server_id")), _text(candidate.get("tool"))))
+        else:
+            pairs.append((_text(candidate), own[1]))
+    return [(_text(event.get("id")), *pair) for pair in pairs if pair != own]
+
+
+def save_tools(tools: Iterable[ToolRecord], now: str) -> Change:
+    """Record tools that a server offers now; the time a tool was first seen is kept."""
+    sql = (
+        "INSERT INTO tools VALUES (?, ?, ?, ?, ?, ?, NULL) ON CONFLICT (server_id, name) DO UPDATE SET"
+        " hash = excluded.hash, definition = excluded.definition, last_seen = excluded.last_seen, removed = NULL"
+    )
+    return [
+        (
+            sql,
+            [
+                (*_name(t.server_id, t.name), t.hash, _json(t.definition), t.first_seen or now, now)
+                for t in tools
+            ],
+        )
+    ]
+
+
+def mark_removed(keys: Iterable[tuple[str, str]], now: str) -> Change:
+    """Record that servers stopped offering tools, given as (server id, name)."""
+    sql = "UPDATE tools SET removed = ? WHERE server_id = ? AND name = ? AND removed IS NULL"
+    return [(sql, [(now, *_name(*key)) for key in keys])]
+
+
+def save_pins(pins: Iterable[PinRecord]) -> Change:
+    """Record pins as they now are."""
+    sql = "INSERT OR REPLACE INTO pins VALUES (?, ?, ?, ?, ?, ?, ?)"
+    rows = [
+        (*_name(p.server_id, p.tool), p.hash, _json(p.definition), p.state, p.trusted_at, p.trusted_by)
+        for p in pins
+    ]
+    return [(sql, rows)]
+
+
+def delete_pins(keys: Iterable[tuple[str, str]]) -> Change:
+    """Forget pins, given as (server id, tool)."""
+    return [("DELETE FROM pins WHERE server_id = ? AND tool = ?", [_name(*key) for key in keys])]
+
+
+def save_session(session: SessionRecord) -> Change:
+    """Record a session."""
+    row = (session.session_id, session.token_sha256, session.created)
+    return [("INSERT OR REPLACE INTO sessions VALUES (?, ?, ?)", [row])]
+
+
+def _text(value: Any) -> str:
+    """Return text that SQLite can hold: a lone surrogate, which UTF-8 cannot, becomes its escape."""
+    if value is None:
+        return ""
+    return str(value).encode("utf-8", "backslashreplace").decode()
+
+
+def _name(server_id: str, tool: str) -> tuple[str, str]:
+    return _text(server_id), _text(tool)
+
+
+def _json(value: Any) -> str:
+    return jsontext.dumps(value).decode()

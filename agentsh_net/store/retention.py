@@ -1,0 +1,53 @@
+"""How long and how much is kept: the oldest events go first, in small transactions, and their pages go back to the disk.
+
+Tools, pins and sessions are state, not history: they are never pruned.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import Final
+
+from agentsh_net.clock import lowest_id
+from agentsh_net.core.settings import Retention
+
+CHUNK: Final = (
+    500  # events a transaction: some ten milliseconds, so that neither writer nor readers wait long
+)
+PAGES: Final = 2000  # pages (of 4 KiB) given back at a time, for the same reason
+
+_DAY_NS: Final = 86_400 * 10**9
+
+
+def prune(connection: sqlite3.Connection, retention: Retention, now_ns: int) -> int:
+    """Delete one chunk of what is too old or too much; return how many events went. 0 means there is nothing to do."""
+    cutoff = max(0, now_ns - int(retention.max_age_days * _DAY_NS))
+    condition = "id < ?"
+    bound: str | int = lowest_id(cutoff)
+    if used_bytes(connection) > retention.max_size_mb * 1_000_000:
+        condition, bound = "? IS NOT NULL", 1
+    chunk = f"SELECT id FROM events WHERE {condition} ORDER BY id LIMIT {CHUNK}"  # noqa: S608 - constants of this file
+    last = connection.execute(f"SELECT max(id) FROM ({chunk})", (bound,)).fetchone()[0]  # noqa: S608 - likewise
+    if last is None:
+        return 0
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        gone = connection.execute("DELETE FROM events WHERE id <= ?", (last,)).rowcount
+        connection.execute("DELETE FROM candidates WHERE event_id <= ?", (last,))
+        connection.execute("COMMIT")
+    except sqlite3.Error:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+    # One step of this pragma frees one page; `execute` would take one step only, a script is run to its end.
+    connection.executescript(f"PRAGMA incremental_vacuum({PAGES})")
+    return gone
+
+
+def used_bytes(connection: sqlite3.Connection) -> int:
+    """Return the bytes that hold data (free pages of the file are not counted)."""
+    pages, free, size = (
+        int(connection.execute(f"PRAGMA {name}").fetchone()[0])
+        for name in ("page_count", "freelist_count", "page_size")
+    )
+    return (pages - free) * size

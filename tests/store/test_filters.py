@@ -1,0 +1,60 @@
+"""Filters are checked before they reach SQL, and a value never becomes part of a statement."""
+
+import pytest
+
+from agentsh_net.core.errors import ProtocolError
+from agentsh_net.store.filters import Filters, Where, since_ns
+
+NOW = 1_700_000_000 * 10**9  # 2023-11-14T22:13:20Z
+
+
+def test_nothing_given_means_the_last_hundred():
+    assert Filters.parse({"server": None}, NOW) == Filters(limit=100)
+
+
+@pytest.mark.parametrize(
+    ("filters", "words"),
+    [
+        ({"colour": "red"}, "no filter 'colour'"),
+        ({"limit": 0}, "limit: found 0"),
+        ({"limit": 10**9}, "expected a number from 1"),
+        ({"limit": True}, "limit: found True"),
+        ({"server": 7}, "server: found 7; expected text"),
+        ({"action": "maybe"}, "expected allow or block"),
+        ({"since": "yesterday"}, "expected 10m"),
+        ({"since": ["10m"]}, "expected text"),
+    ],
+)
+def test_a_bad_filter_is_refused_by_name(filters, words):
+    with pytest.raises(ProtocolError, match=words):
+        Filters.parse(filters, NOW)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("10m", 1_699_999_400),
+        ("2h", 1_699_992_800),
+        ("7d", 1_699_395_200),
+        ("90s", 1_699_999_910),
+        ("999999999w", 1e-9),
+        ("2023-11-14T22:13:20Z", 1_700_000_000),
+        ("2023-11-14T23:13:20+01:00", 1_700_000_000),
+        ("2023-11-14 22:13:20", 1_700_000_000),
+        ("2023-11-14", 1_699_920_000),
+    ],
+)
+def test_since_is_an_age_or_a_time_in_utc(text, seconds):
+    assert since_ns(text, NOW) == pytest.approx(seconds * 10**9)
+
+
+def test_values_are_bound_and_never_spliced():
+    evil = "x' OR 1=1 --*"
+    where = Filters.parse(dict.fromkeys(("server", "tool", "type", "session"), evil), NOW).of_events()
+    assert "OR 1=1" not in where.sql
+    assert where.sql.count("?") == len(where.values)
+
+
+def test_a_star_stands_for_anything_and_nothing_else_does():
+    where = Filters(type="mcp_*100%").of_events()
+    assert where == Where("1 AND type LIKE ? ESCAPE '\\'", ("mcp\\_%100\\%",))

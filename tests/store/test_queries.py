@@ -1,0 +1,233 @@
+"""Each query answers from a database being written, newest last, by any filter, in pages that join without gap or repeat."""
+
+import pytest
+
+from agentsh_net import clock
+from agentsh_net.core.errors import ProtocolError, StoreError
+from agentsh_net.core.events import (
+    NetworkConnection,
+    PolicyReloaded,
+    ToolCalled,
+    ToolCallIntercepted,
+    ToolChanged,
+)
+from agentsh_net.store import queries, records
+from agentsh_net.store.connect import open_writer
+from agentsh_net.store.records import PinRecord, SessionRecord, ToolRecord
+
+EVENTS = [
+    PolicyReloaded(generation=1),
+    ToolCallIntercepted(
+        server_id="prod-db",
+        tool_name="drop_table",
+        action="block",
+        session_id="s1",
+        candidates=[
+            {"server_id": "prod-db", "tool": "drop_table"},
+            {"server_id": "other", "tool": "drop_table"},
+        ],
+    ),
+    ToolCallIntercepted(
+        server_id="weather",
+        tool_name="mcp__weather__get",
+        candidates=[{"server_id": "weather", "tool": "get"}],
+    ),
+    NetworkConnection(
+        server_id="evil", remote_addr="10.0.0.1:443", candidates=["evil", "twin"], action="block"
+    ),
+    ToolCalled(server_id="weather", tool_name="list", via="gateway"),
+    ToolChanged(
+        server_id="weather", tool_name="get", detections=[{"rule": "hidden-text"}], max_severity="high"
+    ),
+]
+
+
+@pytest.fixture
+def database(tmp_path):
+    path = tmp_path / "events.db"
+    connection = open_writer(path)
+    write(
+        connection, [(e.stamped(id=clock.new_id(), timestamp=clock.now_rfc3339())).to_json() for e in EVENTS]
+    )
+    apply(
+        connection,
+        records.save_tools([ToolRecord("weather", "get", "h2", {"name": "get", "description": "d"})], "t1"),
+    )
+    apply(connection, records.save_tools([ToolRecord("weather", "old", "h0")], "t0"))
+    apply(connection, records.mark_removed([("weather", "old")], "t2"))
+    apply(
+        connection,
+        records.save_pins([PinRecord("weather", "get", "h1", {"name": "get"}, "changed", "t0", "root")]),
+    )
+    apply(connection, records.save_session(SessionRecord("s1", "digest", "t0")))
+    yield path
+    connection.close()
+
+
+def apply(connection, change):
+    for sql, rows in change:
+        connection.executemany(sql, rows)
+
+
+def write(connection, events):
+    for event in events:
+        connection.execute(records.INSERT_EVENT, records.event_row(event))
+        connection.executemany(records.INSERT_CANDIDATE, records.candidate_rows(event))
+
+
+def ask(path, kind, **filters):
+    return queries.page(path, kind, filters).rows
+
+
+def types(rows):
+    return [row["type"] for row in rows]
+
+
+def test_events_come_whole_and_newest_last(database):
+    seen = ask(database, "events")
+    assert types(seen) == [e.type for e in EVENTS]
+    assert seen[3]["remote_addr"] == "10.0.0.1:443"
+
+
+def test_a_limit_keeps_the_newest(database):
+    assert types(ask(database, "events", limit=2)) == ["mcp_tool_called", "mcp_tool_changed"]
+
+
+def test_calls_are_what_models_asked_for_and_what_servers_were_sent(database):
+    assert types(ask(database, "calls")) == ["mcp_tool_call_intercepted"] * 2 + ["mcp_tool_called"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "filters", "tools"),
+    [
+        ("calls", {"action": "block"}, ["drop_table"]),
+        ("calls", {"action": "allow"}, ["mcp__weather__get", "list"]),
+        ("calls", {"server": "WEATHER"}, ["mcp__weather__get", "list"]),
+        ("calls", {"server": "other"}, ["drop_table"]),
+        ("calls", {"tool": "get"}, ["mcp__weather__get"]),
+        ("calls", {"tool": "mcp__*"}, ["mcp__weather__get"]),
+        ("calls", {"server": "other", "tool": "get"}, []),
+        ("calls", {"session": "s1"}, ["drop_table"]),
+        ("events", {"type": "mcp_tool_c*"}, ["drop_table", "mcp__weather__get", "list", "get"]),
+        ("events", {"server": "twin"}, [None]),
+        ("events", {"server": "twin", "action": "block", "type": "mcp_network_connection"}, [None]),
+        ("detections", {}, ["get"]),
+    ],
+)
+def test_a_filter_finds_what_it_names(database, kind, filters, tools):
+    assert [row.get("tool_name") for row in ask(database, kind, **filters)] == tools
+
+
+def test_since_is_exact(database):
+    middle = ask(database, "events")[3]["timestamp"]
+    assert types(ask(database, "events", since=middle)) == [e.type for e in EVENTS[3:]]
+    assert ask(database, "events", since="2999-01-01") == []
+
+
+def test_pages_join_without_gap_or_repeat(database, monkeypatch):
+    monkeypatch.setattr(queries, "PAGE_ROWS", 2)
+    whole, after = [], None
+    while True:
+        page = queries.page(database, "events", {"after": after, "limit": 5 - len(whole)})
+        whole += page.rows
+        after = page.next
+        if after is None or len(whole) == 5:
+            break
+    assert types(whole) == [e.type for e in EVENTS[1:]]
+
+
+def test_a_page_is_bounded_in_bytes(database, monkeypatch):
+    monkeypatch.setattr(queries, "PAGE_BYTES", 10)
+    page = queries.page(database, "events", {})
+    assert len(page.rows) == 1
+    assert page.next == page.rows[0]["id"]
+
+
+def test_tools_tell_their_pin_and_their_removal(database):
+    get, old = ask(database, "tools")
+    assert (get["tool_name"], get["tool_hash"], get["pin"], get["pinned_hash"]) == (
+        "get",
+        "h2",
+        "changed",
+        "h1",
+    )
+    assert get["description"] == "d"
+    assert (old["removed"], old["pin"]) == ("t2", None)
+    assert ask(database, "tools", server="w*", tool="OLD") == [old]
+
+
+def test_servers_are_all_that_events_or_tools_name(database):
+    seen = {row["server_id"]: row for row in ask(database, "servers")}
+    assert set(seen) == {"evil", "prod-db", "weather"}
+    assert (seen["weather"]["tools"], seen["weather"]["changed_pins"]) == (1, 1)
+    assert seen["evil"]["last_event"] is not None
+
+
+def test_pins_show_both_definitions(database):
+    [pin] = ask(database, "pins")
+    assert (pin["state"], pin["pinned"], pin["offered"]["description"]) == ("changed", {"name": "get"}, "d")
+
+
+def test_state_is_loaded_as_it_was_saved(database):
+    assert queries.load_pins(database) == [
+        PinRecord("weather", "get", "h1", {"name": "get"}, "changed", "t0", "root")
+    ]
+    assert [(t.name, t.first_seen, t.removed) for t in queries.load_tools(database)] == [
+        ("get", "t1", None),
+        ("old", "t0", "t2"),
+    ]
+    assert queries.load_sessions(database) == [SessionRecord("s1", "digest", "t0")]
+
+
+def test_a_tool_that_comes_back_keeps_its_first_sight_and_is_no_longer_removed(database):
+    connection = open_writer(database)
+    apply(connection, records.save_tools([ToolRecord("weather", "old", "h9")], "t5"))
+    connection.close()
+    [old] = ask(database, "tools", tool="old")
+    assert (old["first_seen"], old["last_seen"], old["removed"], old["tool_hash"]) == ("t0", "t5", None, "h9")
+
+
+def test_an_input_no_fast_encoder_takes_is_read_back(database):
+    connection = open_writer(database)
+    deep: list = []
+    for _ in range(300):
+        deep = [deep]
+    event = ToolCallIntercepted(id=clock.new_id(), tool_name="x\ud800", input=deep).to_json()
+    write(connection, [event])
+    connection.close()
+    assert ask(database, "events", limit=1)[0]["input"] == deep
+
+
+def test_an_unknown_query_is_refused_with_the_known_ones(database):
+    with pytest.raises(ProtocolError, match="known are events, calls"):
+        queries.page(database, "everything", {})
+
+
+def test_a_query_that_takes_too_long_ends_with_advice(database, monkeypatch):
+    monkeypatch.setattr(queries, "DEADLINE", -1.0)
+    connection = open_writer(database)
+    write(connection, [{"id": f"{n:08}", "type": "t", "timestamp": "", "input": n} for n in range(3000)])
+    connection.close()
+    with pytest.raises(StoreError, match="too long") as ended:
+        queries.page(database, "events", {"tool": "*z*"})
+    assert "--since" in ended.value.remedy
+
+
+def test_filters_by_name_are_served_by_an_index(database):
+    from agentsh_net.store.filters import Filters
+
+    connection = open_writer(database)
+    for filters in (
+        Filters(type="x"),
+        Filters(session="x"),
+        Filters(server="x"),
+        Filters(tool="x"),
+        Filters(since_ns=1),
+    ):
+        where = filters.of_events()
+        plan = connection.execute(
+            f"EXPLAIN QUERY PLAN SELECT id FROM events WHERE {where.sql} ORDER BY id DESC LIMIT 1",
+            where.values,
+        ).fetchall()
+        assert not any(row[3].startswith("SCAN") for row in plan), (filters, plan)
+    connection.close()

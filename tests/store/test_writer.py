@@ -1,0 +1,247 @@
+"""Handing in an event never waits and never fails: trouble of the disk is told once, counted, and over when it is over."""
+
+import os
+import sqlite3
+import threading
+import time
+
+import pytest
+
+from agentsh_net.core.errors import StoreError
+from agentsh_net.core.events import ToolCalled
+from agentsh_net.core.settings import Retention
+from agentsh_net.store import connect, queries, records, writer
+from agentsh_net.store.records import PinRecord
+from agentsh_net.store.writer import Writer
+
+
+class Told:
+    """Remembers what `on_trouble` was told, and lets a test wait for it."""
+
+    def __init__(self):
+        self.said: list[str] = []
+        self._news = threading.Condition()
+
+    def __call__(self, trouble):
+        with self._news:
+            self.said.append(str(trouble) if trouble else "recovered")
+            self._news.notify_all()
+
+    def wait_for(self, words):
+        with self._news:
+            assert self._news.wait_for(lambda: any(words in said for said in self.said), 10), self.said
+
+
+@pytest.fixture(autouse=True)
+def _impatient(monkeypatch):
+    monkeypatch.setattr(connect, "BUSY_TIMEOUT", 0.05)
+    monkeypatch.setattr(writer, "RETRY_DELAY", 0.05)
+
+
+@pytest.fixture
+def told():
+    return Told()
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "events.db"
+
+
+@pytest.fixture
+def store(path, told):
+    store = Writer(path, Retention(), told)
+    yield store
+    store.close()
+
+
+def stored(path):
+    return [
+        e["tool_name"]
+        for e in queries.page(path, "events", {"type": "mcp_tool_called", "limit": 100_000}).rows
+    ]
+
+
+def lost(path):
+    return sum(e["lost"] for e in queries.page(path, "events", {"type": "events_lost"}).rows)
+
+
+def until(condition):
+    deadline = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+def call(name):
+    return ToolCalled(tool_name=name).to_json()
+
+
+def test_events_reach_the_disk_in_order_and_get_an_identity(store, path):
+    for n in range(1200):
+        store.put(call(f"t{n}"))
+    until(lambda: store.status().written == 1200)
+    assert stored(path) == [f"t{n}" for n in range(1000)]  # one page
+    [newest] = queries.page(path, "events", {"limit": 1}).rows
+    assert newest["tool_name"] == "t1199"
+    assert newest["id"] and newest["timestamp"].endswith("Z")
+
+
+def test_an_event_is_seen_soon_without_company(store, path):
+    store.put(call("alone"))
+    until(lambda: stored(path) == ["alone"])
+
+
+def test_closing_writes_what_is_queued_and_leaves_one_file(store, path):
+    for n in range(700):
+        store.put(call(f"t{n}"))
+    assert store.close() == 0
+    assert [p.name for p in path.parent.iterdir()] == ["events.db"]
+    assert len(stored(path)) == 700
+
+
+def test_after_closing_events_are_counted_as_lost(store):
+    store.close()
+    store.put(call("late"))
+    assert store.status().lost == 1
+
+
+def test_a_change_is_on_the_disk_when_its_future_ends(store, path):
+    pin = PinRecord("s", "t", "h", {"name": "t"}, "trusted", "now", "root")
+    store.change(records.save_pins([pin])).result(5)
+    assert queries.load_pins(path) == [pin]
+    store.change(records.delete_pins([("s", "t")])).result(5)
+    assert queries.load_pins(path) == []
+
+
+def test_a_locked_database_is_told_once_and_loses_nothing_that_fits(store, path, told):
+    with sqlite3.connect(path, isolation_level=None) as other:
+        other.execute("BEGIN IMMEDIATE")
+        store.put(call("while locked"))
+        told.wait_for("locked by another process")
+        assert "fuser" in store.status().remedy
+        other.execute("ROLLBACK")
+    told.wait_for("recovered")
+    until(lambda: stored(path) == ["while locked"])
+    assert told.said == [f"{path} is locked by another process", "recovered"]
+    assert store.status().trouble == ""
+    other.close()
+
+
+def test_put_never_waits_for_a_locked_database(store, path, told):
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    store.put(call("first"))
+    told.wait_for("locked")
+    slowest = 0.0
+    for n in range(1000):
+        before = time.perf_counter()
+        store.put(call(str(n)))
+        slowest = max(slowest, time.perf_counter() - before)
+    other.execute("ROLLBACK")
+    other.close()
+    assert slowest < 0.04  # shorter than the busy timeout of a single try
+
+
+def test_what_does_not_fit_the_queue_is_counted_and_recorded(store, path, told, monkeypatch):
+    monkeypatch.setattr(writer, "MAX_QUEUED", 10)
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    for n in range(25):
+        store.put(call(f"t{n}"))
+    assert store.status().lost == 15
+    other.execute("ROLLBACK")
+    other.close()
+    until(lambda: lost(path) == 15)
+    assert stored(path) == [f"t{n}" for n in range(10)]
+
+
+def test_the_queue_is_bounded_in_bytes_too(store, path, monkeypatch):
+    monkeypatch.setattr(writer, "MAX_QUEUED_BYTES", 1000)
+    store.put(call("x" * 2000))
+    until(lambda: lost(path) == 1)
+    assert stored(path) == []
+
+
+def test_a_full_disk_is_told_and_survived(path, told, monkeypatch):
+    opened = []
+
+    def tiny(where):
+        connection = connect.open_writer(where)
+        connection.execute("PRAGMA max_page_count=60")
+        opened.append(connection)
+        return connection
+
+    monkeypatch.setattr(writer, "open_writer", tiny)
+    store = Writer(path, Retention(), told)
+    for n in range(40):
+        store.put(call(f"{n}" + "x" * 10_000))
+    told.wait_for("full")
+    assert "max_size_mb" in store.status().remedy
+    opened[0].execute("PRAGMA max_page_count=100000")
+    told.wait_for("recovered")
+    until(lambda: len(stored(path)) == 40)
+    assert store.close() == 0
+
+
+def test_a_change_fails_with_advice_while_the_disk_does_not_answer(store, path):
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(StoreError, match="locked") as failed:
+        store.change(records.delete_pins([("s", "t")])).result(5)
+    other.execute("ROLLBACK")
+    other.close()
+    assert failed.value.remedy
+    store.change(records.delete_pins([("s", "t")])).result(5)
+
+
+def test_trouble_ends_by_itself_even_with_nothing_to_write(store, path, told):
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(StoreError):
+        store.change(records.delete_pins([("s", "t")])).result(5)
+    other.execute("ROLLBACK")
+    other.close()
+    told.wait_for("recovered")
+
+
+def test_a_database_moved_aside_under_a_running_daemon_is_made_anew(store, path, told):
+    store.put(call("before"))
+    until(lambda: stored(path) == ["before"])
+    for suffix in ("", "-wal", "-shm"):
+        os.rename(f"{path}{suffix}", f"{path}{suffix}.old")
+    store.put(call("after"))
+    told.wait_for("moved or deleted")
+    told.wait_for("recovered")
+    until(lambda: stored(path) == ["after"])
+
+
+def test_a_database_that_cannot_be_opened_is_refused_at_once(path, told):
+    path.write_text("not a database, surely not" * 100)
+    with pytest.raises(StoreError, match="not an SQLite database"):
+        Writer(path, Retention(), told)
+    assert told.said == []
+
+
+def test_closing_does_not_hang_on_a_locked_database(store, path, told):
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    store.put(call("unwritten"))
+    told.wait_for("locked")
+    assert store.close(timeout=5) == 1
+    other.close()
+
+
+def test_an_event_with_the_id_of_another_does_not_replace_it(store, path):
+    store.put({"id": "same", "type": "mcp_tool_called", "timestamp": "t", "tool_name": "first"})
+    store.put({"id": "same", "type": "mcp_tool_called", "timestamp": "t", "tool_name": "second"})
+    store.close()
+    assert stored(path) == ["first"]
+
+
+def test_old_events_are_pruned_while_running(path, told, monkeypatch):
+    monkeypatch.setattr(writer, "PRUNE_EVERY", 0.01)
+    store = Writer(path, Retention(max_age_days=1), told, now_ns=lambda: time.time_ns() + 2 * 86_400 * 10**9)
+    store.put(call("old at once"))
+    until(lambda: store.status().written == 1 and stored(path) == [])
+    store.close()
