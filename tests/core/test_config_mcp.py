@@ -1,0 +1,79 @@
+"""The schema of MCP's section: a server is of one transport, a rule knows where it stands, a rate has its burst."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from agentsh_net.core import config_mcp, settings
+from agentsh_net.core.errors import Problem
+from agentsh_net.core.model import Server, Transport
+from agentsh_net.core.schema import At, Refused
+
+NAMES = {"server": {"web": "Web"}}
+
+
+def read(reader: Any, value: Any) -> tuple[Any, list[Problem]]:
+    problems: list[Problem] = []
+    try:
+        return reader(At("at", problems, names=NAMES), value), problems
+    except Refused:
+        return None, problems
+
+
+def test_a_stdio_server_is_its_command() -> None:
+    declared = {"id": "fs", "type": "stdio", "command": "npx", "args": ["-y", ""], "env": {"A": ""}}
+    assert read(config_mcp.server, declared) == (
+        Server("fs", Transport.STDIO, "npx", ("-y", ""), {"A": ""}),
+        [],
+    )
+
+
+def test_a_network_server_is_its_url() -> None:
+    declared = {"id": "w", "type": "sse", "url": "https://H/sse", "tls_fingerprint": "AB" * 32}
+    server, problems = read(config_mcp.server, declared)
+    assert not problems
+    assert (server.transport, server.host, server.port) == (Transport.SSE, "h", 443)
+    assert server.tls_fingerprint == "sha256:" + "ab" * 32
+
+
+def test_keys_of_another_transport_are_told_one_by_one() -> None:
+    declared = {"id": "fs", "type": "stdio", "command": "npx", "url": "https://h/", "headers": {}}
+    assert [p.path for p in read(config_mcp.server, declared)[1]] == ["at.headers", "at.url"]
+
+
+@pytest.mark.parametrize(("rpm", "burst"), [(6, 1), (60, 10), (59, 9), (0.1, 1)])
+def test_ten_seconds_worth_is_at_least_one(rpm: float, burst: int) -> None:
+    assert config_mcp.default_burst(rpm) == burst
+
+
+def test_a_rate_of_a_server_completes_itself_and_the_general_one() -> None:
+    value = {"default_rpm": 600, "per_server": {"web": {"calls_per_minute": 12}}}
+    assert read(config_mcp.RATES, value) == (
+        settings.RateLimits(False, 600, 100, {"Web": settings.RateLimit(12, 2)}),
+        [],
+    )
+
+
+def test_a_rule_carries_its_path() -> None:
+    assert read(config_mcp.server_rule, "a*") == (settings.ServerRule("a*", "at"), [])
+    assert read(config_mcp.server_rule, {"id": "a*"}) == (settings.ServerRule("a*", "at"), [])
+    assert read(config_mcp.tool_rule, {"tool": "b"}) == (settings.ToolRule("*", "b", "", "at"), [])
+
+
+def test_a_rule_narrowed_to_a_version_keeps_the_hash() -> None:
+    rule, _ = read(config_mcp.tool_rule, {"content_hash": "ab" * 32})
+    assert rule.content_hash == "sha256:" + "ab" * 32
+
+
+@pytest.mark.parametrize("value", [{}, {"id": None}, {"id": "["}, None, 5, [], ""], ids=repr)
+def test_a_rule_that_names_nothing_is_no_rule(value: Any) -> None:
+    result, problems = read(config_mcp.server_rule, value)
+    assert result is None
+    assert len(problems) == 1
+
+
+def test_what_servers_ask_is_set_per_declared_server() -> None:
+    value = {"policy": "alert", "per_server": {"WEB": "allow"}}
+    assert read(config_mcp.SERVER_ASKS, value) == (settings.ServerAsks("alert", {"Web": "allow"}), [])
