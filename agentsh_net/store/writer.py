@@ -106,6 +106,8 @@ class Writer:
             if self._closing or len(self._events) >= MAX_QUEUED or size > MAX_QUEUED_BYTES:
                 self._lost += 1
                 self._unreported += 1
+                if self._unreported == 1:
+                    self._wake.notify()
                 return
             self._events.append(queued)
             self._queued_bytes = size
