@@ -1,0 +1,128 @@
+"""Server-sent events: bytes in, frames out, by the WHATWG rules (HTML standard, 9.2.5 and 9.2.6).
+
+A frame keeps every byte it came in, blank line included, so that what nobody has an opinion on leaves untouched: the raws of all
+frames, joined, are the input. What a frame means is the dialects' business.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+_BOM: Final = b"\xef\xbb\xbf"
+# Atomic groups: CRLF is one line ending and must never be read as CR and then an empty line ended by LF.
+_END_OF_FRAME: Final = re.compile(rb"(?>\r\n|\n|\r)(?>\r\n|\n|\r)")
+_LINE_ENDING: Final = re.compile(rb"\r\n|\n|\r")
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One event, or a run of comments and blank lines. `data` is None where nothing would be dispatched.
+
+    `oversize`: a piece of an event that outgrew the bound; its fields are unknown and more pieces may follow.
+    """
+
+    raw: bytes
+    event: str = ""
+    data: bytes | None = None
+    oversize: bool = False
+
+
+def parse(raw: bytes, *, first: bool = False) -> Frame:
+    """Return the frame whose bytes are `raw`; one BOM is skipped where the stream begins."""
+    event, lines = "", []
+    text = raw[len(_BOM) :] if first and raw.startswith(_BOM) else raw
+    for line in _LINE_ENDING.split(text):
+        name, colon, value = line.partition(b":")
+        value = value[1:] if colon and value.startswith(b" ") else value
+        if name == b"data":
+            lines.append(value)
+        elif name == b"event":
+            event = value.decode("utf-8", "replace")
+    return Frame(raw, event, b"\n".join(lines) if lines else None)
+
+
+class Decoder:
+    """Cuts a byte stream into frames. At most `max_frame` bytes are held; what is longer comes out in oversize pieces."""
+
+    __slots__ = ("_buffer", "_first", "_max", "_oversize", "_scanned")
+
+    def __init__(self, max_frame: int) -> None:
+        self._max = max_frame
+        self._buffer = bytearray()
+        self._scanned = 0  # bytes of the buffer that hold no end of frame
+        self._oversize = False
+        self._first = True
+
+    @property
+    def pending(self) -> int:
+        """Return how many bytes wait for the rest of their frame."""
+        return len(self._buffer)
+
+    def take(self) -> bytes | None:
+        """Hand over the bytes that wait for the rest of their frame; None in the middle of an oversize event.
+
+        The caller lets whole frames pass by (and says so with `skip`) and feeds back what remains.
+        """
+        if self._oversize:
+            return None
+        waiting = bytes(self._buffer)
+        self._buffer.clear()
+        self._scanned = 0
+        return waiting
+
+    def skip(self) -> None:
+        """Note that frames passed by outside of this decoder: the next is not the stream's first."""
+        self._first = False
+
+    def feed(self, data: bytes) -> list[Frame]:
+        """Return the frames that `data` completes."""
+        self._buffer += data
+        frames: list[Frame] = []
+        start = 0
+        while (end := self._end(start)) >= 0:
+            frames.append(self._frame(bytes(self._buffer[start:end])))
+            start = end
+        if start:
+            del self._buffer[:start]
+        # A line ending may be split between feeds: look again at what could be its first three bytes (CR LF CR).
+        self._scanned = max(0, len(self._buffer) - 3)
+        if self._oversize or len(self._buffer) > self._max:
+            frames += self._overflow()
+        return frames
+
+    def finish(self) -> Frame | None:
+        """Return what the stream ended in the middle of: by the standard it is not dispatched, by some clients it is."""
+        if not self._buffer:
+            return None
+        frame = self._frame(bytes(self._buffer))
+        self._buffer.clear()
+        return frame
+
+    def _end(self, start: int) -> int:
+        """Return where the frame that begins at `start` ends, or -1."""
+        if start < len(self._buffer) and self._buffer[start] in b"\r\n" and not self._oversize:
+            match = _LINE_ENDING.match(self._buffer, start)
+            return match.end() if match else -1
+        match = _END_OF_FRAME.search(self._buffer, max(start, self._scanned))
+        self._scanned = 0
+        return match.end() if match else -1
+
+    def _frame(self, raw: bytes) -> Frame:
+        if self._oversize:
+            self._oversize = False
+            return Frame(raw, oversize=True)
+        frame = parse(raw, first=self._first)
+        self._first = False
+        return frame
+
+    def _overflow(self) -> list[Frame]:
+        """Give out the oversize event so far, all but what may be the first bytes of its end."""
+        self._oversize = True
+        self._first = False
+        keep = 3
+        piece = bytes(self._buffer[:-keep])
+        del self._buffer[: len(piece)]
+        self._scanned = 0
+        return [Frame(piece, oversize=True)] if piece else []

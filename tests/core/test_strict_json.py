@@ -1,0 +1,124 @@
+"""Reading sees what lenient parsers see; splicing changes nothing but what it was told to."""
+
+from __future__ import annotations
+
+import copy
+import json
+import math
+from typing import Any
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from agentsh_net.core.errors import ProtocolError
+from agentsh_net.core.strict_json import DELETE, Path, Raw, read, splice
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(VALUES, st.sampled_from([None, 1]))
+def test_reading_agrees_with_the_standard_library(value: Any, indent: int | None) -> None:
+    reading = read(json.dumps(value, indent=indent).encode())
+    assert reading.value == value
+    assert not reading.duplicates
+    assert not reading.flaws
+
+
+def test_the_last_of_duplicate_keys_wins_and_is_named_at_any_depth() -> None:
+    reading = read(b'{"a":{"name":"x","n\\u0061me":"y"},"b":1,"b":2}')
+    assert reading.value == {"a": {"name": "y"}, "b": 2}
+    assert reading.duplicates == {"name", "b"}
+
+
+def test_invalid_utf8_is_read_as_browsers_read_it_and_told() -> None:
+    reading = read(b'{"a":"\xff"}')
+    assert reading.value == {"a": "\ufffd"}
+    assert reading.flaws == ("invalid_utf8",)
+
+
+def test_nan_and_infinity_are_read_and_told() -> None:
+    reading = read(b"[NaN,-Infinity]")
+    assert math.isnan(reading.value[0])
+    assert reading.flaws == ("not_a_number",)
+
+
+def test_lone_surrogates_and_big_integers_survive() -> None:
+    assert read(b'["\\ud800", 123456789012345678901234567890]').value == [
+        "\ud800",
+        123456789012345678901234567890,
+    ]
+
+
+def test_an_integer_of_a_million_digits_costs_nothing() -> None:
+    assert read(b"[" + b"9" * 1_000_000 + b"]").value == ["9" * 1_000_000]
+
+
+@pytest.mark.parametrize(
+    "text", [b"", b"{", b"[1,]", b"{'a':1}", b"\xef\xbb\xbf{}", b"[" * 100_000, b'{"a":1}x']
+)
+def test_what_no_parser_reads_is_a_protocol_error(text: bytes) -> None:
+    with pytest.raises(ProtocolError):
+        read(text)
+
+
+def paths(value: Any, prefix: Path = ()) -> list[Path]:
+    found = [prefix] if prefix else []
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, inner in items:
+        found += paths(inner, (*prefix, key))
+    return found
+
+
+def edited(value: Any, edits: dict[Path, Any]) -> Any:
+    value = copy.deepcopy(value)
+    for path, new in sorted(edits.items(), key=lambda e: [str(p).zfill(9) for p in e[0]], reverse=True):
+        node = value
+        for key in path[:-1]:
+            node = node[key]
+        if new is DELETE:
+            del node[path[-1]]
+        else:
+            node[path[-1]] = new
+    return value
+
+
+@given(st.data(), VALUES, st.sampled_from([None, 1, 3]))
+def test_splicing_is_editing_the_value(data: st.DataObject, value: Any, indent: int | None) -> None:
+    assume(isinstance(value, dict | list) and value)
+    chosen = data.draw(st.lists(st.sampled_from(paths(value)), max_size=4, unique=True))
+    chosen = [p for p in chosen if not any(q != p and p[: len(q)] == q for q in chosen)]
+    edits = {p: data.draw(st.just(DELETE) | VALUES) for p in chosen}
+    text = json.dumps(value, indent=indent).encode()
+    assert json.loads(splice(text, edits)) == edited(value, edits)
+
+
+def test_everything_else_keeps_its_bytes() -> None:
+    text = b'{ "id" : 1.0, "big":12345678901234567890 ,"e": 1e400, "a":[ 1 ,{"x":"\xff"}, 3 ] , "z":null}'
+    assert splice(text, {("a", 0): Raw("[]")}) == text.replace(b"[ 1 ,", b"[ [] ,")
+    assert splice(text, {("a", 1): DELETE}) == text.replace(b' ,{"x":"\xff"}', b"")
+    assert splice(text, {("a", 0): DELETE}) == text.replace(b"1 ,", b"")
+    assert (
+        splice(text, {("z",): DELETE, ("id",): DELETE})
+        == b'{ "big":12345678901234567890 ,"e": 1e400, "a":[ 1 ,{"x":"\xff"}, 3 ]}'
+    )
+
+
+def test_a_missing_member_is_appended() -> None:
+    assert splice(b'{"a":1 }', {("b",): "n"}) == b'{"a":1,"b":"n" }'
+    assert splice(b"{ }", {("b",): 2}) == b'{"b":2 }'
+    assert splice(b'{"a":1}', {("a",): DELETE, ("b",): 2}) == b'{"b":2}'
+
+
+def test_every_occurrence_of_a_duplicate_key_is_edited() -> None:
+    assert splice(b'{"a":1,"\\u0061":2}', {("a",): 3}) == b'{"a":3,"\\u0061":3}'
+
+
+@pytest.mark.parametrize("path", [("a", "b"), ("l", 3), ("n", 0, "x")])
+def test_a_path_that_leads_nowhere_is_an_error(path: Path) -> None:
+    with pytest.raises(ProtocolError):
+        splice(b'{"a":1,"l":[],"n":[]}', {path: 1})
