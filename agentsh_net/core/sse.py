@@ -67,6 +67,8 @@ class Decoder:
         """
         if self._oversize:
             return None
+        if not self._buffer:
+            return b""
         waiting = bytes(self._buffer)
         self._buffer.clear()
         self._scanned = 0

@@ -185,6 +185,8 @@ class Inspector:
 
 def _end_of_frames(data: bytes) -> int:
     """Return how many bytes of `data` are whole frames for certain (LF and CRLF streams; others take the slow path)."""
+    if data.endswith((b"\n\n", b"\n\r\n")):
+        return len(data)
     plain = data.rfind(b"\n\n") + 2
     carriage = data.rfind(b"\n\r\n") + 3
     return max(plain if plain > 1 else 0, carriage if carriage > 2 else 0)
