@@ -1,0 +1,211 @@
+"""An HTTP/1.1 client for MCP servers: one origin, a request at a time on each connection, bodies streamed and bounded.
+
+Every fault of the network or of the peer comes out as ProtocolError (502, or 504 for time). Redirects, credentials and
+what the bodies mean are the callers' business; the LLM proxy has its own upstream pool, made for throughput.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from collections.abc import AsyncIterator
+from typing import Self
+
+from agentsh_net.core import certificate
+from agentsh_net.core.errors import ProtocolError
+from agentsh_net.core.mcp_http import Address, Headers
+from agentsh_proxy.http_connection import Connection
+
+CONNECT_TIMEOUT = 10.0  # seconds for name, TCP and TLS
+DRAIN_TIMEOUT = (
+    0.2  # seconds to wait for the end of an answer whose message we have, so that the connection can be kept
+)
+DRAIN_SIZE = 64 << 10  # bytes to read for the same end
+MAX_IDLE = 2  # connections kept: one for requests, one that a closed stream left over
+
+
+def tls_context() -> ssl.SSLContext:
+    """Return a client context over the system's trust store (SSL_CERT_FILE and SSL_CERT_DIR are honoured). Make one, share it."""
+    context = ssl.create_default_context()
+    context.set_alpn_protocols(["http/1.1"])
+    return context
+
+
+class Response:
+    """An answer whose head is here and whose body is still coming. Release it when done, however it went."""
+
+    def __init__(self, connection: Connection, client: HttpClient) -> None:
+        self._connection = connection
+        self._client = client
+        self.status = connection.status
+        self.headers = tuple(connection.headers)
+
+    def header(self, name: str) -> str:
+        """Return the value of a header by its lower-case name, empty if there is none. Raises ProtocolError if there are several."""
+        found = {value for header, value in self.headers if header == name}
+        if len(found) > 1:
+            raise ProtocolError(f"the server sends header {name} twice, with two values", status=502)
+        return next(iter(found), "")
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        """Iterate over the body as it comes."""
+        while data := await self._connection.chunk():
+            yield data
+
+    async def read(self, limit: int) -> bytes:
+        """Return the whole body. Raises ProtocolError past `limit` bytes."""
+        parts: list[bytes] = []
+        size = 0
+        async for data in self.chunks():
+            size += len(data)
+            if size > limit:
+                raise ProtocolError(f"the server's answer is longer than {limit} bytes", status=502)
+            parts.append(data)
+        return b"".join(parts)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            await self.release()
+        else:
+            self.close()
+
+    async def release(self) -> None:
+        """Keep the connection if the body ends here and now; close it otherwise."""
+        if not self._connection.complete:
+            try:
+                async with asyncio.timeout(DRAIN_TIMEOUT):
+                    await self.read(DRAIN_SIZE)
+            except (ProtocolError, TimeoutError):
+                pass  # the message we wanted is read; the connection is closed below
+        self._client.give_back(self._connection)
+
+    def close(self) -> None:
+        """Close the connection: the body is endless, or of no interest."""
+        self._client.forget(self._connection)
+
+
+class HttpClient:
+    """A client of one origin. `pin` (`sha256:<hex>`) must match the certificate or its public key, on top of its validity."""
+
+    def __init__(self, origin: Address, *, tls: ssl.SSLContext | None = None, pin: str = "") -> None:
+        self.origin = origin
+        self.fingerprint = ""  # of the certificate seen last
+        self._tls = tls
+        self._pin = pin
+        self._idle: list[Connection] = []
+        self._open: set[Connection] = set()
+
+    async def request(self, method: str, target: str, headers: Headers, body: bytes = b"") -> Response:
+        """Send a request to the origin and return its answer's head. An idle connection that turns out dead is replaced once."""
+        head = self._head(method, target, headers, body)
+        while True:
+            connection = self._idle.pop() if self._idle else await self._connect()
+            if not connection.usable and not connection.fresh:
+                self.forget(connection)
+                continue
+            reused, connection.fresh = not connection.fresh, False
+            connection.send(head, body)
+            try:
+                await connection.head()
+            except ProtocolError:
+                self.forget(connection)
+                if reused and connection.unanswered:
+                    continue  # the server had closed it before it saw this request
+                raise
+            except BaseException:
+                self.forget(connection)
+                raise
+            return Response(connection, self)
+
+    def give_back(self, connection: Connection) -> None:
+        """Take a connection whose exchange is over."""
+        if connection.usable and len(self._idle) < MAX_IDLE:
+            self._idle.append(connection)
+        else:
+            self.forget(connection)
+
+    def close(self) -> None:
+        """Close every connection."""
+        for connection in tuple(self._open):
+            self.forget(connection)
+        self._idle.clear()
+
+    def forget(self, connection: Connection) -> None:
+        """Close a connection for good."""
+        self._open.discard(connection)
+        connection.close()
+
+    def _head(self, method: str, target: str, headers: Headers, body: bytes) -> bytes:
+        lines = [f"{method} {target} HTTP/1.1", f"Host: {self.origin.authority}", "Accept-Encoding: identity"]
+        lines += [f"{name}: {value}" for name, value in headers]
+        if method != "GET":
+            lines.append(f"Content-Length: {len(body)}")
+        text = "\r\n".join(lines) + "\r\n\r\n"
+        if any(c in part for part in lines for c in "\r\n\0"):
+            raise ProtocolError("a request header has a line break")
+        try:
+            return text.encode("latin-1")
+        except UnicodeEncodeError as fault:
+            raise ProtocolError("a request header has characters that no header may have") from fault
+
+    async def _connect(self) -> Connection:
+        where = f"{self.origin.scheme}://{self.origin.authority}"
+        secure = self.origin.scheme == "https"
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(CONNECT_TIMEOUT):
+                _, connection = await loop.create_connection(
+                    Connection,
+                    self.origin.host,
+                    self.origin.port,
+                    ssl=(self._tls or tls_context()) if secure else None,
+                    server_hostname=self.origin.host if secure else None,
+                )
+        except TimeoutError as fault:
+            raise ProtocolError(
+                f"{where} does not answer within {CONNECT_TIMEOUT:g} s", status=504
+            ) from fault
+        except ssl.SSLCertVerificationError as fault:
+            raise ProtocolError(
+                f"{where}: TLS certificate is not trusted: {fault.verify_message}", status=502
+            ) from fault
+        except (OSError, UnicodeError) as fault:
+            raise ProtocolError(f"{where} cannot be reached: {_reason(fault)}", status=502) from fault
+        try:
+            self._check(connection, where)
+        except ProtocolError:
+            connection.close()
+            raise
+        self._open.add(connection)
+        return connection
+
+    def _check(self, connection: Connection, where: str) -> None:
+        """Set keepalive, and hold the certificate against the pin before a byte is sent."""
+        transport = connection.transport
+        if transport is None:
+            raise ProtocolError(f"{where} closed the connection at once", status=502)
+        sock = transport.get_extra_info("socket")
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        tls = transport.get_extra_info("ssl_object")
+        if tls is None:
+            if self._pin:
+                raise ProtocolError(f"{where} is not TLS, but tls_fingerprint is declared", status=502)
+            return
+        found = certificate.fingerprints(tls.getpeercert(binary_form=True) or b"")
+        self.fingerprint = found.certificate
+        if self._pin and not certificate.matches(self._pin, found):
+            raise ProtocolError(
+                f"{where} shows another TLS certificate than tls_fingerprint names: {found.certificate} "
+                f"(public key {found.public_key})",
+                status=502,
+            )
+
+
+def _reason(fault: OSError | UnicodeError) -> str:
+    if isinstance(fault, PermissionError):
+        return "a rule of this machine refuses it (EPERM)"
+    return str(getattr(fault, "strerror", None) or fault)

@@ -1,0 +1,179 @@
+"""One HTTP/1.1 connection to a server: writes a request, parses the answer, holds what the consumer has not taken yet.
+
+Which connection serves which request, TLS and pins are `http_client`'s business.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import Any, cast
+
+import httptools
+
+from agentsh_net.core.errors import ProtocolError
+
+MAX_HEAD = 64 << 10  # bytes of status line and headers; nginx and Node stop at 32 and 16 KiB
+HIGH_WATER = 256 << 10  # bytes read ahead of the consumer before the socket is left unread
+
+
+class CutError(ProtocolError):
+    """The connection ended before the answer did."""
+
+
+class Connection(asyncio.Protocol):
+    """One connection: writes a request, parses its answer, holds what the consumer has not taken yet."""
+
+    def __init__(self) -> None:
+        self.transport: asyncio.Transport | None = None
+        self.status = 0
+        self.headers: list[tuple[str, str]] = []
+        self.complete = False
+        self.fresh = True  # no request was sent on it before
+        self.reusable = False
+        self._error: ProtocolError | None = None
+        self._parser: Any = None
+        self._head_size = 0
+        self._head_done = False
+        self._saw_bytes = False
+        self._chunks: deque[bytes] = deque()
+        self._queued = 0
+        self._paused = False
+        self._news = asyncio.Event()
+        self._closed = False
+
+    # --- asyncio.Protocol
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Keep the transport."""
+        self.transport = cast("asyncio.Transport", transport)  # create_connection makes no other
+
+    def data_received(self, data: bytes) -> None:
+        """Parse what came."""
+        if self._parser is None or self.complete:
+            self._fail("the server sends bytes that nobody asked for")
+            return
+        self._saw_bytes = True
+        if not self._head_done:
+            self._head_size += len(data)
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            self._fail("the server switches to another protocol")
+        except httptools.HttpParserError as fault:
+            self._fail(f"the server's answer is not HTTP/1.1: {type(fault).__name__}")
+        if not self._head_done and self._head_size > MAX_HEAD:
+            self._fail(f"the head of the server's answer is longer than {MAX_HEAD} bytes")
+        self._news.set()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Decide whether that is the end of the body or a cut."""
+        self._closed, self.reusable = True, False
+        if self._head_done and not self.complete and exc is None and self._ends_with_connection():
+            self.complete = True
+        elif not self.complete and self._error is None:
+            what = "in the middle of its answer" if self._saw_bytes else "without an answer"
+            self._error = CutError(f"the server closed the connection {what}", status=502)
+        self._news.set()
+
+    # --- httptools callbacks
+
+    def on_message_begin(self) -> None:
+        """Begin an answer; a second one was not asked for."""
+        if self.complete:
+            self._fail("the server answers more than it was asked")
+        self.headers = []
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take a header; trailers are ignored: nothing of MCP is in them."""
+        if not self._head_done:
+            self.headers.append((name.decode("latin-1").lower(), value.decode("latin-1").strip(" \t")))
+
+    def on_headers_complete(self) -> None:
+        """Take the status; refuse a coding that would have to be undone before it is judged."""
+        self.status = self._parser.get_status_code()
+        self._head_done = self.status >= 200
+        if self._head_done and self._values("content-encoding") not in ([], ["identity"]):
+            self._fail("the server compresses its answer although it was asked not to")
+
+    def on_body(self, body: bytes) -> None:
+        """Queue a piece of the body, and stop reading when the consumer is behind."""
+        self._chunks.append(body)
+        self._queued += len(body)
+        if self._queued > HIGH_WATER and not self._paused and self.transport is not None:
+            self._paused = True
+            self.transport.pause_reading()
+
+    def on_message_complete(self) -> None:
+        """End the answer."""
+        if not self._head_done:
+            return  # an interim answer (RFC 9110, section 15.2)
+        self.complete = True
+        self.reusable = bool(self._parser.should_keep_alive()) and not self._closed
+
+    # --- for the client
+
+    def send(self, head: bytes, body: bytes) -> None:
+        """Begin an exchange."""
+        self._parser = httptools.HttpResponseParser(self)
+        self.status, self.headers, self.complete, self.reusable = 0, [], False, False
+        self._head_size, self._head_done, self._saw_bytes = 0, False, False
+        self._news.clear()
+        if self.transport is not None:
+            self.transport.write(head + body)
+
+    @property
+    def unanswered(self) -> bool:
+        """Say whether not a byte of an answer came."""
+        return not self._saw_bytes
+
+    @property
+    def usable(self) -> bool:
+        """Say whether another request may be sent."""
+        return self.reusable and not self._closed and self._error is None and not self._chunks
+
+    async def head(self) -> None:
+        """Wait for the status and headers."""
+        while not self._head_done:
+            await self._wait()
+        if self._error is not None:
+            raise self._error
+
+    async def chunk(self) -> bytes:
+        """Return the next bytes of the body, empty at its end. Raises ProtocolError if it was cut."""
+        while not self._chunks:
+            if self.complete:
+                return b""
+            await self._wait()
+        data = self._chunks.popleft()
+        self._queued -= len(data)
+        if self._paused and self._queued <= HIGH_WATER // 2 and self.transport is not None:
+            self._paused = False
+            self.transport.resume_reading()
+        return data
+
+    def close(self) -> None:
+        """Close at once: what was not read is of no interest."""
+        if self.transport is not None:
+            self.transport.abort()
+
+    async def _wait(self) -> None:
+        if self._error is not None:
+            raise self._error
+        self._news.clear()
+        await self._news.wait()
+        if self._error is not None and not self._chunks:
+            raise self._error
+
+    def _fail(self, message: str) -> None:
+        if self._error is None:
+            self._error = ProtocolError(message, status=502)
+        self.reusable = False
+        self.close()
+
+    def _ends_with_connection(self) -> bool:
+        """Say whether the body has no other end than the connection's (RFC 9112, section 6.3, rule 8)."""
+        return not self._values("content-length") and not self._values("transfer-encoding")
+
+    def _values(self, name: str) -> list[str]:
+        return [value for header, value in self.headers if header == name]
