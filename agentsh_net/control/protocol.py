@@ -10,27 +10,11 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from agentsh_net import jsontext
+from agentsh_net.control.errors import ControlError
 from agentsh_net.core.errors import ConfigError, KernelError, ProtocolError, StoreError
 
 MAX_REQUEST: Final = 1 << 20  # bytes a line: `explain` carries the arguments of one tool call
 MAX_ANSWER: Final = 64 << 20  # bytes a line: a page of a query is 4 MiB and one event
-
-
-class ControlError(Exception):
-    """A call that did not do what it should. `kind` says whose fault it is, `remedy` what to do next.
-
-    Kinds: unreachable, timeout, forbidden, already_running, busy, request, unknown_call, config, kernel, store, denied,
-    slow_reader, stopping.
-    """
-
-    def __init__(self, message: str, *, kind: str, remedy: str = "") -> None:
-        self.kind = kind
-        self.remedy = remedy
-        super().__init__(message)
-
-    def to_json(self) -> dict[str, str]:
-        """Return the `error` of an answer."""
-        return {"kind": self.kind, "message": str(self), "remedy": self.remedy}
 
 
 @dataclass(frozen=True, slots=True)

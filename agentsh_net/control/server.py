@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from agentsh_net.access import group_id
+from agentsh_net.control.errors import ControlError
 from agentsh_net.control.peer import Peer, daemon_uid, peer_of
 from agentsh_net.control.protocol import (
     MAX_REQUEST,
-    ControlError,
     Request,
     control_error,
     decode_request,

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Final
 
 from agentsh_net.access import make_directory, share
+from agentsh_net.control.errors import ControlError
 from agentsh_net.control.peer import peer_of
-from agentsh_net.control.protocol import ControlError
 
 _TRIES: Final = 5  # a look by `holder` takes the lock for a moment; that must not be taken for a daemon
 _PAUSE: Final = 0.05  # seconds between tries

@@ -8,7 +8,8 @@ import pytest
 
 from agentsh_net.control import client
 from agentsh_net.control.client import Client
-from agentsh_net.control.protocol import ControlError, encode_error, encode_result
+from agentsh_net.control.errors import ControlError
+from agentsh_net.control.protocol import encode_error, encode_result
 
 
 @pytest.fixture

@@ -3,7 +3,8 @@
 import pytest
 
 from agentsh_net.control import protocol
-from agentsh_net.control.protocol import ControlError, Request
+from agentsh_net.control.errors import ControlError
+from agentsh_net.control.protocol import Request
 from agentsh_net.core.errors import ConfigError, KernelError, Problem, ProtocolError, StoreError
 
 

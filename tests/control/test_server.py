@@ -11,7 +11,8 @@ import uvloop
 
 from agentsh_net.control import server, tail
 from agentsh_net.control.client import Client
-from agentsh_net.control.protocol import MAX_REQUEST, ControlError
+from agentsh_net.control.errors import ControlError
+from agentsh_net.control.protocol import MAX_REQUEST
 from agentsh_net.control.server import Server
 from agentsh_net.core.errors import ConfigError, Problem, StoreError
 

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from agentsh_net.control import socket_file
-from agentsh_net.control.protocol import ControlError
+from agentsh_net.control.errors import ControlError
 from agentsh_net.control.socket_file import holder, listen, remove_stale
 
 

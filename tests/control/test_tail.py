@@ -6,7 +6,7 @@ import json
 import pytest
 
 from agentsh_net.control import tail
-from agentsh_net.control.protocol import ControlError
+from agentsh_net.control.errors import ControlError
 from agentsh_net.control.tail import Followers, Wanted
 from agentsh_net.core.errors import ProtocolError
 
