@@ -60,18 +60,18 @@ def load_tools(path: Path) -> list[ToolRecord]:
     """Return every tool that is known, removed ones too: what the daemon's registry starts from."""
     with reader(path) as connection:
         return [
-            ToolRecord(r["server_id"], r["name"], r["hash"], jsontext.loads(r["definition"]), r["first_seen"], r["last_seen"], r["removed"])
-            for r in connection.execute("SELECT * FROM tools ORDER BY server_id, name")
-        ]  # fmt: skip
+            ToolRecord(*row[:3], jsontext.loads(row["definition"]), *row[4:])
+            for row in connection.execute("SELECT * FROM tools ORDER BY server_id, name")
+        ]
 
 
 def load_pins(path: Path) -> list[PinRecord]:
     """Return every pin."""
     with reader(path) as connection:
         return [
-            PinRecord(r["server_id"], r["tool"], r["hash"], jsontext.loads(r["definition"]), r["state"], r["trusted_at"], r["trusted_by"])
-            for r in connection.execute("SELECT * FROM pins ORDER BY server_id, tool")
-        ]  # fmt: skip
+            PinRecord(*row[:3], jsontext.loads(row["definition"]), *row[4:])
+            for row in connection.execute("SELECT * FROM pins ORDER BY server_id, tool")
+        ]
 
 
 def load_sessions(path: Path) -> list[SessionRecord]:
@@ -146,7 +146,7 @@ def _few(connection: sqlite3.Connection, select: str, where: Where, order: str, 
 
 
 _TOOLS: Final = """
-    SELECT tools.server_id, tools.name AS tool_name, tools.hash AS tool_hash, pins.state AS pin, pins.hash AS pinned_hash,
+    SELECT tools.server_id, tools.name AS tool_name, tools.hash AS tool_hash, pins.state AS pin, pins.hash AS pinned_hash, max_severity,
         first_seen, last_seen, removed, json_extract(tools.definition, '$.description') AS description
     FROM tools LEFT JOIN pins ON pins.server_id = tools.server_id AND pins.tool = tools.name"""
 

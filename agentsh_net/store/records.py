@@ -24,6 +24,7 @@ class ToolRecord:
     name: str
     hash: str
     definition: Mapping[str, Any] = field(default_factory=dict)
+    max_severity: str = ""  # of what detectors found in the definition
     first_seen: str = ""
     last_seen: str = ""
     removed: str | None = None
@@ -79,18 +80,11 @@ def candidate_rows(event: Mapping[str, Any]) -> list[CandidateRow]:
 def save_tools(tools: Iterable[ToolRecord], now: str) -> Change:
     """Record tools that a server offers now; the time a tool was first seen is kept."""
     sql = (
-        "INSERT INTO tools VALUES (?, ?, ?, ?, ?, ?, NULL) ON CONFLICT (server_id, name) DO UPDATE SET"
-        " hash = excluded.hash, definition = excluded.definition, last_seen = excluded.last_seen, removed = NULL"
+        "INSERT INTO tools VALUES (?, ?, ?, ?, ?, ?, ?, NULL) ON CONFLICT (server_id, name) DO UPDATE SET"
+        " hash = excluded.hash, definition = excluded.definition, max_severity = excluded.max_severity,"
+        " last_seen = excluded.last_seen, removed = NULL"
     )
-    return [
-        (
-            sql,
-            [
-                (*_name(t.server_id, t.name), t.hash, _json(t.definition), t.first_seen or now, now)
-                for t in tools
-            ],
-        )
-    ]
+    return [(sql, [_tool_row(tool, now) for tool in tools])]
 
 
 def mark_removed(keys: Iterable[tuple[str, str]], now: str) -> Change:
@@ -125,6 +119,11 @@ def _text(value: Any) -> str:
     if value is None:
         return ""
     return str(value).encode("utf-8", "backslashreplace").decode()
+
+
+def _tool_row(tool: ToolRecord, now: str) -> Sequence[str]:
+    names = _name(tool.server_id, tool.name)
+    return (*names, tool.hash, _json(tool.definition), tool.max_severity, tool.first_seen or now, now)
 
 
 def _name(server_id: str, tool: str) -> tuple[str, str]:

@@ -46,6 +46,7 @@ MIGRATIONS: Final = (
         name TEXT NOT NULL,
         hash TEXT NOT NULL,
         definition TEXT NOT NULL,
+        max_severity TEXT NOT NULL,
         first_seen TEXT NOT NULL,
         last_seen TEXT NOT NULL,
         removed TEXT,

@@ -51,7 +51,9 @@ def database(tmp_path):
     )
     apply(
         connection,
-        records.save_tools([ToolRecord("weather", "get", "h2", {"name": "get", "description": "d"})], "t1"),
+        records.save_tools(
+            [ToolRecord("weather", "get", "h2", {"name": "get", "description": "d"}, "high")], "t1"
+        ),
     )
     apply(connection, records.save_tools([ToolRecord("weather", "old", "h0")], "t0"))
     apply(connection, records.mark_removed([("weather", "old")], "t2"))
@@ -172,9 +174,9 @@ def test_state_is_loaded_as_it_was_saved(database):
     assert queries.load_pins(database) == [
         PinRecord("weather", "get", "h1", {"name": "get"}, "changed", "t0", "root")
     ]
-    assert [(t.name, t.first_seen, t.removed) for t in queries.load_tools(database)] == [
-        ("get", "t1", None),
-        ("old", "t0", "t2"),
+    assert queries.load_tools(database) == [
+        ToolRecord("weather", "get", "h2", {"name": "get", "description": "d"}, "high", "t1", "t1", None),
+        ToolRecord("weather", "old", "h0", {}, "", "t0", "t0", "t2"),
     ]
     assert queries.load_sessions(database) == [SessionRecord("s1", "digest", "t0")]
 
