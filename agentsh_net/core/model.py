@@ -31,9 +31,9 @@ class Server:
     transport: Transport
     command: str = ""
     args: tuple[str, ...] = ()
-    env: Mapping[str, str] = field(default_factory=dict)
+    env: Mapping[str, str] = field(default_factory=dict, repr=False)  # secrets, as are the headers
     url: str = ""
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     tls_fingerprint: str = ""
     host: str = ""
     port: int = 0
@@ -48,6 +48,7 @@ class Tool:
     name: str
     hash: str
     definition: Mapping[str, Any] = field(default_factory=dict)
+    max_severity: str = ""  # the worst finding of the detectors that read this definition; empty: none
 
 
 @dataclass(frozen=True, slots=True)

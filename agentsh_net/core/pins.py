@@ -1,0 +1,133 @@
+"""Which version of a tool is trusted: the hash of a whole definition, the board of pins, and what a new or changed one means.
+
+Pure: the pin store writes what is decided here, and the clock is the caller's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Any
+
+from agentsh_net.core import canonical
+from agentsh_net.core.differences import Difference, between
+from agentsh_net.core.errors import ProtocolError
+from agentsh_net.core.folding import fold
+from agentsh_net.core.model import Tool
+from agentsh_net.core.settings import VersionPinning
+
+# `execution` exists in one protocol revision only: hashing it would call every tool changed when a server moves on.
+UNPINNED = frozenset({"execution"})
+
+
+class PinState(StrEnum):
+    """How a tool's definition stands to its pin."""
+
+    TRUSTED = "trusted"
+    NEW = "new"
+    CHANGED = "changed"
+
+
+class PinEffect(StrEnum):
+    """What pinning makes of a call."""
+
+    PASS = "pass"  # noqa: S105 - no password
+    ALERT = "alert"
+    BLOCK = "block"
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """The version of a tool that was recorded. `state` is NEW until somebody trusts it; `trusted_at` is RFC 3339, UTC."""
+
+    server_id: str
+    tool: str
+    hash: str
+    definition: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    state: PinState = PinState.TRUSTED
+    trusted_at: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Pins:
+    """All pins, frozen. Keys are (folded server id, tool name as the server writes it)."""
+
+    entries: Mapping[tuple[str, str], Pin] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, pins: Iterable[Pin]) -> Pins:
+        """Return the board of these pins; of two for one tool the later counts."""
+        return cls(MappingProxyType({_key(p.server_id, p.tool): p for p in pins}))
+
+    def get(self, server_id: str, tool: str) -> Pin | None:
+        """Return the pin of a tool, or None."""
+        return self.entries.get(_key(server_id, tool))
+
+    def lookup(self, server_id: str, tool: str, tool_hash: str) -> PinState:
+        """Say how a definition with this hash stands to the pin of its tool."""
+        pin = self.get(server_id, tool)
+        if pin is None or pin.state is PinState.NEW:
+            return PinState.NEW
+        return PinState.TRUSTED if pin.hash == tool_hash else PinState.CHANGED
+
+    def with_pins(self, pins: Iterable[Pin]) -> Pins:
+        """Return the board with these pins set."""
+        return Pins(MappingProxyType({**self.entries, **Pins.of(pins).entries}))
+
+    def without(self, server_id: str, tool: str) -> Pins:
+        """Return the board without the pin of a tool (`mcp pins reset`)."""
+        key = _key(server_id, tool)
+        return Pins(MappingProxyType({k: p for k, p in self.entries.items() if k != key}))
+
+
+def _key(server_id: str, tool: str) -> tuple[str, str]:
+    return fold(server_id), tool
+
+
+def definition_hash(definition: Mapping[str, Any]) -> str:
+    """Return `sha256:<hex>` over every field of a definition, unknown ones too, but those of UNPINNED."""
+    return canonical.hash_of({k: v for k, v in definition.items() if k not in UNPINNED})
+
+
+def tool_of(server_id: str, definition: Mapping[str, Any], max_severity: str = "") -> Tool:
+    """Return the tool a server's definition describes. Raises ProtocolError where it has no usable name."""
+    name = definition.get("name")
+    if not isinstance(name, str) or not fold(name):
+        raise ProtocolError("a tool definition without a name")
+    return Tool(server_id, name, definition_hash(definition), definition, max_severity)
+
+
+def trust(tool: Tool, now: str) -> Pin:
+    """Return the pin that trusts a tool as it is."""
+    return Pin(tool.server_id, tool.name, tool.hash, tool.definition, PinState.TRUSTED, now)
+
+
+def trust_first(pins: Pins, tools: Iterable[Tool], now: str) -> tuple[Pins, tuple[Pin, ...]]:
+    """Trust what has no pin yet (`auto_trust_first`); return the new board and the pins to be stored and told of.
+
+    A tool that is recorded but untrusted stays so: somebody has to look at it.
+    """
+    added = tuple(trust(tool, now) for tool in tools if pins.get(tool.server_id, tool.name) is None)
+    return (pins.with_pins(added) if added else pins), added
+
+
+def effect(state: PinState, pinning: VersionPinning) -> PinEffect:
+    """Say what pinning makes of a call to a tool in this state."""
+    if not pinning.enabled or state is PinState.TRUSTED:
+        return PinEffect.PASS
+    if state is PinState.NEW:
+        return PinEffect.ALERT if pinning.auto_trust_first else PinEffect.BLOCK
+    match pinning.on_change:
+        case "allow":
+            return PinEffect.PASS
+        case "alert":
+            return PinEffect.ALERT
+        case _:
+            return PinEffect.BLOCK
+
+
+def diff(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[Difference, ...]:
+    """Return the pinned fields in which two definitions differ."""
+    return between(*({k: v for k, v in d.items() if k not in UNPINNED} for d in (old, new)))

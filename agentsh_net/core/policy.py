@@ -1,0 +1,234 @@
+"""Verdicts: what a call may mean, every candidate judged step by step, the first block decides.
+
+The steps are core.steps', in the order of the design: server, tool, pin, inspection, then (where nothing was seen)
+native tools and fail_closed, then the rate. `explain` returns the very steps that `judge` took.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from agentsh_net.core import connectors, steps
+from agentsh_net.core.folding import fold, visible
+from agentsh_net.core.model import Action, Candidate, ToolCall, Verdict
+from agentsh_net.core.names import Names, Resolution, wrapped_pair
+from agentsh_net.core.native_tools import Native, NativeTools
+from agentsh_net.core.pins import Pins
+from agentsh_net.core.registry import Registry
+from agentsh_net.core.rules import ROOT, Rules
+from agentsh_net.core.settings import Mcp
+from agentsh_net.core.steps import MAX_NAME, Outcome, Step
+
+# (server id, tool, tool-call id, session id) -> within the rate
+Charge = Callable[[str, str, str, str], bool]
+
+# Names and pairs whose ruling is remembered: more than agents use at once; past it the memory starts anew.
+MAX_REMEMBERED = 16_384
+MAX_REMEMBERED_NAME = 512  # characters, so that the memory stays within some 20 MB whatever a model writes
+
+K = TypeVar("K")
+V = TypeVar("V")
+CallKey = tuple[str, str, str, tuple[str, str] | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """How a verdict came about. The last step is the verdict."""
+
+    steps: tuple[Step, ...]
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class _Ruling:
+    """What holds for every call of one name: the explanation, and the pairs whose rate is charged."""
+
+    explanation: Explanation
+    charged: tuple[Candidate, ...]
+
+
+class Policy:
+    """The rules over one registry and one board of pins. Frozen in what it says; it only remembers what it worked out."""
+
+    def __init__(
+        self,
+        mcp: Mcp,
+        registry: Registry,
+        pins: Pins,
+        learned: Mapping[str, tuple[Candidate, ...]] | None = None,
+    ) -> None:
+        self._mcp = mcp
+        self._registry = registry
+        self._pins = pins
+        self._learned = learned
+        self._rules = Rules(mcp)
+        self._natives = NativeTools(mcp.native_tools)
+        self._names: Names | None = None  # made with the first call: the supervisor may never judge one
+        self._rulings: dict[CallKey, _Ruling] = {}
+        self._judged: dict[tuple[Candidate, bool], tuple[Step, ...]] = {}
+
+    def judge(self, call: ToolCall, session_id: str, charge: Charge) -> Verdict:
+        """Return the verdict on a call, and charge the rate if nothing else blocks it."""
+        ruling = self._ruling(call)
+        for pair in ruling.charged:
+            if not charge(pair.server_id, pair.tool, call.call_id, session_id):
+                over = steps.rate_step(self._mcp.rate_limits, pair, Outcome.BLOCK)
+                return self._verdict(over, ruling.explanation.verdict.candidates)
+        return ruling.explanation.verdict
+
+    def explain(self, call: ToolCall) -> Explanation:
+        """Return the steps that lead to the verdict on a call; nothing is charged."""
+        return self._ruling(call).explanation
+
+    def judge_server(self, server_id: str) -> Verdict:
+        """Return the verdict of the server step alone."""
+        return self._verdict(self.server_step(server_id), ())
+
+    def judge_connector(self, server_id: str, url: str) -> Verdict:
+        """Return the verdict on an MCP server that a request asks the provider to call by itself."""
+        step = connectors.connector_step(self._registry, self._mcp, self.server_step, server_id, url)
+        return self._verdict(step, (step.about,) if step.about else ())
+
+    def server_step(self, server_id: str) -> Step:
+        """Judge a server, declared or not."""
+        about = Candidate(self._registry.canonical_id(server_id), "")
+        return steps.server_step(self._rules, self._mcp.server_policy, about)
+
+    def _ruling(self, call: ToolCall) -> _Ruling:
+        key = call.name, call.namespace, call.server_name, wrapped_pair(call)
+        known = self._rulings.get(key)
+        if known is not None:
+            return known
+        ruling = self._work_out(call)
+        if len(call.name) + len(call.namespace) + len(call.server_name) <= MAX_REMEMBERED_NAME:
+            _remember(self._rulings, key, ruling)
+        return ruling
+
+    def _work_out(self, call: ToolCall) -> _Ruling:
+        if self._names is None:
+            self._names = Names(self._registry, self._rules, self._learned)
+        meant = self._names.resolve(call)
+        native = self._native(call)
+        chance = () if native is not None and native.exact and not meant.registered else meant.guessed
+        candidates = (*meant.registered, *meant.bound, *chance)
+        taken = [self._name_step(call, candidates)]
+        for index, candidate in enumerate(candidates):
+            taken += self._judge_pair(candidate, seen=index < len(meant.registered))
+        blocks = [step for step in taken if step.outcome is Outcome.BLOCK]
+        if not blocks and not meant.registered:
+            unseen = self._unseen_step(call, meant, candidates, native)
+            taken.append(unseen)
+            blocks = [unseen] if unseen.outcome is Outcome.BLOCK else []
+        if blocks:
+            return _Ruling(self._concluded(taken, blocks[0], candidates), ())
+        charged = tuple(self._charged((*meant.registered, *meant.bound)))
+        taken += [steps.rate_step(self._mcp.rate_limits, pair, Outcome.PASS) for pair in charged]
+        return _Ruling(self._concluded(taken, _weightiest(taken), candidates), charged)
+
+    def _name_step(self, call: ToolCall, candidates: tuple[Candidate, ...]) -> Step:
+        name = visible(call.name, MAX_NAME)
+        meaning = ", ".join(map(steps.shown, candidates)) or "no tool of a known server"
+        return Step("name", Outcome.PASS, f"{name!r} may mean {meaning}")
+
+    def _judge_pair(self, about: Candidate, *, seen: bool) -> tuple[Step, ...]:
+        """Take the steps about one candidate, up to the first block."""
+        known = self._judged.get((about, seen))
+        if known is None:
+            known = tuple(self._steps_of(about, seen=seen))
+            _remember(self._judged, (about, seen), known)
+        return known
+
+    def _steps_of(self, about: Candidate, *, seen: bool) -> Iterator[Step]:
+        for step in self._each_step(about, seen=seen):
+            if step is not None:
+                yield step
+                if step.outcome is Outcome.BLOCK:
+                    return
+
+    def _each_step(self, about: Candidate, *, seen: bool) -> Iterator[Step | None]:
+        yield steps.server_step(self._rules, self._mcp.server_policy, about)
+        yield steps.tool_step(self._rules, self._mcp.tool_policy, about)
+        if seen:
+            yield steps.pin_step(self._pins, self._mcp.version_pinning, about)
+            tool = self._registry.tool(about.server_id, about.tool)
+            yield steps.inspection_step(self._mcp.inspection, tool, about)
+
+    def _native(self, call: ToolCall) -> Native | None:
+        """Return the entry of native_tools for a call that names no MCP server beside its name."""
+        if call.server_name or fold(call.namespace).startswith("mcp") or wrapped_pair(call) is not None:
+            return None
+        return self._natives.find(fold(call.name))
+
+    def _unseen_step(
+        self, call: ToolCall, meant: Resolution, candidates: tuple[Candidate, ...], native: Native | None
+    ) -> Step:
+        """Judge a call that resolves to no registered tool, and that no rule about its candidates denies."""
+        if not candidates and not (native is not None and native.exact):
+            denied = self._denied_everywhere(call)
+            if denied is not None:
+                return denied
+        name = visible(call.name, MAX_NAME)
+        if native is not None:
+            reason = f"{name!r} is the agent's own tool, by native_tools ({visible(native.entry, MAX_NAME)})"
+            return Step("native", Outcome.PASS, reason, native.path)
+        what = "looks like an MCP tool, but no" if meant.looks_mcp and not candidates else "no"
+        reason = f"{name!r}: {what} server was seen to offer it"
+        if candidates:
+            reason = f"tool {steps.shown(candidates[0])} was not seen in its server's tools/list"
+        if self._mcp.fail_closed:
+            return Step("fail_closed", Outcome.BLOCK, f"{reason} (fail_closed)", f"{ROOT}.fail_closed")
+        reason += "; let through because fail_closed is false"
+        return Step("fail_closed", Outcome.ALERT, reason, f"{ROOT}.fail_closed")
+
+    def _denied_everywhere(self, call: ToolCall) -> Step | None:
+        """Return the block of a tool that a rule denies on every server, where nobody knows the server."""
+        for tool in self._names.unplaced(fold(call.name)) if self._names else ():
+            rule = self._rules.denied_tools.first_anywhere(tool)
+            if rule is not None:
+                reason = f"tool {visible(call.name, MAX_NAME)} of an unknown server is denied by {rule.shown}"
+                return Step("tool", Outcome.BLOCK, reason, rule.path)
+        return None
+
+    def _charged(self, candidates: tuple[Candidate, ...]) -> Iterator[Candidate]:
+        """Yield one candidate of each known server: made-up servers have no bucket that a model could fill the memory with."""
+        if not self._mcp.rate_limits.enabled:
+            return
+        servers: set[str] = set()
+        for candidate in candidates:
+            server = fold(candidate.server_id)
+            known = self._registry.server(server) or self._registry.tools_of(server)
+            if known and server not in servers:
+                servers.add(server)
+                yield candidate
+
+    def _concluded(self, taken: list[Step], deciding: Step, candidates: tuple[Candidate, ...]) -> Explanation:
+        if deciding.outcome is Outcome.BLOCK and len(candidates) > 1:
+            reason = f"{deciding.reason}; the name may mean {len(candidates)} tools"
+            deciding = replace(deciding, reason=reason)
+        verdict = self._verdict(deciding, candidates)
+        last = Step("verdict", deciding.outcome, verdict.reason, verdict.rule, deciding.about)
+        return Explanation((*taken, last), verdict)
+
+    def _verdict(self, deciding: Step, candidates: tuple[Candidate, ...]) -> Verdict:
+        """Return the step as a verdict; in audit mode a block is let pass, and says so in `would`."""
+        if deciding.outcome is not Outcome.BLOCK:
+            return Verdict(Action.ALLOW, deciding.reason, deciding.rule, None, candidates)
+        if self._mcp.enforce_policy:
+            return Verdict(Action.BLOCK, deciding.reason, deciding.rule, None, candidates)
+        return Verdict(Action.ALLOW, deciding.reason, deciding.rule, Action.BLOCK, candidates)
+
+
+def _weightiest(taken: list[Step]) -> Step:
+    """Return the step that an allowing verdict quotes: an alert if there is one, else the rule that allows."""
+    alerts = (step for step in taken if step.outcome is Outcome.ALERT)
+    natives = (step for step in taken if step.step == "native")
+    tools = (step for step in taken if step.step == "tool")
+    return next((step for group in (alerts, natives, tools) for step in group), taken[-1])
+
+
+def _remember(memory: dict[K, V], key: K, value: V) -> None:
+    if len(memory) >= MAX_REMEMBERED:
+        memory.clear()
+    memory[key] = value

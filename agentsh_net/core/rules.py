@@ -1,0 +1,150 @@
+"""The allow and deny lists of a policy, ready to ask: which rule speaks about this server, about this tool.
+
+Literal rules sit in tables, so that a thousand of them cost what one costs. What a match leads to is core.policy's business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from agentsh_net.core import globs
+from agentsh_net.core.folding import fold, visible
+from agentsh_net.core.globs import Glob
+from agentsh_net.core.settings import Mcp, ServerRule, ToolRule
+
+ROOT = "sandbox.mcp"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One entry of a list. `tool` is the bare `*` in a rule over servers."""
+
+    server: Glob
+    tool: Glob
+    content_hash: str
+    path: str
+    order: int
+
+    @property
+    def bare(self) -> bool:
+        """Say whether the rule is the catch-all, which in a deny list is the default for what no allow rule names."""
+        return self.server.every and self.tool.every and not self.content_hash
+
+    @property
+    def shown(self) -> str:
+        """Return the rule as a reason quotes it: where it stands, and what it says."""
+        server = "" if self.server.every else f"server {visible(self.server.pattern)}"
+        tool = "" if self.tool.every else f"tool {visible(self.tool.pattern)}"
+        version = f"version {self.content_hash}" if self.content_hash else ""
+        said = ", ".join(part for part in (server, tool, version) if part) or "*"
+        return f"{self.path.removeprefix(ROOT + '.')} ({said})"
+
+
+class RuleList:
+    """One list, in file order. The first rule that matches is the one that is named."""
+
+    def __init__(self, rules: Iterable[Rule]) -> None:
+        self.rules = tuple(rules)
+        self._pairs: dict[tuple[str, str], list[Rule]] = {}
+        self._by_server: dict[str, list[Rule]] = {}
+        self._by_tool: dict[str, list[Rule]] = {}
+        self._by_initial: dict[
+            str, list[Rule]
+        ] = {}  # of the tool's pattern; empty where it begins with a wildcard
+        self._servers_by_initial: dict[str, list[Rule]] = {}  # likewise, of rules that name every tool
+        for rule in self.rules:
+            server, tool = rule.server.literal, rule.tool.literal
+            if server is not None and tool is not None:
+                self._pairs.setdefault((server, tool), []).append(rule)
+            elif server is not None:
+                self._by_server.setdefault(server, []).append(rule)
+            elif tool is not None:
+                self._by_tool.setdefault(tool, []).append(rule)
+            elif rule.tool.every:
+                self._servers_by_initial.setdefault(rule.server.begins[:1], []).append(rule)
+            else:
+                self._by_initial.setdefault(rule.tool.begins[:1], []).append(rule)
+
+    def first(self, server: str, tool: str = "", tool_hash: str = "") -> Rule | None:
+        """Return the first rule about a folded server id and tool name. A version narrows only what is known to be that version."""
+        found: Rule | None = None
+        for bucket in (
+            self._pairs.get((server, tool), ()),
+            self._by_server.get(server, ()),
+            self._by_tool.get(tool, ()),
+            self._by_initial.get(tool[:1], ()),
+            self._by_initial.get("", ()) if tool else (),
+            self._servers_by_initial.get(server[:1], ()),
+            self._servers_by_initial.get("", ()) if server else (),
+        ):
+            for rule in bucket:
+                if (
+                    rule.tool.matches(tool)
+                    and rule.server.matches(server)
+                    and rule.content_hash in ("", tool_hash)
+                ):
+                    found = rule if found is None or rule.order < found.order else found
+                    break
+        return found
+
+    def first_anywhere(self, tool: str) -> Rule | None:
+        """Return the first rule that names this tool on every server: what holds for a server that nobody can name."""
+        buckets = (
+            self._by_tool.get(tool, ()),
+            self._by_initial.get(tool[:1], ()),
+            self._by_initial.get("", ()),
+        )
+        wide = (rule for bucket in buckets for rule in bucket if rule.server.every and not rule.content_hash)
+        return min((r for r in wide if r.tool.matches(tool)), key=lambda r: r.order, default=None)
+
+
+class Rules:
+    """The four lists. Raises ConfigError for a bad pattern, which core.config has told already."""
+
+    def __init__(self, mcp: Mcp) -> None:
+        denied_servers = tuple(_server_rules(mcp.denied_servers, "denied_servers"))
+        denied_tools = tuple(_tool_rules(mcp.denied_tools, "denied_tools"))
+        self.allowed_servers = RuleList(_server_rules(mcp.allowed_servers, "allowed_servers"))
+        self.denied_servers = RuleList(r for r in denied_servers if not r.bare)
+        self.other_servers = next((r for r in denied_servers if r.bare), None)
+        self.allowed_tools = RuleList(_tool_rules(mcp.allowed_tools, "allowed_tools"))
+        self.denied_tools = RuleList(r for r in denied_tools if not r.bare)
+        self.other_tools = next((r for r in denied_tools if r.bare), None)
+
+    def denied_pairs(self) -> Iterator[tuple[str, str]]:
+        """Yield each (server, tool) that a deny rule names without wildcards, as it is written."""
+        for rule in self.denied_tools.rules:
+            if rule.server.literal is not None and rule.tool.literal is not None:
+                yield rule.server.pattern.strip(), rule.tool.pattern.strip()
+
+    def denied_anywhere(self) -> Iterator[str]:
+        """Yield each tool that a deny rule names without wildcards, for more than one server."""
+        for rule in self.denied_tools.rules:
+            if rule.server.literal is None and rule.tool.literal is not None:
+                yield rule.tool.pattern.strip()
+
+    def denied_ids(self) -> Iterator[str]:
+        """Yield each server that a deny rule names without wildcards, as it is written."""
+        for rule in (*self.denied_servers.rules, *self.denied_tools.rules):
+            if rule.server.literal is not None:
+                yield rule.server.pattern.strip()
+
+
+def _server_rules(rules: Iterable[ServerRule], name: str) -> Iterator[Rule]:
+    for order, rule in enumerate(rules):
+        path = rule.path or f"{ROOT}.{name}[{order}]"
+        yield Rule(globs.parse(rule.id, path), globs.parse("*"), "", path, order)
+
+
+def _tool_rules(rules: Iterable[ToolRule], name: str) -> Iterator[Rule]:
+    for order, rule in enumerate(rules):
+        path = rule.path or f"{ROOT}.{name}[{order}]"
+        server, tool = globs.parse(rule.server, path), globs.parse(rule.tool, path)
+        yield Rule(server, tool, full_hash(rule.content_hash), path, order)
+
+
+def full_hash(content_hash: str) -> str:
+    """Return a content hash with its algorithm named; the file may leave `sha256:` out."""
+    bare = fold(content_hash)
+    return f"sha256:{bare}" if bare and ":" not in bare else bare

@@ -1,0 +1,119 @@
+"""Everything a verdict depends on, frozen: the one thing a reload, a registration or a pin swaps.
+
+How it travels from the supervisor to a worker is here too; when it does is the shells' business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from types import MappingProxyType
+from typing import Any, Self
+
+from agentsh_net.core import config as config_reader
+from agentsh_net.core.model import Server, Tool, ToolCall, Transport, Verdict
+from agentsh_net.core.pins import Pin, Pins, PinState
+from agentsh_net.core.policy import Charge, Explanation, Policy
+from agentsh_net.core.registry import Registry
+from agentsh_net.core.settings import Config
+
+# What only the supervisor's side of a server needs, and what may hold secrets of local programs.
+WITHHELD: Mapping[str, Any] = MappingProxyType({"command": "(withheld)", "args": [], "env": {}})
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """One state of the policy. `mapping` is the resolved configuration that `config` was read from."""
+
+    generation: int
+    digest: str
+    config: Config
+    registry: Registry
+    pins: Pins
+    mapping: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+    _policy: Policy = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_policy", Policy(self.config.sandbox.mcp, self.registry, self.pins))
+
+    def judge(self, call: ToolCall, *, session_id: str, charge: Charge) -> Verdict:
+        """Return the verdict on a tool call. `charge` is asked last, for each server the call may reach."""
+        return self._policy.judge(call, session_id, charge)
+
+    def explain(self, call: ToolCall) -> Explanation:
+        """Return the steps of the verdict on a call; no rate is charged."""
+        return self._policy.explain(call)
+
+    def judge_server(self, server_id: str) -> Verdict:
+        """Return the verdict of the server step alone."""
+        return self._policy.judge_server(server_id)
+
+    def judge_connector(self, server_id: str, url: str) -> Verdict:
+        """Return the verdict on an MCP server that a request asks the provider to call by itself."""
+        return self._policy.judge_connector(server_id, url)
+
+    def evolve(self, *, registry: Registry | None = None, pins: Pins | None = None) -> Self:
+        """Return the next generation, with another registry or other pins."""
+        return replace(
+            self,
+            generation=self.generation + 1,
+            registry=self.registry if registry is None else registry,
+            pins=self.pins if pins is None else pins,
+        )
+
+
+def explain(snapshot: Snapshot, call: ToolCall) -> Explanation:
+    """Return the steps of the verdict on a call, which `agentsh-net policy explain` prints."""
+    return snapshot.explain(call)
+
+
+def encode(snapshot: Snapshot) -> dict[str, Any]:
+    """Return what a worker needs, as JSON: no commands, arguments or environments, and no definitions, only their hashes."""
+    return {
+        "generation": snapshot.generation,
+        "digest": snapshot.digest,
+        "mapping": _without_secrets(snapshot.mapping),
+        "servers": [_server_json(server) for server in snapshot.registry.servers],
+        "tools": [[t.server_id, t.name, t.hash, t.max_severity] for t in snapshot.registry.tools.values()],
+        "pins": [
+            [p.server_id, p.tool, p.hash, p.state.value, p.trusted_at] for p in snapshot.pins.entries.values()
+        ],
+    }
+
+
+def decode(value: Mapping[str, Any]) -> Snapshot:
+    """Return the snapshot that `encode` wrote. Raises ConfigError where this side reads the configuration otherwise."""
+    tools = {
+        (sid, name): Tool(sid, name, tool_hash, max_severity=severity)
+        for sid, name, tool_hash, severity in value["tools"]
+    }
+    pins = (Pin(sid, tool, h, {}, PinState(state), at) for sid, tool, h, state, at in value["pins"])
+    return Snapshot(
+        generation=value["generation"],
+        digest=value["digest"],
+        config=config_reader.parse(value["mapping"]),
+        registry=Registry(tuple(map(_server, value["servers"])), MappingProxyType(tools)),
+        pins=Pins.of(pins),
+        mapping=value["mapping"],
+    )
+
+
+def _server_json(server: Server) -> dict[str, Any]:
+    shown = asdict(replace(server, env=dict(server.env), headers=dict(server.headers)))
+    return {k: v for k, v in shown.items() if k not in WITHHELD}
+
+
+def _server(value: Mapping[str, Any]) -> Server:
+    known = {f.name for f in fields(Server)}
+    given = {k: v for k, v in value.items() if k in known}
+    return Server(**given | {"transport": Transport(value["transport"])})
+
+
+def _without_secrets(mapping: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the configuration without what WITHHELD names of each declared server."""
+    sandbox = mapping.get("sandbox")
+    mcp = sandbox.get("mcp") if isinstance(sandbox, Mapping) else None
+    if not isinstance(sandbox, Mapping) or not isinstance(mcp, Mapping) or not mcp.get("servers"):
+        return dict(mapping)
+    servers = [s | {k: v for k, v in WITHHELD.items() if k in s} for s in map(dict, mcp["servers"])]
+    return {**mapping, "sandbox": {**sandbox, "mcp": {**mcp, "servers": servers}}}

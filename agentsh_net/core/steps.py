@@ -1,0 +1,138 @@
+"""The steps of a verdict about one (server, tool), each with its outcome and its reason in words.
+
+In which order they are taken, and what several candidates lead to, is core.policy's business.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from agentsh_net.core import pins
+from agentsh_net.core.folding import fold, visible
+from agentsh_net.core.model import Candidate, Tool
+from agentsh_net.core.pins import Pins, PinState
+from agentsh_net.core.ratelimit import limit_of
+from agentsh_net.core.rules import ROOT, Rules
+from agentsh_net.core.settings import Inspection, RateLimits, VersionPinning
+
+MAX_NAME = 100  # characters of a name in a reason: what people read; events carry the whole
+
+SEVERITIES = ("low", "medium", "high", "critical")
+
+
+class Outcome(StrEnum):
+    """What a step says."""
+
+    PASS = "pass"  # noqa: S105 - no password
+    ALERT = "alert"  # pass, and say so
+    BLOCK = "block"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step of the reasoning. `rule` is the YAML path of what decided, `about` the pair it is about, if one."""
+
+    step: str  # name | server | tool | seen | pin | inspection | native | fail_closed | rate | verdict
+    outcome: Outcome
+    reason: str
+    rule: str = ""
+    about: Candidate | None = None
+
+
+def shown(candidate: Candidate) -> str:
+    """Return a pair as reasons write it."""
+    server = visible(candidate.server_id, MAX_NAME)
+    return f"{server}/{visible(candidate.tool, MAX_NAME)}"
+
+
+def server_step(rules: Rules, policy: str, about: Candidate) -> Step:
+    """Judge the server of a pair: a deny rule, then an allow rule, then the default."""
+    server = fold(about.server_id)
+    name = f"server {visible(about.server_id, MAX_NAME)}"
+    denied = rules.denied_servers.first(server)
+    if denied is not None:
+        return Step("server", Outcome.BLOCK, f"{name} is denied by {denied.shown}", denied.path, about)
+    allowed = rules.allowed_servers.first(server)
+    if allowed is not None:
+        return Step("server", Outcome.PASS, f"{name} is allowed by {allowed.shown}", allowed.path, about)
+    if rules.other_servers is not None:
+        reason = f"{name} is not in allowed_servers, and {rules.other_servers.shown} denies every other"
+        return Step("server", Outcome.BLOCK, reason, rules.other_servers.path, about)
+    if policy == "allowlist":
+        reason = f"{name} is not in allowed_servers (server_policy: allowlist)"
+        return Step("server", Outcome.BLOCK, reason, f"{ROOT}.server_policy", about)
+    return Step("server", Outcome.PASS, f"no rule denies {name}", about=about)
+
+
+def tool_step(rules: Rules, policy: str, about: Candidate) -> Step:
+    """Judge a pair by the rules over tools, as server_step does by those over servers."""
+    pair = fold(about.server_id), fold(about.tool), about.tool_hash
+    name = f"tool {shown(about)}"
+    denied = rules.denied_tools.first(*pair)
+    if denied is not None:
+        return Step("tool", Outcome.BLOCK, f"{name} is denied by {denied.shown}", denied.path, about)
+    allowed = rules.allowed_tools.first(*pair)
+    if allowed is not None:
+        return Step("tool", Outcome.PASS, f"{name} is allowed by {allowed.shown}", allowed.path, about)
+    if rules.other_tools is not None:
+        reason = f"{name} is not in allowed_tools, and {rules.other_tools.shown} denies every other"
+        return Step("tool", Outcome.BLOCK, reason, rules.other_tools.path, about)
+    if policy == "allowlist":
+        reason = f"{name} is not in allowed_tools (tool_policy: allowlist)"
+        return Step("tool", Outcome.BLOCK, reason, f"{ROOT}.tool_policy", about)
+    return Step("tool", Outcome.PASS, f"no rule denies {name}", about=about)
+
+
+def pin_step(board: Pins, pinning: VersionPinning, about: Candidate) -> Step | None:
+    """Judge the version of a tool that was seen; None where pinning is off."""
+    if not pinning.enabled:
+        return None
+    state = board.lookup(about.server_id, about.tool, about.tool_hash)
+    outcome = Outcome(pins.effect(state, pinning).value)
+    where = f"{ROOT}.version_pinning"
+    match state:
+        case PinState.TRUSTED:
+            return Step("pin", outcome, f"this version of tool {shown(about)} is trusted", about=about)
+        case PinState.CHANGED:
+            reason = (
+                f"tool {shown(about)} is not the version that was trusted (on_change: {pinning.on_change})"
+            )
+            return Step("pin", outcome, reason, f"{where}.on_change", about)
+        case PinState.NEW if pinning.auto_trust_first:
+            reason = f"tool {shown(about)} is trusted at first sight (auto_trust_first)"
+            return Step("pin", outcome, reason, f"{where}.auto_trust_first", about)
+        case PinState.NEW:
+            reason = f"nobody trusts tool {shown(about)} yet (`agentsh-net mcp pins trust`)"
+            return Step("pin", outcome, reason, f"{where}.auto_trust_first", about)
+
+
+def inspection_step(inspection: Inspection, tool: Tool | None, about: Candidate) -> Step | None:
+    """Judge what the detectors recorded about a definition; None where they recorded nothing."""
+    if tool is None or not tool.max_severity:
+        return None
+    found, bound = tool.max_severity, inspection.block_severity
+    reason = f"the definition of tool {shown(about)} has findings up to {visible(found, MAX_NAME)}"
+    if _rank(found) >= _rank(bound):
+        reason += f" (inspection.block_severity: {bound})"
+        return Step("inspection", Outcome.BLOCK, reason, f"{ROOT}.inspection.block_severity", about)
+    return Step("inspection", Outcome.ALERT, reason, about=about)
+
+
+def _rank(severity: str) -> int:
+    """Return a severity's place; one that nobody knows counts as the worst."""
+    return SEVERITIES.index(severity) if severity in SEVERITIES else len(SEVERITIES) - 1
+
+
+def rate_step(limits: RateLimits, about: Candidate, outcome: Outcome) -> Step:
+    """Say which rate holds for a pair's server, within it or over it."""
+    limit = limit_of(limits, about.server_id)
+    rate = f"{limit.calls_per_minute:g} calls a minute, {limit.burst} at once"
+    server = visible(about.server_id, MAX_NAME)
+    own = any(fold(name) == fold(about.server_id) for name in limits.per_server)
+    rule = f"{ROOT}.rate_limits.per_server.{server}" if own else f"{ROOT}.rate_limits"
+    over = outcome is Outcome.BLOCK
+    reason = (
+        f"server {server} is over its rate of {rate}" if over else f"the rate of server {server} is {rate}"
+    )
+    return Step("rate", outcome, reason, rule, about)
