@@ -26,10 +26,14 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What is done at an endpoint, and for which declared servers (sorted ids)."""
+    """What is done at an endpoint, and for which declared servers (sorted ids).
+
+    `shared`: a denied and an allowed server live at this very endpoint, and `network.on_shared_address` chose the fate.
+    """
 
     fate: Fate
     server_ids: tuple[str, ...]
+    shared: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +64,10 @@ class ConnectRecord:
     exe: str = ""
     cgroup: str = ""
     container_id: str = ""
+    tid: int = 0
+    socket_cookie: int = 0
+    netns_cookie: int = 0
+    observed: bool = False  # the fate was a denial, but the layer let it pass
 
 
 @dataclass(frozen=True, slots=True)

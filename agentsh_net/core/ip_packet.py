@@ -1,0 +1,66 @@
+"""Reads the addresses and ports of a packet's first bytes: IPv4 (RFC 791), IPv6 with extension headers (RFC 8200).
+
+Reads what netfilter copied, nothing deeper; a packet that is cut or odd has the fields that could be read, port 0 for the rest.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv6Address
+
+_WITH_PORTS = {6, 17, 33, 132, 136}
+_HOP_BY_HOP, _ROUTING, _FRAGMENT, _AUTHENTICATION, _OPTIONS = 0, 43, 44, 51, 60
+# RFC 8200 has each kind at most once, destination options twice.
+_MAX_EXTENSIONS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Packet:
+    """Who talks to whom. `protocol` is IPPROTO_*; ports are 0 where there are none, or where they could not be read."""
+
+    source: IPv4Address | IPv6Address
+    destination: IPv4Address | IPv6Address
+    protocol: int
+    source_port: int = 0
+    destination_port: int = 0
+
+
+def read(data: bytes) -> Packet | None:
+    """Return the packet that begins with `data`, None where not even its addresses can be read."""
+    version = data[0] >> 4 if data else 0
+    if version == 4 and len(data) >= 20:
+        return _v4(data)
+    if version == 6 and len(data) >= 40:
+        return _v6(data)
+    return None
+
+
+def _v4(data: bytes) -> Packet:
+    header, fragment = (data[0] & 0xF) * 4, int.from_bytes(data[6:8], "big") & 0x1FFF
+    source, destination = IPv4Address(data[12:16]), IPv4Address(data[16:20])
+    ports = (0, 0) if fragment or header < 20 else _ports(data, header, data[9])
+    return Packet(source, destination, data[9], *ports)
+
+
+def _v6(data: bytes) -> Packet:
+    source, destination = IPv6Address(data[8:24]), IPv6Address(data[24:40])
+    protocol, offset = data[6], 40
+    for _ in range(_MAX_EXTENSIONS):
+        if protocol not in {_HOP_BY_HOP, _ROUTING, _FRAGMENT, _AUTHENTICATION, _OPTIONS} or offset + 8 > len(
+            data
+        ):
+            break
+        if protocol == _FRAGMENT and int.from_bytes(data[offset + 2 : offset + 4], "big") >> 3:
+            return Packet(source, destination, data[offset])
+        words = data[offset + 1]
+        size = {_FRAGMENT: 8, _AUTHENTICATION: (words + 2) * 4}.get(protocol, (words + 1) * 8)
+        protocol, offset = data[offset], offset + size
+    return Packet(source, destination, protocol, *_ports(data, offset, protocol))
+
+
+def _ports(data: bytes, offset: int, protocol: int) -> tuple[int, int]:
+    if protocol not in _WITH_PORTS or offset + 4 > len(data):
+        return 0, 0
+    source, destination = struct.unpack_from(">HH", data, offset)
+    return source, destination

@@ -1,0 +1,194 @@
+"""What the planes shall enforce, computed from a snapshot and the known addresses; and what a record means to policy.
+
+One rule above all: either plane reads the same plan, denial wins over a tag, and no narrowing happens that the rule does
+not show (`Rule.shared`). How a plan gets into the kernel is not this file's business.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from ipaddress import IPv6Address
+from typing import Protocol
+
+from agentsh_net.core.addresses import Address, canonical, plain
+from agentsh_net.core.events import NetworkConnection
+from agentsh_net.core.model import Action, Server, Transport, Verdict
+from agentsh_net.core.plane import ConnectRecord, Endpoint, Fate, Plan, Rule
+from agentsh_net.core.settings import Config
+
+_FAMILIES = {2: "inet", 10: "inet6"}
+_PROTOCOLS = {
+    1: "icmp",
+    6: "tcp",
+    17: "udp",
+    33: "dccp",
+    58: "ipv6-icmp",
+    132: "sctp",
+    136: "udplite",
+    262: "mptcp",
+}
+
+
+class Judge(Protocol):
+    """The part of a snapshot that the network layer needs."""
+
+    @property
+    def generation(self) -> int:
+        """Count of policies since the daemon started."""
+        ...
+
+    @property
+    def config(self) -> Config:
+        """The policy file."""
+        ...
+
+    def judge_server(self, server_id: str) -> Verdict:
+        """Decide on a server as a whole."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Diff:
+    """How one plan becomes another: `adds` (new or changed) go first, then `deletes`."""
+
+    adds: Mapping[Endpoint, Rule]
+    deletes: tuple[Endpoint, ...]
+
+    @property
+    def empty(self) -> bool:
+        """Say whether the plans have the same rules."""
+        return not self.adds and not self.deletes
+
+
+def watched_hosts(servers: Sequence[Server]) -> dict[str, str]:
+    """Return server id -> host for the servers that are reached over the network."""
+    return {s.id: s.host for s in servers if s.transport is not Transport.STDIO and s.host}
+
+
+def denied(verdict: Verdict) -> bool:
+    """Say whether policy denies, in audit mode too."""
+    return verdict.blocked or verdict.would is Action.BLOCK
+
+
+def build(snapshot: Judge, addresses: Mapping[str, Sequence[Address]]) -> Plan:
+    """Return the plan for a snapshot. A denied server is refused at its addresses on every port, others are tagged by port.
+
+    Where an address also belongs to a server that is not denied, only the denied server's port is refused; where even the
+    port is the same, `network.on_shared_address` decides.
+    """
+    network = snapshot.config.network
+    rules: dict[Endpoint, Rule] = {}
+    if network.mode != "off":
+        for address, servers in _by_address(snapshot.config.sandbox.mcp.servers, addresses).items():
+            refused: list[Server] = []
+            tagged: list[Server] = []
+            for server in servers:
+                blocked = network.mode == "enforce" and snapshot.judge_server(server.id).blocked
+                (refused if blocked else tagged).append(server)
+            rules |= _at(address, refused, tagged, on_shared=network.on_shared_address)
+    return Plan(
+        generation=snapshot.generation,
+        rules=dict(sorted(rules.items())),
+        mark=network.mark & network.mark_mask,
+        mark_mask=network.mark_mask,
+    )
+
+
+def diff(old: Plan, new: Plan) -> Diff:
+    """Return what must change so that `old` becomes `new`."""
+    return Diff(
+        adds={e: rule for e, rule in new.rules.items() if old.rules.get(e) != rule},
+        deletes=tuple(e for e in old.rules if e not in new.rules),
+    )
+
+
+def find(plan: Plan, address: IPv6Address, port: int) -> Rule | None:
+    """Return the rule that a plane applies at an endpoint, by the order that both planes have: denial wins."""
+    found = [r for e in (Endpoint(address), Endpoint(address, port)) if (r := plan.rules.get(e))]
+    return min(found, key=lambda rule: rule.fate is not Fate.DENY, default=None)
+
+
+def attribute(snapshot: Judge, record: ConnectRecord, plan: Plan) -> NetworkConnection:
+    """Return the event a record stands for. `timestamp` is left to the shell: it is `record.time_ns`."""
+    rule = find(plan, record.address, record.port) or find(plan, canonical(record.address), record.port)
+    candidates = list(rule.server_ids) if rule else []
+    verdicts = {server_id: snapshot.judge_server(server_id) for server_id in candidates}
+    blamed = next((s for s in candidates if denied(verdicts[s])), candidates[0] if candidates else "")
+    server = next((s for s in snapshot.config.sandbox.mcp.servers if s.id == blamed), None)
+    refused = record.fate is Fate.DENY and not record.observed
+    return NetworkConnection(
+        action=Action.BLOCK if refused else Action.ALLOW,
+        would=_would(refused=refused, record=record, verdict=verdicts.get(blamed)),
+        reason=_reason(record, rule, verdicts.get(blamed)),
+        rule=verdicts[blamed].rule if blamed else "",
+        remote_addr=remote(record.address, record.port),
+        remote_host=server.host if server else "",
+        server_id=blamed,
+        server_type=server.transport if server else "",
+        candidates=candidates,
+        layer=record.layer,
+        family=_FAMILIES.get(record.family, str(record.family)),
+        protocol=_PROTOCOLS.get(record.protocol, str(record.protocol)),
+        pid=record.pid,
+        comm=record.comm,
+        exe=record.exe,
+        cgroup=record.cgroup,
+        container_id=record.container_id,
+        uid=record.uid,
+    )
+
+
+def remote(address: IPv6Address, port: int) -> str:
+    """Return `host:port` as people write it: IPv4 plain, IPv6 in brackets."""
+    shown = plain(address)
+    return f"{shown}:{port}" if shown.version == 4 else f"[{shown}]:{port}"
+
+
+def _would(*, refused: bool, record: ConnectRecord, verdict: Verdict | None) -> str | None:
+    if refused:
+        return None
+    return Action.BLOCK if record.observed or (verdict is not None and denied(verdict)) else None
+
+
+def _reason(record: ConnectRecord, rule: Rule | None, verdict: Verdict | None) -> str:
+    if rule is None or verdict is None:
+        return f"rule of policy generation {record.generation}, which is no longer in force"
+    if record.fate is Fate.DENY and not denied(verdict):
+        return f"refused under policy generation {record.generation}; today's policy says: {verdict.reason}"
+    others = f" (endpoint shared by {', '.join(rule.server_ids)})" if rule.shared else ""
+    return verdict.reason + others
+
+
+def _by_address(
+    servers: Sequence[Server], addresses: Mapping[str, Sequence[Address]]
+) -> dict[IPv6Address, list[Server]]:
+    found: dict[IPv6Address, list[Server]] = defaultdict(list)
+    for server in servers:
+        if server.transport is not Transport.STDIO:
+            for address in {canonical(a) for a in addresses.get(server.id, ())}:
+                found[address].append(server)
+    return found
+
+
+def _at(
+    address: IPv6Address, refused: list[Server], tagged: list[Server], *, on_shared: str
+) -> dict[Endpoint, Rule]:
+    """Return the rules of one address."""
+    if not tagged:
+        return {Endpoint(address): Rule(Fate.DENY, _ids(refused))}
+    rules: dict[Endpoint, Rule] = {}
+    for port in {s.port for s in (*refused, *tagged)}:
+        here, innocent = [s for s in refused if s.port == port], [s for s in tagged if s.port == port]
+        if here and innocent:
+            # Only an explicit `tag` lets a denied server through; `sni` cannot be had yet and narrows no further.
+            fate = Fate.TAG if on_shared == "tag" else Fate.DENY
+            rules[Endpoint(address, port)] = Rule(fate, _ids([*here, *innocent]), shared=True)
+        else:
+            rules[Endpoint(address, port)] = Rule(Fate.DENY if here else Fate.TAG, _ids([*here, *innocent]))
+    return rules
+
+
+def _ids(servers: Sequence[Server]) -> tuple[str, ...]:
+    return tuple(sorted({s.id for s in servers}))

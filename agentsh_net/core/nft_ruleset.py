@@ -1,0 +1,243 @@
+"""A plan, or the step from one plan to the next, as one libnftables JSON transaction (libnftables-json(5)).
+
+Everything lives in the table `inet agentsh_net`, which is ours alone; nobody else's table is read, flushed or counted on.
+Loading it, and asking the kernel what is loaded, is kernel/'s business.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from ipaddress import IPv4Address, IPv6Address
+from typing import Any
+
+from agentsh_net.core import kernel_plan
+from agentsh_net.core.plane import Endpoint, Fate, Plan, Rule
+
+FAMILY, TABLE = "inet", "agentsh_net"
+# After DNAT in output (-100), so that an alias of a denied host is seen as what it is; before the filters of others (0),
+# so that no accept of theirs stands above a denial.
+PRIORITY = -10
+HOOKS = ("output", "forward")
+COUNTERS = ("denied", "tagged")
+PREFIX = "agentsh-net"
+# The largest headers whose ports are wanted: IPv4 with all options (60) or IPv6 (40) with extension headers, and 4 bytes.
+SNAPLEN = 128
+# Records that wait in the kernel before a wake-up; the reader's timeout bounds how long.
+LOG_BATCH = 16
+
+# Transport protocols whose first four bytes are the ports: TCP, UDP, DCCP, SCTP, UDP-Lite.
+_WITH_PORTS = [6, 17, 33, 132, 136]
+_V4_TYPE, _V6_TYPE, _PORT_TYPE = "ipv4_addr", "ipv6_addr", "inet_service"
+_NAT64 = int(IPv6Address("64:ff9b::"))  # RFC 6052
+_SIX_TO_FOUR = int(IPv6Address("2002::"))  # RFC 3056
+_MAX_COMMENT = 100  # bytes; the kernel's user data for an element ends at 128
+
+_Command = dict[str, Any]
+_Element = tuple[str, str, int]  # set, address, port
+
+
+def replace(plan: Plan, *, nflog_group: int) -> dict[str, Any]:
+    """Return the transaction that makes the table exactly `plan`, whatever it was: the kernel swaps it in one step."""
+    table = {"family": FAMILY, "name": TABLE}
+    return _transaction(
+        {"add": {"table": table}},
+        {"delete": {"table": table}},
+        {"add": {"table": table}},
+        *({"add": {"counter": _ours(name=name)}} for name in COUNTERS),
+        *({"add": {"set": _set(name)}} for name in _SETS),
+        *({"add": {"chain": chain}} for chain in _chains()),
+        *_elements("add", _all_elements(plan.rules)),
+        *_rules(plan, nflog_group),
+    )
+
+
+def change(old: Plan, new: Plan, *, nflog_group: int) -> dict[str, Any]:
+    """Return the transaction from `old`, which must be what the table holds, to `new`: adds before deletes.
+
+    An element that only changes its comment has to be deleted first; the transaction is atomic all the same.
+    """
+    step = kernel_plan.diff(old, new)
+    changed = {e: old.rules[e] for e in step.adds if e in old.rules}
+    gone = {e: old.rules[e] for e in step.deletes}
+    return _transaction(
+        *_elements("delete", _all_elements(changed)),
+        *_elements("add", _all_elements(step.adds)),
+        *({"flush": {"chain": _ours(name=name)}} for name in (*HOOKS, "refuse", "tag")),
+        *_rules(new, nflog_group),
+        *_elements("delete", _all_elements(gone)),
+    )
+
+
+def rule_counts(plan: Plan) -> dict[str, int]:
+    """Return how many rules each chain has when `plan` is in force: what the kernel is asked to confirm."""
+    counts = dict.fromkeys((*HOOKS, "refuse", "tag"), 0)
+    for command in _rules(plan, 0):
+        counts[command["add"]["rule"]["chain"]] += 1
+    return counts
+
+
+def remove() -> dict[str, Any]:
+    """Return the transaction after which nothing of ours is left; it succeeds where nothing was."""
+    table = {"family": FAMILY, "name": TABLE}
+    return _transaction({"add": {"table": table}}, {"delete": {"table": table}})
+
+
+def comment(server_ids: Iterable[str]) -> str:
+    """Return the server ids as an element's comment: printable, without quotes, bounded."""
+    text = ",".join(re.sub(r"[^A-Za-z0-9._:/-]", "?", s) for s in server_ids)
+    return text if len(text) <= _MAX_COMMENT else text[: _MAX_COMMENT - 3] + "..."
+
+
+def prefix(fate: Fate, generation: int) -> str:
+    """Return the log prefix that tells the reader what happened, under which policy."""
+    return f"{PREFIX}:{fate}:{generation}"
+
+
+def parse_prefix(text: str) -> tuple[Fate, int] | None:
+    """Return fate and generation of a log prefix, None for a message that is not ours."""
+    found = re.fullmatch(rf"{PREFIX}:(deny|tag):([0-9]{{1,20}})", text)
+    return (Fate(found[1]), int(found[2])) if found else None
+
+
+def _set_name(fate: Fate, version: int, *, with_port: bool) -> str:
+    return f"{fate}{version}{'_port' if with_port else ''}"
+
+
+_SETS: Mapping[str, str | list[str]] = {
+    _set_name(fate, version, with_port=with_port): [kind, _PORT_TYPE] if with_port else kind
+    for fate in (Fate.DENY, Fate.TAG)
+    for version, kind in ((4, _V4_TYPE), (6, _V6_TYPE))
+    for with_port in (False, True)
+}
+
+
+def _ours(**fields: Any) -> _Command:
+    return {"family": FAMILY, "table": TABLE, **fields}
+
+
+def _set(name: str) -> _Command:
+    return _ours(name=name, type=_SETS[name], stmt=[{"counter": None}])
+
+
+def _chains() -> Iterator[_Command]:
+    for name in ("refuse", "tag"):
+        yield _ours(name=name)
+    for hook in HOOKS:
+        yield _ours(name=hook, type="filter", hook=hook, prio=PRIORITY, policy="accept")
+
+
+def _spellings(address: IPv6Address, *, with_port: bool) -> Iterator[tuple[int, str]]:
+    """Yield every form in which packets may carry a canonical address, with its IP version."""
+    v4: IPv4Address | None = address.ipv4_mapped
+    if v4 is None:
+        yield 6, str(address)
+        return
+    yield 4, str(v4)
+    yield 6, str(IPv6Address(_NAT64 | int(v4)))
+    if not with_port:  # looked up under a /48 mask, which a set with ports cannot be
+        yield 6, str(IPv6Address(_SIX_TO_FOUR | int(v4) << 80))
+
+
+def _all_elements(rules: Mapping[Endpoint, Rule]) -> Iterator[tuple[_Element, str]]:
+    for endpoint, rule in rules.items():
+        note, with_port = comment(rule.server_ids), endpoint.port != 0
+        for version, address in _spellings(endpoint.address, with_port=with_port):
+            yield (_set_name(rule.fate, version, with_port=with_port), address, endpoint.port), note
+
+
+def _elements(verb: str, elements: Iterable[tuple[_Element, str]]) -> Iterator[_Command]:
+    """Yield one command per set: thousands of elements in one command cost a tenth of as many commands."""
+    by_set: dict[str, list[Any]] = {}
+    for (name, address, port), note in elements:
+        key: Any = {"concat": [address, port]} if port else address
+        by_set.setdefault(name, []).append(
+            key if verb == "delete" else {"elem": {"val": key, "comment": note}}
+        )
+    for name, values in by_set.items():
+        yield {verb: {"element": _ours(name=name, elem=values)}}
+
+
+def _rules(plan: Plan, nflog_group: int) -> Iterator[_Command]:
+    """Yield the rules of every chain. A lookup stands only where its set has elements: others cost the path nothing."""
+    shapes = {(r.fate, int(e.address) >> 32 == 0xFFFF, e.port != 0) for e, r in plan.rules.items()}
+    used = {_set_name(fate, 6, with_port=with_port) for fate, _, with_port in shapes}
+    used |= {_set_name(fate, 4, with_port=with_port) for fate, mapped, with_port in shapes if mapped}
+    for hook in HOOKS:
+        for name in _SETS:  # denials first
+            if name in used:
+                yield from (_rule(hook, *expressions) for expressions in _lookups(name))
+    for expressions in _refuse(plan, nflog_group):
+        yield _rule("refuse", *expressions)
+    if any(name.startswith(Fate.TAG) for name in used):  # any `ct` expression switches connection tracking on
+        for expressions in _tag(plan, nflog_group):
+            yield _rule("tag", *expressions)
+
+
+def _lookups(name: str) -> Iterator[list[_Command]]:
+    protocol = "ip" if name[-1] == "4" or name.endswith("4_port") else "ip6"
+    verdict = {"goto": {"target": "refuse"}} if name.startswith(Fate.DENY) else {"jump": {"target": "tag"}}
+    daddr = {"payload": {"protocol": protocol, "field": "daddr"}}
+    if name.endswith("_port"):
+        dport = {"payload": {"protocol": "th", "field": "dport"}}
+        has_ports = _match({"meta": {"key": "l4proto"}}, {"set": _WITH_PORTS})
+        yield [has_ports, _match({"concat": [daddr, dport]}, f"@{name}"), verdict]
+        return
+    yield [_match(daddr, f"@{name}"), verdict]
+    if protocol == "ip6":
+        site = {"&": [daddr, "ffff:ffff:ffff::"]}
+        yield [_match(daddr, {"prefix": {"addr": "2002::", "len": 16}}), _match(site, f"@{name}"), verdict]
+
+
+def _refuse(plan: Plan, nflog_group: int) -> Iterator[list[_Command]]:
+    """Yield the refusal: counted exactly and logged each time (what the log loses, its sequence numbers tell).
+
+    A reset is what is left of a connection that is closed already, by a sweep for one: stopped, but no news.
+    """
+    flags = {"payload": {"protocol": "tcp", "field": "flags"}}
+    yield [_match({"&": [flags, 4]}, 4), {"drop": None}]
+    yield [{"counter": "denied"}, _log(Fate.DENY, plan, nflog_group)]
+    yield [_match({"meta": {"key": "l4proto"}}, 6), {"reject": {"type": "tcp reset"}}]
+    yield [{"reject": {"type": "icmpx", "expr": "admin-prohibited"}}]
+
+
+def _tag(plan: Plan, nflog_group: int) -> Iterator[list[_Command]]:
+    """Yield the tagging: the connection's first packet is logged, every packet carries the mark in our bits only."""
+    log = [{"counter": "tagged"}, _log(Fate.TAG, plan, nflog_group)]
+    if not plan.mark_mask:
+        yield [_match({"ct": {"key": "state"}}, "new", op="in"), *log]
+        return
+    known = _match({"&": [{"ct": {"key": "mark"}}, plan.mark_mask]}, plan.mark)
+    yield [known, _set_mark("meta", plan), {"return": None}]
+    yield log
+    yield [_set_mark("ct", plan)]
+    yield [_set_mark("meta", plan)]
+
+
+def _set_mark(where: str, plan: Plan) -> _Command:
+    key = {where: {"key": "mark"}}
+    others = {"&": [key, ~plan.mark_mask & 0xFFFFFFFF]}
+    return {"mangle": {"key": key, "value": {"|": [others, plan.mark]}}}
+
+
+def _log(fate: Fate, plan: Plan, nflog_group: int) -> _Command:
+    return {
+        "log": {
+            "prefix": prefix(fate, plan.generation),
+            "group": nflog_group,
+            "snaplen": SNAPLEN,
+            "queue-threshold": LOG_BATCH,
+        }
+    }
+
+
+def _match(left: Any, right: Any, *, op: str = "==") -> _Command:
+    return {"match": {"op": op, "left": left, "right": right}}
+
+
+def _rule(chain: str, *expressions: _Command) -> _Command:
+    return {"add": {"rule": _ours(chain=chain, expr=list(expressions))}}
+
+
+def _transaction(*commands: _Command) -> dict[str, Any]:
+    return {"nftables": list(commands)}
