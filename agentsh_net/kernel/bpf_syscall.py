@@ -1,0 +1,191 @@
+"""bpf(2) by ctypes: programs of a cgroup, maps, what the kernel says of them. Errors are OSError with the call's name.
+
+The one door to this system call. Loading programs is not its business (loader.py has it done elsewhere).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import platform
+import struct
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+_NUMBERS = {
+    "x86_64": 321,
+    "aarch64": 280,
+    "riscv64": 280,
+    "loongarch64": 280,
+    "ppc64le": 361,
+    "s390x": 351,
+    "armv7l": 386,
+    "i686": 357,
+}
+
+# enum bpf_cmd
+_MAP_LOOKUP, _MAP_UPDATE = 1, 2
+_PROG_ATTACH, _PROG_DETACH = 8, 9
+_PROG_GET_FD_BY_ID, _OBJ_GET_INFO, _PROG_QUERY = 13, 15, 16
+_MAP_LOOKUP_BATCH, _MAP_UPDATE_BATCH, _MAP_DELETE_BATCH = 24, 26, 27
+
+# enum bpf_attach_type
+CONNECT4, CONNECT6, SENDMSG4, SENDMSG6 = 10, 11, 14, 15
+
+_ALLOW_MULTI = 1 << 1  # BPF_F_ALLOW_MULTI: programs of others on the same cgroup stay
+# The kernel allows 64 programs per cgroup and attach type (BPF_CGROUP_MAX_PROGS).
+_MAX_PROGRAMS = 64
+# A batch copies its keys and values at once: 16384 of ours are half a megabyte.
+_BATCH = 16384
+# union bpf_attr: the kernel takes any size whose unknown tail is zero.
+_ATTR_BYTES = 128
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_libc.syscall.restype = ctypes.c_long
+
+
+def _bpf(command: int, attr: bytes, what: str) -> tuple[int, bytes]:
+    """Call bpf(2); return its result and the attribute union as the kernel left it."""
+    number = _NUMBERS.get(platform.machine())
+    if number is None:
+        raise OSError(errno.ENOSYS, f"bpf {what}: unknown machine {platform.machine()}")
+    buffer = ctypes.create_string_buffer(attr.ljust(_ATTR_BYTES, b"\0"), _ATTR_BYTES)
+    result = _libc.syscall(ctypes.c_long(number), ctypes.c_int(command), buffer, ctypes.c_uint(_ATTR_BYTES))
+    if result < 0:
+        problem = ctypes.get_errno()
+        raise _CallError(problem, f"bpf {what}: {os.strerror(problem)}", buffer.raw)
+    return int(result), buffer.raw
+
+
+class _CallError(OSError):
+    """A failed call with the attribute union as the kernel left it: it says how far a batch came."""
+
+    def __init__(self, number: int, message: str, attr: bytes) -> None:
+        super().__init__(number, message)
+        self.attr = attr
+
+
+def attach(cgroup_fd: int, program_fd: int, kind: int) -> None:
+    """Attach a program to a cgroup, beside the programs of others."""
+    _bpf(_PROG_ATTACH, struct.pack("=IIII", cgroup_fd, program_fd, kind, _ALLOW_MULTI), "PROG_ATTACH")
+
+
+def detach(cgroup_fd: int, program_fd: int, kind: int) -> None:
+    """Detach a program from a cgroup; one that is not attached is no error."""
+    try:
+        _bpf(_PROG_DETACH, struct.pack("=III", cgroup_fd, program_fd, kind), "PROG_DETACH")
+    except OSError as error:
+        if error.errno != errno.ENOENT:
+            raise
+
+
+def attached(cgroup_fd: int, kind: int) -> list[int]:
+    """Return the ids of the programs that are attached to this very cgroup, oldest first."""
+    ids = (ctypes.c_uint32 * _MAX_PROGRAMS)()
+    attr = struct.pack("=IIIIQI", cgroup_fd, kind, 0, 0, ctypes.addressof(ids), _MAX_PROGRAMS)
+    _, answer = _bpf(_PROG_QUERY, attr, "PROG_QUERY")
+    return list(ids[: struct.unpack_from("=I", answer, 24)[0]])
+
+
+def program_fd(program_id: int) -> int:
+    """Return a new descriptor of a program (needs CAP_SYS_ADMIN)."""
+    return _bpf(_PROG_GET_FD_BY_ID, struct.pack("=I", program_id), "PROG_GET_FD_BY_ID")[0]
+
+
+def program_info(fd: int) -> tuple[int, str]:
+    """Return id and name of a program."""
+    info = ctypes.create_string_buffer(256)
+    _bpf(_OBJ_GET_INFO, struct.pack("=IIQ", fd, len(info), ctypes.addressof(info)), "OBJ_GET_INFO_BY_FD")
+    return struct.unpack_from("=I", info.raw, 4)[0], info.raw[64:80].split(b"\0", 1)[0].decode(
+        "ascii", "replace"
+    )
+
+
+def update(map_fd: int, key: bytes, value: bytes) -> None:
+    """Set one element."""
+    k, v = ctypes.create_string_buffer(key, len(key)), ctypes.create_string_buffer(value, len(value))
+    attr = struct.pack("=IxxxxQQQ", map_fd, ctypes.addressof(k), ctypes.addressof(v), 0)
+    _bpf(_MAP_UPDATE, attr, "MAP_UPDATE_ELEM")
+
+
+def lookup(map_fd: int, key: bytes, size: int) -> bytes:
+    """Return the value of one element. For a per-CPU map `size` covers every possible CPU."""
+    k, v = ctypes.create_string_buffer(key, len(key)), ctypes.create_string_buffer(size)
+    attr = struct.pack("=IxxxxQQQ", map_fd, ctypes.addressof(k), ctypes.addressof(v), 0)
+    _bpf(_MAP_LOOKUP, attr, "MAP_LOOKUP_ELEM")
+    return v.raw
+
+
+def update_all(map_fd: int, keys: Sequence[bytes], values: Sequence[bytes]) -> None:
+    """Set many elements. A full map raises ENOSPC or E2BIG; what was set before that stays."""
+    for start in range(0, len(keys), _BATCH):
+        _batch(map_fd, _MAP_UPDATE_BATCH, keys[start : start + _BATCH], values[start : start + _BATCH])
+
+
+def delete_all(map_fd: int, keys: Sequence[bytes]) -> None:
+    """Delete many elements; one that is not there is no error."""
+    start = 0
+    while start < len(keys):
+        chunk = keys[start : start + _BATCH]
+        try:
+            _batch(map_fd, _MAP_DELETE_BATCH, chunk, ())
+            start += len(chunk)
+        except _CallError as error:
+            if error.errno != errno.ENOENT:
+                raise
+            start += struct.unpack_from("=I", error.attr, 32)[0] + 1  # past the one that was not there
+
+
+def elements(map_fd: int, key_size: int, value_size: int) -> Iterator[tuple[bytes, bytes]]:
+    """Yield every element of a hash map, as the kernel has it now."""
+    position, room = ctypes.create_string_buffer(8), _BATCH
+    first = True
+    while True:
+        keys, values = (
+            ctypes.create_string_buffer(key_size * room),
+            ctypes.create_string_buffer(value_size * room),
+        )
+        at = ctypes.addressof(position)
+        attr = struct.pack(
+            "=QQQQIIQQ",
+            0 if first else at,
+            at,
+            ctypes.addressof(keys),
+            ctypes.addressof(values),
+            room,
+            map_fd,
+            0,
+            0,
+        )
+        last = False
+        try:
+            _, answer = _bpf(_MAP_LOOKUP_BATCH, attr, "MAP_LOOKUP_BATCH")
+        except _CallError as error:
+            if error.errno == errno.ENOSPC:  # one hash bucket did not fit
+                room *= 2
+                continue
+            if error.errno != errno.ENOENT:
+                raise
+            answer, last = error.attr, True
+        count = struct.unpack_from("=I", answer, 32)[0]
+        k, v = keys.raw, values.raw
+        for i in range(count):
+            yield k[i * key_size : (i + 1) * key_size], v[i * value_size : (i + 1) * value_size]
+        if last:
+            return
+        first = False
+
+
+def _batch(map_fd: int, command: int, keys: Sequence[bytes], values: Sequence[bytes]) -> None:
+    k, v = b"".join(keys), b"".join(values)
+    key_buffer, value_buffer = ctypes.create_string_buffer(k, len(k)), ctypes.create_string_buffer(v, len(v))
+    addresses = ctypes.addressof(key_buffer), ctypes.addressof(value_buffer)
+    what = "MAP_UPDATE_BATCH" if command == _MAP_UPDATE_BATCH else "MAP_DELETE_BATCH"
+    _bpf(command, struct.pack("=QQQQIIQQ", 0, 0, *addresses, len(keys), map_fd, 0, 0), what)
+
+
+def possible_cpus() -> int:
+    """Return how many values a per-CPU map has for one key (/sys/devices/system/cpu/possible, e.g. `0-3`)."""
+    text = Path("/sys/devices/system/cpu/possible").read_text(encoding="ascii").strip()
+    return max(int(part.rpartition("-")[2]) for part in text.split(",")) + 1

@@ -1,0 +1,58 @@
+"""Finds the cgroup v2 hierarchy: where it is mounted, and which path a cgroup id means. Hybrid hosts mount it anywhere.
+
+Makes and moves nothing.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from agentsh_net.core.errors import KernelError
+
+MOUNTINFO = "/proc/self/mountinfo"
+REMEDY = "mount -t cgroup2 none /sys/fs/cgroup, or boot with systemd.unified_cgroup_hierarchy=1"
+# A host with more cgroups than this is searched no further for an id.
+_MAX_CGROUPS = 20_000
+
+
+def root(mountinfo: str | None = None) -> Path:
+    """Return the mount point of the cgroup v2 hierarchy. Raises KernelError where there is none."""
+    lines = (Path(MOUNTINFO).read_text(encoding="utf-8") if mountinfo is None else mountinfo).splitlines()
+    # Where it is mounted twice, the first mount of the whole hierarchy serves; a mount of a part would not see everybody.
+    points = sorted(_cgroup2_mounts(lines), key=lambda found: found[0] != "/")
+    if not points:
+        raise KernelError("no cgroup v2 hierarchy is mounted", layer="ebpf", remedy=REMEDY)
+    return Path(points[0][1])
+
+
+def _cgroup2_mounts(lines: Iterable[str]) -> list[tuple[str, str]]:
+    """Return (root within the file system, mount point) of each cgroup2 mount (proc_pid_mountinfo(5))."""
+    found = []
+    for line in lines:
+        fields = line.split(" ")
+        if "-" in fields and fields[fields.index("-") + 1] == "cgroup2":
+            found.append((_unescaped(fields[3]), _unescaped(fields[4])))
+    return found
+
+
+def _unescaped(field: str) -> str:
+    for code, char in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
+        field = field.replace(code, char)
+    return field
+
+
+def path_of(hierarchy: Path, cgroup_id: int) -> str:
+    """Return the path of the cgroup with this id below the hierarchy (`/` is the root), or nothing. Ids are inode numbers."""
+    stack, visited = [hierarchy], 0
+    while stack and visited < _MAX_CGROUPS:
+        folder = stack.pop()
+        visited += 1
+        try:
+            if folder.stat().st_ino == cgroup_id:
+                return "/" + str(folder.relative_to(hierarchy)).removeprefix(".")
+            stack += [Path(entry.path) for entry in os.scandir(folder) if entry.is_dir(follow_symlinks=False)]
+        except OSError:
+            continue  # gone meanwhile
+    return ""

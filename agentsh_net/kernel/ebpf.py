@@ -1,0 +1,208 @@
+"""The eBPF plane: the plan's rules in maps, our programs at the cgroup v2 root, their records out of a ring buffer.
+
+A replacement is attached, filled and enforcing before its predecessor goes: whatever died, the kernel keeps refusing. How
+the programs got into the kernel is loader.py's business.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import struct
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from agentsh_net.core import wire
+from agentsh_net.core.errors import KernelError
+from agentsh_net.core.kernel_plan import Diff
+from agentsh_net.core.plane import Endpoint, LayerStatus, Plan, Rule
+from agentsh_net.kernel import bpf_syscall, loader
+from agentsh_net.kernel.probe_source import PROGRAMS
+from agentsh_net.kernel.ring_buffer import RingBuffer
+
+LAYER = "ebpf"
+_NAME_PREFIX = "agentsh_"
+_ONLY = bytes(4)  # the one key of the config map
+# Records handed out per call, so that a flood does not keep the caller from its other work; the rest waits in the ring.
+_BATCH = 2048
+
+
+class Ebpf:
+    """The loaded programs and maps. Nothing is refused before `start`."""
+
+    def __init__(self, cgroup_root: Path, load: Callable[[], loader.Loaded] = loader.load_with_bcc) -> None:
+        """Load programs and maps. Raises KernelError."""
+        self._root = cgroup_root
+        self._cgroup = os.open(cgroup_root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        self._cpus = bpf_syscall.possible_cpus()
+        try:
+            self._loaded = load()
+            try:
+                self._ring = RingBuffer(self._loaded.maps["records"], wire.RING_BYTES)
+                self._ids = {n: bpf_syscall.program_info(fd)[0] for n, fd in self._loaded.programs.items()}
+            except OSError as error:
+                self._loaded.close()
+                raise KernelError(f"the loaded programs are unusable: {error}", layer=LAYER) from error
+        except KernelError:
+            os.close(self._cgroup)
+            raise
+
+    def start(self, plan: Plan) -> None:
+        """Fill the maps, attach, enforce; then let predecessors go. Raises KernelError with nothing of ours attached."""
+        with _mapped("fill the maps"):
+            self._configure(plan, enforce=False)
+            self._set(plan.rules)
+        try:
+            with _mapped(f"attach at {self._root}"):
+                for name, kind in self._missing():
+                    bpf_syscall.attach(self._cgroup, self._loaded.programs[name], kind)
+                self._configure(plan, enforce=True)  # one write raises all four hooks at once
+                detach_ours(self._cgroup, keep=set(self._ids.values()))
+        except KernelError:
+            self._detach()
+            raise
+
+    def add(self, plan: Plan, step: Diff) -> None:
+        """Set the rules that `step` adds or changes, and the generation. Raises KernelError."""
+        with _mapped("add rules"):
+            self._set(step.adds)
+            self._configure(plan, enforce=True)
+
+    def delete(self, step: Diff) -> None:
+        """Delete the rules that `step` takes away. Raises KernelError."""
+        with _mapped("delete rules"):
+            self._delete(step.deletes)
+
+    def restore(self, plan: Plan) -> None:
+        """Make the maps hold exactly `plan`, whatever they hold. Raises KernelError."""
+        with _mapped("restore the rules"):
+            self._set(plan.rules)
+            self._configure(plan, enforce=True)
+            self._delete([e for e in self.rules() if e not in plan.rules])
+
+    def rules(self) -> dict[Endpoint, int]:
+        """Return what the kernel holds now: endpoint -> number of its fate."""
+        pairs = bpf_syscall.elements(self._loaded.maps["rules"], wire.KEY.size, wire.RULE.size)
+        return {wire.decode_key(key): wire.RULE.unpack(value)[0] for key, value in pairs}
+
+    def fileno(self) -> int:
+        """Return the descriptor that is readable while there are records."""
+        return self._loaded.maps["records"]
+
+    def records(self) -> list[wire.Record]:
+        """Return what was recorded since the last call, a batch at most."""
+        return [wire.decode(data) for data in self._ring.read(_BATCH)]
+
+    def status(self, plan: Plan) -> LayerStatus:
+        """Ask the kernel whether every program is attached and the rules are `plan`'s."""
+        try:
+            missing = [name for name, _ in self._missing()]
+            held = sum(
+                1 for _ in bpf_syscall.elements(self._loaded.maps["rules"], wire.KEY.size, wire.RULE.size)
+            )
+            denied, tagged, lost = self._counters()
+        except OSError as error:
+            return LayerStatus(
+                LAYER, wanted=True, in_force=False, reason=f"the kernel does not answer: {error}"
+            )
+        reason = ""
+        if missing:
+            reason = f"detached from {self._root}: {', '.join(missing)}"
+        elif held != len(plan.rules):
+            reason = f"{held} rules in the kernel, {len(plan.rules)} in the plan"
+        ids = " ".join(f"{name}={number}" for name, number in self._ids.items())
+        return LayerStatus(
+            LAYER,
+            wanted=True,
+            in_force=not reason,
+            detail=f"{ids} at {self._root}, {held} rules, {self._loaded.how}",
+            reason=reason,
+            remedy="restart agentsh-net" if reason else "",
+            denied=denied,
+            tagged=tagged,
+            lost=lost,
+        )
+
+    def close(self, *, remove: bool) -> None:
+        """Let go; with `remove` every program of ours is detached first."""
+        if remove:
+            self._detach()
+        self._ring.close()
+        self._loaded.close()
+        os.close(self._cgroup)
+
+    def _missing(self) -> list[tuple[str, int]]:
+        """Return (name, attach type) of what is not attached now."""
+        attached = {kind: bpf_syscall.attached(self._cgroup, kind) for kind in PROGRAMS.values()}
+        return [(name, kind) for name, kind in PROGRAMS.items() if self._ids[name] not in attached[kind]]
+
+    def _set(self, rules: Mapping[Endpoint, Rule]) -> None:
+        keys = [wire.encode_key(e) for e in rules]
+        values = [wire.encode_rule(rule.fate) for rule in rules.values()]
+        bpf_syscall.update_all(self._loaded.maps["rules"], keys, values)
+
+    def _delete(self, endpoints: Sequence[Endpoint]) -> None:
+        bpf_syscall.delete_all(self._loaded.maps["rules"], [wire.encode_key(e) for e in endpoints])
+
+    def _configure(self, plan: Plan, *, enforce: bool) -> None:
+        value = wire.encode_config(generation=plan.generation, enforce=enforce)
+        bpf_syscall.update(self._loaded.maps["config"], _ONLY, value)
+
+    def _counters(self) -> tuple[int, int, int]:
+        """Return denied, tagged and lost, summed over the CPUs."""
+        sums = []
+        for slot in (wire.DENIED, wire.TAGGED, wire.LOST):
+            size = wire.COUNTER.size * self._cpus
+            values = bpf_syscall.lookup(self._loaded.maps["counters"], struct.pack("=I", slot), size)
+            sums.append(sum(value for (value,) in wire.COUNTER.iter_unpack(values)))
+        return sums[0], sums[1], sums[2]
+
+    def _detach(self) -> None:
+        with _mapped("detach"):
+            for name, kind in PROGRAMS.items():
+                bpf_syscall.detach(self._cgroup, self._loaded.programs[name], kind)
+
+
+def ours(cgroup_fd: int) -> list[tuple[int, int]]:
+    """Return (program id, attach type) of every program of this project on a cgroup, whoever attached it. Raises OSError."""
+    found = []
+    for kind in PROGRAMS.values():
+        for program_id in bpf_syscall.attached(cgroup_fd, kind):
+            fd = bpf_syscall.program_fd(program_id)
+            try:
+                if bpf_syscall.program_info(fd)[1].startswith(_NAME_PREFIX):
+                    found.append((program_id, kind))
+            finally:
+                os.close(fd)
+    return found
+
+
+def detach_ours(cgroup_fd: int, *, keep: set[int]) -> int:
+    """Detach every program of this project but `keep`; return how many there were. Raises OSError."""
+    strangers = [(program_id, kind) for program_id, kind in ours(cgroup_fd) if program_id not in keep]
+    for program_id, kind in strangers:
+        fd = bpf_syscall.program_fd(program_id)
+        try:
+            bpf_syscall.detach(cgroup_fd, fd, kind)
+        finally:
+            os.close(fd)
+    return len(strangers)
+
+
+@contextlib.contextmanager
+def _mapped(what: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise KernelError(f"cannot {what}: {error.strerror}", layer=LAYER, remedy=_remedy(error)) from error
+
+
+def _remedy(error: OSError) -> str:
+    match error.errno:
+        case errno.EPERM:
+            return "run as root; where another program forbids others on the cgroup root (`bpftool cgroup tree`), detach it"
+        case errno.E2BIG | errno.ENOSPC | errno.ENOMEM:
+            return f"the policy has more than {wire.MAX_RULES} endpoints, or memory is short"
+        case _:
+            return "agentsh-net doctor"

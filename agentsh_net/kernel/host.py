@@ -1,0 +1,262 @@
+"""The kernel as the daemon sees it: both planes behind `core.plane.Kernel`, and what cleans up after any of us.
+
+A layer that cannot be had is off, with its reason and remedy in `status`; only `network.required` makes that fatal. The
+planes know nothing of each other; what one plan means in each is theirs.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from agentsh_net.core.errors import KernelError
+from agentsh_net.core.kernel_plan import diff
+from agentsh_net.core.plane import ConnectRecord, LayerStatus, Plan
+from agentsh_net.core.settings import Network
+from agentsh_net.kernel import cgroup, ebpf, loader, nft
+from agentsh_net.kernel.ebpf import Ebpf
+from agentsh_net.kernel.netlink import NETFILTER, Netlink
+from agentsh_net.kernel.nflog import Nflog
+from agentsh_net.kernel.nft import Nftables
+from agentsh_net.kernel.process import Processes
+from agentsh_net.kernel.sightings import Sighted
+from agentsh_net.kernel.sweep import sweep
+
+LAYERS = (ebpf.LAYER, nft.LAYER)
+
+
+class Host:
+    """The planes of this host. Made by `open_kernel`; nothing is enforced before the first `apply`."""
+
+    def __init__(self, hierarchy: Path | None, *, required: bool) -> None:
+        self._required = required
+        self._hierarchy = hierarchy
+        self._plan: Plan | None = None
+        self._ebpf: Ebpf | None = None
+        self._nft: Nftables | None = None
+        self._nflog: Nflog | None = None
+        self._off: dict[str, KernelError] = {}
+        self._unwanted: dict[str, str] = {}
+        self._silent = ""  # why the packet plane tells nothing
+        self._sighted = Sighted(Processes(hierarchy))
+
+    def apply(self, plan: Plan) -> None:
+        """Make every layer enforce exactly `plan`. Raises KernelError with the old plan in force."""
+        if self._plan is None:
+            self._start(plan)
+        elif plan != self._plan:
+            self._change(self._plan, plan)
+        else:
+            self._assert(plan)
+        self._plan = plan
+
+    def sweep(self, plan: Plan) -> list[ConnectRecord]:
+        """Close established sockets to denied endpoints and return what was closed. Raises KernelError."""
+        return self._sighted.swept(sweep(plan), plan.generation)
+
+    def filenos(self) -> list[int]:
+        """Return the descriptors that become readable when `records` has something."""
+        return [source.fileno() for source in (self._ebpf, self._nflog) if source is not None]
+
+    def records(self) -> list[ConnectRecord]:
+        """Return what was seen since the last call, without waiting. Raises KernelError."""
+        # In this order: whatever made a packet that was logged by now has its connect record in the ring by now.
+        logged = self._nflog.records() if self._nflog else []
+        connects = self._sighted.connects(self._ebpf.records() if self._ebpf else [])
+        return connects + self._sighted.packets(logged)
+
+    def status(self) -> list[LayerStatus]:
+        """Ask the kernel what is in force."""
+        return [self._status(layer) for layer in LAYERS]
+
+    def close(self, *, remove: bool) -> None:
+        """Let go of the kernel. Raises KernelError for what could not be removed, after everything was tried."""
+        problems = []
+        for layer in (self._nft, self._ebpf):
+            try:
+                if layer is not None:
+                    layer.close(remove=remove)
+            except KernelError as error:
+                problems.append(error)
+        if self._nflog is not None:
+            self._nflog.close()
+        self._ebpf, self._nft, self._nflog = None, None, None
+        if problems:
+            raise problems[0]
+
+    def open_layers(self, network: Network, load: Callable[[], loader.Loaded]) -> None:
+        """Open what `network` asks for. Raises KernelError where a required layer cannot be had."""
+        self._unwanted = _unwanted(network)
+        if ebpf.LAYER not in self._unwanted:
+            self._try(ebpf.LAYER, lambda: self._open_ebpf(load))
+        if nft.LAYER not in self._unwanted:
+            self._try(nft.LAYER, lambda: self._open_nft(network.nflog_group))
+
+    def _open_ebpf(self, load: Callable[[], loader.Loaded]) -> None:
+        if self._hierarchy is None:
+            raise KernelError("no cgroup v2 hierarchy is mounted", layer=ebpf.LAYER, remedy=cgroup.REMEDY)
+        self._ebpf = Ebpf(self._hierarchy, load)
+
+    def _open_nft(self, group: int) -> None:
+        self._nft = Nftables(group)
+        try:
+            self._nflog = Nflog(group)
+        except KernelError as error:
+            self._silent = f"no events from this layer: {error} ({error.remedy})"
+
+    def _try(self, layer: str, action: Callable[[], None]) -> None:
+        """Do what a layer needs; on failure the layer is off, which only `required` makes fatal."""
+        try:
+            action()
+        except KernelError as error:
+            self._off[layer] = error
+            if self._required:
+                raise
+
+    def _start(self, plan: Plan) -> None:
+        predecessor = bool(leftovers(self._hierarchy))
+        try:
+            for plane, layer in ((self._ebpf, ebpf.LAYER), (self._nft, nft.LAYER)):
+                if plane is not None:
+                    self._try(layer, partial(plane.start, plan))
+        except KernelError:
+            # Whoever came before us may have been enforcing: that is not undone.
+            self.close(remove=not predecessor)
+            raise
+        self._drop_layers_that_are_off()
+
+    def _drop_layers_that_are_off(self) -> None:
+        if ebpf.LAYER in self._off and self._ebpf is not None:
+            self._ebpf.close(remove=False)
+            self._ebpf = None
+        if nft.LAYER in self._off and self._nft is not None:
+            self._nft.close(remove=False)
+            self._nft = None
+
+    def _change(self, old: Plan, new: Plan) -> None:
+        """Add to eBPF, switch nftables, delete from eBPF: at no moment is less denied than both plans deny."""
+        step = diff(old, new)
+        try:
+            if self._ebpf is not None:
+                self._ebpf.add(new, step)
+            if self._nft is not None:
+                self._nft.change(old, new)
+            if self._ebpf is not None:
+                self._ebpf.delete(step)
+        except KernelError as error:
+            self._restore(old, error)
+            raise
+
+    def _restore(self, old: Plan, cause: KernelError) -> None:
+        try:
+            if self._ebpf is not None:
+                self._ebpf.restore(old)
+            if self._nft is not None:
+                self._nft.start(old)
+        except KernelError as error:
+            raise KernelError(
+                f"{cause}; and the old plan could not be restored: {error}",
+                layer=error.layer,
+                remedy=error.remedy,
+            ) from cause
+
+    def _assert(self, plan: Plan) -> None:
+        """Put back what somebody took away. Raises KernelError."""
+        if self._ebpf is not None and not self._ebpf.status(plan).in_force:
+            self._ebpf.restore(plan)
+            self._ebpf.start(plan)
+        if self._nft is not None and not self._nft.status(plan).in_force:
+            self._nft.start(plan)
+
+    def _status(self, layer: str) -> LayerStatus:
+        if layer in self._unwanted:
+            return LayerStatus(layer, wanted=False, in_force=False, reason=self._unwanted[layer])
+        plane = self._ebpf if layer == ebpf.LAYER else self._nft
+        if plane is None:
+            error = self._off.get(layer, KernelError("closed"))
+            return LayerStatus(layer, wanted=True, in_force=False, reason=str(error), remedy=error.remedy)
+        if self._plan is None:
+            return LayerStatus(layer, wanted=True, in_force=False, reason="no plan was applied yet")
+        status = plane.status(self._plan)
+        if layer == nft.LAYER:
+            detail = "; ".join(filter(None, (status.detail, self._silent)))
+            status = replace(status, detail=detail, lost=self._nflog.lost if self._nflog else 0)
+        return status
+
+
+def open_kernel(
+    network: Network,
+    *,
+    cgroup_root: Path | None = None,
+    load: Callable[[], loader.Loaded] = loader.load_with_bcc,
+) -> Host:
+    """Open the layers that `network` asks for. Raises KernelError only where `network.required` and one cannot be had."""
+    host = Host(cgroup_root or _hierarchy(), required=network.required)
+    try:
+        host.open_layers(network, load)
+    except KernelError:
+        host.close(remove=False)
+        raise
+    return host
+
+
+def leftovers(cgroup_root: Path | None = None) -> list[str]:
+    """Return what of ours is in the kernel now, whoever put it there. Raises KernelError where the kernel does not say."""
+    found = []
+    root = cgroup_root or _hierarchy()
+    try:
+        if root is not None:
+            found += [f"eBPF program {number} at {root}" for number in _programs(root)]
+        with Netlink(NETFILTER) as connection:
+            if nft.table_handle(connection) is not None:
+                found.append("nftables table inet agentsh_net")
+    except OSError as error:
+        raise KernelError(f"the kernel does not answer: {error.strerror}", remedy="run as root") from error
+    return found
+
+
+def down(cgroup_root: Path | None = None) -> list[str]:
+    """Remove everything of ours from the kernel, in any state, and return what it was. Raises KernelError."""
+    found = leftovers(cgroup_root)
+    root = cgroup_root or _hierarchy()
+    if root is not None:
+        descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            ebpf.detach_ours(descriptor, keep=set())
+        except OSError as error:
+            raise KernelError(
+                f"cannot detach: {error.strerror}", layer=ebpf.LAYER, remedy="run as root"
+            ) from error
+        finally:
+            os.close(descriptor)
+    if any("nftables" in item for item in found):
+        nft.remove_table()
+    return found
+
+
+def _programs(root: Path) -> list[int]:
+    descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        return [number for number, _ in ebpf.ours(descriptor)]
+    finally:
+        os.close(descriptor)
+
+
+def _hierarchy() -> Path | None:
+    try:
+        return cgroup.root()
+    except KernelError:
+        return None
+
+
+def _unwanted(network: Network) -> dict[str, str]:
+    """Return the layers that the configuration does not ask for, and why."""
+    if network.mode == "off":
+        return dict.fromkeys(LAYERS, "network.mode is off")
+    reasons = {layer: "not in network.layers" for layer in LAYERS if layer not in network.layers}
+    if network.scope == "netns":
+        reasons[ebpf.LAYER] = "network.scope is netns"
+    return reasons

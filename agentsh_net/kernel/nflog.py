@@ -1,0 +1,103 @@
+"""Reads the packets that the nftables plane logs (NFLOG over netlink): the events of hosts where eBPF cannot load.
+
+Loses nothing silently: what the kernel could not deliver is counted by the gaps in its sequence numbers.
+"""
+
+from __future__ import annotations
+
+import errno
+import socket
+
+from agentsh_net.core import netlink, nflog
+from agentsh_net.core.errors import KernelError
+from agentsh_net.kernel.netlink import NETFILTER, RECEIVE, Netlink
+
+LAYER = "nftables"
+# About 8,000 records of the kernel's own accounting: a flood of 80,000 a second while the reader pauses for 0.1 s.
+SOCKET_BUFFER = 8 << 20
+# Datagrams per call, so that a flood does not keep the caller from its other work.
+_BATCH = 128
+_SO_RCVBUFFORCE = 33  # not in Python's socket module
+
+
+class Nflog:
+    """The one reader of a log group in this network namespace."""
+
+    def __init__(self, group: int) -> None:
+        """Bind the group. Raises KernelError, with the remedy where somebody else reads it."""
+        self._netlink = Netlink(NETFILTER)
+        self._sequence: int | None = None
+        self.lost = 0
+        self.unreadable = 0
+        try:
+            for body in nflog.bind(group):
+                self._netlink.ask(nflog.CONFIG, body)
+        except OSError as error:
+            self._netlink.close()
+            raise KernelError(
+                f"no log group {group}: {error.strerror}", layer=LAYER, remedy=_remedy(error)
+            ) from error
+        _grow(self._netlink.socket)
+        self._netlink.socket.setblocking(False)
+
+    def fileno(self) -> int:
+        """Return the descriptor that is readable while there are records."""
+        return self._netlink.socket.fileno()
+
+    def records(self) -> list[nflog.Logged]:
+        """Return what was logged since the last call, a batch at most."""
+        found: list[nflog.Logged] = []
+        for _ in range(_BATCH):
+            try:
+                data = self._netlink.socket.recv(RECEIVE)
+            except BlockingIOError:
+                break
+            except OSError as error:
+                if error.errno != errno.ENOBUFS:
+                    raise KernelError(f"the log group broke: {error.strerror}", layer=LAYER) from error
+                continue  # told once per overflow; the next sequence number says how many
+            found += self._read(data)
+        return found
+
+    def close(self) -> None:
+        """Let the group go."""
+        self._netlink.close()
+
+    def _read(self, data: bytes) -> list[nflog.Logged]:
+        found = []
+        try:
+            for message in netlink.messages(data):
+                self._count(nflog.sequence(message))
+                logged = nflog.parse(message)
+                if logged is not None:
+                    found.append(logged)
+        except KernelError:
+            self.unreadable += 1
+        return found
+
+    def _count(self, sequence: int | None) -> None:
+        if sequence is None:
+            return
+        if self._sequence is not None:
+            self.lost += (sequence - self._sequence - 1) & 0xFFFFFFFF
+        elif sequence:
+            self.lost += sequence  # the group's numbers start at 0 when it is bound
+        self._sequence = sequence
+
+
+def _grow(connection: socket.socket) -> None:
+    """Ask for the large buffer; without CAP_NET_ADMIN over the machine, take what the limit allows."""
+    try:
+        connection.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, SOCKET_BUFFER)
+    except PermissionError:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, SOCKET_BUFFER)
+
+
+def _remedy(error: OSError) -> str:
+    match error.errno:
+        case errno.EBUSY:
+            return "another program reads this log group: set network.nflog_group to another number"
+        case errno.EPERM:
+            return "run as root, or with CAP_NET_ADMIN"
+        case _:
+            return "a kernel with CONFIG_NETFILTER_NETLINK_LOG: sudo modprobe nfnetlink_log"

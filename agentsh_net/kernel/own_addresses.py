@@ -1,0 +1,38 @@
+"""The addresses of this host's interfaces, asked by rtnetlink: what a DNS answer must never teach us to refuse."""
+
+from __future__ import annotations
+
+import struct
+from ipaddress import IPv4Address, IPv6Address
+
+from agentsh_net.core import netlink
+from agentsh_net.core.addresses import Address
+from agentsh_net.core.errors import KernelError
+from agentsh_net.kernel.netlink import Netlink
+
+_ROUTE = 0  # NETLINK_ROUTE
+_GET_ADDRESS = 22  # RTM_GETADDR
+_IFADDRMSG = struct.Struct("=BBBBI")
+_ADDRESS, _LOCAL = 1, 2  # IFA_ADDRESS is the peer's on point-to-point links, IFA_LOCAL always ours
+
+
+def own_addresses() -> frozenset[Address]:
+    """Return the addresses of every interface in this network namespace; none where the kernel does not say."""
+    try:
+        with Netlink(_ROUTE) as connection:
+            answers = connection.ask(_GET_ADDRESS, _IFADDRMSG.pack(0, 0, 0, 0, 0), flags=netlink.DUMP)
+            return frozenset(a for m in answers if (a := _address(m.body)) is not None)
+    except (OSError, KernelError):
+        return frozenset()
+
+
+def _address(body: bytes) -> Address | None:
+    fields = netlink.attributes(body, _IFADDRMSG.size)
+    packed = fields.get(_LOCAL) or fields.get(_ADDRESS) or b""
+    match len(packed):
+        case 4:
+            return IPv4Address(packed)
+        case 16:
+            return IPv6Address(packed)
+        case _:
+            return None

@@ -1,0 +1,161 @@
+"""What this host offers to each layer, asked without changing anything: for `agentsh-net doctor`.
+
+Each probe says what it found, why that is not enough where it is not, and the command that mends it.
+"""
+
+from __future__ import annotations
+
+import errno
+import importlib.util
+import os
+import platform
+import re
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from ipaddress import IPv4Address
+from pathlib import Path
+
+from agentsh_net.core import sock_diag
+from agentsh_net.core.errors import KernelError
+from agentsh_net.kernel import bpf_syscall, cgroup, headers, loader, nft, probe_source
+from agentsh_net.kernel.netlink import SOCK_DIAG, Netlink
+from agentsh_net.kernel.sweep import REMEDY as SWEEP_REMEDY
+
+# The probes' helpers and the ring buffer came with Linux 5.8.
+_OLDEST_KERNEL = (5, 8)
+_CAPABILITIES = {"CAP_NET_ADMIN": 12, "CAP_SYS_ADMIN": 21, "CAP_BPF": 39}
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """One thing that a layer needs. `reason` and `remedy` are empty where it is there."""
+
+    layer: str  # ebpf | nftables | sweep
+    usable: bool
+    detail: str
+    reason: str = ""
+    remedy: str = ""
+
+
+def probe() -> list[Probe]:
+    """Return every probe, in the order in which the layers need them."""
+    return [*_ebpf(), *_nftables(), _sweep()]
+
+
+def _ebpf() -> Iterator[Probe]:
+    yield _kernel(os.uname().release)
+    yield _privilege("ebpf", ("CAP_BPF", "CAP_NET_ADMIN", "CAP_SYS_ADMIN"))
+    yield _attempt("ebpf", "cgroup v2 hierarchy", lambda: f"cgroup v2 at {cgroup.root()}")
+    yield _attempt("ebpf", "cgroup programs", _cgroup_programs)
+    yield _bcc()
+    yield _attempt("ebpf", "headers for BCC", _headers)
+
+
+def _nftables() -> Iterator[Probe]:
+    yield _privilege("nftables", ("CAP_NET_ADMIN",))
+    found = importlib.util.find_spec("nftables") is not None
+    missing = "" if found else "python3-nftables is not installed"
+    yield Probe(
+        "nftables", found, "python3-nftables" if found else missing, missing, "" if found else nft.REMEDY
+    )
+    if found:
+        yield _attempt("nftables", "nf_tables in the kernel", _nf_tables)
+
+
+def _kernel(release: str) -> Probe:
+    numbers = tuple(int(n) for n in re.findall(r"\d+", release)[:2])
+    if numbers >= _OLDEST_KERNEL:
+        return Probe("ebpf", usable=True, detail=f"Linux {release}")
+    wanted = ".".join(map(str, _OLDEST_KERNEL))
+    reason = f"Linux {release} is older than {wanted}"
+    return Probe(
+        "ebpf", usable=False, detail=reason, reason=reason, remedy="sudo apt full-upgrade, then reboot"
+    )
+
+
+def _privilege(layer: str, wanted: tuple[str, ...]) -> Probe:
+    held = effective_capabilities()
+    lacking = [name for name in wanted if not held >> _CAPABILITIES[name] & 1]
+    if not lacking:
+        return Probe(layer, usable=True, detail=f"has {', '.join(wanted)}")
+    reason = f"lacks {', '.join(lacking)}"
+    return Probe(layer, usable=False, detail=reason, reason=reason, remedy="run as root (sudo)")
+
+
+def effective_capabilities(status: str | None = None) -> int:
+    """Return the effective capability set as a bit mask (proc_pid_status(5))."""
+    text = (
+        Path("/proc/self/status").read_text(encoding="ascii", errors="replace") if status is None else status
+    )
+    found = re.search(r"^CapEff:\s*([0-9a-f]+)$", text, re.MULTILINE)
+    return int(found[1], 16) if found else 0
+
+
+def _bcc() -> Probe:
+    if importlib.util.find_spec("bcc") is None:
+        reason = "python3-bpfcc is not installed"
+        return Probe("ebpf", usable=False, detail=reason, reason=reason, remedy=loader.REMEDY)
+    if importlib.util.find_spec("bcc.libbcc") is None:
+        reason = "a module named bcc is there, but it is not the BPF compiler (PyPI's bcc is another project)"
+        return Probe(
+            "ebpf", usable=False, detail=reason, reason=reason, remedy=f"pip uninstall bcc; {loader.REMEDY}"
+        )
+    return Probe("ebpf", usable=True, detail="python3-bpfcc")
+
+
+def _headers() -> str:
+    with tempfile.TemporaryDirectory(prefix="agentsh-net-") as scratch:
+        names = [tree.name for tree in headers.candidates(probe_source.directory(), Path(scratch))]
+    if not names:
+        raise KernelError(
+            "no headers of any kernel", remedy="sudo apt install linux-headers-$(dpkg --print-architecture)"
+        )
+    return f"headers: {', '.join(names)}"
+
+
+def _cgroup_programs() -> str:
+    descriptor = os.open(cgroup.root(), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        count = len(bpf_syscall.attached(descriptor, bpf_syscall.CONNECT4))
+    except OSError as error:
+        remedy = "run as root" if error.errno == errno.EPERM else "a kernel with CONFIG_CGROUP_BPF"
+        raise KernelError(f"cgroup programs cannot be queried: {error.strerror}", remedy=remedy) from error
+    finally:
+        os.close(descriptor)
+    return f"cgroup/connect hooks on {platform.machine()}, {count} programs attached now"
+
+
+def _nf_tables() -> str:
+    table = nft.Nftables(0)
+    table.close(remove=False)
+    return "nf_tables"
+
+
+def _sweep() -> Probe:
+    """Ask for the destruction of a socket that cannot exist: ENOENT means that the kernel would do it."""
+    nothing = (IPv4Address(0), 0)
+    nobody = sock_diag.Socket(sock_diag.INET, sock_diag.TCP, *nothing, *nothing, 0, 0, bytes(48))
+    try:
+        with Netlink(SOCK_DIAG) as connection:
+            connection.ask(sock_diag.DESTROY, sock_diag.destruction(nobody))
+    except OSError as error:
+        if error.errno == errno.ENOENT:
+            return Probe("sweep", usable=True, detail="SOCK_DESTROY")
+        remedy = "run as root (sudo)" if error.errno == errno.EPERM else SWEEP_REMEDY
+        reason = f"SOCK_DESTROY: {error.strerror}"
+        return Probe("sweep", usable=False, detail=reason, reason=reason, remedy=remedy)
+    except KernelError as error:
+        return Probe("sweep", usable=False, detail=str(error), reason=str(error), remedy=SWEEP_REMEDY)
+    return Probe("sweep", usable=True, detail="SOCK_DESTROY")
+
+
+def _attempt(layer: str, what: str, look: Callable[[], str]) -> Probe:
+    try:
+        return Probe(layer, usable=True, detail=look())
+    except KernelError as error:
+        return Probe(layer, usable=False, detail=what, reason=str(error), remedy=error.remedy)
+    except OSError as error:
+        return Probe(
+            layer, usable=False, detail=what, reason=f"{what}: {error.strerror}", remedy="run as root (sudo)"
+        )

@@ -1,0 +1,144 @@
+"""Turns what the planes report into ConnectRecords: wall-clock time, the process behind it, one record per connection.
+
+Decides nothing about policy; what a record means is core.kernel_plan.attribute's business.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from agentsh_net.core import nflog, wire
+from agentsh_net.core.addresses import canonical
+from agentsh_net.core.errors import KernelError
+from agentsh_net.core.pairing import Sightings
+from agentsh_net.core.plane import ConnectRecord, Fate
+from agentsh_net.core.sock_diag import Socket
+from agentsh_net.kernel.netlink import SOCK_DIAG, Netlink
+from agentsh_net.kernel.process import Processes
+from agentsh_net.kernel.sweep import look_up
+
+_INET, _INET6 = 2, 10
+# Looking for the owner of a logged packet walks /proc: at most this often (seconds), a flood costs no more than that.
+_OWNERS_EVERY = 0.1
+
+
+class Sighted:
+    """Keeps what is needed from one call to the next: paired connections, known cgroups."""
+
+    def __init__(self, processes: Processes) -> None:
+        self._processes = processes
+        self._pairs = Sightings()
+        self._owners_at = 0.0
+
+    def connects(self, records: Sequence[wire.Record]) -> list[ConnectRecord]:
+        """Return the eBPF plane's records."""
+        if not records:
+            return []
+        wall, boot = time.time_ns(), time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+        found = []
+        for record in records:
+            process = self._processes.describe(record.pid, record.cgroup_id)
+            if record.fate is Fate.TAG:
+                self._pairs.connected(record.address, record.port, record.protocol, boot)
+            found.append(
+                ConnectRecord(
+                    layer="ebpf",
+                    fate=record.fate,
+                    address=record.address,
+                    port=record.port,
+                    protocol=record.protocol,
+                    family=record.family,
+                    time_ns=wall - boot + record.boot_ns,
+                    generation=record.generation,
+                    pid=record.pid,
+                    uid=record.uid,
+                    comm=record.comm,
+                    exe=process.exe,
+                    cgroup=process.cgroup,
+                    container_id=process.container_id,
+                    tid=record.tid,
+                    socket_cookie=record.socket_cookie,
+                    netns_cookie=record.netns_cookie,
+                    observed=record.observed,
+                )
+            )
+        return found
+
+    def packets(self, logged: Sequence[nflog.Logged]) -> list[ConnectRecord]:
+        """Return the packet plane's records; call `connects` first with what eBPF saw meanwhile."""
+        now = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+        news = [
+            one
+            for one in logged
+            if one.fate is Fate.DENY
+            or not self._pairs.is_echo(
+                canonical(one.packet.destination), one.packet.destination_port, one.packet.protocol, now
+            )
+        ]
+        owners = self._owners_of(news)
+        return [self._packet(one, owners.get(i, 0)) for i, one in enumerate(news)]
+
+    def swept(self, sockets: Sequence[Socket], generation: int) -> list[ConnectRecord]:
+        """Return the records of destroyed sockets; their owners still hold the descriptors."""
+        owners = self._processes.owners({s.inode for s in sockets})
+        now = time.time_ns()
+        found = []
+        for socket in sockets:
+            pid = owners.get(socket.inode, 0)
+            process = self._processes.describe(pid)
+            found.append(
+                ConnectRecord(
+                    layer="sweep",
+                    fate=Fate.DENY,
+                    address=canonical(socket.destination),
+                    port=socket.destination_port,
+                    protocol=socket.protocol,
+                    family=socket.family,
+                    time_ns=now,
+                    generation=generation,
+                    pid=pid,
+                    uid=socket.uid,
+                    comm=self._processes.comm(pid),
+                    exe=process.exe,
+                    cgroup=process.cgroup,
+                    container_id=process.container_id,
+                )
+            )
+        return found
+
+    def _packet(self, logged: nflog.Logged, pid: int) -> ConnectRecord:
+        packet, process = logged.packet, self._processes.describe(pid)
+        return ConnectRecord(
+            layer="nftables",
+            fate=logged.fate,
+            address=canonical(packet.destination),
+            port=packet.destination_port,
+            protocol=packet.protocol,
+            family=_INET if packet.destination.version == 4 else _INET6,
+            time_ns=logged.time_ns or time.time_ns(),
+            generation=logged.generation,
+            pid=pid,
+            uid=logged.uid,
+            comm=self._processes.comm(pid) if pid else "",
+            exe=process.exe,
+            cgroup=process.cgroup,
+            container_id=process.container_id,
+        )
+
+    def _owners_of(self, logged: Sequence[nflog.Logged]) -> dict[int, int]:
+        """Return index -> pid for the packets whose socket still stands. A refused TCP socket does not: its reset came first."""
+        if not logged or time.monotonic() - self._owners_at < _OWNERS_EVERY:
+            return {}
+        self._owners_at = time.monotonic()
+        inodes: dict[int, int] = {}
+        try:
+            with Netlink(SOCK_DIAG) as connection:
+                for i, one in enumerate(logged):
+                    found = look_up(connection, one.packet)
+                    if found is not None:
+                        inodes[i] = found.inode
+        except KernelError:
+            return {}  # no sock_diag here: the record stands without its process
+        pids = self._processes.owners(set(inodes.values()))
+        return {i: pids[inode] for i, inode in inodes.items() if inode in pids}
