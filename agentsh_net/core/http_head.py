@@ -1,0 +1,260 @@
+"""HTTP/1.1 message heads, read strictly: two readings of one message are how requests are smuggled.
+
+What is not exactly RFC 9112 is refused. Bodies, sockets and routes are not its business.
+
+A head is kept as the bytes that came in, so that what is forwarded is what was sent, less what ends at this hop.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from agentsh_net.core.errors import ProtocolError
+
+MAX_HEAD = 64 << 10  # bytes; nginx takes 4 x 8 KiB, llhttp 80 KiB; cookies and tool tokens are far below
+MAX_FIELDS = 128  # Apache's LimitRequestFields is 100
+MAX_LENGTH_DIGITS = 15  # a petabyte; keeps int() of a hostile length trivial
+
+_TOKEN = rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]"
+_TEXT = rb"[\t\x20-\x7e\x80-\xff]"  # no NUL, no CR, no LF, no other control
+# Every step is decided by its next byte, so matching is linear. (No possessive groups: Python before 3.11.5 matches them wrongly.)
+_FIELDS = rb"((?:\r\n" + _TOKEN + rb"+:" + _TEXT + rb"*)*)\r\n\r\n"
+_REQUEST_LINE = rb"([!#$%&'*+\-.^_`|~0-9A-Za-z]{1,32}) ([\x21\x22\x24-\x7e]+) HTTP/1\.([01])"
+_REQUEST = re.compile(_REQUEST_LINE + _FIELDS)
+_RESPONSE = re.compile(rb"(HTTP/1\.([01]) ([1-5][0-9][0-9])(?: " + _TEXT + rb"*)?)" + _FIELDS)
+_FIRST_LINE = re.compile(_REQUEST_LINE + rb"\r?")
+_OTHER_VERSION = re.compile(rb"[A-Z]{1,32} \S{1,8192} HTTP/(?!1\.[01])[0-9](?:\.[0-9])?\r?")
+
+_REQUEST_FACTS = re.compile(
+    rb"\r\n(host|content-length|transfer-encoding|connection|expect|upgrade|origin|content-encoding):([^\r]*)",
+    re.IGNORECASE,
+)
+_RESPONSE_FACTS = re.compile(
+    rb"\r\n(content-length|transfer-encoding|connection|content-type|content-encoding|request-id|x-request-id):([^\r]*)",
+    re.IGNORECASE,
+)
+_HOP = rb"connection|keep-alive|proxy-connection|proxy-authorization|te|trailer|transfer-encoding|upgrade|http2-settings"
+
+
+def _fields_named(names: bytes) -> re.Pattern[bytes]:
+    return re.compile(rb"\r\n(?:" + names + rb"):[^\r]*", re.IGNORECASE)
+
+
+# RFC 9110 section 7.6.1, and what this hop answers or writes anew: Host, Expect, the body's framing.
+_ENDS_HERE = _fields_named(_HOP + rb"|host|expect|content-length")
+_ENDS_HERE_PLAIN = _fields_named(_HOP + rb"|host|expect|content-length|accept-encoding")
+_ANSWER_ENDS_HERE = _fields_named(_HOP)
+# What describes the bytes of a body, and is wrong once the body was rewritten (RFC 9110 section 8, RFC 9530).
+_ANSWER_REWRITTEN = _fields_named(
+    _HOP
+    + rb"|content-length|content-encoding|etag|content-md5|digest|content-digest|repr-digest|accept-ranges|content-range"
+)
+_ORDINARY = frozenset((b"close", b"keep-alive", b""))
+
+
+class RequestHead(NamedTuple):
+    """A request's head. `fields` is every field as it came, each after its CRLF; `length` is None without a Content-Length."""
+
+    method: str
+    target: bytes
+    minor: int  # of HTTP/1.x
+    fields: bytes
+    host: bytes
+    length: int | None
+    chunked: bool
+    keep_alive: bool
+    expects_continue: bool
+    websocket: bool
+    origin: bytes | None
+    encoding: str  # Content-Encoding, lower case, empty when none
+    nominated: tuple[bytes, ...]  # fields that Connection names (lower case): they end here too
+
+    @property
+    def has_body(self) -> bool:
+        """Say whether body bytes follow the head."""
+        return self.chunked or bool(self.length)
+
+
+class ResponseHead(NamedTuple):
+    """A response's head; `line` is the status line without its CRLF, `fields` as in a request."""
+
+    line: bytes
+    status: int
+    fields: bytes
+    length: int | None
+    chunked: bool
+    keep_alive: bool
+    content_type: str  # lower case, without parameters
+    encoding: str
+    request_id: str
+    nominated: tuple[bytes, ...]
+
+    def has_body(self, method: str) -> bool:
+        """Say whether a body follows (RFC 9112 section 6.3), given the request's method."""
+        return method != "HEAD" and self.status not in (204, 304) and self.length != 0
+
+
+def find_head(buffer: bytes) -> int:
+    """Return the length of the request head at the start of `buffer`, or 0 while it is incomplete.
+
+    Raises ProtocolError as soon as no further bytes could make a head of it.
+    """
+    end = buffer.find(b"\r\n\r\n")
+    if 0 <= end <= MAX_HEAD - 4:
+        return end + 4
+    if end >= 0 or len(buffer) >= MAX_HEAD:
+        raise ProtocolError(f"the request head is longer than {MAX_HEAD} bytes", status=431)
+    line, newline, _ = buffer.partition(b"\n")
+    if newline and not _FIRST_LINE.fullmatch(line):
+        raise _bad_request_line(line)
+    if buffer and not buffer[:1].isalpha():
+        raise ProtocolError("this port speaks plain HTTP/1.1; what came does not begin like a request")
+    return 0
+
+
+def parse_request(raw: bytes) -> RequestHead:
+    """Return the head that `raw` (up to and with the blank line) is. Raises ProtocolError with the status to answer."""
+    match = _REQUEST.fullmatch(raw)
+    if match is None:
+        line, _, _ = raw.partition(b"\r\n")
+        raise _bad_request_line(line) if not _FIRST_LINE.fullmatch(line) else _bad_fields(raw)
+    method, target, minor, fields = match.groups()
+    if fields.count(b"\r\n") > MAX_FIELDS:
+        raise ProtocolError(f"more than {MAX_FIELDS} header fields", status=431)
+    facts = _Facts(_REQUEST_FACTS.findall(fields))
+    one_one = minor == b"1"
+    host = facts.single(b"host")
+    if host is None and one_one:
+        raise ProtocolError("an HTTP/1.1 request needs a Host field")
+    chunked, length = facts.framing(one_one=one_one)
+    expect = facts.single(b"expect")
+    if expect is not None and expect.lower() != b"100-continue":
+        raise ProtocolError("the only expectation known here is 100-continue", status=417)
+    tokens = facts.tokens(b"connection")
+    return RequestHead(
+        method.decode("ascii"),
+        target,
+        int(minor),
+        fields,
+        host or b"",
+        length,
+        chunked,
+        one_one and b"close" not in tokens,
+        expect is not None and one_one,
+        b"websocket" in facts.tokens(b"upgrade"),
+        facts.single(b"origin"),
+        _text(facts.joined(b"content-encoding")),
+        tuple(t for t in tokens if t not in _ORDINARY),
+    )
+
+
+def parse_response(raw: bytes) -> ResponseHead:
+    """Return the head that `raw` (up to and with the blank line) is. Raises ProtocolError where it could be read in two ways."""
+    match = _RESPONSE.fullmatch(raw)
+    if match is None:
+        raise ProtocolError(
+            "the upstream's answer does not begin with a well-formed HTTP/1.1 head", status=502
+        )
+    line, minor, status, fields = match.groups()
+    if fields.count(b"\r\n") > MAX_FIELDS:
+        raise ProtocolError(f"the upstream sent more than {MAX_FIELDS} header fields", status=502)
+    facts = _Facts(_RESPONSE_FACTS.findall(fields))
+    one_one = minor == b"1"
+    try:
+        chunked, length = facts.framing(one_one=one_one)
+    except ProtocolError as error:
+        raise ProtocolError(f"the upstream's answer: {error}", status=502) from error
+    tokens = facts.tokens(b"connection")
+    content_type = facts.joined(b"content-type").partition(b";")[0]
+    return ResponseHead(
+        line,
+        int(status),
+        fields,
+        length,
+        chunked,
+        b"close" not in tokens if one_one else b"keep-alive" in tokens,
+        _text(content_type),
+        _text(facts.joined(b"content-encoding")),
+        (facts.joined(b"request-id") or facts.joined(b"x-request-id"))[:128].decode("ascii", "replace"),
+        tuple(t for t in tokens if t not in _ORDINARY),
+    )
+
+
+def forwarded_request(head: RequestHead, *, plain: bool) -> bytes:
+    """Return the fields that travel on. With `plain` Accept-Encoding is left out, for the caller writes its own."""
+    fields = (_ENDS_HERE_PLAIN if plain else _ENDS_HERE).sub(b"", head.fields)
+    return _without(fields, head.nominated) if head.nominated else fields
+
+
+def forwarded_response(head: ResponseHead, *, rewritten: bool) -> bytes:
+    """Return the fields that travel on. With `rewritten` those that describe the body's bytes are left out."""
+    fields = (_ANSWER_REWRITTEN if rewritten else _ANSWER_ENDS_HERE).sub(b"", head.fields)
+    return _without(fields, head.nominated) if head.nominated else fields
+
+
+class _Facts:
+    """The fields that framing and access depend on, by lower-case name."""
+
+    __slots__ = ("_found",)
+
+    def __init__(self, found: list[tuple[bytes, bytes]]) -> None:
+        self._found: dict[bytes, list[bytes]] = {}
+        for name, value in found:
+            self._found.setdefault(name.lower(), []).append(value.strip(b" \t"))
+
+    def single(self, name: bytes) -> bytes | None:
+        values = self._found.get(name)
+        if values is None:
+            return None
+        if len(values) > 1:
+            raise ProtocolError(f"more than one {name.decode()} field")
+        return values[0]
+
+    def joined(self, name: bytes) -> bytes:
+        return b", ".join(self._found.get(name, ()))
+
+    def tokens(self, name: bytes) -> list[bytes]:
+        values = self._found.get(name)
+        if values is None:
+            return []
+        return [token.strip(b" \t").lower() for value in values for token in value.split(b",")]
+
+    def framing(self, *, one_one: bool) -> tuple[bool, int | None]:
+        """RFC 9112 section 6: one Content-Length of digits, or Transfer-Encoding: chunked, never both, never twice."""
+        length = self.single(b"content-length")
+        coding = self.single(b"transfer-encoding")
+        if coding is not None:
+            if length is not None:
+                raise ProtocolError("Content-Length and Transfer-Encoding together")
+            if coding.lower() != b"chunked" or not one_one:
+                raise ProtocolError("the only transfer coding known here is chunked, in HTTP/1.1")
+            return True, None
+        if length is None:
+            return False, None
+        if not (length.isdigit() and len(length) <= MAX_LENGTH_DIGITS):
+            raise ProtocolError("Content-Length is not a number of bytes")
+        return False, int(length)
+
+
+def _without(fields: bytes, names: tuple[bytes, ...]) -> bytes:
+    kept = [line for line in fields.split(b"\r\n")[1:] if line.partition(b":")[0].lower() not in names]
+    return b"".join(b"\r\n" + line for line in kept)
+
+
+def _text(value: bytes) -> str:
+    return value.strip(b" \t").lower().decode("ascii", "replace")
+
+
+def _bad_request_line(line: bytes) -> ProtocolError:
+    if _OTHER_VERSION.fullmatch(line):
+        return ProtocolError("only HTTP/1.0 and HTTP/1.1 are spoken here", status=505)
+    return ProtocolError("the request line is not METHOD TARGET HTTP/1.1")
+
+
+def _bad_fields(raw: bytes) -> ProtocolError:
+    if re.search(rb"\r\n[ \t]", raw):
+        return ProtocolError("a header field is folded over several lines (RFC 9112 section 5.2 forbids it)")
+    if re.search(rb"[^\r]\n|\r[^\n]|\x00", raw):
+        return ProtocolError("a header field holds a bare CR, a bare LF or a NUL")
+    return ProtocolError("a header field is not NAME: VALUE")

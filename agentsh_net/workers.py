@@ -1,0 +1,382 @@
+"""The pool of proxy workers, as the supervisor sees it: listening sockets, processes, and what is said over their links.
+
+Workers parse what comes from the network, so nothing they say is taken on trust. What an event or a snapshot means is the
+daemon's business.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import pwd
+import signal
+import socket
+import sys
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from agentsh_net.arbiter import Arbiter
+from agentsh_net.core import link, snapshot
+from agentsh_net.core.errors import ConfigError, Problem, ProtocolError
+from agentsh_net.core.events import Event, WorkerExited
+from agentsh_net.core.settings import Proxy
+from agentsh_net.core.snapshot import Snapshot
+
+ACK_SECONDS = (
+    5.0  # a worker that did not take a policy up by then is replaced, and the new one starts with it
+)
+START_SECONDS = 30.0  # from exec to accepting, on a slow and busy machine
+DRAIN_SECONDS = 10.0  # what a stream under way gets when the daemon stops
+BACKOFF = (0.1, 30.0)  # seconds before a worker is replaced: the first, and the most after repeated deaths
+STEADY_SECONDS = 60.0  # a worker that lived this long starts the backoff anew
+# What a worker inherits of the environment; the rest may hold secrets that a parser of hostile bytes need not have.
+ENVIRONMENT = (
+    "PATH",
+    "LANG",
+    "LC_ALL",
+    "PYTHONPATH",
+    "VIRTUAL_ENV",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "LD_LIBRARY_PATH",
+)
+USERS = ("agentsh-net", "nobody")
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Who a worker becomes when the supervisor is root."""
+
+    uid: int
+    gid: int
+
+
+def identity() -> Identity:
+    """Return the user `agentsh-net` where there is one, else `nobody`."""
+    for name in USERS:
+        with contextlib.suppress(KeyError):
+            entry = pwd.getpwnam(name)
+            return Identity(entry.pw_uid, entry.pw_gid)
+    return Identity(65534, 65534)
+
+
+def bind(proxy: Proxy) -> list[socket.socket]:
+    """Return one bound socket a worker, all on one port (0: any). Raises ConfigError where that cannot be had."""
+    try:
+        family, _, _, _, address = socket.getaddrinfo(
+            proxy.listen, proxy.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        # Exclusive first: SO_REUSEPORT alone would silently share the port with another daemon of ours.
+        first = _bound(family, address, shared=False)
+        if proxy.workers == 1:
+            return [first]
+        address = (address[0], first.getsockname()[1], *address[2:])
+        first.close()
+        return [_bound(family, address, shared=True) for _ in range(proxy.workers)]
+    except OSError as error:
+        where = "proxy.listen" if isinstance(error, socket.gaierror) else "proxy.port"
+        found = f"{proxy.listen}:{proxy.port} ({error.strerror or error})"
+        raise ConfigError(
+            [Problem(where, found, "an address and a port that are free, or port 0")]
+        ) from error
+
+
+class Pool:
+    """Keeps `proxy.workers` processes running on the newest snapshot. All methods belong to one event loop."""
+
+    def __init__(self, proxy: Proxy, *, on_event: Callable[[Event], None], arbiter: Arbiter) -> None:
+        self._on_event = on_event
+        self._arbiter = arbiter
+        self._listeners = bind(proxy)
+        self._workers: list[_Worker] = []
+        self._seq = 0
+        self._snapshot: Mapping[str, Any] | None = None
+        self._sessions: Mapping[str, str] = {}
+        self._stopping = False
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Where the workers listen."""
+        host, port = self._listeners[0].getsockname()[:2]
+        return host, port
+
+    @property
+    def pids(self) -> list[int]:
+        """The processes that are running."""
+        return [worker.pid for worker in self._workers if worker.pid]
+
+    def counters(self) -> dict[str, int]:
+        """Return the workers' totals, summed."""
+        total: Counter[str] = Counter()
+        for worker in self._workers:
+            total.update(worker.counters)
+        return dict(total)
+
+    async def start(self, first: Snapshot) -> None:
+        """Start the workers and return when all of them accept. Raises ProtocolError where one does not."""
+        self._snapshot = snapshot.encode(first)
+        self._workers = [_Worker(self, listener) for listener in self._listeners]
+        await asyncio.gather(*(worker.start() for worker in self._workers))
+
+    async def publish(self, current: Snapshot) -> None:
+        """Make every worker judge by `current`; return when all that live do. One that does not in time is replaced."""
+        self._snapshot = snapshot.encode(current)
+        await self._tell(link.Apply(self._next(), self._snapshot))
+
+    async def publish_sessions(self, sessions: Mapping[str, str]) -> None:
+        """Make every worker know exactly these sessions: sha256 of the token (hex) to session id."""
+        self._sessions = dict(sessions)
+        await self._tell(link.Sessions(self._next(), self._sessions))
+
+    async def stop(self, seconds: float = DRAIN_SECONDS) -> None:
+        """Let what is under way end within `seconds`, then end the workers and let the port go."""
+        self._stopping = True
+        for listener in self._listeners:
+            listener.close()
+        await asyncio.gather(*(worker.stop(seconds) for worker in self._workers))
+
+    # What a worker needs of its pool.
+
+    def greeting(self) -> list[link.ToWorker]:
+        """Return what a new worker is told first."""
+        assert self._snapshot is not None  # noqa: S101 - start() sets it
+        return [link.Sessions(self._next(), self._sessions), link.Apply(self._next(), self._snapshot)]
+
+    def report(self, event: Event) -> None:
+        """Hand an event to the daemon."""
+        self._on_event(event)
+
+    @property
+    def arbiter(self) -> Arbiter:
+        """Who answers the rate questions."""
+        return self._arbiter
+
+    @property
+    def stopping(self) -> bool:
+        """Say whether dead workers stay dead."""
+        return self._stopping
+
+    async def _tell(self, message: link.ToWorker) -> None:
+        await asyncio.gather(*(worker.tell(message, ACK_SECONDS) for worker in self._workers))
+
+    def _next(self) -> int:
+        self._seq += 1
+        return self._seq
+
+
+class _Worker:
+    """One place in the pool: a listening socket and the process that accepts on it, replaced when it dies."""
+
+    def __init__(self, pool: Pool, listener: socket.socket) -> None:
+        self._pool = pool
+        self._listener = listener
+        self._running: _Running | None = None
+        self._keeper: asyncio.Task[None] | None = None
+
+    @property
+    def pid(self) -> int:
+        """The process, 0 while there is none."""
+        return self._running.process.pid if self._running is not None else 0
+
+    @property
+    def counters(self) -> Mapping[str, int]:
+        """The totals the process told last."""
+        return self._running.link.counters if self._running is not None else {}
+
+    async def start(self) -> None:
+        """Start the process, wait until it accepts, and keep one running from then on. Raises ProtocolError."""
+        self._running = await self._spawn()
+        self._keeper = asyncio.create_task(self._keep())
+
+    async def tell(self, message: link.ToWorker, seconds: float) -> None:
+        """Send a message and wait for its acknowledgement; a worker that gives none in time is killed."""
+        running = self._running
+        if running is None:
+            return  # the next one begins with what is newest
+        if not await running.link.tell([message], seconds):
+            running.kill(f"did not acknowledge a message within {seconds:g} s")
+
+    async def stop(self, seconds: float) -> None:
+        """End the process."""
+        running = self._running
+        if running is not None:
+            running.link.send(link.Drain(0, seconds))
+            try:
+                async with asyncio.timeout(seconds + 2):
+                    await running.process.wait()
+            except TimeoutError:
+                running.kill("did not end in time")
+                await running.process.wait()
+        if self._keeper is not None:
+            self._keeper.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._keeper
+
+    async def _keep(self) -> None:
+        """Replace the process whenever it ends, soon at first, later with patience."""
+        loop = asyncio.get_running_loop()
+        shortest, longest = BACKOFF
+        pause = shortest
+        while True:
+            running = self._running
+            if running is not None:
+                began = loop.time()
+                status = await running.process.wait()
+                await running.link.closed
+                self._running = None
+                if self._pool.stopping:
+                    return
+                why = running.why or _status(status)
+                self._pool.report(
+                    WorkerExited(pid=running.process.pid, status=why, reason=f"a proxy worker ended: {why}")
+                )
+                if loop.time() - began > STEADY_SECONDS:
+                    pause = shortest
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, longest)
+            with contextlib.suppress(ProtocolError):  # it was killed; the event tells the next time round
+                self._running = await self._spawn()
+
+    async def _spawn(self) -> _Running:
+        """Start a process and return when it accepts. Raises ProtocolError where it does not."""
+        ours, theirs = socket.socketpair()
+        charge = self._pool.arbiter.attach()
+        who = identity()
+        fds = (theirs.fileno(), charge.fileno(), self._listener.fileno())
+        try:
+            process = await asyncio.create_subprocess_exec(
+                sys.executable, "-m", "agentsh_proxy",
+                "--link-fd", str(fds[0]), "--charge-fd", str(fds[1]), "--listen-fd", str(fds[2]),
+                "--uid", str(who.uid), "--gid", str(who.gid), "--supervisor", str(os.getpid()),
+                stdin=asyncio.subprocess.DEVNULL,
+                pass_fds=fds,
+                env={name: os.environ[name] for name in ENVIRONMENT if name in os.environ},
+            )  # fmt: skip
+        finally:
+            theirs.close()
+            charge.close()
+        _, conversation = await asyncio.get_running_loop().create_unix_connection(
+            lambda: _Link(self._pool.report), sock=ours
+        )
+        running = _Running(process, conversation)
+        conversation.on_violation = running.kill
+        if not await conversation.tell(self._pool.greeting(), START_SECONDS):
+            running.kill("did not start to accept connections")
+            await process.wait()
+            raise ProtocolError(f"a proxy worker did not start: {running.why}")
+        return running
+
+
+@dataclass(slots=True)
+class _Running:
+    """A process and its link. `why` says why we killed it, if we did."""
+
+    process: asyncio.subprocess.Process
+    link: _Link
+    why: str = field(default="")
+
+    def kill(self, why: str) -> None:
+        """End the process at once; without CAP_KILL over its user, by the end of its link."""
+        self.why = self.why or why
+        self.link.close()
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            self.process.kill()
+
+
+class _Link(asyncio.Protocol):
+    """The supervisor's end of one worker's link: what comes is checked before it is believed."""
+
+    def __init__(self, on_event: Callable[[Event], None]) -> None:
+        self._on_event = on_event
+        self._framer = link.Framer(link.MAX_FROM_WORKER)
+        self._transport: asyncio.Transport | None = None
+        self._waiting: dict[int, asyncio.Future[bool]] = {}
+        self.on_violation: Callable[[str], None] = lambda _: None
+        self.counters: Mapping[str, int] = {}
+        self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Keep the transport."""
+        self._transport = cast("asyncio.Transport", transport)
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - the process tells why
+        """Answer everyone who waits: the worker will not."""
+        self._transport = None
+        for waiting in self._waiting.values():
+            if not waiting.done():
+                waiting.set_result(False)
+        if not self.closed.done():
+            self.closed.set_result(None)
+
+    def data_received(self, data: bytes) -> None:
+        """Take messages; a worker that breaks the rules is broken or taken over, and is ended."""
+        try:
+            for payload in self._framer.feed(data):
+                self._take(link.decode_from_worker(payload))
+        except ProtocolError as error:
+            self.on_violation(f"broke the rules of its link: {error}")
+
+    def close(self) -> None:
+        """End the conversation."""
+        if self._transport is not None:
+            self._transport.abort()
+
+    def send(self, message: link.ToWorker) -> None:
+        """Send a message and forget it."""
+        if self._transport is not None:
+            self._transport.write(link.encode(message))
+
+    async def tell(self, messages: list[link.ToWorker], seconds: float) -> bool:
+        """Send messages and say whether the last was acknowledged in time."""
+        seq = messages[-1].seq
+        acknowledged: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        if self._transport is None:
+            return False
+        self._waiting[seq] = acknowledged
+        for message in messages:
+            self.send(message)
+        try:
+            async with asyncio.timeout(seconds):
+                return await acknowledged
+        except TimeoutError:
+            return False
+        finally:
+            self._waiting.pop(seq, None)
+
+    def _take(self, message: link.FromWorker) -> None:
+        match message:
+            case link.Ack(seq, _):
+                waiting = self._waiting.get(seq)
+                if waiting is not None and not waiting.done():
+                    waiting.set_result(True)
+            case link.Events(found):
+                for value in found:
+                    self._on_event(link.event_from_worker(value))
+            case link.Counters(counters):
+                self.counters = counters
+
+
+def _bound(family: int, address: Any, *, shared: bool) -> socket.socket:
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if shared:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        listener.setblocking(False)
+        listener.bind(address)
+    except OSError:
+        listener.close()
+        raise
+    return listener
+
+
+def _status(status: int) -> str:
+    if status >= 0:
+        return f"exit status {status}"
+    try:
+        return f"signal {signal.Signals(-status).name}"
+    except ValueError:
+        return f"signal {-status}"

@@ -1,0 +1,126 @@
+"""What happens to a request before a byte of it leaves: refused with a reason, answered here, or admitted with its route.
+
+Pure: a head, the view and the sessions go in, a decision comes out. Bodies and sockets are not its business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+
+import orjson
+
+from agentsh_net.core.dialects.base import Dialect
+from agentsh_net.core.errors import ProtocolError
+from agentsh_net.core.events import DEFAULT_SESSION
+from agentsh_net.core.http_access import host_allowed, origin_allowed
+from agentsh_net.core.http_head import RequestHead
+from agentsh_net.core.http_route import (
+    Target,
+    canonical,
+    carries_unread_calls,
+    locate,
+    split_target,
+    upstream_path,
+)
+from agentsh_proxy.view import ProviderView, View
+
+_METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"))
+_ALLOW = b"Allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS\r\n"
+
+
+class RefusalError(Exception):
+    """The request goes no further: `status`, a message for the client, and the dialect to say it in, if one is known."""
+
+    def __init__(
+        self, status: int, message: str, *, dialect: Dialect | None = None, fields: bytes = b""
+    ) -> None:
+        self.status = status
+        self.dialect = dialect
+        self.fields = fields
+        super().__init__(message)
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """A request that may go on. `inspected` is None where no dialect has an opinion on its path."""
+
+    session_id: str
+    provider: ProviderView
+    inspected: Dialect | None
+    target: bytes  # for the upstream: path and query
+    unread: bool  # a known endpoint that may carry calls no dialect of this version reads
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """A request for the proxy itself."""
+
+    body: bytes
+
+
+def admit(head: RequestHead, view: View, sessions: Mapping[str, str]) -> Admitted | Answered:
+    """Decide about a request by its head. Raises RefusalError."""
+    try:
+        target = _target(head, view)
+        if target.path in (b"/", b"/healthz"):
+            return Answered(_health(view))
+        path = canonical(target.path)
+        route = locate(target.path, view.dialect_names)
+    except ProtocolError as error:
+        raise RefusalError(error.status, str(error)) from error
+    provider = view.providers[route.provider]
+    session_id = _session(route.token, sessions, provider)
+    upstream = upstream_path(provider.base_path, route.rest)
+    rest = canonical(upstream_path(b"", route.rest))
+    inspected = _inspecting(head.method, rest, canonical(upstream), provider)
+    if head.websocket:
+        raise RefusalError(
+            426,
+            "WebSocket upgrades are not relayed; use HTTP with server-sent events",
+            dialect=provider.dialect,
+            fields=b"Upgrade: HTTP/1.1\r\n",
+        )
+    unread = inspected is None and head.method != "DELETE" and carries_unread_calls(path)
+    if unread and view.fail_closed:
+        raise RefusalError(
+            404,
+            f"{path} may carry tool calls in a format that is not available in this version, and fail_closed is set",
+            dialect=provider.dialect,
+        )
+    return Admitted(session_id, provider, inspected, upstream + target.query, unread)
+
+
+def _target(head: RequestHead, view: View) -> Target:
+    if head.method not in _METHODS:
+        raise RefusalError(405, f"the method {head.method} is not relayed", fields=_ALLOW)
+    target = split_target(head.target)
+    listen = view.proxy.listen
+    authorities = [a for a in (head.host, target.authority) if a]
+    if not all(host_allowed(authority, listen) for authority in authorities):
+        raise RefusalError(421, "the Host of the request is not this proxy's")
+    if head.origin is not None and not origin_allowed(head.origin):
+        raise RefusalError(403, "requests from web pages of other origins are not relayed")
+    return target
+
+
+def _session(token: str, sessions: Mapping[str, str], provider: ProviderView) -> str:
+    if not token:
+        return DEFAULT_SESSION
+    session_id = sessions.get(sha256(token.encode("ascii")).hexdigest())
+    if session_id is None:
+        raise RefusalError(403, "the session token in the path is not known", dialect=provider.dialect)
+    return session_id
+
+
+def _inspecting(method: str, rest: str, whole: str, provider: ProviderView) -> Dialect | None:
+    """Return the dialect that reads answers at this path, whichever of the two ways of naming it the dialect knows."""
+    for dialect in provider.dialects:
+        if dialect.inspects(method, rest) or dialect.inspects(method, whole):
+            return dialect
+    return None
+
+
+def _health(view: View) -> bytes:
+    return orjson.dumps({"name": "agentsh-net", "status": "ok", "generation": view.snapshot.generation})

@@ -1,0 +1,387 @@
+"""What becomes of an upstream's answer: relayed byte for byte, streamed through a dialect's machine, or read whole first.
+
+Sans IO: heads and body bytes go in, bytes for the client come out. Each answer is one object, used once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Protocol
+
+from agentsh_net.core.dialects.base import Dialect, Fault, Judge, Limits, Step
+from agentsh_net.core.errors import ProtocolError
+from agentsh_net.core.http_head import ResponseHead, forwarded_response
+from agentsh_proxy.chunks import LAST_CHUNK, chunk
+from agentsh_proxy.inflating import Inflater, inflate_whole, inflater
+
+_SSE_FIELDS = (b"event:", b"data:", b"id:", b"retry:", b":")
+_BOM = b"\xef\xbb\xbf"
+_FRAME_ENDS = (b"\n\n", b"\r\n\r\n", b"\r\r")
+# Leading white space that hides what a body is: enough for pretty-printers, too little to hold memory.
+_MAX_SNIFFED = 4096
+
+
+class Framing(Enum):
+    """How the client learns where the body ends."""
+
+    LENGTH = auto()  # Content-Length
+    CHUNKED = auto()
+    CLOSE = auto()  # HTTP/1.0: by the end of the connection
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """What the client can take: chunks (HTTP/1.1), and whether its connection stays open after the answer."""
+
+    chunks: bool
+    keep_alive: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Inspection:
+    """What an inspected answer needs: who reads it, who judges, what is too much, and whom to tell."""
+
+    dialect: Dialect
+    judge: Judge
+    limits: Limits
+    fail_closed: bool
+    max_body: int
+    wants_stream: bool
+    note: Callable[[Step], None]
+
+
+class Answer(Protocol):
+    """One answer on its way."""
+
+    @property
+    def started(self) -> bool:
+        """Say whether the client got anything."""
+        ...
+
+    @property
+    def done(self) -> bool:
+        """Say whether the client has all it gets."""
+        ...
+
+    @property
+    def closing(self) -> bool:
+        """Say whether the client's connection must end with this answer."""
+        ...
+
+    def feed(self, data: bytes, *, last: bool) -> bytes:
+        """Take body bytes and return what the client gets now. Raises ProtocolError while `started` is false: answer that."""
+        ...
+
+    def fail(self, message: str) -> bytes:
+        """Return the last bytes for a client whose answer broke off after `started`; its connection is closed then."""
+        ...
+
+    def keep_alive(self) -> bytes:
+        """Return bytes that keep a waiting client patient, or nothing where none are due."""
+        ...
+
+
+class Relay:
+    """An answer nobody has an opinion on: the body's bytes as they came."""
+
+    __slots__ = ("_client", "_framing", "_head", "closing", "done", "started")
+
+    def __init__(self, head: ResponseHead, client: Client, *, bodiless: bool = False) -> None:
+        self._head = head
+        self._client = client
+        if head.length is not None or bodiless:
+            self._framing = Framing.LENGTH
+        else:
+            self._framing = Framing.CHUNKED if client.chunks else Framing.CLOSE
+        self.started = False
+        self.done = False
+        self.closing = self._framing is Framing.CLOSE or not client.keep_alive
+
+    def feed(self, data: bytes, *, last: bool) -> bytes:
+        """Pass `data` on."""
+        if self._framing is Framing.CHUNKED:
+            data = chunk(data) + LAST_CHUNK if last else chunk(data)
+        if not self.started:
+            self.started = True
+            data = self._opening() + data
+        self.done = last
+        return data
+
+    def fail(self, message: str) -> bytes:  # noqa: ARG002 - nothing can be said inside somebody's bytes
+        """Cut: the missing end tells the client that the body is not whole."""
+        self.closing = True
+        return b""
+
+    def keep_alive(self) -> bytes:
+        """Nothing is held here."""
+        return b""
+
+    def _opening(self) -> bytes:
+        fields = forwarded_response(self._head, rewritten=False)
+        if self._framing is Framing.CHUNKED:
+            fields += b"\r\nTransfer-Encoding: chunked"
+        return _opening(self._head, fields, closing=self.closing)
+
+
+class StreamInspection:
+    """Server-sent events through the dialect's machine, one write a read."""
+
+    __slots__ = (
+        "_client",
+        "_decoder",
+        "_head",
+        "_inspection",
+        "_machine",
+        "_whole",
+        "closing",
+        "done",
+        "started",
+    )
+
+    def __init__(
+        self, head: ResponseHead, client: Client, inspection: Inspection, decoder: Inflater | None
+    ) -> None:
+        self._head = head
+        self._client = client
+        self._inspection = inspection
+        self._decoder = decoder
+        self._machine = inspection.dialect.stream(
+            inspection.judge, limits=inspection.limits, fail_closed=inspection.fail_closed
+        )
+        self._whole = True  # what the client has ends with a whole event
+        self.started = False
+        self.done = False
+        self.closing = not (client.keep_alive and client.chunks)
+
+    def feed(self, data: bytes, *, last: bool) -> bytes:
+        """Pass `data` through the machine."""
+        if self._decoder is not None:
+            data = self._inflate(data, last=last)
+        step = self._machine.feed(data)
+        out = step.out
+        if step.judged or step.faults:
+            self._inspection.note(step)
+        if last and not step.end:
+            end = self._machine.finish()
+            self._inspection.note(end)
+            out += end.out
+        self.done = last or step.end
+        if out:
+            self._whole = out.endswith(_FRAME_ENDS)
+        return self._framed(out)
+
+    def fail(self, message: str) -> bytes:
+        """Tell the client in an event of the dialect; what is held is never released."""
+        self.closing = self.done = True
+        out = self._inspection.dialect.error_frame(message)
+        return self._framed(out if self._whole else b"\n\n" + out)
+
+    def keep_alive(self) -> bytes:
+        """Return a comment while a call is held, if one is legal here (WHATWG HTML section 9.2.7)."""
+        return self._framed(b": \n\n") if self._machine.holding and self._whole and not self.done else b""
+
+    def _framed(self, out: bytes) -> bytes:
+        if self._client.chunks:
+            out = chunk(out) + LAST_CHUNK if self.done else chunk(out)
+        if self.started:
+            return out
+        self.started = True
+        fields = forwarded_response(self._head, rewritten=True)
+        if self._client.chunks:
+            fields += b"\r\nTransfer-Encoding: chunked"
+        return _opening(self._head, fields, closing=self.closing) + out
+
+    def _inflate(self, data: bytes, *, last: bool) -> bytes:
+        assert self._decoder is not None  # noqa: S101 - the caller checked
+        try:
+            plain = self._decoder.feed(data)
+            if last:
+                self._decoder.finish()
+        except ProtocolError as error:
+            # What cannot be decoded cannot be passed on decoded: it is cut whatever fail_closed says.
+            self._inspection.note(Step(b"", faults=(Fault("corrupt_encoding", str(error), cut=True),)))
+            raise ProtocolError(f"the upstream's answer: {error}", status=502) from error
+        return plain
+
+
+class WholeInspection:
+    """A JSON answer: held until it is whole, then read and, if need be, rewritten."""
+
+    __slots__ = (
+        "_client",
+        "_head",
+        "_inspection",
+        "_pieces",
+        "_relay",
+        "_size",
+        "closing",
+        "done",
+        "started",
+    )
+
+    def __init__(self, head: ResponseHead, client: Client, inspection: Inspection) -> None:
+        self._head = head
+        self._client = client
+        self._inspection = inspection
+        self._pieces: list[bytes] = []
+        self._size = 0
+        self._relay: Relay | None = None
+        self.started = False
+        self.done = False
+        self.closing = not client.keep_alive
+
+    def feed(self, data: bytes, *, last: bool) -> bytes:
+        """Collect; with the last bytes, read and answer."""
+        if self._relay is not None:
+            return self._relayed(data, last=last)
+        self._pieces.append(data)
+        self._size += len(data)
+        if self._size > self._inspection.max_body:
+            return self._give_up(
+                "body_too_large", f"a JSON answer of more than {self._inspection.max_body} bytes", last=last
+            )
+        return self._answer() if last else b""
+
+    def fail(self, message: str) -> bytes:
+        """Cut what is relayed; before that nothing was sent."""
+        return self._relay.fail(message) if self._relay else b""
+
+    def keep_alive(self) -> bytes:
+        """Nothing can be sent before the whole was read."""
+        return b""
+
+    def _answer(self) -> bytes:
+        raw = b"".join(self._pieces)
+        inspection = self._inspection
+        try:
+            data = inflate_whole(raw, self._head.encoding, cap=inspection.max_body)
+        except ProtocolError as error:
+            cause = "body_too_large" if error.status == 413 else "unknown_encoding"
+            return self._give_up(cause, str(error), last=True)
+        step = inspection.dialect.body(data, inspection.judge, fail_closed=inspection.fail_closed)
+        inspection.note(step)
+        for fault in step.faults:
+            if fault.cut:
+                raise ProtocolError(f"the upstream's answer could not be read: {fault.detail}", status=502)
+        self.started = self.done = True
+        if step.out == data and data is raw:
+            fields = forwarded_response(self._head, rewritten=False)
+            if self._head.length is None:
+                fields += b"\r\nContent-Length: %d" % len(raw)
+            return _opening(self._head, fields, closing=self.closing) + raw
+        fields = forwarded_response(self._head, rewritten=True) + b"\r\nContent-Length: %d" % len(step.out)
+        return _opening(self._head, fields, closing=self.closing) + step.out
+
+    def _give_up(self, cause: str, detail: str, *, last: bool) -> bytes:
+        """By fail_closed: refuse, or pass on what cannot be read and say so."""
+        unreadable(self._inspection, cause, detail)
+        self._relay = Relay(self._head, self._client)
+        data = b"".join(self._pieces)
+        self._pieces.clear()
+        return self._relayed(data, last=last)
+
+    def _relayed(self, data: bytes, *, last: bool) -> bytes:
+        assert self._relay is not None  # noqa: S101 - set by the caller
+        out = self._relay.feed(data, last=last)
+        self.started, self.done, self.closing = True, self._relay.done, self._relay.closing
+        return out
+
+
+class Undecided:
+    """An inspected answer whose kind its head does not settle: the first byte of the body does."""
+
+    __slots__ = ("_chosen", "_client", "_decoder", "_head", "_held", "_inspection")
+
+    def __init__(
+        self, head: ResponseHead, client: Client, inspection: Inspection, decoder: Inflater | None
+    ) -> None:
+        self._head = head
+        self._client = client
+        self._inspection = inspection
+        self._decoder = decoder
+        self._held = b""
+        self._chosen: Answer | None = None
+
+    @property
+    def started(self) -> bool:
+        """Say whether the client got anything."""
+        return self._chosen is not None and self._chosen.started
+
+    @property
+    def done(self) -> bool:
+        """Say whether the client has all it gets."""
+        return self._chosen is not None and self._chosen.done
+
+    @property
+    def closing(self) -> bool:
+        """Say whether the client's connection must end with this answer."""
+        return self._chosen.closing if self._chosen is not None else not self._client.keep_alive
+
+    def feed(self, data: bytes, *, last: bool) -> bytes:
+        """Decide by the first bytes, then pass on."""
+        if self._chosen is None:
+            self._held += data
+            self._chosen = self._choose(last=last)
+            if self._chosen is None:
+                return b""
+            data, self._held = self._held, b""
+        return self._chosen.feed(data, last=last)
+
+    def fail(self, message: str) -> bytes:
+        """Fail as the chosen answer does."""
+        return self._chosen.fail(message) if self._chosen is not None else b""
+
+    def keep_alive(self) -> bytes:
+        """Keep alive as the chosen answer does."""
+        return self._chosen.keep_alive() if self._chosen is not None else b""
+
+    def _choose(self, *, last: bool) -> Answer | None:
+        sniffed = self._held
+        if self._decoder is not None:
+            # A second decoder reads the beginning; the first one stays fresh for the answer that is chosen.
+            sniffed = Inflater(self._head.encoding.removeprefix("x-")).feed(sniffed)
+        text = sniffed.removeprefix(_BOM).lstrip(b" \t\r\n")
+        if not text and not last and len(sniffed) <= _MAX_SNIFFED:
+            return None
+        stream = self._inspection.wants_stream or self._head.content_type == "text/event-stream"
+        if text[:1] in (b"{", b"[") or (not text and last and not stream):
+            return WholeInspection(self._head, self._client, self._inspection)
+        if stream or text.startswith(_SSE_FIELDS):
+            return StreamInspection(self._head, self._client, self._inspection, self._decoder)
+        if self._head.content_type.endswith("json"):
+            return WholeInspection(self._head, self._client, self._inspection)
+        unreadable(
+            self._inspection, "unknown_type", f"an answer of type {self._head.content_type or 'none'!r}"
+        )
+        return Relay(self._head, self._client)
+
+
+def choose(head: ResponseHead, method: str, client: Client, inspection: Inspection | None) -> Answer:
+    """Return what becomes of an answer. Raises ProtocolError where it cannot be read and fail_closed says to stop it."""
+    if not head.has_body(method):
+        return Relay(head, client, bodiless=True)
+    if inspection is None:
+        return Relay(head, client)
+    try:
+        decoder = inflater(head.encoding)
+    except ProtocolError as error:
+        unreadable(inspection, "unknown_encoding", str(error))
+        return Relay(head, client)
+    if inspection.wants_stream and head.content_type == "text/event-stream" and head.status < 300:
+        return StreamInspection(head, client, inspection, decoder)
+    return Undecided(head, client, inspection, decoder)
+
+
+def unreadable(inspection: Inspection, cause: str, detail: str) -> None:
+    """Tell of an answer that cannot be read. Raises ProtocolError 502 under fail_closed."""
+    inspection.note(Step(b"", faults=(Fault(cause, detail, cut=inspection.fail_closed),)))
+    if inspection.fail_closed:
+        raise ProtocolError(f"the upstream's answer could not be inspected: {detail}", status=502)
+
+
+def _opening(head: ResponseHead, fields: bytes, *, closing: bool) -> bytes:
+    """Return the head for the client: this hop's version, the upstream's status line and fields."""
+    end = b"\r\nConnection: close\r\n\r\n" if closing else b"\r\n\r\n"
+    return b"".join((b"HTTP/1.1", head.line[8:], fields, end))

@@ -1,0 +1,91 @@
+"""What a worker gives up before it reads a byte of the network: root, capabilities, new privileges, files.
+
+Raises OSError where the kernel refuses: a worker that cannot be confined does not run.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import resource
+import signal
+import site
+import sys
+from pathlib import Path
+
+from agentsh_proxy.landlock import restrict_to_reading
+
+_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS = 1, 4, 24, 38
+_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
+_CAPABILITY_V3 = 0x20080522
+_LAST_CAP = Path("/proc/sys/kernel/cap_last_cap")
+# What an HTTPS client and the interpreter read while they run. /etc as a folder, not as files: resolv.conf is replaced
+# by renaming, and a rule on a file would hold on to the old one. Secrets in it are guarded by their modes.
+_READABLE = (
+    "/etc", "/usr", "/lib", "/lib64", "/run/systemd/resolve", "/run/resolvconf", "/run/NetworkManager",
+    "/dev/urandom", "/dev/null",
+)  # fmt: skip
+
+
+class _CapHeader(ctypes.Structure):
+    _fields_ = [("version", ctypes.c_uint32), ("pid", ctypes.c_int)]
+
+
+def confine(uid: int, gid: int, *, supervisor: int) -> int:
+    """Give up what a parser of hostile bytes must not have; return the Landlock ABI in force (0: the kernel has none).
+
+    As root the process becomes `uid`:`gid`; otherwise it stays who it is. It dies with `supervisor`, its parent.
+    """
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    if os.geteuid() == 0:
+        _become(uid, gid)
+    _prctl(_PR_SET_NO_NEW_PRIVS, 1)
+    _prctl(_PR_SET_DUMPABLE, 0)
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)  # after the change of user, which clears it (prctl(2))
+    if os.getppid() != supervisor:
+        raise OSError("the supervisor is gone")
+    return restrict_to_reading(_readable())
+
+
+def _become(uid: int, gid: int) -> None:
+    if uid == 0 or gid == 0:
+        raise OSError("a worker must not run as root: pass --uid and --gid of an unprivileged user")
+    _prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL)
+    for capability in range(int(_LAST_CAP.read_text()) + 1):
+        _prctl(_PR_CAPBSET_DROP, capability)
+    os.setgroups([])
+    os.setresgid(gid, gid, gid)
+    os.setresuid(uid, uid, uid)
+    _drop_capabilities()
+    if os.getresuid() != (uid, uid, uid) or os.getresgid() != (gid, gid, gid):
+        raise OSError("the change of user did not take hold")
+
+
+def _drop_capabilities() -> None:
+    """Empty the effective, permitted and inheritable sets (the change of user leaves the last one)."""
+    header = _CapHeader(_CAPABILITY_V3, 0)
+    data = (ctypes.c_uint32 * 6)()
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.capset(ctypes.byref(header), ctypes.byref(data)):
+        raise OSError(ctypes.get_errno(), "capset failed")
+
+
+def _readable() -> list[str]:
+    code = {
+        sys.prefix,
+        sys.base_prefix,
+        sys.exec_prefix,
+        *site.getsitepackages(),
+        *(p for p in sys.path if p),
+    }
+    certificates = [os.environ[name] for name in ("SSL_CERT_FILE", "SSL_CERT_DIR") if name in os.environ]
+    return [*_READABLE, *sorted(code), *certificates]
+
+
+def _prctl(option: int, argument: int) -> None:
+    libc = ctypes.CDLL(None, use_errno=True)
+    zero = ctypes.c_ulong(0)
+    if libc.prctl(ctypes.c_int(option), ctypes.c_ulong(argument), zero, zero, zero):
+        raise OSError(ctypes.get_errno(), f"prctl({option}) failed: {os.strerror(ctypes.get_errno())}")

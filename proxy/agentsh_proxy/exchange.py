@@ -1,0 +1,313 @@
+"""One request and its answer: from the admitted head to the last byte, or to the error that takes its place.
+
+It joins a client connection with an upstream connection and knows when a request may be sent again. Parsing is done by
+others on both sides; what an answer becomes is `answers`' business.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from agentsh_net.core.dialects.base import Dialect, Fault, RequestFacts, Step
+from agentsh_net.core.errors import ProtocolError
+from agentsh_net.core.http_head import RequestHead, ResponseHead, forwarded_request, forwarded_response
+from agentsh_proxy.admission import Admitted, RefusalError
+from agentsh_proxy.answers import Answer, Client, Inspection, choose
+from agentsh_proxy.chunks import LAST_CHUNK, chunk
+from agentsh_proxy.inflating import inflate_whole
+from agentsh_proxy.reporting import Subject
+from agentsh_proxy.upstream import UpstreamConnection
+from agentsh_proxy.view import View
+
+if TYPE_CHECKING:
+    from agentsh_proxy.server import ClientConnection
+    from agentsh_proxy.service import Service
+
+PATIENCE = 5.0  # seconds of silence over a held call before a comment is sent; the shortest client timeout seen is 10
+
+
+class Exchange:
+    """One request on its way. `held` says that the body must be whole before anything leaves."""
+
+    __slots__ = (
+        "_admitted", "_answer", "_body", "_client", "_connecting", "_connection", "_facts", "_head", "_over", "_paused_at",
+        "_retried", "_reused", "_seen", "_service", "_uploaded", "_view", "_wrote", "held", "method",
+    )  # fmt: skip
+
+    def __init__(
+        self, service: Service, client: ClientConnection, head: RequestHead, admitted: Admitted, view: View
+    ) -> None:
+        self._service = service
+        self._client = client
+        self._head = head
+        self._admitted = admitted
+        self._view = view
+        self._facts = RequestFacts()
+        self._answer: Answer | None = None
+        self._body: bytes | None = None  # kept so that the request can be sent again
+        self._connection: UpstreamConnection | None = None
+        self._connecting: asyncio.Task[None] | None = None
+        self._over = False
+        self._retried = False
+        self._reused = False
+        self._uploaded = False
+        self._paused_at = 0.0
+        self._seen = self._wrote = service.now
+        self.method = head.method
+        self.held = admitted.inspected is not None or not head.has_body
+
+    @property
+    def answering(self) -> bool:
+        """Say whether the client got bytes of an answer."""
+        return self._answer is not None and self._answer.started
+
+    @property
+    def dialect(self) -> Dialect:
+        """The dialect in which the client expects errors."""
+        return self._admitted.inspected or self._admitted.provider.dialect
+
+    # The client's side.
+
+    def on_request(self, body: bytes) -> None:
+        """Take the whole request (`held`). Raises RefusalError."""
+        if self._admitted.inspected is not None:
+            self._facts = self._read_request(body)
+            self._judge_connectors()
+        self._body = body
+        self._uploaded = True
+        self._ask()
+
+    def on_streamed_request(self) -> None:
+        """Begin with a request whose body follows in pieces (not `held`)."""
+        self._client.pause_upload()
+        self._ask()
+
+    def on_upload(self, data: bytes, *, last: bool) -> None:
+        """Body bytes of a request that is not held."""
+        self._seen = self._service.now
+        self._uploaded = last
+        if self._connection is None:
+            return
+        if self._head.chunked:
+            data = chunk(data) + LAST_CHUNK if last else chunk(data)
+        self._connection.write(data, last=last)
+
+    def cancel(self) -> None:
+        """Drop the request: its client is gone."""
+        self._over = True
+        self._let_go()
+
+    def on_client_writable(self, *, writable: bool) -> None:
+        """Make the upstream wait while the client takes no more."""
+        self._paused_at = 0.0 if writable else self._service.now
+        if self._connection is not None:
+            if writable:
+                self._seen = self._service.now
+                self._connection.resume()
+            else:
+                self._connection.pause()
+
+    def tick(self, now: float) -> None:
+        """Once a second: time out what is silent, keep alive what waits on a held call."""
+        idle = self._view.proxy.idle_timeout
+        if self._paused_at:
+            if now - self._paused_at > idle:
+                self._client.abort()
+        elif self._connection is not None and self._uploaded:
+            if now - self._seen > idle:
+                self._fail(ProtocolError(f"the upstream was silent for {idle:g} s", status=504))
+            elif self._answer is not None and now - self._wrote >= PATIENCE:
+                self._write(self._answer.keep_alive())
+
+    def fail(self, error: ProtocolError) -> None:
+        """End with an error now (the worker is stopping)."""
+        self._fail(error)
+
+    # The upstream's side.
+
+    def on_connected(self, connection: UpstreamConnection, *, reused: bool) -> None:
+        """Send the request, or its head where the body streams."""
+        self._connecting = None
+        if self._over:
+            connection.abort()
+            return
+        self._connection = connection
+        self._reused = reused
+        self._seen = self._service.now
+        if self._body is not None:
+            connection.write(self._request_head() + self._body, last=True)
+        else:
+            connection.write(self._request_head(), last=False)
+            self._client.resume_upload()
+
+    def on_unreachable(self, error: ProtocolError) -> None:
+        """No connection could be made."""
+        self._connecting = None
+        if not self._over:
+            self._fail(error)
+
+    def on_interim(self, head: ResponseHead) -> None:
+        """Pass a 1xx answer on (RFC 9110 section 15.2), but for 100, which was answered here."""
+        self._seen = self._service.now
+        if head.status != 100 and self._head.minor == 1:
+            self._write(b"HTTP/1.1" + head.line[8:] + forwarded_response(head, rewritten=False) + b"\r\n\r\n")
+
+    def on_head(self, head: ResponseHead) -> None:
+        """Settle what becomes of the answer. Raises ProtocolError where it has to be stopped."""
+        self._seen = self._service.now
+        client = Client(chunks=self._head.minor == 1, keep_alive=self._client.keeps_alive(self._head))
+        self._answer = choose(head, self.method, client, self._inspection(head.request_id))
+
+    def on_data(self, data: bytes, *, last: bool) -> None:
+        """Pass body bytes through the answer, one write a read."""
+        if last:
+            self._connection = None
+        answer = self._answer
+        assert answer is not None  # noqa: S101 - a body follows its head
+        self._seen = self._service.now
+        try:
+            out = answer.feed(data, last=last)
+        except ProtocolError as error:
+            self._fail(error)
+            return
+        self._write(out)
+        if answer.done:
+            self._end()
+
+    def on_lost(self, error: ProtocolError, *, answered: bool) -> None:
+        """Ask again where a pooled connection had gone stale, else fail."""
+        self._connection = None
+        if self._over:
+            return
+        if self._reused and not answered and not self._retried and self._body is not None:
+            self._retried = True
+            self._ask(fresh=True)
+        else:
+            self._fail(error)
+
+    def on_writable(self, *, writable: bool) -> None:
+        """Make the client wait while the upstream takes no more."""
+        if writable:
+            self._client.resume_upload()
+        else:
+            self._client.pause_upload()
+
+    # Within.
+
+    def _ask(self, *, fresh: bool = False) -> None:
+        origin, seconds = self._admitted.provider.origin, self._view.proxy.connect_timeout
+        self._connecting = self._service.pool.ask(origin, self, seconds=seconds, fresh=fresh)
+
+    def _read_request(self, body: bytes) -> RequestFacts:
+        """Return what the body says. Raises RefusalError where it cannot be read and fail_closed says to stop it."""
+        dialect = self._admitted.inspected
+        assert dialect is not None  # noqa: S101 - the caller checked
+        try:
+            plain = inflate_whole(body, self._head.encoding, cap=self._view.proxy.max_request)
+        except ProtocolError as error:
+            self._unread("unknown_encoding", str(error), error.status)
+            return RequestFacts()
+        facts = dialect.request(plain)
+        if facts.fault is not None:
+            self._unread(facts.fault.cause, facts.fault.detail, 400)
+        return facts
+
+    def _unread(self, cause: str, detail: str, status: int) -> None:
+        cut = self._view.fail_closed
+        self._service.reporter.fault(Fault(cause, f"request: {detail}", cut), self._subject(""))
+        if cut:
+            raise RefusalError(
+                status, f"the request could not be inspected: {detail}", dialect=self._admitted.inspected
+            )
+
+    def _judge_connectors(self) -> None:
+        """Judge every MCP server that the provider is asked to call. Raises RefusalError."""
+        for connector in self._facts.connectors:
+            verdict = self._service.view.snapshot.judge_connector(connector.server_id, connector.url)
+            self._service.reporter.connector(connector.server_id, connector.url, verdict, self._subject(""))
+            if verdict.blocked:
+                name = connector.server_id or connector.url.partition("?")[0]
+                raise RefusalError(
+                    403,
+                    f"MCP server {name!r} blocked by policy: {verdict.reason}",
+                    dialect=self._admitted.inspected,
+                )
+
+    def _inspection(self, request_id: str) -> Inspection | None:
+        dialect = self._admitted.inspected
+        if dialect is None:
+            return None
+        subject = self._subject(request_id)
+        service = self._service
+
+        def note(step: Step) -> None:
+            if step.judged or step.faults:
+                service.note(step, subject)
+
+        return Inspection(
+            dialect=dialect,
+            judge=service.judge_for(self._admitted.session_id),
+            limits=self._view.limits,
+            fail_closed=self._view.fail_closed,
+            max_body=self._view.proxy.max_body,
+            wants_stream=self._facts.stream,
+            note=note,
+        )
+
+    def _subject(self, request_id: str) -> Subject:
+        return Subject(self._admitted.session_id, request_id, self.dialect.name)
+
+    def _request_head(self) -> bytes:
+        head, admitted = self._head, self._admitted
+        inspected = admitted.inspected is not None
+        parts = [
+            head.method.encode("ascii"), b" ", admitted.target, b" HTTP/1.1\r\nHost: ", admitted.provider.host_field,
+            forwarded_request(head, plain=inspected),
+        ]  # fmt: skip
+        if inspected:
+            parts.append(b"\r\nAccept-Encoding: identity")
+        if self._body is not None and (head.chunked or head.length is not None):
+            parts.append(b"\r\nContent-Length: %d" % len(self._body))
+        elif head.chunked:
+            parts.append(b"\r\nTransfer-Encoding: chunked")
+        elif head.length is not None:
+            parts.append(b"\r\nContent-Length: %d" % head.length)
+        parts.append(b"\r\n\r\n")
+        return b"".join(parts)
+
+    def _write(self, data: bytes) -> None:
+        if data:
+            self._wrote = self._service.now
+            self._client.write(data)
+
+    def _fail(self, error: ProtocolError) -> None:
+        """End with an error: in the dialect's shape while nothing was sent, else as the answer can."""
+        if self._over:
+            return
+        self._service.counts.upstream_failed += 1
+        answer = self._answer
+        self._let_go()
+        if answer is None or not answer.started:
+            status = error.status if error.status in (502, 503, 504) else 502
+            self._over = True
+            self._client.answer_error(status, str(error), self.dialect)
+            return
+        self._write(answer.fail(str(error)))
+        self._over = True
+        self._client.on_answered(keep_alive=False, whole=answer.done)
+
+    def _end(self) -> None:
+        answer = self._answer
+        assert answer is not None  # noqa: S101 - it is done
+        self._over = True
+        self._let_go()
+        self._client.on_answered(keep_alive=not answer.closing, whole=True)
+
+    def _let_go(self) -> None:
+        if self._connecting is not None:
+            self._connecting.cancel()
+            self._connecting = None
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.abort()

@@ -1,0 +1,205 @@
+"""What the proxy tells the audit: events made of judged calls, faults and connectors, bounded, in batches.
+
+It sends to whoever took `send`; ids are the supervisor's business, timestamps are taken here, where things were seen.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+
+import orjson
+
+from agentsh_net.clock import now_rfc3339
+from agentsh_net.core import link
+from agentsh_net.core.dialects.base import Fault, Judged, Step
+from agentsh_net.core.events import (
+    ConnectorRequest,
+    Event,
+    EventsLost,
+    ResponseUninspected,
+    ToolCallIntercepted,
+)
+from agentsh_net.core.model import Server, Transport, Verdict
+
+# Waiting for the supervisor to read: some hundred full-size events. Beyond it events are counted as lost, never awaited.
+MAX_WAITING = 16 << 20
+_MAX_BATCH = link.MAX_FROM_WORKER - 4096  # room for the message around the events
+_MAX_CANDIDATES = 64  # of one name; more than any real registry gives
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What an event is about: whose request, in which dialect."""
+
+    session_id: str
+    request_id: str
+    dialect: str
+
+
+class Reporter:
+    """Collects events and hands them on, one batch a turn of the event loop."""
+
+    __slots__ = ("_call_soon", "_encoded", "_lost", "_size", "_waiting", "_write")
+
+    def __init__(
+        self,
+        write: Callable[[bytes], None],
+        waiting: Callable[[], int],
+        call_soon: Callable[[Callable[[], None]], object],
+    ) -> None:
+        self._write = write
+        self._waiting = waiting
+        self._call_soon = call_soon
+        self._encoded: list[bytes] = []
+        self._size = 0
+        self._lost = 0
+
+    def step(self, step: Step, subject: Subject, servers: Mapping[str, Server]) -> None:
+        """Tell of everything in a step."""
+        for judged in step.judged:
+            self.judged(judged, subject, servers)
+        for fault in step.faults:
+            self.fault(fault, subject)
+
+    def judged(self, judged: Judged, subject: Subject, servers: Mapping[str, Server]) -> None:
+        """Tell of a tool call and its verdict."""
+        call, verdict = judged.call, judged.verdict
+        first = verdict.candidates[0] if verdict.candidates else None
+        server = servers.get(first.server_id) if first else None
+        self.emit(
+            ToolCallIntercepted(
+                timestamp=now_rfc3339(),
+                **_verdict(verdict, subject),
+                request_id=subject.request_id,
+                dialect=call.dialect or subject.dialect,
+                tool_name=_bounded(f"{call.namespace}.{call.name}" if call.namespace else call.name),
+                tool_call_id=_bounded(call.call_id),
+                input=bounded_input(call.input),
+                server_id=first.server_id if first else _bounded(call.server_name),
+                server_type=server.transport.value if server else "",
+                server_addr=_address(server),
+                tool_hash=first.tool_hash if first else "",
+                candidates=[
+                    {"server_id": c.server_id, "tool": c.tool, "tool_hash": c.tool_hash}
+                    for c in verdict.candidates[:_MAX_CANDIDATES]
+                ],
+            )
+        )
+
+    def fault(self, fault: Fault, subject: Subject) -> None:
+        """Tell of something that could not be read."""
+        self.emit(
+            ResponseUninspected(
+                timestamp=now_rfc3339(),
+                session_id=subject.session_id,
+                action="block" if fault.cut else "allow",
+                reason=_bounded(fault.detail),
+                rule="fail_closed",
+                request_id=subject.request_id,
+                dialect=subject.dialect,
+                cause=fault.cause,
+                detail=_bounded(fault.detail),
+            )
+        )
+
+    def connector(self, server_id: str, url: str, verdict: Verdict, subject: Subject) -> None:
+        """Tell of an MCP server that the provider was asked to call."""
+        self.emit(
+            ConnectorRequest(
+                timestamp=now_rfc3339(),
+                **_verdict(verdict, subject),
+                dialect=subject.dialect,
+                server_url=_bounded(url.partition("?")[0]),
+                server_id=_bounded(server_id),
+            )
+        )
+
+    def emit(self, event: Event) -> None:
+        """Hand on an event, soon. Never waits: where the supervisor does not read, events are counted as lost."""
+        data = orjson.dumps(event.to_json())
+        if self._waiting() + self._size + len(data) > MAX_WAITING or len(data) > _MAX_BATCH:
+            self._lost += 1
+            return
+        if not self._encoded:
+            self._call_soon(self.flush)
+        self._encoded.append(data)
+        self._size += len(data) + 1
+
+    def flush(self) -> None:
+        """Write what was collected, in messages that keep the link's bounds."""
+        if self._lost:
+            lost, self._lost = self._lost, 0
+            note = EventsLost(
+                timestamp=now_rfc3339(),
+                layer="proxy",
+                lost=lost,
+                reason="the supervisor did not read in time",
+            )
+            self._encoded.append(orjson.dumps(note.to_json()))
+        batch: list[bytes] = []
+        size = 0
+        for data in self._encoded:
+            if batch and (size + len(data) > _MAX_BATCH or len(batch) == link.MAX_EVENTS):
+                self._write(_message(batch))
+                batch, size = [], 0
+            batch.append(data)
+            size += len(data) + 1
+        if batch:
+            self._write(_message(batch))
+        self._encoded = []
+        self._size = 0
+
+
+def bounded_input(value: Any) -> Any:
+    """Return a call's arguments whole, or their beginning with length and SHA-256 where they are above the bound."""
+    try:
+        text = orjson.dumps(value)
+    except TypeError:
+        # Lone surrogates, integers past 64 bits, deep nesting: kept as ASCII text, which every reader takes.
+        value = _ascii(value)
+        text = value.encode("ascii")
+    if len(text) <= link.MAX_INPUT:
+        return value
+    return {
+        "truncated": text[: link.MAX_INPUT].decode("utf-8", "ignore"),
+        "length": len(text),
+        "sha256": sha256(text).hexdigest(),
+    }
+
+
+def _ascii(value: Any) -> str:
+    if isinstance(value, str):
+        return value.encode("ascii", "backslashreplace").decode("ascii")
+    try:
+        return json.dumps(value)
+    except (RecursionError, ValueError):
+        return "(nested too deeply to record)"
+
+
+def _bounded(text: str) -> str:
+    return text[: link.MAX_TEXT].encode("utf-8", "backslashreplace").decode("utf-8")[: link.MAX_TEXT]
+
+
+def _verdict(verdict: Verdict, subject: Subject) -> dict[str, Any]:
+    return {
+        "session_id": subject.session_id,
+        "action": verdict.action.value,
+        "would": verdict.would.value if verdict.would else None,
+        "reason": _bounded(verdict.reason),
+        "rule": _bounded(verdict.rule),
+    }
+
+
+def _address(server: Server | None) -> str:
+    if server is None or server.transport is Transport.STDIO or not server.host:
+        return ""
+    host = f"[{server.host}]" if ":" in server.host else server.host
+    return f"{host}:{server.port}"
+
+
+def _message(batch: list[bytes]) -> bytes:
+    return link.frame(b'{"kind":"events","events":[' + b",".join(batch) + b"]}")

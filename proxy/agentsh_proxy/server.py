@@ -1,0 +1,321 @@
+"""Connections of clients: requests read strictly, one at a time, in order; everything bounded in bytes and in time.
+
+What a request leads to is the exchange's business.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import cast
+
+from agentsh_net.core.dialects.base import Dialect
+from agentsh_net.core.errors import ProtocolError
+from agentsh_net.core.http_head import RequestHead, find_head, parse_request
+from agentsh_proxy.admission import Answered, RefusalError, admit
+from agentsh_proxy.chunks import ChunkedReader
+from agentsh_proxy.exchange import Exchange
+from agentsh_proxy.replies import CONTINUE, error_body, reply
+from agentsh_proxy.service import Service
+
+HEAD_SECONDS = 20.0  # from a head's first byte to its last; nginx allows 60, a local client needs none
+BODY_SECONDS = 60.0  # between two reads of a body
+IDLE_SECONDS = 75.0  # between two requests, as nginx
+LINGER_SECONDS = (
+    5.0  # how long what a refused client still sends is read and dropped, so that it can read why
+)
+WRITE_BUFFER = 256 << 10  # bytes waiting for a slow client before the upstream is paused; one read of uvloop
+
+
+class ClientConnection(asyncio.Protocol):
+    """One connection of a client."""
+
+    __slots__ = (
+        "_body", "_buffer", "_closing", "_exchange", "_head", "_held", "_in_loop", "_left", "_lingering", "_reading_paused",
+        "_service", "_size", "_transport", "_upload_paused", "_writing_paused", "seen",
+    )  # fmt: skip
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._transport: asyncio.Transport | None = None
+        self._buffer = b""  # an incomplete head, or requests that came before their turn (one read at most)
+        self._exchange: Exchange | None = None
+        self._head: RequestHead | None = None  # of the request whose body is being read
+        self._body: ChunkedReader | None = None  # reads a chunked body
+        self._left = 0  # body bytes to come under a Content-Length
+        self._held: list[bytes] = []
+        self._size = 0
+        self._in_loop = False
+        self._closing = False  # this answer is the last
+        self._lingering = False
+        self._upload_paused = False
+        self._reading_paused = False
+        self._writing_paused = False
+        self.seen = service.now
+
+    # What asyncio tells.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Take the connection up, unless there are too many."""
+        self._transport = cast("asyncio.Transport", transport)
+        self._transport.set_write_buffer_limits(high=WRITE_BUFFER)
+        if not self._service.take(self):
+            self._reply(503, error_body(503, "too many connections", None), close=True)
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - gone is gone
+        """Cancel what the client asked for."""
+        self._transport = None
+        self._service.drop(self)
+        exchange, self._exchange = self._exchange, None
+        if exchange is not None:
+            exchange.cancel()
+
+    def data_received(self, data: bytes) -> None:
+        """Read requests."""
+        if self._lingering:
+            return
+        self.seen = self._service.now
+        if self._buffer:
+            data, self._buffer = self._buffer + data, b""
+        self._read(data)
+
+    def eof_received(self) -> None:
+        """Let the transport close: a client that will send no more is taken to be gone, as nginx does."""
+
+    def pause_writing(self) -> None:
+        """Make the upstream wait for a slow client."""
+        self._writing_paused = True
+        if self._exchange is not None:
+            self._exchange.on_client_writable(writable=False)
+
+    def resume_writing(self) -> None:
+        """Go on: the client caught up."""
+        self._writing_paused = False
+        if self._exchange is not None:
+            self._exchange.on_client_writable(writable=True)
+        elif self._buffer:
+            self._next()
+
+    # What an exchange asks.
+
+    def write(self, data: bytes) -> None:
+        """Send bytes of an answer."""
+        if self._transport is not None:
+            self._transport.write(data)
+
+    def answer_error(self, status: int, message: str, dialect: Dialect | None) -> None:
+        """Send an error in place of an answer of which nothing was sent."""
+        self._exchange = None
+        self._reply(status, error_body(status, message, dialect), close=self._closing or self._reading_body)
+        self._next()
+
+    def on_answered(self, *, keep_alive: bool, whole: bool) -> None:
+        """Go on after an answer. Without `whole` the connection is cut, so that nobody takes the answer for complete."""
+        self._exchange = None
+        if not whole:
+            self.abort()
+        elif keep_alive and not self._reading_body:
+            self._next()
+        else:
+            self._close()
+
+    def keeps_alive(self, head: RequestHead) -> bool:
+        """Say whether another request may follow the answer to this one."""
+        return head.keep_alive and not self._closing and not self._reading_body and not self._service.draining
+
+    def pause_upload(self) -> None:
+        """Read no more of the body for now."""
+        self._upload_paused = True
+        self._set_reading()
+
+    def resume_upload(self) -> None:
+        """Read the body again, beginning with what came meanwhile."""
+        self._upload_paused = False
+        self._next()
+
+    def abort(self) -> None:
+        """Cut the connection."""
+        if self._transport is not None:
+            self._transport.abort()
+
+    # What the service asks.
+
+    def tick(self, now: float) -> None:
+        """Close what takes too long (once a second)."""
+        quiet = now - self.seen
+        if self._lingering:
+            if quiet > LINGER_SECONDS:
+                self.abort()
+        elif self._reading_body and not self._upload_paused:
+            if quiet > BODY_SECONDS:
+                self._refuse(RefusalError(408, "the request body did not come in time"), close=True)
+        elif self._exchange is not None:
+            self._exchange.tick(now)
+        elif self._buffer:
+            if quiet > HEAD_SECONDS:
+                self._refuse(RefusalError(408, "the request head did not come in time"), close=True)
+        elif quiet > IDLE_SECONDS or self._service.draining:
+            self.close_now()
+
+    def close_now(self) -> None:
+        """Close without waiting for the client."""
+        if self._transport is not None:
+            self._transport.close()
+
+    def stop(self, error: ProtocolError) -> None:
+        """Fail what is under way and close: the worker is ending."""
+        if self._exchange is not None:
+            self._exchange.fail(error)
+        self._close()
+
+    # Reading.
+
+    @property
+    def _reading_body(self) -> bool:
+        return self._head is not None
+
+    def _read(self, data: bytes) -> None:
+        """Read as much of `data` as has its turn; keep the rest."""
+        self._in_loop = True
+        try:
+            while data and not self._lingering and self._transport is not None:
+                if self._reading_body and not self._upload_paused:
+                    data = self._read_body(data)
+                elif self._exchange is not None or self._writing_paused:
+                    break
+                else:
+                    length = find_head(data)
+                    if not length:
+                        break
+                    head = parse_request(data[:length])
+                    data = data[length:]
+                    self._begin(head)
+        except ProtocolError as error:
+            self._refuse(RefusalError(error.status, str(error)), close=True)
+            return
+        finally:
+            self._in_loop = False
+        self._buffer = b"" if self._lingering else data
+        self._set_reading()
+
+    def _next(self) -> None:
+        """Read on with what was kept."""
+        if not self._in_loop:
+            data, self._buffer = self._buffer, b""
+            self.seen = self._service.now
+            self._read(data)
+
+    def _begin(self, head: RequestHead) -> None:
+        """Begin with a request whose head is whole."""
+        service = self._service
+        service.counts.requests += 1
+        view = service.view
+        self._closing = not head.keep_alive
+        try:
+            admitted = admit(head, view, service.sessions)
+            if isinstance(admitted, Answered):
+                self._reply(
+                    200, admitted.body, close=self._closing or head.has_body, bodiless=head.method == "HEAD"
+                )
+                return
+            self._exchange = exchange = Exchange(service, self, head, admitted, view)
+            if exchange.held and (head.length or 0) > view.proxy.max_request:
+                raise _too_large(exchange)
+            if not head.has_body:
+                exchange.on_request(b"")
+                return
+        except RefusalError as refused:
+            self._refuse(refused, close=head.has_body, bodiless=head.method == "HEAD")
+            return
+        self._head = head
+        self._left = head.length or 0
+        self._body = ChunkedReader() if head.chunked else None
+        self._held, self._size = [], 0
+        if head.expects_continue:
+            self.write(CONTINUE)
+        if not exchange.held:
+            exchange.on_streamed_request()
+
+    def _read_body(self, data: bytes) -> bytes:
+        """Take body bytes and return what follows the body. Raises ProtocolError."""
+        exchange = self._exchange
+        if exchange is None:  # the answer came before the body's end; what is left of it is of no use
+            self._close()
+            return b""
+        rest = b""
+        if self._body is not None:
+            data = self._body.feed(data)
+            last = self._body.complete
+            # llhttp does not say where the next request began, so that one is not answered (RFC 9112 section 9.3.2).
+            self._closing |= self._body.overrun
+        else:
+            data, rest = data[: self._left], data[self._left :]
+            self._left -= len(data)
+            last = not self._left
+        if last:
+            self._head = self._body = None
+        if not exchange.held:
+            exchange.on_upload(data, last=last)
+            return rest
+        self._held.append(data)
+        self._size += len(data)
+        try:
+            if self._size > self._service.view.proxy.max_request:
+                raise _too_large(exchange)
+            if last:
+                body, self._held = b"".join(self._held), []
+                exchange.on_request(body)
+        except RefusalError as refused:
+            self._refuse(refused, close=not last)
+        return rest
+
+    def _set_reading(self) -> None:
+        """Read from the socket only what may be read now: this bounds what waits here to one read."""
+        if self._transport is None or self._transport.is_closing():
+            return
+        busy = self._writing_paused or (self._exchange is not None and not self._reading_body)
+        waiting = self._upload_paused or (busy and self._buffer != b"")
+        if waiting == self._reading_paused:
+            return
+        self._reading_paused = waiting
+        if waiting:
+            self._transport.pause_reading()
+        else:
+            self._transport.resume_reading()
+
+    # Answering.
+
+    def _refuse(self, refused: RefusalError, *, close: bool, bodiless: bool = False) -> None:
+        """Answer with an error of ours; what was under way is cancelled."""
+        self._service.counts.refused += 1
+        exchange, self._exchange = self._exchange, None
+        if exchange is not None:
+            exchange.cancel()
+            if exchange.answering:
+                self.abort()
+                return
+        body = error_body(refused.status, str(refused), refused.dialect)
+        self._reply(
+            refused.status, body, close=close or self._closing, fields=refused.fields, bodiless=bodiless
+        )
+
+    def _reply(
+        self, status: int, body: bytes, *, close: bool, fields: bytes = b"", bodiless: bool = False
+    ) -> None:
+        self.write(reply(status, body, close=close, fields=fields, bodiless=bodiless))
+        if close:
+            self._close()
+
+    def _close(self) -> None:
+        """Close once everything was sent; read on a little, or a reset could overtake the answer (RFC 9112 section 9.6)."""
+        if self._lingering or self._transport is None or self._transport.is_closing():
+            return
+        self._buffer, self._held = b"", []
+        self._lingering = True
+        self.seen = self._service.now
+        self._upload_paused = False
+        self._set_reading()
+        self._transport.write_eof()
+
+
+def _too_large(exchange: Exchange) -> RefusalError:
+    return RefusalError(413, "the request body is larger than proxy.max_request", dialect=exchange.dialect)

@@ -1,0 +1,334 @@
+"""Connections to LLM providers: pooled, kept alive, one exchange at a time, with strict reading of what comes back.
+
+What becomes of an answer is the exchange's business; this file knows TCP, TLS and where a message ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from typing import Protocol, cast
+
+from agentsh_net.core.errors import ProtocolError
+from agentsh_net.core.http_head import MAX_HEAD, ResponseHead, parse_response
+from agentsh_proxy.chunks import ChunkedReader
+from agentsh_proxy.counting import Counts
+from agentsh_proxy.view import Origin
+
+MAX_IDLE = 512  # kept per origin; as many as agents stream at once on one worker, a few KiB each
+IDLE_SECONDS = 55.0  # shorter than the 60 s after which load balancers commonly drop an idle connection
+MAX_INTERIM = 16  # 1xx answers before the real one; more is a peer playing for time
+
+
+class Waiting(Protocol):
+    """Who asked: an exchange, as a connection sees it."""
+
+    method: str
+
+    def on_connected(self, connection: UpstreamConnection, *, reused: bool) -> None:
+        """Write the request to a connection that is there."""
+        ...
+
+    def on_unreachable(self, error: ProtocolError) -> None:
+        """Take the news that no connection could be made."""
+        ...
+
+    def on_interim(self, head: ResponseHead) -> None:
+        """Take a 1xx answer."""
+        ...
+
+    def on_head(self, head: ResponseHead) -> None:
+        """Take the answer's head."""
+        ...
+
+    def on_data(self, data: bytes, *, last: bool) -> None:
+        """Take body bytes; with `last` the connection is no longer this exchange's."""
+        ...
+
+    def on_lost(self, error: ProtocolError, *, answered: bool) -> None:
+        """Take the news that the connection broke before the answer was whole; it is no longer this exchange's.
+
+        `answered` says whether a byte of an answer came.
+        """
+        ...
+
+    def on_writable(self, *, writable: bool) -> None:
+        """Write on, or write no more for now."""
+        ...
+
+
+class UpstreamConnection(asyncio.Protocol):
+    """One connection. Serves one exchange at a time; between two it lies idle in the pool."""
+
+    __slots__ = (
+        "_buffer", "_chunked", "_exchange", "_head", "_interim", "_left", "_origin", "_pool", "_sent_whole", "_transport",
+        "idle_since",
+    )  # fmt: skip
+
+    def __init__(self, pool: Pool, origin: Origin) -> None:
+        self._pool = pool
+        self._origin = origin
+        self._transport: asyncio.Transport | None = None
+        self._exchange: Waiting | None = None
+        self._buffer = b""
+        self._head: ResponseHead | None = None
+        self._chunked: ChunkedReader | None = None
+        self._left: int | None = None  # body bytes to come; None: until the end of the connection
+        self._interim = 0
+        self._sent_whole = False
+        self.idle_since = 0.0
+
+    # What an exchange asks.
+
+    def serve(self, exchange: Waiting) -> None:
+        """Take up an exchange."""
+        self._exchange = exchange
+        self._head = None
+        self._interim = 0
+        self._sent_whole = False
+
+    def write(self, data: bytes, *, last: bool) -> None:
+        """Send request bytes; `last` ends the request."""
+        self._sent_whole = last
+        if self._transport is not None:
+            self._transport.write(data)
+
+    def pause(self) -> None:
+        """Read no more for now."""
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.pause_reading()
+
+    def resume(self) -> None:
+        """Read again."""
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.resume_reading()
+
+    def abort(self) -> None:
+        """Drop the connection; the exchange hears no more of it."""
+        self._exchange = None
+        if self._transport is not None:
+            self._transport.abort()
+
+    @property
+    def usable(self) -> bool:
+        """Say whether a new exchange may be sent on this connection."""
+        return self._transport is not None and not self._transport.is_closing()
+
+    # What asyncio tells.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Keep the transport."""
+        self._transport = cast("asyncio.Transport", transport)
+
+    def data_received(self, data: bytes) -> None:
+        """Read what came; a violation ends the connection, and the exchange is told."""
+        exchange = self._exchange
+        if exchange is None:  # nobody asked: whatever this is, it answers nothing
+            self._drop()
+            return
+        try:
+            if self._head is None:
+                data = self._read_head(exchange, self._buffer + data)
+                if self._head is None or self._exchange is not exchange:
+                    return
+            self._read_body(exchange, data)
+        except ProtocolError as error:
+            self._drop()
+            if self._exchange is exchange:
+                self._exchange = None
+                exchange.on_lost(error, answered=True)
+
+    def eof_received(self) -> None:
+        """Let the transport close; connection_lost tells the rest."""
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Tell the end of the body where nothing else marks it, and a failure everywhere else."""
+        self._pool.forget(self._origin, self)
+        self._transport = None
+        exchange, self._exchange = self._exchange, None
+        if exchange is None:
+            return
+        if self._head is not None and self._chunked is None and self._left is None and exc is None:
+            exchange.on_data(b"", last=True)
+            return
+        what = "in the middle of its answer" if self._head is not None else "before it answered"
+        answered = self._head is not None or self._interim > 0 or self._buffer != b""
+        exchange.on_lost(
+            ProtocolError(f"the upstream closed the connection {what}", status=502), answered=answered
+        )
+
+    def pause_writing(self) -> None:
+        """Tell the exchange that no more can be sent for now."""
+        if self._exchange is not None:
+            self._exchange.on_writable(writable=False)
+
+    def resume_writing(self) -> None:
+        """Tell the exchange that more can be sent."""
+        if self._exchange is not None:
+            self._exchange.on_writable(writable=True)
+
+    # Reading.
+
+    def _read_head(self, exchange: Waiting, data: bytes) -> bytes:
+        """Read heads until the final one; return the bytes after it, or keep what is incomplete."""
+        while True:
+            end = data.find(b"\r\n\r\n")
+            if end < 0 or end > MAX_HEAD - 4:
+                if len(data) > MAX_HEAD:
+                    raise ProtocolError("the upstream's head is too long", status=502)
+                if not b"HTTP/1.".startswith(data[:7]):
+                    raise ProtocolError("the upstream does not speak HTTP/1.1", status=502)
+                self._buffer = data
+                return b""
+            head = parse_response(data[: end + 4])
+            data = data[end + 4 :]
+            self._buffer = b""
+            if head.status >= 200:
+                break
+            self._interim += 1
+            if head.status == 101 or self._interim > MAX_INTERIM:
+                raise ProtocolError(
+                    f"the upstream answered {head.status} to a request that asks for no such thing",
+                    status=502,
+                )
+            exchange.on_interim(head)
+            if self._exchange is not exchange:
+                return b""
+        self._head = head
+        body = head.has_body(exchange.method)
+        self._chunked = ChunkedReader() if head.chunked and body else None
+        self._left = head.length if body else 0
+        exchange.on_head(head)
+        return data
+
+    def _read_body(self, exchange: Waiting, data: bytes) -> None:
+        if self._chunked is not None:
+            data = self._chunked.feed(data)
+            if not self._chunked.complete:
+                if data:
+                    exchange.on_data(data, last=False)
+                return
+            clean = not self._chunked.overrun
+        elif self._left is None:
+            if data:
+                exchange.on_data(data, last=False)
+            return
+        else:
+            clean = len(data) <= self._left
+            data = data[: self._left]
+            self._left -= len(data)
+            if self._left:
+                if data:
+                    exchange.on_data(data, last=False)
+                return
+        self._release(clean=clean)
+        exchange.on_data(data, last=True)
+
+    def _release(self, *, clean: bool) -> None:
+        """Give the connection back before the exchange ends: the next request may follow at once."""
+        head = self._head
+        self._exchange = None
+        if clean and self._sent_whole and head is not None and head.keep_alive and self.usable:
+            self._pool.keep(self._origin, self)
+        else:
+            self._drop()
+
+    def _drop(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()
+
+
+class Pool:
+    """Idle connections by origin, newest first, and the making of new ones."""
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, counts: Counts, tls: ssl.SSLContext | None = None
+    ) -> None:
+        self._loop = loop
+        self._counts = counts
+        self._tls = tls or tls_context()
+        self._idle: dict[Origin, list[UpstreamConnection]] = {}
+        self._connecting: set[asyncio.Task[None]] = set()
+        self.now = loop.time()
+
+    def ask(
+        self, origin: Origin, exchange: Waiting, *, seconds: float, fresh: bool = False
+    ) -> asyncio.Task[None] | None:
+        """Give `exchange` a connection: at once if one lies idle, else as soon as one is made (cancel the task to let go)."""
+        idle = self._idle.get(origin)
+        while idle and not fresh:
+            connection = idle.pop()
+            if connection.usable:
+                self._counts.upstream_reused += 1
+                connection.serve(exchange)
+                exchange.on_connected(connection, reused=True)
+                return None
+        task = self._loop.create_task(self._connect(origin, exchange, seconds))
+        self._connecting.add(task)
+        task.add_done_callback(self._connecting.discard)
+        return task
+
+    def keep(self, origin: Origin, connection: UpstreamConnection) -> None:
+        """Take a connection back; the oldest goes where there are too many."""
+        idle = self._idle.setdefault(origin, [])
+        connection.idle_since = self.now
+        idle.append(connection)
+        if len(idle) > MAX_IDLE:
+            idle[0].abort()
+
+    def forget(self, origin: Origin, connection: UpstreamConnection) -> None:
+        """Take note that a connection is gone."""
+        idle = self._idle.get(origin)
+        if idle and connection in idle:
+            idle.remove(connection)
+
+    def sweep(self, now: float) -> None:
+        """Close what lay idle too long."""
+        self.now = now
+        for idle in self._idle.values():
+            for connection in [c for c in idle if now - c.idle_since > IDLE_SECONDS]:
+                connection.abort()
+
+    def close(self) -> None:
+        """Close everything idle and stop connecting."""
+        for task in list(self._connecting):
+            task.cancel()
+        for idle in self._idle.values():
+            for connection in list(idle):
+                connection.abort()
+
+    async def _connect(self, origin: Origin, exchange: Waiting, seconds: float) -> None:
+        where = f"{origin.host}:{origin.port}"
+        try:
+            async with asyncio.timeout(seconds):
+                _, connection = await self._loop.create_connection(
+                    lambda: UpstreamConnection(self, origin),
+                    origin.host,
+                    origin.port,
+                    ssl=self._tls if origin.tls else None,
+                    server_hostname=origin.host if origin.tls else None,
+                )
+        except TimeoutError:
+            exchange.on_unreachable(
+                ProtocolError(f"no connection to {where} within {seconds:g} s", status=504)
+            )
+        except ssl.SSLError as error:
+            exchange.on_unreachable(
+                ProtocolError(f"TLS with {where} failed: {error.reason or error}", status=502)
+            )
+        except OSError as error:
+            exchange.on_unreachable(
+                ProtocolError(f"cannot connect to {where}: {error.strerror or error}", status=502)
+            )
+        else:
+            self._counts.upstream_opened += 1
+            connection.serve(exchange)
+            exchange.on_connected(connection, reused=False)
+
+
+def tls_context() -> ssl.SSLContext:
+    """Return a client context with the system's trust store; HTTP/1.1 is all that is spoken here."""
+    context = ssl.create_default_context()
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.set_alpn_protocols(["http/1.1"])
+    return context

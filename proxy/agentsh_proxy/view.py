@@ -1,0 +1,83 @@
+"""A snapshot as the proxy needs it on the hot path: origins split, dialects looked up, once a reload instead of once a request.
+
+It decides nothing; the snapshot it is made from judges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from agentsh_net.core.dialects.catalog import BY_NAME
+
+from agentsh_net.core.dialects.base import Dialect, Limits
+from agentsh_net.core.model import Server
+from agentsh_net.core.settings import Provider, Proxy
+from agentsh_net.core.snapshot import Snapshot
+
+
+class Origin(NamedTuple):
+    """Where connections of one pool go."""
+
+    host: str
+    port: int
+    tls: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderView:
+    """A provider, ready to be asked. `dialects` holds its own first: a path that another one reads is read by that one."""
+
+    name: str
+    origin: Origin
+    host_field: bytes
+    base_path: bytes
+    dialects: tuple[Dialect, ...]
+
+    @property
+    def dialect(self) -> Dialect:
+        """The dialect that errors of this provider are written in."""
+        return self.dialects[0]
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """One snapshot, unfolded."""
+
+    snapshot: Snapshot
+    proxy: Proxy
+    fail_closed: bool
+    providers: Mapping[str, ProviderView]
+    dialect_names: Mapping[str, str]
+    servers: Mapping[str, Server]
+    limits: Limits
+
+
+def unfold(snapshot: Snapshot) -> View:
+    """Return the view of a snapshot."""
+    proxy = snapshot.config.proxy
+    mcp = snapshot.config.sandbox.mcp
+    return View(
+        snapshot=snapshot,
+        proxy=proxy,
+        fail_closed=mcp.fail_closed,
+        providers={name: _provider(provider) for name, provider in proxy.providers.items()},
+        dialect_names={name: provider.dialect for name, provider in proxy.providers.items()},
+        servers={server.id: server for server in mcp.servers},
+        limits=Limits(max_frame=proxy.max_frame),
+    )
+
+
+def _provider(provider: Provider) -> ProviderView:
+    parts = urlsplit(provider.base_url)
+    tls = parts.scheme == "https"
+    own = BY_NAME[provider.dialect]
+    return ProviderView(
+        name=provider.name,
+        origin=Origin(parts.hostname or "", parts.port or (443 if tls else 80), tls),
+        host_field=parts.netloc.rpartition("@")[2].encode("idna" if not parts.netloc.isascii() else "ascii"),
+        base_path=parts.path.encode("ascii"),
+        dialects=(own, *(dialect for name, dialect in BY_NAME.items() if name != provider.dialect)),
+    )

@@ -1,0 +1,203 @@
+"""A worker process: confined first, then fed by the supervisor's link, then serving.
+
+It owns no policy and no state worth keeping: killed, it is replaced, and only its open streams end.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+import os
+import signal
+import socket
+from typing import Any, cast
+
+import uvloop
+
+from agentsh_net.core import link, snapshot
+from agentsh_net.core.errors import ProtocolError
+from agentsh_proxy.charging import Charges
+from agentsh_proxy.confinement import confine
+from agentsh_proxy.counting import Counts
+from agentsh_proxy.reporting import Reporter
+from agentsh_proxy.server import ClientConnection
+from agentsh_proxy.service import Service
+from agentsh_proxy.upstream import Pool
+from agentsh_proxy.view import unfold
+
+BACKLOG = 1024  # connections waiting to be accepted; agents open them in bursts
+COUNTERS_EVERY = 2.0  # seconds
+DRAIN_SECONDS = 10.0  # after SIGTERM without a word from the supervisor
+EXIT_UNCONFINED = 3
+
+log = logging.getLogger("agentsh_proxy")
+
+
+def main(arguments: list[str]) -> int:
+    """Run a worker until its supervisor is gone or says so. Returns the exit status."""
+    parser = argparse.ArgumentParser(
+        prog="agentsh_proxy", description="a worker of agentsh-net; started by its supervisor"
+    )
+    parser.add_argument(
+        "--link-fd", type=int, required=True, help="messages with the supervisor (SOCK_STREAM)"
+    )
+    parser.add_argument(
+        "--charge-fd", type=int, required=True, help="rate questions to the supervisor (SOCK_SEQPACKET)"
+    )
+    parser.add_argument(
+        "--listen-fd", type=int, action="append", required=True, help="a bound socket to accept on"
+    )
+    parser.add_argument("--uid", type=int, default=65534)
+    parser.add_argument("--gid", type=int, default=65534)
+    parser.add_argument("--supervisor", type=int, default=os.getppid(), help="the supervisor's process id")
+    options = parser.parse_args(arguments)
+    logging.basicConfig(format="agentsh-net: worker: %(message)s", level=logging.WARNING)
+    try:
+        landlock = confine(options.uid, options.gid, supervisor=options.supervisor)
+    except OSError as error:
+        log.error("cannot give up privileges, so it does not run: %s", error)  # noqa: TRY400 - the reason is the whole story
+        return EXIT_UNCONFINED
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(_work(options, landlock))
+    return 0
+
+
+async def _work(options: argparse.Namespace, landlock: int) -> None:
+    loop = asyncio.get_running_loop()
+    worker = Worker(
+        loop, socket.socket(fileno=options.charge_fd), [socket.socket(fileno=fd) for fd in options.listen_fd]
+    )
+    worker.counts.landlock = landlock
+    loop.set_exception_handler(_report_bug)
+    loop.add_signal_handler(signal.SIGTERM, worker.drain, DRAIN_SECONDS)
+    loop.add_signal_handler(
+        signal.SIGINT, lambda: None
+    )  # Ctrl-C reaches the whole group; the supervisor decides
+    await loop.create_unix_connection(lambda: worker, sock=socket.socket(fileno=options.link_fd))
+    await worker.ended
+    if worker.service is not None:
+        worker.service.reporter.flush()
+    await worker.close()
+
+
+class Worker(asyncio.Protocol):
+    """The worker's end of the link: takes snapshots and sessions, answers what is in force."""
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, charge: socket.socket, listeners: list[socket.socket]
+    ) -> None:
+        self._loop = loop
+        self._listeners = listeners
+        self._servers: list[asyncio.Server] = []
+        self._framer = link.Framer(link.MAX_TO_WORKER)
+        self._transport: asyncio.Transport | None = None
+        self._ending: asyncio.Task[None] | None = None
+        self._starting: asyncio.Task[None] | None = None
+        self._sessions: dict[str, str] = {}
+        self._charge = charge
+        self.counts = Counts()
+        self.service: Service | None = None
+        self.ended: asyncio.Future[None] = loop.create_future()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Keep the transport and begin to send counters."""
+        self._transport = cast("asyncio.Transport", transport)
+        self._loop.call_later(COUNTERS_EVERY, self._send_counters)
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - gone is gone
+        """End: nothing may run without its supervisor."""
+        self._transport = None
+        self._end()
+
+    def data_received(self, data: bytes) -> None:
+        """Do as the supervisor says."""
+        try:
+            for payload in self._framer.feed(data):
+                self._obey(link.decode_to_worker(payload))
+        except ProtocolError as error:
+            log.error("%s; ending", error)  # noqa: TRY400 - the reason is the whole story
+            self._end()
+
+    def drain(self, seconds: float) -> None:
+        """Accept no more and end within `seconds`."""
+        if self._ending is None:
+            self._ending = self._loop.create_task(self._drain(seconds))
+
+    async def close(self) -> None:
+        """Send what is left and close the link."""
+        if self._transport is not None:
+            self._transport.close()
+        await asyncio.sleep(0)
+
+    def _obey(self, message: link.ToWorker) -> None:
+        match message:
+            case link.Apply(seq, encoded):
+                self._apply(encoded, seq)
+            case link.Sessions(seq, sessions):
+                self._sessions = dict(sessions)
+                if self.service is not None:
+                    self.service.sessions = self._sessions
+                self._acknowledge(seq)
+            case link.Drain(_, seconds):
+                self.drain(seconds)
+
+    def _apply(self, encoded: Any, seq: int) -> None:
+        view = unfold(snapshot.decode(encoded))
+        if self.service is not None:
+            self.service.view = view
+            self._acknowledge(seq)
+            return
+        service = self.service = Service(
+            self._loop,
+            view,
+            reporter=Reporter(self._write, self._waiting, self._loop.call_soon),
+            charges=Charges(self._charge, lambda: service.view.fail_closed),
+            counts=self.counts,
+            pool=Pool(self._loop, self.counts),
+        )
+        service.sessions = self._sessions
+        self._starting = self._loop.create_task(self._listen(service, seq))
+
+    async def _listen(self, service: Service, seq: int) -> None:
+        for listener in self._listeners:
+            server = await self._loop.create_server(
+                lambda: ClientConnection(service), sock=listener, backlog=BACKLOG
+            )
+            self._servers.append(server)
+        self._acknowledge(seq)
+
+    async def _drain(self, seconds: float) -> None:
+        for server in self._servers:
+            server.close()
+        if self.service is not None:
+            await self.service.drain(seconds)
+        self._end()
+
+    def _end(self) -> None:
+        if not self.ended.done():
+            self.ended.set_result(None)
+
+    def _acknowledge(self, seq: int) -> None:
+        generation = self.service.view.snapshot.generation if self.service is not None else 0
+        self._write(link.encode(link.Ack(seq, generation)))
+
+    def _send_counters(self) -> None:
+        if self._transport is not None:
+            self._write(link.encode(link.Counters(self.counts.totals())))
+            self._loop.call_later(COUNTERS_EVERY, self._send_counters)
+
+    def _write(self, data: bytes) -> None:
+        if self._transport is not None:
+            self._transport.write(data)
+
+    def _waiting(self) -> int:
+        return self._transport.get_write_buffer_size() if self._transport is not None else 0
+
+
+def _report_bug(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:  # noqa: ARG001 - asyncio's signature
+    """Say what broke, without its data: the connection it broke on is closed by the loop."""
+    error = context.get("exception")
+    if isinstance(error, ConnectionError | TimeoutError):
+        return  # a peer that is gone
+    log.error("%s: %s", context.get("message", "error"), type(error).__name__, exc_info=error)
