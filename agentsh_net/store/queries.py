@@ -60,7 +60,7 @@ def load_tools(path: Path) -> list[ToolRecord]:
     """Return every tool that is known, removed ones too: what the daemon's registry starts from."""
     with reader(path) as connection:
         return [
-            ToolRecord(*row[:3], jsontext.loads(row["definition"]), *row[4:])
+            ToolRecord(**{**row, "definition": jsontext.loads(row["definition"])})
             for row in connection.execute("SELECT * FROM tools ORDER BY server_id, name")
         ]
 
@@ -69,7 +69,7 @@ def load_pins(path: Path) -> list[PinRecord]:
     """Return every pin."""
     with reader(path) as connection:
         return [
-            PinRecord(*row[:3], jsontext.loads(row["definition"]), *row[4:])
+            PinRecord(**{**row, "definition": jsontext.loads(row["definition"])})
             for row in connection.execute("SELECT * FROM pins ORDER BY server_id, tool")
         ]
 
