@@ -13,7 +13,6 @@ from typing import IO, Any, Final
 
 from agentsh_net import jsontext
 from agentsh_net.control.errors import ControlError
-from agentsh_net.control.peer import peer_of
 from agentsh_net.control.protocol import MAX_ANSWER, Request, decode_answer
 from agentsh_net.core.errors import ProtocolError
 
@@ -41,11 +40,6 @@ class Client:
                 if "type" not in event:
                     decode_answer(line)
                 yield event
-
-    def daemon_pid(self) -> int:
-        """Return the pid of the process that listens. Raises ControlError."""
-        with self._connection() as connection:
-            return peer_of(connection).pid
 
     @contextmanager
     def _asking(self, name: str, args: dict[str, Any], *, waits: bool = False) -> Iterator[IO[bytes]]:

@@ -65,7 +65,7 @@ def listen(path: Path) -> Listening:
 
 
 def holder(path: Path) -> int | None:
-    """Return the pid of the daemon that holds the socket's lock, None if there is none."""
+    """Return the pid of the daemon that holds the socket's lock (0 if it has not written it yet), None if there is none."""
     try:
         lock = os.open(_lock_path(path), os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
     except FileNotFoundError:
@@ -110,8 +110,7 @@ def _take_lock(path: Path) -> int:
             time.sleep(_PAUSE)
             continue
         if _is_current(lock, path):
-            os.ftruncate(lock, 0)
-            os.pwrite(lock, str(os.getpid()).encode(), 0)
+            os.pwrite(lock, f"{os.getpid():<20}".encode(), 0)  # of one length: no moment without a number
             return lock
         os.close(lock)  # its last holder removed it between our open and our lock: take the new one
     raise ControlError(f"{_lock_path(path)} keeps changing", kind="busy", remedy="try again")

@@ -127,9 +127,3 @@ def test_a_notice_in_a_stream_is_raised(path, answering):
     assert next(stream) == {"type": "a"}
     with pytest.raises(ControlError, match="too slow"):
         next(stream)
-
-
-def test_the_daemons_pid_comes_from_the_kernel(path, answering):
-    assert Client(path).daemon_pid() == os.getpid()
-    answering()
-    Client(path)._connection().close()

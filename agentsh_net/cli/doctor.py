@@ -1,0 +1,127 @@
+"""`doctor`: what each layer would need on this machine, whether it is there, and the command that mends it. Changes nothing.
+
+Not its business: what is in force (`status`).
+"""
+
+from __future__ import annotations
+
+import getpass
+import os
+import platform
+import socket
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+from agentsh_net.cli.failures import Exit
+from agentsh_net.cli.main import Daemon
+from agentsh_net.cli.output import Column, Format, show, shown
+from agentsh_net.cli.source import formatted
+from agentsh_net.core.settings import Config
+
+Check = Mapping[str, Any]  # layer, usable, detail, reason, remedy, wanted
+
+
+@click.command()
+@click.option("--config", type=click.Path(path_type=Path), help="Check what this file asks for; without one the built-in default.")  # fmt: skip
+@formatted
+@click.pass_context
+def doctor(ctx: click.Context, config: Path | None, form: Format) -> None:
+    """Tell of each layer whether it is usable, why not, and the command that mends it. Exit code 3 if a layer asked for is not usable."""
+    from agentsh_net.kernel.probe import probe
+
+    settings = _settings(config)
+    daemon: Daemon = ctx.obj
+    checks = [
+        *_machine(),
+        *(asdict(found) for found in probe()),
+        _store(Path(settings.store.path)),
+        *_ports(settings, daemon),
+    ]
+    wanted = (
+        {*settings.network.layers, "store", "proxy"} if settings.network.mode != "off" else {"store", "proxy"}
+    )
+    rows = [{**check, "wanted": check["layer"] in wanted} for check in checks]
+    show(rows, form, _COLUMNS)
+    if any(row["wanted"] and not row["usable"] for row in rows):
+        ctx.exit(Exit.ENVIRONMENT)
+
+
+_COLUMNS = (
+    Column("LAYER", lambda row: str(row["layer"])),
+    Column("STATE", lambda row: "ok" if row["usable"] else "MISSING" if row["wanted"] else "missing"),
+    Column("FOUND", lambda row: shown(row["reason"] or row["detail"]), fold=True),
+    Column("FIX", lambda row: shown(row["remedy"]), fold=True),
+)
+
+
+def _settings(path: Path | None) -> Config:
+    if path is None:
+        return Config()
+    from agentsh_net import config_file
+
+    return config_file.load(path, os.environ).config
+
+
+def _machine() -> Iterator[Check]:
+    yield _ok("python", f"Python {platform.python_version()}")
+    yield _ok("user", getpass.getuser() if os.geteuid() else "root")
+
+
+def _store(path: Path) -> Check:
+    from agentsh_net.core.errors import StoreError
+    from agentsh_net.store.connect import reader
+
+    if path.exists():
+        try:
+            with reader(path):
+                return _ok("store", f"{path}, {path.stat().st_size / 1e6:.1f} MB")
+        except StoreError as error:
+            return _missing("store", str(path), str(error), error.remedy)
+    parent = next(p for p in path.absolute().parents if p.exists())
+    if os.access(parent, os.W_OK):
+        return _ok("store", f"{path} will be made")
+    return _missing(
+        "store", str(path), f"{parent} may not be written", "run as root (sudo), or set store.path"
+    )
+
+
+def _ports(settings: Config, daemon: Daemon) -> Iterator[Check]:
+    if settings.proxy.mode != "disabled":
+        yield _port("proxy", settings.proxy.listen, settings.proxy.port, daemon)
+
+
+def _port(layer: str, address: str, port: int, daemon: Daemon) -> Check:
+    place = f"{address}:{port}"
+    try:
+        family, kind, _, _, where = socket.getaddrinfo(address, port, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family, kind) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as the daemon does
+            probe.bind(where)
+    except OSError as error:
+        if _runs(daemon):
+            return _ok(layer, f"{place} is in use; the daemon runs")
+        return _missing(
+            layer, place, f"{place}: {error.strerror}", f"set {layer}.port, or see: ss -ltnp sport = :{port}"
+        )
+    return _ok(layer, f"{place} is free")
+
+
+def _runs(daemon: Daemon) -> bool:
+    from agentsh_net.control.socket_file import holder
+
+    try:
+        return holder(daemon.socket) is not None
+    except PermissionError:
+        return True  # somebody else's lock is there
+
+
+def _ok(layer: str, detail: str) -> Check:
+    return {"layer": layer, "usable": True, "detail": detail, "reason": "", "remedy": ""}
+
+
+def _missing(layer: str, detail: str, reason: str, remedy: str) -> Check:
+    return {"layer": layer, "usable": False, "detail": detail, "reason": reason, "remedy": remedy}

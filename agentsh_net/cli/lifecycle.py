@@ -1,0 +1,120 @@
+"""`reload` and `down`: telling a running daemon, and cleaning up after one that is no more."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+from typing import Final
+
+import click
+
+from agentsh_net.cli.failures import Exit, Failure
+from agentsh_net.cli.main import Daemon
+from agentsh_net.control.errors import ControlError
+from agentsh_net.core.folding import visible
+
+_STOP_WITHIN: Final = 40.0  # seconds: the daemon drains open streams for thirty
+_DIE_WITHIN: Final = 10.0  # seconds after SIGKILL; a process in the middle of a disk write takes its time
+_POLL: Final = 0.05
+
+
+@click.command()
+@click.pass_obj
+def reload(daemon: Daemon) -> None:
+    """Have the daemon read its file again; a broken file keeps the old policy and says so."""
+    told = daemon.client(timeout=60).call("reload")
+    digest = str(told.get("digest", "")).removeprefix("sha256:")[:12]
+    click.echo(f"in force: generation {told.get('generation')}, digest {visible(digest)}")
+
+
+@click.command()
+@click.option("--force", is_flag=True, help="Also end a daemon that does not answer, and remove what any daemon left in the kernel.")  # fmt: skip
+@click.pass_obj
+def down(daemon: Daemon, force: bool) -> None:
+    """Stop the daemon. Without one, or with --force, remove what is left of it: programs, rules, socket."""
+    pid = _holder(daemon.socket)
+    if pid is not None:
+        _stop(daemon, pid, force=force)
+        click.echo(f"stopped: agentsh-net, pid {pid}")
+        if not force:
+            return
+    removed = _leftovers(daemon.socket)
+    for item in removed:
+        click.echo(f"removed: {visible(item)}")
+    if not removed:
+        click.echo(
+            "nothing was left to remove"
+            if pid is not None
+            else "no daemon runs, and nothing was left to remove"
+        )
+
+
+def _holder(socket: Path) -> int | None:
+    from agentsh_net.control.socket_file import holder
+
+    try:
+        return holder(socket)
+    except PermissionError as error:
+        raise Failure(
+            f"cannot look at {socket}: {error.strerror}", code=Exit.UNREACHABLE, remedy="use sudo"
+        ) from error
+
+
+def _stop(daemon: Daemon, pid: int, *, force: bool) -> None:
+    try:
+        daemon.client().call("stop")
+    except ControlError:
+        if not force:
+            raise
+    if _gone(daemon.socket, _STOP_WITHIN if not force else _DIE_WITHIN):
+        return
+    if not force:
+        raise Failure(
+            f"the daemon (pid {pid}) has not stopped within {_STOP_WITHIN:g} s",
+            code=Exit.UNREACHABLE,
+            remedy="wait for its streams to end, or: agentsh-net down --force",
+        )
+    _kill(pid)
+    if not _gone(daemon.socket, _DIE_WITHIN):
+        raise Failure(
+            f"the daemon (pid {pid}) cannot be ended",
+            code=Exit.ENVIRONMENT,
+            remedy=f"see: cat /proc/{pid}/stack",
+        )
+
+
+def _kill(pid: int) -> None:
+    if pid <= 1:  # not written yet, or nonsense: 0 would be our own process group
+        raise Failure(
+            "the daemon has not said which process it is", code=Exit.ENVIRONMENT, remedy="try again"
+        )
+    try:
+        os.kill(pid, signal.SIGKILL)  # it holds the lock, so it lives: the number has not passed to another
+    except PermissionError as error:
+        raise Failure(
+            f"cannot end pid {pid}: {error.strerror}", code=Exit.ENVIRONMENT, remedy="use sudo"
+        ) from error
+
+
+def _gone(socket: Path, within: float) -> bool:
+    deadline = time.monotonic() + within
+    while _holder(socket) is not None:
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(_POLL)
+    return True
+
+
+def _leftovers(socket: Path) -> list[str]:
+    from agentsh_net.control.socket_file import remove_stale
+    from agentsh_net.kernel import host
+
+    removed = host.down()
+    try:
+        return [*removed, *remove_stale(socket)]
+    except PermissionError as error:
+        raise Failure(
+            f"cannot remove {socket}: {error.strerror}", code=Exit.ENVIRONMENT, remedy="use sudo"
+        ) from error

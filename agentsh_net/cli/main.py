@@ -1,0 +1,89 @@
+"""The command line's door: the table of commands, the options of all of them, and errors turned into exit codes.
+
+Not its business: what a command does (a file each) and how rows are printed (`output`).
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TextIO, cast
+
+import click
+
+from agentsh_net.cli.failures import failure
+from agentsh_net.cli.lazy import LazyGroup
+from agentsh_net.control.errors import ControlError
+from agentsh_net.core.errors import ConfigError, KernelError, ProtocolError, StoreError
+
+if TYPE_CHECKING:
+    from agentsh_net.control.client import Client
+
+DEFAULT_SOCKET: Final = (
+    "/run/agentsh-net/control.sock"  # that of core.settings, which takes longer to load than `version` to run
+)
+
+COMMANDS: Final = {
+    "run": "agentsh_net.cli.run:run",
+    "status": "agentsh_net.cli.status:status",
+    "reload": "agentsh_net.cli.lifecycle:reload",
+    "down": "agentsh_net.cli.lifecycle:down",
+    "doctor": "agentsh_net.cli.doctor:doctor",
+    "tail": "agentsh_net.cli.tail:tail",
+    "mcp": "agentsh_net.cli.mcp:mcp",
+    "policy": "agentsh_net.cli.policy:policy",
+    "session": "agentsh_net.cli.session:session",
+    "version": "agentsh_net.cli.about:version",
+    "completion": "agentsh_net.cli.about:completion",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Daemon:
+    """Where the daemon is to be found."""
+
+    socket: Path
+
+    def client(self, timeout: float | None = None) -> Client:
+        """Return a client of it; nothing is sent before the first call."""
+        from agentsh_net.control.client import TIMEOUT, Client
+
+        return Client(self.socket, TIMEOUT if timeout is None else timeout)
+
+
+class _Root(LazyGroup):
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; our errors leave as one line, a remedy, and an exit code."""
+        try:
+            return super().invoke(ctx)
+        except (ConfigError, ControlError, KernelError, ProtocolError, StoreError) as error:
+            raise failure(error) from error
+
+
+@click.group(
+    cls=_Root,
+    lazy=COMMANDS,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Exit codes: 0 ok, 1 a check failed or something is denied, 2 usage or configuration, 3 the environment lacks something, 4 daemon not reachable.",
+)
+@click.option(
+    "--socket",
+    type=click.Path(path_type=Path),
+    default=DEFAULT_SOCKET,
+    show_default=True,
+    envvar="AGENTSH_NET_SOCKET",
+    help="The daemon's control socket.",
+)
+@click.pass_context
+def cli(ctx: click.Context, socket: Path) -> None:
+    """See and stop the MCP tool calls of AI agents."""
+    ctx.obj = Daemon(socket)
+
+
+def main() -> None:
+    """Run the command line and exit."""
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal of another encoding shows what it cannot spell as an escape; it does not end the command.
+        cast("TextIO", stream).reconfigure(errors="backslashreplace")  # type: ignore[attr-defined] # both are TextIOWrapper
+    cli(prog_name="agentsh-net")

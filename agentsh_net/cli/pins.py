@@ -1,0 +1,92 @@
+"""`mcp pins`: which version of each tool is trusted, what changed, and the operator's word on it.
+
+Reading goes through the store like every other reading command; trust is the daemon's to give, so that it is in force at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import click
+
+from agentsh_net.cli.main import Daemon
+from agentsh_net.cli.output import Column, Format, Row, moment, short_hash, show
+from agentsh_net.cli.source import Source, formatted, reading
+
+_SERVER = Column("SERVER", lambda row: str(row["server_id"]))
+_TOOL = Column("TOOL", lambda row: str(row["tool_name"]), fold=True)
+
+
+@click.group()
+def pins() -> None:
+    """Trusted versions of tools."""
+
+
+@pins.command("list")
+@reading("server", "tool")
+def list_pins(source: Source, filters: Mapping[str, Any], form: Format) -> None:
+    """List every pin, and whether the tool is still what was trusted."""
+    columns = (
+        _SERVER,
+        _TOOL,
+        Column("STATE", lambda row: str(row["state"])),
+        Column("PINNED", lambda row: short_hash(row["pinned_hash"])),
+        Column("OFFERED", lambda row: short_hash(row["tool_hash"])),
+        Column("TRUSTED (UTC)", lambda row: moment(row["trusted_at"])),
+        Column("BY", lambda row: str(row["trusted_by"] or "-")),
+    )
+    show(source.rows("pins", filters), form, columns, empty="no pins found")
+
+
+@pins.command()
+@reading("server", "tool")
+def diff(source: Source, filters: Mapping[str, Any], form: Format) -> None:
+    """Show what changed between the trusted definition and the one offered now, field by field."""
+    columns = (
+        _SERVER,
+        _TOOL,
+        Column("HASH", lambda row: short_hash(row["tool_hash"])),
+        Column("FIELD", lambda row: str(row["path"]), fold=True),
+        Column("TRUSTED", lambda row: str(row["old"]), fold=True),
+        Column("OFFERED", lambda row: str(row["new"]), fold=True),
+    )
+    show(_differences(source.rows("pins", filters)), form, columns, empty="nothing changed")
+
+
+@pins.command()
+@click.option("--server", required=True, help="The server's id.")
+@click.option("--tool", help="The tool; without it every tool of the server.")
+@click.option("--hash", "tool_hash", help="Only if the tool is this version (see `pins diff --json`), so that nothing can change between look and trust.")  # fmt: skip
+@formatted
+@click.pass_obj
+def trust(daemon: Daemon, server: str, tool: str | None, tool_hash: str | None, form: Format) -> None:
+    """Trust the version that a server offers now."""
+    if tool_hash and not tool:
+        raise click.UsageError("--hash wants --tool: a hash is of one tool")
+    trusted = daemon.client().call("pins.trust", server=server, tool=tool, hash=tool_hash)
+    columns = (_SERVER, _TOOL, Column("TRUSTED", lambda row: short_hash(row.get("tool_hash"))))
+    show(trusted, form, columns, empty="nothing to trust")
+
+
+@pins.command()
+@click.option("--server", required=True, help="The server's id.")
+@click.option("--tool", help="The tool; without it every tool of the server.")
+@formatted
+@click.pass_obj
+def reset(daemon: Daemon, server: str, tool: str | None, form: Format) -> None:
+    """Forget a pin: the tool counts as never seen."""
+    forgotten = daemon.client().call("pins.reset", server=server, tool=tool)
+    show(forgotten, form, (_SERVER, _TOOL), empty="nothing to forget")
+
+
+def _differences(rows: Iterator[Row]) -> Iterator[Row]:
+    """Yield a row for each field in which a pinned definition and the offered one differ."""
+    from agentsh_net.core import pins as core_pins
+
+    for row in rows:
+        if row["offered"] is None or row["pinned_hash"] == row["tool_hash"]:
+            continue
+        names = {name: row[name] for name in ("server_id", "tool_name", "state", "pinned_hash", "tool_hash")}
+        for difference in core_pins.diff(row["pinned"], row["offered"]):
+            yield {**names, **difference.to_json()}

@@ -1,0 +1,132 @@
+"""`policy check` and `policy explain`: what a file would do, and how a verdict comes about. Neither changes anything."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from agentsh_net.cli.failures import Exit, Failure
+from agentsh_net.cli.main import Daemon
+from agentsh_net.cli.output import json_text
+from agentsh_net.core.errors import ConfigError
+from agentsh_net.core.folding import visible
+
+if TYPE_CHECKING:
+    from agentsh_net.core.settings import Config
+
+
+@click.group()
+def policy() -> None:
+    """Check a policy file, explain a verdict."""
+
+
+@policy.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.pass_context
+def check(ctx: click.Context, file: Path) -> None:
+    """Read FILE as the daemon would; tell every problem, or what the policy would do."""
+    from agentsh_net import config_file
+
+    try:
+        loaded = config_file.load(file, os.environ)
+    except ConfigError as error:
+        for problem in error.problems:
+            click.echo(visible(f"{file}: {problem}"))
+        ctx.exit(Exit.USAGE)
+    for line in summary(loaded.config):
+        click.echo(visible(line))
+
+
+@policy.command()
+@click.option("--tool", required=True, help="The tool, as the model writes it or as the server calls it.")
+@click.option("--server", help="The server, where the name alone does not say it.")
+@click.option("--args", "arguments", default="{}", show_default=True, help="The call's arguments, as JSON.")
+@click.option("--config", type=click.Path(path_type=Path), help="Judge by this file instead of asking the daemon; the server is taken to offer the tool.")  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="The reasoning as one JSON object.")
+@click.pass_context
+def explain(
+    ctx: click.Context, tool: str, server: str | None, arguments: str, config: Path | None, as_json: bool
+) -> None:
+    """Print the steps that lead to the verdict on a call. Exit code 1 if it is, or in audit mode would be, blocked."""
+    given = _parsed(arguments)
+    if config is not None:
+        explanation = _explained_by(config, tool, server or "", given)
+    else:
+        daemon: Daemon = ctx.obj
+        explanation = daemon.client().call("explain", tool=tool, server=server, args=given)
+    if as_json:
+        click.echo(json_text(explanation))
+    else:
+        for line in trace(explanation):
+            click.echo(line)
+    verdict = explanation["verdict"]
+    if "block" in {verdict["action"], verdict.get("would")}:
+        ctx.exit(Exit.DENIED)
+
+
+def trace(explanation: Mapping[str, Any]) -> list[str]:
+    """Return the lines that tell of an explanation: a step each, the verdict last."""
+    lines = []
+    for step in explanation["steps"]:
+        rule = f"  [{step['rule']}]" if step.get("rule") else ""
+        name = "VERDICT" if step["step"] == "verdict" else step["step"]
+        lines.append(visible(f"{name:<11}  {step['outcome']:<5}  {step['reason']}{rule}"))
+    verdict = explanation["verdict"]
+    if verdict.get("would") == "block":
+        lines.append("audit mode: the call passes all the same (sandbox.mcp.enforce_policy is false)")
+    return lines
+
+
+def summary(config: Config) -> list[str]:
+    """Return what a configuration would do, in a few lines."""
+    mcp, network, proxy = config.sandbox.mcp, config.network, config.proxy
+    mode = "enforce" if mcp.enforce_policy else "audit (everything is judged, nothing is blocked)"
+    rules = f"{len(mcp.allowed_servers)} allowed, {len(mcp.denied_servers)} denied"
+    tools = f"{len(mcp.allowed_tools)} allowed, {len(mcp.denied_tools)} denied"
+    pinning = mcp.version_pinning
+    lines = [
+        "ok",
+        f"mode:     {mode}{', fail_closed' if mcp.fail_closed else ''}",
+        f"servers:  {len(mcp.servers)} declared ({', '.join(s.id for s in mcp.servers) or 'none'}); {mcp.server_policy}: {rules}",
+        f"tools:    {mcp.tool_policy}: {tools}",
+        f"pinning:  {f'on, on_change: {pinning.on_change}' if pinning.enabled else 'off'}",
+        f"rates:    {'on' if mcp.rate_limits.enabled else 'off'}",
+        f"network:  {network.mode}{', required' if network.required else ''} ({', '.join(network.layers) or 'no layers'})",
+    ]
+    if proxy.mode == "disabled":
+        return [*lines, "proxy:    disabled"]
+    return [
+        *lines,
+        f"proxy:    {proxy.mode} at {proxy.listen}:{proxy.port} ({', '.join(sorted(proxy.providers))})",
+    ]
+
+
+def _parsed(arguments: str) -> Any:
+    from agentsh_net import jsontext
+
+    try:
+        return jsontext.loads(arguments)
+    except ValueError as error:
+        raise Failure(f"--args is not JSON: {error}", code=Exit.USAGE) from None
+
+
+def _explained_by(path: Path, tool: str, server: str, arguments: Any) -> Mapping[str, Any]:
+    """Return the explanation by a file alone: nothing was seen yet, so a server that is named is taken to offer the tool."""
+    from dataclasses import asdict
+
+    from agentsh_net import config_file
+    from agentsh_net.core import pins
+    from agentsh_net.core.model import ToolCall
+    from agentsh_net.core.registry import Registry
+    from agentsh_net.core.snapshot import Snapshot, explain
+
+    loaded = config_file.load(path, os.environ)
+    registry = Registry(loaded.config.sandbox.mcp.servers)
+    if server:
+        registry, _ = registry.register(server, [pins.tool_of(server, {"name": tool})])
+    snapshot = Snapshot(0, loaded.digest, loaded.config, registry, pins.Pins(), loaded.mapping)
+    return asdict(explain(snapshot, ToolCall(tool, server_name=server, input=arguments)))

@@ -1,0 +1,24 @@
+"""`run`: the daemon in the foreground. Everything it does is the daemon's business."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+
+@click.command()
+@click.option("--config", type=click.Path(path_type=Path), help="The policy file; without one the built-in default: audit mode, servers found on the machine.")  # fmt: skip
+@click.option(
+    "--audit/--enforce",
+    "audit",
+    default=None,
+    help="Judge and record only, or block too, whatever the file says.",
+)
+@click.option("--ready-file", type=click.Path(path_type=Path), help="Write a JSON object here when what is in force is in force.")  # fmt: skip
+@click.pass_context
+def run(ctx: click.Context, config: Path | None, audit: bool | None, ready_file: Path | None) -> None:
+    """Run the daemon in the foreground. SIGHUP reloads, SIGTERM drains and stops."""
+    from agentsh_net import daemon
+
+    ctx.exit(daemon.main(config, audit=audit, ready_file=ready_file))

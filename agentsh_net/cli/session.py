@@ -1,0 +1,35 @@
+"""`session`: an agent's own session at the proxy, named by a token that cannot be guessed."""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+import click
+
+from agentsh_net.cli.failures import Exit, Failure
+from agentsh_net.cli.main import Daemon
+from agentsh_net.cli.output import json_text
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+@click.group()
+def session() -> None:
+    """Sessions of agents."""
+
+
+@session.command()
+@click.option("--id", "session_id", help="The session's name in events; without one it is made.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@click.pass_obj
+def new(daemon: Daemon, session_id: str | None, as_json: bool) -> None:
+    """Open a session and print the variables for its agent: eval "$(agentsh-net session new)"."""
+    told = daemon.client().call("session.new", session_id=session_id)
+    if as_json:
+        click.echo(json_text(told))
+        return
+    for name, value in told["env"].items():
+        if not _NAME.fullmatch(name):
+            raise Failure(f"the daemon sent {name!r} as the name of a variable", code=Exit.DENIED)
+        click.echo(f"export {name}={shlex.quote(value)}")

@@ -1,0 +1,116 @@
+"""Where the rows of a reading command come from: the daemon, or its database read directly; and the options that say so.
+
+Not its business: how rows are printed (`output`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import wraps
+from pathlib import Path
+from typing import Any, Final, TypeVar, cast
+
+import click
+
+from agentsh_net.cli.main import Daemon
+from agentsh_net.cli.output import Format
+from agentsh_net.control.errors import ControlError
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+DEFAULT_LIMIT: Final = 100
+
+_FILTERS: Final[Mapping[str, tuple[Any, str]]] = {
+    "session": (None, "Only this session."),
+    "server": (None, "Only this server (* stands for anything)."),
+    "tool": (None, "Only this tool (* stands for anything)."),
+    "type": (None, "Only events of this type (* stands for anything)."),
+    "action": (click.Choice(["allow", "block"]), "Only what was allowed or blocked."),
+    "since": (None, "Only from then on: 10m, 2h, 7d, or a time like 2025-01-31T12:00:00Z."),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Answers queries: from the daemon, or from `database` where one is given."""
+
+    daemon: Daemon
+    database: Path | None = None
+
+    def rows(self, kind: str, filters: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+        """Yield the rows of a query, page by page, oldest first."""
+        left = filters.get("limit") or DEFAULT_LIMIT
+        asked = {**filters, "limit": left}
+        while True:
+            page = self._page(kind, asked)
+            yield from page["rows"]
+            left -= len(page["rows"])
+            if page["next"] is None or left <= 0:
+                return
+            asked = {**asked, "after": page["next"], "limit": left}
+
+    def call(self, name: str, **args: Any) -> Any:
+        """Return what the daemon answers to a call. Raises ControlError that names --direct-db where there is no daemon."""
+        try:
+            return self.daemon.client().call(name, **args)
+        except ControlError as error:
+            if error.kind != "unreachable":
+                raise
+            remedy = f"{error.remedy}; or read the store without it: --direct-db [--db FILE]"
+            raise ControlError(str(error), kind=error.kind, remedy=remedy) from error
+
+    def _page(self, kind: str, filters: Mapping[str, Any]) -> Mapping[str, Any]:
+        if self.database is None:
+            page: Mapping[str, Any] = self.call("query", kind=kind, filters=filters)
+            return page
+        from agentsh_net.store import queries
+
+        return queries.page(self.database, kind, filters).to_json()
+
+
+def formatted(command: Command) -> Command:
+    """Give a command --json and --jsonl; it gets `form`."""
+
+    @click.option("--json", "as_json", is_flag=True, help="One JSON array.")
+    @click.option("--jsonl", "as_jsonl", is_flag=True, help="One JSON object a line.")
+    @wraps(command)
+    def with_format(*args: Any, as_json: bool, as_jsonl: bool, **kwargs: Any) -> Any:
+        if as_json and as_jsonl:
+            raise click.UsageError("--json and --jsonl exclude each other")
+        form = Format.JSON if as_json else Format.JSONL if as_jsonl else Format.TABLE
+        return command(*args, form=form, **kwargs)
+
+    return cast("Command", with_format)
+
+
+def reading(*filters: str) -> Callable[[Command], Command]:
+    """Give a command a format, --direct-db, --limit and the named filters; it gets `source`, `filters` and `form`."""
+
+    def decorate(command: Command) -> Command:
+        @click.option("--direct-db", is_flag=True, help="Read the store itself, without a daemon.")
+        @click.option("--db", type=click.Path(path_type=Path), help="The store's file (with --direct-db).")
+        @click.option("--limit", type=click.IntRange(1, 1_000_000), default=DEFAULT_LIMIT, show_default=True, help="At most so many, the newest.")  # fmt: skip
+        @click.pass_obj
+        @wraps(command)
+        def with_source(
+            daemon: Daemon, /, *, direct_db: bool, db: Path | None, limit: int, **kwargs: Any
+        ) -> Any:
+            chosen = {name: kwargs.pop(name) for name in filters}
+            given = {name: value for name, value in chosen.items() if value is not None}
+            database = (db or _default_database()) if direct_db or db else None
+            return command(source=Source(daemon, database), filters={**given, "limit": limit}, **kwargs)
+
+        made = cast("Command", with_source)
+        for name in reversed(filters):
+            kind, text = _FILTERS[name]
+            made = click.option(f"--{name}", type=kind, help=text)(made)
+        return formatted(made)
+
+    return decorate
+
+
+def _default_database() -> Path:
+    from agentsh_net.core.settings import Store
+
+    return Path(Store().path)

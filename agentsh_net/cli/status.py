@@ -1,0 +1,115 @@
+"""`status`: what is really in force, layer by layer, as the daemon asked the kernel a moment ago.
+
+Not its business: what could be in force (`doctor`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import click
+
+from agentsh_net.cli.failures import Exit
+from agentsh_net.cli.main import Daemon
+from agentsh_net.cli.output import Column, Row, decision, json_text, shown, table
+from agentsh_net.core.folding import visible
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@click.pass_context
+def status(ctx: click.Context, as_json: bool) -> None:
+    """Show what is in force now. Exit code 1 if the configuration asked for more."""
+    daemon: Daemon = ctx.obj
+    told = daemon.client().call("status")
+    missing = shortfall(told)
+    if as_json:
+        click.echo(json_text({**told, "shortfall": missing}))
+    else:
+        for line in report(told):
+            click.echo(line)
+        for line in missing:
+            click.echo(f"NOT IN FORCE: {visible(line)}")
+    if missing:
+        ctx.exit(Exit.DENIED)
+
+
+def shortfall(told: Mapping[str, Any]) -> list[str]:
+    """Return what was asked for and is not in force, each with its reason and remedy."""
+    missing = [
+        _with_remedy(str(layer.get("layer")), layer.get("reason"), layer.get("remedy"))
+        for layer in _rows(told, "layers")
+        if layer.get("wanted") and not layer.get("in_force")
+    ]
+    for name in ("proxy", "store"):
+        part = told.get(name) or {}
+        if part.get("trouble"):
+            missing.append(_with_remedy(name, part["trouble"], part.get("remedy")))
+    return missing
+
+
+def report(told: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the lines of the report."""
+    policy, proxy, store = (told.get(name) or {} for name in ("policy", "proxy", "store"))
+    yield _line(
+        "daemon", f"{told.get('version', '?')}, pid {told.get('pid', '?')}, since {told.get('started', '?')}"
+    )
+    digest = str(policy.get("digest") or "-").removeprefix("sha256:")[:12]
+    where = policy.get("path") or "built-in default"
+    yield _line(
+        "policy",
+        f"{policy.get('mode', '?')}, generation {policy.get('generation', '?')}, digest {digest}, {where}",
+    )
+    workers = _rows(proxy, "workers")
+    listening = f"{proxy['listen']}, {len(workers)} workers" if proxy.get("listen") else "off"
+    yield _line("proxy", listening)
+    yield _line("store", _store(store))
+    yield ""
+    yield from _table(_rows(told, "layers"), _LAYERS)
+    servers = _rows(told, "servers")
+    if servers:
+        yield ""
+        yield from _table(servers, _SERVERS)
+
+
+_LAYERS = (
+    Column("LAYER", lambda row: str(row.get("layer"))),
+    Column(
+        "STATE",
+        lambda row: "in force" if row.get("in_force") else "OFF" if row.get("wanted") else "not wanted",
+    ),
+    Column("DENIED", lambda row: str(row.get("denied", 0))),
+    Column("TAGGED", lambda row: str(row.get("tagged", 0))),
+    Column("LOST", lambda row: str(row.get("lost", 0))),
+    Column("DETAIL", lambda row: shown(row.get("detail") or row.get("reason")), fold=True),
+)
+
+_SERVERS = (
+    Column("SERVER", lambda row: str(row.get("server_id"))),
+    Column("TYPE", lambda row: str(row.get("type") or "-")),
+    Column("ACTION", decision),
+    Column("ADDRESSES", lambda row: ", ".join(map(str, row.get("addresses") or ())) or "-", fold=True),
+)
+
+
+def _store(store: Mapping[str, Any]) -> str:
+    size = f"{store.get('bytes', 0) / 1e6:.1f} MB"
+    return f"{store.get('path', '?')}, {size}, {store.get('queued', 0)} queued, {store.get('lost', 0)} lost"
+
+
+def _with_remedy(what: str, reason: Any, remedy: Any) -> str:
+    told = f"{what}: {reason}" if reason else what
+    return f"{told} (fix: {remedy})" if remedy else told
+
+
+def _line(name: str, text: str) -> str:
+    return f"{name:<8}{visible(text)}"
+
+
+def _table(rows: Sequence[Row], columns: Sequence[Column]) -> list[str]:
+    return table(rows, columns).splitlines() if rows else []
+
+
+def _rows(told: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
+    return list(told.get(name) or ())
