@@ -1,0 +1,76 @@
+"""What `run` says when it is ready: what is in force, what is not and what mends it, where the proxy listens, what to export.
+
+Pure: facts in, lines out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from agentsh_net.core.folding import visible
+from agentsh_net.core.model import Server
+from agentsh_net.core.plane import LayerStatus
+from agentsh_net.core.settings import Config
+from agentsh_net.core.snapshot import Snapshot
+
+_ROLE = {"ebpf": "connect() to a denied server fails", "nftables": "its packets are reset"}
+
+
+def brief(
+    snapshot: Snapshot, source: str, layers: Sequence[LayerStatus], url: str, notes: Iterable[str]
+) -> list[str]:
+    """Return all of it."""
+    config = snapshot.config
+    return [
+        policy_line(snapshot, source),
+        *server_lines(config.sandbox.mcp.servers, notes),
+        *layer_lines(layers, config),
+        *proxy_lines(url, config.proxy.providers),
+    ]
+
+
+def policy_line(snapshot: Snapshot, source: str) -> str:
+    """Say which policy is in force."""
+    mcp = snapshot.config.sandbox.mcp
+    mode = "enforce" if mcp.enforce_policy else "audit (judges everything, blocks nothing)"
+    digest = snapshot.digest.removeprefix("sha256:")[:12]
+    return f"policy {digest} (generation {snapshot.generation}) from {source}: {mode}, {len(mcp.servers)} MCP servers"
+
+
+def layer_lines(layers: Iterable[LayerStatus], config: Config) -> list[str]:
+    """Say of each layer whether it is in force."""
+    return [_layer_line(layer, config) for layer in layers]
+
+
+def _layer_line(layer: LayerStatus, config: Config) -> str:
+    if layer.in_force:
+        enforcing = config.network.mode == "enforce" and config.sandbox.mcp.enforce_policy
+        does = _ROLE[layer.layer] if enforcing else "connections are recorded, none is refused"
+        return f"{layer.layer}: in force: {does} ({layer.detail})"
+    if not layer.wanted:
+        return f"{layer.layer}: off ({layer.reason})"
+    remedy = f"; mend it: {layer.remedy}" if layer.remedy else ""
+    return f"{layer.layer}: NOT IN FORCE: {layer.reason}{remedy}"
+
+
+def proxy_lines(url: str, providers: Iterable[str]) -> list[str]:
+    """Say where the proxy listens and what agents need in their environment."""
+    if not url:
+        return ["LLM proxy: off (proxy.mode is disabled)"]
+    return [
+        f"LLM proxy: {url}; point agents at it:",
+        *(f"  export {n}={v}" for n, v in exports(url, providers).items()),
+    ]
+
+
+def exports(base: str, providers: Iterable[str]) -> dict[str, str]:
+    """Return the variables that point the official SDKs and the agents at the proxy."""
+    known = {"anthropic": ("ANTHROPIC_BASE_URL", "/anthropic"), "openai": ("OPENAI_BASE_URL", "/openai/v1")}
+    there = set(providers)
+    return {variable: base + path for name, (variable, path) in known.items() if name in there}
+
+
+def server_lines(servers: Iterable[Server], notes: Iterable[str]) -> list[str]:
+    """Say which servers came from a client's configuration, and which files could not be read."""
+    found = [f"found MCP server {visible(s.id)} in {visible(s.source)}" for s in servers if s.source]
+    return found + [f"warning: {visible(note)}" for note in notes]

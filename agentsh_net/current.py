@@ -1,0 +1,178 @@
+"""What is in force: one snapshot, the plan it means for the kernel, and how both become others.
+
+One change at a time, each from the state that the one before it left; a change that fails leaves everything as it was.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from agentsh_net import inventory, options
+from agentsh_net.arbiter import Arbiter
+from agentsh_net.clock import now_rfc3339, rfc3339
+from agentsh_net.config_file import Loaded
+from agentsh_net.core import kernel_plan
+from agentsh_net.core.addresses import Address, literal
+from agentsh_net.core.errors import KernelError, StoreError
+from agentsh_net.core.events import Event
+from agentsh_net.core.pins import Pins
+from agentsh_net.core.plane import ConnectRecord, Fate, Kernel, Plan
+from agentsh_net.core.ratelimit import Buckets
+from agentsh_net.core.registry import Registry
+from agentsh_net.core.snapshot import Snapshot
+from agentsh_net.kernel.resolver import Resolver
+from agentsh_net.store import records
+from agentsh_net.store.writer import Writer
+from agentsh_net.workers import Pool
+
+Addresses = Mapping[str, Sequence[Address]]
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """Through what a change takes effect. `pool` is None while the proxy is disabled."""
+
+    writer: Writer
+    arbiter: Arbiter
+    buckets: Buckets
+    pool: Pool | None
+    kernel: Kernel
+    resolver: Resolver
+
+
+class Current:
+    """The state that verdicts are reached by. Its methods that change it want `lock` held, but for `establish`."""
+
+    def __init__(
+        self,
+        loaded: Loaded,
+        registry: Registry,
+        pins: Pins,
+        means: Means,
+        *,
+        emit: Callable[[Event], None],
+        log: logging.Logger,
+    ) -> None:
+        self.lock = asyncio.Lock()
+        self.loaded = loaded
+        self.snapshot = Snapshot(1, loaded.digest, loaded.config, registry, pins, loaded.mapping)
+        self.addresses: Addresses = {}
+        self.plan = Plan()
+        self.discovery: dict[str, Mapping[str, Any]] = {}  # server id -> its last report, without the tools
+        self.pending: tuple[str, ...] = ()  # settings that wait for the next start
+        self._means = means
+        self._buckets = means.buckets
+        self._emit = emit
+        self._log = log
+
+    async def establish(self) -> None:
+        """Bring every layer into force for the first time. Raises KernelError where a required one cannot be had."""
+        means = self._means
+        hosts = kernel_plan.watched_hosts(self.loaded.config.sandbox.mcp.servers)
+        self.addresses = await means.resolver.watch(hosts)
+        self.plan = kernel_plan.build(self.snapshot, self.addresses)
+        starting = [asyncio.to_thread(means.kernel.apply, self.plan)]
+        if means.pool is not None:
+            starting.append(means.pool.start(self.snapshot))
+        await asyncio.gather(*starting)
+        await self.sweep()
+
+    async def switch(self, loaded: Loaded) -> None:
+        """Put a new policy in force: with the addresses known by now at once, with those of new names right after.
+
+        Raises KernelError with the old policy in force.
+        """
+        servers = loaded.config.sandbox.mcp.servers
+        hosts = kernel_plan.watched_hosts(servers)
+        snapshot = Snapshot(
+            generation=self.snapshot.generation + 1,
+            digest=loaded.digest,
+            config=loaded.config,
+            registry=self.snapshot.registry.with_servers(servers),
+            pins=self.snapshot.pins,
+            mapping=loaded.mapping,
+        )
+        await self._apply(snapshot, self._known(hosts))
+        self.pending = options.waiting(self.loaded.config, loaded.config)
+        self.loaded = loaded
+        self._buckets = self._buckets.with_limits(loaded.config.sandbox.mcp.rate_limits)
+        self._means.arbiter.replace(self._buckets)
+        await self.readdress(await self._means.resolver.watch(hosts))
+
+    async def readdress(self, addresses: Addresses) -> None:
+        """Take what the declared servers' names resolve to now; on failure the old addresses stay in force."""
+        watched = kernel_plan.watched_hosts(self.snapshot.config.sandbox.mcp.servers)
+        addresses = {server_id: addresses.get(server_id, ()) for server_id in watched}
+        if addresses == self.addresses:
+            return
+        try:
+            await self._apply(self.snapshot, addresses)
+        except KernelError as error:
+            self._log.error("new addresses are not in force, the old ones are: %s", error)
+
+    async def take(self, report: Mapping[str, Any]) -> None:
+        """Take what discovery says of a server."""
+        server = self.snapshot.registry.server(str(report.get("server_id")))
+        if server is None:
+            return  # a policy later it is not declared any more
+        self.discovery[server.id] = {k: v for k, v in report.items() if k not in {"tools", "instructions"}}
+        if not report.get("ok"):
+            self._log.warning("%s: its tools cannot be listed: %s", server.id, report.get("error"))
+            return
+        now = now_rfc3339()
+        pinning = self.snapshot.config.sandbox.mcp.version_pinning
+        taken = inventory.take(report, self.snapshot.registry, self.snapshot.pins, pinning, now)
+        stored = self._means.writer.change(inventory.rows(taken, now))
+        if taken.changes or taken.saved_pins:
+            await self._apply(self.snapshot.evolve(registry=taken.registry, pins=taken.pins), self.addresses)
+        for event in taken.events:
+            self._emit(event)
+        try:
+            await asyncio.wrap_future(stored)
+        except StoreError as error:
+            self._log.error("%s: its tools are in force but not stored: %s", server.id, error)
+
+    async def change_pins(self, pins: Pins, rows: records.Change) -> None:
+        """Put pins in force once they are on the disk. Raises StoreError."""
+        await asyncio.wrap_future(self._means.writer.change(rows))
+        await self._apply(self.snapshot.evolve(pins=pins), self.addresses)
+
+    async def sweep(self) -> None:
+        """Close what is connected against the plan, and tell of it."""
+        try:
+            self.tell(await asyncio.to_thread(self._means.kernel.sweep, self.plan))
+        except KernelError as error:
+            self._log.warning("established connections were not closed: %s (%s)", error, error.remedy)
+
+    def tell(self, found: Sequence[ConnectRecord]) -> None:
+        """Emit what the kernel saw."""
+        own = set(self._means.pool.pids) if self._means.pool is not None else set()
+        for record in found:
+            if record.fate is Fate.TAG and record.pid in own:
+                continue  # our own discovery is no agent's connection
+            event = kernel_plan.attribute(self.snapshot, record, self.plan)
+            self._emit(replace(event, timestamp=rfc3339(record.time_ns)))
+
+    async def _apply(self, snapshot: Snapshot, addresses: Addresses) -> None:
+        """Bring the kernel, then the workers, to a snapshot; then close what is connected against it. Raises KernelError."""
+        plan = kernel_plan.build(snapshot, addresses)
+        if replace(plan, generation=self.plan.generation) != self.plan:
+            await asyncio.to_thread(self._means.kernel.apply, plan)
+            self.plan = plan
+        before, self.snapshot = self.snapshot, snapshot
+        self.addresses = addresses
+        if snapshot is not before and self._means.pool is not None:
+            await self._means.pool.publish(snapshot)
+        await self.sweep()
+
+    def _known(self, hosts: Mapping[str, str]) -> Addresses:
+        """Return what is known of hosts without asking anybody."""
+        by_host = {s.host: self.addresses.get(s.id, ()) for s in self.loaded.config.sandbox.mcp.servers}
+        return {
+            server_id: (found,) if (found := literal(host)) else by_host.get(host, ())
+            for server_id, host in hosts.items()
+        }

@@ -1,0 +1,331 @@
+"""The only place where things meet: start, reload, emit, stop.
+
+Each part does its own work and this file decides the order. What is in force, and how it changes, is `current`'s; what the
+control socket may ask is `handlers`'.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Coroutine, Mapping
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+from agentsh_net import __version__, briefing, inventory, log, notify, options
+from agentsh_net.arbiter import Arbiter
+from agentsh_net.clock import new_id, now_rfc3339
+from agentsh_net.config_file import Loaded
+from agentsh_net.config_watch import Watch
+from agentsh_net.control.errors import ControlError
+from agentsh_net.control.server import Server as ControlServer
+from agentsh_net.core import events
+from agentsh_net.core.errors import ConfigError, KernelError, ProtocolError, StoreError
+from agentsh_net.core.events import Event
+from agentsh_net.core.plane import Kernel
+from agentsh_net.core.ratelimit import Buckets
+from agentsh_net.core.settings import Network
+from agentsh_net.current import Addresses, Current, Means
+from agentsh_net.handlers import handlers
+from agentsh_net.kernel.host import open_kernel
+from agentsh_net.kernel.resolver import Resolver
+from agentsh_net.layer_watch import LOOK_EVERY, LayerWatch
+from agentsh_net.options import Options
+from agentsh_net.sessions import Sessions
+from agentsh_net.store import queries
+from agentsh_net.store.writer import Writer
+from agentsh_net.workers import Pool
+
+EXIT_OK, EXIT_CONFIG, EXIT_ENVIRONMENT = 0, 2, 3
+
+
+def main(config: Path | None, *, audit: bool | None, ready_file: Path | None) -> int:
+    """Run the daemon until a signal or `agentsh-net down` stops it, and return its exit status."""
+    wanted = Options(config, audit, ready_file)
+    try:
+        loaded = options.load(wanted, os.environ)
+        logger = log.configure(form=loaded.config.log.format, level=loaded.config.log.level)
+        return asyncio.run(Daemon(wanted, loaded, logger).run())
+    except ConfigError as error:
+        for problem in error.problems:
+            print(f"{wanted.config or 'built-in default'}: {problem}", file=sys.stderr)  # noqa: T201 - as `policy check` does
+        return EXIT_CONFIG
+    except (KernelError, StoreError, ControlError, ProtocolError) as error:
+        remedy = getattr(error, "remedy", "")
+        logger.error("%s%s", error, f"; mend it: {remedy}" if remedy else "")  # noqa: TRY400 - the reason is the whole story
+        return EXIT_ENVIRONMENT
+
+
+class Daemon:
+    """The supervisor: one event loop, but for the kernel's slow calls, the store's thread and the arbiter's."""
+
+    def __init__(
+        self,
+        wanted: Options,
+        loaded: Loaded,
+        logger: logging.Logger,
+        open_kernel: Callable[[Network], Kernel] = open_kernel,
+    ) -> None:
+        self._wanted = wanted
+        self._log = logger
+        self._open_kernel = open_kernel
+        self._initial = loaded
+        self._stopping = asyncio.Event()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._watch: Watch | None = None
+        self.started = now_rfc3339()
+        self.ready = False
+        self.sessions = Sessions()
+        # Set while starting, in this order; `ready` says that all of them are there.
+        self.writer: Writer
+        self.control: ControlServer
+        self.pool: Pool | None = None
+        self.resolver: Resolver
+        self.layers: LayerWatch
+        self.current: Current
+
+    async def run(self) -> int:
+        """Start, serve until told to stop, stop. Raises our errors where it cannot start."""
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(self._bug)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self.stop)
+        loop.add_signal_handler(signal.SIGHUP, self.reload_soon)
+        # What is started is stopped in reverse order, whether the rest came up or not.
+        async with AsyncExitStack() as stack:
+            await self._start(stack, loop)
+            self._announce()
+            await self._stopping.wait()
+            notify.sd_notify("STOPPING=1")
+        self._log.info("stopped")
+        return EXIT_OK
+
+    def stop(self) -> None:
+        """Begin to stop; returns at once."""
+        self._stopping.set()
+
+    def emit(self, event: Event) -> None:
+        """Stamp an event, record it, and show it to whoever follows. Never waits."""
+        value = event.stamped(id=new_id(), timestamp=now_rfc3339()).to_json()
+        self.writer.put(value)
+        self.control.publish(value)
+
+    @property
+    def source(self) -> str:
+        """Where the policy came from, for people."""
+        return str(self._wanted.config or "the built-in default")
+
+    @property
+    def proxy_url(self) -> str:
+        """The LLM proxy's base, empty while it is off."""
+        if self.pool is None:
+            return ""
+        host, port = self.pool.address
+        return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+    async def reload(self) -> dict[str, Any]:
+        """Put the policy file as it now is in force. Raises ConfigError or KernelError with the old policy in force."""
+        async with self.current.lock:
+            try:
+                loaded = await asyncio.to_thread(options.load, self._wanted, os.environ)
+                changed = loaded.digest != self.current.loaded.digest
+                if changed:
+                    await self.current.switch(loaded)
+            except (ConfigError, KernelError) as error:
+                self._rejected(
+                    [str(p) for p in error.problems] if isinstance(error, ConfigError) else [str(error)]
+                )
+                raise
+            if self._watch is not None:
+                self._watch.follow(loaded.read)
+            if changed:
+                self._reloaded()
+            snapshot, pending = self.current.snapshot, self.current.pending
+            return {
+                "changed": changed,
+                "generation": snapshot.generation,
+                "digest": snapshot.digest,
+                "pending": list(pending),
+            }
+
+    def reload_soon(self) -> None:
+        """Read the policy file again; what comes of it is told by an event and in the log."""
+        if self.ready:
+            self._spawn(self._reload_and_tell())
+
+    async def _reload_and_tell(self) -> None:
+        try:
+            await self.reload()
+        except (ConfigError, KernelError):
+            return  # told where it was refused
+
+    # Starting, and stopping in reverse.
+
+    async def _start(self, stack: AsyncExitStack, loop: asyncio.AbstractEventLoop) -> None:
+        config = self._initial.config
+        store = Path(config.store.path)
+        self.control = ControlServer(Path(config.control.socket), handlers(self))
+        await self.control.start()  # first: a second daemon must not touch what the first one enforces
+        stack.push_async_callback(self.control.close)
+        self.writer = await asyncio.to_thread(self._open_store, loop, store)
+        stack.push_async_callback(self._close_store)
+        arbiter = Arbiter(buckets := Buckets(config.sandbox.mcp.rate_limits), time.monotonic)
+        if config.proxy.mode != "disabled":
+            self.pool = Pool(config.proxy, on_event=self.emit, on_report=self._on_report, arbiter=arbiter)
+        arbiter.start()
+        stack.callback(arbiter.stop)
+        kernel = await asyncio.to_thread(self._open_kernel, config.network)
+        self.layers = LayerWatch(kernel, self.emit, self._log)
+        stack.push_async_callback(self._close_kernel, kernel)
+        self.resolver = Resolver(config.network.resolve, changed=self._on_addresses)
+        self.sessions.load(await asyncio.to_thread(queries.load_sessions, store))
+        registry, pins = inventory.load(
+            config.sandbox.mcp.servers,
+            await asyncio.to_thread(queries.load_tools, store),
+            await asyncio.to_thread(queries.load_pins, store),
+        )
+        means = Means(self.writer, arbiter, buckets, self.pool, kernel, self.resolver)
+        self.current = Current(self._initial, registry, pins, means, emit=self.emit, log=self._log)
+        if self.pool is not None:
+            stack.push_async_callback(self.pool.stop)  # drains while the kernel still enforces
+            await self.pool.publish_sessions(self.sessions.digests())
+        await self.current.establish()
+        self._read_records(stack, loop, kernel)
+        await self.layers.look(self.current.plan)
+        stack.push_async_callback(self._end_tasks)
+        self._spawn(self.resolver.run())
+        self._spawn(self._look_around())
+        if self._initial.path is not None:
+            self._watch = Watch(self._initial.path, loop, self.reload_soon, read=self._initial.read)
+            stack.callback(self._watch.close)
+        self.ready = True
+
+    def _open_store(self, loop: asyncio.AbstractEventLoop, path: Path) -> Writer:
+        def trouble(error: StoreError | None) -> None:
+            loop.call_soon_threadsafe(self._on_store_trouble, error)
+
+        return Writer(path, self._initial.config.store.retention, trouble)
+
+    async def _close_store(self) -> None:
+        lost = await asyncio.to_thread(self.writer.close)
+        if lost:
+            self._log.error("%d events could not be stored", lost)
+
+    def _read_records(self, stack: AsyncExitStack, loop: asyncio.AbstractEventLoop, kernel: Kernel) -> None:
+        def take() -> None:
+            try:
+                self.current.tell(kernel.records())
+            except KernelError as error:
+                self._log.error("%s (%s)", error, error.remedy)
+
+        for descriptor in kernel.filenos():
+            loop.add_reader(descriptor, take)
+            stack.callback(loop.remove_reader, descriptor)
+        take()
+
+    async def _close_kernel(self, kernel: Kernel) -> None:
+        """Let go of the kernel. Where the start failed, what an earlier daemon enforces stays."""
+        keep = not self.ready or self.current.loaded.config.network.on_exit == "keep"
+        try:
+            if self.ready:
+                self.current.tell(kernel.records())  # what was seen while the proxy drained
+            await asyncio.to_thread(lambda: kernel.close(remove=not keep))
+        except KernelError as error:
+            self._log.error("something stays in the kernel: %s; remove it: agentsh-net down --force", error)
+        if self.ready:
+            left = "kept" if keep else "removed"
+            states = {s.layer: left for s in self.layers.layers if s.in_force}
+            self.emit(events.DaemonStopped(layers=states, reason=f"told to stop; enforcement {left}"))
+
+    async def _end_tasks(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _announce(self) -> None:
+        """Say that what is in force is in force: to people, to the audit trail, to whoever started us."""
+        snapshot = self.current.snapshot
+        layers = {s.layer: "in force" if s.in_force else "off" for s in self.layers.layers}
+        self.emit(
+            events.DaemonStarted(
+                version=__version__,
+                generation=snapshot.generation,
+                digest=snapshot.digest,
+                layers=layers,
+                reason=f"policy from {self.source}",
+            )
+        )
+        for line in briefing.brief(
+            snapshot, self.source, self.layers.layers, self.proxy_url, self._initial.notes
+        ):
+            self._log.info("%s", line)
+        if self._wanted.ready_file is not None:
+            socket = snapshot.config.control.socket
+            facts = {"pid": os.getpid(), "proxy": self.proxy_url, "control": socket, "layers": layers}
+            notify.write_ready_file(self._wanted.ready_file, facts)
+        notify.sd_notify("READY=1")
+
+    # What comes in.
+
+    def _on_addresses(self, addresses: Addresses) -> None:
+        self._spawn(self._locked(self.current.readdress, addresses))
+
+    def _on_report(self, report: Mapping[str, Any]) -> None:
+        self._spawn(self._locked(self.current.take, report))
+
+    async def _locked(self, change: Callable[[Any], Coroutine[Any, Any, None]], value: Any) -> None:
+        async with self.current.lock:
+            await change(value)
+
+    async def _look_around(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK_EVERY)
+            async with self.current.lock:
+                await self.layers.look(self.current.plan)
+
+    def _on_store_trouble(self, error: StoreError | None) -> None:
+        state, reason = ("degraded", str(error)) if error else ("in force", "events are stored again")
+        self._log.log(logging.ERROR if error else logging.INFO, "store: %s", reason)
+        remedy = error.remedy if error else ""
+        self.emit(events.LayerStateChanged(layer="store", state=state, reason=reason, remedy=remedy))
+
+    def _reloaded(self) -> None:
+        snapshot, pending = self.current.snapshot, self.current.pending
+        waits = f"waits for the next start: {', '.join(pending)}" if pending else ""
+        self.emit(events.PolicyReloaded(generation=snapshot.generation, digest=snapshot.digest, reason=waits))
+        self._log.info("%s%s", briefing.policy_line(snapshot, self.source), f"; {waits}" if waits else "")
+
+    def _rejected(self, problems: list[str]) -> None:
+        current = self.current.snapshot
+        stays = f"generation {current.generation} stays in force"
+        self.emit(
+            events.PolicyRejected(
+                generation=current.generation,
+                digest=current.digest,
+                problems=problems,
+                reason=f"{stays}: {problems[0]}",
+            )
+        )
+        for problem in problems:
+            self._log.error("policy refused, %s: %s", stays, problem)
+
+    # Tasks, and what goes wrong in them.
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._log.error("a task of the daemon failed, which is a bug", exc_info=error)
+
+    def _bug(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:  # noqa: ARG002 - asyncio's signature
+        error = context.get("exception")
+        self._log.error("%s", context.get("message", "error"), exc_info=error)

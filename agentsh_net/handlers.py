@@ -1,0 +1,226 @@
+"""What the control socket can ask of the daemon: one function per call, arguments checked, JSON-able results.
+
+It changes nothing itself: every change goes through the daemon, one at a time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from agentsh_net import __version__, briefing, inventory
+from agentsh_net.clock import now_rfc3339
+from agentsh_net.control.errors import ControlError
+from agentsh_net.control.peer import Peer
+from agentsh_net.control.server import Handler
+from agentsh_net.core import kernel_plan
+from agentsh_net.core.errors import ProtocolError
+from agentsh_net.core.folding import fold
+from agentsh_net.core.model import Tool, ToolCall
+from agentsh_net.core.pins import Pin, trust
+from agentsh_net.core.snapshot import explain
+from agentsh_net.current import Current
+from agentsh_net.store import queries, records
+
+if TYPE_CHECKING:
+    from agentsh_net.daemon import Daemon
+
+
+Call = Callable[["Daemon", Mapping[str, Any], Peer], Awaitable[Any]]
+
+
+def handlers(daemon: Daemon) -> Mapping[str, Handler]:
+    """Return the calls there are, by name."""
+    return {name: partial(_when_ready, call, daemon) for name, call in _CALLS.items()}
+
+
+async def _when_ready(call: Call, daemon: Daemon, args: Mapping[str, Any], peer: Peer) -> Any:
+    if not daemon.ready and call is not _stop:
+        raise ControlError("the daemon is starting", kind="busy", remedy="try again in a moment")
+    return await call(daemon, args, peer)
+
+
+async def _status(daemon: Daemon, args: Mapping[str, Any], peer: Peer) -> dict[str, Any]:  # noqa: ARG001 - see Call
+    """Return what is in force; the kernel was asked at most a second ago."""
+    current = daemon.current
+    mcp = current.snapshot.config.sandbox.mcp
+    return {
+        "version": __version__,
+        "pid": os.getpid(),
+        "started": daemon.started,
+        "policy": {
+            "generation": current.snapshot.generation,
+            "digest": current.snapshot.digest,
+            "path": str(current.loaded.path) if current.loaded.path else None,
+            "mode": "enforce" if mcp.enforce_policy else "audit",
+            "fail_closed": mcp.fail_closed,
+            "pending": list(current.pending),
+        },
+        "layers": [asdict(status) for status in daemon.layers.layers],
+        "proxy": _proxy(daemon),
+        "store": asdict(daemon.writer.status()),
+        "servers": _servers(current),
+        "resolver": {"problems": daemon.resolver.problems(), "refused": daemon.resolver.refused},
+        "sessions": daemon.sessions.ids(),
+        "notes": list(current.loaded.notes),
+    }
+
+
+def _proxy(daemon: Daemon) -> dict[str, Any]:
+    pool, config = daemon.pool, daemon.current.loaded.config.proxy
+    if pool is None:
+        return {"mode": config.mode, "listen": "", "workers": [], "counters": {}}
+    running = pool.pids
+    missing = config.workers - len(running)
+    return {
+        "mode": config.mode,
+        "listen": daemon.proxy_url,
+        "workers": [{"pid": pid} for pid in running],
+        "counters": pool.counters(),
+        "providers": {
+            p.name: {"dialect": p.dialect, "base_url": p.base_url} for p in config.providers.values()
+        },
+        "trouble": f"{missing} of {config.workers} workers are not running" if missing > 0 else "",
+        "remedy": "they are restarted with growing patience; see the log" if missing > 0 else "",
+    }
+
+
+def _servers(current: Current) -> list[dict[str, Any]]:
+    rows = []
+    for server in current.snapshot.registry.servers:
+        verdict = current.snapshot.judge_server(server.id)
+        rows.append(
+            {
+                "server_id": server.id,
+                "type": server.transport,
+                "host": server.host,
+                "port": server.port or None,
+                "source": server.source,
+                "addresses": [str(address) for address in current.addresses.get(server.id, ())],
+                "action": verdict.action,
+                "would": verdict.would,
+                "denied": kernel_plan.denied(verdict),
+                "reason": verdict.reason,
+                "rule": verdict.rule,
+                "tools": len(current.snapshot.registry.tools_of(server.id)),
+                "discovery": current.discovery.get(server.id),
+            }
+        )
+    return rows
+
+
+async def _reload(daemon: Daemon, args: Mapping[str, Any], peer: Peer) -> dict[str, Any]:  # noqa: ARG001 - see Call
+    return await daemon.reload()
+
+
+async def _stop(daemon: Daemon, args: Mapping[str, Any], peer: Peer) -> dict[str, Any]:  # noqa: ARG001 - see Call
+    # After the answer is on its way: the client must hear that it was heard.
+    asyncio.get_running_loop().call_later(0.05, daemon.stop)
+    return {"stopping": True}
+
+
+async def _explain(daemon: Daemon, args: Mapping[str, Any], peer: Peer) -> dict[str, Any]:  # noqa: ARG001 - see Call
+    call = ToolCall(
+        _text(args, "tool"), server_name=_text(args, "server", default=""), input=args.get("args")
+    )
+    return asdict(explain(daemon.current.snapshot, call))
+
+
+async def _query(daemon: Daemon, args: Mapping[str, Any], peer: Peer) -> dict[str, Any]:  # noqa: ARG001 - see Call
+    filters = args.get("filters") or {}
+    if not isinstance(filters, Mapping):
+        raise ProtocolError("filters is an object")
+    path = Path(daemon.writer.status().path)
+    page = await asyncio.to_thread(queries.page, path, _text(args, "kind"), filters)
+    return page.to_json()
+
+
+async def _new_session(daemon: Daemon, args: Mapping[str, Any], peer: Peer) -> dict[str, Any]:  # noqa: ARG001 - see Call
+    async with daemon.current.lock:
+        session_id = _text(args, "session_id", default="") or f"s-{secrets.token_hex(6)}"
+        token, record = daemon.sessions.new(session_id, now_rfc3339())
+        await asyncio.wrap_future(daemon.writer.change(records.save_session(record)))
+        env: dict[str, str] = {}
+        if daemon.pool is not None:
+            await daemon.pool.publish_sessions(daemon.sessions.digests())
+            providers = daemon.current.snapshot.config.proxy.providers
+            env = briefing.exports(f"{daemon.proxy_url}/s/{token}", providers)
+        return {"session_id": session_id, "token": token, "env": env}
+
+
+async def _sessions(daemon: Daemon, args: Mapping[str, Any], peer: Peer) -> list[dict[str, Any]]:  # noqa: ARG001 - see Call
+    return [{"session_id": session_id} for session_id in daemon.sessions.ids()]
+
+
+async def _trust(daemon: Daemon, args: Mapping[str, Any], peer: Peer) -> list[dict[str, Any]]:
+    current = daemon.current
+    async with current.lock:
+        chosen = _tools(current, args)
+        wanted = _text(args, "hash", default="")
+        if wanted and (len(chosen) != 1 or not _same_hash(chosen[0].hash, wanted)):
+            offered = ", ".join(tool.hash for tool in chosen) or "nothing"
+            raise ControlError(
+                f"the server offers {offered} by now",
+                kind="denied",
+                remedy="look again: agentsh-net mcp pins diff",
+            )
+        now = now_rfc3339()
+        pins = [trust(tool, now) for tool in chosen]
+        rows = records.save_pins([inventory.pin_record(pin, by=f"uid {peer.uid}") for pin in pins])
+        await current.change_pins(current.snapshot.pins.with_pins(pins), rows)
+        return [{"server_id": p.server_id, "tool_name": p.tool, "tool_hash": p.hash} for p in pins]
+
+
+def _same_hash(whole: str, given: str) -> bool:
+    """Compare hashes; an abbreviation of 12 digits or more, as tables show them, will do."""
+    digits, wanted = whole.removeprefix("sha256:"), given.removeprefix("sha256:")
+    return digits == wanted or (len(wanted) >= 12 and digits.startswith(wanted))
+
+
+async def _reset(daemon: Daemon, args: Mapping[str, Any], peer: Peer) -> list[dict[str, Any]]:  # noqa: ARG001 - see Call
+    current = daemon.current
+    async with current.lock:
+        board = current.snapshot.pins
+        chosen = [pin for pin in board.entries.values() if _chosen(args, pin)]
+        for pin in chosen:
+            board = board.without(pin.server_id, pin.tool)
+        await current.change_pins(board, records.delete_pins([(p.server_id, p.tool) for p in chosen]))
+        return [{"server_id": pin.server_id, "tool_name": pin.tool} for pin in chosen]
+
+
+def _chosen(args: Mapping[str, Any], pin: Pin) -> bool:
+    tool = _text(args, "tool", default="")
+    return fold(pin.server_id) == fold(_text(args, "server")) and (not tool or pin.tool == tool)
+
+
+def _tools(current: Current, args: Mapping[str, Any]) -> list[Tool]:
+    server, name = _text(args, "server"), _text(args, "tool", default="")
+    return [t for t in current.snapshot.registry.tools_of(server) if not name or t.name == name]
+
+
+def _text(args: Mapping[str, Any], name: str, *, default: str | None = None) -> str:
+    value = args.get(name)
+    if value is None and default is not None:
+        return default
+    if not isinstance(value, str):
+        raise ProtocolError(f"{name} is text")
+    return value
+
+
+_CALLS: Final[Mapping[str, Call]] = {
+    "status": _status,
+    "reload": _reload,
+    "stop": _stop,
+    "explain": _explain,
+    "query": _query,
+    "session.new": _new_session,
+    "session.list": _sessions,
+    "pins.trust": _trust,
+    "pins.reset": _reset,
+}

@@ -1,0 +1,131 @@
+"""What the declared servers were seen to offer: from a discovery report to registry, pins, rows for the store, and events.
+
+It decides by core.registry and core.pins and keeps nothing itself: the daemon swaps what is returned and hands the rest on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from agentsh_net.core import events, pins
+from agentsh_net.core.errors import ProtocolError
+from agentsh_net.core.events import Event
+from agentsh_net.core.model import Server, Tool
+from agentsh_net.core.pins import Pin, Pins, PinState
+from agentsh_net.core.registry import Change, ChangeKind, Registry
+from agentsh_net.core.settings import VersionPinning
+from agentsh_net.store import records
+from agentsh_net.store.records import PinRecord, ToolRecord
+
+# Of one server; official servers offer dozens, and each tool costs memory in every worker.
+MAX_TOOLS = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What a report led to."""
+
+    registry: Registry
+    pins: Pins
+    changes: tuple[Change, ...] = ()
+    saved_tools: tuple[ToolRecord, ...] = ()
+    removed: tuple[tuple[str, str], ...] = ()
+    saved_pins: tuple[PinRecord, ...] = ()
+    events: tuple[Event, ...] = field(default=())
+
+
+def load(
+    servers: Iterable[Server], tools: Iterable[ToolRecord], found: Iterable[PinRecord]
+) -> tuple[Registry, Pins]:
+    """Return registry and pins as the store remembers them: a server that is down keeps its last known tools judged."""
+    known = {
+        (t.server_id, t.name): Tool(t.server_id, t.name, t.hash, t.definition)
+        for t in tools
+        if t.removed is None
+    }
+    board = Pins.of(
+        Pin(p.server_id, p.tool, p.hash, p.definition, PinState(p.state), p.trusted_at or "") for p in found
+    )
+    return Registry(tools=known).with_servers(servers), board
+
+
+def take(
+    report: Mapping[str, Any], registry: Registry, board: Pins, pinning: VersionPinning, now: str
+) -> Taken:
+    """Take a server's list of tools. Raises ProtocolError for a report that is not one."""
+    server_id, definitions = report.get("server_id"), report.get("tools")
+    if not isinstance(server_id, str) or registry.server(server_id) is None:
+        raise ProtocolError(f"a report about {server_id!r}, which is not declared")
+    if not isinstance(definitions, list) or len(definitions) > MAX_TOOLS:
+        raise ProtocolError(f"{server_id} lists no tools, or more than {MAX_TOOLS}")
+    tools = [pins.tool_of(registry.canonical_id(server_id), d) for d in definitions if isinstance(d, dict)]
+    after, changes = registry.register(server_id, tools)
+    offered = after.tools_of(server_id)
+    added: tuple[Pin, ...] = ()
+    if pinning.enabled and pinning.auto_trust_first:
+        board, added = pins.trust_first(board, offered, now)
+    trusted = {(p.server_id, p.tool) for p in added}
+    return Taken(
+        registry=after,
+        pins=board,
+        changes=changes,
+        saved_tools=tuple(ToolRecord(t.server_id, t.name, t.hash, t.definition) for t in offered),
+        removed=tuple((c.server_id, c.tool) for c in changes if c.kind is ChangeKind.REMOVED),
+        saved_pins=tuple(pin_record(p, by="auto_trust_first") for p in added),
+        events=tuple(_event(c, board, pinning, trusted=(c.server_id, c.tool) in trusted) for c in changes),
+    )
+
+
+def rows(taken: Taken, now: str) -> records.Change:
+    """Return what the store has to write."""
+    return [
+        *records.save_tools(taken.saved_tools, now),
+        *records.mark_removed(taken.removed, now),
+        *records.save_pins(taken.saved_pins),
+    ]
+
+
+def pin_record(pin: Pin, *, by: str) -> PinRecord:
+    """Return the row of a pin."""
+    return PinRecord(pin.server_id, pin.tool, pin.hash, pin.definition, pin.state, pin.trusted_at or None, by)
+
+
+def _event(change: Change, board: Pins, pinning: VersionPinning, *, trusted: bool) -> Event:
+    hashes: dict[str, Any] = {
+        "tool_hash": change.new.hash if change.new else "",
+        "previous_hash": change.old.hash if change.old else "",
+    }
+    named: dict[str, Any] = {
+        "server_id": change.server_id,
+        "tool_name": change.tool,
+        "rule": "version_pinning",
+    } | hashes
+    match change.kind:
+        case ChangeKind.REMOVED:
+            return events.ToolRemoved(**named, reason=f"{change.server_id} no longer offers {change.tool}")
+        case ChangeKind.SEEN:
+            note = "trusted as it is (auto_trust_first)" if trusted else _standing(change, board, pinning)
+            return events.ToolSeen(**named, reason=f"{change.server_id} offers {change.tool}: {note}")
+        case _:
+            old, new = change.old, change.new
+            differences = pins.diff(old.definition, new.definition) if old and new else ()
+            return events.ToolChanged(
+                **named,
+                reason=f"{change.tool} of {change.server_id} {_how(change)}: {_standing(change, board, pinning)}",
+                changes=[asdict(d) for d in differences],
+            )
+
+
+def _how(change: Change) -> str:
+    return "is listed twice" if change.kind is ChangeKind.DUPLICATE else "is not what it was"
+
+
+def _standing(change: Change, board: Pins, pinning: VersionPinning) -> str:
+    """Say how the tool as it now is stands to its pin, and what that does to calls."""
+    if change.new is None or not pinning.enabled:
+        return "not pinned"
+    state = board.lookup(change.server_id, change.tool, change.new.hash)
+    effect = pins.effect(state, pinning)
+    return f"{state} to its pin, calls {'are blocked' if effect is pins.PinEffect.BLOCK else 'pass'}"

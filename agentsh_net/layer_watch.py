@@ -1,0 +1,73 @@
+"""Looks after the kernel's layers: asks the kernel what is in force, tells what changed, puts back what somebody took away."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from agentsh_net.core import events
+from agentsh_net.core.errors import KernelError
+from agentsh_net.core.events import Event
+from agentsh_net.core.plane import Kernel, LayerStatus, Plan
+
+# How soon a layer that somebody took away is noticed.
+LOOK_EVERY = 1.0
+
+
+class LayerWatch:
+    """What the kernel said last of each layer. The caller sees to it that no plan is applied meanwhile."""
+
+    def __init__(self, kernel: Kernel, emit: Callable[[Event], None], log: logging.Logger) -> None:
+        self._kernel = kernel
+        self._emit = emit
+        self._log = log
+        self._layers: dict[str, LayerStatus] = {}
+
+    @property
+    def layers(self) -> list[LayerStatus]:
+        """What the kernel said at the last look."""
+        return list(self._layers.values())
+
+    async def look(self, plan: Plan) -> None:
+        """Ask the kernel, tell what is new, and re-assert `plan` where a layer was lost."""
+        before = self._layers
+        self._layers = {s.layer: s for s in await asyncio.to_thread(self._kernel.status)}
+        for status in self._layers.values():
+            self._compare(before.get(status.layer), status)
+        gone = [name for name, old in before.items() if old.in_force and not self._layers[name].in_force]
+        if gone:
+            await self._put_back(", ".join(gone), plan)
+
+    async def _put_back(self, layers: str, plan: Plan) -> None:
+        try:
+            await asyncio.to_thread(self._kernel.apply, plan)
+        except KernelError as error:
+            self._log.error("%s could not be put back: %s (%s)", layers, error, error.remedy)
+
+    def _compare(self, old: LayerStatus | None, new: LayerStatus) -> None:
+        lost = new.lost - (old.lost if old else 0)
+        if lost > 0:
+            reason = "more came than could be read in time; what they tell of was decided all the same"
+            self._emit(events.EventsLost(layer=new.layer, lost=lost, reason=reason))
+        if old is None:
+            if new.wanted and not new.in_force:
+                self._changed(new)  # `run` says it in its first lines
+        elif old.in_force != new.in_force:
+            level = logging.INFO if new.in_force else logging.ERROR
+            self._log.log(level, "%s: %s: %s", new.layer, _state(new), new.reason or new.detail)
+            self._changed(new)
+
+    def _changed(self, status: LayerStatus) -> None:
+        self._emit(
+            events.LayerStateChanged(
+                layer=status.layer,
+                state=_state(status),
+                reason=status.reason or status.detail,
+                remedy=status.remedy,
+            )
+        )
+
+
+def _state(status: LayerStatus) -> str:
+    return "in force" if status.in_force else "not in force"

@@ -1,0 +1,99 @@
+"""What `run` was told on the command line, laid over the policy file; and which settings of a new file wait for the next start."""
+
+from __future__ import annotations
+
+import os
+import pwd
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+from agentsh_net import config_file
+from agentsh_net.config_file import Loaded
+from agentsh_net.core.config import digest, parse
+from agentsh_net.core.settings import Config
+
+# A port, a file or a kernel plane that is open cannot become another one without a gap.
+_AT_START: Final[Mapping[str, Callable[[Config], Any]]] = {
+    "proxy.mode": lambda c: c.proxy.mode,
+    "proxy.listen": lambda c: c.proxy.listen,
+    "proxy.port": lambda c: c.proxy.port,
+    "proxy.workers": lambda c: c.proxy.workers,
+    "network.layers": lambda c: c.network.layers,
+    "network.scope": lambda c: c.network.scope,
+    "network.required": lambda c: c.network.required,
+    "network.nflog_group": lambda c: c.network.nflog_group,
+    "network.resolve": lambda c: c.network.resolve,
+    "store": lambda c: c.store,
+    "control.socket": lambda c: c.control.socket,
+    "log": lambda c: c.log,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The arguments of `run`. `audit`: True for --audit, False for --enforce, None where the file decides."""
+
+    config: Path | None = None
+    audit: bool | None = None
+    ready_file: Path | None = None
+
+
+def load(wanted: Options, environ: Mapping[str, str]) -> Loaded:
+    """Read what `run` was told to use. Raises ConfigError."""
+    loaded = _default(environ) if wanted.config is None else config_file.load(wanted.config, environ)
+    return (
+        loaded
+        if wanted.audit is None
+        else _with(loaded, {"sandbox": {"mcp": {"enforce_policy": not wanted.audit}}})
+    )
+
+
+def waiting(old: Config, new: Config) -> tuple[str, ...]:
+    """Return the settings in which a new configuration differs and which take effect at the next start only."""
+    differ = [path for path, get in _AT_START.items() if get(old) != get(new)]
+    if old.network.mode == "off" != new.network.mode:
+        differ.append("network.mode")
+    return tuple(differ)
+
+
+def _default(environ: Mapping[str, str]) -> Loaded:
+    """Return the built-in default for the person who asked: under sudo that is who called it."""
+    home, uid = Path(environ.get("HOME") or "/"), os.geteuid()
+    if uid == 0 and (caller := environ.get("SUDO_USER")):
+        try:
+            entry = pwd.getpwnam(caller)
+        except KeyError:
+            entry = None
+        if entry is not None:
+            home, uid = Path(entry.pw_dir), entry.pw_uid
+    loaded = config_file.default(environ, home, uid=uid)
+    return loaded if os.geteuid() == 0 else _with(loaded, _own_places(home, environ))
+
+
+def _own_places(home: Path, environ: Mapping[str, str]) -> dict[str, Any]:
+    """Return where a user without privileges can keep the store and the socket (XDG base directory specification)."""
+    state = Path(environ.get("XDG_STATE_HOME") or home / ".local/state")
+    runtime = Path(environ.get("XDG_RUNTIME_DIR") or state)
+    return {
+        "store": {"path": str(state / "agentsh-net/events.db")},
+        "control": {"socket": str(runtime / "agentsh-net/control.sock")},
+    }
+
+
+def _with(loaded: Loaded, changes: Mapping[str, Any]) -> Loaded:
+    mapping = _merged(loaded.mapping, changes)
+    return replace(loaded, mapping=mapping, config=parse(mapping), digest=digest(mapping))
+
+
+def _merged(old: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    merged = dict(old)
+    for key, value in changes.items():
+        inner = merged.get(key)
+        merged[key] = (
+            _merged(inner if isinstance(inner, Mapping) else {}, value)
+            if isinstance(value, Mapping)
+            else value
+        )
+    return merged
