@@ -17,16 +17,17 @@ from agentsh_net.core.sse import Decoder, Frame
 _ESCAPED_ASCII: Final = re.compile(rb"\\u00[0-7]")
 
 
-def may_hide_call(frames: bytes) -> bool:
+def may_hide_call(frames: bytes, signs: tuple[bytes, ...] = ()) -> bool:
     """Say whether any frame of these could speak of a call, in any dialect.
 
     Every call of every dialect stands under a key or type that contains `tool` or `function_call`; case is folded because some
-    parsers fold the case of keys (Go's encoding/json).
+    parsers fold the case of keys (Go's encoding/json). `signs` (lower case) are what else a dialect's machine must see.
     """
     folded = frames.lower()
     return (
         b"tool" in folded
         or b"function_call" in folded
+        or any(sign in folded for sign in signs)
         or (b"\\u00" in folded and _ESCAPED_ASCII.search(folded) is not None)
     )
 
@@ -70,6 +71,10 @@ class Output:
             self.end = True
         return cut
 
+    def dropped(self, cause: str, detail: str) -> None:
+        """Record that something was left out of an answer that goes on."""
+        self._faults.append(Fault(cause, detail, cut=True))
+
     def step(self) -> Step:
         """Return all of it as a value."""
         return Step(b"".join(self._out), tuple(self._judged), tuple(self._faults), self.end)
@@ -100,7 +105,16 @@ class Machine(Protocol):
 class Inspector:
     """A `base.Stream` around a machine."""
 
-    __slots__ = ("_decoder", "_ended", "_error_frame", "_fail_closed", "_fast", "_machine", "_told_oversize")
+    __slots__ = (
+        "_decoder",
+        "_ended",
+        "_error_frame",
+        "_fail_closed",
+        "_fast",
+        "_machine",
+        "_signs",
+        "_told_oversize",
+    )
 
     def __init__(
         self,
@@ -110,12 +124,14 @@ class Inspector:
         fail_closed: bool,
         error_frame: Callable[[str], bytes],
         fast: bool = True,
+        signs: tuple[bytes, ...] = (),
     ) -> None:
         self._machine = machine
         self._decoder = Decoder(limits.max_frame)
         self._fail_closed = fail_closed
         self._error_frame = error_frame
         self._fast = fast  # off only in the tests that prove the fast path equal to the slow one
+        self._signs = signs  # frames the machine must see besides those that may hide a call
         self._ended = False
         self._told_oversize = False
 
@@ -136,7 +152,7 @@ class Inspector:
         if waiting:
             data = waiting + data
         end = _end_of_frames(data)
-        if not end or may_hide_call(data[:end]):
+        if not end or may_hide_call(data[:end], self._signs):
             return self._slow(data)
         self._decoder.skip()
         if end == len(data):

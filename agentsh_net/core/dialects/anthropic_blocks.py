@@ -1,0 +1,156 @@
+"""Content blocks of Anthropic messages: which are calls, what they say, and what stands where a refused one stood.
+
+Whole answers and streams share it. In what order frames come and leave is `anthropic_stream`'s business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from agentsh_net.core import strict_json
+from agentsh_net.core.dialects.base import Judge
+from agentsh_net.core.dialects.inspection import Output, notice
+from agentsh_net.core.errors import ProtocolError
+from agentsh_net.core.model import Action, ToolCall, Verdict
+
+NAME: Final = "anthropic"
+
+# Keys that decide what a parser takes for a call: twice in one object, two parsers see two different things.
+DECISIVE: Final = frozenset(
+    {
+        "type", "index", "message", "content", "content_block", "delta",
+        "id", "name", "server_name", "input", "partial_json",
+    }
+)  # fmt: skip
+
+
+def folded(value: Any) -> dict[str, Any]:
+    """Return an object with its keys casefolded, as Go's encoding/json matches them; no object has no keys."""
+    return {key.casefold(): item for key, item in value.items()} if isinstance(value, dict) else {}
+
+
+def spelled(value: Mapping[str, Any], name: str) -> str:
+    """Return the key of `value` that reads as `name`, the way it is written."""
+    return next((key for key in reversed(value) if key.casefold() == name), name)
+
+
+def twice(*objects: Any, duplicates: frozenset[str] = frozenset()) -> frozenset[str]:
+    """Return the decisive keys that stand twice, literally or but for their case."""
+    found = frozenset(key.casefold() for key in duplicates)
+    for value in objects:
+        if isinstance(value, dict) and len(folded(value)) < len(value):
+            keys = [key.casefold() for key in value]
+            found |= {key for key in keys if keys.count(key) > 1}
+    return found & DECISIVE
+
+
+def told(names: frozenset[str]) -> str:
+    """Say in words that keys stand twice; empty where none does."""
+    return "duplicate key " + " and ".join(repr(name) for name in sorted(names)) if names else ""
+
+
+def is_call(block: Mapping[str, Any]) -> bool:
+    """Say whether a folded block may be executed; `server_tool_use` is the provider's own and not ours to judge.
+
+    A type that is no string is taken for a call where the rest looks like one: JavaScript compares `["tool_use"]` loosely.
+    """
+    kind = block.get("type")
+    if not isinstance(kind, str):
+        return "name" in block or "input" in block
+    kind = kind.strip().casefold()
+    return kind.endswith("tool_use") and kind != "server_tool_use"
+
+
+def flaw_of(block: Mapping[str, Any]) -> str:
+    """Say what makes a call mean different things to different clients; empty where nothing does."""
+    if not isinstance(block.get("type"), str):
+        return "the block's type is not a string"
+    if not isinstance(block.get("name"), str):
+        return "the tool's name is not a string"
+    if not isinstance(block.get("server_name", ""), str):
+        return "the server's name is not a string"
+    return ""
+
+
+def arguments(block: Mapping[str, Any], text: str) -> tuple[Any, str]:
+    """Return the input of a call and its flaw: what the deltas spelled, or what its start held.
+
+    Text that does not parse, or whose duplicate keys leave open what it says, is returned as it is.
+    """
+    start = block.get("input")
+    if not text:
+        return start, ""
+    try:
+        reading = strict_json.read(text.encode("utf-8", "surrogatepass"))
+    except ProtocolError:
+        value: Any = text
+    else:
+        value = text if reading.duplicates else reading.value
+    # Some clients append the deltas to the start's input, some replace it, some ignore one of the two.
+    return value, "two different inputs" if start and start != value else ""
+
+
+def text_block(text: str) -> dict[str, str]:
+    """Return the block that stands where a refused one stood."""
+    return {"type": "text", "text": text}
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+class Rulings:
+    """What was decided about the calls of one answer, so that its stop_reason and the results in it agree with that."""
+
+    __slots__ = ("_blocked", "_calls", "_judge", "_refused")
+
+    def __init__(self, judge: Judge) -> None:
+        self._judge = judge
+        self._calls = 0  # the client's: the provider runs mcp_tool_use itself, and no stop_reason tells of it
+        self._blocked = 0
+        self._refused: dict[str, str] = {}  # call id -> notice
+
+    @property
+    def ends_turn(self) -> bool:
+        """Say whether every call that the client would have run was refused."""
+        return 0 < self._calls == self._blocked
+
+    def decide(self, block: Mapping[str, Any], value: Any, flaw: str, out: Output) -> str:
+        """Judge a call and return the notice that replaces it, or nothing where it is allowed."""
+        call = ToolCall(
+            name=_text(block.get("name")),
+            call_id=_text(block.get("id")),
+            input=value,
+            server_name=_text(block.get("server_name")),
+            dialect=NAME,
+        )
+        verdict = Verdict(Action.BLOCK, flaw, rule="protocol") if flaw else self._judge(call)
+        out.judged(call, verdict)
+        client = _text(block.get("type")).strip().casefold() != "mcp_tool_use"
+        self._calls += client
+        if not verdict.blocked:
+            return ""
+        self._blocked += client
+        text = notice(call.name, verdict.reason)
+        if call.call_id:
+            self._refused[call.call_id] = text
+        return text
+
+    def withheld(self, block: Mapping[str, Any]) -> str:
+        """Return the notice where a block is the result of a refused call: without its call the API would not take it back."""
+        if not self._refused or not _text(block.get("type")).casefold().endswith("tool_result"):
+            return ""
+        return self._refused.get(_text(block.get("tool_use_id")), "")
+
+    def replaced(self, content: Any, flaw: str, out: Output) -> dict[int, str]:
+        """Judge the calls of a `content` list; return the notices of those entries that may not stay."""
+        notices: dict[int, str] = {}
+        for at, entry in enumerate(content if isinstance(content, list) else ()):
+            block = folded(entry)
+            if is_call(block):
+                flaws = flaw or told(twice(entry)) or flaw_of(block)
+                notices[at] = self.decide(block, block.get("input"), flaws, out)
+            else:
+                notices[at] = self.withheld(block)
+        return {at: text for at, text in notices.items() if text}
