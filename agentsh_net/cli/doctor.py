@@ -60,10 +60,14 @@ _COLUMNS = (
 
 def _settings(path: Path | None) -> Config:
     if path is None:
-        return Config()
+        return _default()
     from agentsh_net import config_file
 
     return config_file.load(path, os.environ).config
+
+
+def _default() -> Config:
+    return Config()
 
 
 def _machine() -> Iterator[Check]:
@@ -82,7 +86,7 @@ def _store(path: Path) -> Check:
         except StoreError as error:
             return _missing("store", str(path), str(error), error.remedy)
     parent = next(p for p in path.absolute().parents if p.exists())
-    if os.access(parent, os.W_OK):
+    if os.access(parent, os.W_OK | os.X_OK, effective_ids=True):
         return _ok("store", f"{path} will be made")
     return _missing(
         "store", str(path), f"{parent} may not be written", "run as root (sudo), or set store.path"

@@ -1,0 +1,112 @@
+"""Doctor tells of each layer what is there and what mends it, and fails only for what was asked for."""
+
+import json
+import os
+import socket as sockets
+
+import pytest
+
+from agentsh_net.cli import doctor
+from agentsh_net.core.settings import Config, Proxy, Store
+from agentsh_net.kernel import probe
+from agentsh_net.kernel.probe import Probe
+
+FINE = [
+    Probe("ebpf", True, "cgroup v2"),
+    Probe("nftables", True, "nf_tables"),
+    Probe("sweep", True, "SOCK_DESTROY"),
+]
+NO_BCC = Probe(
+    "ebpf", False, "python3-bpfcc", "python3-bpfcc is not installed", "sudo apt install python3-bpfcc"
+)
+
+
+@pytest.fixture(autouse=True)
+def machine(monkeypatch, tmp_path):
+    """A machine where everything is there: the probes, a free port, a place for the store."""
+    found = list(FINE)
+    monkeypatch.setattr(probe, "probe", lambda: found)
+    config = Config(proxy=Proxy(port=0), store=Store(path=str(tmp_path / "events.db")))
+    monkeypatch.setattr(doctor, "_default", lambda: config)
+    return found
+
+
+def checks(result):
+    return {row["layer"]: row for row in json.loads(result.stdout)}
+
+
+def test_a_machine_that_has_everything_is_fine(run):
+    result = run("doctor", "--json")
+    assert result.exit_code == 0
+    assert {"python", "user", "ebpf", "nftables", "sweep", "store", "proxy"} == set(checks(result))
+    assert all(row["usable"] for row in checks(result).values())
+
+
+def test_what_is_missing_is_shown_with_the_command_that_mends_it(run, machine):
+    machine[0] = NO_BCC
+    result = run("doctor")
+    assert result.exit_code == 3
+    [line] = [line for line in result.stdout.splitlines() if line.startswith("ebpf")]
+    assert line.split(maxsplit=2)[1] == "MISSING"
+    assert "sudo apt install python3-bpfcc" in line
+
+
+def test_a_layer_the_file_does_not_ask_for_may_be_missing(run, machine, tmp_path):
+    machine[0] = NO_BCC
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(f"version: 1\nnetwork: {{layers: [nftables]}}\nproxy: {{mode: disabled}}\nstore: {{path: {tmp_path}/e.db}}\n")  # fmt: skip
+    result = run("doctor", "--config", policy, "--json")
+    assert result.exit_code == 0, result.output
+    assert not checks(result)["ebpf"]["wanted"]
+    assert "proxy" not in checks(result)
+
+
+def test_a_broken_file_is_a_usage_error(run, tmp_path):
+    (tmp_path / "bad.yaml").write_text("nonsense: 1")
+    assert run("doctor", "--config", tmp_path / "bad.yaml").exit_code == 2
+
+
+def test_a_store_that_is_no_database_is_told(run, tmp_path):
+    (tmp_path / "events.db").write_text("not a database" * 100)
+    result = run("doctor", "--json")
+    assert result.exit_code == 3
+    assert "mv" in checks(result)["store"]["remedy"]
+
+
+def test_a_store_that_exists_is_measured(run, tmp_path):
+    from agentsh_net.store.connect import open_writer
+
+    open_writer(tmp_path / "events.db").close()
+    assert "MB" in checks(run("doctor", "--json"))["store"]["detail"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to become a user without rights")
+def test_a_place_that_may_not_be_written_is_told():
+    os.seteuid(65534)
+    try:
+        check = doctor._store(doctor.Path("/var/lib/agentsh-net-test/events.db"))
+    finally:
+        os.seteuid(0)
+    assert not check["usable"]
+
+
+@pytest.fixture
+def taken(monkeypatch):
+    with sockets.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        config = doctor._default()
+        monkeypatch.setattr(doctor, "_default", lambda: Config(proxy=Proxy(port=port), store=config.store))
+        yield port
+
+
+def test_a_port_in_use_is_told(run, taken):
+    result = run("doctor", "--json")
+    assert result.exit_code == 3
+    assert f"ss -ltnp sport = :{taken}" in checks(result)["proxy"]["remedy"]
+
+
+def test_a_port_in_use_by_the_daemon_is_fine(run, daemon, taken):
+    daemon(status={})
+    result = run("doctor", "--json")
+    assert result.exit_code == 0
+    assert "the daemon runs" in checks(result)["proxy"]["detail"]

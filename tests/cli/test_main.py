@@ -1,0 +1,93 @@
+"""Every command explains itself, errors become a line, a remedy and an exit code, and start-up loads only what it needs."""
+
+import subprocess
+import sys
+
+import click
+import pytest
+
+from agentsh_net.cli.main import COMMANDS, DEFAULT_SOCKET, cli
+from agentsh_net.core.settings import Control
+
+
+def every_command(command=cli, path=()):
+    yield path, command
+    if isinstance(command, click.Group):
+        for name in command.list_commands(click.Context(command)):
+            yield from every_command(command.get_command(click.Context(command), name), (*path, name))
+
+
+ALL = list(every_command())
+
+
+def test_exactly_these_commands_exist():
+    assert {" ".join(path) for path, command in ALL if not isinstance(command, click.Group)} == {
+        "run", "status", "reload", "down", "doctor", "tail", "version", "completion", "session new",
+        "mcp calls", "mcp events", "mcp detections", "mcp tools", "mcp servers",
+        "mcp pins list", "mcp pins diff", "mcp pins trust", "mcp pins reset",
+        "policy check", "policy explain",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(("path", "command"), ALL, ids=[" ".join(path) or "agentsh-net" for path, _ in ALL])
+def test_every_command_and_option_says_what_it_is_for(run, path, command):
+    assert command.help
+    for parameter in command.params:
+        if isinstance(parameter, click.Option):
+            assert parameter.help, parameter.name
+    shown = run(*path, "--help")
+    assert shown.exit_code == 0
+    assert shown.stdout.startswith("Usage:")
+
+
+def test_the_default_socket_is_the_daemons():
+    assert Control().socket == DEFAULT_SOCKET
+
+
+def test_the_socket_may_come_from_the_environment(monkeypatch, socket):
+    from click.testing import CliRunner
+
+    result = CliRunner(env={"AGENTSH_NET_SOCKET": str(socket)}).invoke(cli, ["status"])
+    assert str(socket) in result.stderr
+
+
+def test_an_unknown_command_is_a_usage_error(run):
+    assert run("watch").exit_code == 2
+
+
+def test_without_a_daemon_the_exit_code_is_four_and_the_remedy_is_told(run):
+    result = run("status")
+    assert result.exit_code == 4
+    assert result.stdout == ""
+    assert result.stderr.startswith("error: no daemon answers at ")
+    assert "fix: start it" in result.stderr
+
+
+def test_version_loads_neither_tables_nor_databases_nor_json():
+    code = (
+        "import sys; sys.argv = ['agentsh-net', 'version']\n"
+        "from agentsh_net.cli.main import main\n"
+        "try: main()\n"
+        "except SystemExit as end: assert end.code == 0\n"
+        "heavy = {'rich', 'sqlite3', 'orjson', 'yaml', 'asyncio', 'agentsh_net.daemon', 'agentsh_net.core.settings'}\n"
+        "print(sorted(heavy & set(sys.modules)))"
+    )
+    seen = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert seen.stdout.splitlines()[1:] == ["[]"], seen.stderr
+
+
+def test_the_module_runs_as_the_script_does():
+    seen = subprocess.run([sys.executable, "-m", "agentsh_net", "version"], capture_output=True, text=True)
+    assert (seen.returncode, seen.stdout.split()[0]) == (0, "agentsh-net")
+
+
+def test_what_the_terminal_cannot_spell_does_not_end_the_command():
+    code = "import sys; from agentsh_net.cli import main; main.cli = lambda **_: print('caf\\u00e9'); main.main()"
+    seen = subprocess.run(
+        [sys.executable, "-X", "utf8=0", "-c", code], capture_output=True, env={"PYTHONIOENCODING": "ascii"}
+    )
+    assert (seen.stdout, seen.stderr) == (b"caf\\xe9\n", b"")
+
+
+def test_every_command_of_the_table_is_there():
+    assert set(COMMANDS) == {path[0] for path, _ in ALL if path}

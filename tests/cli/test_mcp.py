@@ -1,0 +1,127 @@
+"""Each reading command asks its query and shows what a reader came for: who, what, which rule, why."""
+
+import json
+
+import pytest
+
+from agentsh_net.core import events
+from agentsh_net.core.events import NetworkConnection, ToolCallIntercepted
+
+CALL = ToolCallIntercepted(
+    timestamp="2025-01-31T12:00:00.000001Z",
+    action="block",
+    server_id="weather",
+    tool_name="mcp__weather__delete_all",
+    rule="sandbox.mcp.denied_tools[0]",
+    reason="denied by delete_*",
+    input={"city": "Paris\x1b[2J"},
+).to_json()
+CONNECT = NetworkConnection(
+    timestamp="2025-01-31T12:00:00.000001Z",
+    action="block",
+    server_id="evil",
+    remote_addr="10.0.0.1:443",
+    layer="ebpf",
+    pid=42,
+    comm="curl\x07",
+).to_json()
+
+
+@pytest.fixture
+def answering(daemon):
+    """Start a daemon whose every query finds these rows."""
+
+    def start(*rows):
+        return daemon(query={"rows": list(rows), "next": None}, servers=list(rows))
+
+    return start
+
+
+def lines(result):
+    assert result.exit_code == 0, result.stderr
+    assert all(char.isprintable() or char == "\n" for char in result.stdout)
+    return result.stdout.splitlines()
+
+
+def test_a_blocked_call_is_shown_with_arguments_server_rule_and_reason(run, answering):
+    daemon = answering(CALL)
+    _, line = lines(run("mcp", "calls", "--action", "block"))
+    for part in ("2025-01-31 12:00:00", "block", "weather", "delete_all", "denied by delete_* (sandbox.mcp.denied_tools[0])", "Paris"):  # fmt: skip
+        assert part in line
+    assert daemon.asked == [("query", {"kind": "calls", "filters": {"action": "block", "limit": 100}})]
+
+
+def test_json_shows_the_whole_call(run, answering):
+    answering(CALL)
+    [row] = json.loads(run("mcp", "calls", "--action", "block", "--json").stdout)
+    assert row == CALL
+
+
+def test_a_connection_is_shown_with_process_address_and_layer(run, answering):
+    answering(CONNECT)
+    _, line = lines(run("mcp", "events", "--type", "mcp_network_connection"))
+    assert "curl<U+0007>[42] -> 10.0.0.1:443 (ebpf)" in line
+
+
+@pytest.mark.parametrize(
+    ("event", "told"),
+    [
+        (events.PolicyReloaded(generation=3), "generation 3"),
+        (events.PolicyRejected(problems=["a: b", "c: d"]), "a: b; c: d"),
+        (events.LayerStateChanged(layer="ebpf", state="off", reason="no BCC"), "ebpf: off: no BCC"),
+        (events.EventsLost(layer="store", lost=7), "7 lost (store)"),
+        (events.LlmDirectConnection(provider="openai", remote_addr="1.2.3.4:443", comm="x", pid=1), "x[1] -> 1.2.3.4:443 (openai)"),
+        (events.ToolSeen(tool_name="get"), "get"),
+        (events.ToolCallIntercepted(reason="only a reason"), "only a reason"),
+    ],
+)  # fmt: skip
+def test_every_event_has_a_line_that_says_why_it_matters(run, answering, event, told):
+    answering(event.to_json())
+    assert told in lines(run("mcp", "events"))[1]
+
+
+def test_detections_are_shown_with_their_severity(run, answering):
+    answering(
+        events.ToolChanged(
+            tool_name="get", detections=[{"rule": "hidden-text"}], max_severity="high"
+        ).to_json()
+    )
+    _, line = lines(run("mcp", "detections"))
+    assert "high" in line and "hidden-text" in line
+
+
+TOOL = {"server_id": "s", "tool_name": "t", "tool_hash": "sha256:abcdef0123456789", "pin": "changed", "last_seen": "2025-01-31T12:00:00.0Z", "removed": None, "description": "d\u202e"}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("change", "word"), [({}, "changed"), ({"removed": "t"}, "removed"), ({"pin": None}, "none")]
+)
+def test_tools_are_shown_with_their_pin(run, answering, change, word):
+    answering({**TOOL, **change})
+    _, line = lines(run("mcp", "tools"))
+    assert line.split()[:4] == ["s", "t", word, "abcdef012345"]
+    assert "<U+202E>" in line
+
+
+def test_servers_of_the_daemon_are_shown_with_addresses_and_verdict(run, answering):
+    daemon = answering({"server_id": "s", "type": "http", "action": "block", "addresses": ["10.0.0.1", "::1"], "reason": "denied", "rule": "r"})  # fmt: skip
+    _, line = lines(run("mcp", "servers", "--server", "s"))
+    assert line.split() == ["s", "http", "block", "10.0.0.1,", "::1", "denied", "(r)"]
+    assert daemon.asked == [("servers", {"filters": {"server": "s", "limit": 100}})]
+
+
+def test_servers_of_the_database_are_those_on_record(run, tmp_path):
+    from agentsh_net.store import records
+    from agentsh_net.store.connect import open_writer
+
+    connection = open_writer(tmp_path / "e.db")
+    connection.execute(records.INSERT_EVENT, records.event_row({**CALL, "id": "i"}))
+    connection.close()
+    _, line = lines(run("mcp", "servers", "--db", tmp_path / "e.db"))
+    assert line.split() == ["weather", "0", "0", "2025-01-31", "12:00:00"]
+
+
+def test_nothing_found_is_said_and_is_no_error(run, answering):
+    answering()
+    result = run("mcp", "calls")
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "", "no calls found\n")

@@ -1,0 +1,86 @@
+"""What changed is shown field by field, and trust is given to the very version that was looked at."""
+
+import json
+
+import pytest
+
+from agentsh_net.control.errors import ControlError
+from agentsh_net.store import queries, records
+from agentsh_net.store.connect import open_writer
+from agentsh_net.store.records import PinRecord, ToolRecord
+
+
+@pytest.fixture
+def database(tmp_path):
+    path = tmp_path / "events.db"
+    connection = open_writer(path)
+    old = {"name": "t", "description": "reads", "annotations": {"destructiveHint": False}}
+    new = {"name": "t", "description": "reads\u200b", "annotations": {"destructiveHint": True}}
+    changes = [
+        records.save_tools([ToolRecord("s", "t", "sha256:new", new), ToolRecord("s", "same", "sha256:x")], "2025-01-31T12:00:00.0Z"),
+        records.save_pins([PinRecord("s", "t", "sha256:old", old, "changed", "2025-01-30T12:00:00.0Z", "root")]),
+        records.save_pins([PinRecord("s", "same", "sha256:x", {}, "trusted"), PinRecord("s", "gone", "sha256:g")]),
+    ]  # fmt: skip
+    for change in changes:
+        for sql, rows in change:
+            connection.executemany(sql, rows)
+    connection.close()
+    return path
+
+
+def test_the_list_shows_state_hashes_and_who_trusted(run, database):
+    result = run("mcp", "pins", "list", "--db", database)
+    _, _gone, same, changed = result.stdout.splitlines()
+    assert same.split()[:5] == ["s", "same", "trusted", "x", "x"]
+    assert changed.split() == ["s", "t", "changed", "old", "new", "2025-01-30", "12:00:00", "root"]
+
+
+@pytest.mark.parametrize("direct", [True, False], ids=["direct", "daemon"])
+def test_the_diff_shows_every_field_that_changed_and_nothing_else(run, daemon, database, direct):
+    daemon(query=lambda args: queries.page(database, args["kind"], args["filters"]).to_json())
+    where = ["--db", database] if direct else []
+    rows = json.loads(run("mcp", "pins", "diff", "--json", *where).stdout)
+    assert [(r["tool_name"], r["path"], r["old"], r["new"]) for r in rows] == [
+        ("t", "$.description", '"reads"', '"reads<U+200B>"'),
+        ("t", "$.annotations.destructiveHint", "false", "true"),
+    ]
+    assert {r["tool_hash"] for r in rows} == {"sha256:new"}
+
+
+def test_a_diff_of_nothing_says_so(run, database):
+    assert run("mcp", "pins", "diff", "--tool", "same", "--db", database).stderr == "nothing changed\n"
+
+
+def test_trust_names_the_version_that_was_looked_at(run, daemon):
+    fake = daemon(pins__trust=[{"server_id": "s", "tool_name": "t", "tool_hash": "sha256:new"}])
+    result = run("mcp", "pins", "trust", "--server", "s", "--tool", "t", "--hash", "sha256:new")
+    assert result.stdout.splitlines()[1].split() == ["s", "t", "new"]
+    assert fake.asked == [("pins.trust", {"server": "s", "tool": "t", "hash": "sha256:new"})]
+
+
+def test_trust_of_another_version_is_denied(run, daemon):
+    daemon(
+        pins__trust=ControlError(
+            "s/t is another version now", kind="denied", remedy="see: agentsh-net mcp pins diff"
+        )
+    )
+    result = run("mcp", "pins", "trust", "--server", "s", "--tool", "t", "--hash", "sha256:old")
+    assert result.exit_code == 1
+    assert "another version" in result.stderr
+
+
+def test_trust_wants_a_server_and_a_hash_wants_a_tool(run):
+    assert run("mcp", "pins", "trust").exit_code == 2
+    assert run("mcp", "pins", "trust", "--server", "s", "--hash", "h").exit_code == 2
+
+
+def test_trust_needs_a_daemon(run):
+    assert run("mcp", "pins", "trust", "--server", "s").exit_code == 4
+
+
+def test_reset_forgets_what_was_named(run, daemon):
+    fake = daemon(pins__reset=[{"server_id": "s", "tool_name": "t"}])
+    assert json.loads(run("mcp", "pins", "reset", "--server", "s", "--json").stdout) == [
+        {"server_id": "s", "tool_name": "t"}
+    ]
+    assert fake.asked == [("pins.reset", {"server": "s", "tool": None})]

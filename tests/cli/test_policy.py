@@ -1,0 +1,127 @@
+"""A file's problems are told one a line, and the reasoning that is printed is the one that would decide."""
+
+import json
+from dataclasses import asdict
+
+import pytest
+
+from agentsh_net.cli.policy import trace
+from agentsh_net.core.config import parse
+from agentsh_net.core.model import ToolCall
+from agentsh_net.core.pins import Pins
+from agentsh_net.core.registry import Registry
+from agentsh_net.core.snapshot import Snapshot
+
+POLICY = """
+version: 1
+sandbox:
+  mcp:
+    enforce_policy: {enforce}
+    servers:
+      - {{id: weather, type: http, url: "https://mcp.example.com/mcp"}}
+    denied_tools: [{{server: weather, tool: "delete_*"}}]
+    fail_closed: true
+"""
+
+
+@pytest.fixture
+def policy(tmp_path):
+    path = tmp_path / "policy.yaml"
+    path.write_text(POLICY.format(enforce="true"))
+    return path
+
+
+def test_a_good_file_is_summarised(run, policy):
+    result = run("policy", "check", policy)
+    assert result.exit_code == 0, result.stdout
+    assert result.stdout.splitlines()[0] == "ok"
+    for part in (
+        "enforce, fail_closed",
+        "1 declared (weather)",
+        "1 denied",
+        "on_change: block",
+        "127.0.0.1:8484",
+    ):
+        assert part in result.stdout
+
+
+def test_every_problem_is_a_line_with_file_path_found_and_expected(run, tmp_path):
+    path = tmp_path / "bad.yaml"
+    path.write_text("version: 1\nproxy: {port: many, modus: x}\nnetwork: {mode: hard}\n")
+    result = run("policy", "check", path)
+    assert result.exit_code == 2
+    lines = result.stdout.splitlines()
+    assert len(lines) == 3
+    for line, key in zip(sorted(lines), ("network.mode", "proxy.modus", "proxy.port"), strict=True):
+        assert line.startswith(f"{path}: ") and key in line
+        assert "found" in line and "expected" in line
+
+
+def test_a_file_that_is_not_there_is_a_problem_like_another(run, tmp_path):
+    result = run("policy", "check", tmp_path / "none.yaml")
+    assert result.exit_code == 2
+    assert "none.yaml" in result.output
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "words"),
+    [
+        (["--server", "weather", "--tool", "get"], 0, "no rule denies"),
+        (["--server", "weather", "--tool", "delete_all"], 1, "denied by"),
+        (["--tool", "mcp__weather__delete_all"], 1, "denied by"),
+        (["--tool", "nothing_known"], 1, "fail_closed"),
+    ],
+)
+def test_a_file_explains_a_call_without_a_daemon(run, policy, args, code, words):
+    result = run("policy", "explain", "--config", policy, *args)
+    assert result.exit_code == code, result.output
+    assert words in result.stdout
+    assert result.stdout.splitlines()[-1].startswith("VERDICT")
+
+
+def test_audit_mode_is_said_and_still_fails_the_check(run, policy):
+    policy.write_text(POLICY.format(enforce="false"))
+    result = run("policy", "explain", "--config", policy, "--server", "weather", "--tool", "delete_all")
+    assert result.exit_code == 1
+    assert "audit mode" in result.stdout.splitlines()[-1]
+
+
+@pytest.fixture
+def explained():
+    config = parse({"version": 1, "sandbox": {"mcp": {"denied_tools": [{"tool": "rm"}]}}})
+    snapshot = Snapshot(1, "", config, Registry(), Pins())
+    return lambda args: asdict(
+        snapshot.explain(ToolCall(args["tool"], server_name=args["server"] or "", input=args["args"]))
+    )
+
+
+def test_the_daemon_explains_what_it_would_decide(run, daemon, explained):
+    fake = daemon(explain=explained)
+    result = run("policy", "explain", "--server", "any", "--tool", "rm", "--args", '{"path": "/"}')
+    assert result.exit_code == 1
+    assert "VERDICT      block" in result.stdout
+    assert fake.asked == [("explain", {"tool": "rm", "server": "any", "args": {"path": "/"}})]
+
+
+def test_json_is_the_same_reasoning(run, daemon, explained):
+    daemon(explain=explained)
+    told = json.loads(run("policy", "explain", "--server", "any", "--tool", "rm", "--json").stdout)
+    assert told["verdict"]["action"] == "block"
+    assert told["steps"][-1]["step"] == "verdict"
+
+
+def test_arguments_that_are_no_json_are_a_usage_error(run):
+    result = run("policy", "explain", "--tool", "x", "--args", "{no")
+    assert result.exit_code == 2
+    assert "--args is not JSON" in result.stderr
+
+
+def test_without_a_daemon_and_without_a_file_there_is_nobody_to_ask(run):
+    assert run("policy", "explain", "--tool", "x").exit_code == 4
+
+
+def test_a_step_shows_nothing_raw():
+    step = {"step": "name", "outcome": "pass", "reason": "evil\x1b[2J", "rule": "r"}
+    assert trace({"steps": [step], "verdict": {"action": "allow"}}) == [
+        "name         pass   evil<U+001B>[2J  [r]"
+    ]

@@ -1,0 +1,96 @@
+"""A reading command answers the same from a daemon and from its database, follows pages, and never falls back silently."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from agentsh_net import clock
+from agentsh_net.core.events import ToolCallIntercepted
+from agentsh_net.core.settings import Store
+from agentsh_net.store import queries, records
+from agentsh_net.store.connect import open_writer
+
+CALLS = [
+    ToolCallIntercepted(
+        server_id="s", tool_name=f"t{n}", action="block" if n % 2 else "allow", input={"n": n}
+    )
+    for n in range(6)
+]
+
+
+@pytest.fixture
+def database(tmp_path):
+    path = tmp_path / "events.db"
+    connection = open_writer(path)
+    for event in CALLS:
+        stamped = event.stamped(id=clock.new_id(), timestamp=clock.now_rfc3339()).to_json()
+        connection.execute(records.INSERT_EVENT, records.event_row(stamped))
+    connection.close()
+    return path
+
+
+@pytest.fixture
+def serving(daemon, database):
+    return daemon(query=lambda args: queries.page(database, args["kind"], args["filters"]).to_json())
+
+
+def names(result):
+    assert result.exit_code == 0, result.stderr
+    return [row["tool_name"] for row in json.loads(result.stdout)]
+
+
+@pytest.mark.parametrize("direct", [True, False], ids=["direct", "daemon"])
+def test_filters_mean_the_same_with_and_without_a_daemon(run, serving, database, direct):
+    where = ["--direct-db", "--db", database] if direct else []
+    assert names(run("mcp", "calls", "--json", *where)) == [f"t{n}" for n in range(6)]
+    assert names(run("mcp", "calls", "--action", "block", "--json", *where)) == ["t1", "t3", "t5"]
+    assert names(run("mcp", "calls", "--limit", 2, "--json", *where)) == ["t4", "t5"]
+    assert names(
+        run("mcp", "calls", "--since", "10m", "--server", "S", "--tool", "t0", "--json", *where)
+    ) == ["t0"]
+
+
+@pytest.mark.parametrize("direct", [True, False], ids=["direct", "daemon"])
+def test_pages_are_followed_to_the_limit(run, serving, database, monkeypatch, direct):
+    monkeypatch.setattr(queries, "PAGE_ROWS", 2)
+    where = ["--db", database] if direct else []
+    assert names(run("mcp", "calls", "--limit", 5, "--json", *where)) == ["t1", "t2", "t3", "t4", "t5"]
+
+
+def test_without_a_daemon_the_other_way_is_named_and_not_taken(run):
+    result = run("mcp", "calls", "--json")
+    assert (result.exit_code, result.stdout) == (4, "")
+    assert "--direct-db [--db FILE]" in result.stderr
+
+
+def test_a_database_that_is_not_there_is_a_usage_error(run, tmp_path):
+    result = run("mcp", "calls", "--db", tmp_path / "none.db")
+    assert result.exit_code == 2
+    assert "no database at" in result.stderr
+
+
+def test_without_a_name_the_configured_default_is_read(run, monkeypatch):
+    from agentsh_net.cli import source
+
+    assert str(source._default_database()) == Store().path
+    monkeypatch.setattr(source, "_default_database", lambda: Path("/nonexistent/events.db"))
+    result = run("mcp", "calls", "--direct-db")
+    assert result.exit_code == 2
+    assert "/nonexistent/events.db" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "bad", [["--limit", "0"], ["--action", "maybe"], ["--json", "--jsonl"], ["--since", "soon"]]
+)
+def test_a_bad_option_is_a_usage_error(run, serving, bad):
+    assert run("mcp", "calls", *bad).exit_code == 2
+
+
+def test_a_stores_trouble_is_told_with_its_remedy(run, daemon):
+    from agentsh_net.core.errors import StoreError
+
+    daemon(query=StoreError("the disk reports an error", remedy="see dmesg"))
+    result = run("mcp", "calls")
+    assert result.exit_code == 3
+    assert result.stderr == "error: the disk reports an error\n  fix: see dmesg\n"

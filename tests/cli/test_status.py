@@ -1,0 +1,81 @@
+"""Status shows what is in force, and fails when the configuration asked for more."""
+
+import json
+
+import pytest
+
+from agentsh_net.cli.status import shortfall
+
+GOOD = {
+    "version": "0.1.0",
+    "pid": 7,
+    "started": "2025-01-31T12:00:00.0Z",
+    "policy": {"mode": "enforce", "generation": 3, "digest": "sha256:0123456789abcdef", "path": "/etc/p.yaml"},
+    "proxy": {"listen": "127.0.0.1:8484", "workers": [{"pid": 8}]},
+    "store": {"path": "/var/e.db", "bytes": 2_500_000, "queued": 1, "lost": 0, "trouble": ""},
+    "layers": [
+        {"layer": "ebpf", "wanted": True, "in_force": True, "detail": "4 programs", "denied": 5, "tagged": 1, "lost": 0},
+        {"layer": "nftables", "wanted": False, "in_force": False, "reason": "not in network.layers"},
+    ],
+    "servers": [{"server_id": "evil\x1b[2J", "type": "http", "action": "block", "addresses": ["10.0.0.1"]}],
+}  # fmt: skip
+OFF = {
+    "layer": "ebpf",
+    "wanted": True,
+    "in_force": False,
+    "reason": "no BCC",
+    "remedy": "apt install python3-bpfcc",
+}
+
+
+def test_what_is_in_force_is_shown_part_by_part(run, daemon):
+    daemon(status=GOOD)
+    result = run("status")
+    assert result.exit_code == 0
+    for part in (
+        "0.1.0, pid 7",
+        "enforce, generation 3, digest 0123456789ab, /etc/p.yaml",
+        "127.0.0.1:8484, 1 workers",
+        "/var/e.db, 2.5 MB, 1 queued, 0 lost",
+        "evil<U+001B>[2J",
+    ):
+        assert part in result.stdout
+    rows = [line.split() for line in result.stdout.splitlines()]
+    assert ["ebpf", "in", "force", "5", "1", "0", "4", "programs"] in rows
+    assert ["nftables", "not", "wanted", "0", "0", "0", "not", "in", "network.layers"] in rows
+
+
+def test_a_layer_that_is_off_is_told_with_its_remedy_and_fails(run, daemon):
+    daemon(status={**GOOD, "layers": [OFF]})
+    result = run("status")
+    assert result.exit_code == 1
+    assert "NOT IN FORCE: ebpf: no BCC (fix: apt install python3-bpfcc)" in result.stdout
+
+
+def test_json_is_one_object_with_the_shortfall(run, daemon):
+    daemon(status={**GOOD, "layers": [OFF]})
+    result = run("status", "--json")
+    assert result.exit_code == 1
+    told = json.loads(result.stdout)
+    assert told["shortfall"] == ["ebpf: no BCC (fix: apt install python3-bpfcc)"]
+    assert told["pid"] == 7
+
+
+@pytest.mark.parametrize(
+    ("part", "missing"),
+    [
+        (
+            {"store": {"trouble": "the disk is full", "remedy": "free space"}},
+            ["store: the disk is full (fix: free space)"],
+        ),
+        ({"proxy": {"trouble": "no worker lives"}}, ["proxy: no worker lives"]),
+        ({}, []),
+    ],
+)
+def test_trouble_of_store_or_proxy_is_a_shortfall_too(part, missing):
+    assert shortfall({**GOOD, **part}) == missing
+
+
+def test_a_daemon_that_says_little_is_still_shown(run, daemon):
+    daemon(status={})
+    assert run("status").exit_code == 0
