@@ -10,14 +10,16 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing wrong in a configuration: where it stands, what was found, what was expected."""
+    """One thing wrong in a configuration: where it stands, what was found, what was expected. `line` 0: not known."""
 
     path: str
     found: str
     expected: str
+    line: int = 0
 
     def __str__(self) -> str:
-        return f"{self.path or '(top level)'}: found {self.found}; expected {self.expected}"
+        line = f" (line {self.line})" if self.line else ""
+        return f"{self.path or '(top level)'}: found {self.found}; expected {self.expected}{line}"
 
 
 class ConfigError(Exception):

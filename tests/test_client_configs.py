@@ -1,0 +1,260 @@
+"""Every client's declarations are found, in our spelling, once each; what cannot be used is told and never fatal."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentsh_net.client_configs import CLIENTS, MAX_SERVERS, Found, find
+from agentsh_net.core.config import parse
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    (tmp_path / "home").mkdir()
+    (tmp_path / "work").mkdir()
+    return tmp_path / "home"
+
+
+def put(home: Path, name: str, content: Any) -> Path:
+    path = home / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(content if isinstance(content, str) else json.dumps(content))
+    return path
+
+
+def look(home: Path, **options: Any) -> Found:
+    return find(home, cwd=home.parent / "work", **options)
+
+
+def declarations(home: Path) -> list[dict[str, Any]]:
+    found = look(home)
+    assert not found.unread
+    assert parse({"sandbox": {"mcp": {"servers": [s.declaration for s in found.servers]}}})
+    return [s.declaration for s in found.servers]
+
+
+LOCAL = {"command": "npx", "args": ["-y", "server"], "env": {"TOKEN": "hunter2"}}
+STDIO = {"id": "fs", "type": "stdio", **LOCAL}
+REMOTE = {
+    "id": "web",
+    "type": "http",
+    "url": "https://mcp.example.com/mcp",
+    "headers": {"Authorization": "hunter2"},
+}
+
+TOML = """
+model = "x"
+[mcp_servers.fs]
+command = "npx"
+args = ["-y", "server"]
+env = { TOKEN = "hunter2" }
+[mcp_servers.web]
+url = "https://mcp.example.com/mcp"
+http_headers = { Authorization = "hunter2" }
+[mcp_servers.off]
+command = "x"
+enabled = false
+"""
+
+PLAIN = {
+    "mcpServers": {"fs": LOCAL, "web": {"type": "http", "url": REMOTE["url"], "headers": REMOTE["headers"]}}
+}
+
+
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [
+        (".claude.json", PLAIN),
+        (".claude.json", {"numStartups": 3, "projects": {"/a": {}, "/b": PLAIN, "/c": None}}),
+        ("../work/.mcp.json", PLAIN),
+        (".config/Claude/claude_desktop_config.json", PLAIN),
+        (".cursor/mcp.json", {"mcpServers": {"fs": LOCAL, "web": {k: v for k, v in REMOTE.items() if k in ("url", "headers")}}}),
+        (".config/Code/User/mcp.json", {"inputs": [], "servers": {"fs": {"type": "stdio", **LOCAL}, "web": PLAIN["mcpServers"]["web"]}}),
+        ("../work/.vscode/mcp.json", "// mine\n" + json.dumps({"servers": PLAIN["mcpServers"]})[:-1] + ",}"),
+        (".codex/config.toml", TOML),
+        (".gemini/settings.json", {"mcpServers": {"fs": LOCAL, "web": {"httpUrl": REMOTE["url"], "headers": REMOTE["headers"]}}}),
+        (
+            ".config/opencode/opencode.json",
+            {
+                "mcp": {
+                    "fs": {"type": "local", "command": ["npx", "-y", "server"], "environment": LOCAL["env"], "enabled": True},
+                    "web": {"type": "remote", "url": REMOTE["url"], "headers": REMOTE["headers"]},
+                    "off": {"type": "remote", "url": "https://off/", "enabled": False},
+                }
+            },
+        ),
+        (
+            ".config/Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json",
+            {
+                "mcpServers": {
+                    "fs": {**LOCAL, "disabled": False, "alwaysAllow": []},
+                    "web": {"type": "streamableHttp", "url": REMOTE["url"], "headers": REMOTE["headers"]},
+                    "off": {"command": "x", "disabled": True},
+                }
+            },
+        ),
+    ],
+    ids=lambda v: v if isinstance(v, str) and "\n" not in v else None,
+)  # fmt: skip
+def test_each_client_declares_the_same_two_servers_in_its_own_way(
+    home: Path, file: str, content: Any
+) -> None:
+    put(home, file, content)
+    assert declarations(home) == [STDIO, REMOTE]
+
+
+def test_every_row_of_the_table_has_an_example() -> None:
+    assert {c.name for c in CLIENTS} == set(
+        "claude-code claude-desktop cursor vscode codex gemini opencode cline".split()  # noqa: SIM905  a list of eight is longer
+    )
+
+
+@pytest.mark.parametrize(
+    ("entry", "transport"),
+    [
+        ({"url": "https://h/mcp"}, "http"),
+        ({"url": "https://h/sse"}, "sse"),
+        ({"url": "https://h/sse/?k=1"}, "sse"),
+        ({"url": "https://h/sse", "type": "http"}, "http"),
+        ({"url": "https://h/mcp", "type": "sse"}, "sse"),
+        ({"url": "https://h/mcp", "type": "streamable-http"}, "http"),
+        ({"url": "https://h/mcp", "transport": "sse"}, "sse"),
+    ],
+)
+def test_a_transport_that_is_not_said_is_read_from_the_url(home: Path, entry: Any, transport: str) -> None:
+    put(home, ".cursor/mcp.json", {"mcpServers": {"a": entry}})
+    assert [d["type"] for d in declarations(home)] == [transport]
+
+
+def test_geminis_plain_url_is_sse(home: Path) -> None:
+    put(
+        home,
+        ".gemini/settings.json",
+        {"mcpServers": {"a": {"url": "https://h/x"}, "b": {"httpUrl": "https://h/x"}}},
+    )
+    assert [d["type"] for d in declarations(home)] == ["sse", "http"]
+
+
+def test_numbers_in_the_environment_become_text(home: Path) -> None:
+    put(
+        home,
+        ".cursor/mcp.json",
+        {"mcpServers": {"a": {"command": "x", "env": {"P": 80, "D": True, "N": None}}}},
+    )
+    assert declarations(home)[0]["env"] == {"P": "80", "D": "true"}
+
+
+def test_a_server_that_two_clients_declare_alike_is_one(home: Path) -> None:
+    put(home, ".cursor/mcp.json", {"mcpServers": {"fs": LOCAL}})
+    put(home, ".config/Claude/claude_desktop_config.json", {"mcpServers": {"FS": LOCAL}})
+    (server,) = look(home).servers
+    assert (server.client, server.source) == (
+        "claude-desktop",
+        home / ".config/Claude/claude_desktop_config.json",
+    )
+
+
+def test_the_same_id_for_different_servers_is_told_apart_by_the_client(home: Path) -> None:
+    put(
+        home,
+        ".claude.json",
+        {
+            "mcpServers": {"db": {"command": "one"}},
+            "projects": {"/p": {"mcpServers": {"db": {"command": "two"}}}},
+        },
+    )
+    put(home, ".cursor/mcp.json", {"mcpServers": {"DB": {"command": "three"}}})
+    put(
+        home,
+        ".gemini/settings.json",
+        {"mcpServers": {"db": {"command": "two"}, "db-claude-code": {"command": "two"}}},
+    )
+    assert [(d["id"], d["command"]) for d in declarations(home)] == [
+        ("db", "one"),
+        ("db-claude-code", "two"),
+        ("DB-cursor", "three"),
+        ("db-gemini", "two"),
+    ]
+
+
+def test_a_long_id_stays_an_id_when_it_is_told_apart(home: Path) -> None:
+    put(home, ".claude.json", {"mcpServers": {"x" * 128: {"command": "one"}}})
+    put(home, ".cursor/mcp.json", {"mcpServers": {"x" * 128: {"command": "two"}}})
+    assert [len(d["id"]) for d in declarations(home)] == [128, 128]
+
+
+def test_a_broken_file_is_told_and_the_others_are_read(home: Path) -> None:
+    broken = put(home, ".claude.json", '{"mcpServers": {"token": hunter2')
+    put(home, ".cursor/mcp.json", {"mcpServers": {"fs": LOCAL}})
+    found = look(home)
+    assert [s.declaration["id"] for s in found.servers] == ["fs"]
+    assert [u.source for u in found.unread] == [broken]
+    assert "no valid JSON" in str(found.unread[0])
+    assert "hunter2" not in str(found.unread[0])
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [{}, None, [], "x", {"url": 5}, {"url": "https://${HOST}/"}, {"command": 5}, {"command": "x", "args": "y"},
+     {"type": "http"}, {"url": "https://h/", "headers": {"A": "hunter2\n"}}],
+    ids=str,
+)  # fmt: skip
+def test_an_entry_that_is_no_server_is_told_and_the_others_are_read(home: Path, entry: Any) -> None:
+    put(home, ".cursor/mcp.json", {"mcpServers": {"bad\x1b": entry, "bad": entry, "fs": LOCAL}})
+    found = look(home)
+    assert [s.declaration for s in found.servers] == [STDIO]
+    assert len(found.unread) == 2
+    assert all(str(u).isprintable() and "hunter2" not in str(u) for u in found.unread)
+
+
+@pytest.mark.parametrize(
+    "content", ["[]", "null", "5", '{"mcpServers": []}', '{"mcpServers": null}', "{}", ""]
+)
+def test_a_file_without_servers_declares_none(home: Path, content: str) -> None:
+    put(home, ".claude.json", content)
+    assert look(home) == Found((), ())
+
+
+def test_no_client_at_all_is_nothing_found(home: Path) -> None:
+    assert look(home) == Found((), ())
+
+
+def test_a_link_is_told_and_not_followed(home: Path) -> None:
+    real = put(home, "real.json", PLAIN)
+    (home / ".claude.json").symlink_to(real)
+    found = look(home)
+    assert not found.servers
+    assert [u.reason for u in found.unread] == ["a symbolic link"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to another user")
+def test_a_file_planted_by_somebody_else_is_told_and_not_used(home: Path) -> None:
+    planted = put(home, "../work/.mcp.json", PLAIN)
+    os.chown(planted, 54321, -1)
+    found = look(home, uid=54322)
+    assert not found.servers
+    assert "owned by uid 54321" in found.unread[0].reason
+
+
+def test_the_config_folder_can_be_another(home: Path) -> None:
+    put(home, "xdg/Claude/claude_desktop_config.json", PLAIN)
+    assert len(look(home, config_home=home / "xdg").servers) == 2
+    assert not look(home).servers
+
+
+def test_the_number_of_servers_is_bounded(home: Path) -> None:
+    put(home, ".claude.json", {"mcpServers": {f"s{i}": {"command": "x"} for i in range(MAX_SERVERS + 5)}})
+    put(home, ".cursor/mcp.json", {"mcpServers": {"fs": LOCAL}})
+    found = look(home)
+    assert len(found.servers) == MAX_SERVERS
+    assert [u.source.name for u in found.unread] == [".claude.json", "mcp.json"]
+
+
+def test_secrets_do_not_show_in_what_is_found(home: Path) -> None:
+    put(home, ".claude.json", PLAIN)
+    assert "hunter2" not in repr(look(home))
