@@ -87,8 +87,16 @@ def bind(proxy: Proxy) -> list[socket.socket]:
 class Pool:
     """Keeps `proxy.workers` processes running on the newest snapshot. All methods belong to one event loop."""
 
-    def __init__(self, proxy: Proxy, *, on_event: Callable[[Event], None], arbiter: Arbiter) -> None:
+    def __init__(
+        self,
+        proxy: Proxy,
+        *,
+        on_event: Callable[[Event], None],
+        on_report: Callable[[Mapping[str, Any]], None],
+        arbiter: Arbiter,
+    ) -> None:
         self._on_event = on_event
+        self._on_report = on_report
         self._arbiter = arbiter
         self._listeners = bind(proxy)
         self._workers: list[_Worker] = []
@@ -118,7 +126,10 @@ class Pool:
     async def start(self, first: Snapshot) -> None:
         """Start the workers and return when all of them accept. Raises ProtocolError where one does not."""
         self._snapshot = snapshot.encode(first)
-        self._workers = [_Worker(self, listener) for listener in self._listeners]
+        # One of them is enough to ask the servers for their tools.
+        self._workers = [
+            _Worker(self, listener, discovers=n == 0) for n, listener in enumerate(self._listeners)
+        ]
         await asyncio.gather(*(worker.start() for worker in self._workers))
 
     async def publish(self, current: Snapshot) -> None:
@@ -149,6 +160,10 @@ class Pool:
         """Hand an event to the daemon."""
         self._on_event(event)
 
+    def discovered(self, report: Mapping[str, Any]) -> None:
+        """Hand what a server was seen to offer to the daemon."""
+        self._on_report(report)
+
     @property
     def arbiter(self) -> Arbiter:
         """Who answers the rate questions."""
@@ -170,9 +185,10 @@ class Pool:
 class _Worker:
     """One place in the pool: a listening socket and the process that accepts on it, replaced when it dies."""
 
-    def __init__(self, pool: Pool, listener: socket.socket) -> None:
+    def __init__(self, pool: Pool, listener: socket.socket, *, discovers: bool) -> None:
         self._pool = pool
         self._listener = listener
+        self._discovers = discovers
         self._running: _Running | None = None
         self._keeper: asyncio.Task[None] | None = None
 
@@ -251,6 +267,7 @@ class _Worker:
                 sys.executable, "-m", "agentsh_proxy",
                 "--link-fd", str(fds[0]), "--charge-fd", str(fds[1]), "--listen-fd", str(fds[2]),
                 "--uid", str(who.uid), "--gid", str(who.gid), "--supervisor", str(os.getpid()),
+                *(["--discover"] if self._discovers else []),
                 stdin=asyncio.subprocess.DEVNULL,
                 pass_fds=fds,
                 env={name: os.environ[name] for name in ENVIRONMENT if name in os.environ},
@@ -259,7 +276,7 @@ class _Worker:
             theirs.close()
             charge.close()
         _, conversation = await asyncio.get_running_loop().create_unix_connection(
-            lambda: _Link(self._pool.report), sock=ours
+            lambda: _Link(self._pool.report, self._pool.discovered), sock=ours
         )
         running = _Running(process, conversation)
         conversation.on_violation = running.kill
@@ -289,8 +306,11 @@ class _Running:
 class _Link(asyncio.Protocol):
     """The supervisor's end of one worker's link: what comes is checked before it is believed."""
 
-    def __init__(self, on_event: Callable[[Event], None]) -> None:
+    def __init__(
+        self, on_event: Callable[[Event], None], on_report: Callable[[Mapping[str, Any]], None]
+    ) -> None:
         self._on_event = on_event
+        self._on_report = on_report
         self._framer = link.Framer(link.MAX_FROM_WORKER)
         self._transport: asyncio.Transport | None = None
         self._waiting: dict[int, asyncio.Future[bool]] = {}
@@ -357,6 +377,8 @@ class _Link(asyncio.Protocol):
                     self._on_event(link.event_from_worker(value))
             case link.Counters(counters):
                 self.counters = counters
+            case link.Report(report):
+                self._on_report(report)
 
 
 def _bound(family: int, address: Any, *, shared: bool) -> socket.socket:

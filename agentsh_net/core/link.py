@@ -19,8 +19,8 @@ from agentsh_net.core.errors import ProtocolError
 _LENGTH = struct.Struct("!I")
 # A snapshot holds every tool definition seen; a thousand tools of 10 KiB fit six times over.
 MAX_TO_WORKER = 64 << 20
-# A batch of events, each with at most 64 KiB of input (`MAX_INPUT`), quoted JSON in JSON at worst twice that.
-MAX_FROM_WORKER = 1 << 20
+# A server's whole list of tools (discovery bounds what it reads to 16 MiB); a batch of events stays far below.
+MAX_FROM_WORKER = 17 << 20
 MAX_EVENTS = 512  # in one message
 MAX_INPUT = 64 << 10  # bytes of a call's arguments kept in an event
 MAX_TEXT = 8 << 10  # characters of any other text in an event: model-written names can be long
@@ -80,8 +80,15 @@ class Counters:
     counters: Mapping[str, int]
 
 
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Worker to supervisor: what discovery says of a server (`agentsh_proxy.discovery`)."""
+
+    report: Mapping[str, Any]
+
+
 ToWorker = Apply | Sessions | Drain
-FromWorker = Ack | Events | Counters
+FromWorker = Ack | Events | Counters | Report
 
 
 class Framer:
@@ -148,6 +155,8 @@ def decode_from_worker(payload: bytes) -> FromWorker:
             type(value) is int for value in counters.values()
         ):
             return Counters(counters)
+        case {"kind": "report", "report": {"server_id": str(), "ok": bool()} as report}:
+            return Report(report)
         case _:
             raise ProtocolError("a worker sent a message that is not of this version")
 

@@ -17,9 +17,11 @@ import uvloop
 
 from agentsh_net.core import link, snapshot
 from agentsh_net.core.errors import ProtocolError
+from agentsh_net.core.kernel_plan import denied
 from agentsh_proxy.charging import Charges
 from agentsh_proxy.confinement import confine
 from agentsh_proxy.counting import Counts
+from agentsh_proxy.discovery import Watcher
 from agentsh_proxy.reporting import Reporter
 from agentsh_proxy.server import ClientConnection
 from agentsh_proxy.service import Service
@@ -48,6 +50,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument(
         "--listen-fd", type=int, action="append", required=True, help="a bound socket to accept on"
     )
+    parser.add_argument("--discover", action="store_true", help="ask the declared servers for their tools")
     parser.add_argument("--uid", type=int, default=65534)
     parser.add_argument("--gid", type=int, default=65534)
     parser.add_argument("--supervisor", type=int, default=os.getppid(), help="the supervisor's process id")
@@ -66,7 +69,10 @@ def main(arguments: list[str]) -> int:
 async def _work(options: argparse.Namespace, landlock: int) -> None:
     loop = asyncio.get_running_loop()
     worker = Worker(
-        loop, socket.socket(fileno=options.charge_fd), [socket.socket(fileno=fd) for fd in options.listen_fd]
+        loop,
+        socket.socket(fileno=options.charge_fd),
+        [socket.socket(fileno=fd) for fd in options.listen_fd],
+        discovers=options.discover,
     )
     worker.counts.landlock = landlock
     loop.set_exception_handler(_report_bug)
@@ -85,7 +91,12 @@ class Worker(asyncio.Protocol):
     """The worker's end of the link: takes snapshots and sessions, answers what is in force."""
 
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, charge: socket.socket, listeners: list[socket.socket]
+        self,
+        loop: asyncio.AbstractEventLoop,
+        charge: socket.socket,
+        listeners: list[socket.socket],
+        *,
+        discovers: bool = False,
     ) -> None:
         self._loop = loop
         self._listeners = listeners
@@ -96,6 +107,8 @@ class Worker(asyncio.Protocol):
         self._starting: asyncio.Task[None] | None = None
         self._sessions: dict[str, str] = {}
         self._charge = charge
+        self._discovers = discovers
+        self._watcher: Watcher | None = None
         self.counts = Counts()
         self.service: Service | None = None
         self.ended: asyncio.Future[None] = loop.create_future()
@@ -126,6 +139,8 @@ class Worker(asyncio.Protocol):
 
     async def close(self) -> None:
         """Send what is left and close the link."""
+        if self._watcher is not None:
+            await self._watcher.stop()
         if self._transport is not None:
             self._transport.close()
         await asyncio.sleep(0)
@@ -143,7 +158,9 @@ class Worker(asyncio.Protocol):
                 self.drain(seconds)
 
     def _apply(self, encoded: Any, seq: int) -> None:
-        view = unfold(snapshot.decode(encoded))
+        current = snapshot.decode(encoded)
+        view = unfold(current)
+        self._discover(current)
         if self.service is not None:
             self.service.view = view
             self._acknowledge(seq)
@@ -158,6 +175,17 @@ class Worker(asyncio.Protocol):
         )
         service.sessions = self._sessions
         self._starting = self._loop.create_task(self._listen(service, seq))
+
+    def _discover(self, current: snapshot.Snapshot) -> None:
+        """Follow the servers that policy does not deny: who must not be called is not talked to either."""
+        if not self._discovers:
+            return
+        servers = [s for s in current.registry.servers if not denied(current.judge_server(s.id))]
+        if self._watcher is None:
+            self._watcher = Watcher(servers, lambda report: self._write(link.encode(link.Report(report))))
+            self._watcher.start()
+        else:
+            self._watcher.update(servers)
 
     async def _listen(self, service: Service, seq: int) -> None:
         for listener in self._listeners:
