@@ -1,0 +1,107 @@
+"""What policy needs from a Messages request: whether the answer streams, and which MCP servers the provider is to call itself.
+
+The request itself is never changed, and nothing else in it is our business.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+import orjson
+
+from agentsh_net.core import strict_json
+from agentsh_net.core.dialects.anthropic_blocks import folded
+from agentsh_net.core.dialects.base import Connector, Fault, RequestFacts
+from agentsh_net.core.errors import ProtocolError
+from agentsh_net.core.strict_json import Reading
+
+# The API takes 20 MCP servers a request; a list beyond this is no request that it would serve.
+_MAX_CONNECTORS: Final = 64
+
+# Twice anywhere, these leave open what the provider is asked for; the second group only where connectors are named.
+_DECISIVE: Final = frozenset({"stream", "mcp_servers", "tools"})
+_NAMING: Final = frozenset({"type", "name", "url", "mcp_server_name"})
+
+_ESCAPED_ASCII: Final = re.compile(rb"\\u00[0-7]")
+
+
+def read(body: bytes) -> RequestFacts:
+    """Return the facts of a request body (content decoding is done by the caller)."""
+    if (plain := _plain(body)) is not None:
+        return plain
+    try:
+        reading = strict_json.read(body)
+    except ProtocolError as error:
+        return _fault("malformed_json", str(error))
+    if not isinstance(reading.value, dict):
+        return _fault("malformed_json", "the request is no JSON object")
+    return _facts(reading, reading.value)
+
+
+def _plain(body: bytes) -> RequestFacts | None:
+    """Return the facts of a body that names no connector and can be read in one way; None where that is not certain."""
+    if b"mcp" in body.lower() or body.count(b'"stream"') > 1 or body.count(b'"tools"') > 1:
+        return None
+    if b"\\u00" in body and _ESCAPED_ASCII.search(body):
+        return None
+    try:
+        value = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return None
+    return RequestFacts(stream=value.get("stream") is True) if isinstance(value, dict) else None
+
+
+def _facts(reading: Reading, value: dict[str, Any]) -> RequestFacts:
+    stream = value.get("stream") is True
+    top = folded(value)
+    repeated = {key.casefold() for key in reading.duplicates}
+    if len(top) < len(value):
+        keys = [key.casefold() for key in value]
+        repeated |= {key for key in keys if keys.count(key) > 1}
+    declared, toolsets = _listed(top.get("mcp_servers")), _toolsets(top.get("tools"))
+    decisive = _DECISIVE | _NAMING if declared or toolsets else _DECISIVE
+    if again := sorted(repeated & decisive):
+        return _fault("duplicate_keys", f"{again[0]!r} stands twice in the request", stream=stream)
+    if len(declared) + len(toolsets) > _MAX_CONNECTORS:
+        return _fault("too_many_connectors", f"more than {_MAX_CONNECTORS} MCP servers", stream=stream)
+    connectors: dict[str, Connector] = {}
+    for entry in declared:
+        server = folded(entry)
+        name, url = server.get("name"), server.get("url")
+        clash = isinstance(entry, dict) and len(server) < len(entry)
+        if not isinstance(name, str) or not isinstance(url, str) or clash or name in connectors:
+            return _fault(
+                "malformed_connector", "an entry of mcp_servers has no name and url of its own", stream=stream
+            )
+        connectors[name] = Connector(name, url)
+    for toolset in toolsets:
+        name = toolset.get("mcp_server_name")
+        if not isinstance(name, str):
+            return _fault("malformed_connector", "an mcp_toolset names no server", stream=stream)
+        connectors.setdefault(name, Connector(name, ""))
+    return RequestFacts(stream=stream, connectors=tuple(connectors.values()))
+
+
+def _listed(value: Any) -> list[Any]:
+    """Return the entries of a list; a thing that is neither null nor a list is one (malformed) entry."""
+    if value is None:
+        return []
+    return value if isinstance(value, list) else [value]
+
+
+def _toolsets(tools: Any) -> list[dict[str, Any]]:
+    """Return the tools that stand for a whole MCP server."""
+    found = []
+    for tool in _listed(tools):
+        entry = folded(tool)
+        kind = entry.get("type")
+        if "mcp_server_name" in entry or (
+            isinstance(kind, str) and kind.strip().casefold().startswith("mcp_toolset")
+        ):
+            found.append(entry)
+    return found
+
+
+def _fault(cause: str, detail: str, *, stream: bool = False) -> RequestFacts:
+    return RequestFacts(stream=stream, fault=Fault(cause, detail, cut=False))
