@@ -16,6 +16,7 @@ from agentsh_net.core.addresses import Address, canonical, plain
 from agentsh_net.core.events import NetworkConnection
 from agentsh_net.core.model import Action, Server, Transport, Verdict
 from agentsh_net.core.plane import ConnectRecord, Endpoint, Fate, Plan, Rule
+from agentsh_net.core.registry import Registry
 from agentsh_net.core.settings import Config
 
 _FAMILIES = {2: "inet", 10: "inet6"}
@@ -42,6 +43,11 @@ class Judge(Protocol):
     @property
     def config(self) -> Config:
         """The policy file."""
+        ...
+
+    @property
+    def registry(self) -> Registry:
+        """The declared servers."""
         ...
 
     def judge_server(self, server_id: str) -> Verdict:
@@ -81,7 +87,7 @@ def build(snapshot: Judge, addresses: Mapping[str, Sequence[Address]]) -> Plan:
     network = snapshot.config.network
     rules: dict[Endpoint, Rule] = {}
     if network.mode != "off":
-        for address, servers in _by_address(snapshot.config.sandbox.mcp.servers, addresses).items():
+        for address, servers in _by_address(snapshot.registry.servers, addresses).items():
             refused: list[Server] = []
             tagged: list[Server] = []
             for server in servers:
@@ -116,7 +122,7 @@ def attribute(snapshot: Judge, record: ConnectRecord, plan: Plan) -> NetworkConn
     candidates = list(rule.server_ids) if rule else []
     verdicts = {server_id: snapshot.judge_server(server_id) for server_id in candidates}
     blamed = next((s for s in candidates if denied(verdicts[s])), candidates[0] if candidates else "")
-    server = next((s for s in snapshot.config.sandbox.mcp.servers if s.id == blamed), None)
+    server = next((s for s in snapshot.registry.servers if s.id == blamed), None)
     refused = record.fate is Fate.DENY and not record.observed
     return NetworkConnection(
         action=Action.BLOCK if refused else Action.ALLOW,
