@@ -1,0 +1,237 @@
+"""The plan denies what policy denies and no more, shows every narrowing, and a record is attributed to whom it concerns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from ipaddress import ip_address
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentsh_net.core import kernel_plan
+from agentsh_net.core.addresses import canonical
+from agentsh_net.core.kernel_plan import attribute, build, diff, find
+from agentsh_net.core.model import Action, Server, Transport, Verdict
+from agentsh_net.core.plane import ConnectRecord, Endpoint, Fate, Plan, Rule
+from agentsh_net.core.registry import Registry
+from agentsh_net.core.settings import Config, Network
+
+A, B, V6 = ip_address("203.0.113.1"), ip_address("203.0.113.2"), ip_address("2001:db8::1")
+
+
+@dataclass(frozen=True)
+class Policy:
+    """A snapshot that denies the ids it was given."""
+
+    registry: Registry
+    config: Config
+    denied: frozenset[str]
+    audit: bool = False
+    generation: int = 7
+    judged: list[str] = field(default_factory=list)
+
+    def judge_server(self, server_id: str) -> Verdict:
+        self.judged.append(server_id)
+        if server_id not in self.denied:
+            return Verdict(Action.ALLOW, f"{server_id} is allowed", "default")
+        if self.audit:
+            return Verdict(Action.ALLOW, f"{server_id} is denied", "denied_servers[0]", would=Action.BLOCK)
+        return Verdict(Action.BLOCK, f"{server_id} is denied", "denied_servers[0]")
+
+
+def server(server_id: str, port: int = 443) -> Server:
+    return Server(
+        server_id, Transport.HTTP, url=f"https://{server_id}.example", host=f"{server_id}.example", port=port
+    )
+
+
+def policy(
+    *servers: Server, denied: str = "", mode: str = "enforce", shared: str = "block", audit: bool = False
+) -> Policy:
+    network = Network(mode=mode, on_shared_address=shared)
+    return Policy(Registry(servers), Config(network=network), frozenset(denied.split()), audit)
+
+
+def at(address: object, port: int = 0) -> Endpoint:
+    return Endpoint(canonical(address), port)
+
+
+def test_a_denied_server_is_refused_at_all_its_addresses_on_every_port() -> None:
+    plan = build(policy(server("bad"), denied="bad"), {"bad": [A, V6]})
+    assert plan.rules == {at(A): Rule(Fate.DENY, ("bad",)), at(V6): Rule(Fate.DENY, ("bad",))}
+
+
+def test_an_allowed_server_is_tagged_at_its_port_only() -> None:
+    plan = build(policy(server("good", 8443)), {"good": [A]})
+    assert plan.rules == {at(A, 8443): Rule(Fate.TAG, ("good",))}
+
+
+@pytest.mark.parametrize(
+    "settings", [{"mode": "tag"}, {"mode": "enforce", "audit": True}], ids=["mode tag", "audit"]
+)
+def test_nothing_is_refused_where_the_operator_only_watches(settings: dict[str, object]) -> None:
+    plan = build(policy(server("bad"), denied="bad", **settings), {"bad": [A]})
+    assert plan.rules == {at(A, 443): Rule(Fate.TAG, ("bad",))}
+
+
+def test_mode_off_plans_nothing_and_judges_nobody() -> None:
+    off = policy(server("bad"), denied="bad", mode="off")
+    assert build(off, {"bad": [A]}).rules == {}
+    assert off.judged == []
+
+
+def test_the_plan_carries_the_generation_and_the_mark_within_its_mask() -> None:
+    snapshot = policy(server("good"))
+    snapshot = replace(snapshot, config=Config(network=Network(mark=0xFFFF_FFFF, mark_mask=0x00FF_0000)))
+    plan = build(snapshot, {})
+    assert (plan.generation, plan.mark, plan.mark_mask) == (7, 0x00FF_0000, 0x00FF_0000)
+
+
+def test_a_stdio_server_and_a_server_without_addresses_have_no_rules() -> None:
+    stdio = Server("fs", Transport.STDIO, command="fs")
+    assert build(policy(stdio, server("bad"), denied="fs bad"), {"fs": [A], "bad": []}).rules == {}
+    assert kernel_plan.watched_hosts([stdio, server("bad")]) == {"bad": "bad.example"}
+
+
+def test_two_denied_servers_on_one_address_are_one_refusal_that_names_both() -> None:
+    plan = build(policy(server("b", 1), server("a", 2), denied="a b"), {"a": [A], "b": [A]})
+    assert plan.rules == {at(A): Rule(Fate.DENY, ("a", "b"))}
+
+
+def test_two_spellings_of_one_address_are_one_endpoint() -> None:
+    spellings = [ip_address("10.0.0.1"), ip_address("::ffff:10.0.0.1"), ip_address("64:ff9b::a00:1")]
+    assert build(policy(server("bad"), denied="bad"), {"bad": spellings}).rules == {
+        at(spellings[0]): Rule(Fate.DENY, ("bad",))
+    }
+
+
+def test_a_denial_on_a_shared_address_narrows_to_the_denied_port() -> None:
+    snapshot = policy(server("bad", 8443), server("good", 443), denied="bad")
+    assert build(snapshot, {"bad": [A], "good": [A]}).rules == {
+        at(A, 443): Rule(Fate.TAG, ("good",)),
+        at(A, 8443): Rule(Fate.DENY, ("bad",)),
+    }
+
+
+def test_the_denial_narrows_at_the_shared_address_only() -> None:
+    snapshot = policy(server("bad", 8443), server("good", 443), denied="bad")
+    assert build(snapshot, {"bad": [A, B], "good": [A]}).rules[at(B)] == Rule(Fate.DENY, ("bad",))
+
+
+@pytest.mark.parametrize(("choice", "fate"), [("block", Fate.DENY), ("tag", Fate.TAG), ("sni", Fate.DENY)])
+def test_the_operator_decides_on_a_shared_endpoint_and_the_rule_shows_it(choice: str, fate: Fate) -> None:
+    snapshot = policy(server("bad"), server("good"), denied="bad", shared=choice)
+    assert build(snapshot, {"bad": [A], "good": [A]}).rules == {
+        at(A, 443): Rule(fate, ("bad", "good"), shared=True)
+    }
+
+
+endpoints = st.builds(Endpoint, st.ip_addresses(v=6), st.sampled_from([0, 443, 8443]))
+rules = st.builds(Rule, st.sampled_from(list(Fate)), st.just(("a",)) | st.just(("a", "b")), st.booleans())
+plans = st.builds(lambda found: Plan(rules=found), st.dictionaries(endpoints, rules, max_size=8))
+
+
+@given(plans, plans)
+def test_the_diff_leads_from_any_plan_to_any_other(old: Plan, new: Plan) -> None:
+    step = diff(old, new)
+    assert {
+        e: r for e, r in (dict(old.rules) | dict(step.adds)).items() if e not in step.deletes
+    } == new.rules
+    assert not step.adds.keys() & set(step.deletes)
+
+
+@given(plans, plans)
+def test_between_adds_and_deletes_everything_is_denied_that_both_plans_deny(old: Plan, new: Plan) -> None:
+    step = diff(old, new)
+    between = Plan(rules=dict(old.rules) | dict(step.adds))
+    for endpoint in {*old.rules, *new.rules}:
+        verdicts = [find(p, endpoint.address, endpoint.port) for p in (old, new)]
+        if all(rule is not None and rule.fate is Fate.DENY for rule in verdicts):
+            assert find(between, endpoint.address, endpoint.port).fate is Fate.DENY
+
+
+@given(plans)
+def test_the_diff_of_a_plan_with_itself_is_empty(plan: Plan) -> None:
+    assert diff(plan, Plan(rules=dict(plan.rules))).empty
+
+
+def test_denial_wins_whichever_rule_of_an_address_says_it() -> None:
+    deny, tag = Rule(Fate.DENY, ("bad",)), Rule(Fate.TAG, ("good",))
+    for rules_ in ({at(A): deny, at(A, 443): tag}, {at(A): tag, at(A, 443): deny}):
+        assert find(Plan(rules=rules_), canonical(A), 443) == deny
+    assert find(Plan(rules={at(A): deny}), canonical(B), 443) is None
+
+
+def record(fate: Fate = Fate.DENY, **changes: object) -> ConnectRecord:
+    fields = {
+        "layer": "ebpf", "fate": fate, "address": canonical(A), "port": 443, "protocol": 6, "family": 2, "time_ns": 1,
+        "generation": 7, "pid": 42, "uid": 1000, "comm": "curl", "exe": "/usr/bin/curl", "cgroup": "/x", "container_id": "c",
+    }  # fmt: skip
+    return ConnectRecord(**(fields | changes))
+
+
+def test_a_refused_connect_is_an_event_with_who_where_and_why() -> None:
+    snapshot = policy(server("bad"), denied="bad")
+    event = attribute(snapshot, record(), build(snapshot, {"bad": [A]}))
+    assert (event.action, event.would, event.reason, event.rule) == (
+        "block",
+        None,
+        "bad is denied",
+        "denied_servers[0]",
+    )
+    assert (event.remote_addr, event.remote_host) == ("203.0.113.1:443", "bad.example")
+    assert (event.server_id, event.server_type, event.candidates) == ("bad", "http", ["bad"])
+    assert (event.layer, event.family, event.protocol) == ("ebpf", "inet", "tcp")
+    assert (event.pid, event.uid, event.comm, event.exe) == (42, 1000, "curl", "/usr/bin/curl")
+    assert (event.cgroup, event.container_id) == ("/x", "c")
+
+
+def test_an_allowed_connect_is_an_event_that_allows() -> None:
+    snapshot = policy(server("good"))
+    event = attribute(snapshot, record(Fate.TAG), build(snapshot, {"good": [A]}))
+    assert (event.action, event.would, event.server_id) == ("allow", None, "good")
+
+
+@pytest.mark.parametrize(
+    "settings", [{"mode": "tag"}, {"mode": "enforce", "audit": True}], ids=["mode tag", "audit"]
+)
+def test_a_denied_server_that_was_only_watched_would_be_blocked(settings: dict[str, object]) -> None:
+    snapshot = policy(server("bad"), denied="bad", **settings)
+    event = attribute(snapshot, record(Fate.TAG), build(snapshot, {"bad": [A]}))
+    assert (event.action, event.would, event.reason) == ("allow", "block", "bad is denied")
+
+
+def test_an_observed_denial_was_not_a_refusal() -> None:
+    snapshot = policy(server("bad"), denied="bad")
+    event = attribute(snapshot, record(observed=True), build(snapshot, {"bad": [A]}))
+    assert (event.action, event.would) == ("allow", "block")
+
+
+def test_a_shared_endpoint_blames_the_denied_server_and_names_the_others() -> None:
+    snapshot = policy(server("good"), server("zzz"), denied="zzz")
+    event = attribute(snapshot, record(), build(snapshot, {"zzz": [A], "good": [A]}))
+    assert (event.server_id, event.candidates) == ("zzz", ["good", "zzz"])
+    assert event.reason == "zzz is denied (endpoint shared by good, zzz)"
+
+
+def test_a_record_of_an_older_plan_is_told_as_such() -> None:
+    snapshot = policy(server("good"))
+    gone = attribute(snapshot, record(generation=3), build(snapshot, {}))
+    assert (gone.action, gone.server_id) == ("block", "")
+    assert "generation 3" in gone.reason
+    allowed_by_now = attribute(snapshot, record(generation=3, port=443), build(snapshot, {"good": [A]}))
+    assert allowed_by_now.action == "block"
+    assert allowed_by_now.reason == "refused under policy generation 3; today's policy says: good is allowed"
+
+
+@pytest.mark.parametrize(
+    ("address", "shown"), [("203.0.113.1", "203.0.113.1:443"), ("64:ff9b::1.2.3.4", "1.2.3.4:443"), ("2001:db8::1", "[2001:db8::1]:443")]
+)  # fmt: skip
+def test_addresses_are_shown_as_people_write_them(address: str, shown: str) -> None:
+    assert kernel_plan.remote(canonical(ip_address(address)), 443) == shown
+
+
+@pytest.mark.parametrize(("number", "name"), [(17, "udp"), (262, "mptcp"), (99, "99")])
+def test_a_protocol_is_named_or_numbered(number: int, name: str) -> None:
+    assert attribute(policy(), record(protocol=number), Plan()).protocol == name

@@ -1,0 +1,198 @@
+"""A plan becomes one transaction in our own table: denials first, marks masked, deletes last, nothing hangs on a missing set."""
+
+from __future__ import annotations
+
+import json
+from ipaddress import ip_address
+from typing import Any
+
+import pytest
+
+from agentsh_net.core import nft_ruleset
+from agentsh_net.core.addresses import canonical
+from agentsh_net.core.plane import Endpoint, Fate, Plan, Rule
+
+A, B, V6 = (canonical(ip_address(text)) for text in ("10.0.0.1", "10.0.0.2", "fd00::1"))
+DENY, TAG = Rule(Fate.DENY, ("bad",)), Rule(Fate.TAG, ("good",))
+
+
+def plan(
+    rules: dict[Endpoint, Rule], generation: int = 1, mark: int = 0x00A50000, mask: int = 0x00FF0000
+) -> Plan:
+    return Plan(generation, rules, mark, mask)
+
+
+def commands(transaction: dict[str, Any]) -> list[tuple[str, str, Any]]:
+    return [
+        (verb, kind, body)
+        for c in transaction["nftables"]
+        for verb, x in c.items()
+        for kind, body in x.items()
+    ]
+
+
+def elements(transaction: dict[str, Any], verb: str) -> dict[str, list[Any]]:
+    found: dict[str, list[Any]] = {}
+    for did, kind, body in commands(transaction):
+        if (did, kind) == (verb, "element"):
+            found.setdefault(body["name"], []).extend(body["elem"])
+    return found
+
+
+def rules(transaction: dict[str, Any], chain: str) -> list[str]:
+    return [
+        json.dumps(b["expr"])
+        for _, kind, b in commands(transaction)
+        if kind == "rule" and b["chain"] == chain
+    ]
+
+
+def test_every_command_stays_in_our_own_table() -> None:
+    made = nft_ruleset.replace(plan({Endpoint(A): DENY, Endpoint(V6, 443): TAG}), nflog_group=5)
+    for _, kind, body in commands(made):
+        assert (body["family"], body["name" if kind == "table" else "table"]) == ("inet", "agentsh_net")
+
+
+def test_a_replacement_deletes_and_makes_the_table_in_one_transaction() -> None:
+    made = commands(nft_ruleset.replace(plan({}), nflog_group=5))
+    assert [(verb, kind) for verb, kind, _ in made[:3]] == [
+        ("add", "table"),
+        ("delete", "table"),
+        ("add", "table"),
+    ]
+    assert all(verb == "add" for verb, _, _ in made[3:])
+
+
+def test_a_denied_ipv4_address_is_denied_in_every_spelling_a_packet_can_have() -> None:
+    made = elements(nft_ruleset.replace(plan({Endpoint(A): DENY}), nflog_group=5), "add")
+    assert {name: [e["elem"]["val"] for e in found] for name, found in made.items()} == {
+        "deny4": ["10.0.0.1"],
+        "deny6": ["64:ff9b::a00:1", "2002:a00:1::"],
+    }
+
+
+def test_a_rule_with_a_port_is_an_address_and_a_port_as_numbers() -> None:
+    made = elements(nft_ruleset.replace(plan({Endpoint(V6, 443): TAG}), nflog_group=5), "add")
+    assert made == {"tag6_port": [{"elem": {"val": {"concat": ["fd00::1", 443]}, "comment": "good"}}]}
+
+
+def test_all_elements_of_a_set_go_in_one_command() -> None:
+    many = {Endpoint(canonical(ip_address(0x0A000000 + i))): DENY for i in range(1000)}
+    made = commands(nft_ruleset.replace(plan(many), nflog_group=5))
+    assert sum(kind == "element" for _, kind, _ in made) == 2
+
+
+def test_denials_stand_above_tags_in_both_hooks() -> None:
+    made = nft_ruleset.replace(
+        plan({Endpoint(A): DENY, Endpoint(A, 443): TAG, Endpoint(B, 1): DENY}), nflog_group=5
+    )
+    for hook in ("output", "forward"):
+        verdicts = ["refuse" if "refuse" in rule else "tag" for rule in rules(made, hook)]
+        assert verdicts == sorted(verdicts)
+        assert set(verdicts) == {"refuse", "tag"}
+
+
+def test_a_lookup_stands_only_where_its_set_has_elements() -> None:
+    made = nft_ruleset.replace(plan({Endpoint(V6): DENY}), nflog_group=5)
+    assert not any("@" in rule and "@deny6" not in rule for rule in rules(made, "output"))
+
+
+def test_without_tags_no_rule_switches_connection_tracking_on() -> None:
+    made = nft_ruleset.replace(plan({Endpoint(A): DENY}), nflog_group=5)
+    assert '"ct"' not in json.dumps(made)
+
+
+def test_tcp_is_reset_and_the_rest_is_told_that_it_is_prohibited_after_being_logged() -> None:
+    refuse = rules(nft_ruleset.replace(plan({Endpoint(A): DENY}, generation=9), nflog_group=5), "refuse")
+    assert '"prefix": "agentsh-net:deny:9", "group": 5' in refuse[1]
+    assert '{"counter": "denied"}' in refuse[1]
+    assert "tcp reset" in refuse[2]
+    assert "icmpx" in refuse[3]
+
+
+def test_marks_change_no_bit_outside_the_mask() -> None:
+    tag = rules(nft_ruleset.replace(plan({Endpoint(A, 443): TAG}), nflog_group=5), "tag")
+    for where, rule in (("ct", tag[2]), ("meta", tag[3])):
+        key = {where: {"key": "mark"}}
+        value = {"|": [{"&": [key, 0xFF00FFFF]}, 0x00A50000]}
+        assert json.loads(rule) == [{"mangle": {"key": key, "value": value}}]
+
+
+def test_without_a_mask_no_mark_is_set_and_only_new_connections_are_logged() -> None:
+    tag = rules(nft_ruleset.replace(plan({Endpoint(A, 443): TAG}, mark=0, mask=0), nflog_group=5), "tag")
+    assert len(tag) == 1
+    assert '"new"' in tag[0]
+    assert "mangle" not in tag[0]
+
+
+def test_a_change_adds_before_it_deletes() -> None:
+    made = nft_ruleset.change(plan({Endpoint(A): DENY}), plan({Endpoint(B): DENY}, 2), nflog_group=5)
+    verbs = [verb for verb, kind, _ in commands(made) if kind == "element"]
+    assert verbs == ["add", "add", "delete", "delete"]
+    assert [e["elem"]["val"] for e in elements(made, "add")["deny4"]] == ["10.0.0.2"]
+    assert elements(made, "delete")["deny4"] == ["10.0.0.1"]
+
+
+def test_a_change_leaves_the_elements_alone_that_stay() -> None:
+    old = plan({Endpoint(A): DENY, Endpoint(V6): DENY})
+    made = nft_ruleset.change(
+        old, plan({Endpoint(A): DENY, Endpoint(V6): DENY, Endpoint(B): DENY}, 2), nflog_group=5
+    )
+    assert "10.0.0.1" not in json.dumps(made)
+    assert "fd00::1" not in json.dumps(made)
+
+
+def test_a_fate_that_changes_moves_the_element_to_the_other_set() -> None:
+    made = nft_ruleset.change(
+        plan({Endpoint(V6, 443): TAG}), plan({Endpoint(V6, 443): DENY}, 2), nflog_group=5
+    )
+    assert elements(made, "delete") == {"tag6_port": [{"concat": ["fd00::1", 443]}]}
+    assert list(elements(made, "add")) == ["deny6_port"]
+
+
+def test_a_change_of_generation_alone_rewrites_the_rules_and_no_element() -> None:
+    made = nft_ruleset.change(plan({Endpoint(A): DENY}, 1), plan({Endpoint(A): DENY}, 2), nflog_group=5)
+    assert elements(made, "add") == elements(made, "delete") == {}
+    assert "agentsh-net:deny:2" in json.dumps(made)
+
+
+def test_the_removal_succeeds_where_nothing_is() -> None:
+    assert [verb for verb, _, _ in commands(nft_ruleset.remove())] == ["add", "delete"]
+
+
+@pytest.mark.parametrize(
+    ("ids", "shown"),
+    [
+        (["a", "b"], "a,b"),
+        (['x"; drop'], "x???drop"),
+        (["\u00fc\n"], "??"),
+        (["io.github/x:1-_"], "io.github/x:1-_"),
+    ],
+)
+def test_a_comment_is_the_server_ids_without_anything_that_could_be_syntax(
+    ids: list[str], shown: str
+) -> None:
+    assert nft_ruleset.comment(ids) == shown
+
+
+def test_a_comment_fits_the_kernel() -> None:
+    assert len(nft_ruleset.comment(["server"] * 1000)) == 100
+
+
+@pytest.mark.parametrize("fate", list(Fate))
+def test_a_log_prefix_reads_back(fate: Fate) -> None:
+    assert nft_ruleset.parse_prefix(nft_ruleset.prefix(fate, 12)) == (fate, 12)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "agentsh-net:deny:", "agentsh-net:allow:1", "other:deny:1", "agentsh-net:deny:1x"]
+)
+def test_a_log_prefix_of_somebody_else_is_not_ours(text: str) -> None:
+    assert nft_ruleset.parse_prefix(text) is None
+
+
+def test_the_rules_to_confirm_are_those_of_the_transaction() -> None:
+    wanted = plan({Endpoint(A): DENY, Endpoint(A, 443): TAG})
+    made = nft_ruleset.replace(wanted, nflog_group=5)
+    counts = nft_ruleset.rule_counts(wanted)
+    assert counts == {chain: len(rules(made, chain)) for chain in ("output", "forward", "refuse", "tag")}
