@@ -48,7 +48,7 @@ CLIENT_INFO = {"name": "agentsh-net", "version": __version__}
 class Phase(StrEnum):
     """Where the conversation is; the value completes the sentence "no answer while ..."."""
 
-    CLOSED = "not started"
+    CLOSED = "connecting"
     PROBING = "asking server/discover"
     INITIALIZING = "asking initialize"
     LISTING = "asking tools/list"

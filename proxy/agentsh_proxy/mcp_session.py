@@ -1,0 +1,141 @@
+"""One warm session with one declared network server: find how it speaks, list its tools, hear when they change.
+
+The conversation is `core.mcp_client`'s, the bytes are the transports'; when to do what is `discovery`'s.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Callable
+from typing import Protocol, Self
+
+from agentsh_net.core.errors import ProtocolError
+from agentsh_net.core.mcp_client import Conversation
+from agentsh_net.core.mcp_exchange import Ask, FallBack, Listing, Outcome, Tell
+from agentsh_net.core.model import Server, Transport
+from agentsh_proxy.mcp_legacy_sse import LegacySse
+from agentsh_proxy.mcp_site import Site
+from agentsh_proxy.mcp_streamable import StreamableHttp
+
+
+class Carrier(Protocol):
+    """A transport: carries requests to the server and brings outcomes back. stdio will be the third."""
+
+    retry: float
+
+    async def ask(self, ask: Ask) -> Outcome:
+        """Send a request and return what came of it."""
+        ...
+
+    async def tell(self, tell: Tell) -> None:
+        """Send a notification."""
+        ...
+
+    async def listen(self, established: Callable[[], None]) -> bool:
+        """Hear the server's news until the stream ends; False if it offers none."""
+        ...
+
+    async def close(self) -> None:
+        """End the session."""
+        ...
+
+
+class Session:
+    """A session with one server. `stale` is set when a new listing is due: tools changed, or news may have been missed."""
+
+    def __init__(self, server: Server, *, tls: ssl.SSLContext | None = None) -> None:
+        self.stale = asyncio.Event()
+        self.lost = False  # the stream that is the session has ended: begin a new one
+        self._site = Site(server, tls)
+        http = server.transport is Transport.HTTP
+        self._talk = Conversation(probe=http, may_fall_back=http)
+        self._carrier: Carrier | None = (
+            StreamableHttp(self._site, self._talk, self.stale.set) if http else None
+        )
+        self._listener: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    @property
+    def transport(self) -> Transport:
+        """Return how the server is really spoken to: a declared `http` may turn out to be `sse`."""
+        return Transport.SSE if isinstance(self._carrier, LegacySse) else Transport.HTTP
+
+    @property
+    def fingerprint(self) -> str:
+        """Return the SHA-256 of the TLS certificate seen last, empty without TLS."""
+        return self._site.http.fingerprint
+
+    async def list(self, timeout: float) -> Listing:  # noqa: ASYNC109 - it ends in a ProtocolError
+        """Return what the server offers now, within so many seconds. Raises ProtocolError."""
+        try:
+            async with asyncio.timeout(timeout):
+                return await self._list()
+        except TimeoutError as fault:
+            raise ProtocolError(
+                f"no answer within {timeout:g} s while {self._talk.phase.value}", status=504
+            ) from fault
+
+    async def _list(self) -> Listing:
+        self.stale.clear()
+        carrier = self._carrier or await self._open_sse()
+        commands = [self._talk.begin()]
+        while True:
+            match commands.pop(0):
+                case Tell() as tell:
+                    await carrier.tell(tell)
+                case Ask() as ask:
+                    commands += self._talk.feed(await carrier.ask(ask))
+                case FallBack(reason):
+                    carrier = await self._fall_back(reason)
+                    commands.append(self._talk.fell_back())
+                case Listing() as listing:
+                    return listing
+
+    async def _open_sse(self) -> LegacySse:
+        self._carrier = carrier = LegacySse(self._site, self._talk, self.stale.set)
+        await carrier.open()
+        return carrier
+
+    async def _fall_back(self, reason: str) -> LegacySse:
+        try:
+            return await self._open_sse()
+        except ProtocolError as fault:
+            raise ProtocolError(f"{reason}; HTTP+SSE was tried too: {fault}", status=fault.status) from fault
+
+    def listen(self) -> None:
+        """Hear the server's news from now on, if it offers any."""
+        if self._listener is None:
+            self._listener = asyncio.create_task(self._listen(), name="mcp-listener")
+
+    async def _listen(self) -> None:
+        """Keep the stream of news open. Each time it opens, a listing is due: what changed before was not heard."""
+        while self._carrier is not None:
+            try:
+                if not await self._carrier.listen(self.stale.set):
+                    return
+            except ProtocolError:
+                self.stale.set()  # the listing finds out what is wrong, and says so
+            if isinstance(self._carrier, LegacySse):
+                self.lost = True
+                self.stale.set()
+                return
+            await asyncio.sleep(self._carrier.retry)
+
+    async def close(self) -> None:
+        """End the session and every connection."""
+        try:
+            if self._listener is not None:
+                self._listener.cancel()
+                await asyncio.wait(
+                    (self._listener,)
+                )  # and not `await listener`: that cancellation is not ours
+            if self._carrier is not None:
+                await self._carrier.close()
+        finally:
+            self._site.http.close()

@@ -1,0 +1,68 @@
+"""Where a declared MCP server lives: its origin, its headers, and how its answers are read.
+
+Redirects stay inside the origin, so the declared credentials do too. What to send is the transports' business.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import AsyncIterator
+
+from agentsh_net.core import mcp_http, mcp_stream, sse
+from agentsh_net.core.errors import ProtocolError
+from agentsh_net.core.jsonrpc import Limits
+from agentsh_net.core.mcp_http import Headers, address
+from agentsh_net.core.mcp_stream import StreamEvent
+from agentsh_net.core.model import Server
+from agentsh_proxy.http_client import HttpClient, Response
+
+LIMITS = Limits()
+MAX_ERROR_BODY = 64 << 10  # an error message; a framework's HTML error page fits too
+RETRY = 1.0  # seconds before a stream is opened again, where the server names none
+RETRY_BOUNDS = (0.05, 30.0)  # seconds; neither a busy loop nor a server that is never watched
+EVENT_STREAM = "text/event-stream"
+JSON = "application/json"
+
+
+class Site:
+    """The HTTP side of one declared server."""
+
+    def __init__(self, server: Server, tls: ssl.SSLContext | None) -> None:
+        self.url = server.url
+        self.http = HttpClient(address(server.url), tls=tls, pin=server.tls_fingerprint)
+        self._declared = mcp_http.declared(server.headers)
+
+    async def send(self, method: str, url: str, headers: Headers, body: bytes = b"") -> Response:
+        """Send a request to a URL of the origin and return the answer's head; redirects inside the origin are followed."""
+        merged = mcp_http.merged(headers, self._declared)
+        for _ in range(mcp_http.MAX_REDIRECTS + 1):
+            response = await self.http.request(method, address(url).target, merged, body)
+            target = mcp_http.redirection(method, url, response.status, response.header("location"))
+            if target is None:
+                return response
+            await response.release()
+            url = target
+        raise ProtocolError(f"the server redirects more than {mcp_http.MAX_REDIRECTS} times", status=502)
+
+
+def is_stream(response: Response) -> bool:
+    """Say whether the answer is an event stream."""
+    return mcp_http.media_type(response.header("content-type")) == EVENT_STREAM
+
+
+def is_json(response: Response) -> bool:
+    """Say whether the answer is JSON."""
+    return mcp_http.media_type(response.header("content-type")) == JSON
+
+
+def bounded_retry(milliseconds: int) -> float:
+    """Return the seconds a server asks to wait (`retry:`), within our bounds."""
+    return min(max(milliseconds / 1000, RETRY_BOUNDS[0]), RETRY_BOUNDS[1])
+
+
+async def events(response: Response) -> AsyncIterator[StreamEvent]:
+    """Iterate over the events of a stream. Raises ProtocolError if it is cut or an event is too long."""
+    decoder = sse.Decoder(LIMITS.size)
+    async for data in response.chunks():
+        for frame in decoder.feed(data):
+            yield mcp_stream.read(frame)

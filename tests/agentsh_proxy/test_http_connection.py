@@ -1,0 +1,144 @@
+"""A connection reads the same answer however its bytes are cut, never past its bounds, and never one it did not ask for."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from agentsh_proxy.http_connection import HIGH_WATER, Connection, CutError
+from mcp_peers.scripted import run
+
+from agentsh_net.core.errors import ProtocolError
+
+
+class FakeTransport(asyncio.Transport):
+    """A transport that remembers what was done to it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written = b""
+        self.reading = True
+        self.aborted = False
+
+    def write(self, data: Any) -> None:
+        self.written += bytes(data)
+
+    def pause_reading(self) -> None:
+        self.reading = False
+
+    def resume_reading(self) -> None:
+        self.reading = True
+
+    def abort(self) -> None:
+        self.aborted = True
+
+
+def asked() -> tuple[Connection, FakeTransport]:
+    """Return a connection on which a request was just sent."""
+    connection, transport = Connection(), FakeTransport()
+    connection.connection_made(transport)
+    connection.send(b"GET / HTTP/1.1\r\n\r\n", b"body")
+    assert transport.written == b"GET / HTTP/1.1\r\n\r\nbody"
+    return connection, transport
+
+
+async def read(connection: Connection) -> tuple[int, list[tuple[str, str]], bytes]:
+    await connection.head()
+    body = b""
+    while data := await connection.chunk():
+        body += data
+    return connection.status, connection.headers, body
+
+
+ANSWER = (
+    b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nX-One: 1 \r\nTransfer-Encoding: chunked\r\n\r\n"
+    b"4;ext=1\r\nwiki\r\n5\r\npedia\r\n0\r\nX-Trailer: no\r\n\r\n"
+)
+
+
+def test_an_answer_cut_at_any_two_offsets_reads_the_same() -> None:
+    async def scene() -> None:
+        for first in range(len(ANSWER)):
+            for second in {first + 1, (first + len(ANSWER)) // 2, len(ANSWER)}:
+                connection, _ = asked()
+                for piece in (ANSWER[:first], ANSWER[first:second], ANSWER[second:]):
+                    if piece:
+                        connection.data_received(piece)
+                status, headers, body = await read(connection)
+                assert (status, body) == (200, b"wikipedia")
+                assert headers == [("x-one", "1"), ("transfer-encoding", "chunked")]
+                assert connection.usable
+
+    run(scene())
+
+
+def test_a_cut_at_any_offset_is_a_cut() -> None:
+    async def scene() -> None:
+        for end in range(len(ANSWER)):
+            connection, _ = asked()
+            if end:
+                connection.data_received(ANSWER[:end])
+            connection.connection_lost(None)
+            with pytest.raises(CutError, match="without an answer" if end == 0 else "in the middle"):
+                await read(connection)
+
+    run(scene())
+
+
+def test_reading_stops_when_the_consumer_is_behind_and_starts_again() -> None:
+    async def scene() -> None:
+        connection, transport = asked()
+        connection.data_received(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+        for _ in range(2):
+            connection.data_received(b"%x\r\n%s\r\n" % (HIGH_WATER, b"x" * HIGH_WATER))
+        assert not transport.reading
+        await connection.chunk()
+        while connection._queued:
+            await connection.chunk()
+        assert transport.reading
+
+    run(scene())
+
+
+def test_bytes_that_nobody_asked_for_close_the_connection() -> None:
+    async def scene() -> None:
+        connection, transport = Connection(), FakeTransport()
+        connection.connection_made(transport)
+        connection.data_received(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+        assert transport.aborted
+        connection, transport = asked()
+        connection.data_received(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+        assert connection.usable
+        connection.data_received(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+        assert transport.aborted
+        assert not connection.usable
+
+    run(scene())
+
+
+def test_an_answer_and_one_more_in_one_packet_is_not_taken() -> None:
+    async def scene() -> None:
+        connection, transport = asked()
+        connection.data_received(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n" * 2)
+        with pytest.raises(ProtocolError, match="more than it was asked"):
+            await connection.head()
+        assert transport.aborted
+
+    run(scene())
+
+
+def test_an_answer_that_ends_with_its_connection_is_whole_only_after_an_orderly_end() -> None:
+    async def scene() -> None:
+        connection, _ = asked()
+        connection.data_received(b"HTTP/1.1 200 OK\r\n\r\nwhole")
+        connection.connection_lost(None)
+        assert (await read(connection))[2] == b"whole"
+        assert not connection.usable
+        connection, _ = asked()
+        connection.data_received(b"HTTP/1.1 200 OK\r\n\r\nhalf")
+        connection.connection_lost(ConnectionResetError())
+        with pytest.raises(CutError):
+            await read(connection)
+
+    run(scene())

@@ -1,0 +1,118 @@
+"""A session finds out by itself how a server speaks, stays warm between listings, and ends when it is told to, whatever it does."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from agentsh_proxy.mcp_session import Session
+from mcp_peers.roles import SseServer, declared, legacy, modern
+from mcp_peers.scripted import STREAM, Seen, Wire, run, serving
+
+from agentsh_net.core.errors import ProtocolError
+from agentsh_net.core.model import Transport
+
+
+def test_a_second_listing_shakes_no_hands() -> None:
+    async def scene() -> None:
+        async with serving(legacy()) as server, Session(declared(server)) as session:
+            await session.list(10)
+            await session.list(10)
+            assert server.asked.count("initialize") == 1
+            assert server.asked.count("tools/list") == 2
+            assert {s.connection for s in server.seen} == {0}
+
+    run(scene())
+
+
+def test_a_declared_http_server_that_speaks_http_sse_is_found_out() -> None:
+    async def scene() -> None:
+        async with serving(SseServer()) as server, Session(declared(server, "/sse")) as session:
+            listing = await session.list(10)
+            assert (listing.version, session.transport) == ("2024-11-05", Transport.SSE)
+            assert server.asked[:4] == ["server/discover", "initialize", "GET", "initialize"]
+
+    run(scene())
+
+
+def test_a_server_that_speaks_neither_is_told_with_both_reasons() -> None:
+    async def nothing(request: Seen, wire: Wire) -> None:
+        await wire.answer(404)
+
+    async def scene() -> None:
+        async with serving(nothing) as server, Session(declared(server)) as session:
+            with pytest.raises(ProtocolError) as fault:
+                await session.list(10)
+            assert str(fault.value) == (
+                "initialize was refused with HTTP 404: check the path of `url`; "
+                "HTTP+SSE was tried too: the event stream was refused with HTTP 404: check the path of `url`"
+            )
+
+    run(scene())
+
+
+def test_a_declared_sse_server_is_not_posted_to_first() -> None:
+    async def scene() -> None:
+        async with serving(SseServer()) as server:
+            async with Session(declared(server, "/sse", Transport.SSE)) as session:
+                await session.list(10)
+            assert server.asked[0] == "GET"
+
+    run(scene())
+
+
+def test_a_server_without_news_is_asked_for_them_once() -> None:
+    async def scene() -> None:
+        for handler in (legacy(), modern()):
+            async with serving(handler) as server, Session(declared(server)) as session:
+                await session.list(10)
+                session.listen()
+                assert session._listener is not None
+                await session._listener
+                assert not session.stale.is_set()
+
+    run(scene())
+
+
+def test_a_session_ends_although_the_server_never_answers_the_farewell(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("agentsh_proxy.mcp_streamable.CLOSE_TIMEOUT", 0.05)
+
+    async def silent(request: Seen, wire: Wire) -> None:
+        await asyncio.Event().wait()
+
+    async def scene() -> None:
+        async with serving(legacy(DELETE=silent)) as server:
+            async with Session(declared(server)) as session:
+                await session.list(10)
+            assert server.asked[-1] == "DELETE"
+
+    run(scene())
+
+
+def test_a_cancelled_session_leaves_no_connection_and_no_task() -> None:
+    async def news(request: Seen, wire: Wire) -> None:
+        await wire.raw(STREAM)
+        await asyncio.Event().wait()
+
+    async def scene() -> None:
+        async with serving(legacy(GET=news)) as server:
+            session = Session(declared(server))
+
+            async def live() -> None:
+                async with session:
+                    await session.list(10)
+                    session.listen()
+                    await asyncio.Event().wait()
+
+            task = asyncio.create_task(live())
+            await server.until(lambda: "GET" in server.asked)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            assert session._listener is not None
+            assert session._listener.done()
+            assert not session._site.http._open
+
+    run(scene())

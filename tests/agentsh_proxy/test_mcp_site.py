@@ -1,0 +1,65 @@
+"""A declared server's headers go to its origin with every request, and its streams are read event by event."""
+
+from __future__ import annotations
+
+import pytest
+from agentsh_proxy.mcp_site import Site, bounded_retry, events, is_json, is_stream
+from mcp_peers.roles import declared
+from mcp_peers.scripted import STREAM, Seen, Wire, run, serving
+
+from agentsh_net.core.errors import ProtocolError
+from agentsh_net.core.mcp_stream import StreamEvent
+from agentsh_net.core.model import Server, Transport
+
+
+def test_redirects_inside_the_origin_carry_body_and_headers_along() -> None:
+    async def moved(request: Seen, wire: Wire) -> None:
+        if request.target == "/mcp":
+            await wire.answer(307, Location="/mcp/")
+        else:
+            await wire.json({})
+
+    async def scene() -> None:
+        async with serving(moved) as server:
+            site = Site(declared(server, headers={"X-Key": "k"}), None)
+            async with await site.send("POST", site.url, (("X-Ours", "o"),), b"body") as response:
+                assert is_json(response)
+            assert [s.target for s in server.seen] == ["/mcp", "/mcp/"]
+            for seen in server.seen:
+                assert (seen.body, seen.headers["x-key"], seen.headers["x-ours"]) == (b"body", "k", "o")
+            site.http.close()
+
+    run(scene())
+
+
+def test_a_get_follows_what_a_post_may_not() -> None:
+    async def moved(request: Seen, wire: Wire) -> None:
+        if request.target == "/sse":
+            await wire.answer(302, Location="/stream")
+        else:
+            await wire.raw(STREAM)
+            await wire.event("x", event="endpoint", id_="1", retry=10)
+            await wire.end()
+
+    async def scene() -> None:
+        async with serving(moved) as server:
+            site = Site(declared(server), None)
+            async with await site.send("GET", server.url("/sse"), ()) as response:
+                assert is_stream(response)
+                assert [e async for e in events(response)] == [StreamEvent("endpoint", b"x", "1", 10)]
+            with pytest.raises(ProtocolError, match="redirects a POST"):
+                await site.send("POST", server.url("/sse"), (), b"{}")
+            site.http.close()
+
+    run(scene())
+
+
+@pytest.mark.parametrize("url", ["http://user:pw@127.0.0.1/", "mcp", "unix:///run/x"])
+def test_a_url_that_cannot_be_used_is_an_error_before_anything_is_sent(url: str) -> None:
+    with pytest.raises(ProtocolError) as refused:
+        Site(Server("x", Transport.HTTP, url=url), None)
+    assert "pw" not in str(refused.value)
+
+
+def test_a_pause_that_a_server_asks_for_is_bounded() -> None:
+    assert [bounded_retry(ms) for ms in (0, 250, 10**9)] == [0.05, 0.25, 30.0]
