@@ -10,6 +10,7 @@ import mmap
 import struct
 
 _HEADER = struct.Struct("=II")
+_POSITION = struct.Struct("@L")  # the kernel's unsigned long; positions only ever grow
 _BUSY, _DISCARD = 1 << 31, 1 << 30
 
 
@@ -50,4 +51,4 @@ class RingBuffer:
         self._producer_page.close()
 
     def _produced(self) -> int:
-        return int(struct.unpack_from("=L", self._producer_page, 0)[0])
+        return int(_POSITION.unpack_from(self._producer_page)[0])

@@ -1,0 +1,96 @@
+"""Maps and programs are reached by the bare system call: batches are whole, absent is no error, refusals are OSError."""
+
+from __future__ import annotations
+
+import errno
+import os
+import struct
+
+import pytest
+from netns import box
+
+from agentsh_net.kernel import bpf_syscall
+from agentsh_net.kernel.loader import load_with_bcc
+
+pytestmark = pytest.mark.kernel
+
+
+def key(number: int) -> bytes:
+    return struct.pack(">16xI", number)[:20]
+
+
+def in_loaded_box(test: object) -> object:
+    """Run `test(loaded)` in a box with our own programs and maps loaded and nothing attached."""
+
+    def inside() -> object:
+        loaded = load_with_bcc()
+        try:
+            return test(loaded)
+        finally:
+            loaded.close()
+
+    return box.in_box(inside)
+
+
+def test_batches_set_list_and_delete_every_element_and_skip_what_is_absent() -> None:
+    def inside(loaded):
+        rules = loaded.maps["rules"]
+        keys = [key(n) for n in range(40_000)]
+        bpf_syscall.update_all(rules, keys, [struct.pack("=I", n) for n in range(40_000)])
+        held = dict(bpf_syscall.elements(rules, 20, 4))
+        bpf_syscall.delete_all(rules, [keys[0], key(99_999), *keys[1:39_999], key(99_998)])
+        return held == {k: struct.pack("=I", n) for n, k in enumerate(keys)}, dict(
+            bpf_syscall.elements(rules, 20, 4)
+        )
+
+    whole, left = in_loaded_box(inside)
+    assert whole
+    assert left == {key(39_999): struct.pack("=I", 39_999)}
+
+
+def test_a_full_map_refuses_and_keeps_what_it_has() -> None:
+    def inside(loaded):
+        rules = loaded.maps["rules"]
+        try:
+            bpf_syscall.update_all(rules, [key(n) for n in range(262_145)], [bytes(4)] * 262_145)
+        except OSError as error:
+            number = error.errno
+        return number, sum(1 for _ in bpf_syscall.elements(rules, 20, 4))
+
+    number, held = in_loaded_box(inside)
+    assert number in {errno.E2BIG, errno.ENOSPC}
+    assert held == 262_144
+
+
+def test_a_per_cpu_value_has_one_slot_for_every_possible_cpu() -> None:
+    def inside(loaded):
+        return len(bpf_syscall.lookup(loaded.maps["counters"], bytes(4), 8 * bpf_syscall.possible_cpus()))
+
+    assert in_loaded_box(inside) == 8 * bpf_syscall.possible_cpus()
+
+
+def test_a_program_is_attached_listed_named_and_detached() -> None:
+    def inside(loaded):
+        cgroup = os.open("/sys/fs/cgroup", os.O_RDONLY)
+        program = loaded.programs["agentsh_conn4"]
+        before = bpf_syscall.attached(cgroup, bpf_syscall.CONNECT4)
+        bpf_syscall.attach(cgroup, program, bpf_syscall.CONNECT4)
+        during = bpf_syscall.attached(cgroup, bpf_syscall.CONNECT4)
+        number, name = bpf_syscall.program_info(program)
+        again = bpf_syscall.program_info(bpf_syscall.program_fd(number))
+        bpf_syscall.detach(cgroup, program, bpf_syscall.CONNECT4)
+        bpf_syscall.detach(cgroup, program, bpf_syscall.CONNECT4)
+        return (
+            before,
+            during == [number],
+            name,
+            again == (number, name),
+            bpf_syscall.attached(cgroup, bpf_syscall.CONNECT4),
+        )
+
+    assert in_loaded_box(inside) == ([], True, "agentsh_conn4", True, [])
+
+
+def test_a_refusal_names_the_call_and_the_reason() -> None:
+    with pytest.raises(OSError, match="PROG_QUERY: Bad file descriptor"):
+        bpf_syscall.attached(0xFFFFF, bpf_syscall.CONNECT4)
