@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import click
@@ -98,8 +99,15 @@ def servers(source: Source, filters: Mapping[str, Any], form: Format) -> None:
             ),
             Column("REASON", _reason, fold=True),
         )
-        rows = iter(source.call("servers", filters=filters))
+        rows = iter(_declared(source.call("status")["servers"], filters))
     show(rows, form, columns, empty="no servers found")
+
+
+def _declared(rows: Sequence[Row], filters: Mapping[str, Any]) -> list[Row]:
+    """Return the declared servers that `--server` matches, as a query would."""
+    wanted = str(filters.get("server", "*")).split("*")
+    pattern = re.compile(".*".join(map(re.escape, wanted)), re.IGNORECASE | re.DOTALL)
+    return [row for row in rows if pattern.fullmatch(str(row.get("server_id")))][: filters["limit"]]
 
 
 def _reason(row: Row) -> str:

@@ -9,7 +9,8 @@ import click
 
 from agentsh_net.cli.failures import Exit, Failure
 from agentsh_net.cli.main import Daemon
-from agentsh_net.cli.output import json_text
+from agentsh_net.cli.output import Column, Format, json_text, show
+from agentsh_net.cli.source import formatted
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -33,3 +34,12 @@ def new(daemon: Daemon, session_id: str | None, as_json: bool) -> None:
         if not _NAME.fullmatch(name):
             raise Failure(f"the daemon sent {name!r} as the name of a variable", code=Exit.DENIED)
         click.echo(f"export {name}={shlex.quote(value)}")
+
+
+@session.command("list")
+@formatted
+@click.pass_obj
+def list_sessions(daemon: Daemon, form: Format) -> None:
+    """List the sessions there are."""
+    columns = (Column("SESSION", lambda row: str(row.get("session_id"))),)
+    show(daemon.client().call("session.list"), form, columns, empty="no sessions found")

@@ -46,7 +46,18 @@ def shortfall(told: Mapping[str, Any]) -> list[str]:
         part = told.get(name) or {}
         if part.get("trouble"):
             missing.append(_with_remedy(name, part["trouble"], part.get("remedy")))
-    return missing
+    return [*missing, *_unresolved(told)]
+
+
+def _unresolved(told: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the denied servers that no plane can refuse, because no address of their host is known."""
+    if not any(layer.get("wanted") for layer in _rows(told, "layers")):
+        return
+    problems = (told.get("resolver") or {}).get("problems") or {}
+    for server in _rows(told, "servers"):
+        if server.get("denied") and server.get("host") and not server.get("addresses"):
+            why = problems.get(server["host"]) or problems.get(server.get("server_id")) or "not resolved yet"
+            yield f"server {server.get('server_id')}: denied, but no address of {server['host']} is known: {why}"
 
 
 def report(told: Mapping[str, Any]) -> Iterator[str]:
@@ -65,6 +76,10 @@ def report(told: Mapping[str, Any]) -> Iterator[str]:
     listening = f"{proxy['listen']}, {len(workers)} workers" if proxy.get("listen") else "off"
     yield _line("proxy", listening)
     yield _line("store", _store(store))
+    for note in told.get("notes") or ():
+        yield _line("note", str(note))
+    for setting in policy.get("pending") or ():
+        yield _line("pending", f"{setting} waits for the next start")
     yield ""
     yield from _table(_rows(told, "layers"), _LAYERS)
     servers = _rows(told, "servers")

@@ -32,7 +32,7 @@ def answering(daemon):
     """Start a daemon whose every query finds these rows."""
 
     def start(*rows):
-        return daemon(query={"rows": list(rows), "next": None}, servers=list(rows))
+        return daemon(query={"rows": list(rows), "next": None})
 
     return start
 
@@ -103,11 +103,16 @@ def test_tools_are_shown_with_their_pin(run, answering, change, word):
     assert "<U+202E>" in line
 
 
-def test_servers_of_the_daemon_are_shown_with_addresses_and_verdict(run, answering):
-    daemon = answering({"server_id": "s", "type": "http", "action": "block", "addresses": ["10.0.0.1", "::1"], "reason": "denied", "rule": "r"})  # fmt: skip
-    _, line = lines(run("mcp", "servers", "--server", "s"))
-    assert line.split() == ["s", "http", "block", "10.0.0.1,", "::1", "denied", "(r)"]
-    assert daemon.asked == [("servers", {"filters": {"server": "s", "limit": 100}})]
+SERVER = {"server_id": "Prod-DB", "type": "http", "action": "block", "addresses": ["10.0.0.1", "::1"], "reason": "denied", "rule": "r"}  # fmt: skip
+
+
+@pytest.mark.parametrize(("wanted", "found"), [("prod-db", 1), ("prod*", 1), ("prod", 0), ("*.*", 0)])
+def test_servers_of_the_daemon_are_shown_with_addresses_and_verdict(run, daemon, wanted, found):
+    daemon(status={"servers": [SERVER]})
+    rows = run("mcp", "servers", "--server", wanted).stdout.splitlines()[1:]
+    assert [row.split() for row in rows] == [
+        ["Prod-DB", "http", "block", "10.0.0.1,", "::1", "denied", "(r)"]
+    ] * found
 
 
 def test_servers_of_the_database_are_those_on_record(run, tmp_path):

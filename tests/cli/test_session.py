@@ -40,3 +40,8 @@ def test_a_name_that_is_no_variable_is_refused(run, daemon, name):
 
 def test_without_a_daemon_there_is_no_session(run):
     assert run("session", "new").exit_code == 4
+
+
+def test_sessions_are_listed_without_their_tokens(run, daemon):
+    daemon(session__list=[{"session_id": "s1"}, {"session_id": "s2"}])
+    assert run("session", "list").stdout.split() == ["SESSION", "s1", "s2"]

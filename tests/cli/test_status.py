@@ -19,6 +19,7 @@ GOOD = {
     ],
     "servers": [{"server_id": "evil\x1b[2J", "type": "http", "action": "block", "addresses": ["10.0.0.1"]}],
 }  # fmt: skip
+UNKNOWN = {"server_id": "evil", "host": "mcp.evil", "denied": True, "addresses": []}
 OFF = {
     "layer": "ebpf",
     "wanted": True,
@@ -69,11 +70,26 @@ def test_json_is_one_object_with_the_shortfall(run, daemon):
             ["store: the disk is full (fix: free space)"],
         ),
         ({"proxy": {"trouble": "no worker lives"}}, ["proxy: no worker lives"]),
+        ({"servers": [{**UNKNOWN, "addresses": ["10.0.0.1"]}]}, []),
+        ({"servers": [{**UNKNOWN, "denied": False}]}, []),
+        ({"servers": [UNKNOWN], "layers": []}, []),
+        (
+            {"servers": [UNKNOWN], "resolver": {"problems": {"mcp.evil": "no such name"}}},
+            ["server evil: denied, but no address of mcp.evil is known: no such name"],
+        ),
         ({}, []),
     ],
 )
-def test_trouble_of_store_or_proxy_is_a_shortfall_too(part, missing):
+def test_trouble_of_a_part_is_a_shortfall_too(part, missing):
     assert shortfall({**GOOD, **part}) == missing
+
+
+def test_what_waits_and_what_was_noted_is_shown(run, daemon):
+    policy = {**GOOD["policy"], "pending": ["proxy.port"]}
+    daemon(status={**GOOD, "policy": policy, "notes": ["~/.cursor/mcp.json: not readable"]})
+    shown = run("status").stdout
+    assert "proxy.port waits for the next start" in shown
+    assert "~/.cursor/mcp.json: not readable" in shown
 
 
 def test_a_daemon_that_says_little_is_still_shown(run, daemon):
