@@ -138,11 +138,14 @@ def _switched_off(entry: Any) -> bool:
     return isinstance(entry, Mapping) and (entry.get("enabled") is False or entry.get("disabled") is True)
 
 
-def _files(bases: Mapping[str, Path]) -> Iterator[tuple[Client, Path]]:
+def _files(bases: Mapping[str, Path]) -> list[tuple[Client, Path]]:
+    """Return every file with its client, once each: the working directory may be the home."""
+    files: dict[Path, Client] = {}
     for client in CLIENTS:
         for file in client.files:
             base, _, relative = file.partition("/")
-            yield client, bases[base] / relative
+            files.setdefault(bases[base] / relative, client)
+    return [(client, path) for path, client in files.items()]
 
 
 def _entries(content: Any, client: Client) -> Iterator[tuple[str, Any]]:

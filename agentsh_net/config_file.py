@@ -67,15 +67,17 @@ def load(path: Path, environ: Mapping[str, str]) -> Loaded:
     return Loaded(config, document.value, digest(document.value), path, {path: version, **expansion.read})
 
 
-def default(environ: Mapping[str, str], home: Path, *, cwd: Path | None = None) -> Loaded:
+def default(
+    environ: Mapping[str, str], home: Path, *, cwd: Path | None = None, uid: int | None = None
+) -> Loaded:
     """Return what is in force without a file: audit mode over the servers that the MCP clients of `home` declare.
 
-    Only files of home's owner (or root) are read; what could not be used is in `notes`.
+    Only files of `uid` (default: the owner of `home`), the caller or root are read; `notes` say what was not.
     """
     config_home = Path(environ.get("XDG_CONFIG_HOME", ""))
     if not config_home.is_relative_to(home):  # sudo may hand on the directories of somebody else
         config_home = home / ".config"
-    found = client_configs.find(home, cwd=cwd or Path.cwd(), config_home=config_home)
+    found = client_configs.find(home, cwd=cwd or Path.cwd(), config_home=config_home, uid=uid)
     servers = [server.declaration for server in found.servers]
     mapping = {"version": 1, "sandbox": {"mcp": {"enforce_policy": False, "servers": servers}}}
     config = parse(mapping)

@@ -254,3 +254,12 @@ def test_the_config_folder_of_somebody_else_is_not_taken(home: Path, tmp_path: P
     others = default({"XDG_CONFIG_HOME": str(tmp_path / "other")}, home, cwd=home)
     assert [s.id for s in mine.config.sandbox.mcp.servers] == ["d", "fs"]
     assert [s.id for s in others.config.sandbox.mcp.servers] == ["fs"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to another user")
+def test_root_reads_only_what_the_caller_of_sudo_owns(home: Path) -> None:
+    os.chown(home / ".cursor" / "mcp.json", 54321, -1)
+    assert len(default({}, home, cwd=home, uid=54321).config.sandbox.mcp.servers) == 1
+    refused = default({}, home, cwd=home, uid=54322)
+    assert not refused.config.sandbox.mcp.servers
+    assert len(refused.notes) == 1

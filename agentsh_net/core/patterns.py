@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from agentsh_net.core import globs
+from agentsh_net.core import globs, native_tools
 from agentsh_net.core.folding import visible
 from agentsh_net.core.scalars import text, word
 from agentsh_net.core.schema import At, quoted
@@ -50,5 +50,9 @@ def content_hash(at: At, value: Any) -> str:
 
 
 def native_tool(at: At, value: Any) -> str:
-    """Read a pattern over the agent's own tools, or `preset:<agent>`."""
-    return glob(at, value)
+    """Read a pattern over the agent's own tools, or `preset:<agent>` of a known agent."""
+    fault = native_tools.check(word(at, value))
+    if fault or not value.isprintable():
+        found = f"{quoted(value)} ({fault or 'characters that are not printable'})"
+        at.reject(found, f"{globs.EXPECTED}, or `{native_tools.PRESET}<agent>`")
+    return str(value)

@@ -56,3 +56,9 @@ def test_an_agents_own_tools_are_globs_or_a_preset() -> None:
     assert patterns.native_tool(At("here", []), "Web*") == "Web*"
     assert patterns.native_tool(At("here", []), "preset:claude-code") == "preset:claude-code"
     assert problem(patterns.native_tool, "a[").path == "here"
+
+
+def test_a_preset_of_no_known_agent_names_the_known_ones() -> None:
+    found = problem(patterns.native_tool, "preset:claude")
+    assert "claude-code" in found.found
+    assert "preset:" in found.expected
