@@ -1,0 +1,172 @@
+"""OpenAI Chat Completions: the dialect as the proxy sees it. Whole answers and streams share one ledger of calls.
+
+The Responses API is another dialect; what a call looks like is in openai_chat_fragments.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from agentsh_net.core.dialects.base import (
+    Connector,
+    Fault,
+    Judge,
+    Judged,
+    Limits,
+    RequestFacts,
+    Step,
+    Stream,
+)
+from agentsh_net.core.dialects.inspection import Inspector, may_hide_call
+from agentsh_net.core.dialects.openai_chat_calls import NAME, Ledger, hostile_verdict
+from agentsh_net.core.dialects.openai_chat_edits import Findings, promises, rewrite
+from agentsh_net.core.dialects.openai_chat_fragments import fold, scan
+from agentsh_net.core.dialects.openai_chat_stream import DONE, ChatMachine
+from agentsh_net.core.errors import ProtocolError
+from agentsh_net.core.model import ToolCall, Verdict
+from agentsh_net.core.strict_json import Reading, dump, read
+
+# The list of stored completions and one of them carry calls as well (GET, and POST to change metadata).
+_PATH: Final = re.compile(r"(?:/v1)?/chat/completions(?:/[^/]+)?/?")
+# Azure and gateways put a deployment or account before it: `/openai/deployments/d/chat/completions`.
+_ANY_BASE: Final = re.compile(r"/.*/chat/completions")
+
+# OpenAI refuses more than 128 tools; a request with more connectors than tools can be is not read further.
+MAX_CONNECTORS: Final = 128
+# Keys of a request that say what policy reads; one of them twice means two readers read two requests.
+_REQUEST_KEYS: Final = frozenset(
+    {"stream", "tools", "type", "server_url", "server_label", "connector_id", "mcp"}
+)
+
+_ERROR_TYPES: Final = {
+    401: ("authentication_error", "invalid_api_key"),
+    403: ("permission_error", None),
+    404: ("invalid_request_error", "not_found"),
+    429: ("rate_limit_error", "rate_limit_exceeded"),
+}
+
+
+class OpenAIChat:
+    """`base.Dialect` of `/v1/chat/completions`."""
+
+    name = NAME
+
+    def inspects(self, method: str, path: str) -> bool:
+        """Say whether answers to this request may carry tool calls."""
+        if method not in {"GET", "POST"}:
+            return False
+        path = path.casefold()
+        return _PATH.fullmatch(path) is not None or _ANY_BASE.fullmatch(path) is not None
+
+    def request(self, body: bytes) -> RequestFacts:
+        """Read whether a stream is asked for, and which MCP servers the provider is asked to call itself.
+
+        Chat Completions has no such connectors; gateways that speak it do, as tools of type `mcp`.
+        """
+        if not body.strip():
+            return RequestFacts()
+        try:
+            reading = read(body)
+        except ProtocolError as error:
+            return RequestFacts(fault=Fault("malformed_json", str(error), cut=False))
+        if not isinstance(reading.value, dict):
+            return RequestFacts(fault=Fault("malformed_json", "the request is no JSON object", cut=False))
+        clashes = {key.casefold() for key in reading.duplicates}
+        keys = fold(reading.value, clashes)
+        stream = _truth(reading.value.get(keys.get("stream", "stream")))
+        connectors = _connectors(reading.value.get(keys.get("tools", "tools")), clashes)
+        fault = None
+        if twice := min(clashes & _REQUEST_KEYS, default=""):
+            fault = Fault("duplicate_keys", f"the key {twice!r} stands twice", cut=False)
+        elif len(connectors) > MAX_CONNECTORS:
+            fault = Fault("too_many_connectors", f"more than {MAX_CONNECTORS} MCP servers", cut=False)
+        return RequestFacts(stream, connectors[:MAX_CONNECTORS], fault)
+
+    def stream(self, judge: Judge, *, limits: Limits, fail_closed: bool) -> Stream:
+        """Return the machine for one streamed answer."""
+        return Inspector(
+            ChatMachine(judge, limits),
+            limits=limits,
+            fail_closed=fail_closed,
+            error_frame=self.error_frame,
+            signs=(DONE.lower(),),
+        )
+
+    def body(self, data: bytes, judge: Judge, *, fail_closed: bool) -> Step:
+        """Return what the client gets for a whole JSON answer: a completion, or a list of stored ones."""
+        if not may_hide_call(data):
+            return Step(data)
+        faults: list[Fault] = []
+        judged: list[Judged] = []
+        out = data
+        try:
+            reading = read(data)
+            if "invalid_utf8" in reading.flaws:
+                faults.append(Fault("invalid_utf8", "an answer that is not UTF-8", cut=fail_closed))
+            if not (faults and fail_closed):
+                out = _rewritten(data, reading, judge, judged)
+        except ProtocolError as error:
+            faults.append(Fault("malformed_json", str(error), cut=fail_closed))
+        if faults and fail_closed:
+            refused = self.error(502, f"the provider's answer could not be read: {faults[0].detail}")
+            return Step(refused, faults=tuple(faults), end=True)
+        return Step(out, tuple(judged), tuple(faults))
+
+    def error(self, status: int, message: str) -> bytes:
+        """Return an error body in OpenAI's shape."""
+        return dump({"error": _error(status, message)}).encode()
+
+    def error_frame(self, message: str) -> bytes:
+        """Return an error event, at which the SDKs raise, and `[DONE]` for clients that only know that as the end."""
+        return b"data: " + self.error(502, message) + b"\n\ndata: [DONE]\n\n"
+
+
+def _rewritten(data: bytes, reading: Reading, judge: Judge, judged: list[Judged]) -> bytes:
+    chunk = scan(reading.value, reading.duplicates)
+    reason = chunk.hostile and f"the key {chunk.hostile!r} stands twice"
+    ledger = Ledger(judge, streamed=False)
+
+    def record(call: ToolCall, verdict: Verdict) -> None:
+        judged.append(Judged(call, verdict))
+
+    if reason and not chunk.fragments:
+        record(ToolCall("", dialect=NAME), hostile_verdict(reason))
+    marks = tuple(ledger.add(fragment, reason) for fragment in chunk.fragments)
+    ledger.settle(record)
+    found = Findings(marks, promises(chunk.choices), hostile=bool(reason))
+    return rewrite(data, found, ledger.choices)
+
+
+def _connectors(tools: Any, clashes: set[str]) -> tuple[Connector, ...]:
+    found: list[Connector] = []
+    for tool in tools if isinstance(tools, list) else ():
+        if not isinstance(tool, dict):
+            continue
+        keys = fold(tool, clashes)
+        kind = tool.get(keys.get("type", "type"))
+        if not isinstance(kind, str) or kind.casefold() != "mcp":
+            continue
+        inner = tool.get(keys.get("mcp", "mcp"))
+        told = inner if isinstance(inner, dict) else tool
+        told_keys = fold(told, clashes)
+        label, url, identity = (
+            told.get(told_keys.get(key, key)) for key in ("server_label", "server_url", "connector_id")
+        )
+        server_id = next((text for text in (label, identity) if isinstance(text, str) and text), "")
+        found.append(Connector(server_id, url if isinstance(url, str) else ""))
+    return tuple(found)
+
+
+def _truth(value: Any) -> bool:
+    """Return what lenient servers make of a flag."""
+    return value.strip().casefold() in {"true", "1", "yes", "on"} if isinstance(value, str) else bool(value)
+
+
+def _error(status: int, message: str) -> dict[str, Any]:
+    kind = "server_error" if status >= 500 else "invalid_request_error"
+    kind, code = _ERROR_TYPES.get(status, (kind, None))
+    return {"message": message, "type": kind, "param": None, "code": code}
+
+
+DIALECT: Final = OpenAIChat()

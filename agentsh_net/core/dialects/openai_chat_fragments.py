@@ -1,0 +1,219 @@
+"""Where calls stand in a chat completion or in one chunk of a streamed one: a parsed value in, fragments with their paths out.
+
+Lenient as the most generous client: keys in any case (Go), `message` for `delta`, bare or unknown call types, odd indices.
+What the fragments add up to is not decided here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from agentsh_net.core.strict_json import Path, dump
+
+# Keys whose duplicates make two parsers see two different calls (or one see none).
+CALL_KEYS: Final = frozenset(
+    {
+        "arguments", "choices", "custom", "delta", "function", "function_call", "id", "index", "input", "message",
+        "name", "namespace", "tool_calls", "type",
+    }
+)  # fmt: skip
+# Those of them that may hide a whole call from one parser.
+_CARRIERS: Final = frozenset({"choices", "delta", "function_call", "message", "tool_calls"})
+
+Slot = tuple[str, str, int | None]  # delta or message, tool_calls or function_call, index
+
+
+@dataclass(frozen=True, slots=True)
+class Fragment:
+    """A piece of a call: one entry of `tool_calls`, or a `function_call`."""
+
+    choice: int
+    slot: Slot
+    carrier: Path  # of the delta or message
+    path: Path  # of the call's object, which is removed with the call
+    siblings: int  # entries of the list it stands in; 0: it stands in none
+    index: Path | None  # of its index, whether it is there or not; None: a function_call has none
+    odd: bool  # the index is no plain number
+    id: str
+    names: tuple[tuple[Path, str], ...]
+    texts: tuple[str, ...]  # argument text, in order
+    value: Any  # arguments that came as a JSON value
+    namespace: str
+    custom: bool
+
+    @property
+    def empty(self) -> bool:
+        """Say whether it adds nothing to its call."""
+        return not self.names and not any(self.texts) and self.value is None
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A choice of a chunk: its number, its carriers by kind, and why it ended ("" while it has not)."""
+
+    number: int
+    path: Path
+    carriers: Mapping[str, Path]
+    finish_path: Path
+    finish: str
+
+
+@dataclass(slots=True)
+class Chunk:
+    """What a chunk or completion says about calls. `clashes`: keys that are there twice, spelled alike or by case."""
+
+    choices: list[Choice] = field(default_factory=list)
+    fragments: list[Fragment] = field(default_factory=list)
+    clashes: set[str] = field(default_factory=set)
+    error: bool = False
+
+    @property
+    def hostile(self) -> str:
+        """Return the key by which two parsers would see two different calls, or ""."""
+        dangerous = self.clashes & (CALL_KEYS if self.fragments else _CARRIERS)
+        return min(dangerous, default="")
+
+
+def scan(value: Any, duplicates: frozenset[str] = frozenset()) -> Chunk:
+    """Return what a parsed chunk, completion or list of completions says; `duplicates` are its reader's."""
+    chunk = Chunk(clashes={key.casefold() for key in duplicates})
+    if isinstance(value, dict):
+        _completion(value, (), chunk)
+        listed = value.get("data")
+        for number, item in enumerate(listed if isinstance(listed, list) else ()):
+            if isinstance(item, dict):
+                _completion(item, ("data", number), chunk)
+    return chunk
+
+
+def fold(value: Mapping[str, Any], clashes: set[str]) -> dict[str, str]:
+    """Return the actual key for each casefolded one (the last wins, as in parsers), noting those that stand twice."""
+    keys = {key.casefold(): key for key in value}
+    if len(keys) != len(value):
+        seen: set[str] = set()
+        for key in map(str.casefold, value):
+            (clashes if key in seen else seen).add(key)
+    return keys
+
+
+def number_of(value: Any) -> tuple[int | None, bool]:
+    """Return the index that the most generous parser reads in `value` (None: none), and whether it is no plain one."""
+    match value:
+        case None:
+            return None, False
+        case bool():
+            return int(value), True
+        case int():
+            return value, value < 0
+        case float() if value.is_integer():
+            return int(value), True
+        case str() if value.strip().isdecimal() and len(value) < 20:
+            return int(value), True
+        case _:
+            return None, True
+
+
+def _completion(value: dict[str, Any], at: Path, chunk: Chunk) -> None:
+    keys = fold(value, chunk.clashes)
+    chunk.error = chunk.error or bool(value.get(keys.get("error", "error")))
+    key = keys.get("choices", "choices")
+    choices = value.get(key)
+    for position, choice in enumerate(choices if isinstance(choices, list) else ()):
+        if isinstance(choice, dict):
+            _choice(choice, (*at, key, position), position if not at else len(chunk.choices), chunk)
+
+
+def _choice(value: dict[str, Any], at: Path, position: int, chunk: Chunk) -> None:
+    keys = fold(value, chunk.clashes)
+    number, _ = number_of(value.get(keys.get("index", "index")))
+    # Choices of listed completions are told apart by position: each has its own choice 0.
+    number = position if number is None or (at and at[0] == "data") else number
+    finish_key = keys.get("finish_reason", "finish_reason")
+    finish = value.get(finish_key)
+    carriers: dict[str, Path] = {}
+    for kind in ("delta", "message"):
+        carrier = value.get(keys.get(kind, kind))
+        if isinstance(carrier, dict):
+            carriers[kind] = (*at, keys[kind])
+            chunk.fragments += _fragments(carrier, carriers[kind], (number, kind), chunk.clashes)
+    ended = "" if not finish else finish.casefold() if isinstance(finish, str) else dump(finish)
+    chunk.choices.append(Choice(number, at, carriers, (*at, finish_key), ended))
+
+
+def _fragments(
+    carrier: dict[str, Any], at: Path, whose: tuple[int, str], clashes: set[str]
+) -> Iterator[Fragment]:
+    keys = fold(carrier, clashes)
+    for kind in ("tool_calls", "function_call"):
+        if kind not in keys:
+            continue
+        path = (*at, keys[kind])
+        calls = carrier[keys[kind]]
+        if isinstance(calls, dict):
+            yield _fragment(calls, path, 0, (*whose, kind), clashes)
+        elif isinstance(calls, list):
+            for position, entry in enumerate(calls):
+                if isinstance(entry, dict):
+                    yield _fragment(entry, (*path, position), len(calls), (*whose, kind), clashes)
+
+
+def _fragment(
+    entry: dict[str, Any], path: Path, siblings: int, whose: tuple[int, str, str], clashes: set[str]
+) -> Fragment:
+    choice, carrier, kind = whose
+    keys = fold(entry, clashes)
+    index_key = keys.get("index", "index")
+    index, odd = number_of(entry.get(index_key))
+    identity = entry.get(keys.get("id", "id"))
+    names: list[tuple[Path, str]] = []
+    texts: list[str] = []
+    value: Any = None
+    namespace = ""
+    for at, payload in _payloads(entry, keys, path):
+        inner = keys if payload is entry else fold(payload, clashes)
+        name = payload.get(inner.get("name", "name"))
+        if name:
+            names.append(((*at, inner["name"]), name if isinstance(name, str) else dump(name)))
+        for key in ("arguments", "input"):
+            argument = payload.get(inner.get(key, key))
+            if isinstance(argument, str):
+                texts.append(argument)
+            elif argument is not None:
+                value = argument
+        spaced = payload.get(inner.get("namespace", "namespace"))
+        namespace = spaced if isinstance(spaced, str) and spaced else namespace
+    return Fragment(
+        choice=choice,
+        slot=(carrier, kind, index if kind == "tool_calls" else 0),
+        carrier=path[: -2 if siblings else -1],
+        path=path,
+        siblings=siblings,
+        index=(*path, index_key) if kind == "tool_calls" else None,
+        odd=odd and kind == "tool_calls",
+        id=identity if isinstance(identity, str) else "" if identity is None else dump(identity),
+        names=tuple(names),
+        texts=tuple(texts),
+        value=value,
+        namespace=namespace,
+        custom="custom" in keys,
+    )
+
+
+def _payloads(
+    entry: dict[str, Any], keys: Mapping[str, str], path: Path
+) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """Yield the objects that may name the tool: the known places, else any object within the entry that has a name."""
+    yield path, entry
+    known = False
+    for kind in ("function", "custom"):
+        payload = entry.get(keys.get(kind, kind))
+        if isinstance(payload, dict):
+            known = True
+            yield (*path, keys[kind]), payload
+    if known:
+        return
+    for key, payload in entry.items():
+        if isinstance(payload, dict) and any(inner.casefold() == "name" for inner in payload):
+            yield (*path, key), payload
