@@ -63,7 +63,8 @@ def load(path: Path, environ: Mapping[str, str]) -> Loaded:
         problems += [expansion.hide(problem) for problem in error.problems if problem.path not in broken]
     if problems:
         lines = document.lines
-        raise ConfigError([replace(p, line=p.line or _line_of(p.path, lines)) for p in problems])
+        placed = [replace(p, line=p.line or _line_of(p.path, lines)) for p in problems]
+        raise ConfigError(sorted(placed, key=lambda p: p.line))
     return Loaded(config, document.value, digest(document.value), path, {path: version, **expansion.read})
 
 

@@ -76,12 +76,12 @@ def test_problems_of_every_kind_come_at_once_each_with_its_line(policy: Path) ->
         POLICY + "    fail_closed: maybe\n    fail_closed: true\nproxy:\n  prt: 1\nlog: {level: '${LEVEL}'}\n"
     )
     found = problems(policy, text)
-    assert {(p.path, p.line) for p in found} == {
+    assert [(p.path, p.line) for p in found] == [
         ("sandbox.mcp.servers[0].headers.Authorization", 9),
         ("sandbox.mcp.fail_closed", 12),
         ("proxy.prt", 14),
         ("log.level", 15),
-    }
+    ]
     assert str(next(p for p in found if p.path == "proxy.prt")).endswith("expected `port` (line 14)")
 
 

@@ -46,9 +46,9 @@ SERVER = record(
         "type": Required(one_of("stdio", "http", "sse")),
         "command": word,
         "args": secret(items(text)),
-        "env": table(environment_name, secret(text)),
+        "env": secret(table(environment_name, text)),
         "url": http_url,
-        "headers": table(header_name, secret(header_value)),
+        "headers": secret(table(header_name, header_value)),
         "tls_fingerprint": fingerprint,
     }
 )

@@ -77,3 +77,13 @@ def test_a_rule_that_names_nothing_is_no_rule(value: Any) -> None:
 def test_what_servers_ask_is_set_per_declared_server() -> None:
     value = {"policy": "alert", "per_server": {"WEB": "allow"}}
     assert read(config_mcp.SERVER_ASKS, value) == (settings.ServerAsks("alert", {"Web": "allow"}), [])
+
+
+@pytest.mark.parametrize("key", ["headers", "env", "args"])
+@pytest.mark.parametrize("value", ["Bearer hunter2", {"A": ["hunter2"]}, {"A": "hunter2\n\0"}, ["hunter2\0"]])
+def test_secrets_in_the_wrong_shape_are_not_shown_either(key: str, value: Any) -> None:
+    network = {"id": "w", "type": "http", "url": "https://h/"}
+    local = {"id": "w", "type": "stdio", "command": "npx"}
+    problems = read(config_mcp.server, {**(network if key == "headers" else local), key: value})[1]
+    assert problems
+    assert not [p for p in problems if "hunter2" in str(p)]
