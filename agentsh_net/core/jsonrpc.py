@@ -7,9 +7,9 @@ What a method means is not its business.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from math import isfinite
+from math import inf, isfinite
 from typing import Any
 
 import orjson
@@ -116,34 +116,52 @@ def _read(data: bytes, depth: int) -> Any:
         raise ProtocolError(f"JSON with the key {min(reading.duplicates)!a} twice in an object")
     if reading.flaws:
         raise ProtocolError(f"JSON with {' and '.join(reading.flaws)}")
-    _check(reading.value, depth, surrogates=SURROGATE.search(data) is not None)
-    return reading.value
+    return _settled(reading.value, depth, surrogates=SURROGATE.search(data) is not None)
 
 
-def _check(value: Any, depth: int, *, surrogates: bool) -> None:
-    """Look for what JSON allows and parsers differ in: lone surrogates, numbers past every type, bottomless nesting."""
-    level = [value]
-    while level:
+def _settled(value: Any, depth: int, *, surrogates: bool) -> Any:
+    """Return the value with every integer past 64 bits as the double that clients take it for (in place).
+
+    Raises ProtocolError where parsers differ: lone surrogates, numbers past a double, nesting past `depth`.
+    """
+    level: list[Any] = [[value]]
+    root = level[0]
+    for _ in range(depth + 2):
         deeper: list[Any] = []
-        for item in level:
-            match item:
-                case dict():
-                    deeper += item.values()
-                    if surrogates:
-                        deeper += item.keys()
-                case list():
-                    deeper += item
-                case str():
-                    if surrogates and not _encodable(item):
-                        raise ProtocolError("JSON with half a surrogate pair")
-                    if len(item) >= MANY_DIGITS and item.lstrip("-").isdigit():
-                        raise ProtocolError("JSON with a number of thousands of digits")
-                case float():
-                    if not isfinite(item):
-                        raise ProtocolError("JSON with a number past what a double holds")
-        if deeper and depth == 0:
-            raise ProtocolError("JSON nested too deeply")
-        level, depth = deeper, depth - 1
+        for container in level:
+            items: Iterable[Any] = container.items() if isinstance(container, dict) else enumerate(container)
+            for key, item in items:
+                if isinstance(item, dict | list):
+                    deeper.append(item)
+                elif isinstance(item, str):
+                    _check_text(item, surrogates=surrogates)
+                elif isinstance(item, int | float):
+                    container[key] = _number(item)
+                if surrogates and isinstance(key, str):
+                    _check_text(key, surrogates=True)
+        if not deeper:
+            return root[0]
+        level = deeper
+    raise ProtocolError("JSON nested too deeply")
+
+
+def _number(number: float) -> float:
+    if isinstance(number, int) and -(2**63) <= number < 2**64:
+        return number  # booleans too
+    try:
+        double = float(number)
+    except OverflowError:
+        double = inf
+    if not isfinite(double):
+        raise ProtocolError("JSON with a number past what a double holds")
+    return double
+
+
+def _check_text(text: str, *, surrogates: bool) -> None:
+    if surrogates and not _encodable(text):
+        raise ProtocolError("JSON with half a surrogate pair")
+    if len(text) >= MANY_DIGITS and text.lstrip("-").isdigit():
+        raise ProtocolError("JSON with a number of thousands of digits")
 
 
 def _encodable(text: str) -> bool:

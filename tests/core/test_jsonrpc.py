@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 
+import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -113,11 +114,27 @@ def test_a_whole_surrogate_pair_is_one_character() -> None:
 
 
 @pytest.mark.parametrize(
-    "number", [b"NaN", b"Infinity", b"-Infinity", b"1e999", b"-1e999", b"9" * 5000, b"-" + b"9" * 5000]
+    "number",
+    [b"NaN", b"Infinity", b"-Infinity", b"1e999", b"-1e999", b"9" * 5000, b"-" + b"9" * 5000, b"9" * 400],
 )
 def test_a_number_that_json_does_not_know_is_refused(number: bytes) -> None:
     with pytest.raises(ProtocolError):
         jsonrpc.parse(b'{"jsonrpc":"2.0","id":1,"result":{"a":%s}}' % number)
+
+
+def test_an_integer_past_64_bits_is_the_double_that_clients_read() -> None:
+    message = one(
+        b'{"jsonrpc":"2.0","id":1,"result":{"a":[18446744073709551616,18446744073709551615,true],"b":-1e2}}'
+    )
+    assert isinstance(message, Response)
+    assert [type(v) for v in message.result["a"]] == [float, int, bool]
+    assert message.result["a"][0] == 2.0**64
+    orjson.dumps(message.raw)  # and goes wherever JSON goes
+
+
+def test_nesting_up_to_the_bound_is_read() -> None:
+    inner = Limits().depth - 2  # the message and its result are two levels
+    assert one(b'{"jsonrpc":"2.0","id":1,"result":{"a":' + b"[" * inner + b"1" + b"]" * inner + b"}}")
 
 
 def test_nesting_past_the_bound_is_refused_however_deep() -> None:

@@ -10,6 +10,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any
 
+import uvloop
+
 STREAM = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
@@ -145,10 +147,10 @@ async def read_request(reader: asyncio.StreamReader, connection: int) -> Seen:
 
 
 def run(scene: Coroutine[Any, Any, None]) -> None:
-    """Run a test's scene to its end; half a minute of nothing is a hang."""
+    """Run a test's scene to its end, on the loop that workers run on; half a minute of nothing is a hang."""
 
     async def bounded() -> None:
         async with asyncio.timeout(30):
             await scene
 
-    asyncio.run(bounded())
+    uvloop.run(bounded())
