@@ -131,7 +131,7 @@ def detail(row: Row) -> str:
         case "policy_reloaded" | "daemon_started":
             told = f"generation {row.get('generation')}"
         case "policy_rejected":
-            told = "; ".join(map(str, row.get("problems") or ()))
+            return "; ".join(map(str, row.get("problems") or ()))  # its reason says no more
         case "layer_state_changed":
             told = f"{row.get('layer')}: {row.get('state')}"
         case "events_lost":

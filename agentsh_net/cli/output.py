@@ -22,6 +22,9 @@ Row = Mapping[str, Any]
 MAX_CELL: Final = 300  # characters of a cell: four lines of a terminal; the whole is in --json
 _PIPE_WIDTH: Final = 10_000  # columns where nobody looks: a row stays one line, for grep
 
+# Types of events that tell of the daemon itself: nothing was allowed or blocked.
+_UNDECIDED: Final = ("policy_", "daemon_", "layer_", "events_lost", "worker_")
+
 # What JSON may hold but a terminal should not get: everything that is neither ASCII nor plainly visible, and DEL.
 _SUSPECT: Final = re.compile(r"[^\x00-\x7e]")
 
@@ -106,7 +109,9 @@ def short_hash(value: Any) -> str:
 
 
 def decision(row: Row) -> str:
-    """Return what was done with it: allow, block, or what audit mode let pass."""
+    """Return what was done with it: allow, block, or what audit mode let pass; a dash where nothing was decided."""
+    if str(row.get("type")).startswith(_UNDECIDED):
+        return "-"
     return "would block" if row.get("would") == "block" else str(row.get("action") or "-")
 
 

@@ -93,4 +93,6 @@ def test_times_decisions_and_hashes_are_short():
     assert output.moment(None) == "-"
     assert output.decision({"action": "allow", "would": "block"}) == "would block"
     assert output.decision({"action": "block"}) == "block"
+    assert output.decision({"action": "allow", "type": "policy_reloaded"}) == "-"
+    assert output.decision({"action": "allow", "type": "http"}) == "allow"
     assert output.short_hash("sha256:0123456789abcdef") == "0123456789ab"

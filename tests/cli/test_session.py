@@ -38,6 +38,13 @@ def test_a_name_that_is_no_variable_is_refused(run, daemon, name):
     assert "export" not in result.stdout
 
 
+def test_without_a_proxy_there_is_nothing_to_export_and_it_is_said(run, daemon):
+    daemon(session__new={**SESSION, "env": {}})
+    result = run("session", "new")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert "proxy is off" in result.stderr
+
+
 def test_without_a_daemon_there_is_no_session(run):
     assert run("session", "new").exit_code == 4
 

@@ -2,6 +2,8 @@
 
 import os
 import sqlite3
+import subprocess
+import sys
 import threading
 import time
 
@@ -246,3 +248,41 @@ def test_old_events_are_pruned_while_running(path, told, monkeypatch):
     store.put(call("old at once"))
     until(lambda: store.status().written == 1 and stored(path) == [])
     store.close()
+
+
+FILL = """
+import subprocess, sys, threading
+from pathlib import Path
+from agentsh_net.core.settings import Retention
+from agentsh_net.store import queries, writer
+mount, told = sys.argv[1], {"full": threading.Event(), "None": threading.Event()}
+writer.RETRY_DELAY = 0.05
+path = Path(mount) / "events.db"
+def on_trouble(error):
+    for words, event in told.items():
+        if words in str(error):
+            event.set()
+store = writer.Writer(path, Retention(), on_trouble)
+for n in range(2000):
+    store.put({"type": "mcp_tool_called", "tool_name": str(n), "input": "x" * 1000})
+assert told["full"].wait(10)
+assert store.status().trouble and store.status().lost == 0
+subprocess.run(["mount", "-o", "remount,size=64m", mount], check=True)
+assert told["None"].wait(10)
+assert store.close(20) == 0
+names = [e["tool_name"] for e in queries.page(path, "events", {"limit": 1000}).rows]
+assert names == [str(n) for n in range(1000, 2000)], names
+print("whole")
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to mount a small disk in a namespace of its own")
+def test_a_disk_that_is_really_full_loses_nothing_that_fits_the_queue(tmp_path):
+    script = 'mount --make-rprivate / && mount -t tmpfs -o size=1m none "$1" && exec "$2" -c "$3" "$1"'
+    seen = subprocess.run(
+        ["unshare", "-m", "sh", "-c", script, "sh", tmp_path, sys.executable, FILL],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    assert seen.stdout == "whole\n", seen.stderr
