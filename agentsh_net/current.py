@@ -17,7 +17,7 @@ from agentsh_net.clock import now_rfc3339, rfc3339
 from agentsh_net.config_file import Loaded
 from agentsh_net.core import kernel_plan
 from agentsh_net.core.addresses import Address, literal
-from agentsh_net.core.errors import KernelError, StoreError
+from agentsh_net.core.errors import KernelError, ProtocolError, StoreError
 from agentsh_net.core.events import Event
 from agentsh_net.core.pins import Pins
 from agentsh_net.core.plane import ConnectRecord, Fate, Kernel, Plan
@@ -125,7 +125,11 @@ class Current:
             return
         now = now_rfc3339()
         pinning = self.snapshot.config.sandbox.mcp.version_pinning
-        taken = inventory.take(report, self.snapshot.registry, self.snapshot.pins, pinning, now)
+        try:
+            taken = inventory.take(report, self.snapshot.registry, self.snapshot.pins, pinning, now)
+        except ProtocolError as error:  # what was known of the server stays in force
+            self._log.warning("%s: its list of tools is refused: %s", server.id, error)
+            return
         stored = self._means.writer.change(inventory.rows(taken, now))
         if taken.changes or taken.saved_pins:
             await self._apply(self.snapshot.evolve(registry=taken.registry, pins=taken.pins), self.addresses)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pwd
 from collections.abc import Callable, Mapping
@@ -60,15 +61,13 @@ def waiting(old: Config, new: Config) -> tuple[str, ...]:
 
 def _default(environ: Mapping[str, str]) -> Loaded:
     """Return the built-in default for the person who asked: under sudo that is who called it."""
-    home, uid = Path(environ.get("HOME") or "/"), os.geteuid()
-    if uid == 0 and (caller := environ.get("SUDO_USER")):
-        try:
-            entry = pwd.getpwnam(caller)
-        except KeyError:
-            entry = None
-        if entry is not None:
-            home, uid = Path(entry.pw_dir), entry.pw_uid
-    loaded = config_file.default(environ, home, uid=uid)
+    home = Path(environ.get("HOME") or "/")
+    if os.geteuid() == 0 and (caller := environ.get("SUDO_USER")):
+        with contextlib.suppress(
+            KeyError
+        ):  # a caller that the name service does not know has no home to look into
+            home = Path(pwd.getpwnam(caller).pw_dir)
+    loaded = config_file.default(environ, home)
     return loaded if os.geteuid() == 0 else _with(loaded, _own_places(home, environ))
 
 

@@ -1,0 +1,70 @@
+"""A kernel that prints what it was asked: the daemon's tests read it as text."""
+
+from __future__ import annotations
+
+import os
+
+from agentsh_net.core.errors import KernelError
+from agentsh_net.core.kernel_plan import remote
+from agentsh_net.core.plane import ConnectRecord, LayerStatus, Plan
+
+
+class FakeKernel:
+    """Holds one plan. `seen` are records to be read, `swept` what the next sweep closes, `broken` fails the next apply."""
+
+    def __init__(self) -> None:
+        self.plan: Plan | None = None
+        self.plans: list[Plan] = []
+        self.seen: list[ConnectRecord] = []
+        self.swept: list[ConnectRecord] = []
+        self.broken = ""
+        self.gone = False  # somebody took the layer away
+        self.lost = 0
+        self.closed: str | None = None
+        self._reader, self._writer = os.pipe()
+
+    def apply(self, plan: Plan) -> None:
+        if self.broken:
+            raise KernelError(self.broken, layer="ebpf", remedy="mend it")
+        self.plan, self.gone = plan, False
+        self.plans.append(plan)
+
+    def sweep(self, plan: Plan) -> list[ConnectRecord]:
+        found, self.swept = self.swept, []
+        return found
+
+    def filenos(self) -> list[int]:
+        return [self._reader]
+
+    def see(self, *records: ConnectRecord) -> None:
+        self.seen += records
+        os.write(self._writer, b"!")
+
+    def records(self) -> list[ConnectRecord]:
+        if self.seen:
+            os.read(self._reader, 1)
+        found, self.seen = self.seen, []
+        return found
+
+    def status(self) -> list[LayerStatus]:
+        in_force = self.plan is not None and not self.gone
+        return [
+            LayerStatus(
+                "ebpf",
+                wanted=True,
+                in_force=in_force,
+                detail="fake",
+                reason="taken" if self.gone else "",
+                lost=self.lost,
+            )
+        ]
+
+    def close(self, *, remove: bool) -> None:
+        self.closed = "removed" if remove else "kept"
+
+    def text(self) -> str:
+        """Return the plan in force, a rule a line."""
+        rules = self.plan.rules.items() if self.plan else ()
+        return "\n".join(
+            f"{rule.fate} {remote(e.address, e.port)} {','.join(rule.server_ids)}" for e, rule in rules
+        )

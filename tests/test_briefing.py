@@ -1,0 +1,62 @@
+"""The first lines of `run` tell what is in force, what is not and what mends it, and what to export."""
+
+from __future__ import annotations
+
+from agentsh_net import briefing
+from agentsh_net.core.config import parse
+from agentsh_net.core.pins import Pins
+from agentsh_net.core.plane import LayerStatus
+from agentsh_net.core.registry import Registry
+from agentsh_net.core.snapshot import Snapshot
+
+FORCE = LayerStatus("ebpf", wanted=True, in_force=True, detail="4 programs")
+OFF = LayerStatus(
+    "nftables", wanted=True, in_force=False, reason="no binding", remedy="apt install python3-nftables"
+)
+UNWANTED = LayerStatus("nftables", wanted=False, in_force=False, reason="not in network.layers")
+
+
+def snapshot(*, enforce: bool = True, mode: str = "enforce", source: str = "") -> Snapshot:
+    server = {"id": "a", "type": "http", "url": "http://10.0.0.1/mcp"}
+    config = parse(
+        {
+            "version": 1,
+            "sandbox": {"mcp": {"enforce_policy": enforce, "servers": [server]}},
+            "network": {"mode": mode},
+        }
+    )
+    return Snapshot(3, "sha256:0123456789abcdef", config, Registry(config.sandbox.mcp.servers), Pins())
+
+
+def test_the_whole_briefing_reads_as_a_person_needs_it() -> None:
+    assert briefing.brief(
+        snapshot(), "p.yaml", [FORCE, OFF], "http://127.0.0.1:8484", ["~/.x.json: not JSON"]
+    ) == [
+        "policy 0123456789ab (generation 3) from p.yaml: enforce, 1 MCP servers",
+        "warning: ~/.x.json: not JSON",
+        "ebpf: in force: connect() to a denied server fails (4 programs)",
+        "nftables: NOT IN FORCE: no binding; mend it: apt install python3-nftables",
+        "LLM proxy: http://127.0.0.1:8484; point agents at it:",
+        "  export ANTHROPIC_BASE_URL=http://127.0.0.1:8484/anthropic",
+        "  export OPENAI_BASE_URL=http://127.0.0.1:8484/openai/v1",
+    ]
+
+
+def test_audit_never_claims_that_something_is_refused() -> None:
+    for quiet in (snapshot(enforce=False), snapshot(mode="tag")):
+        assert briefing.layer_lines([FORCE], quiet.config) == [
+            "ebpf: in force: connections are recorded, none is refused (4 programs)"
+        ]
+
+
+def test_a_layer_nobody_asked_for_is_no_alarm() -> None:
+    assert briefing.layer_lines([UNWANTED], snapshot().config) == ["nftables: off (not in network.layers)"]
+
+
+def test_a_proxy_that_is_off_says_so() -> None:
+    assert briefing.proxy_lines("", ["openai"]) == ["LLM proxy: off (proxy.mode is disabled)"]
+
+
+def test_names_from_other_peoples_files_cannot_write_to_the_terminal() -> None:
+    (line,) = briefing.server_lines([], ["\x1b[2J gone"])
+    assert "\x1b" not in line

@@ -1,0 +1,91 @@
+"""What a server offers becomes registry, pins, rows and events; what it says of others, or says too much, does not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from agentsh_net import inventory
+from agentsh_net.core.errors import ProtocolError
+from agentsh_net.core.model import Server, Transport
+from agentsh_net.core.pins import Pins
+from agentsh_net.core.registry import Registry
+from agentsh_net.core.settings import VersionPinning
+from agentsh_net.inventory import Taken
+
+SERVER = Server("weather", Transport.HTTP, url="http://w/mcp", host="w", port=80)
+REGISTRY = Registry((SERVER,))
+NOW = "2026-01-01T00:00:00.000000Z"
+
+
+def take(*tools: dict[str, Any], before: Taken | None = None, **pinning: Any) -> Taken:
+    registry, pins = (before.registry, before.pins) if before else (REGISTRY, Pins())
+    report = {"server_id": "weather", "ok": True, "tools": list(tools)}
+    return inventory.take(report, registry, pins, VersionPinning(**pinning), NOW)
+
+
+def test_a_first_tool_is_registered_trusted_stored_and_told() -> None:
+    taken = take({"name": "get", "description": "d"})
+    assert taken.registry.tool("weather", "get") is not None
+    assert [(p.tool, p.state, p.trusted_by) for p in taken.saved_pins] == [
+        ("get", "trusted", "auto_trust_first")
+    ]
+    assert [t.name for t in taken.saved_tools] == ["get"]
+    (event,) = taken.events
+    assert event.type == "mcp_tool_seen"
+    assert "auto_trust_first" in event.reason
+
+
+def test_without_auto_trust_a_new_tool_is_told_to_be_blocked() -> None:
+    taken = take({"name": "get"}, auto_trust_first=False)
+    assert taken.saved_pins == ()
+    assert "calls are blocked" in taken.events[0].reason
+
+
+def test_a_rug_pull_is_told_with_what_changed_and_its_pin_stays() -> None:
+    before = take({"name": "get", "annotations": {"destructiveHint": False}})
+    taken = take({"name": "get", "annotations": {"destructiveHint": True}}, before=before)
+    (event,) = taken.events
+    assert event.type == "mcp_tool_changed"
+    assert event.to_json()["changes"][0]["path"] == "$.annotations.destructiveHint"
+    assert event.to_json()["previous_hash"] != event.to_json()["tool_hash"]
+    assert "calls are blocked" in event.reason
+    assert taken.pins == before.pins
+
+
+def test_a_tool_that_disappears_is_told_and_marked() -> None:
+    taken = take(before=take({"name": "get"}))
+    assert [e.type for e in taken.events] == ["mcp_tool_removed"]
+    assert taken.removed == (("weather", "get"),)
+
+
+def test_the_same_list_again_changes_nothing() -> None:
+    taken = take({"name": "get"}, before=take({"name": "get"}))
+    assert taken.changes == ()
+    assert taken.events == ()
+    assert taken.saved_pins == ()
+
+
+@pytest.mark.parametrize(
+    "report",
+    [
+        {"server_id": "other", "tools": []},
+        {"server_id": 7, "tools": []},
+        {"server_id": "weather", "tools": None},
+        {"server_id": "weather", "tools": [{"name": "x"}] * (inventory.MAX_TOOLS + 1)},
+        {"server_id": "weather", "tools": [{"name": ""}]},
+    ],
+)
+def test_an_unsound_report_is_refused(report: dict[str, Any]) -> None:
+    with pytest.raises(ProtocolError):
+        inventory.take(report, REGISTRY, Pins(), VersionPinning(), NOW)
+
+
+def test_a_restart_remembers_tools_and_pins_of_declared_servers() -> None:
+    taken = take({"name": "get"})
+    registry, pins = inventory.load([SERVER], taken.saved_tools, taken.saved_pins)
+    assert registry == taken.registry
+    assert pins == taken.pins
+    registry, _ = inventory.load([], taken.saved_tools, taken.saved_pins)
+    assert not registry.tools

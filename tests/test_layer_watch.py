@@ -1,0 +1,69 @@
+"""A layer that somebody takes away is noticed at the next look, told, and put back."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+import pytest
+from fake_kernel import FakeKernel
+
+from agentsh_net.core.events import Event, EventsLost, LayerStateChanged
+from agentsh_net.core.plane import Plan
+from agentsh_net.layer_watch import LayerWatch
+
+
+@pytest.fixture
+def kernel() -> FakeKernel:
+    kernel = FakeKernel()
+    kernel.apply(Plan())
+    return kernel
+
+
+def look(kernel: FakeKernel, times: int, between: list[tuple[str, object]]) -> tuple[list[Event], LayerWatch]:
+    emitted: list[Event] = []
+    watch = LayerWatch(kernel, emitted.append, logging.getLogger("test"))
+
+    async def looks() -> None:
+        for turn in range(times):
+            await watch.look(Plan(generation=9))
+            if turn < len(between):
+                setattr(kernel, *between[turn])
+
+    asyncio.run(looks())
+    return emitted, watch
+
+
+def test_what_is_as_it_was_asked_for_is_no_news(kernel: FakeKernel) -> None:
+    emitted, watch = look(kernel, 2, [])
+    assert emitted == []
+    assert [s.layer for s in watch.layers] == ["ebpf"]
+
+
+def test_a_layer_taken_away_is_told_and_the_plan_put_back(kernel: FakeKernel) -> None:
+    emitted, _ = look(kernel, 3, [("gone", True)])
+    assert [(e.layer, e.state) for e in emitted if isinstance(e, LayerStateChanged)] == [
+        ("ebpf", "not in force"),
+        ("ebpf", "in force"),
+    ]
+    assert kernel.plan == Plan(generation=9)
+
+
+def test_a_layer_that_cannot_be_put_back_stays_told(
+    kernel: FakeKernel, caplog: pytest.LogCaptureFixture
+) -> None:
+    kernel.broken = "denied"
+    emitted, watch = look(kernel, 3, [("gone", True)])
+    assert [e.state for e in emitted if isinstance(e, LayerStateChanged)] == ["not in force"]
+    assert not watch.layers[0].in_force
+    assert "could not be put back" in caplog.text
+
+
+def test_a_layer_that_never_came_up_is_told_once() -> None:
+    emitted, _ = look(FakeKernel(), 2, [])
+    assert [e.type for e in emitted] == ["layer_state_changed"]
+
+
+def test_lost_records_are_counted_once(kernel: FakeKernel) -> None:
+    emitted, _ = look(kernel, 3, [("lost", 7)])
+    assert [(e.layer, e.lost) for e in emitted if isinstance(e, EventsLost)] == [("ebpf", 7)]

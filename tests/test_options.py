@@ -1,0 +1,73 @@
+"""The command line lies over the file, and what a reload cannot do is named."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from agentsh_net import options
+from agentsh_net.core.errors import ConfigError
+from agentsh_net.core.settings import Config
+from agentsh_net.options import Options
+
+FILE = "version: 1\nsandbox: {mcp: {enforce_policy: true, fail_closed: true}}\n"
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "policy.yaml"
+    path.write_text(FILE)
+    return path
+
+
+@pytest.mark.parametrize(("audit", "enforces"), [(None, True), (True, False), (False, True)])
+def test_audit_and_enforce_change_one_setting_and_nothing_else(
+    file: Path, audit: bool | None, enforces: bool
+) -> None:
+    loaded = options.load(Options(file, audit), {})
+    assert loaded.config.sandbox.mcp.enforce_policy is enforces
+    assert loaded.config.sandbox.mcp.fail_closed
+    assert loaded.mapping["sandbox"]["mcp"]["enforce_policy"] is enforces
+
+
+def test_the_digest_is_of_what_is_in_force(file: Path) -> None:
+    assert options.load(Options(file, audit=True), {}).digest != options.load(Options(file), {}).digest
+
+
+def test_a_file_that_cannot_be_read_is_a_problem_of_the_config(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError):
+        options.load(Options(tmp_path / "none.yaml"), {})
+
+
+def test_without_a_file_the_default_audits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    loaded = options.load(Options(), {"HOME": str(tmp_path)})
+    assert loaded.path is None
+    assert not loaded.config.sandbox.mcp.enforce_policy
+
+
+def test_a_user_without_privileges_keeps_things_in_places_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    environ = {"HOME": str(tmp_path), "XDG_RUNTIME_DIR": "/run/user/1000"}
+    config = options.load(Options(), environ).config
+    assert config.store.path == str(tmp_path / ".local/state/agentsh-net/events.db")
+    assert config.control.socket == "/run/user/1000/agentsh-net/control.sock"
+
+
+def test_settings_that_wait_for_the_next_start_are_named() -> None:
+    old = Config()
+    new = replace(old, proxy=replace(old.proxy, port=1, max_frame=7), store=replace(old.store, path="/x"))
+    assert options.waiting(old, new) == ("proxy.port", "store")
+    assert options.waiting(old, old) == ()
+
+
+def test_planes_that_were_never_opened_come_with_the_next_start() -> None:
+    on = Config()
+    off = replace(on, network=replace(on.network, mode="off"))
+    assert options.waiting(off, on) == ("network.mode",)
+    assert options.waiting(on, off) == ()
