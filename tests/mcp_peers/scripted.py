@@ -88,6 +88,7 @@ class Scripted:
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     tasks: set[asyncio.Task[Any]] = field(default_factory=set)
     connections: int = 0
+    failures: list[Exception] = field(default_factory=list)
 
     def url(self, path: str = "/mcp") -> str:
         return f"{self.scheme}://127.0.0.1:{self.port}{path}"
@@ -122,6 +123,8 @@ async def serving(handler: Handler, tls: ssl.SSLContext | None = None) -> AsyncI
                 await handler(request, Wire(writer))
         except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
             pass
+        except Exception as fault:  # a claim that failed inside a handler, or a broken script: the test fails with it
+            state.failures.append(fault)
         finally:
             writer.close()
             state.tasks.discard(task)
@@ -136,6 +139,8 @@ async def serving(handler: Handler, tls: ssl.SSLContext | None = None) -> AsyncI
             task.cancel()
         if state.tasks:
             await asyncio.wait(tuple(state.tasks))
+        if state.failures:
+            raise state.failures[0]
 
 
 async def read_request(reader: asyncio.StreamReader, connection: int) -> Seen:
