@@ -70,11 +70,14 @@ class Daemon:
         loaded: Loaded,
         logger: logging.Logger,
         open_kernel: Callable[[Network], Kernel] = open_kernel,
+        *,
+        signals: bool = True,  # off where it does not run in the main thread
     ) -> None:
         self._wanted = wanted
         self._log = logger
         self._open_kernel = open_kernel
         self._initial = loaded
+        self._signals = signals
         self._stopping = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
         self._watch: Watch | None = None
@@ -93,9 +96,10 @@ class Daemon:
         """Start, serve until told to stop, stop. Raises our errors where it cannot start."""
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(self._bug)
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self.stop)
-        loop.add_signal_handler(signal.SIGHUP, self.reload_soon)
+        if self._signals:
+            for number in (signal.SIGTERM, signal.SIGINT):
+                loop.add_signal_handler(number, self.stop)
+            loop.add_signal_handler(signal.SIGHUP, self.reload_soon)
         # What is started is stopped in reverse order, whether the rest came up or not.
         async with AsyncExitStack() as stack:
             await self._start(stack, loop)

@@ -1,0 +1,231 @@
+"""The daemon starts in order, reloads without weakening, tells what happened, and leaves as it was told to."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from ipaddress import IPv6Address
+from pathlib import Path
+from socket import AF_INET, IPPROTO_TCP
+from typing import Any
+
+import pytest
+from fake_kernel import FakeKernel
+from running import awaited, running
+
+from agentsh_net import daemon
+from agentsh_net.core.errors import StoreError
+from agentsh_net.core.plane import ConnectRecord, Fate
+
+SERVERS = [
+    {"id": "evil", "type": "http", "url": "http://10.9.0.1:8000/mcp"},
+    {"id": "good", "type": "http", "url": "http://10.9.0.2:8000/mcp"},
+]
+OFF = {"proxy": {"mode": "disabled"}, "network": {"mode": "enforce"}}
+
+
+def policy(denied: str = "evil", **mcp: Any) -> dict[str, Any]:
+    rules = {"servers": SERVERS, "denied_servers": [{"id": denied}], **mcp}
+    return {"sandbox": {"mcp": rules}, **OFF}
+
+
+def record(address: str, fate: Fate, **more: Any) -> ConnectRecord:
+    return ConnectRecord(
+        layer="ebpf", fate=fate, address=IPv6Address(address), port=8000, protocol=IPPROTO_TCP, family=AF_INET,
+        time_ns=1_700_000_000_123_456_789, **more,
+    )  # fmt: skip
+
+
+def test_the_plan_is_in_force_when_the_daemon_says_that_it_is_ready(tmp_path: Path) -> None:
+    with running(tmp_path, policy()) as here:
+        facts = json.loads((tmp_path / "ready").read_text())
+        assert facts["layers"] == {"ebpf": "in force"}
+        assert here.kernel.text() == "deny 10.9.0.1:0 evil\ntag 10.9.0.2:8000 good"
+        started = here.await_event("daemon_started")
+        assert started["layers"] == {"ebpf": "in force"}
+        assert started["generation"] == 1
+
+
+def test_audit_mode_refuses_nothing(tmp_path: Path) -> None:
+    with running(tmp_path, policy(enforce_policy=False)) as here:
+        assert "deny" not in here.kernel.text()
+        assert here.status()["policy"]["mode"] == "audit"
+
+
+def test_what_the_kernel_saw_is_told_with_its_time_process_and_reason(tmp_path: Path) -> None:
+    with running(tmp_path, policy()) as here:
+        seen = record("::ffff:10.9.0.1", Fate.DENY, pid=77, comm="curl", exe="/usr/bin/curl", uid=1000)
+        here.kernel.see(seen)
+        event = here.await_event("mcp_network_connection")
+        assert event["timestamp"] == "2023-11-14T22:13:20.123456Z"
+        assert (event["action"], event["server_id"], event["remote_addr"]) == (
+            "block",
+            "evil",
+            "10.9.0.1:8000",
+        )
+        assert (event["pid"], event["comm"], event["exe"], event["uid"]) == (
+            77,
+            "curl",
+            "/usr/bin/curl",
+            1000,
+        )
+        assert event["rule"] == "sandbox.mcp.denied_servers[0]"
+
+
+def test_what_the_sweep_closed_at_the_start_is_told(tmp_path: Path) -> None:
+    def prepare(here: Any) -> None:
+        here.kernel.swept = [record("::ffff:10.9.0.1", Fate.DENY)]
+
+    with running(tmp_path, policy(), prepare) as here:
+        assert here.await_event("mcp_network_connection")["action"] == "block"
+
+
+def test_an_edited_file_takes_effect_by_itself(tmp_path: Path) -> None:
+    with running(tmp_path, policy()) as here:
+        here.write(policy(denied="good"))
+        event = here.await_event("policy_reloaded")
+        assert event["generation"] == 2
+        assert here.kernel.text() == "tag 10.9.0.1:8000 evil\ndeny 10.9.0.2:0 good"
+        assert here.status()["policy"]["digest"] == event["digest"]
+
+
+def test_a_broken_file_keeps_the_old_policy_and_says_every_problem(tmp_path: Path) -> None:
+    with running(tmp_path, policy()) as here:
+        here.write({"sandbox": {"mcp": {"servers": 7, "nonsense": 1}}})
+        event = here.await_event("policy_rejected")
+        assert event["generation"] == 1
+        assert any("sandbox.mcp.servers" in p for p in event["problems"])
+        assert any("nonsense" in p for p in event["problems"])
+        assert here.kernel.text().startswith("deny 10.9.0.1:0 evil")
+        here.write(policy(denied="good"))
+        assert here.await_event("policy_reloaded")["generation"] == 2
+
+
+def test_a_kernel_that_refuses_the_plan_keeps_the_old_policy(tmp_path: Path) -> None:
+    with running(tmp_path, policy()) as here:
+        here.kernel.broken = "no memory for the map"
+        here.write(policy(denied="good"))
+        assert "no memory" in here.await_event("policy_rejected")["reason"]
+        assert here.status()["policy"]["generation"] == 1
+        here.kernel.broken = ""
+        assert here.client.call("reload")["changed"]
+        assert "deny 10.9.0.2:0 good" in here.kernel.text()
+
+
+def test_a_reload_without_a_change_changes_nothing(tmp_path: Path) -> None:
+    with running(tmp_path, policy()) as here:
+        plans = len(here.kernel.plans)
+        assert here.client.call("reload") == {
+            "changed": False,
+            "generation": 1,
+            "digest": here.status()["policy"]["digest"],
+            "pending": [],
+        }
+        assert len(here.kernel.plans) == plans
+
+
+def test_a_setting_that_waits_for_the_next_start_is_told(tmp_path: Path) -> None:
+    with running(tmp_path, policy()) as here:
+        here.write({**policy(), "proxy": {"mode": "disabled", "port": 1}})
+        assert "proxy.port" in here.await_event("policy_reloaded")["reason"]
+        assert here.status()["policy"]["pending"] == ["proxy.port"]
+
+
+def test_a_layer_taken_away_is_back_within_two_looks(tmp_path: Path) -> None:
+    with running(tmp_path, policy()) as here:
+        here.kernel.gone = True
+        assert (
+            here.await_event("layer_state_changed", lambda e: e["state"] == "not in force")["layer"] == "ebpf"
+        )
+        here.await_event("layer_state_changed", lambda e: e["state"] == "in force")
+        assert not here.kernel.gone
+
+
+@pytest.mark.parametrize(("on_exit", "left"), [("remove", "removed"), ("keep", "kept")])
+def test_the_end_is_told_and_does_what_on_exit_says(tmp_path: Path, on_exit: str, left: str) -> None:
+    with running(tmp_path, {**policy(), "network": {"mode": "enforce", "on_exit": on_exit}}) as here:
+        pass
+    assert here.exit == 0
+    assert here.kernel.closed == left
+    assert here.events("daemon_stopped")[0]["layers"] == {"ebpf": left}
+    assert not (tmp_path / "control.sock").exists()
+
+
+def test_a_start_that_fails_leaves_what_an_earlier_daemon_enforces(tmp_path: Path) -> None:
+    def prepare(here: Any) -> None:
+        here.kernel.broken = "the required layer cannot be had"
+
+    kernel: list[FakeKernel] = []
+    with (
+        pytest.raises(Exception, match="required layer"),
+        running(
+            tmp_path,
+            policy(),
+            lambda here: (prepare(here), kernel.append(here.kernel)),  # type: ignore[func-returns-value]
+        ),
+    ):
+        pytest.fail("it started")
+    assert kernel[0].closed == "kept"
+
+
+def test_a_second_daemon_touches_nothing_of_the_first(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with running(tmp_path, policy()) as here:
+        assert daemon.main(here.file, audit=None, ready_file=None) == daemon.EXIT_ENVIRONMENT
+        assert "already" in capfd.readouterr().err
+        assert here.status()["policy"]["generation"] == 1
+
+
+def test_a_broken_file_at_the_start_is_told_line_by_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "p.yaml"
+    file.write_text("version: 1\nsandbox: {mcp: {servers: 7, tool_policy: maybe}}\n")
+    assert daemon.main(file, audit=None, ready_file=None) == daemon.EXIT_CONFIG
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 2
+    assert all(line.startswith(f"{file}: sandbox.mcp.") for line in lines)
+
+
+def test_a_foreign_database_is_refused_and_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "events.db"
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE theirs (x)")
+    before = path.read_bytes()
+    with pytest.raises(StoreError) as told, running(tmp_path, policy()):
+        pytest.fail("it started")
+    assert "move it aside" in told.value.remedy
+    assert path.read_bytes() == before
+
+
+def test_tools_are_known_again_after_a_restart(tmp_path: Path) -> None:
+    with running(tmp_path, policy()) as here:
+        report = {"server_id": "good", "ok": True, "tools": [{"name": "get"}]}
+        here.on_loop(lambda: here.daemon._on_report(report))
+        assert here.await_event("mcp_tool_seen")["tool_name"] == "get"
+        awaited(lambda: next(s for s in here.status()["servers"] if s["server_id"] == "good")["tools"] == 1)
+    with running(tmp_path, policy()) as here:
+        assert next(s for s in here.status()["servers"] if s["server_id"] == "good")["tools"] == 1
+        # changed while the daemon was away: told, and blocked by its pin
+        here.on_loop(
+            lambda: here.daemon._on_report(
+                {"server_id": "good", "ok": True, "tools": [{"name": "get", "title": "x"}]}
+            )
+        )
+        assert here.await_event("mcp_tool_changed")["changes"]
+        verdict = awaited(lambda: _blocked(here.client.call("explain", tool="get", server="good", args={})))
+        assert "pin" in verdict["reason"] or "chang" in verdict["reason"]
+
+
+def _blocked(explanation: dict[str, Any]) -> dict[str, Any] | None:
+    return explanation["verdict"] if explanation["verdict"]["action"] == "block" else None
+
+
+def test_a_report_that_is_unsound_is_refused_and_the_daemon_goes_on(tmp_path: Path) -> None:
+    with running(tmp_path, policy()) as here:
+        here.on_loop(lambda: here.daemon._on_report({"server_id": "good", "ok": True, "tools": "many"}))
+        here.on_loop(
+            lambda: here.daemon._on_report({"server_id": "good", "ok": True, "tools": [{"name": "get"}]})
+        )
+        here.await_event("mcp_tool_seen")
