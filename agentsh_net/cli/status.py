@@ -73,7 +73,11 @@ def report(told: Mapping[str, Any]) -> Iterator[str]:
         f"{policy.get('mode', '?')}, generation {policy.get('generation', '?')}, digest {digest}, {where}",
     )
     workers = _rows(proxy, "workers")
-    listening = f"{proxy['listen']}, {len(workers)} workers" if proxy.get("listen") else "off"
+    listening = (
+        f"{proxy['listen']}, {len(workers)} worker{'s' if len(workers) != 1 else ''}"
+        if proxy.get("listen")
+        else "off"
+    )
     yield _line("proxy", listening)
     yield _line("store", _store(store))
     for note in told.get("notes") or ():
@@ -88,24 +92,9 @@ def report(told: Mapping[str, Any]) -> Iterator[str]:
         yield from _table(servers, _SERVERS)
 
 
-_LAYERS = (
-    Column("LAYER", lambda row: str(row.get("layer"))),
-    Column(
-        "STATE",
-        lambda row: "in force" if row.get("in_force") else "OFF" if row.get("wanted") else "not wanted",
-    ),
-    Column("DENIED", lambda row: str(row.get("denied", 0))),
-    Column("TAGGED", lambda row: str(row.get("tagged", 0))),
-    Column("LOST", lambda row: str(row.get("lost", 0))),
-    Column("DETAIL", lambda row: shown(row.get("detail") or row.get("reason")), fold=True),
-)
-
-_SERVERS = (
-    Column("SERVER", lambda row: str(row.get("server_id"))),
-    Column("TYPE", lambda row: str(row.get("type") or "-")),
-    Column("ACTION", decision),
-    Column("ADDRESSES", lambda row: ", ".join(map(str, row.get("addresses") or ())) or "-", fold=True),
-)
+def _tools(row: Row) -> str:
+    """Return how many tools a server offers, a question mark where it could not be asked."""
+    return str(row.get("tools", "-")) if (row.get("discovery") or {}).get("ok") else "?"
 
 
 def _store(store: Mapping[str, Any]) -> str:
@@ -128,3 +117,24 @@ def _table(rows: Sequence[Row], columns: Sequence[Column]) -> list[str]:
 
 def _rows(told: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
     return list(told.get(name) or ())
+
+
+_LAYERS = (
+    Column("LAYER", lambda row: str(row.get("layer"))),
+    Column(
+        "STATE",
+        lambda row: "in force" if row.get("in_force") else "OFF" if row.get("wanted") else "not wanted",
+    ),
+    Column("DENIED", lambda row: str(row.get("denied", 0))),
+    Column("TAGGED", lambda row: str(row.get("tagged", 0))),
+    Column("LOST", lambda row: str(row.get("lost", 0))),
+    Column("DETAIL", lambda row: shown(row.get("detail") or row.get("reason")), fold=True),
+)
+
+_SERVERS = (
+    Column("SERVER", lambda row: str(row.get("server_id"))),
+    Column("TYPE", lambda row: str(row.get("type") or "-")),
+    Column("ACTION", decision),
+    Column("TOOLS", _tools),
+    Column("ADDRESSES", lambda row: ", ".join(map(str, row.get("addresses") or ())) or "-", fold=True),
+)

@@ -36,7 +36,7 @@ def test_what_is_in_force_is_shown_part_by_part(run, daemon):
     for part in (
         "0.1.0, pid 7",
         "enforce, generation 3, digest 0123456789ab, /etc/p.yaml",
-        "127.0.0.1:8484, 1 workers",
+        "127.0.0.1:8484, 1 worker\n",
         "/var/e.db, 2.5 MB, 1 queued, 0 lost",
         "evil<U+001B>[2J",
     ):
@@ -82,6 +82,21 @@ def test_json_is_one_object_with_the_shortfall(run, daemon):
 )
 def test_trouble_of_a_part_is_a_shortfall_too(part, missing):
     assert shortfall({**GOOD, **part}) == missing
+
+
+@pytest.mark.parametrize(
+    ("discovery", "shown"), [({"ok": True}, "3"), ({"ok": False, "error": "refused"}, "?"), (None, "?")]
+)
+def test_a_server_that_could_not_be_asked_has_no_number_of_tools(run, daemon, discovery, shown):
+    daemon(
+        status={
+            **GOOD,
+            "servers": [
+                {"server_id": "s", "type": "http", "action": "allow", "tools": 3, "discovery": discovery}
+            ],
+        }
+    )
+    assert run("status").stdout.splitlines()[-1].split() == ["s", "http", "allow", shown, "-"]
 
 
 def test_what_waits_and_what_was_noted_is_shown(run, daemon):
