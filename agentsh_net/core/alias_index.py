@@ -120,7 +120,7 @@ class AliasIndex:
 
 def _letters(text: str) -> frozenset[str]:
     """Return the ASCII letters and digits of a name as clients that replace the rest keep them, and as folding finds them."""
-    folded = fold(text)
+    folded = NOT_ALNUM.sub("", fold(text))
     if text.isascii():
-        return frozenset((NOT_ALNUM.sub("", folded),))
-    return frozenset((NOT_ALNUM.sub("", folded), NOT_ALNUM.sub("", text.lower())))
+        return frozenset((folded,))
+    return frozenset((folded, NOT_ALNUM.sub("", "".join(c for c in text if c.isascii()).lower())))

@@ -12,53 +12,73 @@ from hashlib import sha1
 
 from agentsh_net.core.folding import fold, normal
 
-BARE, MCP, MCP2 = "", "mcp_", "mcp__"
-SEPARATORS = ("_", "__", "-", ".", "/", ":")
+MCP, MCP2, DASHED = (
+    "mcp_",
+    "mcp__",
+    "mcp--",
+)  # Gemini CLI, VS Code, openai-agents; Claude Code, Codex; Roo Code
+
+Joint = tuple[str, str]  # what stands before the server, what stands behind it
+
+JOINTS: tuple[Joint, ...] = (
+    *(("", separator) for separator in ("_", "__", "___", "-", ".", "/", ":")),
+    (MCP, "_"),
+    (MCP, "__"),
+    (MCP2, "__"),
+    (DASHED, "--"),
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """One way of replacing characters (`replaced` by `by`), and what stands before and after the server."""
+    """One way of replacing characters (`replaced` by `by`), and of joining server and tool."""
 
     replaced: re.Pattern[str] | None
     by: str
-    prefixes: tuple[str, ...]
-    separators: tuple[str, ...]
+    joints: tuple[Joint, ...]
+
+    def replace(self, text: str) -> set[str]:
+        """Replace per character, as Rust and Python do, and per UTF-16 unit, as JavaScript does with surrogate pairs."""
+        if self.replaced is None:
+            return {text}
+        once = self.replaced.sub(self.by, text)
+        if text.isascii():
+            return {once}
+        return {once, self.replaced.sub(lambda m: self.by * (1 + (ord(m[0]) > 0xFFFF)), text)}
 
     def spell(self, text: str) -> set[str]:
-        """Return the folded spellings of a server id or tool name: with and without outer space, per character and per UTF-16 unit."""
-        if self.replaced is None:
-            return {fold(text), normal(text)}
-        spelled = {self.replaced.sub(self.by, text)}
-        if not text.isascii():  # JavaScript replaces each half of a surrogate pair
-            spelled.add(self.replaced.sub(lambda m: self.by * (1 + (ord(m[0]) > 0xFFFF)), text))
+        """Return the folded spellings of a server id or a tool's name, with and without outer space."""
+        spelled = self.replace(text)
         if self is PLAIN:  # openai-agents strips both ends
             spelled |= {s.strip("_-") for s in spelled}
             if text.startswith("claude.ai "):  # connectors: Claude Code squeezes their names
                 spelled |= {re.sub("_+", "_", s).strip("_") for s in spelled}
-        return {fold(s) for s in spelled if s} | {normal(s) for s in spelled if s}
+        return {form for s in spelled if s for form in (fold(s), normal(s))}
 
 
-RAW = Style(None, "", (BARE, MCP, MCP2), SEPARATORS)  # LangChain, Cline, gateways
-PLAIN = Style(
-    re.compile(r"[^A-Za-z0-9_-]"), "_", (BARE, MCP, MCP2), SEPARATORS
-)  # Claude Code, OpenCode, VS Code
-CODEX = Style(re.compile(r"[^A-Za-z0-9_]"), "_", (BARE, MCP2), ("__",))
-COPILOT = Style(re.compile(r"[^A-Za-z0-9_-]"), "-", (BARE,), ("-",))
-GEMINI = Style(re.compile(r"[^A-Za-z0-9_.:-]"), "_", (BARE, MCP), ("_", "__"))
-GEMINI_OLD = Style(re.compile(r"[^A-Za-z0-9_.-]"), "_", (BARE,), ("__",))
+NOT_PLAIN = re.compile(r"[^A-Za-z0-9_-]")
+
+RAW = Style(None, "", JOINTS)  # LangChain, Cline, gateways
+PLAIN = Style(NOT_PLAIN, "_", JOINTS)  # Claude Code, OpenCode, VS Code, openai-agents
+CODEX = Style(re.compile(r"[^A-Za-z0-9_]"), "_", (("", "__"), (MCP2, "__")))
+COPILOT = Style(NOT_PLAIN, "-", (("", "-"),))
+GEMINI = Style(re.compile(r"[^A-Za-z0-9_.:-]"), "_", ((MCP, "_"), ("", "__")))
+GEMINI_OLD = Style(re.compile(r"[^A-Za-z0-9_.-]"), "_", (("", "__"),))
 STYLES = (RAW, PLAIN, CODEX, COPILOT, GEMINI, GEMINI_OLD)
 
 CLEAN = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_]*[A-Za-z0-9])?")  # what every style leaves alone
-
-
 SHORT = re.compile(r"[A-Za-z0-9_-]+")  # what no client recodes while it is short
+
+
+def looks_mcp(name: str) -> bool:
+    """Say whether a folded name begins as clients begin the names of MCP tools."""
+    return name.startswith((MCP, DASHED))
 
 
 def heads(server_id: str, style: Style) -> frozenset[str]:
     """Return what may stand before the tool's name in this style, folded."""
     spelled = style.spell(server_id)
-    found = {p + s + sep for s in spelled for p in style.prefixes for sep in style.separators}
+    found = {before + s + behind for s in spelled for before, behind in style.joints}
     if style is PLAIN:
         found.add(f"mcp_{label(server_id)}_".replace(".", "_"))
     if style is COPILOT and not server_id.isascii():
@@ -109,36 +129,55 @@ def cut_forms(server_id: str, tool: str) -> frozenset[str]:
 
 
 def _cut_forms(server: str, tool: str) -> Iterator[str]:
-    gemini = _sub(GEMINI, f"mcp_{server}_{tool}")
-    if len(gemini) > 63:
-        yield f"{gemini[:30]}...{gemini[-30:]}"
-    for old in (_sub(GEMINI_OLD, tool), _sub(GEMINI_OLD, f"{server}__{tool}")):
-        if len(old) > 63:
-            yield f"{old[:28]}___{old[-32:]}"
-    for raw in (f"mcp__{server}__{tool}", f"{server}__{tool}"):  # Codex before namespaces
-        for name in {_sub(CODEX, raw), _sub(PLAIN, raw)}:
+    yield from _gemini(server, tool)
+    yield from _codex(server, tool)
+    yield from _cline(server, tool)
+    yield from _openai_agents(server, tool)
+    yield from _cut_at_64(server, tool)
+
+
+def _gemini(server: str, tool: str) -> Iterator[str]:
+    for name in GEMINI.replace(f"mcp_{server}_{tool}"):
+        if len(name) > 63:
+            yield f"{name[:30]}...{name[-30:]}"
+    for raw in (tool, f"{server}__{tool}"):
+        for name in GEMINI_OLD.replace(raw):
+            if len(name) > 63:
+                yield f"{name[:28]}___{name[-32:]}"
+
+
+def _codex(server: str, tool: str) -> Iterator[str]:
+    """Yield the names of Codex before it had namespaces."""
+    for raw in (f"mcp__{server}__{tool}", f"{server}__{tool}"):
+        for name in CODEX.replace(raw) | PLAIN.replace(raw):
             if len(name) > 64:
                 yield name[:24] + _sha1(raw)
-    cline = f"{server}__{tool}"
-    if len(cline) > 64 or _sub(PLAIN, cline) != cline:
-        yield f"{_sub(PLAIN, cline)[:55]}_{_sha1(cline)[:8]}"
-    for seed in (f"{server}\0{tool}", tool, f"mcp_{server}_{tool}", f"mcp_{server}__{tool}"):  # openai-agents
-        for separator in ("_", "__"):
-            s, t = (_sub(PLAIN, part).strip("_-") for part in (server, tool))
-            base = t if seed == tool else f"mcp_{s}{separator}{t}"
-            if len(base) > 64:
-                yield f"{base[:55].rstrip('_-')}_{_sha1(seed)[:8]}"
-    copilot = f"{server}-{tool}"
-    yield _sub(COPILOT, copilot)[:64]
-    if not copilot.isascii():
-        yield _sub(COPILOT, punycode(copilot))[:64]
-        yield f"{_sub(COPILOT, punycode(server))}-{_sub(COPILOT, punycode(tool))}"[:64]
-    for raw in (f"mcp_{label(server)}_{tool}".replace(".", "_"), f"mcp_{server}_{tool}"):  # VS Code
-        yield _sub(PLAIN, raw)[:64]
 
 
-def _sub(style: Style, text: str) -> str:
-    return style.replaced.sub(style.by, text) if style.replaced else text
+def _cline(server: str, tool: str) -> Iterator[str]:
+    raw = f"{server}__{tool}"
+    for name in PLAIN.replace(raw):
+        if len(raw) > 64 or name != raw:
+            yield f"{name[:55]}_{_sha1(raw)[:8]}"
+
+
+def _openai_agents(server: str, tool: str) -> Iterator[str]:
+    s, t = (NOT_PLAIN.sub("_", part).strip("_-") for part in (server, tool))
+    seed = f"{server}\0{tool}"
+    for name, seeds in ((f"mcp_{s}__{t}", (seed,)), (f"mcp_{s}_{t}", (seed,)), (t, (seed, tool))):
+        if len(name) > 64:
+            yield from (f"{name[:55].rstrip('_-')}_{_sha1(text)[:8]}" for text in seeds)
+
+
+def _cut_at_64(server: str, tool: str) -> Iterator[str]:
+    """Yield the names of Copilot CLI and VS Code, which cut without a hash."""
+    dashed = [f"{server}-{tool}"]
+    if not dashed[0].isascii():
+        dashed += [punycode(dashed[0]), f"{punycode(server)}-{punycode(tool)}"]
+    for raw in dashed:
+        yield from (name[:64] for name in COPILOT.replace(raw))
+    for raw in (f"mcp_{label(server)}_{tool}", f"mcp_{server}_{tool}"):
+        yield from (name[:64] for name in PLAIN.replace(raw))
 
 
 def _sha1(text: str) -> str:

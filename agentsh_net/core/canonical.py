@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any
 
@@ -50,7 +50,7 @@ def _write(value: Any, parts: list[str], depth: int) -> None:
             parts.append(_number(value))
         case Mapping():
             _write_object(value, parts, depth)
-        case Sequence():
+        case list() | tuple():
             parts.append("[")
             for index, item in enumerate(value):
                 if index:

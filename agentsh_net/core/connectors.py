@@ -27,9 +27,8 @@ def connector_step(
     claimed = registry.server(server_id)
     ids = [s.id for s in exact or neighbours]
     if claimed is not None or not exact:
-        ids.append(
-            server_id or url
-        )  # a label beside a declared URL says nothing, unless it is another server's id
+        # a label beside a declared URL says nothing, unless it is another server's id
+        ids.append(server_id or _host(url))
     taken = [server_step(i) for i in dict.fromkeys(ids)]
     blocked = next((step for step in taken if step.outcome is Outcome.BLOCK), None)
     if blocked is not None:
@@ -52,6 +51,14 @@ def _servers_of(registry: Registry, url: str) -> tuple[list[Server], list[Server
         same = (declared.scheme, _path(declared)) == (parsed.scheme, _path(parsed))
         (exact if same else neighbours).append(server)
     return exact, ([] if exact else neighbours)
+
+
+def _host(url: str) -> str:
+    """Return what stands for a server that has only a URL; the rest of the URL may be a secret."""
+    try:
+        return urls.parse(url).host
+    except urls.UrlError:
+        return "without a name"
 
 
 def _path(url: urls.HttpUrl) -> str:

@@ -66,15 +66,17 @@ class Names:
 
     def _flat(self, name: str, raw: str) -> Resolution:
         """Resolve a name that stands alone."""
-        looks_mcp = name.startswith(aliases.MCP) or name in WRAPPERS
+        looks_mcp = aliases.looks_mcp(name)
         seen = (*self._seen.find(name), *self._learned.get(name, ())) or self._seen.find_cut(name)
         unseen = self._denied.find(name)
         if not seen:
             unseen += (*self._denied.find_cut(name), *self._renamed(name))
         sure, chance = self._by_prefix(name, raw, seen)
-        if not (seen or unseen or sure) and name.startswith(aliases.MCP):
+        if looks_mcp and not (seen or unseen or sure):
             sure = [*self._numbered(name), *self._undeclared(name, raw)]
-        return Resolution(_unique(seen), _unique((*unseen, *sure)), _unique(chance), looks_mcp)
+        return Resolution(
+            _unique(seen), _unique((*unseen, *sure)), _unique(chance), looks_mcp or name in WRAPPERS
+        )
 
     def _renamed(self, name: str) -> tuple[Candidate, ...]:
         """Return the pairs that a client may have renamed to this; a hash we cannot repeat proves nothing, so it is not seen."""
@@ -98,7 +100,7 @@ class Names:
         for server_id, end in matched.items():
             if server_id in hit or (seen and self._registry.tools_of(server_id)):
                 continue
-            certain = name.startswith(aliases.MCP) and fold(server_id) != "mcp"
+            certain = aliases.looks_mcp(name) and fold(server_id) != "mcp"
             rest = raw.strip()[end - len(name) :] if len(raw.strip()) == len(name) else name[end:]
             (sure if certain else chance).extend(self._tools_like(server_id, rest))
         return sure, chance
@@ -132,7 +134,8 @@ class Names:
         What follows the server may be a gateway's name for a tool of a declared server.
         """
         text = raw.strip() if len(raw.strip()) == len(name) else name
-        prefix, separator = (aliases.MCP2, "__") if name.startswith(aliases.MCP2) else (aliases.MCP, "_")
+        joints = (aliases.MCP2, "__"), (aliases.DASHED, "--"), (aliases.MCP, "_")
+        prefix, separator = next(joint for joint in joints if name.startswith(joint[0]))
         at = len(prefix)
         for _ in range(MAX_SPLITS):
             at = name.find(separator, at + 1)
@@ -149,7 +152,7 @@ class Names:
         namespace = fold(call.namespace).rstrip("_")
         server_ids = self._namespaces.get(namespace) or self._cut_namespace(stem(namespace))
         if server_ids:
-            return self._of_server(server_ids, name, call.name, len(namespace) + len("__"))
+            return self._of_server(server_ids, name, call.name, len(call.namespace) + len("__"))
         if namespace.startswith(aliases.MCP):
             bare = namespace.removeprefix(aliases.MCP2).removeprefix(aliases.MCP)
             return self._of_server((bare,), name, call.name)

@@ -1,0 +1,68 @@
+"""A pair is found by its spellings and by no other name, and a cut name by the beginning it kept."""
+
+from __future__ import annotations
+
+import pytest
+
+from agentsh_net.core.alias_index import AliasIndex, stem
+from agentsh_net.core.model import Candidate
+
+LONG = "summarize_every_open_pull_request_of_the_organisation_and_its_forks"
+A, B = Candidate("fs", "read.file", "sha256:1"), Candidate("fs", "read_file", "sha256:2")
+C = Candidate("github", LONG, "sha256:3")
+INDEX = AliasIndex([A, B, C])
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("mcp__fs__read_file", (A, B)),
+        ("mcp_fs_read.file", (A,)),
+        ("fs-read-file", (A,)),
+        ("read_file", (A, B)),
+        ("readfile", ()),  # the same letters, but nobody writes it so
+        ("mcp__fs_x_read_file", ()),
+        ("s__read_file", ()),
+        ("mcpfsread_file", ()),
+        ("", ()),
+    ],
+)
+def test_a_name_is_found_by_its_spelling(name, expected):
+    assert set(INDEX.find(name)) == set(expected)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        f"mcp__github__{LONG}"[:64],
+        f"mcp__github__{LONG}"[:51] + "_0123456789ab",
+        f"github__{LONG}"[:55] + "_01234567",
+        f"mcp__github__{LONG}"[:24] + "0123456789abcdef0123456789abcdef01234567",
+    ],
+)
+def test_a_cut_name_is_found_by_its_beginning(name):
+    assert INDEX.find_cut(name) == (C,)
+
+
+def test_a_short_name_was_not_cut():
+    assert INDEX.find_cut("mcp__github__summarize") == ()
+    assert INDEX.find_cut("x" * 64) == ()
+    assert INDEX.find_cut("github_" + "0" * 57) == ()  # the stem is too short to mean anything
+
+
+def test_a_renamed_pair_is_found_without_its_hash():
+    assert set(INDEX.find_renamed("read_file_0123456789ab")) == {A, B}
+    assert INDEX.find_renamed("read_file") == ()
+
+
+def test_a_stem_is_what_stands_before_a_hash():
+    assert stem("a_01234567") == "a"
+    assert stem("a0123456789ab") == "a"
+    assert stem("a_0123456") == ""
+    assert stem("01234567") == ""
+    assert stem("x" * 200 + "_01234567") == ""  # longer than any name on the wire
+
+
+def test_ten_thousand_alike_pairs_are_told_apart():
+    index = AliasIndex([Candidate("s", "_" * n + "a") for n in range(1, 2000)])
+    assert index.find("mcp__s___a") == (Candidate("s", "_a"),)

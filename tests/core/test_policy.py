@@ -1,0 +1,406 @@
+"""The worked cases of the design hold, and so do the laws: a deny never opens, audit never blocks, spelling never matters."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from situations import pairs, situation, unlimited, verdict
+
+from agentsh_net.core import policy
+from agentsh_net.core.model import Action, Candidate, ToolCall
+from agentsh_net.core.pins import Pins, tool_of, trust, trust_first
+from agentsh_net.core.ratelimit import Buckets
+from agentsh_net.core.settings import Inspection, RateLimit, RateLimits, VersionPinning
+from agentsh_net.core.steps import Outcome
+
+ALLOW, BLOCK = Action.ALLOW, Action.BLOCK
+
+# Every way in which the worked cases' `server/tool` reaches us.
+SPELLINGS = [
+    lambda s, t: ToolCall(f"mcp__{s}__{t}"),
+    lambda s, t: ToolCall(f"mcp_{s}_{t}"),
+    lambda s, t: ToolCall(t, namespace=f"mcp__{s}"),
+    lambda s, t: ToolCall(t, server_name=s),
+    lambda s, t: ToolCall(f"MCP__{s.upper()}__{t.upper()} "),
+]
+
+FS_WEATHER = {"server_policy": "allowlist", "allowed_servers": ["fs", "weather"], "denied_servers": ["*"]}
+ALL_BUT_BAD = {"server_policy": "allowlist", "allowed_servers": ["*"], "denied_servers": ["bad"]}
+NO_COMMANDS = {"tool_policy": "denylist", "denied_tools": [("*", "execute_command")]}
+NO_RM = {"denied_tools": [{"tool": "rm"}]}
+ONLY_READS = {"denied_tools": [("*", "*")], "allowed_tools": [("fs", "read_*")]}
+NOTHING = {"denied_tools": [("*", "*")]}
+NO_DROP = {"denied_tools": [("prod-db", "drop_table")]}
+
+WORKED = [
+    (FS_WEATHER, "weather", "get", ALLOW),
+    (FS_WEATHER, "evil", "get", BLOCK),
+    (ALL_BUT_BAD, "bad", "x", BLOCK),
+    (ALL_BUT_BAD, "good", "x", ALLOW),
+    (NO_COMMANDS, "fs", "execute_command", BLOCK),
+    (NO_COMMANDS, "FS", "Execute_Command", BLOCK),
+    (NO_COMMANDS, "fs", "read", ALLOW),
+    (NO_RM, "any", "rm", BLOCK),
+    (ONLY_READS, "fs", "read_file", ALLOW),
+    (ONLY_READS, "fs", "write", BLOCK),
+    (NO_DROP, "prod-db", "drop_table", BLOCK),
+    (NO_DROP, "other", "drop_table", ALLOW),
+]
+
+
+@pytest.mark.parametrize("spell", SPELLINGS)
+@pytest.mark.parametrize("seen", [True, False], ids=["registered", "undiscovered"])
+@pytest.mark.parametrize(("mcp", "server", "tool", "action"), WORKED)
+def test_worked_cases(mcp, server, tool, action, seen, spell):
+    ids = ["fs", "weather", "bad", "good", "any", "prod-db", "other", "evil"]
+    offers = {
+        i: ["get", "x", "execute_command", "read", "rm", "read_file", "write", "drop_table"] for i in ids
+    }
+    snapshot = situation(ids, offers if seen else {}, **mcp)
+    assert verdict(snapshot, spell(server, tool)).action is action
+
+
+@pytest.mark.parametrize("spell", SPELLINGS)
+def test_a_server_that_nobody_declared_is_judged_by_its_name(spell):
+    judged = verdict(situation(["fs", "weather"], **FS_WEATHER), spell("evil", "get"))
+    assert judged.action is BLOCK
+    assert "server evil is not in allowed_servers" in judged.reason.lower()
+    assert (
+        verdict(situation(["fs"], **ALL_BUT_BAD), spell("bad", "x")).rule == "sandbox.mcp.denied_servers[0]"
+    )
+
+
+def test_a_star_crosses_slashes():
+    snapshot = situation(["io.github/x"], {"io.github/x": ["ns/tool"]}, **NOTHING)
+    for name in ("mcp__io_github_x__ns_tool", "io.github/x/ns/tool", "ns/tool"):
+        assert verdict(snapshot, name).action is BLOCK
+
+
+def test_a_denial_is_not_laundered_by_offering_the_name_elsewhere():
+    snapshot = situation(
+        ["prod-db", "other"], {"prod-db": ["drop_table"], "other": ["drop_table"]}, **NO_DROP
+    )
+    bare = verdict(snapshot, "drop_table")
+    assert bare.action is BLOCK
+    assert pairs(bare) == {("prod-db", "drop_table"), ("other", "drop_table")}
+    assert bare.rule == "sandbox.mcp.denied_tools[0]"
+    assert "prod-db/drop_table" in bare.reason
+    assert "may mean 2 tools" in bare.reason
+    prefixed = verdict(snapshot, "mcp__other__drop_table")
+    assert prefixed.action is ALLOW
+    assert pairs(prefixed) == {("other", "drop_table")}
+
+
+def test_a_denial_holds_before_discovery_though_another_server_offers_the_name():
+    snapshot = situation(["prod-db", "other"], {"other": ["drop_table"]}, **NO_DROP)
+    assert verdict(snapshot, "drop_table").action is BLOCK
+
+
+def charging(buckets):
+    return lambda server, _tool, call_id, session: buckets.take(server, f"{session}/{call_id}", 0.0)
+
+
+def test_denied_calls_cost_nothing():
+    limits = RateLimits(True, 60, 10, {"weather": RateLimit(1, 1)})
+    snapshot = situation(
+        ["weather"], {"weather": ["get", "list"]}, rate_limits=limits, denied_tools=[("weather", "get")]
+    )
+    charge = charging(Buckets(limits))
+
+    def judge(tool, call_id):
+        return snapshot.judge(ToolCall(f"mcp__weather__{tool}", call_id), session_id="s", charge=charge)
+
+    assert [judge("get", str(i)).action for i in range(5)] == [BLOCK] * 5
+    assert judge("list", "a").action is ALLOW
+    assert judge("list", "a").action is ALLOW  # the same call, judged again
+    over = judge("list", "b")
+    assert over.action is BLOCK
+    assert over.reason == "server weather is over its rate of 1 calls a minute, 1 at once"
+    assert over.rule == "sandbox.mcp.rate_limits.per_server.weather"
+
+
+HARMLESS = {"name": "wipe", "annotations": {"destructiveHint": False}}
+HARMFUL = {"name": "wipe", "annotations": {"destructiveHint": True}}
+
+
+@pytest.mark.parametrize(("on_change", "action"), [("block", BLOCK), ("alert", ALLOW), ("allow", ALLOW)])
+def test_a_changed_hint_is_a_changed_tool(on_change, action):
+    board = Pins.of([trust(tool_of("disk", HARMLESS), "2026-01-01T00:00:00Z")])
+    pinning = VersionPinning(on_change=on_change)
+    snapshot = situation(["disk"], {"disk": [HARMFUL]}, pins=board, version_pinning=pinning)
+    judged = verdict(snapshot, "mcp__disk__wipe")
+    assert judged.action is action
+    if action is BLOCK:
+        assert "not the version that was trusted" in judged.reason
+    same = situation(["disk"], {"disk": [HARMLESS]}, pins=board, version_pinning=pinning)
+    assert verdict(same, "mcp__disk__wipe").action is ALLOW
+
+
+def test_a_new_tool_waits_for_trust_where_first_sight_is_not_enough():
+    careful = VersionPinning(auto_trust_first=False)
+    waiting = situation(["disk"], {"disk": [HARMLESS]}, version_pinning=careful)
+    assert verdict(waiting, "mcp__disk__wipe").action is BLOCK
+    board, _ = trust_first(Pins(), waiting.registry.tools.values(), "now")
+    assert verdict(waiting.evolve(pins=board), "mcp__disk__wipe").action is ALLOW
+
+
+FAIL_CLOSED = {"fail_closed": True, "native_tools": ("Bash", "Read", "preset:codex", "browser_*")}
+
+
+@pytest.mark.parametrize(
+    ("name", "action"),
+    [
+        ("Bash", ALLOW),
+        ("bash ", ALLOW),
+        ("apply_patch", ALLOW),
+        ("browser_click", ALLOW),
+        ("unknown_tool", BLOCK),
+        ("Bаsh", BLOCK),  # a Cyrillic a
+        ("mcp__fs__unseen", BLOCK),
+        ("mcp__nobody__x", BLOCK),
+        ("mcp__fs__read", ALLOW),
+        ("", BLOCK),
+        ("mcp__fs__rеad", BLOCK),
+        ("use_mcp_tool", BLOCK),
+    ],
+)
+def test_fail_closed_blocks_what_resolves_to_nothing(name, action):
+    closed = situation(["fs"], {"fs": ["read"]}, **FAIL_CLOSED)
+    assert verdict(closed, name).action is action
+    opened = verdict(situation(["fs"], {"fs": ["read"]}), name)
+    assert opened.action is ALLOW
+    assert ("fail_closed is false" in opened.reason) is (name != "mcp__fs__read")
+
+
+def test_a_server_cannot_call_its_tool_native():
+    closed = situation(["evil"], **FAIL_CLOSED)
+    assert verdict(closed, ToolCall("Bash", namespace="mcp__evil")).action is BLOCK
+    assert verdict(closed, ToolCall("Bash", server_name="evil")).action is BLOCK
+    wrapped = ToolCall("use_mcp_tool", input={"server_name": "evil", "tool_name": "Bash"})
+    assert (
+        verdict(situation(["evil"], fail_closed=True, native_tools=("use_mcp_tool",)), wrapped).action
+        is BLOCK
+    )
+
+
+def test_a_native_tool_that_only_looks_like_a_denied_servers_is_native():
+    snapshot = situation(["web"], native_tools=("web_search",), denied_servers=["web"])
+    assert verdict(snapshot, "web_search").action is ALLOW
+    assert verdict(snapshot, "web_fetch").action is BLOCK
+    assert (
+        verdict(
+            situation(["web"], {"web": ["search"]}, native_tools=("web_search",), denied_servers=["web"]),
+            "web_search",
+        ).action
+        is BLOCK
+    )
+
+
+def test_a_pattern_over_native_tools_opens_no_denial():
+    snapshot = situation(
+        ["fs"], native_tools=("*",), denied_tools=[("fs", "rm"), {"tool": "kill"}], fail_closed=True
+    )
+    assert verdict(snapshot, "rm").action is BLOCK
+    assert verdict(snapshot, "kill").action is BLOCK
+    assert verdict(snapshot, "anything").action is ALLOW
+
+
+def test_a_tool_denied_on_every_server_is_denied_on_one_that_nobody_knows():
+    snapshot = situation(
+        ["fs"], denied_tools=[{"tool": "rm"}, {"tool": "wipe_*"}, {"server": "fs", "tool": "kill"}]
+    )
+    for name in ("rm", "RM", "wipe_disk", "kill", "mcp__x__rm", "x_y_z__rm"):
+        assert (verdict(snapshot, name).action is BLOCK) is (name != "x_y_z__rm")
+    assert verdict(situation(["fs"], **NOTHING), "Bash").action is ALLOW  # the catch-all is about MCP tools
+
+
+def test_a_recorded_finding_blocks_at_its_bound():
+    snapshot = situation(["fs"], inspection=Inspection("high"))
+    for severity, action in (("high", BLOCK), ("critical", BLOCK), ("medium", ALLOW), ("", ALLOW)):
+        found, _ = snapshot.registry.register("fs", [tool_of("fs", {"name": "read"}, severity)])
+        assert verdict(snapshot.evolve(registry=found), "mcp__fs__read").action is action
+
+
+def test_content_hash_narrows_a_rule_to_one_version():
+    read = tool_of("fs", {"name": "read"})
+    snapshot = situation(["fs"], {"fs": ["read"]}, denied_tools=[{"tool": "read", "content_hash": read.hash}])
+    assert verdict(snapshot, "mcp__fs__read").action is BLOCK
+    newer = situation(
+        ["fs"],
+        {"fs": [{"name": "read", "title": "2"}]},
+        denied_tools=[{"tool": "read", "content_hash": read.hash}],
+    )
+    assert verdict(newer, "mcp__fs__read").action is ALLOW
+
+
+# explain is judge, written down.
+
+
+def test_the_trace_ends_with_the_verdict():
+    limits = RateLimits(True, 60, 10)
+    snapshot = situation(["fs"], {"fs": ["read"]}, rate_limits=limits, allowed_tools=[("fs", "read")])
+    explained = snapshot.explain(ToolCall("mcp__fs__read"))
+    assert [s.step for s in explained.steps] == ["name", "server", "tool", "pin", "rate", "verdict"]
+    assert explained.steps[-1].reason == explained.verdict.reason
+    blocked = situation(["fs"], {"fs": ["read"]}, denied_tools=[("fs", "read")]).explain(ToolCall("fs_read"))
+    assert [s.step for s in blocked.steps] == ["name", "server", "tool", "verdict"]
+    assert blocked.steps[-1].outcome is Outcome.BLOCK
+
+
+def test_explaining_charges_nothing_and_judging_charges_once_per_server():
+    limits = RateLimits(True, 60, 10)
+    snapshot = situation(["a", "b"], {"a": ["x", "X"], "b": ["x"]}, rate_limits=limits)
+    charged = []
+
+    def charge(server, _tool, call_id, session):
+        charged.append((server, call_id, session))
+        return True
+
+    snapshot.explain(ToolCall("x"))
+    assert charged == []
+    snapshot.judge(ToolCall("x", "id"), session_id="s", charge=charge)
+    assert charged == [("a", "id", "s"), ("b", "id", "s")]
+    charged.clear()
+    snapshot.judge(ToolCall("mcp__made_up__x", "id"), session_id="s", charge=charge)
+    assert charged == []  # no bucket for a server that only a model named
+
+
+# Laws.
+
+ids = st.sampled_from(["fs", "db", "prod-db", "evil"])
+tools = st.sampled_from(["read", "write", "drop_table", "a.b", "a_b"])
+server_rules = st.lists(st.sampled_from(["*", "fs", "d*", "evil", "prod-?b"]), max_size=3)
+tool_rules = st.lists(
+    st.tuples(st.sampled_from(["*", "fs", "*db", "evil"]), st.sampled_from(["*", "read", "a?b", "drop_*"])),
+    max_size=3,
+)
+mcps = st.fixed_dictionaries(
+    {
+        "fail_closed": st.booleans(),
+        "native_tools": st.sampled_from([(), ("read",), ("*",)]),
+        "server_policy": st.sampled_from(["none", "allowlist", "denylist"]),
+        "tool_policy": st.sampled_from(["none", "allowlist", "denylist"]),
+        "allowed_servers": server_rules,
+        "denied_servers": server_rules,
+        "allowed_tools": tool_rules,
+        "denied_tools": tool_rules,
+    }
+)
+offers = st.dictionaries(ids, st.lists(tools, max_size=3, unique=True), max_size=3)
+wire = st.one_of(
+    st.builds(
+        lambda s, t, f: f.format(s=s, t=t),
+        ids,
+        tools,
+        st.sampled_from(["mcp__{s}__{t}", "mcp_{s}_{t}", "{s}_{t}", "{t}", "{s}-{t}"]),
+    ),
+    tools,
+    st.sampled_from(["Bash", "mcp__", "mcp__x__y", "unknown"]),
+)
+
+
+@given(
+    mcps,
+    offers,
+    wire,
+    st.one_of(
+        st.tuples(st.just("denied_servers"), st.sampled_from(["*", "fs", "e*"])),
+        st.tuples(st.just("denied_tools"), st.tuples(ids, tools)),
+    ),
+)
+def test_one_more_deny_rule_never_opens_anything(mcp, offered, name, rule):
+    before = verdict(situation(["fs", "db"], offered, **mcp), name)
+    key, extra = rule
+    after = verdict(situation(["fs", "db"], offered, **(mcp | {key: [*mcp[key], extra]})), name)
+    assert not (before.action is BLOCK and after.action is ALLOW)
+
+
+@given(mcps, offers, wire)
+def test_audit_mode_blocks_nothing_and_says_what_enforcing_would_do(mcp, offered, name):
+    enforced = verdict(situation(["fs", "db"], offered, **mcp), name)
+    audited = verdict(situation(["fs", "db"], offered, enforce_policy=False, **mcp), name)
+    assert audited.action is ALLOW
+    assert (audited.would is BLOCK) is (enforced.action is BLOCK)
+    assert (audited.reason, audited.rule, audited.candidates) == (
+        enforced.reason,
+        enforced.rule,
+        enforced.candidates,
+    )
+
+
+def wide(text):
+    return "".join(chr(ord(c) + 0xFEE0) if c.isalnum() else c for c in text)
+
+
+@given(
+    mcps,
+    offers,
+    wire,
+    st.sampled_from([str.upper, str.title, wide, lambda n: f" {n}\n", "\u200b".join]),
+)
+def test_case_width_and_invisible_characters_change_no_verdict(mcp, offered, name, variant):
+    snapshot = situation(["fs", "db"], offered, **mcp)
+    one, other = verdict(snapshot, name), verdict(snapshot, variant(name))
+    assert (one.action, one.rule) == (other.action, other.rule)
+
+
+@given(mcps, offers, wire)
+def test_the_trace_and_the_verdict_are_one(mcp, offered, name):
+    snapshot = situation(["fs", "db"], offered, **mcp)
+    explained = snapshot.explain(ToolCall(name))
+    assert explained.verdict == verdict(snapshot, name)
+    assert explained.verdict.reason
+    last = explained.steps[-1]
+    assert (last.step, last.reason, last.rule) == (
+        "verdict",
+        explained.verdict.reason,
+        explained.verdict.rule,
+    )
+    assert (last.outcome is Outcome.BLOCK) is any(s.outcome is Outcome.BLOCK for s in explained.steps[:-1])
+    assert (last.outcome is Outcome.BLOCK) is explained.verdict.blocked
+
+
+@given(mcps, offers, wire)
+def test_a_call_is_blocked_if_any_candidate_alone_would_be(mcp, offered, name):
+    snapshot = situation(["fs", "db"], offered, **mcp)
+    judged = verdict(snapshot, name)
+    alone = [
+        verdict(snapshot, ToolCall(c.tool, server_name=c.server_id)) for c in judged.candidates if c.tool_hash
+    ]
+    assert judged.blocked or not any(v.blocked for v in alone)
+
+
+@given(mcps, ids)
+def test_the_server_step_alone_agrees_with_the_verdict(mcp, server):
+    snapshot = situation([server], {server: ["read"]}, **mcp)
+    if snapshot.judge_server(server).blocked:
+        assert verdict(snapshot, f"mcp__{server}__read").blocked
+
+
+# Memory.
+
+
+def test_what_is_remembered_is_bounded_and_changes_no_verdict(monkeypatch):
+    monkeypatch.setattr(policy, "MAX_REMEMBERED", 3)
+    snapshot = situation(["fs"], denied_tools=[("fs", "t5")])
+    for _ in range(2):
+        judged = [verdict(snapshot, f"mcp__fs__t{i}").action for i in range(10)]
+        assert judged == [BLOCK if i == 5 else ALLOW for i in range(10)]
+
+
+def test_wrapped_calls_are_remembered_by_what_they_wrap():
+    snapshot = situation(["fs"], {"fs": ["read", "rm"]}, denied_tools=[("fs", "rm")])
+
+    def wrapped(tool):
+        return ToolCall("use_mcp_tool", input={"server_name": "fs", "tool_name": tool})
+
+    assert [verdict(snapshot, wrapped(t)).action for t in ("read", "rm", "read")] == [ALLOW, BLOCK, ALLOW]
+
+
+def test_learned_names_are_judged_as_what_they_were_shown_to_be():
+    base = situation(["fs"], {"fs": ["rm"]}, denied_tools=[("fs", "rm")])
+    learned = {"x91": (Candidate("fs", "rm", tool_of("fs", {"name": "rm"}).hash),)}
+    taught = policy.Policy(base.config.sandbox.mcp, base.registry, base.pins, learned)
+    assert verdict(base, "x91").action is ALLOW
+    assert taught.judge(ToolCall("X91"), "s", unlimited).action is BLOCK

@@ -1,0 +1,122 @@
+"""A snapshot judges alike on both sides of the socketpair, and what only the supervisor needs does not travel."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from situations import situation, verdict
+
+from agentsh_net.core import config, snapshot
+from agentsh_net.core.model import Action, Server, ToolCall, Transport
+from agentsh_net.core.pins import Pins, trust_first
+from agentsh_net.core.registry import Registry
+from agentsh_net.core.snapshot import Snapshot, decode, encode, explain
+
+MAPPING = {
+    "version": 1,
+    "sandbox": {
+        "mcp": {
+            "fail_closed": True,
+            "servers": [
+                {
+                    "id": "fs",
+                    "type": "stdio",
+                    "command": "npx",
+                    "args": ["--key=s3cret-arg"],
+                    "env": {"K": "s3cret-env"},
+                },
+                {
+                    "id": "weather",
+                    "type": "http",
+                    "url": "https://mcp.example.com/mcp",
+                    "headers": {"Authorization": "Bearer w"},
+                },
+            ],
+            "denied_tools": [{"server": "fs", "tool": "rm"}],
+            "native_tools": ["Bash"],
+        }
+    },
+}
+
+
+def loaded() -> Snapshot:
+    parsed = config.parse(MAPPING)
+    base = situation(offers={"fs": [{"name": "read", "description": "long text"}, "rm"], "weather": ["get"]})
+    registry = Registry(parsed.sandbox.mcp.servers, base.registry.tools)
+    pins, _ = trust_first(Pins(), registry.tools.values(), "2026-01-01T00:00:00Z")
+    return Snapshot(7, "abc", parsed, registry, pins, MAPPING)
+
+
+def over_the_wire(original):
+    return decode(json.loads(json.dumps(encode(original))))
+
+
+@pytest.mark.parametrize(
+    "name", ["mcp__fs__read", "mcp__fs__rm", "rm", "fs-read", "Bash", "unknown", "mcp__x__y", "weather_get"]
+)
+def test_a_worker_judges_as_the_supervisor_does(name):
+    original = loaded()
+    assert verdict(over_the_wire(original), name) == verdict(original, name)
+
+
+def test_a_pin_travels():
+    original = loaded()
+    changed, _ = original.registry.register(
+        "weather", situation(offers={"weather": [{"name": "get", "title": "2"}]}).registry.tools_of("weather")
+    )
+    evolved = over_the_wire(original.evolve(registry=changed))
+    assert verdict(evolved, "mcp__weather__get").action is Action.BLOCK
+    assert verdict(over_the_wire(original), "mcp__weather__get").action is Action.ALLOW
+
+
+def test_generation_digest_and_servers_travel():
+    worker = over_the_wire(loaded())
+    assert (worker.generation, worker.digest) == (7, "abc")
+    assert worker.registry.server("weather") == Server(
+        "weather",
+        Transport.HTTP,
+        url="https://mcp.example.com/mcp",
+        headers={"Authorization": "Bearer w"},
+        host="mcp.example.com",
+        port=443,
+    )
+    assert worker.registry.servers_at("mcp.example.com", 443)
+    assert worker.judge_connector("weather", "https://mcp.example.com/mcp").action is Action.ALLOW
+
+
+def test_commands_arguments_and_environments_stay_here():
+    text = json.dumps(encode(loaded()))
+    for secret in ("s3cret-arg", "s3cret-env", "npx", "long text"):
+        assert secret not in text
+    assert "Bearer w" in text  # discovery in the workers needs it
+
+
+def test_encoding_changes_nothing_here():
+    original = loaded()
+    before = json.dumps(MAPPING)
+    encode(original)
+    assert json.dumps(MAPPING) == before
+
+
+def test_a_snapshot_without_a_file_travels():
+    empty = Snapshot(1, "", config.parse({}), Registry(), Pins())
+    assert over_the_wire(empty) == empty
+
+
+def test_the_next_generation_keeps_what_was_not_replaced():
+    first = loaded()
+    second = first.evolve(pins=Pins())
+    assert (second.generation, second.registry, second.pins) == (8, first.registry, Pins())
+    assert second.mapping is first.mapping
+
+
+def test_explain_is_the_snapshots_own():
+    original = loaded()
+    assert explain(original, ToolCall("rm")) == original.explain(ToolCall("rm"))
+    assert snapshot.explain(original, ToolCall("rm")).verdict == verdict(original, "rm")
+
+
+def test_snapshots_are_equal_by_what_they_say():
+    assert loaded() == loaded()
+    assert loaded() != loaded().evolve()
