@@ -82,13 +82,15 @@ def default(
     servers = [server.declaration for server in found.servers]
     mapping = {"version": 1, "sandbox": {"mcp": {"enforce_policy": False, "servers": servers}}}
     config = parse(mapping)
-    sources = [
-        replace(s, source=str(f.source))
-        for s, f in zip(config.sandbox.mcp.servers, found.servers, strict=True)
-    ]
-    mcp = replace(config.sandbox.mcp, servers=tuple(sources))
-    config = replace(config, sandbox=replace(config.sandbox, mcp=mcp))
+    declared = zip(config.sandbox.mcp.servers, found.servers, strict=True)
+    config = sourced(config, {server.id: str(place.source) for server, place in declared})
     return Loaded(config, mapping, digest(mapping), None, {}, tuple(map(str, found.unread)))
+
+
+def sourced(config: Config, sources: Mapping[str, str]) -> Config:
+    """Return the configuration with the file that each server's declaration came from (server id -> file)."""
+    servers = tuple(replace(s, source=sources.get(s.id, "")) for s in config.sandbox.mcp.servers)
+    return replace(config, sandbox=replace(config.sandbox, mcp=replace(config.sandbox.mcp, servers=servers)))
 
 
 def read_text(path: Path, limit: int) -> tuple[str, Stamp]:

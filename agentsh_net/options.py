@@ -83,7 +83,9 @@ def _own_places(home: Path, environ: Mapping[str, str]) -> dict[str, Any]:
 
 def _with(loaded: Loaded, changes: Mapping[str, Any]) -> Loaded:
     mapping = _merged(loaded.mapping, changes)
-    return replace(loaded, mapping=mapping, config=parse(mapping), digest=digest(mapping))
+    sources = {server.id: server.source for server in loaded.config.sandbox.mcp.servers}
+    config = config_file.sourced(parse(mapping), sources)
+    return replace(loaded, mapping=mapping, config=config, digest=digest(mapping))
 
 
 def _merged(old: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:

@@ -276,7 +276,7 @@ class _Worker:
             theirs.close()
             charge.close()
         _, conversation = await asyncio.get_running_loop().create_unix_connection(
-            lambda: _Link(self._pool.report, self._pool.discovered), sock=ours
+            lambda: _Link(self._pool.report, self._pool.discovered if self._discovers else None), sock=ours
         )
         running = _Running(process, conversation)
         conversation.on_violation = running.kill
@@ -307,7 +307,7 @@ class _Link(asyncio.Protocol):
     """The supervisor's end of one worker's link: what comes is checked before it is believed."""
 
     def __init__(
-        self, on_event: Callable[[Event], None], on_report: Callable[[Mapping[str, Any]], None]
+        self, on_event: Callable[[Event], None], on_report: Callable[[Mapping[str, Any]], None] | None
     ) -> None:
         self._on_event = on_event
         self._on_report = on_report
@@ -377,8 +377,10 @@ class _Link(asyncio.Protocol):
                     self._on_event(link.event_from_worker(value))
             case link.Counters(counters):
                 self.counters = counters
-            case link.Report(report):
+            case link.Report(report) if self._on_report is not None:
                 self._on_report(report)
+            case link.Report():
+                raise ProtocolError("it reports on servers that it was not told to ask")
 
 
 def _bound(family: int, address: Any, *, shared: bool) -> socket.socket:

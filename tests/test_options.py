@@ -48,6 +48,15 @@ def test_without_a_file_the_default_audits(tmp_path: Path, monkeypatch: pytest.M
     assert not loaded.config.sandbox.mcp.enforce_policy
 
 
+def test_an_override_keeps_where_servers_came_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".mcp.json").write_text(
+        '{"mcpServers": {"x": {"type": "http", "url": "http://10.0.0.1/mcp"}}}'
+    )
+    (server,) = options.load(Options(audit=True), {"HOME": str(tmp_path)}).config.sandbox.mcp.servers
+    assert server.source.endswith(".mcp.json")
+
+
 def test_a_user_without_privileges_keeps_things_in_places_of_its_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

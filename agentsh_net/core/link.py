@@ -19,8 +19,8 @@ from agentsh_net.core.errors import ProtocolError
 _LENGTH = struct.Struct("!I")
 # A snapshot holds every tool definition seen; a thousand tools of 10 KiB fit six times over.
 MAX_TO_WORKER = 64 << 20
-# A server's whole list of tools (discovery bounds what it reads to 16 MiB); a batch of events stays far below.
-MAX_FROM_WORKER = 17 << 20
+# A server's whole list of tools (discovery reads at most 16 MiB of it) as JSON again; a batch of events stays far below.
+MAX_FROM_WORKER = 24 << 20
 MAX_EVENTS = 512  # in one message
 MAX_INPUT = 64 << 10  # bytes of a call's arguments kept in an event
 MAX_TEXT = 8 << 10  # characters of any other text in an event: model-written names can be long
