@@ -23,7 +23,7 @@ _FIELDS = rb"((?:\r\n" + _TOKEN + rb"+:" + _TEXT + rb"*)*)\r\n\r\n"
 _REQUEST_LINE = rb"([!#$%&'*+\-.^_`|~0-9A-Za-z]{1,32}) ([\x21\x22\x24-\x7e]+) HTTP/1\.([01])"
 _REQUEST = re.compile(_REQUEST_LINE + _FIELDS)
 _RESPONSE = re.compile(rb"(HTTP/1\.([01]) ([1-5][0-9][0-9])(?: " + _TEXT + rb"*)?)" + _FIELDS)
-_FIRST_LINE = re.compile(_REQUEST_LINE + rb"\r?")
+_FIRST_LINE = re.compile(_REQUEST_LINE)
 _OTHER_VERSION = re.compile(rb"[A-Z]{1,32} \S{1,8192} HTTP/(?!1\.[01])[0-9](?:\.[0-9])?\r?")
 
 _REQUEST_FACTS = re.compile(
@@ -106,7 +106,7 @@ def find_head(buffer: bytes) -> int:
     if end >= 0 or len(buffer) >= MAX_HEAD:
         raise ProtocolError(f"the request head is longer than {MAX_HEAD} bytes", status=431)
     line, newline, _ = buffer.partition(b"\n")
-    if newline and not _FIRST_LINE.fullmatch(line):
+    if newline and not (line.endswith(b"\r") and _FIRST_LINE.fullmatch(line[:-1])):
         raise _bad_request_line(line)
     if buffer and not buffer[:1].isalpha():
         raise ProtocolError("this port speaks plain HTTP/1.1; what came does not begin like a request")

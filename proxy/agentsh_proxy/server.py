@@ -218,6 +218,8 @@ class ClientConnection(asyncio.Protocol):
                 )
                 return
             self._exchange = exchange = Exchange(service, self, head, admitted, view)
+            if admitted.unread:
+                service.note_unread(admitted)
             if exchange.held and (head.length or 0) > view.proxy.max_request:
                 raise _too_large(exchange)
             if not head.has_body:

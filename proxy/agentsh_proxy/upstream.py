@@ -274,7 +274,7 @@ class Pool:
         connection.idle_since = self.now
         idle.append(connection)
         if len(idle) > MAX_IDLE:
-            idle[0].abort()
+            idle.pop(0).abort()
 
     def forget(self, origin: Origin, connection: UpstreamConnection) -> None:
         """Take note that a connection is gone."""

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from agentsh_net.core.dialects.catalog import BY_NAME
-
 from agentsh_net.core.dialects.base import Dialect, Limits
+from agentsh_net.core.dialects.catalog import BY_NAME
 from agentsh_net.core.model import Server
 from agentsh_net.core.settings import Provider, Proxy
 from agentsh_net.core.snapshot import Snapshot

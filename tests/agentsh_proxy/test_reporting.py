@@ -1,0 +1,136 @@
+"""Everything that was judged reaches the supervisor, bounded and in a shape it believes; what cannot be sent is counted."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+
+import orjson
+from agentsh_proxy import reporting
+from agentsh_proxy.reporting import Reporter, Subject, bounded_input
+from loopback.proxy import snapshot
+
+from agentsh_net.core import link
+from agentsh_net.core.dialects.base import Fault, Judged, Step
+from agentsh_net.core.events import EventsLost
+from agentsh_net.core.model import Action, Candidate, ToolCall, Verdict
+
+SUBJECT = Subject("s1", "req_1", "anthropic")
+SERVERS = {server.id: server for server in snapshot().config.sandbox.mcp.servers}
+VERDICT = Verdict(
+    Action.BLOCK,
+    "denied",
+    "sandbox.mcp.denied_tools[0]",
+    None,
+    (Candidate("weather", "get", "sha256:1"), Candidate("files", "get")),
+)
+
+
+class Wire:
+    def __init__(self, waiting: int = 0) -> None:
+        self.sent: list[bytes] = []
+        self.soon: list = []
+        self.waiting = waiting
+        self.reporter = Reporter(self.sent.append, lambda: self.waiting, self.soon.append)
+
+    def events(self) -> list:
+        while self.soon:
+            self.soon.pop(0)()
+        framer = link.Framer(link.MAX_FROM_WORKER)
+        messages = [link.decode_from_worker(payload) for data in self.sent for payload in framer.feed(data)]
+        self.sent.clear()
+        return [link.event_from_worker(value) for message in messages for value in message.events]
+
+
+def test_a_judged_call_is_told_with_everything_known_of_it():
+    wire = Wire()
+    wire.reporter.judged(
+        Judged(ToolCall("mcp__weather__get", "toolu_1", {"city": "Bonn"}), VERDICT), SUBJECT, SERVERS
+    )
+    (event,) = wire.events()
+    assert event.timestamp.endswith("Z") and len(event.timestamp) == 27
+    assert (event.session_id, event.request_id, event.dialect) == ("s1", "req_1", "anthropic")
+    assert (event.action, event.reason, event.rule) == ("block", "denied", "sandbox.mcp.denied_tools[0]")
+    assert (event.tool_name, event.tool_call_id, event.input) == (
+        "mcp__weather__get",
+        "toolu_1",
+        {"city": "Bonn"},
+    )
+    assert (event.server_id, event.server_type, event.server_addr) == (
+        "weather",
+        "http",
+        "mcp.example.com:443",
+    )
+    assert event.tool_hash == "sha256:1"
+    assert [c["server_id"] for c in event.candidates] == ["weather", "files"]
+
+
+def test_one_turn_of_the_loop_is_one_message():
+    wire = Wire()
+    wire.reporter.step(
+        Step(
+            b"",
+            (Judged(ToolCall("a"), VERDICT), Judged(ToolCall("b"), VERDICT)),
+            (Fault("malformed_json", "x", cut=True),),
+        ),
+        SUBJECT,
+        SERVERS,
+    )
+    assert len(wire.soon) == 1
+    events = wire.events()
+    assert [e.type for e in events] == ["mcp_tool_call_intercepted"] * 2 + ["llm_response_uninspected"]
+    assert events[2].action == "block"
+
+
+def test_an_input_above_the_bound_is_cut_with_its_length_and_hash():
+    value = {"text": "x" * (100 << 10)}
+    told = bounded_input(value)
+    whole = orjson.dumps(value)
+    assert told == {
+        "truncated": whole[: 64 << 10].decode(),
+        "length": len(whole),
+        "sha256": sha256(whole).hexdigest(),
+    }
+    assert bounded_input({"a": 1}) == {"a": 1}
+
+
+def test_inputs_that_json_cannot_carry_are_told_as_text():
+    deep = []
+    for _ in range(5000):
+        deep = [deep]
+    wire = Wire()
+    for value in ({"n": 2**70}, "\ud800", {"\udfff": 1}, deep):
+        wire.reporter.judged(Judged(ToolCall("a", "", value), VERDICT), SUBJECT, SERVERS)
+    assert [type(e.input) for e in wire.events()] == [str] * 4
+
+
+def test_names_of_any_length_and_kind_are_told():
+    wire = Wire()
+    wire.reporter.judged(Judged(ToolCall("\ud800" * 9000, "x" * 99999), VERDICT), SUBJECT, SERVERS)
+    (event,) = wire.events()
+    assert len(event.tool_name) <= link.MAX_TEXT
+
+
+def test_batches_keep_the_bounds_of_the_link():
+    wire = Wire()
+    for _ in range(1200):
+        wire.reporter.judged(Judged(ToolCall("a", "", "y" * 4000), VERDICT), SUBJECT, SERVERS)
+    assert len(wire.events()) == 1200
+
+
+def test_where_the_supervisor_does_not_read_events_are_counted_as_lost():
+    wire = Wire(waiting=reporting.MAX_WAITING)
+    for _ in range(3):
+        wire.reporter.judged(Judged(ToolCall("a"), VERDICT), SUBJECT, SERVERS)
+    assert wire.events() == []
+    wire.waiting = 0
+    wire.reporter.judged(Judged(ToolCall("b"), VERDICT), SUBJECT, SERVERS)
+    told = wire.events()
+    assert [type(e) for e in told][-1] is EventsLost
+    assert told[-1].lost == 3
+
+
+def test_a_connector_is_told_without_the_secrets_of_its_query():
+    wire = Wire()
+    wire.reporter.connector("evil", "https://evil.example/mcp?key=secret", VERDICT, SUBJECT)
+    (event,) = wire.events()
+    assert (event.server_id, event.server_url, event.action) == ("evil", "https://evil.example/mcp", "block")

@@ -1,0 +1,109 @@
+"""The proxy's service in the test's own process and loop: real sockets, a real snapshot, events in a list."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable
+from typing import Any, Self
+
+import orjson
+from agentsh_proxy.charging import Charges
+from agentsh_proxy.counting import Counts
+from agentsh_proxy.reporting import Reporter
+from agentsh_proxy.server import ClientConnection
+from agentsh_proxy.service import Service
+from agentsh_proxy.upstream import Pool
+from agentsh_proxy.view import unfold
+
+from agentsh_net.core import config, link
+from agentsh_net.core.model import Tool
+from agentsh_net.core.pins import Pins
+from agentsh_net.core.registry import Registry
+from agentsh_net.core.snapshot import Snapshot
+
+SERVERS = [
+    {"id": "weather", "type": "http", "url": "https://mcp.example.com/mcp"},
+    {"id": "files", "type": "stdio", "command": "files"},
+]
+TOOLS = (("weather", "get_weather"), ("files", "read_file"), ("files", "delete_files"))
+
+
+def snapshot(
+    upstream: int | None = None,
+    *,
+    generation: int = 1,
+    proxy: dict[str, Any] | None = None,
+    base: str = "http://127.0.0.1:{}",
+    **mcp: Any,
+) -> Snapshot:
+    """A policy that denies files/delete_files and knows three tools; providers lead to `upstream`."""
+    providers = {}
+    if upstream is not None:
+        at = base.format(upstream)
+        providers = {
+            "anthropic": {"base_url": at},
+            "openai": {"base_url": f"{at}/v1"},
+            "corp": {"dialect": "openai", "base_url": f"{at}/team/v1"},
+        }
+    mapping = {
+        "version": 1,
+        "sandbox": {
+            "mcp": {
+                "servers": SERVERS,
+                "tool_policy": "denylist",
+                "denied_tools": [{"server": "files", "tool": "delete_*"}],
+                **mcp,
+            }
+        },
+        "proxy": {"port": 0, "providers": providers, **(proxy or {})},
+    }
+    parsed = config.parse(mapping)
+    registry = Registry(servers=parsed.sandbox.mcp.servers)
+    for server_id in {server for server, _ in TOOLS}:
+        tools = [Tool(server, name, f"sha256:{name}") for server, name in TOOLS if server == server_id]
+        registry, _ = registry.register(server_id, tools)
+    return Snapshot(generation, config.digest(mapping), parsed, registry, Pins(), mapping)
+
+
+class Proxy:
+    """A service on a port of its own."""
+
+    def __init__(self, first: Snapshot, charge: Callable[[bytes], bytes | None] | None = None) -> None:
+        self._first = first
+        self._charge = charge
+        self.events: list[dict[str, Any]] = []
+        self.port = 0
+        self.service: Service
+
+    async def __aenter__(self) -> Self:
+        loop = asyncio.get_running_loop()
+        framer = link.Framer(link.MAX_FROM_WORKER)
+
+        def write(data: bytes) -> None:
+            for payload in framer.feed(data):
+                self.events += [link.event_from_worker(e).to_json() for e in orjson.loads(payload)["events"]]
+
+        self._arbiter, worker_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._arbiter.setblocking(False)
+        self.counts = Counts()
+        self.service = Service(
+            loop,
+            unfold(self._first),
+            reporter=Reporter(write, lambda: 0, loop.call_soon),
+            charges=Charges(worker_end, lambda: self.service.view.fail_closed),
+            counts=self.counts,
+            pool=Pool(loop, self.counts),
+        )
+        self._server = await loop.create_server(lambda: ClientConnection(self.service), "127.0.0.1", 0)
+        self.port = self._server.sockets[0].getsockname()[1]
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._server.close()
+        await self.service.drain(0)
+        self._arbiter.close()
+
+    def swap(self, current: Snapshot) -> None:
+        """Make another policy the one in force."""
+        self.service.view = unfold(current)
