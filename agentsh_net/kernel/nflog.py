@@ -94,10 +94,9 @@ def _grow(connection: socket.socket) -> None:
 
 
 def _remedy(error: OSError) -> str:
-    match error.errno:
-        case errno.EBUSY:
-            return "another program reads this log group: set network.nflog_group to another number"
-        case errno.EPERM:
-            return "run as root, or with CAP_NET_ADMIN"
-        case _:
-            return "a kernel with CONFIG_NETFILTER_NETLINK_LOG: sudo modprobe nfnetlink_log"
+    if error.errno in {
+        errno.EPERM,
+        errno.EBUSY,
+    }:  # EPERM: the group belongs to another socket, or we lack CAP_NET_ADMIN
+        return "set network.nflog_group to a number that no other program reads, and run as root"
+    return "a kernel with CONFIG_NETFILTER_NETLINK_LOG: sudo modprobe nfnetlink_log"

@@ -67,9 +67,7 @@ class Resolver:
         self._places = asyncio.Semaphore(_PARALLEL)
         self._told: Mapping[str, tuple[Address, ...]] = {}
         self._woken = asyncio.Event()
-        self.refused: dict[
-            str, list[str]
-        ] = {}  # name -> addresses of its last answers that were not learnt, and why
+        self._refused: dict[tuple[str, Kind], list[str]] = {}
 
     async def watch(self, hosts: Mapping[str, str]) -> dict[str, tuple[Address, ...]]:
         """Watch exactly these (server id -> host), ask for what is new, and return all that is known.
@@ -77,6 +75,7 @@ class Resolver:
         Does not call `changed`: the caller is about to build its plan from what is returned.
         """
         self._book.watch(hosts, self._clock())
+        self._refused = {key: why for key, why in self._refused.items() if key[0] in self._book.names()}
         self._hosts_file.refresh()
         self._take_hosts_file()
         await self._ask_due()
@@ -100,6 +99,14 @@ class Resolver:
     def problems(self) -> dict[str, str]:
         """Return the names of which no address is known, and why."""
         return self._book.problems()
+
+    def refused(self) -> dict[str, list[str]]:
+        """Return name -> the addresses of its last answers that were not learnt, and why."""
+        found: dict[str, list[str]] = {}
+        for (name, _), reasons in self._refused.items():
+            if reasons:
+                found.setdefault(name, []).extend(reasons)
+        return found
 
     def _tell(self) -> None:
         now = self._book.addresses()
@@ -137,10 +144,7 @@ class Resolver:
         refused = self._book.answered(
             (name, kind), answer.addresses, ttl=answer.ttl, now=self._clock(), jitter=self._jitter(), own=own
         )
-        if refused:
-            self.refused[name] = refused
-        else:
-            self.refused.pop(name, None)
+        self._refused[name, kind] = refused
 
 
 async def ask_dns(name: str, kind: Kind) -> Answer:

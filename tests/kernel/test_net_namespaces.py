@@ -1,0 +1,58 @@
+"""Other network namespaces are found once each and entered without the caller leaving its own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+from netns import box
+
+from agentsh_net.kernel import net_namespaces
+
+pytestmark = pytest.mark.kernel
+
+
+def mine() -> int:
+    return os.stat("/proc/thread-self/ns/net").st_ino
+
+
+def test_each_other_namespace_is_found_once_and_entered() -> None:
+    def inside() -> tuple[int, bool, bool]:
+        child = subprocess.Popen(
+            ["unshare", "-n", "sh", "-c", "echo ready; exec sleep 60"], stdout=subprocess.PIPE
+        )
+        child.stdout.readline()
+        twin = subprocess.Popen(
+            ["nsenter", f"--net=/proc/{child.pid}/ns/net", "sh", "-c", "echo ready; exec sleep 60"],
+            stdout=subprocess.PIPE,
+        )
+        twin.stdout.readline()
+        wanted, home = os.stat(f"/proc/{child.pid}/ns/net").st_ino, mine()
+        found = [path for path in net_namespaces.others() if path.stat().st_ino == wanted]
+        there = net_namespaces.within(found[0], mine)
+        for process in (child, twin):
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+        return len(found), there == wanted, mine() == home
+
+    assert box.in_box(inside) == (1, True, True)
+
+
+def test_our_own_namespace_is_not_another() -> None:
+    assert mine() not in {path.stat().st_ino for path in net_namespaces.others()}
+
+
+def test_a_namespace_that_is_gone_raises(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="No such file"):
+        net_namespaces.within(tmp_path / "gone", mine)
+
+
+def test_the_number_of_namespaces_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(net_namespaces, "MAX_NAMESPACES", 3)
+    for pid in range(1, 10):
+        (tmp_path / str(pid) / "ns").mkdir(parents=True)
+        (tmp_path / str(pid) / "ns/net").write_text("")
+    assert len(list(net_namespaces.others(tmp_path))) == 3

@@ -1,0 +1,150 @@
+"""Every logged packet arrives or is counted as lost, exactly; a group that somebody else reads is said, not shared."""
+
+from __future__ import annotations
+
+import select
+import socket
+import struct
+
+import pytest
+from netns import box
+from netns.scene import at, attempt, plan
+
+from agentsh_net.core import netlink
+from agentsh_net.core import nflog as messages
+from agentsh_net.core.errors import KernelError
+from agentsh_net.core.plane import Fate
+from agentsh_net.kernel import nflog
+from agentsh_net.kernel.nflog import Nflog
+from agentsh_net.kernel.nft import Nftables
+
+GROUP = 4848
+
+
+def everything(reader: Nflog) -> list[messages.Logged]:
+    found: list[messages.Logged] = []
+    while select.select([reader], [], [], 0.3)[0]:
+        found += reader.records()
+    return found
+
+
+@pytest.mark.kernel
+def test_a_refused_packet_is_logged_with_its_fate_generation_and_user() -> None:
+    def inside() -> list[messages.Logged]:
+        box.there()
+        Nftables(GROUP).start(plan(9, deny=(at("10.99.0.2"),)))
+        reader = Nflog(GROUP)
+        assert attempt("10.99.0.2") == "ECONNREFUSED"
+        return everything(reader)
+
+    (logged,) = box.in_box(inside)
+    assert (logged.fate, logged.generation, logged.uid) == (Fate.DENY, 9, 0)
+    assert (str(logged.packet.destination), logged.packet.destination_port) == ("10.99.0.2", 443)
+
+
+@pytest.mark.kernel
+def test_records_and_losses_add_up_to_what_was_refused_when_nobody_reads_for_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(nflog, "SOCKET_BUFFER", 4096)
+
+    def inside() -> tuple[int, int, int]:
+        box.there()
+        table = Nftables(GROUP)
+        wanted = plan(1, deny=(at("10.99.0.2"),))
+        table.start(wanted)
+        reader = Nflog(GROUP)
+        for _ in range(2000):
+            attempt("10.99.0.2")
+        found = everything(reader)
+        # A last one tells, by its number, what was lost at the end.
+        attempt("10.99.0.2")
+        found += everything(reader)
+        return len(found), reader.lost, table.status(wanted).denied
+
+    seen, lost, denied = box.in_box(inside)
+    assert denied == 2001
+    assert lost > 0
+    assert seen + lost == denied
+
+
+@pytest.mark.kernel
+def test_a_group_that_is_read_already_is_refused_with_the_setting_to_change() -> None:
+    def inside() -> str:
+        first = Nflog(GROUP)
+        try:
+            Nflog(GROUP)
+        except KernelError as error:
+            return error.remedy
+        finally:
+            first.close()
+        return ""
+
+    assert "network.nflog_group" in box.in_box(inside)
+
+
+@pytest.mark.kernel
+def test_a_group_is_free_again_when_its_reader_is_closed() -> None:
+    def inside() -> bool:
+        Nflog(GROUP).close()
+        Nflog(GROUP).close()
+        return True
+
+    assert box.in_box(inside)
+
+
+class Fed(Nflog):
+    """A reader whose kernel is a socket pair."""
+
+    def __init__(self) -> None:
+        self.kernel, mine = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+        mine.setblocking(False)
+        self._netlink = type("Connection", (), {"socket": mine})()
+        self._sequence, self.lost, self.unreadable = None, 0, 0
+
+    def feed(self, *sequences: int) -> None:
+        for number in sequences:
+            body = struct.pack(">BBH", 2, 0, GROUP) + netlink.attribute(12, struct.pack(">I", number))
+            self.kernel.send(netlink.message(messages.PACKET, 0, 0, body))
+
+
+@pytest.mark.parametrize(
+    ("sequences", "lost"),
+    [
+        ((0, 1, 2), 0),
+        ((0, 3), 2),
+        ((5,), 5),
+        ((0xFFFFFFFE, 0xFFFFFFFF, 0, 1), 0xFFFFFFFE),
+        ((0, 1, 1000, 1001), 998),
+    ],
+)
+def test_gaps_in_the_numbers_are_losses(sequences: tuple[int, ...], lost: int) -> None:
+    reader = Fed()
+    reader.feed(*sequences)
+    assert reader.records() == []
+    assert reader.lost == lost
+
+
+def test_a_broken_datagram_is_counted_and_the_next_is_read() -> None:
+    reader = Fed()
+    reader.kernel.send(b"\xff" * 40)
+    reader.feed(0)
+    reader.records()
+    assert (reader.unreadable, reader.lost) == (1, 0)
+
+
+def test_a_call_reads_a_batch_and_leaves_the_rest() -> None:
+    reader = Fed()
+    reader.kernel.setblocking(False)
+    sent = 0
+    try:
+        while sent < 1000:
+            reader.feed(sent)
+            sent += 1
+    except BlockingIOError:
+        assert sent > 0
+    rounds = 0
+    while reader._sequence != sent - 1:
+        reader.records()
+        rounds += 1
+    assert rounds == -(-sent // 128)

@@ -1,0 +1,152 @@
+"""The table in the kernel is the plan: made, changed and replaced in one step, confirmed by the kernel, removed whole."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+from netns import box
+from netns.scene import at, plan
+
+from agentsh_net.core.errors import KernelError
+from agentsh_net.kernel import nft
+from agentsh_net.kernel.netlink import NETFILTER, Netlink
+from agentsh_net.kernel.nft import Nftables
+
+pytestmark = pytest.mark.kernel
+
+FIRST = plan(1, deny=(at("10.99.0.2"), at("fd00:99::2")), tag=(at("10.99.0.3", 443),))
+SECOND = plan(2, deny=(at("10.99.0.4"), at("10.99.0.3", 443)))
+
+
+def listed() -> str:
+    """Return the ruleset as nft prints it, without the numbers that change by themselves."""
+    text = subprocess.run(["nft", "-s", "list", "ruleset"], check=True, capture_output=True, text=True).stdout
+    return "\n".join(sorted(text.splitlines()))
+
+
+def test_a_change_leads_to_the_very_table_that_a_replacement_makes() -> None:
+    def inside() -> tuple[str, str]:
+        table = Nftables(4848)
+        table.start(FIRST)
+        table.change(FIRST, SECOND)
+        changed = listed()
+        table.start(SECOND)
+        return changed, listed()
+
+    changed, replaced = box.in_box(inside)
+    assert changed == replaced
+    assert "10.99.0.4" in changed
+
+
+def test_starting_twice_makes_one_table_and_leaves_those_of_others_alone() -> None:
+    def inside() -> tuple[str, str, str]:
+        subprocess.run(
+            ["nft", "add table inet filter { set mine { type ipv4_addr; elements = { 1.2.3.4 }; }; }"],
+            check=True,
+        )
+        others = listed()
+        table = Nftables(4848)
+        table.start(FIRST)
+        once = listed()
+        Nftables(4848).start(FIRST)
+        twice = listed()
+        table.close(remove=True)
+        return once, twice, listed() == others and others
+
+    once, twice, others = box.in_box(inside)
+    assert once == twice
+    assert "1.2.3.4" in others
+
+
+def test_the_kernel_confirms_the_table_and_its_counters() -> None:
+    def inside():
+        table = Nftables(4848)
+        table.start(FIRST)
+        return table.status(FIRST)
+
+    status = box.in_box(inside)
+    assert (status.in_force, status.reason, status.denied, status.tagged) == (True, "", 0, 0)
+    assert "handle" in status.detail
+
+
+@pytest.mark.parametrize(
+    ("tampering", "reason"),
+    [
+        ("delete table inet agentsh_net", "is not there"),
+        ("flush ruleset", "is not there"),
+        ("flush chain inet agentsh_net output", "chain output: 0 rules"),
+        ("flush chain inet agentsh_net refuse", "chain refuse: 0 rules"),
+        (
+            "flush chain inet agentsh_net forward; delete chain inet agentsh_net forward",
+            "chain forward is missing",
+        ),
+        ("insert rule inet agentsh_net output accept", "rules, expected"),
+    ],
+)
+def test_tampering_is_seen(tampering: str, reason: str) -> None:
+    def inside():
+        table = Nftables(4848)
+        table.start(FIRST)
+        subprocess.run(["nft", tampering], check=True)
+        return table.status(FIRST)
+
+    status = box.in_box(inside)
+    assert not status.in_force
+    assert reason in status.reason
+    assert status.remedy
+
+
+def test_a_change_over_a_table_that_was_deleted_makes_it_again() -> None:
+    def inside():
+        table = Nftables(4848)
+        table.start(FIRST)
+        subprocess.run(["nft", "delete table inet agentsh_net"], check=True)
+        table.change(FIRST, SECOND)
+        return table.status(SECOND)
+
+    assert box.in_box(inside).in_force
+
+
+def test_a_refused_transaction_changes_nothing_and_says_why() -> None:
+    def inside() -> tuple[bool, str]:
+        table = Nftables(4848)
+        table.start(FIRST)
+        before = listed()
+        try:
+            table._run({"nftables": [{"flush": {"table": {"family": "inet", "name": "agentsh_net"}}}, {"add": {"rule": {"family": "inet", "table": "agentsh_net", "chain": "nowhere", "expr": [{"drop": None}]}}}]})  # fmt: skip
+        except KernelError as error:
+            return listed() == before, str(error)
+        return False, ""
+
+    unchanged, reason = box.in_box(inside)
+    assert unchanged
+    assert "nftables refused the ruleset" in reason
+
+
+def test_removal_finds_what_others_of_us_left_and_says_whether_there_was_any() -> None:
+    def inside() -> list[object]:
+        found: list[object] = [nft.remove_table()]
+        Nftables(4848).start(FIRST)
+        found += [nft.remove_table(), nft.remove_table()]
+        with Netlink(NETFILTER) as connection:
+            return [*found, nft.table_handle(connection)]
+
+    assert box.in_box(inside) == [False, True, False, None]
+
+
+def test_without_the_privilege_the_layer_says_so() -> None:
+    def inside() -> tuple[str, str]:
+        subprocess.run(["true"], check=True)
+        import os
+
+        os.setresuid(65534, 65534, 65534)
+        try:
+            Nftables(4848)
+        except KernelError as error:
+            return str(error), error.remedy
+        return "", ""
+
+    reason, remedy = box.in_box(inside)
+    assert "refuses nftables" in reason
+    assert "root" in remedy

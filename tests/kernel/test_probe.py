@@ -1,0 +1,97 @@
+"""Doctor's probes say what is missing and which command mends it, and change nothing."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+from netns import box
+
+from agentsh_net.core.errors import KernelError
+from agentsh_net.kernel import cgroup, headers, probe
+from agentsh_net.kernel.host import leftovers
+
+
+@pytest.mark.kernel
+def test_on_this_host_everything_is_usable_and_nothing_is_left_behind() -> None:
+    def inside() -> tuple[list[probe.Probe], list[str]]:
+        return probe.probe(), leftovers()
+
+    found, left = box.in_box(inside)
+    assert [p for p in found if not p.usable] == []
+    assert {p.layer for p in found} == {"ebpf", "nftables", "sweep"}
+    assert left == []
+
+
+@pytest.mark.parametrize(
+    ("release", "usable"),
+    [("6.1.0-13-amd64", True), ("5.8.0", True), ("5.4.0-150-generic", False), ("4.19", False)],
+)
+def test_a_kernel_without_ring_buffers_is_too_old(release: str, usable: bool) -> None:
+    assert probe._kernel(release).usable is usable
+
+
+def test_capabilities_are_read_from_the_effective_set() -> None:
+    assert (
+        probe.effective_capabilities("Name:\tx\nCapPrm:\tffff\nCapEff:\t0000008000001000\n")
+        == 1 << 39 | 1 << 12
+    )
+    assert probe.effective_capabilities("") == 0
+
+
+def test_a_user_without_privilege_is_told_to_be_root(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(probe, "effective_capabilities", lambda: 1 << 12)
+    found = probe._privilege("ebpf", ("CAP_BPF", "CAP_NET_ADMIN"))
+    assert (found.usable, found.reason) == (False, "lacks CAP_BPF")
+    assert "root" in found.remedy
+
+
+@pytest.mark.parametrize(
+    ("absent", "reason", "remedy"),
+    [
+        ("bcc", "not installed", "sudo apt install python3-bpfcc"),
+        ("bcc.libbcc", "another project", "pip uninstall bcc; sudo apt install python3-bpfcc"),
+    ],
+)
+def test_an_absent_bcc_and_pypis_namesake_are_told_apart(
+    monkeypatch: pytest.MonkeyPatch, absent: str, reason: str, remedy: str
+) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == absent else object())
+    found = probe._bcc()
+    assert not found.usable
+    assert reason in found.reason
+    assert found.remedy == remedy
+
+
+def test_an_absent_binding_is_one_probe_that_names_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    found = [p for p in probe._nftables() if p.remedy == "sudo apt install python3-nftables"]
+    assert len(found) == 1
+    assert not found[0].usable
+
+
+def test_a_host_without_cgroup2_is_told_how_to_mount_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def root() -> Path:
+        raise KernelError("no cgroup v2 hierarchy is mounted", remedy=cgroup.REMEDY)
+
+    monkeypatch.setattr(cgroup, "root", root)
+    found = next(p for p in probe._ebpf() if p.detail == "cgroup v2 hierarchy")
+    assert (found.usable, found.remedy) == (False, cgroup.REMEDY)
+
+
+def test_an_installation_without_any_header_tree_is_told_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(headers, "candidates", lambda source, scratch: iter(()))
+    found = probe._attempt("ebpf", "headers for BCC", probe._headers)
+    assert not found.usable
+    assert found.remedy.startswith("sudo apt install linux-headers")
+
+
+def test_what_the_system_refuses_is_a_probe_and_no_exception() -> None:
+    def refuse() -> str:
+        raise PermissionError(1, "Operation not permitted")
+
+    found = probe._attempt("sweep", "a thing", refuse)
+    assert (found.usable, found.reason) == (False, "a thing: Operation not permitted")

@@ -1,0 +1,208 @@
+"""Every address of every declared server is known soon after DNS knows it, and a DNS that fails changes nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import socket
+import subprocess
+from collections.abc import Mapping
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any
+
+import dns.message
+import dns.rrset
+import pytest
+from netns import box
+
+from agentsh_net.core.settings import Resolve
+from agentsh_net.kernel.hosts_file import HostsFile
+from agentsh_net.kernel.resolver import Answer, ResolveError, Resolver, ask_dns
+
+A1, A2, V6 = ip_address("203.0.113.1"), ip_address("203.0.113.2"), ip_address("2001:db8::1")
+
+
+class Dns:
+    """Answers from a table that the test changes; an absent name fails."""
+
+    def __init__(self, **table: list[Any]) -> None:
+        self.table: dict[tuple[str, str], list[Any]] = {tuple(k.split("_")): v for k, v in table.items()}
+        self.asked: list[tuple[str, str]] = []
+        self.ttl = 60.0
+
+    async def __call__(self, name: str, kind: str) -> Answer:
+        self.asked.append((name, kind))
+        if (name, kind) not in self.table:
+            raise ResolveError("timed out")
+        return Answer(tuple(self.table[name, kind]), self.ttl)
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def resolver(ask: Any, tmp_path: Path, **parts: Any) -> tuple[Resolver, list[Mapping[str, Any]]]:
+    told: list[Mapping[str, Any]] = []
+    settings = parts.pop("settings", Resolve())
+    made = Resolver(
+        settings,
+        changed=told.append,
+        ask=ask,
+        hosts_file=HostsFile(tmp_path / "hosts"),
+        own=lambda: (),
+        jitter=lambda: 0.0,
+        **parts,
+    )
+    return made, told
+
+
+def test_watching_asks_for_both_kinds_and_returns_all_addresses(tmp_path: Path) -> None:
+    dns_ = Dns(one_A=[A1, A2], one_AAAA=[V6], two_A=[A1])
+    made, told = resolver(dns_, tmp_path)
+    assert asyncio.run(made.watch({"a": "one", "b": "two", "c": "10.0.0.1"})) == {
+        "a": (A1, A2, V6),
+        "b": (A1,),
+        "c": (ip_address("10.0.0.1"),),
+    }
+    assert told == []
+    assert sorted(dns_.asked) == [("one", "A"), ("one", "AAAA"), ("two", "A"), ("two", "AAAA")]
+
+
+def test_a_known_name_is_not_asked_again_by_a_reload(tmp_path: Path) -> None:
+    async def scenario() -> list[tuple[str, str]]:
+        dns_ = Dns(one_A=[A1], one_AAAA=[V6], two_A=[A2], two_AAAA=[V6])
+        made, _ = resolver(dns_, tmp_path, clock=Clock())
+        await made.watch({"a": "one"})
+        dns_.asked.clear()
+        await made.watch({"a": "one", "b": "two"})
+        return dns_.asked
+
+    assert asyncio.run(scenario()) == [("two", "A"), ("two", "AAAA")]
+
+
+async def run_until(made: Resolver, condition: Any) -> None:
+    task = asyncio.create_task(made.run())
+    async with asyncio.timeout(10):
+        while not condition():
+            await asyncio.sleep(0.001)
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
+
+
+def test_a_change_in_dns_is_told_once(tmp_path: Path) -> None:
+    async def scenario() -> list[Mapping[str, Any]]:
+        dns_ = Dns(one_A=[A1], one_AAAA=[])
+        clock = Clock()
+        made, told = resolver(dns_, tmp_path, clock=clock)
+        await made.watch({"a": "one"})
+        dns_.table["one", "A"] = [A2]
+        clock.now = 61
+        await run_until(made, lambda: told)
+        asked = len(dns_.asked)
+        clock.now = 122
+        await run_until(made, lambda: len(dns_.asked) > asked)
+        return told
+
+    assert asyncio.run(scenario()) == [{"a": (A1, A2)}]
+
+
+def test_dns_failing_for_an_hour_changes_nothing(tmp_path: Path) -> None:
+    async def scenario() -> tuple[list[Mapping[str, Any]], Mapping[str, Any]]:
+        dns_ = Dns(one_A=[A1], one_AAAA=[])
+        clock = Clock()
+        made, told = resolver(dns_, tmp_path, clock=clock)
+        await made.watch({"a": "one"})
+        dns_.table.clear()
+        for now in range(60, 3700, 600):
+            clock.now, asked = now, len(dns_.asked)
+            await run_until(made, lambda asked=asked: len(dns_.asked) > asked)
+        return told, made.addresses()
+
+    assert asyncio.run(scenario()) == ([], {"a": (A1,)})
+
+
+def test_an_edit_of_the_hosts_file_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agentsh_net.kernel.resolver._HOSTS_FILE_EVERY", 0.01)
+
+    async def scenario() -> list[Mapping[str, Any]]:
+        made, told = resolver(Dns(one_A=[A1], one_AAAA=[V6]), tmp_path)
+        await made.watch({"a": "one"})
+        (tmp_path / "hosts").write_text("127.0.0.9 one\n")
+        await run_until(made, lambda: told)
+        return told
+
+    assert asyncio.run(scenario()) == [{"a": (ip_address("127.0.0.9"), A1, V6)}]
+
+
+def test_a_rebinding_answer_is_refused_and_said(tmp_path: Path) -> None:
+    made, _ = resolver(Dns(one_A=[A1, ip_address("127.0.0.1")], one_AAAA=[]), tmp_path)
+    assert asyncio.run(made.watch({"a": "one"})) == {"a": (A1,)}
+    assert made.refused() == {"one": ["127.0.0.1: loopback"]}
+
+
+def test_a_name_that_never_resolved_is_a_problem_and_no_failure(tmp_path: Path) -> None:
+    made, _ = resolver(Dns(), tmp_path)
+    assert asyncio.run(made.watch({"a": "one"})) == {"a": ()}
+    assert made.problems() == {"one": "A: timed out; AAAA: timed out"}
+
+
+class NameServer(asyncio.DatagramProtocol):
+    """A name server of a few lines, on a loopback that is the box's own."""
+
+    def connection_made(self, transport: Any) -> None:
+        self.transport = transport
+
+    def datagram_received(self, data: bytes, peer: Any) -> None:
+        query = dns.message.from_wire(data)
+        question = query.question[0]
+        answer = dns.message.make_response(query)
+        kind = dns.rdatatype.to_text(question.rdtype)
+        records = {
+            ("mcp.test.", "A"): [
+                ("mcp.test.", 300, "CNAME", "pool.test."),
+                ("pool.test.", 7, "A", "10.99.0.2"),
+            ],
+            ("mcp.test.", "AAAA"): [("mcp.test.", 300, "CNAME", "pool.test.")],
+        }.get((question.name.to_text(), kind))
+        if records is None:
+            answer.set_rcode(dns.rcode.SERVFAIL)
+        for name, ttl, record, value in records or ():
+            answer.answer.append(dns.rrset.from_text(name, ttl, "IN", record, value))
+        self.transport.sendto(answer.to_wire(), peer)
+
+
+@pytest.mark.kernel
+def test_real_answers_are_read_with_the_lowest_ttl_of_their_alias_chain(tmp_path: Path) -> None:
+    resolv = tmp_path / "resolv.conf"
+    resolv.write_text("nameserver 127.0.0.1\noptions timeout:1 attempts:1\n")
+
+    def inside() -> list[Any]:
+        subprocess.run(["mount", "--bind", resolv, os.path.realpath("/etc/resolv.conf")], check=True)
+
+        async def scenario() -> list[Any]:
+            loop = asyncio.get_running_loop()
+            transport, _ = await loop.create_datagram_endpoint(
+                NameServer, ("127.0.0.1", 53), family=socket.AF_INET
+            )
+            found: list[Any] = [await ask_dns("mcp.test", "A"), await ask_dns("mcp.test", "AAAA")]
+            try:
+                await ask_dns("broken.test", "A")
+            except ResolveError as error:
+                found.append(str(error).split(":")[0])
+            transport.close()
+            return [*found, await ask_dns("localhost", "A")]
+
+        return asyncio.run(scenario())
+
+    first, empty, failure, local = box.in_box(inside)
+    assert first == Answer((ip_address("10.99.0.2"),), 7.0)
+    assert empty.addresses == ()
+    assert failure == "NoNameservers"
+    assert local.addresses == ()
