@@ -35,6 +35,8 @@ def normal(text: str) -> str:
 
 def fold(text: str) -> str:
     """Return the form in which names and ids are compared: `normal`, without surrounding space."""
+    if text.isascii() and text.isprintable():  # nearly every name
+        return text.strip().lower()
     return normal(text.strip()).strip()
 
 

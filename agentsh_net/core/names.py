@@ -87,8 +87,8 @@ class Names:
     ) -> tuple[list[Candidate], list[Candidate]]:
         """Return what the name means if it begins with a server: surely meant (`mcp_...`), and perhaps by chance.
 
-        Nothing is guessed about a server that has a tool of this spelling, nor about one whose tools are known
-        where somebody else's tool has it.
+        Nothing is guessed about a server that has a tool of this spelling, nor about one whose tools are known where
+        somebody else's tool has it. That a tool is called `mcp__fs__read` makes it nobody else's, so fs stays meant.
         """
         matched: dict[str, int] = {}  # the longest head of each server
         for end in range(1, min(self._longest_head, len(name) - 1) + 1):
@@ -98,9 +98,12 @@ class Names:
         chance: list[Candidate] = []
         hit = {c.server_id for c in seen}
         for server_id, end in matched.items():
-            if server_id in hit or (seen and self._registry.tools_of(server_id)):
+            if server_id in hit:
                 continue
             certain = aliases.looks_mcp(name) and fold(server_id) != "mcp"
+            taken = (c for c in seen if not certain or name not in aliases.all_tails(c.tool))
+            if self._registry.tools_of(server_id) and any(taken):
+                continue
             rest = raw.strip()[end - len(name) :] if len(raw.strip()) == len(name) else name[end:]
             (sure if certain else chance).extend(self._tools_like(server_id, rest))
         return sure, chance

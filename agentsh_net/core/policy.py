@@ -25,8 +25,10 @@ from agentsh_net.core.steps import MAX_NAME, Outcome, Step
 Charge = Callable[[str, str, str, str], bool]
 
 # Names and pairs whose ruling is remembered: more than agents use at once; past it the memory starts anew.
-MAX_REMEMBERED = 16_384
-MAX_REMEMBERED_NAME = 512  # characters, so that the memory stays within some 20 MB whatever a model writes
+# A ruling takes some 4 KB, so that a model that makes up names costs 16 MB at most.
+MAX_REMEMBERED = 4096
+MAX_REMEMBERED_NAME = 512  # characters; real names have at most 128 on each side
+MAX_LISTED = 8  # candidates in the words of a step; the verdict has them all
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -102,7 +104,7 @@ class Policy:
         if known is not None:
             return known
         ruling = self._work_out(call)
-        if len(call.name) + len(call.namespace) + len(call.server_name) <= MAX_REMEMBERED_NAME:
+        if sum(map(len, (*key[:3], *(key[3] or ())))) <= MAX_REMEMBERED_NAME:
             _remember(self._rulings, key, ruling)
         return ruling
 
@@ -129,7 +131,9 @@ class Policy:
 
     def _name_step(self, call: ToolCall, candidates: tuple[Candidate, ...]) -> Step:
         name = visible(call.name, MAX_NAME)
-        meaning = ", ".join(map(steps.shown, candidates)) or "no tool of a known server"
+        meaning = ", ".join(map(steps.shown, candidates[:MAX_LISTED])) or "no tool of a known server"
+        if len(candidates) > MAX_LISTED:
+            meaning += f" and {len(candidates) - MAX_LISTED} more"
         return Step("name", Outcome.PASS, f"{name!r} may mean {meaning}")
 
     def _judge_pair(self, about: Candidate, *, seen: bool) -> tuple[Step, ...]:

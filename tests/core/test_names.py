@@ -272,6 +272,11 @@ def test_a_seen_tool_elsewhere_hides_no_tool_of_an_unseen_server():
     assert found(known, "fs_delete") == {("evil", "fs_delete")}
 
 
+def test_a_tool_called_like_anothers_takes_nothing_from_it():
+    index = names(["fs", "evil"], {"evil": ["mcp__fs__delete"], "fs": ["read"]})
+    assert found(index, "mcp__fs__delete") == {("evil", "mcp__fs__delete"), ("fs", "delete")}
+
+
 def test_the_server_of_an_undeclared_mcp_name_is_read_in_every_way():
     index = names(["fs"])
     assert found(index, "mcp__evil__get") == {("evil", "get")}

@@ -389,6 +389,22 @@ def test_what_is_remembered_is_bounded_and_changes_no_verdict(monkeypatch):
         assert judged == [BLOCK if i == 5 else ALLOW for i in range(10)]
 
 
+def test_long_names_are_judged_and_not_remembered():
+    snapshot = situation(["fs"], denied_tools=[("fs", "t*")])
+    for call in (ToolCall("mcp__fs__t" + "x" * 100_000), ToolCall("t" * 100_000, server_name="fs")):
+        judged = verdict(snapshot, call)
+        assert judged.action is BLOCK
+        assert len(judged.reason) < 500
+    assert not snapshot._policy._rulings
+
+
+def test_a_trace_lists_few_of_many_candidates():
+    ids = [f"s{i}" for i in range(50)]
+    explained = situation(ids, {i: ["x"] for i in ids}).explain(ToolCall("x"))
+    assert explained.steps[0].reason.endswith("and 42 more")
+    assert len(explained.verdict.candidates) == 50
+
+
 def test_wrapped_calls_are_remembered_by_what_they_wrap():
     snapshot = situation(["fs"], {"fs": ["read", "rm"]}, denied_tools=[("fs", "rm")])
 
