@@ -27,7 +27,7 @@ from agentsh_net.core.model import Server, Transport, Verdict
 
 # Waiting for the supervisor to read: some hundred full-size events. Beyond it events are counted as lost, never awaited.
 MAX_WAITING = 16 << 20
-_MAX_BATCH = link.MAX_FROM_WORKER - 4096  # room for the message around the events
+_MAX_BATCH = 1 << 20  # one message: a dozen full-size events, so that the supervisor reads in small bites
 _MAX_CANDIDATES = 64  # of one name; more than any real registry gives
 
 

@@ -204,7 +204,7 @@ async def test_a_denied_connector_is_refused_before_the_request_leaves(opened):
     policy = snapshot(upstream.port, server_policy="denylist", denied_servers=[{"id": "weather"}])
     proxy = await opened(Proxy(policy))
     client = await opened(Client(proxy.port))
-    servers = [{"type": "url", "name": "weather", "url": "https://mcp.example.com/mcp"}]
+    servers = [{"type": "url", "name": "weather", "url": "http://127.0.0.1:9/mcp"}]
     answer = await client.ask(request(MESSAGES, orjson.dumps({"stream": True, "mcp_servers": servers})))
     assert answer.status == 403
     assert orjson.loads(answer.body)["type"] == "error"
@@ -214,7 +214,7 @@ async def test_a_denied_connector_is_refused_before_the_request_leaves(opened):
     assert (told["type"], told["action"], told["server_url"]) == (
         "mcp_connector_request",
         "block",
-        "https://mcp.example.com/mcp",
+        "http://127.0.0.1:9/mcp",
     )
     assert (await client.ask(request(MESSAGES, b"{}"))).status == 200
 

@@ -58,7 +58,7 @@ def test_a_judged_call_is_told_with_everything_known_of_it():
     assert (event.server_id, event.server_type, event.server_addr) == (
         "weather",
         "http",
-        "mcp.example.com:443",
+        "127.0.0.1:9",
     )
     assert event.tool_hash == "sha256:1"
     assert [c["server_id"] for c in event.candidates] == ["weather", "files"]

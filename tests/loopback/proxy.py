@@ -23,7 +23,7 @@ from agentsh_net.core.registry import Registry
 from agentsh_net.core.snapshot import Snapshot
 
 SERVERS = [
-    {"id": "weather", "type": "http", "url": "https://mcp.example.com/mcp"},
+    {"id": "weather", "type": "http", "url": "http://127.0.0.1:9/mcp"},
     {"id": "files", "type": "stdio", "command": "files"},
 ]
 TOOLS = (("weather", "get_weather"), ("files", "read_file"), ("files", "delete_files"))
