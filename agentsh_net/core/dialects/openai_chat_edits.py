@@ -20,6 +20,8 @@ Edits = dict[Path, Any]
 # Reasons that promise the client a call, and the keys it stands under: the same two words.
 _CALL_REASONS: Final = frozenset({"tool_calls", "function_call"})
 _CALL_KEYS: Final = _CALL_REASONS
+# What a line may end with; an event ends with two of them, unless the stream ended inside it.
+_ONE_LINE: Final = frozenset({b"", b"\n", b"\r", b"\r\n"})
 # A chunk with nothing but these, once its calls are gone, says nothing: it is left out.
 _ENVELOPE: Final = frozenset(
     {"id", "object", "created", "model", "system_fingerprint", "service_tier", "obfuscation", "choices"}
@@ -60,11 +62,15 @@ def rewrite(data: bytes, found: Findings, choices: Mapping[int, ChoiceState]) ->
 
 
 def event(frame: Frame, data: bytes) -> bytes:
-    """Return `data` as an event in the place of `frame`, or nothing."""
+    """Return `data` as an event in the place of `frame`, or nothing.
+
+    It ends as the frame did: where CR LF is cut in two, the LF is still to come.
+    """
     if not data:
         return b""
     name = f"event: {frame.event}\n".encode() if frame.event else b""
-    return name + b"data: " + data.replace(b"\n", b"\ndata: ") + b"\n\n"
+    ending = frame.raw[len(frame.raw.rstrip(b"\r\n")) :]
+    return name + b"data: " + data.replace(b"\n", b"\ndata: ") + (b"\n\n" if ending in _ONE_LINE else ending)
 
 
 def _edits(found: Findings, choices: Mapping[int, ChoiceState], notices: dict[Path, list[str]]) -> Edits:
