@@ -59,6 +59,7 @@ class AnthropicMachine:
     """An `inspection.Machine`. Everything behind a held call waits for it, so that the order of events is never changed."""
 
     __slots__ = (
+        "_argued",
         "_begun",
         "_by_index",
         "_calls",
@@ -79,6 +80,7 @@ class AnthropicMachine:
         self._held: list[_Block] = []
         self._positions: list[_Block] = []
         self._by_index: dict[int | None, _Block] = {}
+        self._argued: set[int | None] = set()  # indices under which the client has arguments
         self._begun = False  # a message_start came
         self._calls = False  # a call came
         self._over = False  # message_stop or an error came
@@ -151,6 +153,8 @@ class AnthropicMachine:
             block.flaw = event.flaw or flaw_of(event.block)
             if event.index is None:
                 block.flaw = block.flaw or "the block has no index"
+            if event.index in self._argued:
+                block.flaw = block.flaw or "two blocks with arguments at one index"  # some clients merge them
             if self._over:
                 block.flaw = _LATE
         if not self._known(block, out):
@@ -190,6 +194,8 @@ class AnthropicMachine:
         for at, notice in enumerate(result.content):
             state = _State.DONE if at in result.calls else _State.PLAIN
             block = _Block(at, _State.REPLACED if notice else state)
+            if block.live:
+                self._argued.add(at)
             if self._begun:
                 self._by_index[at] = block  # the SDKs keep the first message_start, others take the last
             elif not self._known(block, out):
@@ -212,6 +218,8 @@ class AnthropicMachine:
                 out.dropped("event_out_of_place", problem)
                 return
         if named is None or named.state is _State.PLAIN:
+            if event.brings_arguments:
+                self._argued.add(event.index)
             self._emit(frame.raw, out)
             return
         stop = event.kind == "content_block_stop"
@@ -289,6 +297,8 @@ class AnthropicMachine:
         value, flaw = arguments(block.fields, "".join(block.parts))
         block.notice = self._rulings.decide(block.fields, value, block.flaw or flaw, out)
         block.state = _State.REPLACED if block.notice else state
+        if block.live:
+            self._argued.add(block.index)
         block.parts.clear()
         block.fields = {}
         self._held.remove(block)

@@ -224,7 +224,7 @@ def test_a_second_start_at_an_index_brings_the_first_its_verdict() -> None:
     assert [c.input for c in judge.asked] == [{"a": 1}]
     assert (
         result.out
-        == begin() + first + refused(0, GOOD, "arguments for two calls, by index and by position") + end()
+        == begin() + first + refused(0, GOOD, "two blocks with arguments at one index") + end()
     )
 
 
