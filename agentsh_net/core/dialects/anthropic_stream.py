@@ -23,7 +23,7 @@ from agentsh_net.core.sse import Frame
 from agentsh_net.core.strict_json import Reading
 
 # Besides what every dialect looks for: blocks are counted, arguments without a call are dropped, and a message's end is remembered.
-SIGNS: Final = (b"_start", b"message_stop", b"partial_json")
+SIGNS: Final = (b"_start", b"message_stop", b"partial_json", b"error")
 
 # Far beyond any answer (a block takes a model several tokens); each costs us some hundred bytes.
 _MAX_BLOCKS: Final = 1 << 14

@@ -152,13 +152,15 @@ class Inspector:
         if waiting:
             data = waiting + data
         end = _end_of_frames(data)
-        if not end or may_hide_call(data[:end], self._signs):
-            return self._slow(data)
-        self._decoder.skip()
-        if end == len(data):
+        if end == len(data) and not may_hide_call(data, self._signs):
+            self._decoder.skip()
             return Step(data)
-        rest = self._slow(data[end:])
-        return Step(data[:end] + rest.out, rest.judged, rest.faults, rest.end)
+        out = self._output()
+        if end:
+            self._part(data[:end], out)
+        if not out.end:
+            self._take(data[end:], out)
+        return out.step()
 
     def finish(self) -> Step:
         """Take the end of the answer."""
@@ -176,14 +178,31 @@ class Inspector:
     def _output(self) -> Output:
         return Output(fail_closed=self._fail_closed, error_frame=self._error_frame)
 
+    def _part(self, frames: bytes, out: Output) -> None:
+        """Let pass those of these whole frames that cannot hide a call, found by halving; the machine takes the others."""
+        if not self._machine.idle:
+            self._take(frames, out)
+        elif not may_hide_call(frames, self._signs):
+            self._decoder.skip()
+            out.write(frames)
+        elif half := _half(frames):
+            self._part(frames[:half], out)
+            if not out.end:
+                self._part(frames[half:], out)
+        else:
+            self._take(frames, out)
+
     def _slow(self, data: bytes) -> Step:
         out = self._output()
+        self._take(data, out)
+        return out.step()
+
+    def _take(self, data: bytes, out: Output) -> None:
         for frame in self._decoder.feed(data):
             self._frame(frame, out)
             if out.end:
                 self._ended = True
                 break
-        return out.step()
 
     def _frame(self, frame: Frame, out: Output) -> None:
         if not frame.oversize:
@@ -206,3 +225,13 @@ def _end_of_frames(data: bytes) -> int:
     plain = data.rfind(b"\n\n") + 2
     carriage = data.rfind(b"\n\r\n") + 3
     return max(plain if plain > 1 else 0, carriage if carriage > 2 else 0)
+
+
+def _half(frames: bytes) -> int:
+    """Return the end of a frame near the middle, 0 where the middle lies in the only frame."""
+    middle = len(frames) // 2
+    end = _end_of_frames(frames[:middle])
+    if not end:
+        after = frames.find(b"\n\n", middle) + 2
+        end = after if 1 < after < len(frames) else 0
+    return end
