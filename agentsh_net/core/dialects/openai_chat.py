@@ -19,13 +19,12 @@ from agentsh_net.core.dialects.base import (
     Stream,
 )
 from agentsh_net.core.dialects.inspection import Inspector, may_hide_call
-from agentsh_net.core.dialects.openai_chat_calls import NAME, Ledger, hostile_verdict
-from agentsh_net.core.dialects.openai_chat_edits import Findings, promises, rewrite
-from agentsh_net.core.dialects.openai_chat_fragments import fold, scan
+from agentsh_net.core.dialects.openai_chat_calls import NAME
+from agentsh_net.core.dialects.openai_chat_fragments import fold
 from agentsh_net.core.dialects.openai_chat_stream import DONE, ChatMachine
+from agentsh_net.core.dialects.openai_chat_whole import rewrite_whole
 from agentsh_net.core.errors import ProtocolError
-from agentsh_net.core.model import ToolCall, Verdict
-from agentsh_net.core.strict_json import Reading, dump, read
+from agentsh_net.core.strict_json import dump, read
 
 # The list of stored completions and one of them carry calls as well (GET, and POST to change metadata).
 _PATH: Final = re.compile(r"(?:/v1)?/chat/completions(?:/[^/]+)?/?")
@@ -105,7 +104,7 @@ class OpenAIChat:
             if "invalid_utf8" in reading.flaws:
                 faults.append(Fault("invalid_utf8", "an answer that is not UTF-8", cut=fail_closed))
             if not (faults and fail_closed):
-                out = _rewritten(data, reading, judge, judged)
+                out = rewrite_whole(data, reading, judge, lambda *decided: judged.append(Judged(*decided)))
         except ProtocolError as error:
             faults.append(Fault("malformed_json", str(error), cut=fail_closed))
         if faults and fail_closed:
@@ -120,22 +119,6 @@ class OpenAIChat:
     def error_frame(self, message: str) -> bytes:
         """Return an error event, at which the SDKs raise, and `[DONE]` for clients that only know that as the end."""
         return b"data: " + self.error(502, message) + b"\n\ndata: [DONE]\n\n"
-
-
-def _rewritten(data: bytes, reading: Reading, judge: Judge, judged: list[Judged]) -> bytes:
-    chunk = scan(reading.value, reading.duplicates)
-    reason = chunk.hostile and f"the key {chunk.hostile!r} stands twice"
-    ledger = Ledger(judge, streamed=False)
-
-    def record(call: ToolCall, verdict: Verdict) -> None:
-        judged.append(Judged(call, verdict))
-
-    if reason and not chunk.fragments:
-        record(ToolCall("", dialect=NAME), hostile_verdict(reason))
-    marks = tuple(ledger.add(fragment, reason) for fragment in chunk.fragments)
-    ledger.settle(record)
-    found = Findings(marks, promises(chunk.choices), hostile=bool(reason))
-    return rewrite(data, found, ledger.choices)
 
 
 def _connectors(tools: Any, clashes: set[str]) -> tuple[Connector, ...]:

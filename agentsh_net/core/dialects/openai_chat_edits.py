@@ -9,8 +9,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from agentsh_net.core.dialects.openai_chat_calls import ChoiceState, Fate, Mark
+from agentsh_net.core.dialects.openai_chat_calls import ChoiceState, Fate
 from agentsh_net.core.dialects.openai_chat_fragments import Choice
+from agentsh_net.core.dialects.openai_chat_ledger import Mark
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.sse import Frame
 from agentsh_net.core.strict_json import DELETE, Path, dump, read, splice
@@ -84,10 +85,10 @@ def _edits(found: Findings, choices: Mapping[int, ChoiceState], notices: dict[Pa
                 notices.setdefault(mark.carrier, []).append(call.notice)
                 call.notice = ""
             continue
-        if call.number is not None and mark.index is not None and call.number != call.slot[2]:
-            edits[mark.index] = call.number
+        if call.number is not None and mark.keys is not None and call.number != call.slot[2]:
+            edits[mark.keys[0]] = call.number
         if choices[call.choice].unified:
-            _unify(mark, edits)
+            _unify(mark, choices[call.choice], edits)
         call.name_written = call.name_written or bool(mark.names)
     for parent, paths in removed.items():
         if parent not in edits:
@@ -110,14 +111,16 @@ def _remove(mark: Mark, removed: dict[Path, list[Path]], edits: Edits) -> None:
         edits[parent] = DELETE
 
 
-def _unify(mark: Mark, edits: Edits) -> None:
-    """Write the whole name where its first fragment stands, and nothing where the others do; the index as a plain number."""
+def _unify(mark: Mark, choice: ChoiceState, edits: Edits) -> None:
+    """Write the whole name, with an id, where its first fragment stands, and none where the others do; plain indices."""
     call = mark.call
+    if mark.names and mark.keys is not None and not call.name_written and mark.id != choice.own_id(call):
+        edits[mark.keys[1]] = choice.own_id(call)
     for path in mark.names:
         edits[path] = "" if call.name_written else call.name
         call.name_written = True
-    if mark.index is not None and call.number is not None:
-        edits[mark.index] = call.number
+    if mark.keys is not None and call.number is not None:
+        edits[mark.keys[0]] = call.number
 
 
 def _content(value: Any, carrier: Path, texts: list[str]) -> tuple[Path, Any]:

@@ -34,7 +34,9 @@ class Fragment:
     carrier: Path  # of the delta or message
     path: Path  # of the call's object, which is removed with the call
     siblings: int  # entries of the list it stands in; 0: it stands in none
-    index: Path | None  # of its index, whether it is there or not; None: a function_call has none
+    keys: (
+        tuple[Path, Path] | None
+    )  # of its index and id, whether they are there or not; a function_call has none
     odd: bool  # the index is no plain number
     id: str
     names: tuple[tuple[Path, str], ...]
@@ -71,9 +73,9 @@ class Chunk:
 
     @property
     def hostile(self) -> str:
-        """Return the key by which two parsers would see two different calls, or ""."""
+        """Return why two parsers would see two different calls here, or ""."""
         dangerous = self.clashes & (CALL_KEYS if self.fragments else _CARRIERS)
-        return min(dangerous, default="")
+        return f"the key {min(dangerous)!r} stands twice" if dangerous else ""
 
 
 def scan(value: Any, duplicates: frozenset[str] = frozenset()) -> Chunk:
@@ -166,7 +168,8 @@ def _fragment(
     keys = fold(entry, clashes)
     index_key = keys.get("index", "index")
     index, odd = number_of(entry.get(index_key))
-    identity = entry.get(keys.get("id", "id"))
+    id_key = keys.get("id", "id")
+    identity = entry.get(id_key)
     names: list[tuple[Path, str]] = []
     texts: list[str] = []
     value: Any = None
@@ -190,7 +193,7 @@ def _fragment(
         carrier=path[: -2 if siblings else -1],
         path=path,
         siblings=siblings,
-        index=(*path, index_key) if kind == "tool_calls" else None,
+        keys=((*path, index_key), (*path, id_key)) if kind == "tool_calls" else None,
         odd=odd and kind == "tool_calls",
         id=identity if isinstance(identity, str) else "" if identity is None else dump(identity),
         names=tuple(names),

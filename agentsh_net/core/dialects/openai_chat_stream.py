@@ -5,15 +5,18 @@ What a call is and what becomes of it is the ledger's business; this file decide
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
 from agentsh_net.core.dialects.base import Judge, Limits
 from agentsh_net.core.dialects.inspection import Output, may_hide_call
-from agentsh_net.core.dialects.openai_chat_calls import Ledger, hostile_verdict
+from agentsh_net.core.dialects.openai_chat_calls import NAME
 from agentsh_net.core.dialects.openai_chat_edits import Findings, event, promises, rewrite
 from agentsh_net.core.dialects.openai_chat_fragments import Chunk, Fragment, scan
+from agentsh_net.core.dialects.openai_chat_ledger import Ledger, hostile_verdict
+from agentsh_net.core.dialects.openai_chat_whole import rewrite_whole
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.model import ToolCall
 from agentsh_net.core.sse import Frame
@@ -24,6 +27,8 @@ DONE: Final = b"[DONE]"
 _AFTER_DONE: Final = "a call after the end of the stream"
 _ENDED_INSIDE: Final = "the answer ended inside the call"
 _TWO_READINGS: Final = "an event that clients which split lines themselves read as several"
+# Lines of an event stream that are no data: comments, and fields with or without a value (WHATWG HTML, 9.2.6).
+_FIELD: Final = re.compile(rb"(?:\xef\xbb\xbf)?(?::|(?:event|id|retry)(?::|$))")
 _UNREADABLE: Final = Findings()
 
 
@@ -36,9 +41,10 @@ class _Held:
 class ChatMachine:
     """An `inspection.Machine`. Everything behind a held call is held too, so that order is never a question."""
 
-    __slots__ = ("_done", "_held", "_ledger", "_limits", "_size")
+    __slots__ = ("_done", "_held", "_judge", "_ledger", "_limits", "_size")
 
     def __init__(self, judge: Judge, limits: Limits) -> None:
+        self._judge = judge
         self._ledger = Ledger(judge, streamed=True)
         self._limits = limits
         self._held: list[_Held] = []
@@ -87,8 +93,19 @@ class ChatMachine:
             self._refuse(hidden, _TWO_READINGS, out)
         elif self._held:
             self._hold(_Held(frame, _UNREADABLE), out)
-        else:
+        elif all(_FIELD.match(line) for line in frame.raw.splitlines() if line):
             out.write(frame.raw)
+        else:
+            self._no_event(frame, out)
+
+    def _no_event(self, frame: Frame, out: Output) -> None:
+        """Take text that is no event: a whole answer under the content type of a stream."""
+        try:
+            reading = read(frame.raw)
+            out.write(rewrite_whole(frame.raw, reading, self._judge, out.judged))
+        except ProtocolError as error:
+            if not out.fault("malformed_json", f"no event, and {error}"):
+                out.write(frame.raw)
 
     def _chunk(self, frame: Frame, data: bytes, out: Output) -> None:
         hidden = list(_hidden(frame)) if frame.raw.count(b"data:") > 1 else []
@@ -104,7 +121,7 @@ class ChatMachine:
                 out.write(frame.raw)
             return
         chunk = scan(reading.value, reading.duplicates)
-        reason = _TWO_READINGS if hidden else chunk.hostile and f"the key {chunk.hostile!r} stands twice"
+        reason = _TWO_READINGS if hidden else chunk.hostile
         if self._done and (chunk.fragments or reason):
             self._refuse(chunk.fragments or hidden, reason or _AFTER_DONE, out)
             return
@@ -173,11 +190,9 @@ class ChatMachine:
     def _refuse(self, fragments: list[Fragment], reason: str, out: Output) -> None:
         """Record what is dropped with its frame; without a visible call, that there was something."""
         named = [
-            ToolCall(name, fragment.id, dialect="openai")
-            for fragment in fragments
-            for _, name in fragment.names
+            ToolCall(name, fragment.id, dialect=NAME) for fragment in fragments for _, name in fragment.names
         ]
-        for call in named or [ToolCall("", dialect="openai")]:
+        for call in named or [ToolCall("", dialect=NAME)]:
             out.judged(call, hostile_verdict(reason))
 
 

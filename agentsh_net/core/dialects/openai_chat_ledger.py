@@ -1,0 +1,200 @@
+"""The ledger of one answer's calls: fragments go in, each call is judged once when it is complete, verdicts come to stay.
+
+Where two parsers would read two different names out of the same fragments, both readings are asked about; whether frames are held
+meanwhile is the stream machine's business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from agentsh_net.core.dialects.base import Judge
+from agentsh_net.core.dialects.inspection import notice
+from agentsh_net.core.dialects.openai_chat_calls import Call, ChoiceState, Fate
+from agentsh_net.core.dialects.openai_chat_fragments import Fragment, Slot
+from agentsh_net.core.model import Action, ToolCall, Verdict
+from agentsh_net.core.strict_json import Path
+
+# Bytes of names and calls remembered to the end of a stream: some thousands of calls, far beyond any answer's.
+MAX_REMEMBERED: Final = 1 << 20
+_COST_OF_CALL: Final = 512
+
+_JOINED_OVER_CHOICES: Final = "joined with another choice's it names a blocked tool"
+
+Record = Callable[[ToolCall, Verdict], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Where a fragment of a call stands in its frame."""
+
+    call: Call
+    carrier: Path
+    path: Path
+    siblings: int
+    keys: tuple[Path, Path] | None
+    names: tuple[Path, ...]
+    id: str
+
+
+class Ledger:
+    """All calls of one answer. `streamed`: fragments of an index add up; else each is a call."""
+
+    __slots__ = ("_judge", "_names", "_open", "_streamed", "_weight", "choices")
+
+    def __init__(self, judge: Judge, *, streamed: bool) -> None:
+        self._judge = judge
+        self._streamed = streamed
+        self._weight = 0
+        self._names: list[tuple[Call, str]] = []  # fragments in order of arrival
+        self._open: set[int] = set()  # choices with a call that may still grow
+        self.choices: dict[int, ChoiceState] = {}
+
+    @property
+    def full(self) -> bool:
+        """Say whether more was to be remembered than an honest answer has."""
+        return self._streamed and self._weight > MAX_REMEMBERED
+
+    @property
+    def open(self) -> bool:
+        """Say whether a call may still grow."""
+        return bool(self._open)
+
+    def add(self, fragment: Fragment, hostile: str = "") -> Mark:
+        """Take a fragment; `hostile` says why its frame cannot be trusted, if it cannot."""
+        choice = self._choice(fragment.choice)
+        call = self._find(choice, fragment)
+        if call is None:
+            call = Call(fragment.choice, fragment.slot, fragment.odd)
+            self._weight += _COST_OF_CALL
+            choice.calls.append(call)
+            choice.pending.append(call)
+            choice.slots[fragment.slot] = call
+        elif call.fate is Fate.KEPT and (hostile or not fragment.empty):
+            # It grows after its end: what the client would then have is judged again.
+            call.fate = Fate.PENDING
+            choice.pending.append(call)
+        if call.fate is Fate.PENDING:
+            self._open.add(fragment.choice)
+            call.grow(fragment, hostile)
+            named = [(call, name) for _, name in fragment.names]
+            choice.names += named
+            self._names += named
+            choice.anonymous = choice.anonymous or bool(fragment.names and not fragment.id)
+            self._weight += sum(len(name) for _, name in fragment.names)
+        return Mark(
+            call,
+            fragment.carrier,
+            fragment.path,
+            fragment.siblings,
+            fragment.keys,
+            tuple(path for path, _ in fragment.names),
+            fragment.id,
+        )
+
+    def finish(self, number: int) -> None:
+        """Note that a choice said why it ended."""
+        self._open.discard(number)
+
+    def settle(self, record: Record) -> None:
+        """Judge every pending call."""
+        for choice in self.choices.values():
+            for call in choice.pending:
+                call.verdict = (
+                    hostile_verdict(call.hostile) if call.hostile else self._judge(call.tool_call())
+                )
+                call.fate = Fate.REMOVED if call.verdict.blocked else Fate.KEPT
+        if self._streamed and len(self.choices) > 1:
+            self._part()
+        for choice in self.choices.values():
+            for call in choice.pending:
+                self._tell(call, choice, record)
+            if choice.pending and self._streamed and not choice.unified:
+                choice.unified = self._misread(choice)
+            choice.release()
+        self._open.clear()
+
+    def abandon(self, record: Record, reason: str) -> None:
+        """Drop every pending call: the answer ended inside it."""
+        for choice in self.choices.values():
+            for call in choice.pending:
+                record(call.tool_call(), hostile_verdict(reason))
+                call.fate = Fate.REMOVED
+                choice.shifted = True
+            choice.release()
+        self._open.clear()
+
+    @staticmethod
+    def _tell(call: Call, choice: ChoiceState, record: Record) -> None:
+        verdict = call.verdict
+        record(call.asked, verdict)
+        if verdict.blocked:
+            call.notice = ("\n" if choice.noticed else "") + notice(call.name, verdict.reason)
+            choice.shifted = choice.noticed = True
+
+    def _part(self) -> None:
+        """Remove calls of later choices whose names join to a blocked one for clients that read `choices[0]` and no more.
+
+        Most do: with `n` of 1 they never look at a choice's own index. A join that nobody knows is not blocked for that,
+        as two choices' calls are usually just two calls.
+        """
+        read: dict[Slot, tuple[int, str]] = {}
+        for call, name in self._names:
+            if call.fate is not Fate.KEPT:
+                continue
+            owner, before = read.get(call.slot, (call.choice, ""))
+            joined = before + name
+            if owner != call.choice and not call.released:
+                verdict = self._judge(call.tool_call(joined))
+                if verdict.blocked and not verdict.rule.endswith("fail_closed"):
+                    call.fate, call.verdict = Fate.REMOVED, hostile_verdict(_JOINED_OVER_CHOICES)
+                    continue
+            read[call.slot] = (owner, joined)
+
+    def _choice(self, number: int) -> ChoiceState:
+        choice = self.choices.get(number)
+        if choice is None:
+            choice = self.choices[number] = ChoiceState()
+            self._weight += _COST_OF_CALL
+        return choice
+
+    def _find(self, choice: ChoiceState, fragment: Fragment) -> Call | None:
+        """Return the call that a fragment continues."""
+        if not self._streamed:
+            return None
+        call = choice.slots.get(fragment.slot)
+        if call is not None:
+            return None if _begins_another(call, fragment) else call
+        if fragment.slot[2] is None and not fragment.names and not fragment.id and choice.calls:
+            return choice.calls[-1]
+        return None
+
+    def _misread(self, choice: ChoiceState) -> bool:
+        """Say whether some parser would read a name out of the kept fragments that is blocked."""
+        joins = choice.joins()
+        if joins is None:
+            return True
+        kept = [call for call in choice.calls if call.fate is Fate.KEPT]
+        asked = {call.name for call in kept}
+        for join in joins:
+            if join not in asked:
+                asked.add(join)
+                if self._judge(kept[-1].tool_call(join)).blocked:
+                    return True
+        return False
+
+
+def hostile_verdict(reason: str) -> Verdict:
+    """Return the verdict on what no policy needs to be asked about."""
+    return Verdict(Action.BLOCK, reason, rule="protocol")
+
+
+def _begins_another(call: Call, fragment: Fragment) -> bool:
+    """Say whether a fragment at a call's index is a new call: another id with a name, or a name where there is no index."""
+    if not fragment.names:
+        return False
+    if fragment.slot[1] == "tool_calls" and fragment.slot[2] is None:
+        return True
+    return bool(fragment.id and call.id and fragment.id != call.id)

@@ -1,0 +1,22 @@
+"""A chat completion that came whole, or a list of stored ones: every entry is a call, judged and removed or left to the byte."""
+
+from __future__ import annotations
+
+from agentsh_net.core.dialects.base import Judge
+from agentsh_net.core.dialects.openai_chat_calls import NAME
+from agentsh_net.core.dialects.openai_chat_edits import Findings, promises, rewrite
+from agentsh_net.core.dialects.openai_chat_fragments import scan
+from agentsh_net.core.dialects.openai_chat_ledger import Ledger, Record, hostile_verdict
+from agentsh_net.core.model import ToolCall
+from agentsh_net.core.strict_json import Reading
+
+
+def rewrite_whole(data: bytes, reading: Reading, judge: Judge, record: Record) -> bytes:
+    """Return what the client gets for `data`, which was read as `reading`. Raises ProtocolError where it cannot be rewritten."""
+    chunk = scan(reading.value, reading.duplicates)
+    ledger = Ledger(judge, streamed=False)
+    if chunk.hostile and not chunk.fragments:
+        record(ToolCall("", dialect=NAME), hostile_verdict(chunk.hostile))
+    marks = tuple(ledger.add(fragment, chunk.hostile) for fragment in chunk.fragments)
+    ledger.settle(record)
+    return rewrite(data, Findings(marks, promises(chunk.choices), bool(chunk.hostile)), ledger.choices)
