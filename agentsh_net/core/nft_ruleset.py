@@ -15,6 +15,7 @@ from agentsh_net.core import kernel_plan
 from agentsh_net.core.plane import Endpoint, Fate, Plan, Rule
 
 FAMILY, TABLE = "inet", "agentsh_net"
+BRIDGE = "agentsh_net_bridge"  # exists only while TABLE is being replaced
 # After DNAT in output (-100), so that an alias of a denied host is seen as what it is; before the filters of others (0),
 # so that no accept of theirs stands above a denial.
 PRIORITY = -10
@@ -38,7 +39,7 @@ _Element = tuple[str, str, int]  # set, address, port
 
 
 def replace(plan: Plan, *, nflog_group: int) -> dict[str, Any]:
-    """Return the transaction that makes the table exactly `plan`, whatever it was: the kernel swaps it in one step."""
+    """Return the transaction that makes the table exactly `plan`, whatever it was."""
     table = {"family": FAMILY, "name": TABLE}
     return _transaction(
         {"add": {"table": table}},
@@ -48,39 +49,59 @@ def replace(plan: Plan, *, nflog_group: int) -> dict[str, Any]:
         *({"add": {"set": _set(name)}} for name in _SETS),
         *({"add": {"chain": chain}} for chain in _chains()),
         *_elements("add", _all_elements(plan.rules)),
-        *_rules(plan, nflog_group),
+        *_rules(plan, _used(plan.rules), nflog_group),
     )
 
 
-def change(old: Plan, new: Plan, *, nflog_group: int) -> dict[str, Any]:
-    """Return the transaction from `old`, which must be what the table holds, to `new`: adds before deletes.
+def bridge(plan: Plan, *, nflog_group: int) -> dict[str, Any]:
+    """Return `replace` for the other table, which holds the line while the table is replaced.
 
-    An element that only changes its comment has to be deleted first; the transaction is atomic all the same.
+    A packet that found the old hooks before the new ones were there, and their rules after the switch, has met neither.
     """
-    step = kernel_plan.diff(old, new)
-    changed = {e: old.rules[e] for e in step.adds if e in old.rules}
-    gone = {e: old.rules[e] for e in step.deletes}
+    return _in_table(replace(plan, nflog_group=nflog_group), BRIDGE)
+
+
+def widen(old: Plan, new: Plan, *, nflog_group: int) -> dict[str, Any]:
+    """Return the transaction from `old`, which must be what the table holds, to all that either plan has.
+
+    Rules and set elements do not switch at one instant for a packet that is being judged: it may be looked up by the old
+    rules in the new sets. So what goes is deleted by a second transaction, `narrow`, when no such packet is left.
+    """
+    fresh, renamed, _ = _steps(old, new)
+    used = _used(old.rules) | _used(new.rules)
     return _transaction(
-        *_elements("delete", _all_elements(changed)),
-        *_elements("add", _all_elements(step.adds)),
+        # A comment cannot be changed. The same key goes and comes in one transaction, and a lookup finds one of the two.
+        *_elements("delete", renamed.items()),
+        *_elements("add", [*renamed.items(), *fresh.items()]),
         *({"flush": {"chain": _ours(name=name)}} for name in (*HOOKS, "refuse", "tag")),
-        *_rules(new, nflog_group),
-        *_elements("delete", _all_elements(gone)),
+        *_rules(new, used, nflog_group),
     )
+
+
+def narrow(old: Plan, new: Plan, *, nflog_group: int) -> dict[str, Any] | None:
+    """Return the transaction from what `widen` made to `new`, None where nothing has to go."""
+    gone = _steps(old, new)[2]
+    if not gone and _used(old.rules) <= _used(new.rules):
+        return None
+    return _transaction(
+        *({"flush": {"chain": _ours(name=name)}} for name in (*HOOKS, "refuse", "tag")),
+        *_rules(new, _used(new.rules), nflog_group),
+        *_elements("delete", gone.items()),
+    )
+
+
+def remove(*tables: str) -> dict[str, Any]:
+    """Return the transaction after which these tables of ours are gone; it succeeds where they never were."""
+    names = [{"table": {"family": FAMILY, "name": name}} for name in tables or (TABLE, BRIDGE)]
+    return _transaction(*({verb: name} for name in names for verb in ("add", "delete")))
 
 
 def rule_counts(plan: Plan) -> dict[str, int]:
     """Return how many rules each chain has when `plan` is in force: what the kernel is asked to confirm."""
     counts = dict.fromkeys((*HOOKS, "refuse", "tag"), 0)
-    for command in _rules(plan, 0):
+    for command in _rules(plan, _used(plan.rules), 0):
         counts[command["add"]["rule"]["chain"]] += 1
     return counts
-
-
-def remove() -> dict[str, Any]:
-    """Return the transaction after which nothing of ours is left; it succeeds where nothing was."""
-    table = {"family": FAMILY, "name": TABLE}
-    return _transaction({"add": {"table": table}}, {"delete": {"table": table}})
 
 
 def comment(server_ids: Iterable[str]) -> str:
@@ -158,11 +179,25 @@ def _elements(verb: str, elements: Iterable[tuple[_Element, str]]) -> Iterator[_
         yield {verb: {"element": _ours(name=name, elem=values)}}
 
 
-def _rules(plan: Plan, nflog_group: int) -> Iterator[_Command]:
-    """Yield the rules of every chain. A lookup stands only where its set has elements: others cost the path nothing."""
-    shapes = {(r.fate, int(e.address) >> 32 == 0xFFFF, e.port != 0) for e, r in plan.rules.items()}
+def _steps(old: Plan, new: Plan) -> tuple[dict[_Element, str], dict[_Element, str], dict[_Element, str]]:
+    """Return the elements (with comments) that are fresh, that only change their comment, and that are gone."""
+    step = kernel_plan.diff(old, new)
+    touched = {e: old.rules[e] for e in (*step.adds, *step.deletes) if e in old.rules}
+    before, after = dict(_all_elements(touched)), dict(_all_elements(step.adds))
+    fresh = {e: note for e, note in after.items() if e not in before}
+    renamed = {e: note for e, note in after.items() if before.get(e, note) != note}
+    return fresh, renamed, {e: note for e, note in before.items() if e not in after}
+
+
+def _used(rules: Mapping[Endpoint, Rule]) -> set[str]:
+    """Return the sets that have elements."""
+    shapes = {(r.fate, int(e.address) >> 32 == 0xFFFF, e.port != 0) for e, r in rules.items()}
     used = {_set_name(fate, 6, with_port=with_port) for fate, _, with_port in shapes}
-    used |= {_set_name(fate, 4, with_port=with_port) for fate, mapped, with_port in shapes if mapped}
+    return used | {_set_name(fate, 4, with_port=with_port) for fate, mapped, with_port in shapes if mapped}
+
+
+def _rules(plan: Plan, used: set[str], nflog_group: int) -> Iterator[_Command]:
+    """Yield the rules of every chain. A lookup stands only where its set has elements: others cost the path nothing."""
     for hook in HOOKS:
         for name in _SETS:  # denials first
             if name in used:
@@ -241,3 +276,13 @@ def _rule(chain: str, *expressions: _Command) -> _Command:
 
 def _transaction(*commands: _Command) -> dict[str, Any]:
     return {"nftables": list(commands)}
+
+
+def _in_table(transaction: dict[str, Any], name: str) -> dict[str, Any]:
+    """Return the transaction for another table of ours."""
+    moved = []
+    for command in transaction["nftables"]:
+        ((verb, thing),) = command.items()
+        ((kind, body),) = thing.items()
+        moved.append({verb: {kind: body | ({"name": name} if kind == "table" else {"table": name})}})
+    return _transaction(*moved)

@@ -102,6 +102,13 @@ def program_info(fd: int) -> tuple[int, str]:
     )
 
 
+def map_entries(fd: int) -> int:
+    """Return a map's max_entries; of a ring buffer that is its size in bytes."""
+    info = ctypes.create_string_buffer(256)
+    _bpf(_OBJ_GET_INFO, struct.pack("=IIQ", fd, len(info), ctypes.addressof(info)), "OBJ_GET_INFO_BY_FD")
+    return int(struct.unpack_from("=I", info.raw, 16)[0])
+
+
 def update(map_fd: int, key: bytes, value: bytes) -> None:
     """Set one element."""
     k, v = ctypes.create_string_buffer(key, len(key)), ctypes.create_string_buffer(value, len(value))

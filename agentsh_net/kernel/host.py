@@ -18,10 +18,10 @@ from agentsh_net.core.plane import ConnectRecord, LayerStatus, Plan
 from agentsh_net.core.settings import Network
 from agentsh_net.kernel import cgroup, ebpf, loader, nft
 from agentsh_net.kernel.ebpf import Ebpf
-from agentsh_net.kernel.netlink import NETFILTER, Netlink
 from agentsh_net.kernel.nflog import Nflog
 from agentsh_net.kernel.nft import Nftables
 from agentsh_net.kernel.process import Processes
+from agentsh_net.kernel.readers import wait_for_readers
 from agentsh_net.kernel.sightings import Sighted
 from agentsh_net.kernel.sweep import sweep
 
@@ -137,13 +137,16 @@ class Host:
             self._nft = None
 
     def _change(self, old: Plan, new: Plan) -> None:
-        """Add to eBPF, switch nftables, delete from eBPF: at no moment is less denied than both plans deny."""
+        """Add to both planes, wait, delete from both: at no moment is less denied than both plans deny."""
         step = diff(old, new)
         try:
             if self._ebpf is not None:
                 self._ebpf.add(new, step)
-            if self._nft is not None:
-                self._nft.change(old, new)
+            due = self._nft is not None and self._nft.widen(old, new)
+            if due or step.deletes:
+                wait_for_readers()
+            if due and self._nft is not None:
+                self._nft.narrow(old, new)
             if self._ebpf is not None:
                 self._ebpf.delete(step)
         except KernelError as error:
@@ -210,12 +213,9 @@ def leftovers(cgroup_root: Path | None = None) -> list[str]:
     try:
         if root is not None:
             found += [f"eBPF program {number} at {root}" for number in _programs(root)]
-        with Netlink(NETFILTER) as connection:
-            if nft.table_handle(connection) is not None:
-                found.append("nftables table inet agentsh_net")
     except OSError as error:
         raise KernelError(f"the kernel does not answer: {error.strerror}", remedy="run as root") from error
-    return found
+    return found + [f"nftables table inet {name}" for name in nft.tables()]
 
 
 def down(cgroup_root: Path | None = None) -> list[str]:
@@ -232,8 +232,7 @@ def down(cgroup_root: Path | None = None) -> list[str]:
             ) from error
         finally:
             os.close(descriptor)
-    if any("nftables" in item for item in found):
-        nft.remove_table()
+    nft.remove_tables()
     return found
 
 

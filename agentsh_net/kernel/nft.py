@@ -13,6 +13,7 @@ from agentsh_net.core import netlink, nft_ruleset
 from agentsh_net.core.errors import KernelError
 from agentsh_net.core.plane import LayerStatus, Plan
 from agentsh_net.kernel.netlink import NETFILTER, Netlink, missing
+from agentsh_net.kernel.readers import wait_for_readers
 
 LAYER = "nftables"
 REMEDY = "sudo apt install python3-nftables"
@@ -39,15 +40,35 @@ class Nftables:
             ) from error
 
     def start(self, plan: Plan) -> None:
-        """Make the table exactly `plan`, replacing a predecessor's in the same transaction. Raises KernelError."""
-        self._run(nft_ruleset.replace(plan, nflog_group=self._group))
-
-    def change(self, old: Plan, new: Plan) -> None:
-        """Go from `old` to `new`. Where the table is no longer what it was, it is replaced. Raises KernelError."""
+        """Make the table exactly `plan`, and let no packet slip through while a predecessor's goes. Raises KernelError."""
         try:
-            self._run(nft_ruleset.change(old, new, nflog_group=self._group))
+            replaces = self._table() is not None
+        except OSError as error:
+            raise KernelError(
+                f"the kernel does not answer: {error.strerror}", layer=LAYER, remedy=_remedy(error)
+            ) from error
+        if replaces:
+            self._run(nft_ruleset.bridge(plan, nflog_group=self._group))
+            wait_for_readers()
+        self._run(nft_ruleset.replace(plan, nflog_group=self._group))
+        if replaces:
+            wait_for_readers()
+        self._run(nft_ruleset.remove(nft_ruleset.BRIDGE))
+
+    def widen(self, old: Plan, new: Plan) -> bool:
+        """Add what only `new` has; say whether `narrow` is due. A table that is not `old` any more is replaced. Raises KernelError."""
+        try:
+            self._run(nft_ruleset.widen(old, new, nflog_group=self._group))
         except KernelError:
             self.start(new)
+            return False
+        return nft_ruleset.narrow(old, new, nflog_group=self._group) is not None
+
+    def narrow(self, old: Plan, new: Plan) -> None:
+        """Delete what only `old` has, after `widen` and when nobody is judged by it any more. Raises KernelError."""
+        transaction = nft_ruleset.narrow(old, new, nflog_group=self._group)
+        if transaction is not None:
+            self._run(transaction)
 
     def status(self, plan: Plan) -> LayerStatus:
         """Ask the kernel for the table, its chains and its counters."""
@@ -125,9 +146,9 @@ class Nftables:
         return [fields for fields in every if netlink.text(fields.get(1, b"")) == nft_ruleset.TABLE]
 
 
-def table_handle(connection: Netlink) -> int | None:
-    """Return the handle of our table in the connection's namespace, None where there is none. Raises OSError."""
-    request = _INET + netlink.attribute(1, netlink.string(nft_ruleset.TABLE))
+def table_handle(connection: Netlink, name: str = nft_ruleset.TABLE) -> int | None:
+    """Return the handle of a table of ours in the connection's namespace, None where there is none. Raises OSError."""
+    request = _INET + netlink.attribute(1, netlink.string(name))
     try:
         answers = connection.ask(_GET_TABLE, request)
     except OSError as error:
@@ -137,18 +158,23 @@ def table_handle(connection: Netlink) -> int | None:
     return netlink.number(netlink.attributes(answers[0].body, len(_INET)).get(4, b"")) if answers else None
 
 
-def remove_table() -> bool:
-    """Delete our table, whoever made it; say whether there was one. Raises KernelError."""
+def tables() -> list[str]:
+    """Return the names of our tables that are there now, whoever made them. Raises KernelError."""
     with Netlink(NETFILTER) as connection:
         try:
-            if table_handle(connection) is None:
-                return False
+            return [
+                n for n in (nft_ruleset.TABLE, nft_ruleset.BRIDGE) if table_handle(connection, n) is not None
+            ]
         except OSError as error:
             raise KernelError(
                 f"the kernel refuses nftables: {error.strerror}", layer=LAYER, remedy=_remedy(error)
             ) from error
-    Nftables(0).close(remove=True)
-    return True
+
+
+def remove_tables() -> None:
+    """Delete every table of ours, whoever made it. Raises KernelError."""
+    if tables():
+        Nftables(0).close(remove=True)
 
 
 def _library() -> Any:

@@ -125,39 +125,74 @@ def test_without_a_mask_no_mark_is_set_and_only_new_connections_are_logged() -> 
     assert "mangle" not in tag[0]
 
 
-def test_a_change_adds_before_it_deletes() -> None:
-    made = nft_ruleset.change(plan({Endpoint(A): DENY}), plan({Endpoint(B): DENY}, 2), nflog_group=5)
-    verbs = [verb for verb, kind, _ in commands(made) if kind == "element"]
-    assert verbs == ["add", "add", "delete", "delete"]
-    assert [e["elem"]["val"] for e in elements(made, "add")["deny4"]] == ["10.0.0.2"]
-    assert elements(made, "delete")["deny4"] == ["10.0.0.1"]
+def change(old: Plan, new: Plan) -> tuple[dict[str, Any], dict[str, Any] | None]:
+    return nft_ruleset.widen(old, new, nflog_group=5), nft_ruleset.narrow(old, new, nflog_group=5)
+
+
+def test_a_change_adds_in_one_transaction_and_deletes_in_the_next() -> None:
+    widen, narrow = change(plan({Endpoint(A): DENY}), plan({Endpoint(B): DENY}, 2))
+    assert [e["elem"]["val"] for e in elements(widen, "add")["deny4"]] == ["10.0.0.2"]
+    assert elements(widen, "delete") == {}
+    assert elements(narrow, "delete")["deny4"] == ["10.0.0.1"]
+    assert elements(narrow, "add") == {}
+
+
+def test_in_between_the_rules_look_in_the_sets_of_both_plans() -> None:
+    widen, narrow = change(plan({Endpoint(V6): DENY}), plan({Endpoint(V6, 443): DENY}, 2))
+    between, after = " ".join(rules(widen, "output")), " ".join(rules(narrow, "output"))
+    assert '@deny6"' in between
+    assert "@deny6_port" in between
+    assert '@deny6"' not in after
+    assert "@deny6_port" in after
+
+
+def test_a_change_that_only_adds_has_nothing_to_narrow() -> None:
+    assert change(plan({Endpoint(A): DENY}), plan({Endpoint(A): DENY, Endpoint(B): DENY}, 2))[1] is None
 
 
 def test_a_change_leaves_the_elements_alone_that_stay() -> None:
     old = plan({Endpoint(A): DENY, Endpoint(V6): DENY})
-    made = nft_ruleset.change(
-        old, plan({Endpoint(A): DENY, Endpoint(V6): DENY, Endpoint(B): DENY}, 2), nflog_group=5
-    )
-    assert "10.0.0.1" not in json.dumps(made)
-    assert "fd00::1" not in json.dumps(made)
+    widen, _ = change(old, plan({Endpoint(A): DENY, Endpoint(V6): DENY, Endpoint(B): DENY}, 2))
+    assert "10.0.0.1" not in json.dumps(widen)
+    assert "fd00::1" not in json.dumps(widen)
 
 
-def test_a_fate_that_changes_moves_the_element_to_the_other_set() -> None:
-    made = nft_ruleset.change(
-        plan({Endpoint(V6, 443): TAG}), plan({Endpoint(V6, 443): DENY}, 2), nflog_group=5
-    )
-    assert elements(made, "delete") == {"tag6_port": [{"concat": ["fd00::1", 443]}]}
-    assert list(elements(made, "add")) == ["deny6_port"]
+def test_a_fate_that_changes_is_in_both_sets_in_between() -> None:
+    widen, narrow = change(plan({Endpoint(V6, 443): TAG}), plan({Endpoint(V6, 443): DENY}, 2))
+    assert list(elements(widen, "add")) == ["deny6_port"]
+    assert elements(narrow, "delete") == {"tag6_port": [{"concat": ["fd00::1", 443]}]}
+
+
+def test_a_comment_that_changes_goes_and_comes_in_one_transaction() -> None:
+    old, new = plan({Endpoint(V6): DENY}), plan({Endpoint(V6): Rule(Fate.DENY, ("bad", "worse"))}, 2)
+    widen, narrow = change(old, new)
+    verbs = [verb for verb, kind, _ in commands(widen) if kind == "element"]
+    assert verbs == ["delete", "add"]
+    assert elements(widen, "add") == {"deny6": [{"elem": {"val": "fd00::1", "comment": "bad,worse"}}]}
+    assert narrow is None
 
 
 def test_a_change_of_generation_alone_rewrites_the_rules_and_no_element() -> None:
-    made = nft_ruleset.change(plan({Endpoint(A): DENY}, 1), plan({Endpoint(A): DENY}, 2), nflog_group=5)
-    assert elements(made, "add") == elements(made, "delete") == {}
-    assert "agentsh-net:deny:2" in json.dumps(made)
+    widen, narrow = change(plan({Endpoint(A): DENY}, 1), plan({Endpoint(A): DENY}, 2))
+    assert elements(widen, "add") == elements(widen, "delete") == {}
+    assert "agentsh-net:deny:2" in json.dumps(widen)
+    assert narrow is None
+
+
+def test_the_bridge_is_the_same_table_under_another_name() -> None:
+    wanted = plan({Endpoint(A): DENY, Endpoint(V6, 443): TAG})
+    bridge = json.dumps(nft_ruleset.bridge(wanted, nflog_group=5))
+    assert bridge.replace("agentsh_net_bridge", "agentsh_net") == json.dumps(
+        nft_ruleset.replace(wanted, nflog_group=5)
+    )
+    assert '"agentsh_net"' not in bridge
 
 
 def test_the_removal_succeeds_where_nothing_is() -> None:
-    assert [verb for verb, _, _ in commands(nft_ruleset.remove())] == ["add", "delete"]
+    made = [(verb, body["name"]) for verb, _, body in commands(nft_ruleset.remove())]
+    assert made == [
+        (verb, name) for name in ("agentsh_net", "agentsh_net_bridge") for verb in ("add", "delete")
+    ]
 
 
 @pytest.mark.parametrize(

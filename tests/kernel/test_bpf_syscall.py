@@ -69,6 +69,13 @@ def test_a_per_cpu_value_has_one_slot_for_every_possible_cpu() -> None:
     assert in_loaded_box(inside) == 8 * bpf_syscall.possible_cpus()
 
 
+def test_a_map_says_how_much_it_holds() -> None:
+    sizes = in_loaded_box(
+        lambda loaded: {name: bpf_syscall.map_entries(fd) for name, fd in loaded.maps.items()}
+    )
+    assert sizes == {"rules": 262_144, "config": 1, "counters": 3, "records": 1 << 20}
+
+
 def test_a_program_is_attached_listed_named_and_detached() -> None:
     def inside(loaded):
         cgroup = os.open("/sys/fs/cgroup", os.O_RDONLY)

@@ -11,7 +11,6 @@ from netns.scene import at, plan
 
 from agentsh_net.core.errors import KernelError
 from agentsh_net.kernel import nft
-from agentsh_net.kernel.netlink import NETFILTER, Netlink
 from agentsh_net.kernel.nft import Nftables
 
 pytestmark = pytest.mark.kernel
@@ -30,7 +29,8 @@ def test_a_change_leads_to_the_very_table_that_a_replacement_makes() -> None:
     def inside() -> tuple[str, str]:
         table = Nftables(4848)
         table.start(FIRST)
-        table.change(FIRST, SECOND)
+        assert table.widen(FIRST, SECOND)
+        table.narrow(FIRST, SECOND)
         changed = listed()
         table.start(SECOND)
         return changed, listed()
@@ -103,7 +103,7 @@ def test_a_change_over_a_table_that_was_deleted_makes_it_again() -> None:
         table = Nftables(4848)
         table.start(FIRST)
         subprocess.run(["nft", "delete table inet agentsh_net"], check=True)
-        table.change(FIRST, SECOND)
+        assert not table.widen(FIRST, SECOND)
         return table.status(SECOND)
 
     assert box.in_box(inside).in_force
@@ -125,15 +125,25 @@ def test_a_refused_transaction_changes_nothing_and_says_why() -> None:
     assert "nftables refused the ruleset" in reason
 
 
-def test_removal_finds_what_others_of_us_left_and_says_whether_there_was_any() -> None:
+def test_removal_finds_whatever_tables_of_ours_there_are() -> None:
     def inside() -> list[object]:
-        found: list[object] = [nft.remove_table()]
+        nft.remove_tables()
         Nftables(4848).start(FIRST)
-        found += [nft.remove_table(), nft.remove_table()]
-        with Netlink(NETFILTER) as connection:
-            return [*found, nft.table_handle(connection)]
+        subprocess.run(["nft", "add table inet agentsh_net_bridge"], check=True)
+        found: list[object] = [nft.tables()]
+        nft.remove_tables()
+        return [*found, nft.tables()]
 
-    assert box.in_box(inside) == [False, True, False, None]
+    assert box.in_box(inside) == [["agentsh_net", "agentsh_net_bridge"], []]
+
+
+def test_a_bridge_that_a_killed_predecessor_left_is_taken_away_by_the_next_start() -> None:
+    def inside() -> list[str]:
+        subprocess.run(["nft", "add table inet agentsh_net_bridge"], check=True)
+        Nftables(4848).start(FIRST)
+        return nft.tables()
+
+    assert box.in_box(inside) == ["agentsh_net"]
 
 
 def test_without_the_privilege_the_layer_says_so() -> None:
