@@ -102,9 +102,8 @@ class Ledger:
         """Judge every pending call."""
         for choice in self.choices.values():
             for call in choice.pending:
-                call.verdict = (
-                    hostile_verdict(call.hostile) if call.hostile else self._judge(call.tool_call())
-                )
+                call.asked = call.tool_call()
+                call.verdict = hostile_verdict(call.hostile) if call.hostile else self._judge(call.asked)
                 call.fate = Fate.REMOVED if call.verdict.blocked else Fate.KEPT
         if self._streamed and len(self.choices) > 1:
             self._part()
