@@ -140,6 +140,15 @@ class Current:
         except StoreError as error:
             self._log.error("%s: its tools are in force but not stored: %s", server.id, error)
 
+    async def store_again(self) -> None:
+        """Write tools and pins to a database that may be a new one. Rows that are there already do not change."""
+        async with self.lock:
+            await asyncio.wrap_future(
+                self._means.writer.change(
+                    inventory.everything(self.snapshot.registry, self.snapshot.pins, now_rfc3339())
+                )
+            )
+
     async def change_pins(self, pins: Pins, rows: records.Change) -> None:
         """Put pins in force once they are on the disk. Raises StoreError."""
         await asyncio.wrap_future(self._means.writer.change(rows))

@@ -25,7 +25,7 @@ from agentsh_net.config_watch import Watch
 from agentsh_net.control.errors import ControlError
 from agentsh_net.control.server import Server as ControlServer
 from agentsh_net.core import events
-from agentsh_net.core.errors import ConfigError, KernelError, ProtocolError, StoreError
+from agentsh_net.core.errors import ConfigError, KernelError, Problem, ProtocolError, StoreError
 from agentsh_net.core.events import Event
 from agentsh_net.core.plane import Kernel
 from agentsh_net.core.ratelimit import Buckets
@@ -80,6 +80,7 @@ class Daemon:
         self._signals = signals
         self._stopping = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._refused: list[str] = []  # the problems of the file that was refused last
         self._watch: Watch | None = None
         self.started = now_rfc3339()
         self.ready = False
@@ -145,6 +146,7 @@ class Daemon:
                     [str(p) for p in error.problems] if isinstance(error, ConfigError) else [str(error)]
                 )
                 raise
+            self._refused = []
             if self._watch is not None:
                 self._watch.follow(loaded.read)
             if changed:
@@ -213,7 +215,14 @@ class Daemon:
         def trouble(error: StoreError | None) -> None:
             loop.call_soon_threadsafe(self._on_store_trouble, error)
 
-        return Writer(path, self._initial.config.store.retention, trouble)
+        try:
+            return Writer(path, self._initial.config.store.retention, trouble)
+        except StoreError as error:
+            if isinstance(error.__cause__, OSError):  # the place is wrong, not the database in it
+                raise ConfigError(
+                    [Problem("store.path", str(error), "a file in a writable directory")]
+                ) from error
+            raise
 
     async def _close_store(self) -> None:
         lost = await asyncio.to_thread(self.writer.close)
@@ -297,6 +306,8 @@ class Daemon:
         self._log.log(logging.ERROR if error else logging.INFO, "store: %s", reason)
         remedy = error.remedy if error else ""
         self.emit(events.LayerStateChanged(layer="store", state=state, reason=reason, remedy=remedy))
+        if error is None and self.ready:
+            self._spawn(self.current.store_again())  # the file may be a new one
 
     def _reloaded(self) -> None:
         snapshot, pending = self.current.snapshot, self.current.pending
@@ -305,6 +316,9 @@ class Daemon:
         self._log.info("%s%s", briefing.policy_line(snapshot, self.source), f"; {waits}" if waits else "")
 
     def _rejected(self, problems: list[str]) -> None:
+        if problems == self._refused:
+            return  # the file is as broken as it was when that was told
+        self._refused = problems
         current = self.current.snapshot
         stays = f"generation {current.generation} stays in force"
         self.emit(

@@ -71,7 +71,7 @@ def take(
         registry=after,
         pins=board,
         changes=changes,
-        saved_tools=tuple(ToolRecord(t.server_id, t.name, t.hash, t.definition) for t in offered),
+        saved_tools=tuple(map(_tool_record, offered)),
         removed=tuple((c.server_id, c.tool) for c in changes if c.kind is ChangeKind.REMOVED),
         saved_pins=tuple(pin_record(p, by="auto_trust_first") for p in added),
         events=tuple(_event(c, board, pinning, trusted=(c.server_id, c.tool) in trusted) for c in changes),
@@ -87,9 +87,20 @@ def rows(taken: Taken, now: str) -> records.Change:
     ]
 
 
+def everything(registry: Registry, board: Pins, now: str) -> records.Change:
+    """Return what a new, empty database has to know."""
+    pins = [pin_record(p, by="an earlier database") for p in board.entries.values()]
+    tools = [_tool_record(t) for t in registry.tools.values()]
+    return [*records.save_tools(tools, now), *records.save_pins(pins, only_missing=True)]
+
+
 def pin_record(pin: Pin, *, by: str) -> PinRecord:
     """Return the row of a pin."""
     return PinRecord(pin.server_id, pin.tool, pin.hash, pin.definition, pin.state, pin.trusted_at or None, by)
+
+
+def _tool_record(tool: Tool) -> ToolRecord:
+    return ToolRecord(tool.server_id, tool.name, tool.hash, tool.definition, max_severity=tool.max_severity)
 
 
 def _event(change: Change, board: Pins, pinning: VersionPinning, *, trusted: bool) -> Event:

@@ -28,7 +28,11 @@ class _Json(logging.Formatter):
     """One JSON object a line."""
 
     def format(self, record: logging.LogRecord) -> str:
-        entry = {"timestamp": now_rfc3339(), "level": record.levelname.lower(), "message": record.getMessage()}
+        entry = {
+            "timestamp": now_rfc3339(),
+            "level": record.levelname.lower(),
+            "message": record.getMessage(),
+        }
         if record.exc_info:
             entry["exception"] = self.formatException(record.exc_info)
         return json.dumps(entry)

@@ -79,7 +79,7 @@ def running(
     here = Running(folder, policy)
     prepare(here)
     failure: list[BaseException] = []
-    thread = threading.Thread(target=_run, args=(here, failure))
+    thread = threading.Thread(target=_run, args=(here, failure), daemon=True)
     thread.start()
     try:
         awaited(lambda: not thread.is_alive() or _answers(here))

@@ -47,9 +47,7 @@ def has_code(path: Path) -> bool:
     return any(isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.If) for n in body)
 
 
-@pytest.mark.parametrize(
-    ("module", "path"), [m for m in MODULES.items() if has_code(m[1])], ids=str
-)
+@pytest.mark.parametrize(("module", "path"), [m for m in MODULES.items() if has_code(m[1])], ids=str)
 def test_every_source_file_has_its_test_file(module: str, path: Path) -> None:
     test = mirrored_test(module, path)
     if path.stem == "__main__":

@@ -14,7 +14,10 @@ def test_text_lines_name_the_program_and_any_level_above_info() -> None:
     logger.info("listening on %s", "127.0.0.1:8484")
     logger.warning("no headers")
     logger.debug("unseen")
-    assert stream.getvalue().splitlines() == ["agentsh-net: listening on 127.0.0.1:8484", "agentsh-net: warning: no headers"]
+    assert stream.getvalue().splitlines() == [
+        "agentsh-net: listening on 127.0.0.1:8484",
+        "agentsh-net: warning: no headers",
+    ]
 
 
 def test_json_lines_are_objects_with_a_time() -> None:

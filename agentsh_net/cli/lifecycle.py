@@ -35,8 +35,14 @@ def reload(daemon: Daemon) -> None:
 @click.option("--force", is_flag=True, help="Also end a daemon that does not answer, and remove what any daemon left in the kernel.")  # fmt: skip
 @click.pass_obj
 def down(daemon: Daemon, force: bool) -> None:
-    """Stop the daemon. Without one, or with --force, remove what is left of it: programs, rules, socket."""
+    """Stop the daemon. With --force remove what any daemon left as well: programs, rules, socket."""
     pid = _holder(daemon.socket)
+    if pid is None and not force:
+        raise Failure(
+            f"no daemon answers at {daemon.socket}",
+            code=Exit.UNREACHABLE,
+            remedy="what an ended one left in the kernel goes with: agentsh-net down --force",
+        )
     if pid is not None:
         _stop(daemon, pid, force=force)
         click.echo(f"stopped: agentsh-net, pid {pid}")

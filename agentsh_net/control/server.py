@@ -118,7 +118,8 @@ class Server:
     async def _request(self, reader: asyncio.StreamReader) -> Request | None:
         """Return the next request, None at the end. Raises ProtocolError, TimeoutError."""
         try:
-            line = await asyncio.wait_for(reader.readuntil(b"\n"), _IDLE)
+            async with asyncio.timeout(_IDLE):  # not wait_for: before Python 3.12 it can swallow a cancellation
+                line = await reader.readuntil(b"\n")
         except asyncio.LimitOverrunError:
             raise ProtocolError(f"a request is at most {MAX_REQUEST} bytes") from None
         except asyncio.IncompleteReadError as end:
@@ -156,4 +157,5 @@ class Server:
     @staticmethod
     async def _send(writer: asyncio.StreamWriter, line: bytes) -> None:
         writer.write(line)
-        await asyncio.wait_for(writer.drain(), _SEND)
+        async with asyncio.timeout(_SEND):
+            await writer.drain()

@@ -303,5 +303,5 @@ def from_json(value: Mapping[str, Any]) -> Event:
     known = {f.name for f in fields(cls)}
     unknown = set(value) - known - {"type"}
     if unknown:
-        raise ProtocolError(f"event {cls.type} has no field {sorted(unknown)[0]!r}")
+        raise ProtocolError(f"event {cls.type} has no field {min(unknown)!r}")
     return cls(**{k: v for k, v in value.items() if k != "type"})

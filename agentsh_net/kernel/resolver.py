@@ -124,7 +124,8 @@ class Resolver:
         wait = _HOSTS_FILE_EVERY if due is None else min(_HOSTS_FILE_EVERY, max(0.0, due - self._clock()))
         self._woken.clear()
         try:
-            await asyncio.wait_for(self._woken.wait(), wait)
+            async with asyncio.timeout(wait):  # not wait_for: before Python 3.12 it can swallow a cancellation
+                await self._woken.wait()
         except TimeoutError:
             return
 

@@ -93,9 +93,10 @@ def mark_removed(keys: Iterable[tuple[str, str]], now: str) -> Change:
     return [(sql, [(now, *_name(*key)) for key in keys])]
 
 
-def save_pins(pins: Iterable[PinRecord]) -> Change:
-    """Record pins as they now are."""
-    sql = "INSERT OR REPLACE INTO pins VALUES (?, ?, ?, ?, ?, ?, ?)"
+def save_pins(pins: Iterable[PinRecord], *, only_missing: bool = False) -> Change:
+    """Record pins as they now are; with `only_missing` those that are there stay as they are."""
+    verb = "INSERT OR IGNORE" if only_missing else "INSERT OR REPLACE"
+    sql = verb + " INTO pins VALUES (?, ?, ?, ?, ?, ?, ?)"
     rows = [
         (*_name(p.server_id, p.tool), p.hash, _json(p.definition), p.state, p.trusted_at, p.trusted_by)
         for p in pins

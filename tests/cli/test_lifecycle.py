@@ -67,15 +67,22 @@ CRASH = (
 )
 
 
-def test_down_without_a_daemon_removes_what_a_crash_left(run, socket, removed):
+def test_down_without_a_daemon_touches_nothing_and_names_force(run, removed):
+    result = run("down")
+    assert result.exit_code == 4
+    assert "down --force" in result.stderr
+    assert removed  # it is still there to be removed
+
+
+def test_down_with_force_removes_what_a_crash_left(run, socket, removed):
     subprocess.run([sys.executable, "-c", CRASH, socket], check=False)
-    assert run("down").stdout.splitlines() == [
+    assert run("down", "--force").stdout.splitlines() == [
         "removed: nftables table inet agentsh_net",
         f"removed: {socket}",
         f"removed: {socket}.lock",
     ]
     assert list(socket.parent.iterdir()) == []
-    again = run("down")
+    again = run("down", "--force")
     assert (again.exit_code, again.stdout) == (0, "no daemon runs, and nothing was left to remove\n")
 
 
@@ -84,7 +91,7 @@ def test_down_says_what_it_may_not_do(run, monkeypatch):
         raise KernelError("the kernel does not answer", remedy="run as root")
 
     monkeypatch.setattr(host, "down", refuse)
-    result = run("down")
+    result = run("down", "--force")
     assert result.exit_code == 3
     assert "fix: run as root" in result.stderr
 
