@@ -23,7 +23,7 @@ from agentsh_net.core import kernel_plan
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.folding import fold
 from agentsh_net.core.model import Tool, ToolCall
-from agentsh_net.core.pins import Pin, trust
+from agentsh_net.core.pins import trust
 from agentsh_net.core.snapshot import explain
 from agentsh_net.current import Current
 from agentsh_net.store import queries, records
@@ -186,17 +186,20 @@ def _same_hash(whole: str, given: str) -> bool:
 async def _reset(daemon: Daemon, args: Mapping[str, Any], peer: Peer) -> list[dict[str, Any]]:  # noqa: ARG001 - see Call
     current = daemon.current
     async with current.lock:
-        board = current.snapshot.pins
-        chosen = [pin for pin in board.entries.values() if _chosen(args, pin)]
+        board, server, tool = (
+            current.snapshot.pins,
+            fold(_text(args, "server")),
+            _text(args, "tool", default=""),
+        )
+        chosen = [
+            pin
+            for pin in board.entries.values()
+            if fold(pin.server_id) == server and (not tool or pin.tool == tool)
+        ]
         for pin in chosen:
             board = board.without(pin.server_id, pin.tool)
         await current.change_pins(board, records.delete_pins([(p.server_id, p.tool) for p in chosen]))
         return [{"server_id": pin.server_id, "tool_name": pin.tool} for pin in chosen]
-
-
-def _chosen(args: Mapping[str, Any], pin: Pin) -> bool:
-    tool = _text(args, "tool", default="")
-    return fold(pin.server_id) == fold(_text(args, "server")) and (not tool or pin.tool == tool)
 
 
 def _tools(current: Current, args: Mapping[str, Any]) -> list[Tool]:
