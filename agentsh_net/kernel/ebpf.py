@@ -128,11 +128,13 @@ class Ebpf:
 
     def close(self, *, remove: bool) -> None:
         """Let go; with `remove` every program of ours is detached first."""
-        if remove:
-            self._detach()
-        self._ring.close()
-        self._loaded.close()
-        os.close(self._cgroup)
+        try:
+            if remove:
+                self._detach()
+        finally:
+            self._ring.close()
+            self._loaded.close()
+            os.close(self._cgroup)
 
     def _missing(self) -> list[tuple[str, int]]:
         """Return (name, attach type) of what is not attached now."""

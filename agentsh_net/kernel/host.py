@@ -1,12 +1,12 @@
-"""The kernel as the daemon sees it: both planes behind `core.plane.Kernel`, and what cleans up after any of us.
+"""The kernel as the daemon sees it: both planes behind `core.plane.Kernel`.
 
 A layer that cannot be had is off, with its reason and remedy in `status`; only `network.required` makes that fatal. The
-planes know nothing of each other; what one plan means in each is theirs.
+planes know nothing of each other. Cleaning up after a daemon that is gone is leftovers.py's business (`down`).
 """
 
 from __future__ import annotations
 
-import os
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -16,14 +16,17 @@ from agentsh_net.core.errors import KernelError
 from agentsh_net.core.kernel_plan import diff
 from agentsh_net.core.plane import ConnectRecord, LayerStatus, Plan
 from agentsh_net.core.settings import Network
-from agentsh_net.kernel import cgroup, ebpf, loader, nft
+from agentsh_net.kernel import cgroup, ebpf, leftovers, loader, nft
 from agentsh_net.kernel.ebpf import Ebpf
+from agentsh_net.kernel.leftovers import down, hierarchy
 from agentsh_net.kernel.nflog import Nflog
 from agentsh_net.kernel.nft import Nftables
 from agentsh_net.kernel.process import Processes
 from agentsh_net.kernel.readers import wait_for_readers
 from agentsh_net.kernel.sightings import Sighted
 from agentsh_net.kernel.sweep import sweep
+
+__all__ = ["LAYERS", "Host", "down", "open_kernel"]
 
 LAYERS = (ebpf.LAYER, nft.LAYER)
 
@@ -40,22 +43,27 @@ class Host:
         self._nflog: Nflog | None = None
         self._off: dict[str, KernelError] = {}
         self._unwanted: dict[str, str] = {}
+        # The daemon applies and asks from threads, and reads records in its event loop, which must not wait for an apply.
+        self._changing, self._reading = threading.Lock(), threading.Lock()
         self._silent = ""  # why the packet plane tells nothing
         self._sighted = Sighted(Processes(hierarchy))
 
     def apply(self, plan: Plan) -> None:
         """Make every layer enforce exactly `plan`. Raises KernelError with the old plan in force."""
-        if self._plan is None:
-            self._start(plan)
-        elif plan != self._plan:
-            self._change(self._plan, plan)
-        else:
-            self._assert(plan)
-        self._plan = plan
+        with self._changing:
+            if self._plan is None:
+                self._start(plan)
+            elif plan != self._plan:
+                self._change(self._plan, plan)
+            else:
+                self._assert(plan)
+            self._plan = plan
 
     def sweep(self, plan: Plan) -> list[ConnectRecord]:
         """Close established sockets to denied endpoints and return what was closed. Raises KernelError."""
-        return self._sighted.swept(sweep(plan), plan.generation)
+        closed = sweep(plan)
+        with self._reading:
+            return self._sighted.swept(closed, plan.generation)
 
     def filenos(self) -> list[int]:
         """Return the descriptors that become readable when `records` has something."""
@@ -63,29 +71,21 @@ class Host:
 
     def records(self) -> list[ConnectRecord]:
         """Return what was seen since the last call, without waiting. Raises KernelError."""
-        # In this order: whatever made a packet that was logged by now has its connect record in the ring by now.
-        logged = self._nflog.records() if self._nflog else []
-        connects = self._sighted.connects(self._ebpf.records() if self._ebpf else [])
-        return connects + self._sighted.packets(logged)
+        with self._reading:
+            # In this order: whatever made a packet that was logged by now has its connect record in the ring by now.
+            logged = self._nflog.records() if self._nflog else []
+            connects = self._sighted.connects(self._ebpf.records() if self._ebpf else [])
+            return connects + self._sighted.packets(logged)
 
     def status(self) -> list[LayerStatus]:
         """Ask the kernel what is in force."""
-        return [self._status(layer) for layer in LAYERS]
+        with self._changing:
+            return [self._status(layer) for layer in LAYERS]
 
     def close(self, *, remove: bool) -> None:
         """Let go of the kernel. Raises KernelError for what could not be removed, after everything was tried."""
-        problems = []
-        for layer in (self._nft, self._ebpf):
-            try:
-                if layer is not None:
-                    layer.close(remove=remove)
-            except KernelError as error:
-                problems.append(error)
-        if self._nflog is not None:
-            self._nflog.close()
-        self._ebpf, self._nft, self._nflog = None, None, None
-        if problems:
-            raise problems[0]
+        with self._changing, self._reading:
+            self._close(remove=remove)
 
     def open_layers(self, network: Network, load: Callable[[], loader.Loaded]) -> None:
         """Open what `network` asks for. Raises KernelError where a required layer cannot be had."""
@@ -117,24 +117,56 @@ class Host:
                 raise
 
     def _start(self, plan: Plan) -> None:
-        predecessor = bool(leftovers(self._hierarchy))
+        predecessor = self._predecessor()
         try:
             for plane, layer in ((self._ebpf, ebpf.LAYER), (self._nft, nft.LAYER)):
                 if plane is not None:
                     self._try(layer, partial(plane.start, plan))
         except KernelError:
             # Whoever came before us may have been enforcing: that is not undone.
-            self.close(remove=not predecessor)
+            with self._reading:
+                self._close(remove=not predecessor)
             raise
         self._drop_layers_that_are_off()
+        self._remove_unwanted()
+
+    def _predecessor(self) -> bool:
+        """Say whether something of ours is in the layers that are opened now."""
+        programs = (
+            self._ebpf is not None and self._hierarchy is not None and leftovers.programs(self._hierarchy)
+        )
+        return bool(programs) or (self._nft is not None and bool(nft.tables()))
+
+    def _close(self, *, remove: bool) -> None:
+        problems = []
+        for layer in (self._nft, self._ebpf):
+            try:
+                if layer is not None:
+                    layer.close(remove=remove)
+            except KernelError as error:
+                problems.append(error)
+        if self._nflog is not None:
+            self._nflog.close()
+        self._ebpf, self._nft, self._nflog = None, None, None
+        if problems:
+            raise problems[0]
 
     def _drop_layers_that_are_off(self) -> None:
         if ebpf.LAYER in self._off and self._ebpf is not None:
-            self._ebpf.close(remove=False)
-            self._ebpf = None
+            with self._reading:
+                self._ebpf.close(remove=False)
+                self._ebpf = None
         if nft.LAYER in self._off and self._nft is not None:
             self._nft.close(remove=False)
             self._nft = None
+
+    def _remove_unwanted(self) -> None:
+        """Remove what a predecessor left in layers that the configuration no longer asks for, or say that it is there."""
+        for layer, reason in self._unwanted.items():
+            try:
+                leftovers.remove(layer, self._hierarchy)
+            except KernelError as error:
+                self._unwanted[layer] = f"{reason}; what a predecessor left there may still act: {error}"
 
     def _change(self, old: Plan, new: Plan) -> None:
         """Add to both planes, wait, delete from both: at no moment is less denied than both plans deny."""
@@ -197,58 +229,13 @@ def open_kernel(
     load: Callable[[], loader.Loaded] = loader.load_with_bcc,
 ) -> Host:
     """Open the layers that `network` asks for. Raises KernelError only where `network.required` and one cannot be had."""
-    host = Host(cgroup_root or _hierarchy(), required=network.required)
+    host = Host(cgroup_root or hierarchy(), required=network.required)
     try:
         host.open_layers(network, load)
     except KernelError:
         host.close(remove=False)
         raise
     return host
-
-
-def leftovers(cgroup_root: Path | None = None) -> list[str]:
-    """Return what of ours is in the kernel now, whoever put it there. Raises KernelError where the kernel does not say."""
-    found = []
-    root = cgroup_root or _hierarchy()
-    try:
-        if root is not None:
-            found += [f"eBPF program {number} at {root}" for number in _programs(root)]
-    except OSError as error:
-        raise KernelError(f"the kernel does not answer: {error.strerror}", remedy="run as root") from error
-    return found + [f"nftables table inet {name}" for name in nft.tables()]
-
-
-def down(cgroup_root: Path | None = None) -> list[str]:
-    """Remove everything of ours from the kernel, in any state, and return what it was. Raises KernelError."""
-    found = leftovers(cgroup_root)
-    root = cgroup_root or _hierarchy()
-    if root is not None:
-        descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            ebpf.detach_ours(descriptor, keep=set())
-        except OSError as error:
-            raise KernelError(
-                f"cannot detach: {error.strerror}", layer=ebpf.LAYER, remedy="run as root"
-            ) from error
-        finally:
-            os.close(descriptor)
-    nft.remove_tables()
-    return found
-
-
-def _programs(root: Path) -> list[int]:
-    descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        return [number for number, _ in ebpf.ours(descriptor)]
-    finally:
-        os.close(descriptor)
-
-
-def _hierarchy() -> Path | None:
-    try:
-        return cgroup.root()
-    except KernelError:
-        return None
 
 
 def _unwanted(network: Network) -> dict[str, str]:

@@ -15,6 +15,7 @@ import tempfile
 from dataclasses import dataclass
 
 from agentsh_net.core.errors import KernelError
+from agentsh_net.kernel import bcc_compile
 
 REMEDY = "sudo apt install python3-bpfcc"
 # Seconds. BCC takes half a second here; 140 s were seen in an emulated machine with real kernel headers.
@@ -44,7 +45,7 @@ def load_with_bcc() -> Loaded:
     with ours, tempfile.TemporaryFile() as complaints:
         with theirs:
             # -I: a daemon run by root takes no module from the environment or the current directory.
-            command = [sys.executable, "-I", "-m", "agentsh_net.kernel.bcc_compile", str(theirs.fileno())]
+            command = [sys.executable, "-I", "-m", bcc_compile.__name__, str(theirs.fileno())]
             child = subprocess.Popen(
                 command,
                 pass_fds=[theirs.fileno()],

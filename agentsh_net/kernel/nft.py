@@ -100,9 +100,11 @@ class Nftables:
 
     def close(self, *, remove: bool) -> None:
         """Let go; with `remove` the table is deleted first."""
-        if remove:
-            self._run(nft_ruleset.remove())
-        self._netlink.close()
+        try:
+            if remove:
+                self._run(nft_ruleset.remove())
+        finally:
+            self._netlink.close()
 
     def _run(self, transaction: dict[str, Any]) -> None:
         code, _output, complaint = self._library.json_cmd(transaction)

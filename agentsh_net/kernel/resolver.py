@@ -100,6 +100,7 @@ class Resolver:
         """Return the names of which no address is known, and why."""
         return self._book.problems()
 
+    @property
     def refused(self) -> dict[str, list[str]]:
         """Return name -> the addresses of its last answers that were not learnt, and why."""
         found: dict[str, list[str]] = {}
@@ -124,7 +125,9 @@ class Resolver:
         wait = _HOSTS_FILE_EVERY if due is None else min(_HOSTS_FILE_EVERY, max(0.0, due - self._clock()))
         self._woken.clear()
         try:
-            async with asyncio.timeout(wait):  # not wait_for: before Python 3.12 it can swallow a cancellation
+            async with asyncio.timeout(
+                wait
+            ):  # not wait_for: before Python 3.12 it can swallow a cancellation
                 await self._woken.wait()
         except TimeoutError:
             return

@@ -1,19 +1,24 @@
-"""Both planes are one kernel to the daemon: what cannot be had is said, a failed apply changes nothing, down leaves nothing."""
+"""Both planes are one kernel to the daemon: what cannot be had is said, and a failed apply changes nothing."""
 
 from __future__ import annotations
 
-import errno
+import ctypes
+import os
+import pickle
+import struct
 import subprocess
-from pathlib import Path
+import threading
+import time
 
 import pytest
 from netns import box
-from netns.scene import BOTH, at, attempt, listening, opened, plan
+from netns.scene import at, attempt, drain, listening, opened, plan
 
 from agentsh_net.core.errors import KernelError
 from agentsh_net.core.plane import Kernel, LayerStatus
 from agentsh_net.core.settings import Network
-from agentsh_net.kernel import bpf_syscall, host, loader
+from agentsh_net.kernel import host, loader
+from agentsh_net.kernel.leftovers import leftovers
 from agentsh_net.kernel.nflog import Nflog
 
 BAD = plan(1, deny=(at("10.99.0.2"),), tag=(at("10.99.0.3", 443),))
@@ -53,7 +58,7 @@ def test_a_layer_that_nobody_asked_for_is_not_opened_and_says_why(network: Netwo
     def inside() -> tuple[LayerStatus, list[str]]:
         kernel = host.open_kernel(network, load=unloadable)
         kernel.apply(plan())
-        return by_layer(kernel.status())["ebpf"], host.leftovers()
+        return by_layer(kernel.status())["ebpf"], leftovers()
 
     status, left = box.in_box(inside)
     assert (status.wanted, status.in_force, status.reason) == (False, False, reason)
@@ -81,7 +86,7 @@ def test_a_required_layer_that_cannot_be_had_is_fatal_and_leaves_nothing() -> No
         try:
             host.open_kernel(Network(mode="enforce", required=True), load=unloadable)
         except KernelError as error:
-            return str(error), host.leftovers()
+            return str(error), leftovers()
         return "", []
 
     assert box.in_box(inside) == ("the verifier said no", [])
@@ -160,6 +165,41 @@ def test_applying_the_same_plan_again_puts_back_what_was_taken_away() -> None:
 
 
 @pytest.mark.kernel
+def test_status_never_sees_half_of_a_change_and_records_do_not_wait_for_one() -> None:
+    def inside() -> tuple[set[bool], float]:
+        box.there()
+        kernel = opened(BAD)
+        asked: set[bool] = set()
+        done = threading.Event()
+
+        def ask() -> None:
+            while not done.is_set():
+                asked.update(s.in_force for s in kernel.status())
+
+        def apply() -> None:
+            for generation in range(2, 30):
+                kernel.apply(plan(generation, deny=(at("10.99.0.2"), at(f"10.99.1.{generation}"))))
+            done.set()
+
+        threads = [threading.Thread(target=ask), threading.Thread(target=apply)]
+        for thread in threads:
+            thread.start()
+        slowest = 0.0
+        while not done.is_set():
+            start = time.monotonic()
+            attempt("10.99.0.2")
+            kernel.records()
+            slowest = max(slowest, time.monotonic() - start)
+        for thread in threads:
+            thread.join()
+        return asked, slowest
+
+    asked, slowest = box.in_box(inside)
+    assert asked == {True}
+    assert slowest < 0.5
+
+
+@pytest.mark.kernel
 def test_ten_thousand_addresses_and_then_one_more_are_applied_and_confirmed() -> None:
     def inside() -> list[bool]:
         many = tuple(at(f"10.{n >> 8}.{n & 255}.9") for n in range(10_000))
@@ -175,34 +215,63 @@ def test_close_with_removal_leaves_nothing_and_close_without_leaves_enforcement(
     def inside() -> tuple[list[str], str, int, int]:
         box.there()
         opened(BAD).close(remove=True)
-        gone = host.leftovers()
+        gone = leftovers()
         opened(BAD).close(remove=False)
-        left, result = len(host.leftovers()), attempt("10.99.0.2")
+        left, result = len(leftovers()), attempt("10.99.0.2")
         return gone, result, left, len(host.down())
 
     assert box.in_box(inside) == ([], "EPERM", 5, 5)
 
 
 @pytest.mark.kernel
-@pytest.mark.parametrize("layers", [("ebpf",), ("nftables",), BOTH], ids="+".join)
-def test_down_cleans_whatever_state_there_is_and_says_what_it_was(layers: tuple[str, ...]) -> None:
-    def inside() -> tuple[int, list[str], list[str]]:
-        opened(BAD, *layers)
-        return len(host.down()), host.leftovers(), host.down()
+def test_what_a_predecessor_left_in_a_layer_that_is_no_longer_wanted_is_removed() -> None:
+    def inside() -> tuple[int, list[str]]:
+        opened(BAD).close(remove=False)
+        kernel = host.open_kernel(Network(mode="enforce", layers=("nftables",)))
+        kernel.apply(BAD)
+        only_packets = leftovers()
+        kernel.close(remove=False)
+        host.open_kernel(Network(mode="off")).apply(plan())
+        return only_packets, leftovers()
 
-    found, left, again = box.in_box(inside)
-    assert found == {("ebpf",): 4, ("nftables",): 1, BOTH: 5}[layers]
-    assert left == again == []
+    assert box.in_box(inside) == (["nftables table inet agentsh_net"], [])
 
 
 @pytest.mark.kernel
-def test_without_privilege_the_leftovers_cannot_be_told_and_that_is_said(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def refuse(*_: object) -> list[int]:
-        raise OSError(errno.EPERM, "Operation not permitted")
+def test_a_daemon_that_kept_two_capabilities_still_changes_sweeps_tells_and_cleans_up() -> None:
+    def inside() -> tuple[list[str], list[bool], list[str], list[str]]:
+        there = box.there()
+        _servers = [listening(there, a) for a in ("10.99.0.2", "10.99.0.3")]
+        reader, writer = os.pipe()
+        kernel = opened(BAD)
+        child = os.fork()
+        if child == 0:
+            keep_only(CAP_NET_ADMIN, CAP_BPF)
+            other = plan(2, deny=(at("10.99.0.3"),))
+            kernel.apply(other)
+            kernel.sweep(other)
+            results = [attempt("10.99.0.2"), attempt("10.99.0.3")]
+            layers = [record.layer for record in drain(kernel, 1)]
+            in_force = [s.in_force for s in kernel.status()]
+            kernel.close(remove=True)
+            os.write(writer, pickle.dumps((results, in_force, layers)))
+            os._exit(0)
+        os.close(writer)
+        with os.fdopen(reader, "rb") as pipe:
+            told = pickle.loads(pipe.read())
+        os.waitpid(child, 0)
+        return (*told, leftovers())
 
-    monkeypatch.setattr(bpf_syscall, "attached", refuse)
-    with pytest.raises(KernelError) as caught:
-        host.leftovers(Path("/"))
-    assert caught.value.remedy == "run as root"
+    assert box.in_box(inside) == (["connected", "EPERM"], [True, True], ["ebpf"], [])
+
+
+CAP_NET_ADMIN, CAP_BPF = 12, 39
+
+
+def keep_only(*capabilities: int) -> None:
+    """Drop every other capability (capset(2), version 3)."""
+    mask = sum(1 << number for number in capabilities)
+    low, high = mask & 0xFFFFFFFF, mask >> 32
+    header = ctypes.create_string_buffer(struct.pack("=Ii", 0x20080522, 0))
+    data = ctypes.create_string_buffer(struct.pack("=IIIIII", low, low, 0, high, high, 0))
+    assert ctypes.CDLL(None).capset(header, data) == 0

@@ -10,7 +10,7 @@ from netns import box
 
 from agentsh_net.core.errors import KernelError
 from agentsh_net.kernel import cgroup, headers, probe
-from agentsh_net.kernel.host import leftovers
+from agentsh_net.kernel.leftovers import leftovers
 
 
 @pytest.mark.kernel

@@ -144,7 +144,7 @@ def test_an_edit_of_the_hosts_file_is_told(tmp_path: Path, monkeypatch: pytest.M
 def test_a_rebinding_answer_is_refused_and_said(tmp_path: Path) -> None:
     made, _ = resolver(Dns(one_A=[A1, ip_address("127.0.0.1")], one_AAAA=[]), tmp_path)
     assert asyncio.run(made.watch({"a": "one"})) == {"a": (A1,)}
-    assert made.refused() == {"one": ["127.0.0.1: loopback"]}
+    assert made.refused == {"one": ["127.0.0.1: loopback"]}
 
 
 def test_a_name_that_never_resolved_is_a_problem_and_no_failure(tmp_path: Path) -> None:

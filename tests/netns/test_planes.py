@@ -21,8 +21,8 @@ from agentsh_net.core.pins import Pins
 from agentsh_net.core.plane import Plan
 from agentsh_net.core.registry import Registry
 from agentsh_net.core.snapshot import Snapshot
-from agentsh_net.kernel import host as kernel_host
 from agentsh_net.kernel.host import Host
+from agentsh_net.kernel.leftovers import leftovers
 from netns import box
 from netns.scene import BOTH, MARK, at, attempt, drain, listening, opened, outcome, plan
 
@@ -287,10 +287,10 @@ def test_sigkill_leaves_enforcement_on_and_a_restart_takes_over_without_letting_
                 _first = owner(wanted, layers)
             box.kill(_first)
         last = opened(wanted, *layers)
-        left = len(kernel_host.leftovers())
+        left = len(leftovers())
         in_force = [s.in_force for s in last.status() if s.wanted]
         last.close(remove=True)
-        return results, left, in_force, kernel_host.leftovers()
+        return results, left, in_force, leftovers()
 
     results, left, in_force, after = box.in_box(inside)
     assert results <= {refusal(layers)}

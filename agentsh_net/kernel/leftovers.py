@@ -1,0 +1,67 @@
+"""What of ours is in the kernel now, whoever put it there, and how it is removed: from any state, by nothing but names."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from agentsh_net.core.errors import KernelError
+from agentsh_net.kernel import cgroup, ebpf, nft
+
+
+def hierarchy() -> Path | None:
+    """Return the cgroup v2 mount point, None on a host without one."""
+    try:
+        return cgroup.root()
+    except KernelError:
+        return None
+
+
+def leftovers(cgroup_root: Path | None = None) -> list[str]:
+    """Return what of ours is in the kernel now. Raises KernelError where the kernel does not say."""
+    root = cgroup_root or hierarchy()
+    attached = programs(root) if root is not None else []
+    return [
+        *(f"eBPF program {number} at {root}" for number in attached),
+        *(f"nftables table inet {name}" for name in nft.tables()),
+    ]
+
+
+def down(cgroup_root: Path | None = None) -> list[str]:
+    """Remove everything of ours from the kernel, in any state, and return what it was. Raises KernelError."""
+    found = leftovers(cgroup_root)
+    for layer in (ebpf.LAYER, nft.LAYER):
+        remove(layer, cgroup_root or hierarchy())
+    return found
+
+
+def remove(layer: str, root: Path | None) -> None:
+    """Remove everything of ours from one layer. Raises KernelError."""
+    if layer == nft.LAYER:
+        nft.remove_tables()
+    elif root is not None:
+        with _opened(root) as descriptor:
+            ebpf.detach_ours(descriptor, keep=set())
+
+
+def programs(root: Path) -> list[int]:
+    """Return the ids of our programs at a cgroup. Raises KernelError."""
+    with _opened(root) as descriptor:
+        return [number for number, _ in ebpf.ours(descriptor)]
+
+
+@contextlib.contextmanager
+def _opened(root: Path) -> Iterator[int]:
+    """Open a cgroup; what the kernel refuses meanwhile is a KernelError."""
+    try:
+        descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            yield descriptor
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        raise KernelError(
+            f"the kernel does not answer for {root}: {error.strerror}", layer=ebpf.LAYER, remedy="run as root"
+        ) from error
