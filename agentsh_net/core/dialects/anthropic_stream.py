@@ -62,6 +62,7 @@ class AnthropicMachine:
         "_argued",
         "_begun",
         "_by_index",
+        "_called",
         "_calls",
         "_held",
         "_limit",
@@ -80,7 +81,8 @@ class AnthropicMachine:
         self._held: list[_Block] = []
         self._positions: list[_Block] = []
         self._by_index: dict[int | None, _Block] = {}
-        self._argued: set[int | None] = set()  # indices under which the client has arguments
+        self._argued: set[int] = set()  # indices under which the client has arguments of what is no call
+        self._called: set[int | None] = set()  # indices under which the client has a call
         self._begun = False  # a message_start came
         self._calls = False  # a call came
         self._over = False  # message_stop or an error came
@@ -153,7 +155,7 @@ class AnthropicMachine:
             block.flaw = event.flaw or flaw_of(event.block)
             if event.index is None:
                 block.flaw = block.flaw or "the block has no index"
-            if event.index in self._argued:
+            if event.index in self._argued or event.index in self._called:
                 block.flaw = block.flaw or "two blocks with arguments at one index"  # some clients merge them
             if self._over:
                 block.flaw = _LATE
@@ -195,7 +197,7 @@ class AnthropicMachine:
             state = _State.DONE if at in result.calls else _State.PLAIN
             block = _Block(at, _State.REPLACED if notice else state)
             if block.live:
-                self._argued.add(at)
+                self._called.add(at)
             if self._begun:
                 self._by_index[at] = block  # the SDKs keep the first message_start, others take the last
             elif not self._known(block, out):
@@ -218,7 +220,7 @@ class AnthropicMachine:
                 out.dropped("event_out_of_place", problem)
                 return
         if named is None or named.state is _State.PLAIN:
-            if event.brings_arguments:
+            if event.brings_arguments and event.index is not None:
                 self._argued.add(event.index)
             self._emit(frame.raw, out)
             return
@@ -243,6 +245,8 @@ class AnthropicMachine:
         placed = self._positions[event.index] if event.index < len(self._positions) else None
         if placed is not None and placed is not named and placed.live:
             return "arguments for two calls, by index and by position"
+        if event.index in self._called and not (named is not None and named.live):
+            return "arguments for a call whose index was used again"  # some clients merge them
         return "arguments for no block" if named is None else ""
 
     def _continue(self, block: _Block, event: Event, frame: Frame, out: Output) -> None:
@@ -298,7 +302,7 @@ class AnthropicMachine:
         block.notice = self._rulings.decide(block.fields, value, block.flaw or flaw, out)
         block.state = _State.REPLACED if block.notice else state
         if block.live:
-            self._argued.add(block.index)
+            self._called.add(block.index)
         block.parts.clear()
         block.fields = {}
         self._held.remove(block)

@@ -222,10 +222,18 @@ def test_a_second_start_at_an_index_brings_the_first_its_verdict() -> None:
     first = start(0, name=GOOD, **BLOCK) + arguments(0, '{"a":1}')
     result = run(begin() + first + call(0, GOOD, {"a": "evil"}) + end(), judge)
     assert [c.input for c in judge.asked] == [{"a": 1}]
-    assert (
-        result.out
-        == begin() + first + refused(0, GOOD, "two blocks with arguments at one index") + end()
-    )
+    assert result.out == begin() + first + refused(0, GOOD, "two blocks with arguments at one index") + end()
+
+
+def test_a_block_that_takes_a_calls_index_takes_no_arguments_for_it() -> None:
+    sent = begin() + start(0, name=GOOD, **BLOCK) + text(0, "a")
+    result = run(sent + arguments(0, '{"a":"evil"}') + end(), denying())
+    assert result.out == sent + end()
+
+
+def test_an_end_in_a_read_of_its_own_is_remembered() -> None:
+    for last in (event("error", error={"type": "api_error"}), event("message_stop")):
+        assert run([begin(), last, call(0, GOOD)], denying()).blocked == [GOOD]
 
 
 def test_arguments_after_a_calls_stop_are_dropped() -> None:
