@@ -51,6 +51,7 @@ _ANSWER_REWRITTEN = _fields_named(
     + rb"|content-length|content-encoding|etag|content-md5|digest|content-digest|repr-digest|accept-ranges|content-range"
 )
 _ORDINARY = frozenset((b"close", b"keep-alive", b""))
+_SINGLE = frozenset((b"host", b"content-length", b"transfer-encoding", b"expect", b"origin"))
 
 
 class RequestHead(NamedTuple):
@@ -122,16 +123,16 @@ def parse_request(raw: bytes) -> RequestHead:
     method, target, minor, fields = match.groups()
     if fields.count(b"\r\n") > MAX_FIELDS:
         raise ProtocolError(f"more than {MAX_FIELDS} header fields", status=431)
-    facts = _Facts(_REQUEST_FACTS.findall(fields))
+    facts = _facts(_REQUEST_FACTS.findall(fields))
     one_one = minor == b"1"
-    host = facts.single(b"host")
+    host = facts.get(b"host")
     if host is None and one_one:
         raise ProtocolError("an HTTP/1.1 request needs a Host field")
-    chunked, length = facts.framing(one_one=one_one)
-    expect = facts.single(b"expect")
+    chunked, length = _framing(facts, one_one=one_one)
+    expect = facts.get(b"expect")
     if expect is not None and expect.lower() != b"100-continue":
         raise ProtocolError("the only expectation known here is 100-continue", status=417)
-    tokens = facts.tokens(b"connection")
+    tokens = _tokens(facts.get(b"connection"))
     return RequestHead(
         method.decode("ascii"),
         target,
@@ -142,10 +143,10 @@ def parse_request(raw: bytes) -> RequestHead:
         chunked,
         one_one and b"close" not in tokens,
         expect is not None and one_one,
-        b"websocket" in facts.tokens(b"upgrade"),
-        facts.single(b"origin"),
-        _text(facts.joined(b"content-encoding")),
-        tuple(t for t in tokens if t not in _ORDINARY),
+        b"websocket" in _tokens(facts.get(b"upgrade")),
+        facts.get(b"origin"),
+        _text(facts.get(b"content-encoding")),
+        tuple(t for t in tokens if t not in _ORDINARY) if tokens else (),
     )
 
 
@@ -159,14 +160,15 @@ def parse_response(raw: bytes) -> ResponseHead:
     line, minor, status, fields = match.groups()
     if fields.count(b"\r\n") > MAX_FIELDS:
         raise ProtocolError(f"the upstream sent more than {MAX_FIELDS} header fields", status=502)
-    facts = _Facts(_RESPONSE_FACTS.findall(fields))
     one_one = minor == b"1"
     try:
-        chunked, length = facts.framing(one_one=one_one)
+        facts = _facts(_RESPONSE_FACTS.findall(fields))
+        chunked, length = _framing(facts, one_one=one_one)
     except ProtocolError as error:
         raise ProtocolError(f"the upstream's answer: {error}", status=502) from error
-    tokens = facts.tokens(b"connection")
-    content_type = facts.joined(b"content-type").partition(b";")[0]
+    tokens = _tokens(facts.get(b"connection"))
+    content_type = facts.get(b"content-type")
+    request_id = facts.get(b"request-id") or facts.get(b"x-request-id")
     return ResponseHead(
         line,
         int(status),
@@ -174,10 +176,10 @@ def parse_response(raw: bytes) -> ResponseHead:
         length,
         chunked,
         b"close" not in tokens if one_one else b"keep-alive" in tokens,
-        _text(content_type),
-        _text(facts.joined(b"content-encoding")),
-        (facts.joined(b"request-id") or facts.joined(b"x-request-id"))[:128].decode("ascii", "replace"),
-        tuple(t for t in tokens if t not in _ORDINARY),
+        _text(content_type.partition(b";")[0]) if content_type else "",
+        _text(facts.get(b"content-encoding")),
+        request_id[:128].decode("ascii", "replace") if request_id else "",
+        tuple(t for t in tokens if t not in _ORDINARY) if tokens else (),
     )
 
 
@@ -193,48 +195,39 @@ def forwarded_response(head: ResponseHead, *, rewritten: bool) -> bytes:
     return _without(fields, head.nominated) if head.nominated else fields
 
 
-class _Facts:
-    """The fields that framing and access depend on, by lower-case name."""
-
-    __slots__ = ("_found",)
-
-    def __init__(self, found: list[tuple[bytes, bytes]]) -> None:
-        self._found: dict[bytes, list[bytes]] = {}
-        for name, value in found:
-            self._found.setdefault(name.lower(), []).append(value.strip(b" \t"))
-
-    def single(self, name: bytes) -> bytes | None:
-        values = self._found.get(name)
-        if values is None:
-            return None
-        if len(values) > 1:
+def _facts(found: list[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
+    """Return the fields that framing and access depend on, by lower-case name. Raises ProtocolError where one may not repeat."""
+    facts: dict[bytes, bytes] = {}
+    for written, value in found:
+        name = written.lower()
+        if name not in facts:
+            facts[name] = value.strip(b" \t")
+        elif name in _SINGLE:
             raise ProtocolError(f"more than one {name.decode()} field")
-        return values[0]
+        else:
+            facts[name] += b", " + value.strip(b" \t")
+    return facts
 
-    def joined(self, name: bytes) -> bytes:
-        return b", ".join(self._found.get(name, ()))
 
-    def tokens(self, name: bytes) -> list[bytes]:
-        values = self._found.get(name)
-        if values is None:
-            return []
-        return [token.strip(b" \t").lower() for value in values for token in value.split(b",")]
+def _tokens(value: bytes | None) -> list[bytes]:
+    return [] if value is None else [token.strip(b" \t") for token in value.lower().split(b",")]
 
-    def framing(self, *, one_one: bool) -> tuple[bool, int | None]:
-        """RFC 9112 section 6: one Content-Length of digits, or Transfer-Encoding: chunked, never both, never twice."""
-        length = self.single(b"content-length")
-        coding = self.single(b"transfer-encoding")
-        if coding is not None:
-            if length is not None:
-                raise ProtocolError("Content-Length and Transfer-Encoding together")
-            if coding.lower() != b"chunked" or not one_one:
-                raise ProtocolError("the only transfer coding known here is chunked, in HTTP/1.1")
-            return True, None
-        if length is None:
-            return False, None
-        if not (length.isdigit() and len(length) <= MAX_LENGTH_DIGITS):
-            raise ProtocolError("Content-Length is not a number of bytes")
-        return False, int(length)
+
+def _framing(facts: dict[bytes, bytes], *, one_one: bool) -> tuple[bool, int | None]:
+    """RFC 9112 section 6: one Content-Length of digits, or Transfer-Encoding: chunked, never both, never twice."""
+    length = facts.get(b"content-length")
+    coding = facts.get(b"transfer-encoding")
+    if coding is not None:
+        if length is not None:
+            raise ProtocolError("Content-Length and Transfer-Encoding together")
+        if coding.lower() != b"chunked" or not one_one:
+            raise ProtocolError("the only transfer coding known here is chunked, in HTTP/1.1")
+        return True, None
+    if length is None:
+        return False, None
+    if not (length.isdigit() and len(length) <= MAX_LENGTH_DIGITS):
+        raise ProtocolError("Content-Length is not a number of bytes")
+    return False, int(length)
 
 
 def _without(fields: bytes, names: tuple[bytes, ...]) -> bytes:
@@ -242,8 +235,8 @@ def _without(fields: bytes, names: tuple[bytes, ...]) -> bytes:
     return b"".join(b"\r\n" + line for line in kept)
 
 
-def _text(value: bytes) -> str:
-    return value.strip(b" \t").lower().decode("ascii", "replace")
+def _text(value: bytes | None) -> str:
+    return value.strip(b" \t").lower().decode("ascii", "replace") if value else ""
 
 
 def _bad_request_line(line: bytes) -> ProtocolError:

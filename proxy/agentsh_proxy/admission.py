@@ -6,8 +6,8 @@ Pure: a head, the view and the sessions go in, a decision comes out. Bodies and 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from hashlib import sha256
+from typing import NamedTuple
 
 import orjson
 
@@ -17,7 +17,6 @@ from agentsh_net.core.events import DEFAULT_SESSION
 from agentsh_net.core.http_access import host_allowed, origin_allowed
 from agentsh_net.core.http_head import RequestHead
 from agentsh_net.core.http_route import (
-    Target,
     canonical,
     carries_unread_calls,
     locate,
@@ -27,6 +26,7 @@ from agentsh_net.core.http_route import (
 from agentsh_proxy.view import ProviderView, View
 
 _METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"))
+MAX_WAYS = 1024  # remembered per policy; an agent uses a handful
 _ALLOW = b"Allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS\r\n"
 
 
@@ -42,8 +42,7 @@ class RefusalError(Exception):
         super().__init__(message)
 
 
-@dataclass(frozen=True, slots=True)
-class Admitted:
+class Admitted(NamedTuple):
     """A request that may go on. `inspected` is None where no dialect has an opinion on its path."""
 
     session_id: str
@@ -53,28 +52,51 @@ class Admitted:
     unread: bool  # a known endpoint that may carry calls no dialect of this version reads
 
 
-@dataclass(frozen=True, slots=True)
-class Answered:
+class Answered(NamedTuple):
     """A request for the proxy itself."""
 
     body: bytes
 
 
+class Way(NamedTuple):
+    """What a request's method, path and authority alone decide: remembered, since agents ask for the same few."""
+
+    token: str
+    provider: ProviderView
+    inspected: Dialect | None
+    path: bytes
+    unread: bool
+
+
 def admit(head: RequestHead, view: View, sessions: Mapping[str, str]) -> Admitted | Answered:
     """Decide about a request by its head. Raises RefusalError."""
-    try:
-        target = _target(head, view)
-        if target.path in (b"/", b"/healthz"):
-            return Answered(_health(view))
-        path = canonical(target.path)
-        route = locate(target.path, view.dialect_names)
-    except ProtocolError as error:
-        raise RefusalError(error.status, str(error)) from error
+    bare, mark, query = head.target.partition(b"?")
+    asked = (head.method, bare, head.host, head.origin, head.websocket)
+    way = view.ways.get(asked)
+    if way is None:
+        try:
+            way = _way(head, bare, view)
+        except ProtocolError as error:
+            raise RefusalError(error.status, str(error)) from error
+        if isinstance(way, Answered):
+            return way
+        if len(view.ways) >= MAX_WAYS:
+            view.ways.clear()
+        view.ways[asked] = way
+    session_id = _session(way.token, sessions, way.provider) if way.token else DEFAULT_SESSION
+    return Admitted(session_id, way.provider, way.inspected, way.path + mark + query, way.unread)
+
+
+def _way(head: RequestHead, bare: bytes, view: View) -> Way | Answered:
+    """Decide what does not depend on the session. Raises RefusalError, ProtocolError."""
+    path = _path(head, bare, view)
+    if path in (b"/", b"/healthz"):
+        return Answered(_health(view))
+    known = canonical(path)
+    route = locate(path, view.dialect_names)
     provider = view.providers[route.provider]
-    session_id = _session(route.token, sessions, provider)
     upstream = upstream_path(provider.base_path, route.rest)
-    rest = canonical(upstream_path(b"", route.rest))
-    inspected = _inspecting(head.method, rest, canonical(upstream), provider)
+    inspected = _inspecting(head.method, canonical(route.rest), canonical(upstream), provider)
     if head.websocket:
         raise RefusalError(
             426,
@@ -82,32 +104,31 @@ def admit(head: RequestHead, view: View, sessions: Mapping[str, str]) -> Admitte
             dialect=provider.dialect,
             fields=b"Upgrade: HTTP/1.1\r\n",
         )
-    unread = inspected is None and head.method != "DELETE" and carries_unread_calls(path)
+    unread = inspected is None and head.method != "DELETE" and carries_unread_calls(known)
     if unread and view.fail_closed:
         raise RefusalError(
             404,
-            f"{path} may carry tool calls in a format that is not available in this version, and fail_closed is set",
+            f"{known} may carry tool calls in a format that is not available in this version, and fail_closed is set",
             dialect=provider.dialect,
         )
-    return Admitted(session_id, provider, inspected, upstream + target.query, unread)
+    return Way(route.token, provider, inspected, upstream, unread)
 
 
-def _target(head: RequestHead, view: View) -> Target:
+def _path(head: RequestHead, bare: bytes, view: View) -> bytes:
+    """Return the path asked for. Raises RefusalError where who asks, or how, is not allowed, and ProtocolError."""
     if head.method not in _METHODS:
         raise RefusalError(405, f"the method {head.method} is not relayed", fields=_ALLOW)
-    target = split_target(head.target)
+    target = split_target(bare)
     listen = view.proxy.listen
     authorities = [a for a in (head.host, target.authority) if a]
     if not all(host_allowed(authority, listen) for authority in authorities):
         raise RefusalError(421, "the Host of the request is not this proxy's")
     if head.origin is not None and not origin_allowed(head.origin):
         raise RefusalError(403, "requests from web pages of other origins are not relayed")
-    return target
+    return target.path
 
 
 def _session(token: str, sessions: Mapping[str, str], provider: ProviderView) -> str:
-    if not token:
-        return DEFAULT_SESSION
     session_id = sessions.get(sha256(token.encode("ascii")).hexdigest())
     if session_id is None:
         raise RefusalError(403, "the session token in the path is not known", dialect=provider.dialect)

@@ -6,9 +6,8 @@ Sans IO: heads and body bytes go in, bytes for the client come out. Each answer 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum, auto
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from agentsh_net.core.dialects.base import Dialect, Fault, Judge, Limits, Step
 from agentsh_net.core.errors import ProtocolError
@@ -31,16 +30,14 @@ class Framing(Enum):
     CLOSE = auto()  # HTTP/1.0: by the end of the connection
 
 
-@dataclass(frozen=True, slots=True)
-class Client:
+class Client(NamedTuple):
     """What the client can take: chunks (HTTP/1.1), and whether its connection stays open after the answer."""
 
     chunks: bool
     keep_alive: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Inspection:
+class Inspection(NamedTuple):
     """What an inspected answer needs: who reads it, who judges, what is too much, and whom to tell."""
 
     dialect: Dialect

@@ -171,6 +171,10 @@ class Exchange:
         except ProtocolError as error:
             self._fail(error)
             return
+        except Exception:
+            # A bug of ours must leave no client waiting: it is answered here, and stays loud.
+            self._fail(ProtocolError("an internal error; the daemon's log has it", status=502))
+            raise
         self._write(out)
         if answer.done:
             self._end()

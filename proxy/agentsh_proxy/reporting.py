@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -31,8 +30,7 @@ _MAX_BATCH = 1 << 20  # one message: a dozen full-size events, so that the super
 _MAX_CANDIDATES = 64  # of one name; more than any real registry gives
 
 
-@dataclass(frozen=True, slots=True)
-class Subject:
+class Subject(NamedTuple):
     """What an event is about: whose request, in which dialect."""
 
     session_id: str

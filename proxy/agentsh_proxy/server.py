@@ -16,6 +16,7 @@ from agentsh_proxy.chunks import ChunkedReader
 from agentsh_proxy.exchange import Exchange
 from agentsh_proxy.replies import CONTINUE, error_body, reply
 from agentsh_proxy.service import Service
+from agentsh_proxy.turn import MAX_WAITING
 
 HEAD_SECONDS = 20.0  # from a head's first byte to its last; nginx allows 60, a local client needs none
 BODY_SECONDS = 60.0  # between two reads of a body
@@ -30,7 +31,7 @@ class ClientConnection(asyncio.Protocol):
     """One connection of a client."""
 
     __slots__ = (
-        "_body", "_buffer", "_closing", "_exchange", "_head", "_held", "_in_loop", "_left", "_lingering", "_reading_paused",
+        "_body", "_buffer", "_closing", "_exchange", "_head", "_held", "_in_loop", "_left", "_lingering", "_out", "_reading_paused",
         "_service", "_size", "_transport", "_upload_paused", "_writing_paused", "seen",
     )  # fmt: skip
 
@@ -43,6 +44,7 @@ class ClientConnection(asyncio.Protocol):
         self._body: ChunkedReader | None = None  # reads a chunked body
         self._left = 0  # body bytes to come under a Content-Length
         self._held: list[bytes] = []
+        self._out: list[bytes] = []  # written in this turn
         self._size = 0
         self._in_loop = False
         self._closing = False  # this answer is the last
@@ -98,9 +100,12 @@ class ClientConnection(asyncio.Protocol):
     # What an exchange asks.
 
     def write(self, data: bytes) -> None:
-        """Send bytes of an answer."""
-        if self._transport is not None:
-            self._transport.write(data)
+        """Send bytes of an answer, at the end of this turn of the loop."""
+        if not self._out:
+            self._service.turn.at_end(self._flush)
+        self._out.append(data)
+        if len(data) > MAX_WAITING:
+            self._flush()
 
     def answer_error(self, status: int, message: str, dialect: Dialect | None) -> None:
         """Send an error in place of an answer of which nothing was sent."""
@@ -133,7 +138,8 @@ class ClientConnection(asyncio.Protocol):
         self._next()
 
     def abort(self) -> None:
-        """Cut the connection."""
+        """Cut the connection, after what was written."""
+        self._flush()
         if self._transport is not None:
             self._transport.abort()
 
@@ -158,6 +164,7 @@ class ClientConnection(asyncio.Protocol):
 
     def close_now(self) -> None:
         """Close without waiting for the client."""
+        self._flush()
         if self._transport is not None:
             self._transport.close()
 
@@ -316,7 +323,15 @@ class ClientConnection(asyncio.Protocol):
         self.seen = self._service.now
         self._upload_paused = False
         self._set_reading()
+        self._flush()
         self._transport.write_eof()
+
+    def _flush(self) -> None:
+        """Hand what was written to the transport, in one piece."""
+        out = self._out
+        if out and self._transport is not None:
+            self._transport.write(out[0] if len(out) == 1 else b"".join(out))
+        out.clear()
 
 
 def _too_large(exchange: Exchange) -> RefusalError:

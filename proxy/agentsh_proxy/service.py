@@ -18,6 +18,7 @@ from agentsh_proxy.admission import Admitted
 from agentsh_proxy.charging import Charges
 from agentsh_proxy.counting import Counts
 from agentsh_proxy.reporting import Reporter, Subject
+from agentsh_proxy.turn import Turn
 from agentsh_proxy.upstream import Pool
 from agentsh_proxy.view import View
 
@@ -44,6 +45,7 @@ class Service:
     ) -> None:
         self._loop = loop
         self.view = view
+        self.turn = Turn(loop.call_soon)
         self.sessions: Mapping[str, str] = {}
         self.reporter = reporter
         self.counts = counts

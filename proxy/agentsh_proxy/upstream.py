@@ -13,6 +13,7 @@ from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.http_head import MAX_HEAD, ResponseHead, parse_response
 from agentsh_proxy.chunks import ChunkedReader
 from agentsh_proxy.counting import Counts
+from agentsh_proxy.turn import MAX_WAITING, Turn
 from agentsh_proxy.view import Origin
 
 MAX_IDLE = 512  # kept per origin; as many as agents stream at once on one worker, a few KiB each
@@ -61,7 +62,7 @@ class UpstreamConnection(asyncio.Protocol):
     """One connection. Serves one exchange at a time; between two it lies idle in the pool."""
 
     __slots__ = (
-        "_buffer", "_chunked", "_exchange", "_head", "_interim", "_left", "_origin", "_pool", "_sent_whole", "_transport",
+        "_buffer", "_chunked", "_exchange", "_head", "_interim", "_left", "_origin", "_out", "_pool", "_sent_whole", "_transport",
         "idle_since",
     )  # fmt: skip
 
@@ -73,6 +74,7 @@ class UpstreamConnection(asyncio.Protocol):
         self._buffer = b""
         self._head: ResponseHead | None = None
         self._chunked: ChunkedReader | None = None
+        self._out: list[bytes] = []  # written in this turn
         self._left: int | None = None  # body bytes to come; None: until the end of the connection
         self._interim = 0
         self._sent_whole = False
@@ -90,8 +92,11 @@ class UpstreamConnection(asyncio.Protocol):
     def write(self, data: bytes, *, last: bool) -> None:
         """Send request bytes; `last` ends the request."""
         self._sent_whole = last
-        if self._transport is not None:
-            self._transport.write(data)
+        if not self._out:
+            self._pool.turn.at_end(self._flush)
+        self._out.append(data)
+        if len(data) > MAX_WAITING:
+            self._flush()
 
     def pause(self) -> None:
         """Read no more for now."""
@@ -106,6 +111,7 @@ class UpstreamConnection(asyncio.Protocol):
     def abort(self) -> None:
         """Drop the connection; the exchange hears no more of it."""
         self._exchange = None
+        self._out.clear()
         if self._transport is not None:
             self._transport.abort()
 
@@ -233,6 +239,13 @@ class UpstreamConnection(asyncio.Protocol):
         else:
             self._drop()
 
+    def _flush(self) -> None:
+        """Hand what was written to the transport, in one piece."""
+        out = self._out
+        if out and self._transport is not None:
+            self._transport.write(out[0] if len(out) == 1 else b"".join(out))
+        out.clear()
+
     def _drop(self) -> None:
         if self._transport is not None:
             self._transport.abort()
@@ -248,6 +261,7 @@ class Pool:
         self._counts = counts
         self._tls = tls or tls_context()
         self._idle: dict[Origin, list[UpstreamConnection]] = {}
+        self.turn = Turn(loop.call_soon)
         self._connecting: set[asyncio.Task[None]] = set()
         self.now = loop.time()
 

@@ -5,9 +5,9 @@ It decides nothing; the snapshot it is made from judges.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from agentsh_net.core.dialects.base import Dialect, Limits
@@ -52,6 +52,9 @@ class View:
     dialect_names: Mapping[str, str]
     servers: Mapping[str, Server]
     limits: Limits
+    ways: dict[Hashable, Any] = field(
+        default_factory=dict
+    )  # admission's memory of what it decided by this view
 
 
 def unfold(snapshot: Snapshot) -> View:
