@@ -62,6 +62,11 @@ def rewrite(data: bytes, found: Findings, choices: Mapping[int, ChoiceState]) ->
     return splice(data, edits)
 
 
+def whole(frame: Frame) -> bool:
+    """Say whether an event ended, which only the stream's last one may not have."""
+    return _ending(frame) not in _ONE_LINE
+
+
 def event(frame: Frame, data: bytes) -> bytes:
     """Return `data` as an event in the place of `frame`, or nothing.
 
@@ -70,8 +75,12 @@ def event(frame: Frame, data: bytes) -> bytes:
     if not data:
         return b""
     name = f"event: {frame.event}\n".encode() if frame.event else b""
-    ending = frame.raw[len(frame.raw.rstrip(b"\r\n")) :]
-    return name + b"data: " + data.replace(b"\n", b"\ndata: ") + (b"\n\n" if ending in _ONE_LINE else ending)
+    ending = _ending(frame) if whole(frame) else b"\n\n"
+    return name + b"data: " + data.replace(b"\n", b"\ndata: ") + ending
+
+
+def _ending(frame: Frame) -> bytes:
+    return frame.raw[len(frame.raw.rstrip(b"\r\n")) :]
 
 
 def _edits(found: Findings, choices: Mapping[int, ChoiceState], notices: dict[Path, list[str]]) -> Edits:

@@ -13,7 +13,7 @@ from typing import Final
 from agentsh_net.core.dialects.base import Judge, Limits
 from agentsh_net.core.dialects.inspection import Output, may_hide_call
 from agentsh_net.core.dialects.openai_chat_calls import NAME
-from agentsh_net.core.dialects.openai_chat_edits import Findings, event, promises, rewrite
+from agentsh_net.core.dialects.openai_chat_edits import Findings, event, promises, rewrite, whole
 from agentsh_net.core.dialects.openai_chat_fragments import Chunk, Fragment, scan
 from agentsh_net.core.dialects.openai_chat_ledger import Ledger, hostile_verdict
 from agentsh_net.core.dialects.openai_chat_whole import rewrite_whole
@@ -74,10 +74,16 @@ class ChatMachine:
 
     def finish(self, out: Output) -> None:
         """Take the end of the stream: what is still held loses its calls, and the client is told."""
-        if self._held:
-            self._ledger.abandon(out.judged, _ENDED_INSIDE)
-            self._release(out)
-            out.fault("unfinished_call", _ENDED_INSIDE, must_cut=True)
+        if not self._held:
+            return
+        if self._held[-1].found is _UNREADABLE and not whole(self._held[-1].frame):
+            self._held.pop()  # half a line: the error would become its other half
+        self._ledger.abandon(out.judged, _ENDED_INSIDE)
+        last = self._held[-1].frame if self._held else None
+        self._release(out)
+        if last is not None and not whole(last):
+            out.write(b"\n\n")
+        out.fault("unfinished_call", _ENDED_INSIDE, must_cut=True)
 
     def _end(self, frame: Frame, out: Output) -> None:
         """Take `[DONE]`: calls are complete, whether their choices said so or not."""
