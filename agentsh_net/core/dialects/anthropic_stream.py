@@ -1,88 +1,43 @@
 """The stream machine of Anthropic Messages: a call is held from its start to its stop, judged once, released or replaced.
 
-Parsers disagree on what an event belongs to: the SDKs take blocks by their position in the message, others by the index written in
-the start. Both views are kept, and arguments that would reach another call in one of them make the call a blocked one.
+Everything behind a held call waits for it. Which block an event belongs to, `anthropic_roster` says; what a call is and what
+stands in its place, `anthropic_blocks`.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from enum import Enum, auto
-from typing import Any, Final
+from typing import Final
 
 from agentsh_net.core import strict_json
 from agentsh_net.core.dialects.anthropic_blocks import Rulings, arguments, flaw_of, is_call, spelled
 from agentsh_net.core.dialects.anthropic_event import Event, read, text_frames, with_data
 from agentsh_net.core.dialects.anthropic_message import rewritten
+from agentsh_net.core.dialects.anthropic_roster import MAX_BLOCKS, Block, Roster, State
 from agentsh_net.core.dialects.base import Judge, Limits
 from agentsh_net.core.dialects.inspection import Output
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.sse import Frame
 from agentsh_net.core.strict_json import Reading
 
-# Besides what every dialect looks for: blocks are counted, arguments without a call are dropped, and a message's end is remembered.
-SIGNS: Final = (b"_start", b"message_stop", b"partial_json", b"error")
-
-# Far beyond any answer (a block takes a model several tokens); each costs us some hundred bytes.
-_MAX_BLOCKS: Final = 1 << 14
+# Besides what every dialect looks for: blocks are counted, arguments without a call are dropped, and an end is remembered.
+SIGNS: Final = (b"_start", b"message_stop", b"error", b"partial_json")
 
 _LATE: Final = "a call after the end of the message"
-
-
-class _State(Enum):
-    PLAIN = auto()  # no call
-    HELD = auto()
-    PASSING = auto()  # released before its end: it outgrew the bound and nothing said to cut
-    STOPLESS = auto()  # released without its stop: nothing but that may follow
-    DONE = auto()  # released, and its stop with it
-    REPLACED = auto()
-
-
-@dataclass(slots=True, eq=False)
-class _Block:
-    index: int | None
-    state: _State = _State.PLAIN
-    fields: Mapping[str, Any] = field(default_factory=dict)
-    parts: list[str] = field(default_factory=list)  # of the arguments' JSON
-    flaw: str = ""
-    notice: str = ""
-
-    @property
-    def live(self) -> bool:
-        """Say whether the client has, or may yet get, a call here."""
-        return self.state not in {_State.PLAIN, _State.REPLACED}
 
 
 class AnthropicMachine:
     """An `inspection.Machine`. Everything behind a held call waits for it, so that the order of events is never changed."""
 
-    __slots__ = (
-        "_argued",
-        "_begun",
-        "_by_index",
-        "_called",
-        "_calls",
-        "_held",
-        "_limit",
-        "_over",
-        "_positions",
-        "_queue",
-        "_rulings",
-        "_waiting",
-    )
+    __slots__ = ("_begun", "_calls", "_held", "_limit", "_over", "_queue", "_roster", "_rulings", "_waiting")
 
     def __init__(self, judge: Judge, limits: Limits) -> None:
         self._rulings = Rulings(judge)
         self._limit = limits.held
-        self._queue: deque[tuple[bytes, _Block | None]] = deque()
+        self._queue: deque[tuple[bytes, Block | None]] = deque()
         self._waiting = 0  # bytes in the queue
-        self._held: list[_Block] = []
-        self._positions: list[_Block] = []
-        self._by_index: dict[int | None, _Block] = {}
-        self._argued: set[int] = set()  # indices under which the client has arguments of what is no call
-        self._called: set[int | None] = set()  # indices under which the client has a call
+        self._held: list[Block] = []
+        self._roster = Roster()
         self._begun = False  # a message_start came
         self._calls = False  # a call came
         self._over = False  # message_stop or an error came
@@ -138,51 +93,50 @@ class AnthropicMachine:
             self._message_delta(event, frame, reading, out)
         else:
             if "message_stop" in {event.kind, frame.event}:
-                self._settle(out, _State.STOPLESS)
+                self._settle(out, State.STOPLESS)
                 self._over = True
             self._emit(frame.raw, out)
 
     def _start(self, event: Event, frame: Frame, out: Output) -> None:
         """Take a block's start: hold a call, put the notice for the result of a refused one, let all else pass."""
-        first = self._by_index.get(event.index)
-        if first is not None and first.state is _State.HELD:
-            self._settle(out, _State.STOPLESS)
-        block = _Block(event.index)
+        first = self._roster.named(event.index)
+        if first is not None and first.state is State.HELD:
+            self._settle(out, State.STOPLESS)
+        block = Block(event.index)
         if is_call(event.block) or event.flaw:
             self._calls = True
-            block.state = _State.HELD
+            block.state = State.HELD
             block.fields = event.block
             block.flaw = event.flaw or flaw_of(event.block)
             if event.index is None:
                 block.flaw = block.flaw or "the block has no index"
-            if event.index in self._argued or event.index in self._called:
+            if self._roster.reused(event.index):
                 block.flaw = block.flaw or "two blocks with arguments at one index"  # some clients merge them
             if self._over:
                 block.flaw = _LATE
         if not self._known(block, out):
             return
-        if block.state is _State.HELD:
+        if block.state is State.HELD:
             self._held.append(block)
             self._emit(frame.raw, out, block)
         elif text := self._rulings.withheld(event.block):
-            block.state = _State.REPLACED
+            block.state = State.REPLACED
             self._emit(text_frames(self._number(block), text), out)
         else:
             self._emit(frame.raw, out)
 
-    def _known(self, block: _Block, out: Output) -> bool:
-        """Remember a block under its index and its position, unless there are too many."""
-        if len(self._positions) >= _MAX_BLOCKS:
+    def _known(self, block: Block, out: Output, *, positioned: bool = True) -> bool:
+        """Remember a block, unless there are too many."""
+        if self._roster.full:
             self._discard()
-            out.fault("too_many_blocks", f"more than {_MAX_BLOCKS} content blocks", must_cut=True)
+            out.fault("too_many_blocks", f"more than {MAX_BLOCKS} content blocks", must_cut=True)
             return False
-        self._by_index[block.index] = block
-        self._positions.append(block)
+        self._roster.add(block, positioned=positioned)
         return True
 
     def _message(self, event: Event, frame: Frame, reading: Reading, out: Output) -> None:
         """Take an event with a message in it: calls may sit in its content already."""
-        self._settle(out, _State.STOPLESS)
+        self._settle(out, State.STOPLESS)
         result = rewritten(
             frame.data or b"",
             reading,
@@ -194,66 +148,54 @@ class AnthropicMachine:
         )
         self._calls = self._calls or bool(result.calls)
         for at, notice in enumerate(result.content):
-            state = _State.DONE if at in result.calls else _State.PLAIN
-            block = _Block(at, _State.REPLACED if notice else state)
+            state = State.DONE if at in result.calls else State.PLAIN
+            block = Block(at, State.REPLACED if notice else state)
             if block.live:
-                self._called.add(at)
-            if self._begun:
-                self._by_index[at] = block  # the SDKs keep the first message_start, others take the last
-            elif not self._known(block, out):
+                self._roster.released(block)
+            # The SDKs keep the first message_start, others take the last.
+            if not self._known(block, out, positioned=not self._begun):
                 return
         self._begun = True
         self._emit(frame.raw if result.data is None else with_data(frame, result.data), out)
 
     def _indexed(self, event: Event, frame: Frame, out: Output) -> None:
         """Take a delta or a stop: it belongs to the block of its index, if all parsers agree on which that is."""
-        named = self._by_index.get(event.index)
+        named = self._roster.named(event.index)
         if event.flaw and self._calls:
             for block in self._held:
                 block.flaw = block.flaw or event.flaw
             out.dropped("duplicate_keys", event.flaw)
             return
-        if event.brings_arguments and (problem := self._misplaced(event, named)):
-            if named is not None and named.state is _State.HELD:
+        if event.brings_arguments and (problem := self._roster.misplaced(event.index)):
+            if named is not None and named.state is State.HELD:
                 named.flaw = named.flaw or problem
             else:
                 out.dropped("event_out_of_place", problem)
                 return
-        if named is None or named.state is _State.PLAIN:
-            if event.brings_arguments and event.index is not None:
-                self._argued.add(event.index)
+        if named is None or named.state is State.PLAIN:
+            if event.brings_arguments:
+                self._roster.argued(event.index)
             self._emit(frame.raw, out)
             return
         stop = event.kind == "content_block_stop"
         match named.state:
-            case _State.HELD:
+            case State.HELD:
                 self._continue(named, event, frame, out)
-            case _State.PASSING | _State.STOPLESS if stop:
-                named.state = _State.DONE
+            case State.PASSING | State.STOPLESS if stop:
+                named.state = State.DONE
                 self._emit(frame.raw, out)
-            case _State.PASSING:
+            case State.PASSING:
                 self._emit(frame.raw, out)
-            case _State.REPLACED:
+            case State.REPLACED:
                 return
             case _:
                 out.dropped("event_out_of_place", f"{event.kind} for a call that had ended")
 
-    def _misplaced(self, event: Event, named: _Block | None) -> str:
-        """Say why arguments do not belong, for every parser, to the block that their index names."""
-        if event.index is None:
-            return "arguments without an index"
-        placed = self._positions[event.index] if event.index < len(self._positions) else None
-        if placed is not None and placed is not named and placed.live:
-            return "arguments for two calls, by index and by position"
-        if event.index in self._called and not (named is not None and named.live):
-            return "arguments for a call whose index was used again"  # some clients merge them
-        return "arguments for no block" if named is None else ""
-
-    def _continue(self, block: _Block, event: Event, frame: Frame, out: Output) -> None:
+    def _continue(self, block: Block, event: Event, frame: Frame, out: Output) -> None:
         """Take a further event of a held call; its stop brings the verdict."""
         self._emit(frame.raw, out, block)
         if event.kind == "content_block_stop":
-            self._resolve(block, out, _State.DONE)
+            self._resolve(block, out, State.DONE)
             self._flush(out)
         elif event.brings_arguments:
             part = event.delta.get("partial_json")
@@ -264,7 +206,7 @@ class AnthropicMachine:
 
     def _message_delta(self, event: Event, frame: Frame, reading: Reading, out: Output) -> None:
         """Take the end of the content: the stop_reason must not announce calls that the client did not get."""
-        self._settle(out, _State.STOPLESS)
+        self._settle(out, State.STOPLESS)
         if not (self._rulings.ends_turn and event.delta.get("stop_reason") == "tool_use"):
             self._emit(frame.raw, out)
             return
@@ -282,32 +224,32 @@ class AnthropicMachine:
     def _overflow(self, out: Output) -> None:
         detail = f"calls of {self._names()} outgrew {self._limit} bytes"
         if not self._cut("held_too_long", detail, out):
-            self._settle(out, _State.PASSING)  # judged by what is there: a long input launders no name
+            self._settle(out, State.PASSING)  # judged by what is there: a long input launders no name
 
     def _names(self) -> str:
         return ", ".join(repr(block.fields.get("name")) for block in self._held)[:200]
 
-    def _number(self, block: _Block) -> int:
+    def _number(self, block: Block) -> int:
         """Return the index that a replacement carries."""
-        return self._positions.index(block) if block.index is None else block.index
+        return self._roster.position(block) if block.index is None else block.index
 
-    def _settle(self, out: Output, state: _State) -> None:
+    def _settle(self, out: Output, state: State) -> None:
         """Judge every held call by what is there."""
         for block in list(self._held):
             self._resolve(block, out, state)
         self._flush(out)
 
-    def _resolve(self, block: _Block, out: Output, state: _State) -> None:
+    def _resolve(self, block: Block, out: Output, state: State) -> None:
         value, flaw = arguments(block.fields, "".join(block.parts))
         block.notice = self._rulings.decide(block.fields, value, block.flaw or flaw, out)
-        block.state = _State.REPLACED if block.notice else state
+        block.state = State.REPLACED if block.notice else state
         if block.live:
-            self._called.add(block.index)
+            self._roster.released(block)
         block.parts.clear()
         block.fields = {}
         self._held.remove(block)
 
-    def _emit(self, data: bytes, out: Output, block: _Block | None = None) -> None:
+    def _emit(self, data: bytes, out: Output, block: Block | None = None) -> None:
         """Write, or queue behind what is held."""
         if not self._queue and block is None:
             out.write(data)
@@ -319,11 +261,11 @@ class AnthropicMachine:
         """Write what no longer waits for a verdict, in the order it came."""
         while self._queue:
             data, block = self._queue[0]
-            if block is not None and block.state is _State.HELD:
+            if block is not None and block.state is State.HELD:
                 return
             self._queue.popleft()
             self._waiting -= len(data)
-            if block is None or block.state is not _State.REPLACED:
+            if block is None or block.state is not State.REPLACED:
                 out.write(data)
             elif block.notice:
                 out.write(text_frames(self._number(block), block.notice))
@@ -338,7 +280,7 @@ class AnthropicMachine:
     def _discard(self) -> None:
         """Forget what is held: the client never hears of it."""
         for block in self._held:
-            block.state = _State.REPLACED
+            block.state = State.REPLACED
         self._held.clear()
         self._queue.clear()
         self._waiting = 0
