@@ -8,6 +8,7 @@ A head is kept as the bytes that came in, so that what is forwarded is what was 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from agentsh_net.core.errors import ProtocolError
@@ -26,41 +27,44 @@ _RESPONSE = re.compile(rb"(HTTP/1\.([01]) ([1-5][0-9][0-9])(?: " + _TEXT + rb"*)
 _FIRST_LINE = re.compile(_REQUEST_LINE)
 _OTHER_VERSION = re.compile(rb"[A-Z]{1,32} \S{1,8192} HTTP/(?!1\.[01])[0-9](?:\.[0-9])?\r?")
 
-_REQUEST_FACTS = re.compile(
-    rb"\r\n(host|content-length|transfer-encoding|connection|expect|upgrade|origin|content-encoding):([^\r]*)",
-    re.IGNORECASE,
-)
-_RESPONSE_FACTS = re.compile(
-    rb"\r\n(content-length|transfer-encoding|connection|content-type|content-encoding|request-id|x-request-id):([^\r]*)",
-    re.IGNORECASE,
-)
-_HOP = rb"connection|keep-alive|proxy-connection|proxy-authorization|te|trailer|transfer-encoding|upgrade|http2-settings"
-
-
-def _fields_named(names: bytes) -> re.Pattern[bytes]:
-    return re.compile(rb"\r\n(?:" + names + rb"):[^\r]*", re.IGNORECASE)
-
-
-# RFC 9110 section 7.6.1, and what this hop answers or writes anew: Host, Expect, the body's framing.
-_ENDS_HERE = _fields_named(_HOP + rb"|host|expect|content-length")
-_ENDS_HERE_PLAIN = _fields_named(_HOP + rb"|host|expect|content-length|accept-encoding")
-_ANSWER_ENDS_HERE = _fields_named(_HOP)
+# Fields that matter here, in one pass; `split` by it gives what lies between them too, so that the rest is put together again
+# without another. RFC 9110 section 7.6.1 names those that end at this hop.
+_HOP = (
+    b"connection", b"keep-alive", b"proxy-connection", b"proxy-authorization", b"te", b"trailer", b"transfer-encoding",
+    b"upgrade", b"http2-settings",
+)  # fmt: skip
+_REQUEST_ENDS = frozenset(
+    (*_HOP, b"host", b"expect", b"content-length")
+)  # and what is answered or written anew here
+_REQUEST_ENDS_PLAIN = _REQUEST_ENDS | {b"accept-encoding"}
+_ANSWER_ENDS = frozenset(_HOP)
 # What describes the bytes of a body, and is wrong once the body was rewritten (RFC 9110 section 8, RFC 9530).
-_ANSWER_REWRITTEN = _fields_named(
-    _HOP
-    + rb"|content-length|content-encoding|etag|content-md5|digest|content-digest|repr-digest|accept-ranges|content-range"
-)
+_ANSWER_ENDS_REWRITTEN = _ANSWER_ENDS | {
+    b"content-length", b"content-encoding", b"etag", b"content-md5", b"digest", b"content-digest", b"repr-digest",
+    b"accept-ranges", b"content-range",
+}  # fmt: skip
+
+
+def _fields_named(names: Iterable[bytes]) -> re.Pattern[bytes]:
+    return re.compile(rb"\r\n(" + b"|".join(sorted(names)) + rb"):([^\r]*)", re.IGNORECASE)
+
+
+_REQUEST_FACTS = _fields_named(_REQUEST_ENDS_PLAIN | {b"origin", b"content-encoding"})
+_ANSWER_FACTS = _fields_named(_ANSWER_ENDS_REWRITTEN | {b"content-type", b"request-id", b"x-request-id"})
 _ORDINARY = frozenset((b"close", b"keep-alive", b""))
 _SINGLE = frozenset((b"host", b"content-length", b"transfer-encoding", b"expect", b"origin"))
 
 
 class RequestHead(NamedTuple):
-    """A request's head. `fields` is every field as it came, each after its CRLF; `length` is None without a Content-Length."""
+    """A request's head. `length` is None without a Content-Length.
+
+    `pieces` are all fields as they came: what stands before the first that matters, then name, value, and what follows, by turns.
+    """
 
     method: str
     target: bytes
     minor: int  # of HTTP/1.x
-    fields: bytes
+    pieces: list[bytes]
     host: bytes
     length: int | None
     chunked: bool
@@ -78,11 +82,11 @@ class RequestHead(NamedTuple):
 
 
 class ResponseHead(NamedTuple):
-    """A response's head; `line` is the status line without its CRLF, `fields` as in a request."""
+    """A response's head; `line` is the status line without its CRLF, `pieces` as in a request."""
 
     line: bytes
     status: int
-    fields: bytes
+    pieces: list[bytes]
     length: int | None
     chunked: bool
     keep_alive: bool
@@ -123,7 +127,8 @@ def parse_request(raw: bytes) -> RequestHead:
     method, target, minor, fields = match.groups()
     if fields.count(b"\r\n") > MAX_FIELDS:
         raise ProtocolError(f"more than {MAX_FIELDS} header fields", status=431)
-    facts = _facts(_REQUEST_FACTS.findall(fields))
+    pieces = _REQUEST_FACTS.split(fields)
+    facts = _facts(pieces)
     one_one = minor == b"1"
     host = facts.get(b"host")
     if host is None and one_one:
@@ -137,7 +142,7 @@ def parse_request(raw: bytes) -> RequestHead:
         method.decode("ascii"),
         target,
         int(minor),
-        fields,
+        pieces,
         host or b"",
         length,
         chunked,
@@ -162,7 +167,8 @@ def parse_response(raw: bytes) -> ResponseHead:
         raise ProtocolError(f"the upstream sent more than {MAX_FIELDS} header fields", status=502)
     one_one = minor == b"1"
     try:
-        facts = _facts(_RESPONSE_FACTS.findall(fields))
+        pieces = _ANSWER_FACTS.split(fields)
+        facts = _facts(pieces)
         chunked, length = _framing(facts, one_one=one_one)
     except ProtocolError as error:
         raise ProtocolError(f"the upstream's answer: {error}", status=502) from error
@@ -172,7 +178,7 @@ def parse_response(raw: bytes) -> ResponseHead:
     return ResponseHead(
         line,
         int(status),
-        fields,
+        pieces,
         length,
         chunked,
         b"close" not in tokens if one_one else b"keep-alive" in tokens,
@@ -184,28 +190,38 @@ def parse_response(raw: bytes) -> ResponseHead:
 
 
 def forwarded_request(head: RequestHead, *, plain: bool) -> bytes:
-    """Return the fields that travel on. With `plain` Accept-Encoding is left out, for the caller writes its own."""
-    fields = (_ENDS_HERE_PLAIN if plain else _ENDS_HERE).sub(b"", head.fields)
+    """Return the fields that travel on, each after its CRLF. With `plain` Accept-Encoding is left out: the caller writes its own."""
+    fields = _forwarded(head.pieces, _REQUEST_ENDS_PLAIN if plain else _REQUEST_ENDS)
     return _without(fields, head.nominated) if head.nominated else fields
 
 
 def forwarded_response(head: ResponseHead, *, rewritten: bool) -> bytes:
-    """Return the fields that travel on. With `rewritten` those that describe the body's bytes are left out."""
-    fields = (_ANSWER_REWRITTEN if rewritten else _ANSWER_ENDS_HERE).sub(b"", head.fields)
+    """Return the fields that travel on, each after its CRLF. With `rewritten` those that describe the body are left out."""
+    fields = _forwarded(head.pieces, _ANSWER_ENDS_REWRITTEN if rewritten else _ANSWER_ENDS)
     return _without(fields, head.nominated) if head.nominated else fields
 
 
-def _facts(found: list[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
-    """Return the fields that framing and access depend on, by lower-case name. Raises ProtocolError where one may not repeat."""
+def _forwarded(pieces: list[bytes], ends: frozenset[bytes]) -> bytes:
+    kept = [pieces[0]]
+    for at in range(1, len(pieces), 3):
+        if pieces[at].lower() not in ends:
+            kept += (b"\r\n", pieces[at], b":", pieces[at + 1])
+        kept.append(pieces[at + 2])
+    return b"".join(kept)
+
+
+def _facts(pieces: list[bytes]) -> dict[bytes, bytes]:
+    """Return the fields that matter by lower-case name. Raises ProtocolError where one may not repeat and does."""
     facts: dict[bytes, bytes] = {}
-    for written, value in found:
-        name = written.lower()
+    for at in range(1, len(pieces), 3):
+        name = pieces[at].lower()
+        value = pieces[at + 1].strip(b" \t")
         if name not in facts:
-            facts[name] = value.strip(b" \t")
+            facts[name] = value
         elif name in _SINGLE:
             raise ProtocolError(f"more than one {name.decode()} field")
         else:
-            facts[name] += b", " + value.strip(b" \t")
+            facts[name] += b", " + value
     return facts
 
 

@@ -362,7 +362,7 @@ def choose(head: ResponseHead, method: str, client: Client, inspection: Inspecti
     if inspection is None:
         return Relay(head, client)
     try:
-        decoder = inflater(head.encoding)
+        decoder = inflater(head.encoding) if head.encoding else None
     except ProtocolError as error:
         unreadable(inspection, "unknown_encoding", str(error))
         return Relay(head, client)

@@ -73,6 +73,8 @@ def inflater(encoding: str) -> Inflater | None:
 
 def inflate_whole(data: bytes, encoding: str, *, cap: int) -> bytes:
     """Return a whole body decoded. Raises ProtocolError."""
+    if not encoding:
+        return data
     decoder = inflater(encoding)
     if decoder is None:
         return data

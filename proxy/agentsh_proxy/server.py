@@ -110,7 +110,9 @@ class ClientConnection(asyncio.Protocol):
     def answer_error(self, status: int, message: str, dialect: Dialect | None) -> None:
         """Send an error in place of an answer of which nothing was sent."""
         self._exchange = None
-        self._reply(status, error_body(status, message, dialect), close=self._closing or self._reading_body)
+        self._reply(
+            status, error_body(status, message, dialect), close=self._closing or self._head is not None
+        )
         self._next()
 
     def on_answered(self, *, keep_alive: bool, whole: bool) -> None:
@@ -118,14 +120,14 @@ class ClientConnection(asyncio.Protocol):
         self._exchange = None
         if not whole:
             self.abort()
-        elif keep_alive and not self._reading_body:
+        elif keep_alive and self._head is None:
             self._next()
         else:
             self._close()
 
     def keeps_alive(self, head: RequestHead) -> bool:
         """Say whether another request may follow the answer to this one."""
-        return head.keep_alive and not self._closing and not self._reading_body and not self._service.draining
+        return head.keep_alive and not self._closing and self._head is None and not self._service.draining
 
     def pause_upload(self) -> None:
         """Read no more of the body for now."""
@@ -151,7 +153,7 @@ class ClientConnection(asyncio.Protocol):
         if self._lingering:
             if quiet > LINGER_SECONDS:
                 self.abort()
-        elif self._reading_body and not self._upload_paused:
+        elif self._head is not None and not self._upload_paused:
             if quiet > BODY_SECONDS:
                 self._refuse(RefusalError(408, "the request body did not come in time"), close=True)
         elif self._exchange is not None:
@@ -176,16 +178,12 @@ class ClientConnection(asyncio.Protocol):
 
     # Reading.
 
-    @property
-    def _reading_body(self) -> bool:
-        return self._head is not None
-
     def _read(self, data: bytes) -> None:
         """Read as much of `data` as has its turn; keep the rest."""
         self._in_loop = True
         try:
             while data and not self._lingering and self._transport is not None:
-                if self._reading_body and not self._upload_paused:
+                if self._head is not None and not self._upload_paused:
                     data = self._read_body(data)
                 elif self._exchange is not None or self._writing_paused:
                     break
@@ -281,7 +279,7 @@ class ClientConnection(asyncio.Protocol):
         """Read from the socket only what may be read now: this bounds what waits here to one read."""
         if self._transport is None or self._transport.is_closing():
             return
-        busy = self._writing_paused or (self._exchange is not None and not self._reading_body)
+        busy = self._writing_paused or (self._exchange is not None and self._head is None)
         waiting = self._upload_paused or (busy and self._buffer != b"")
         if waiting == self._reading_paused:
             return

@@ -218,7 +218,7 @@ async def test_what_comes_too_slowly_is_not_waited_for(opened, sent, limit, stat
     await client.send(sent)
     await until(lambda: proxy.service._clients)
     (connection,) = proxy.service._clients
-    await until(lambda: not sent or connection._buffer or connection._reading_body)
+    await until(lambda: not sent or connection._buffer or connection._head)
     connection.tick(connection.seen + getattr(server, limit))
     assert connection._transport is not None
     connection.tick(connection.seen + getattr(server, limit) + 0.1)
