@@ -1,0 +1,86 @@
+"""A request is admitted by its head alone, to the dialect that reads its answer, or refused with the status it deserves."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+
+import pytest
+from agentsh_proxy import admission
+from agentsh_proxy.admission import Answered, RefusalError, admit
+from agentsh_proxy.view import unfold
+from loopback.client import raw
+from loopback.proxy import snapshot
+
+from agentsh_net.core.http_head import parse_request
+
+VIEW = unfold(snapshot(1))
+SESSIONS = {sha256(b"tok").hexdigest(): "s1"}
+
+
+def head(target: str, *fields: bytes, method: str = "POST", host: bytes = b"localhost"):
+    return parse_request(raw(target, b"Host: " + host, *fields, method=method))
+
+
+@pytest.mark.parametrize(
+    ("target", "provider", "dialect", "asked", "session"),
+    [
+        ("/anthropic/v1/messages?beta=1", "anthropic", "anthropic", b"/v1/messages?beta=1", "default"),
+        ("/s/tok/openai/v1/chat/completions", "openai", "openai", b"/v1/chat/completions", "s1"),
+        ("/anthropic/v1/chat/completions", "anthropic", "openai", b"/v1/chat/completions", "default"),
+        ("/openai/v1/messages", "openai", "anthropic", b"/v1/messages", "default"),
+        ("/corp/chat/completions", "corp", "openai", b"/team/v1/chat/completions", "default"),
+        ("/anthropic/v1/models", "anthropic", None, b"/v1/models", "default"),
+        ("http://localhost/v1/messages", "anthropic", "anthropic", b"/v1/messages", "default"),
+    ],
+)
+def test_a_request_goes_where_it_says_and_is_read_by_who_can(target, provider, dialect, asked, session):
+    for _ in range(2):  # decided, then remembered
+        admitted = admit(head(target), VIEW, SESSIONS)
+        assert admitted.provider.name == provider
+        assert (admitted.inspected.name if admitted.inspected else None) == dialect
+        assert (admitted.target, admitted.session_id) == (asked, session)
+
+
+def test_what_is_remembered_never_outlives_a_session():
+    admit(head("/s/tok/v1/messages"), VIEW, SESSIONS)
+    with pytest.raises(RefusalError) as caught:
+        admit(head("/s/tok/v1/messages"), VIEW, {})
+    assert caught.value.status == 403
+
+
+def test_what_is_remembered_is_remembered_for_its_host_and_origin_only():
+    admit(head("/v1/messages"), VIEW, {})
+    for refused in (
+        head("/v1/messages", host=b"evil.example"),
+        head("/v1/messages", b"Origin: http://evil.example"),
+    ):
+        with pytest.raises(RefusalError):
+            admit(refused, VIEW, {})
+
+
+def test_memory_is_bounded(monkeypatch):
+    monkeypatch.setattr(admission, "MAX_WAYS", 10)
+    view = unfold(snapshot(1))
+    for n in range(100):
+        admit(head(f"/anthropic/v1/files/{n}"), view, {})
+    assert len(view.ways) <= 10
+
+
+def test_an_unread_endpoint_is_admitted_with_a_note_or_refused_by_fail_closed():
+    assert admit(head("/openai/v1/responses"), VIEW, {}).unread
+    assert not admit(head("/openai/v1/responses/r1", method="DELETE"), VIEW, {}).unread
+    with pytest.raises(RefusalError) as caught:
+        admit(head("/openai/v1/responses"), unfold(snapshot(1, fail_closed=True)), {})
+    assert caught.value.status == 404
+    assert caught.value.dialect.name == "openai"
+
+
+def test_questions_to_the_proxy_itself_are_answered():
+    assert isinstance(admit(head("/healthz", method="GET"), VIEW, {}), Answered)
+
+
+def test_a_websocket_is_refused_in_the_providers_dialect():
+    with pytest.raises(RefusalError) as caught:
+        admit(head("/openai/v1/chat/completions", b"Upgrade: websocket", method="GET"), VIEW, {})
+    assert (caught.value.status, caught.value.dialect.name) == (426, "openai")
+    assert admit(head("/openai/v1/models", b"Upgrade: h2c", method="GET"), VIEW, {}).inspected is None

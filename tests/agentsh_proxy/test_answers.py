@@ -1,0 +1,128 @@
+"""An answer is relayed, streamed or read whole by what a client could take it for, and every end of it is honest."""
+
+from __future__ import annotations
+
+import gzip
+
+import orjson
+import pytest
+from agentsh_proxy.answers import Client, Inspection, Relay, StreamInspection, Undecided, choose
+
+from agentsh_net.core.dialects.base import Limits
+from agentsh_net.core.dialects.catalog import BY_NAME
+from agentsh_net.core.errors import ProtocolError
+from agentsh_net.core.http_head import parse_response
+from agentsh_net.core.model import Action, Verdict
+
+BOTH = Client(chunks=True, keep_alive=True)
+OLD = Client(chunks=False, keep_alive=False)
+TEXT = b'event: ping\ndata: {"type": "ping"}\n\n'
+START = orjson.dumps(
+    {
+        "type": "content_block_start",
+        "index": 0,
+        "content_block": {"type": "tool_use", "id": "t", "name": "x", "input": {}},
+    }
+)
+HELD = b"event: content_block_start\ndata: " + START + b"\n\n"
+
+
+def inspection(
+    notes: list | None = None, *, stream: bool = True, fail_closed: bool = False, max_body: int = 1 << 20
+) -> Inspection:
+    notes = [] if notes is None else notes
+    return Inspection(
+        dialect=BY_NAME["anthropic"], judge=lambda _: Verdict(Action.BLOCK, "no"), limits=Limits(), fail_closed=fail_closed,
+        max_body=max_body, wants_stream=stream, note=lambda step: notes.extend((*step.judged, *step.faults)),
+    )  # fmt: skip
+
+
+def head(*fields: bytes, status: bytes = b"200 OK"):
+    return parse_response(b"\r\n".join([b"HTTP/1.1 " + status, *fields]) + b"\r\n\r\n")
+
+
+SSE = head(b"Content-Type: text/event-stream", b"Transfer-Encoding: chunked")
+JSON = head(b"Content-Type: application/json", b"Content-Length: 2")
+
+
+def test_who_can_read_what_decides_what_becomes_of_it():
+    assert isinstance(choose(SSE, "POST", BOTH, None), Relay)
+    assert isinstance(choose(SSE, "POST", BOTH, inspection()), StreamInspection)
+    assert isinstance(choose(JSON, "POST", BOTH, inspection()), Undecided)
+    assert isinstance(choose(head(b"Content-Length: 0"), "POST", BOTH, inspection()), Relay)
+    assert isinstance(choose(JSON, "HEAD", BOTH, inspection()), Relay)
+
+
+def test_a_relay_frames_as_the_client_can_take_it():
+    length = Relay(JSON, BOTH)
+    assert length.feed(b"{}", last=True).endswith(b"Content-Length: 2\r\n\r\n{}")
+    chunks = Relay(SSE, BOTH)
+    assert chunks.feed(b"ab", last=False).endswith(b"Transfer-Encoding: chunked\r\n\r\n2\r\nab\r\n")
+    assert chunks.feed(b"", last=True) == b"0\r\n\r\n"
+    plain = Relay(SSE, OLD)
+    assert plain.feed(b"ab", last=True).endswith(b"Connection: close\r\n\r\nab")
+    assert plain.closing
+
+
+def test_a_relay_that_breaks_is_cut_without_an_end():
+    relay = Relay(SSE, BOTH)
+    relay.feed(b"ab", last=False)
+    assert relay.fail("gone") == b""
+    assert relay.closing
+    assert not relay.done
+
+
+def test_a_stream_that_breaks_ends_with_an_error_after_what_was_whole():
+    answer = choose(SSE, "POST", BOTH, inspection())
+    answer.feed(TEXT + HELD, last=False)
+    last = answer.fail("gone")
+    assert b"event: error" in last
+    assert last.endswith(b"0\r\n\r\n")
+    assert b"tool_use" not in last
+
+
+def test_a_comment_is_sent_only_while_a_call_is_held():
+    answer = choose(SSE, "POST", BOTH, inspection())
+    answer.feed(TEXT, last=False)
+    assert answer.keep_alive() == b""
+    answer.feed(HELD, last=False)
+    assert answer.keep_alive() == b"4\r\n: \n\n\r\n"
+
+
+def test_nothing_is_sent_before_a_body_says_what_it_is():
+    answer = choose(head(b"Content-Type: text/plain"), "POST", BOTH, inspection(stream=False))
+    assert answer.feed(b" \r\n", last=False) == b""
+    assert not answer.started
+    assert answer.feed(b"data: 1\n\n", last=False).startswith(b"HTTP/1.1 200 OK\r\n")
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_a_body_of_white_space_without_end_is_not_waited_for(stream):
+    answer = choose(head(b"Content-Type: text/plain"), "POST", BOTH, inspection(stream=stream))
+    answer.feed(b" " * 5000, last=False)
+    assert answer.started
+
+
+def test_a_json_answer_over_the_bound_goes_by_fail_closed():
+    notes: list = []
+    with pytest.raises(ProtocolError):
+        choose(JSON, "POST", BOTH, inspection(notes, fail_closed=True, max_body=8)).feed(
+            b"{" + b" " * 20, last=False
+        )
+    assert [(f.cause, f.cut) for f in notes] == [("body_too_large", True)]
+    answer = choose(JSON, "POST", BOTH, inspection(notes, max_body=8))
+    assert answer.feed(b"{" + b" " * 20, last=False).endswith(b"{" + b" " * 20)
+    assert answer.feed(b"}", last=True) == b"}"
+    assert notes[-1].cut is False
+
+
+def test_a_compressed_answer_that_breaks_off_is_never_passed_as_whole():
+    data = gzip.compress(TEXT * 50)
+    notes: list = []
+    answer = choose(
+        head(b"Content-Type: text/event-stream", b"Content-Encoding: gzip"), "POST", BOTH, inspection(notes)
+    )
+    answer.feed(data[:20], last=False)
+    with pytest.raises(ProtocolError):
+        answer.feed(data[20:-12], last=True)
+    assert [(f.cause, f.cut) for f in notes] == [("corrupt_encoding", True)]
