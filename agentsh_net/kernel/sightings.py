@@ -15,7 +15,7 @@ from agentsh_net.core.pairing import Sightings
 from agentsh_net.core.plane import ConnectRecord, Fate
 from agentsh_net.core.sock_diag import Socket
 from agentsh_net.kernel.netlink import SOCK_DIAG, Netlink
-from agentsh_net.kernel.process import Processes
+from agentsh_net.kernel.process import Process, Processes
 from agentsh_net.kernel.sweep import look_up
 
 _INET, _INET6 = 2, 10
@@ -37,8 +37,14 @@ class Sighted:
             return []
         wall, boot = time.time_ns(), time.clock_gettime_ns(time.CLOCK_BOOTTIME)
         found = []
+        described: dict[
+            tuple[int, int], Process
+        ] = {}  # a flood is of few processes: each is looked up once a batch
         for record in records:
-            process = self._processes.describe(record.pid, record.cgroup_id)
+            who = record.pid, record.cgroup_id
+            process = described.get(who)
+            if process is None:
+                process = described[who] = self._processes.describe(*who)
             if record.fate is Fate.TAG:
                 self._pairs.connected(record.address, record.port, record.protocol, boot)
             found.append(
