@@ -16,6 +16,9 @@ from agentsh_net.core.errors import ProtocolError
 
 Path = tuple[str | int, ...]
 
+# Browsers' `Response.json()` and Python's `json.loads(bytes)` skip one.
+_BOM: Final = "\ufeff"
+
 # Longer integers than any identifier or money needs; int() of more digits is quadratic and CPython refuses it.
 _MAX_DIGITS: Final = 4000
 
@@ -30,6 +33,10 @@ class Reading:
     value: Any
     duplicates: frozenset[str] = frozenset()
     flaws: tuple[str, ...] = ()
+
+
+class DivergentError(ProtocolError):
+    """We cannot read this text, but other parsers may: it must never pass as merely broken."""
 
 
 @dataclass(slots=True)
@@ -55,8 +62,13 @@ def _integer(digits: str) -> Any:
 
 
 def read(data: bytes) -> Reading:
-    """Return the value of `data`. Raises ProtocolError where no common parser could read it."""
+    """Return the value of `data`. Raises ProtocolError where no common parser could read it.
+
+    Raises DivergentError where some can: deeper nesting than ours, and UTF-16 or UTF-32, which Python's `json.loads` detects.
+    """
     notes = _Notes()
+    if b"\0" in data:
+        raise DivergentError("not UTF-8: there are NUL bytes in it")
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError:
@@ -64,10 +76,13 @@ def read(data: bytes) -> Reading:
         notes.flaws.append("invalid_utf8")
     try:
         value = json.loads(
-            text, object_pairs_hook=notes.pairs, parse_constant=notes.constant, parse_int=_integer
+            text.removeprefix(_BOM),
+            object_pairs_hook=notes.pairs,
+            parse_constant=notes.constant,
+            parse_int=_integer,
         )
     except RecursionError as error:
-        raise ProtocolError("JSON nested too deeply") from error
+        raise DivergentError("JSON nested too deeply") from error
     except ValueError as error:
         raise ProtocolError(f"not JSON: {error}") from error
     return Reading(value, frozenset(notes.duplicates), tuple(dict.fromkeys(notes.flaws)))
@@ -108,7 +123,7 @@ def splice(data: bytes, edits: Mapping[Path, Any]) -> bytes:
             node = node.setdefault(key, {})
         node[path[-1]] = _Leaf(value)
     cutter = _Cutter(text)
-    cutter.value(_skip_space(text, 0), tree)
+    cutter.value(_skip_space(text, len(_BOM) if text.startswith(_BOM) else 0), tree)
     out, at = [], 0
     for start, end, replacement in sorted(cutter.cuts, key=lambda cut: cut[:2]):
         out += [text[at:start], replacement]

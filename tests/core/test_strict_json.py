@@ -12,7 +12,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from agentsh_net.core.errors import ProtocolError
-from agentsh_net.core.strict_json import DELETE, Path, Raw, read, splice
+from agentsh_net.core.strict_json import DELETE, DivergentError, Path, Raw, read, splice
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -59,7 +59,7 @@ def test_an_integer_of_a_million_digits_costs_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", [b"", b"{", b"[1,]", b"{'a':1}", b"\xef\xbb\xbf{}", b"[" * 100_000, b'{"a":1}x']
+    "text", [b"", b"{", b"[1,]", b"{'a':1}", b"\xef\xbb\xbf" * 2 + b"{}", b"[" * 100_000, b'{"a":1}x']
 )
 def test_what_no_parser_reads_is_a_protocol_error(text: bytes) -> None:
     with pytest.raises(ProtocolError):
@@ -122,3 +122,21 @@ def test_every_occurrence_of_a_duplicate_key_is_edited() -> None:
 def test_a_path_that_leads_nowhere_is_an_error(path: Path) -> None:
     with pytest.raises(ProtocolError):
         splice(b'{"a":1,"l":[],"n":[]}', {path: 1})
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"[" * 5000 + b"]" * 5000, '{"a":1}'.encode("utf-16"), '{"a":1}'.encode("utf-32-be")],
+    ids=["deep", "utf-16", "utf-32"],
+)
+def test_what_only_other_parsers_read_is_told_from_what_is_broken(data: bytes) -> None:
+    with pytest.raises(DivergentError):
+        read(data)
+
+
+def test_one_byte_order_mark_is_skipped_and_kept() -> None:
+    data = b'\xef\xbb\xbf{"a":1, "b":2}'
+    assert read(data).value == {"a": 1, "b": 2}
+    assert splice(data, {("a",): 3}) == b'\xef\xbb\xbf{"a":3, "b":2}'
+    with pytest.raises(ProtocolError):
+        read(b"\xef\xbb\xbf" + data)
