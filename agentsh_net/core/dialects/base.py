@@ -58,6 +58,9 @@ class RequestFacts:
     stream: bool = False
     connectors: tuple[Connector, ...] = ()
     fault: Fault | None = None
+    # Calls that the request approves, for the provider to run; one whose name is empty was proposed in an answer, not here.
+    approvals: tuple[ToolCall, ...] = ()
+    background: bool = False  # the provider works on after the connection; the answer is fetched later
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,123 @@
+"""The OpenAI Responses API: streams and whole answers from one engine, requests, and errors in the provider's shape.
+
+Read: answers to POST /responses, stored responses (GET /responses/{id}, which may stream) and cancelled ones. Not read, because
+nothing in them is executed: the listing of a response's input items, token counts, compactions (they go back as input).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import orjson
+
+from agentsh_net.core import strict_json
+from agentsh_net.core.dialects import openai_chat, openai_responses_request
+from agentsh_net.core.dialects.anthropic_event import make_frame
+from agentsh_net.core.dialects.base import Dialect, Judge, Limits, RequestFacts, Step, Stream
+from agentsh_net.core.dialects.inspection import Inspector, Output
+from agentsh_net.core.dialects.openai_responses_items import NAME
+from agentsh_net.core.dialects.openai_responses_output import rewritten
+from agentsh_net.core.dialects.openai_responses_rulings import Rulings
+from agentsh_net.core.dialects.openai_responses_stream import SIGNS, ResponsesMachine
+from agentsh_net.core.errors import ProtocolError
+
+# Whatever stands before it: Azure has /openai/responses, ChatGPT /backend-api/codex/responses.
+_CREATE: Final = re.compile(r"(?:/.*)?/responses(?:/[^/]+/cancel)?")
+_STORED: Final = re.compile(r"(?:/.*)?/responses(?:/[^/]+)?")
+
+# No item without one of these is a call (see `is_call`); a response's `tool_choice` and `max_tool_calls` are no sign of one.
+_SIGN: Final = re.compile(rb'call(?!s")|mcp|program|"arguments"|"input"|\\u00[0-7]|_output"')
+
+
+class OpenAIResponses:
+    """`base.Dialect` of `/v1/responses`."""
+
+    __slots__ = ()
+
+    name = NAME
+
+    def inspects(self, method: str, path: str) -> bool:
+        """Say whether answers to this request may carry tool calls."""
+        plain = path.partition("?")[0].rstrip("/").casefold()
+        match method.upper():
+            case "POST":
+                return _CREATE.fullmatch(plain) is not None
+            case "GET":
+                return _STORED.fullmatch(plain) is not None
+            case _:
+                return False
+
+    def request(self, body: bytes) -> RequestFacts:
+        """Read whether the answer streams, which MCP servers the provider is to call, and which calls are approved."""
+        return openai_responses_request.read(body)
+
+    def stream(self, judge: Judge, *, limits: Limits, fail_closed: bool) -> Stream:
+        """Return the machine for one streamed answer."""
+        return Inspector(
+            ResponsesMachine(judge, limits),
+            limits=limits,
+            fail_closed=fail_closed,
+            error_frame=self.error_frame,
+            signs=SIGNS,
+        )
+
+    def body(self, data: bytes, judge: Judge, *, fail_closed: bool) -> Step:
+        """Return what the client gets for a whole JSON answer: byte for byte the same where no call is refused."""
+        if not _SIGN.search(data.lower()) and _is_json(data):
+            return Step(data)
+        out = Output(fail_closed=fail_closed, error_frame=lambda message: self.error(502, message))
+        try:
+            reading = strict_json.read(data)
+        except ProtocolError as error:
+            if not out.fault("malformed_json", str(error)):
+                out.write(data)
+            return out.step()
+        if "invalid_utf8" in reading.flaws and out.fault("invalid_utf8", "the answer is not UTF-8"):
+            return out.step()
+        try:
+            changed = rewritten(data, reading, Rulings(judge), out).data
+        except ProtocolError as error:
+            out.fault("malformed_json", str(error), must_cut=True)
+        else:
+            out.write(data if changed is None else changed)
+        return out.step()
+
+    def error(self, status: int, message: str) -> bytes:
+        """Return an error body; OpenAI has one shape for all of its APIs."""
+        return openai_chat.DIALECT.error(status, message)
+
+    def error_frame(self, message: str) -> bytes:
+        """Return the events that end a stream with an error.
+
+        The SDKs raise at `error` if there is an object of that name in it, other clients read its flat form, and Codex knows
+        `response.failed` alone.
+        """
+        told = {"code": "server_error", "message": message}
+        flat = {"type": "error", "sequence_number": 0, **told, "param": None}
+        nested = {"type": "server_error", **told, "param": None}
+        failed: dict[str, object] = {
+            "id": "",
+            "object": "response",
+            "status": "failed",
+            "error": told,
+            "incomplete_details": None,
+            "output": [],
+            "usage": None,
+        }
+        end = {"type": "response.failed", "sequence_number": 0, "response": failed}
+        return b"".join(
+            make_frame(name, strict_json.dump(event).encode())
+            for name, event in (("error", flat | {"error": nested}), ("response.failed", end))
+        )
+
+
+def _is_json(data: bytes) -> bool:
+    try:
+        orjson.loads(data)
+    except orjson.JSONDecodeError:
+        return False
+    return True
+
+
+DIALECT: Final[Dialect] = OpenAIResponses()
