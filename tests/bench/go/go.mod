@@ -1,0 +1,2 @@
+module goreference
+go 1.22
