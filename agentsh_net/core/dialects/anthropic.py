@@ -73,6 +73,9 @@ class AnthropicDialect:
         out = Output(fail_closed=fail_closed, error_frame=lambda message: self.error(502, message))
         try:
             reading = strict_json.read(data)
+        except strict_json.DivergentError as error:
+            out.fault("unreadable_json", str(error), must_cut=True)
+            return out.step()
         except ProtocolError as error:
             if not out.fault("malformed_json", str(error)):
                 out.write(data)

@@ -16,6 +16,7 @@ from agentsh_net.core.dialects.anthropic_message import rewritten
 from agentsh_net.core.dialects.anthropic_roster import MAX_BLOCKS, Block, Roster, State
 from agentsh_net.core.dialects.base import Judge, Limits
 from agentsh_net.core.dialects.inspection import Output
+from agentsh_net.core.dialects.line_reading import hides_event
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.sse import Frame
 from agentsh_net.core.strict_json import Reading
@@ -54,11 +55,17 @@ class AnthropicMachine:
 
     def frame(self, frame: Frame, out: Output) -> None:
         """Take a whole frame."""
+        if hides_event(frame):
+            self._cut("ambiguous_lines", "a line of an event is an event to some clients", out, must_cut=True)
+            return
         if frame.data is None or frame.data.strip() in {b"", b"[DONE]"}:
             self._emit(frame.raw, out)
             return
         try:
             reading = strict_json.read(frame.data)
+        except strict_json.DivergentError as error:
+            self._cut("unreadable_json", str(error), out, must_cut=True)
+            return
         except ProtocolError as error:
             if not self._cut("malformed_json", str(error), out):
                 self._emit(frame.raw, out)
@@ -128,8 +135,7 @@ class AnthropicMachine:
     def _known(self, block: Block, out: Output, *, positioned: bool = True) -> bool:
         """Remember a block, unless there are too many."""
         if self._roster.full:
-            self._discard()
-            out.fault("too_many_blocks", f"more than {MAX_BLOCKS} content blocks", must_cut=True)
+            self._cut("too_many_blocks", f"more than {MAX_BLOCKS} content blocks", out, must_cut=True)
             return False
         self._roster.add(block, positioned=positioned)
         return True
@@ -271,8 +277,8 @@ class AnthropicMachine:
                 out.write(text_frames(self._number(block), block.notice))
                 block.notice = ""
 
-    def _cut(self, cause: str, detail: str, out: Output) -> bool:
-        if out.fault(cause, detail):
+    def _cut(self, cause: str, detail: str, out: Output, *, must_cut: bool = False) -> bool:
+        if out.fault(cause, detail, must_cut=must_cut):
             self._discard()
             return True
         return False

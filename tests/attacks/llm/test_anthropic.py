@@ -140,6 +140,16 @@ def test_the_clients_here_do_execute_what_is_not_stopped() -> None:
         assert (BAD, {"a": 1}) in executed, client
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32"])
+def test_no_encoding_brings_the_sdk_a_denied_call_in_a_whole_answer(encoding: str) -> None:
+    block = {"type": "tool_use", "id": "t", "name": BAD, "input": {}}
+    data = json.dumps({"type": "message", "role": "assistant", "content": [block]}).encode(encoding)
+    assert sdk([data], "application/json").messages.create(**ASK).content[0].type == "tool_use"
+    answer = DIALECT.body(data, denying(BAD), fail_closed=False).out
+    content = getattr(sdk([answer], "application/json").messages.create(**ASK), "content", None) or []
+    assert [block for block in content if block.type == "tool_use"] == []
+
+
 # ---- hostile answers, through every kind of client ----
 
 INDICES: list[Any] = [0, 1, 2, 3, -1, "1", True, None, 1.0]

@@ -207,6 +207,28 @@ def test_an_unreadable_answer_passes_or_becomes_an_error_as_configured() -> None
     assert json.loads(cut.out)["error"]["type"] == "api_error"
 
 
+def test_a_byte_order_mark_hides_no_call_and_stays() -> None:
+    data = b"\xef\xbb\xbf" + (MESSAGE % DELETE).encode()
+    step = DIALECT.body(data, denying(DELETE), fail_closed=False)
+    assert [j.verdict.blocked for j in step.judged] == [True]
+    assert step.out.startswith(b"\xef\xbb\xbf{ ")
+    assert b'tool_use","id' not in step.out
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be", "utf-32"])
+def test_an_encoding_that_only_some_clients_detect_never_passes(encoding: str) -> None:
+    step = DIALECT.body((MESSAGE % DELETE).encode(encoding), denying(DELETE), fail_closed=False)
+    assert step.end
+    assert json.loads(step.out)["type"] == "error"
+    assert [(f.cause, f.cut) for f in step.faults] == [("unreadable_json", True)]
+
+
+def test_an_answer_nested_deeper_than_we_read_never_passes() -> None:
+    data = (MESSAGE % DELETE).replace('"extra":{', '"extra":{"x":' + "[" * 3000 + "]" * 3000 + ",").encode()
+    step = DIALECT.body(data, denying(DELETE), fail_closed=False)
+    assert [(f.cause, f.cut) for f in step.faults] == [("unreadable_json", True)]
+
+
 def test_an_answer_that_is_not_utf8_is_judged_as_browsers_read_it() -> None:
     data = (MESSAGE % DELETE).encode().replace(b'"a"', b'"\xff"')
     step = DIALECT.body(data, denying(DELETE), fail_closed=False)

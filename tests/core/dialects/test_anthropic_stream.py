@@ -354,6 +354,29 @@ def test_an_endless_number_of_blocks_ends_the_answer() -> None:
     assert result.ended
 
 
+DEEP = (
+    '{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"t","name":"x","input":%s}}'
+    % ('{"a":' * 3000 + "1" + "}" * 3000)
+)
+LINES = '{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"t","name":"x","input":{}}}'
+
+
+@pytest.mark.parametrize(
+    ("frame", "cause"),
+    [
+        (raw("content_block_start", DEEP), "unreadable_json"),
+        (raw("content_block_start", LINES + "\ndata: " + LINES), "ambiguous_lines"),
+        (f": tool\u2028data: {LINES}\n\n".encode(), "ambiguous_lines"),
+    ],
+    ids=["deep", "two lines", "U+2028"],
+)
+def test_what_only_other_parsers_read_ends_the_answer_even_under_fail_open(frame: bytes, cause: str) -> None:
+    result = run(begin() + start(0, name=GOOD, **BLOCK) + frame + stop(0) + end(), denying())
+    assert result.out.startswith(begin() + b"event: error\n")
+    assert b"tool_use" not in result.out
+    assert [(f.cause, f.cut) for f in result.faults] == [(cause, True)]
+
+
 @pytest.mark.parametrize("data", ["[DONE]", "", "[1,2]", '"tool_use"', "null"])
 def test_what_is_no_event_passes(data: str) -> None:
     sent = begin() + raw("x", data) + b": tool comment\n\n" + end("end_turn") + b"data: [DONE]\n\n"

@@ -1,0 +1,43 @@
+"""What clients that read a stream line by line find in a frame, where the WHATWG rules find something else or nothing.
+
+Such clients take each `data:` line for an event of its own, or split lines as Python's `str.splitlines` does (httpx's `iter_lines`),
+at U+2028 and the like. No honest stream gives them anything that the rules do not give.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from agentsh_net.core import strict_json
+from agentsh_net.core.errors import ProtocolError
+from agentsh_net.core.sse import Frame
+
+# VT, FF, FS, GS, RS, NEL, LINE SEPARATOR, PARAGRAPH SEPARATOR: line ends for str.splitlines, and for no event stream.
+_OTHER_LINE_ENDS: Final = re.compile(rb"[\x0b\x0c\x1c-\x1e]|\xc2\x85|\xe2\x80[\xa8\xa9]")
+
+
+def hides_event(frame: Frame) -> bool:
+    """Say whether a line by itself is an event that the frame as a whole is not."""
+    several = frame.data is not None and b"\n" in frame.data
+    if not several and _OTHER_LINE_ENDS.search(frame.raw) is None:
+        return False
+    whole = (frame.data or b"").decode("utf-8", "replace").strip()
+    for line in frame.raw.decode("utf-8", "replace").splitlines():
+        name, _, value = line.strip().partition(":")
+        value = value.strip()
+        if name == "data" and value != whole and _is_object(value):
+            return True
+    return False
+
+
+def _is_object(text: str) -> bool:
+    if not text.startswith("{"):
+        return False
+    try:
+        strict_json.read(text.encode("utf-8", "replace"))
+    except strict_json.DivergentError:
+        return True
+    except ProtocolError:
+        return False
+    return True

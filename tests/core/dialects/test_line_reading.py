@@ -1,0 +1,44 @@
+"""A line that is an event to clients that read line by line, and none by the rules, is found; honest frames hide nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from agentsh_net.core import sse
+from agentsh_net.core.dialects.line_reading import hides_event
+
+CALL = '{"type":"content_block_start"}'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"data: {CALL}\ndata: {CALL}\n\n",
+        f'data: {{"type":"ping","x":\ndata: {CALL}\ndata: }}\n\n',
+        f"data: {{\r\ndata:{CALL}\r\n\r\n",
+        f": comment\u2028data: {CALL}\n\n",
+        f"id: 7\x0bdata: {CALL}\n\n",
+        f'event: x\u0085data: {CALL}\ndata: {{"type":"ping"}}\n\n',
+        f"retry: \x1cdata:{CALL}\n\n",
+        "data: []\ndata: " + '{"a":' * 5000 + "1" + "}" * 5000 + "\n\n",
+    ],
+)
+def test_an_event_in_a_line_of_its_own_is_found(text: str) -> None:
+    assert hides_event(sse.parse(text.encode()))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"event: x\ndata: {CALL}\n\n",
+        f": comment\u2028\ndata: {CALL}\n\n",
+        'data: {"type":"x",\ndata: "a":1}\n\n',
+        'data: {"text":"a\u2028data: {\\"type\\":1}"}\n\n',
+        "data: [1,\ndata: 2]\n\n",
+        ": data: {}\n\n",
+        "data: {broken\ndata: {broken\n\n",
+        "\n",
+    ],
+)
+def test_an_honest_or_broken_frame_hides_nothing(text: str) -> None:
+    assert not hides_event(sse.parse(text.encode()))
