@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
+from collections.abc import Callable
 from typing import Any
 
 import jiter
@@ -148,6 +150,38 @@ def test_no_encoding_brings_the_sdk_a_denied_call_in_a_whole_answer(encoding: st
     answer = DIALECT.body(data, denying(BAD), fail_closed=False).out
     content = getattr(sdk([answer], "application/json").messages.create(**ASK), "content", None) or []
     assert [block for block in content if block.type == "tool_use"] == []
+
+
+# How a stream may be spelled by the WHATWG rules, and how some clients' parsers like it or not.
+SPELLINGS: dict[str, Callable[[bytes], bytes]] = {
+    "CRLF": lambda data: data.replace(b"\n", b"\r\n"),
+    "CR": lambda data: data.replace(b"\n", b"\r"),
+    "no space": lambda data: data.replace(b": {", b":{", 10**6).replace(b"event: ", b"event:"),
+    "byte order mark": lambda data: b"\xef\xbb\xbf" + data,
+    "data before event": lambda data: re.sub(rb"(event: .*\n)(data: .*\n)", rb"\2\1", data),
+    "data of several lines": lambda data: data.replace(b', "', b',\ndata: "'),
+    "comments between": lambda data: data.replace(b"data: ", b": tool\n:\ndata: "),
+    "ids and retries": lambda data: data.replace(b"event: ", b"id: 7\nretry: 5\nunknown\nevent: "),
+    "many blank lines": lambda data: data.replace(b"\n\n", b"\n\n\n\r\n\r"),
+    "no event lines": lambda data: re.sub(rb"event: .*\n", b"", data),
+    "no last blank line": lambda data: data.removesuffix(b"\n"),
+    "escapes": lambda data: data.replace(b"tool", b"t\\u006fol").replace(
+        b"content_block", b"content\\u005fblock"
+    ),
+    "spaces": lambda data: data.replace(b'"type": ', b' "type"\t :  ').replace(b'"name": ', b'"name" : '),
+}
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS.values(), ids=SPELLINGS)
+def test_no_spelling_of_a_stream_brings_anyone_a_denied_call(spelling: Callable[[bytes], bytes]) -> None:
+    sent = spelling(begin() + text(0, "hello") + call(1, BAD, {"a": 1}) + call(2, GOOD, {"a": 2}) + end())
+    unstopped = everyone([sent])
+    assert any((BAD, {"a": 1}) in executed for executed in unstopped.values())
+    result = run([sent[at : at + 1] for at in range(len(sent))], denying(BAD))
+    assert result.blocked == [BAD]
+    for client, executed in everyone([result.out]).items():
+        assert (BAD, {"a": 1}) not in executed
+        assert ((GOOD, {"a": 2}) in executed) is ((GOOD, {"a": 2}) in unstopped[client]), client
 
 
 # ---- hostile answers, through every kind of client ----
