@@ -140,3 +140,30 @@ def test_one_byte_order_mark_is_skipped_and_kept() -> None:
     assert splice(data, {("a",): 3}) == b'\xef\xbb\xbf{"a":3, "b":2}'
     with pytest.raises(ProtocolError):
         read(b"\xef\xbb\xbf" + data)
+
+
+KEYS = st.sampled_from(['"a"', '"\\u0061"', '"a\\\\"', '"b\\""', '"\\":"', '"a" ', '"c:"', '"\u00e9"'])
+TEXTS = st.recursive(
+    st.sampled_from(["1", '"x\\": 1"', '"\\\\"', "1e3", "null", "12345678901234567890"]),
+    lambda inner: (
+        st.lists(inner, max_size=3).map(lambda items: "[" + ",".join(items) + "]")
+        | st.lists(st.tuples(KEYS, inner), max_size=4).map(
+            lambda items: "{" + ",".join(f"{k}:{v}" for k, v in items) + "}"
+        )
+    ),
+    max_leaves=8,
+)
+
+
+@given(TEXTS)
+def test_the_fast_reader_is_sure_only_where_no_key_stands_twice(text: str) -> None:
+    twice = []
+
+    def pairs(found: list[tuple[str, Any]]) -> dict[str, Any]:
+        twice.extend(found[len(dict(found)) :])
+        return dict(found)
+
+    expected = json.loads(text, object_pairs_hook=pairs)
+    reading = read(text.encode())
+    assert reading.value == expected
+    assert bool(reading.duplicates) is bool(twice)

@@ -39,7 +39,7 @@ def twice(*objects: Any, duplicates: frozenset[str] = frozenset()) -> frozenset[
     """Return the decisive keys that stand twice, literally or but for their case."""
     found = frozenset(key.casefold() for key in duplicates)
     for value in objects:
-        if isinstance(value, dict) and len(folded(value)) < len(value):
+        if isinstance(value, dict) and len({key.casefold() for key in value}) < len(value):
             keys = [key.casefold() for key in value]
             found |= {key for key in keys if keys.count(key) > 1}
     return found & DECISIVE

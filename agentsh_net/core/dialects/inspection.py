@@ -24,10 +24,12 @@ def may_hide_call(frames: bytes, signs: tuple[bytes, ...] = ()) -> bool:
     parsers fold the case of keys (Go's encoding/json). `signs` (lower case) are what else a dialect's machine must see.
     """
     folded = frames.lower()
+    for sign in signs:  # a loop and not any(): this runs for every read of every stream
+        if sign in folded:
+            return True
     return (
         b"tool" in folded
         or b"function_call" in folded
-        or any(sign in folded for sign in signs)
         or (b"\\u00" in folded and _ESCAPED_ASCII.search(folded) is not None)
     )
 
