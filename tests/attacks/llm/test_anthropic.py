@@ -31,7 +31,9 @@ from transcripts.anthropic import (
 from transcripts.anthropic.clients import ASK, by_beta_sdk, by_sdk, everyone, models, sdk
 
 from agentsh_net.core.dialects.anthropic import DIALECT
-from agentsh_net.core.dialects.base import Judged
+from agentsh_net.core.dialects.anthropic_stream import AnthropicMachine
+from agentsh_net.core.dialects.base import Judged, Limits
+from agentsh_net.core.dialects.inspection import Inspector
 
 GOOD, BAD = "mcp__weather__get", "mcp__fs__delete"
 CUTS = st.lists(st.integers(0, 10**6), max_size=8)
@@ -308,6 +310,20 @@ def test_hostile_answers_come_out_the_same_however_they_are_cut(soup: list[bytes
     assert pieces.out == whole.out
     assert pieces.judged == whole.judged
     assert pieces.faults == whole.faults
+
+
+@settings(max_examples=300, deadline=None)
+@given(SOUP, CUTS)
+def test_the_fast_path_changes_nothing(soup: list[bytes], cuts: list[int]) -> None:
+    chunks = cut_at(begin() + b"".join(soup), cuts)
+    slow = Inspector(
+        AnthropicMachine(denying(BAD), Limits()),
+        limits=Limits(),
+        fail_closed=False,
+        error_frame=DIALECT.error_frame,
+        fast=False,
+    )
+    assert run(chunks, denying(BAD)) == run(chunks, denying(BAD), stream=slow)
 
 
 @settings(max_examples=300, deadline=None)

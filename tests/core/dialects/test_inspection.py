@@ -148,5 +148,22 @@ def test_a_held_call_is_not_released_by_the_end() -> None:
     assert stream.finish().out == b""
 
 
+def test_a_machine_sees_the_frames_that_it_asked_for() -> None:
+    machine = Echo()
+    stream = Inspector(
+        machine, limits=Limits(), fail_closed=False, error_frame=str.encode, signs=(b"_start", b"error")
+    )
+    for data in (b"data: a\n\n", b"data: Content_START\n\n", b"data: error\n\n"):
+        assert stream.feed(data).out == data
+    assert machine.seen == [b"data: Content_START\n\n", b"data: error\n\n"]
+
+
+def test_what_is_left_out_is_told_and_ends_nothing() -> None:
+    out = Output(fail_closed=True, error_frame=str.encode)
+    out.dropped("event_out_of_place", "a stop")
+    out.write(b"x")
+    assert out.step() == (b"x", (), (Fault("event_out_of_place", "a stop", cut=True),), False)
+
+
 def test_the_notice_is_the_documented_text() -> None:
     assert notice("rm", "denied_tools") == "[agentsh] Tool 'rm' blocked by policy: denied_tools"

@@ -6,20 +6,22 @@ The models err on the harsh side: they skip what they cannot read, and execute w
 from __future__ import annotations
 
 import contextlib
+import importlib
 import json
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-import httpx2
-
 import anthropic
 from agentsh_net.core import sse
+
+# The HTTP library that the installed SDK is built on (httpx, or httpx2 in its newer versions).
+httpx: Any = importlib.import_module(anthropic.Timeout.__module__.partition(".")[0])
 
 Executed = list[tuple[str, Any]]
 Hook = Callable[[list[tuple[str, Any]]], Any]
 
 
-class _Chunks(httpx2.SyncByteStream):
+class _Chunks(httpx.SyncByteStream):
     def __init__(self, chunks: Sequence[bytes]) -> None:
         self._chunks = chunks
 
@@ -32,10 +34,10 @@ def sdk(
 ) -> anthropic.Anthropic:
     """Return the official client, its next answer at hand; no socket is opened."""
 
-    def answer(_: httpx2.Request) -> httpx2.Response:
-        return httpx2.Response(status, headers={"content-type": content_type}, stream=_Chunks(chunks))
+    def answer(_: Any) -> Any:
+        return httpx.Response(status, headers={"content-type": content_type}, stream=_Chunks(chunks))
 
-    transport = httpx2.Client(transport=httpx2.MockTransport(answer))
+    transport = httpx.Client(transport=httpx.MockTransport(answer))
     return anthropic.Anthropic(
         api_key="key", base_url="http://llm.invalid", max_retries=0, http_client=transport
     )
