@@ -12,10 +12,11 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import anthropic
+from anthropic import _base_client
 from agentsh_net.core import sse
 
 # The HTTP library that the installed SDK is built on (httpx, or httpx2 in its newer versions).
-httpx: Any = importlib.import_module(anthropic.Timeout.__module__.partition(".")[0])
+httpx: Any = importlib.import_module("httpx2" if hasattr(_base_client, "httpx2") else "httpx")
 
 Executed = list[tuple[str, Any]]
 Hook = Callable[[list[tuple[str, Any]]], Any]
