@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import anthropic
-from anthropic import _base_client
 from agentsh_net.core import sse
+from anthropic import _base_client
 
 # The HTTP library that the installed SDK is built on (httpx, or httpx2 in its newer versions).
 httpx: Any = importlib.import_module("httpx2" if hasattr(_base_client, "httpx2") else "httpx")
