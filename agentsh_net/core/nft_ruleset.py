@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address
 from typing import Any
 
-from agentsh_net.core import kernel_plan
+from agentsh_net.core.kernel_plan import Diff
 from agentsh_net.core.plane import Endpoint, Fate, Plan, Rule
 
 FAMILY, TABLE = "inet", "agentsh_net"
@@ -61,32 +62,34 @@ def bridge(plan: Plan, *, nflog_group: int) -> dict[str, Any]:
     return _in_table(replace(plan, nflog_group=nflog_group), BRIDGE)
 
 
-def widen(old: Plan, new: Plan, *, nflog_group: int) -> dict[str, Any]:
-    """Return the transaction from `old`, which must be what the table holds, to all that either plan has.
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Two transactions: `widen` adds, `narrow` deletes afterwards (None where nothing has to go).
 
     Rules and set elements do not switch at one instant for a packet that is being judged: it may be looked up by the old
-    rules in the new sets. So what goes is deleted by a second transaction, `narrow`, when no such packet is left.
+    rules in the new sets. So in between everything is there that either plan has, until no such packet is left.
     """
-    fresh, renamed, _ = _steps(old, new)
-    used = _used(old.rules) | _used(new.rules)
-    return _transaction(
+
+    widen: dict[str, Any]
+    narrow: dict[str, Any] | None
+
+
+def change(old: Plan, new: Plan, step: Diff, *, nflog_group: int) -> Change:
+    """Return how the table goes from `old`, which must be what it holds, to `new`; `step` is their diff."""
+    fresh, renamed, gone = _steps(old, step)
+    before, after = _used(old.rules), _used(new.rules)
+    flush = [{"flush": {"chain": _ours(name=name)}} for name in (*HOOKS, "refuse", "tag")]
+    widen = _transaction(
         # A comment cannot be changed. The same key goes and comes in one transaction, and a lookup finds one of the two.
         *_elements("delete", renamed.items()),
         *_elements("add", [*renamed.items(), *fresh.items()]),
-        *({"flush": {"chain": _ours(name=name)}} for name in (*HOOKS, "refuse", "tag")),
-        *_rules(new, used, nflog_group),
+        *flush,
+        *_rules(new, before | after, nflog_group),
     )
-
-
-def narrow(old: Plan, new: Plan, *, nflog_group: int) -> dict[str, Any] | None:
-    """Return the transaction from what `widen` made to `new`, None where nothing has to go."""
-    gone = _steps(old, new)[2]
-    if not gone and _used(old.rules) <= _used(new.rules):
-        return None
-    return _transaction(
-        *({"flush": {"chain": _ours(name=name)}} for name in (*HOOKS, "refuse", "tag")),
-        *_rules(new, _used(new.rules), nflog_group),
-        *_elements("delete", gone.items()),
+    if not gone and before <= after:
+        return Change(widen, None)
+    return Change(
+        widen, _transaction(*flush, *_rules(new, after, nflog_group), *_elements("delete", gone.items()))
     )
 
 
@@ -179,9 +182,8 @@ def _elements(verb: str, elements: Iterable[tuple[_Element, str]]) -> Iterator[_
         yield {verb: {"element": _ours(name=name, elem=values)}}
 
 
-def _steps(old: Plan, new: Plan) -> tuple[dict[_Element, str], dict[_Element, str], dict[_Element, str]]:
+def _steps(old: Plan, step: Diff) -> tuple[dict[_Element, str], dict[_Element, str], dict[_Element, str]]:
     """Return the elements (with comments) that are fresh, that only change their comment, and that are gone."""
-    step = kernel_plan.diff(old, new)
     touched = {e: old.rules[e] for e in (*step.adds, *step.deletes) if e in old.rules}
     before, after = dict(_all_elements(touched)), dict(_all_elements(step.adds))
     fresh = {e: note for e, note in after.items() if e not in before}

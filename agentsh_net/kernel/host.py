@@ -174,11 +174,11 @@ class Host:
         try:
             if self._ebpf is not None:
                 self._ebpf.add(new, step)
-            due = self._nft is not None and self._nft.widen(old, new)
+            due = self._nft.widen(old, new, step) if self._nft is not None else None
             if due or step.deletes:
                 wait_for_readers()
             if due and self._nft is not None:
-                self._nft.narrow(old, new)
+                self._nft.narrow(due)
             if self._ebpf is not None:
                 self._ebpf.delete(step)
         except KernelError as error:

@@ -11,6 +11,7 @@ from typing import Any
 
 from agentsh_net.core import netlink, nft_ruleset
 from agentsh_net.core.errors import KernelError
+from agentsh_net.core.kernel_plan import Diff
 from agentsh_net.core.plane import LayerStatus, Plan
 from agentsh_net.kernel.netlink import NETFILTER, Netlink, missing
 from agentsh_net.kernel.readers import wait_for_readers
@@ -21,6 +22,9 @@ _SUBSYSTEM = 10 << 8  # NFNL_SUBSYS_NFTABLES
 _GET_TABLE, _GET_CHAIN, _GET_RULE, _GET_OBJECT = (_SUBSYSTEM | n for n in (1, 4, 7, 19))
 _INET = struct.pack(">BBH", 1, 0, 0)  # nfgenmsg for NFPROTO_INET
 _MAX_COMPLAINT = 2000
+
+
+Transaction = dict[str, Any]
 
 
 class Nftables:
@@ -55,20 +59,22 @@ class Nftables:
             wait_for_readers()
         self._run(nft_ruleset.remove(nft_ruleset.BRIDGE))
 
-    def widen(self, old: Plan, new: Plan) -> bool:
-        """Add what only `new` has; say whether `narrow` is due. A table that is not `old` any more is replaced. Raises KernelError."""
+    def widen(self, old: Plan, new: Plan, step: Diff) -> Transaction | None:
+        """Add what only `new` has; return what `narrow` has to do, if anything. Raises KernelError.
+
+        A table that is not `old` any more, because somebody changed it, is replaced by `new` whole.
+        """
+        change = nft_ruleset.change(old, new, step, nflog_group=self._group)
         try:
-            self._run(nft_ruleset.widen(old, new, nflog_group=self._group))
+            self._run(change.widen)
         except KernelError:
             self.start(new)
-            return False
-        return nft_ruleset.narrow(old, new, nflog_group=self._group) is not None
+            return None
+        return change.narrow
 
-    def narrow(self, old: Plan, new: Plan) -> None:
-        """Delete what only `old` has, after `widen` and when nobody is judged by it any more. Raises KernelError."""
-        transaction = nft_ruleset.narrow(old, new, nflog_group=self._group)
-        if transaction is not None:
-            self._run(transaction)
+    def narrow(self, transaction: Transaction) -> None:
+        """Delete what only the old plan had, when nobody is judged by it any more. Raises KernelError."""
+        self._run(transaction)
 
     def status(self, plan: Plan) -> LayerStatus:
         """Ask the kernel for the table, its chains and its counters."""
@@ -106,7 +112,7 @@ class Nftables:
         finally:
             self._netlink.close()
 
-    def _run(self, transaction: dict[str, Any]) -> None:
+    def _run(self, transaction: Transaction) -> None:
         code, _output, complaint = self._library.json_cmd(transaction)
         if code != 0:
             text = " ".join(str(complaint).split())[:_MAX_COMPLAINT]

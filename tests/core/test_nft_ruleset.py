@@ -10,6 +10,7 @@ import pytest
 
 from agentsh_net.core import nft_ruleset
 from agentsh_net.core.addresses import canonical
+from agentsh_net.core.kernel_plan import diff
 from agentsh_net.core.plane import Endpoint, Fate, Plan, Rule
 
 A, B, V6 = (canonical(ip_address(text)) for text in ("10.0.0.1", "10.0.0.2", "fd00::1"))
@@ -126,7 +127,8 @@ def test_without_a_mask_no_mark_is_set_and_only_new_connections_are_logged() -> 
 
 
 def change(old: Plan, new: Plan) -> tuple[dict[str, Any], dict[str, Any] | None]:
-    return nft_ruleset.widen(old, new, nflog_group=5), nft_ruleset.narrow(old, new, nflog_group=5)
+    made = nft_ruleset.change(old, new, diff(old, new), nflog_group=5)
+    return made.widen, made.narrow
 
 
 def test_a_change_adds_in_one_transaction_and_deletes_in_the_next() -> None:

@@ -10,6 +10,7 @@ from netns import box
 from netns.scene import at, plan
 
 from agentsh_net.core.errors import KernelError
+from agentsh_net.core.kernel_plan import diff
 from agentsh_net.kernel import nft
 from agentsh_net.kernel.nft import Nftables
 
@@ -29,8 +30,7 @@ def test_a_change_leads_to_the_very_table_that_a_replacement_makes() -> None:
     def inside() -> tuple[str, str]:
         table = Nftables(4848)
         table.start(FIRST)
-        assert table.widen(FIRST, SECOND)
-        table.narrow(FIRST, SECOND)
+        table.narrow(table.widen(FIRST, SECOND, diff(FIRST, SECOND)))
         changed = listed()
         table.start(SECOND)
         return changed, listed()
@@ -103,7 +103,7 @@ def test_a_change_over_a_table_that_was_deleted_makes_it_again() -> None:
         table = Nftables(4848)
         table.start(FIRST)
         subprocess.run(["nft", "delete table inet agentsh_net"], check=True)
-        assert not table.widen(FIRST, SECOND)
+        assert table.widen(FIRST, SECOND, diff(FIRST, SECOND)) is None
         return table.status(SECOND)
 
     assert box.in_box(inside).in_force
