@@ -30,7 +30,7 @@ def folded(value: Any) -> dict[str, Any]:
     return {key.casefold(): item for key, item in value.items()} if isinstance(value, dict) else {}
 
 
-def spelled(value: Mapping[str, Any], name: str) -> str:
+def spelled(value: dict[str, Any], name: str) -> str:
     """Return the key of `value` that reads as `name`, the way it is written."""
     return next((key for key in reversed(value) if key.casefold() == name), name)
 

@@ -46,7 +46,7 @@ def rewritten(
     """
     top = reading.value
     prefix: Path = (spelled(top, key),) if key else ()
-    message = top[prefix[0]] if prefix else top
+    message = _at(top, prefix)
     content = folded(message).get("content")
     entries = content if isinstance(content, list) else []
     flaw = flaw or told(twice(top, message, *entries, duplicates=reading.duplicates))
@@ -68,19 +68,22 @@ def rewritten(
 def _anew(top: dict[str, Any], edits: Mapping[Path, Any], prefix: Path) -> bytes:
     """Return JSON text in which every key of the envelope, the message and its blocks stands once."""
     for path, value in edits.items():
-        node: Any = top
-        for step in path[:-1]:
-            node = node[step]
-        node[path[-1]] = value
-    message = _once(top[prefix[0]] if prefix else top)
+        _at(top, path[:-1])[path[-1]] = value
+    message = _once(_at(top, prefix))
     content = spelled(message, "content")
     if isinstance(message.get(content), list):
         message[content] = [_once(entry) for entry in message[content]]
     # In an envelope, `type` is all that a client needs besides the message: no second place for a call to stand.
-    plain = {prefix[0]: message} if prefix else message
+    plain = {str(prefix[0]): message} if prefix else message
     if prefix and "type" in top:
         plain = {"type": top["type"], **plain}
     return strict_json.dump(plain).encode()
+
+
+def _at(value: Any, path: Path) -> Any:
+    for step in path:
+        value = value[step]
+    return value
 
 
 def _once(value: Any) -> Any:
