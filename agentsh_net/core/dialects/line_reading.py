@@ -13,14 +13,15 @@ from agentsh_net.core import strict_json
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.sse import Frame
 
-# VT, FF, FS, GS, RS, NEL, LINE SEPARATOR, PARAGRAPH SEPARATOR: line ends for str.splitlines, and for no event stream.
-_OTHER_LINE_ENDS: Final = re.compile(rb"[\x0b\x0c\x1c-\x1e]|\xc2\x85|\xe2\x80[\xa8\xa9]")
+# Line ends for str.splitlines, and for no event stream: VT, FF, FS, GS, RS; NEL, LINE SEPARATOR, PARAGRAPH SEPARATOR.
+_CONTROLS: Final = re.compile(rb"[\x0b\x0c\x1c-\x1e]")
+_SEPARATORS: Final = re.compile(rb"\xc2\x85|\xe2\x80[\xa8\xa9]")
 
 
 def hides_event(frame: Frame) -> bool:
     """Say whether a line by itself is an event that the frame as a whole is not."""
     several = frame.data is not None and b"\n" in frame.data
-    if not several and _OTHER_LINE_ENDS.search(frame.raw) is None:
+    if not several and not _has_other_line_ends(frame.raw):
         return False
     whole = (frame.data or b"").decode("utf-8", "replace").strip()
     for line in frame.raw.decode("utf-8", "replace").splitlines():
@@ -29,6 +30,10 @@ def hides_event(frame: Frame) -> bool:
         if name == "data" and value != whole and _is_object(value):
             return True
     return False
+
+
+def _has_other_line_ends(raw: bytes) -> bool:
+    return _CONTROLS.search(raw) is not None or (not raw.isascii() and _SEPARATORS.search(raw) is not None)
 
 
 def _is_object(text: str) -> bool:
