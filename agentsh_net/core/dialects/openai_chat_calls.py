@@ -86,6 +86,20 @@ class Call:
             return text
 
 
+@dataclass(slots=True, eq=False)
+class Named:
+    """A name fragment; `released`: the client has it, whatever became of its call later."""
+
+    call: Call
+    name: str
+    released: bool = False
+
+    @property
+    def kept(self) -> bool:
+        """Say whether the client has it or gets it."""
+        return self.released or self.call.fate is Fate.KEPT
+
+
 @dataclass(slots=True)
 class ChoiceState:
     """The calls of one choice, in order of appearance, over the whole answer."""
@@ -93,7 +107,7 @@ class ChoiceState:
     calls: list[Call] = field(default_factory=list)
     pending: list[Call] = field(default_factory=list)  # those without a verdict
     slots: dict[Slot, Call] = field(default_factory=dict)
-    names: list[tuple[Call, str]] = field(default_factory=list)  # fragments in order of arrival
+    names: list[Named] = field(default_factory=list)  # in order of arrival
     next_number: int = 0
     shifted: bool = False  # an index was freed: what follows is renumbered
     anonymous: bool = False  # a name came without an id
@@ -107,11 +121,11 @@ class ChoiceState:
 
     def joins(self) -> Iterator[str] | None:
         """Return the other names that a parser may read out of what is kept; None: more than can be asked about."""
-        kept = [(call, name) for call, name in self.names if call.fate is Fate.KEPT]
+        kept = [named for named in self.names if named.kept]
         if self._irregular():
-            groups = [[name for _, name in kept]]
+            groups = [[named.name for named in kept]]
         else:
-            groups = [[name for of, name in kept if of is call] for call in self.calls if len(call.names) > 1]
+            groups = [[n.name for n in kept if n.call is call] for call in self.calls if len(call.names) > 1]
         if any(len(names) > _MAX_JOINED for names in groups):
             return None
         return (join for names in groups if len(names) > 1 for join in _joins(names))
@@ -131,6 +145,8 @@ class ChoiceState:
                     call.number = self.next_number if index is not None or self.unified else None
                     self.next_number += 1
             call.released = True
+        for named in self.names:
+            named.released = named.kept
         self.pending.clear()
 
     def own_id(self, call: Call) -> str:

@@ -12,15 +12,19 @@ from typing import Final
 
 from agentsh_net.core.dialects.base import Judge
 from agentsh_net.core.dialects.inspection import notice
-from agentsh_net.core.dialects.openai_chat_calls import Call, ChoiceState, Fate
-from agentsh_net.core.dialects.openai_chat_fragments import Fragment, Slot
+from agentsh_net.core.dialects.openai_chat_calls import Call, ChoiceState, Fate, Named
+from agentsh_net.core.dialects.openai_chat_fragments import Fragment
 from agentsh_net.core.model import Action, ToolCall, Verdict
 from agentsh_net.core.strict_json import Path
 
-# Bytes of names and calls remembered to the end of a stream: some thousands of calls, far beyond any answer's.
-MAX_REMEMBERED: Final = 1 << 20
+# Bytes of names and calls remembered to the end of a stream: some 500 calls. OpenAI allows 128 tools and answers with fewer calls;
+# the more there are, the more a call that grows after its end costs to judge again.
+MAX_REMEMBERED: Final = 1 << 18
 _COST_OF_CALL: Final = 512
+# Names of other choices that a name is joined to: eight choices of eight calls.
+_MAX_OTHERS: Final = 64
 
+_GREW: Final = "it grew after its end, in a stream that clients read in two ways"
 _JOINED_OVER_CHOICES: Final = "joined with another choice's it names a blocked tool"
 
 Record = Callable[[ToolCall, Verdict], None]
@@ -48,7 +52,7 @@ class Ledger:
         self._judge = judge
         self._streamed = streamed
         self._weight = 0
-        self._names: list[tuple[Call, str]] = []  # fragments in order of arrival
+        self._names: list[Named] = []  # in order of arrival
         self._open: set[int] = set()  # choices with a call that may still grow
         self.choices: dict[int, ChoiceState] = {}
 
@@ -79,7 +83,7 @@ class Ledger:
         if call.fate is Fate.PENDING:
             self._open.add(fragment.choice)
             call.grow(fragment, hostile)
-            named = [(call, name) for _, name in fragment.names]
+            named = [Named(call, name) for _, name in fragment.names]
             choice.names += named
             self._names += named
             choice.anonymous = choice.anonymous or bool(fragment.names and not fragment.id)
@@ -108,10 +112,10 @@ class Ledger:
         if self._streamed and len(self.choices) > 1:
             self._part()
         for choice in self.choices.values():
+            if choice.pending and self._streamed:
+                self._unify(choice)
             for call in choice.pending:
                 self._tell(call, choice, record)
-            if choice.pending and self._streamed and not choice.unified:
-                choice.unified = self._misread(choice)
             choice.release()
         self._open.clear()
 
@@ -139,18 +143,27 @@ class Ledger:
         Most do: with `n` of 1 they never look at a choice's own index. A join that nobody knows is not blocked for that,
         as two choices' calls are usually just two calls.
         """
-        read: dict[Slot, tuple[int, str]] = {}
-        for call, name in self._names:
-            if call.fate is not Fate.KEPT:
+        before: list[Named] = []
+        joined: dict[tuple[str, int | None], str] = {}  # by what such a client goes by: the index
+        for named in self._names:
+            call, name = named.call, named.name
+            if not named.kept:
                 continue
-            owner, before = read.get(call.slot, (call.choice, ""))
-            joined = before + name
-            if owner != call.choice and not call.released:
-                verdict = self._judge(call.tool_call(joined))
-                if verdict.blocked and not verdict.rule.endswith("fail_closed"):
+            index = call.slot[1:]
+            if not named.released:
+                others = (other for other in before[-_MAX_OTHERS:] if other.call.choice != call.choice)
+                readings = {other.name + name for other in others}
+                if readings:
+                    readings.add(joined.get(index, "") + name)
+                if any(map(self._surely_blocked, map(call.tool_call, readings))):
                     call.fate, call.verdict = Fate.REMOVED, hostile_verdict(_JOINED_OVER_CHOICES)
                     continue
-            read[call.slot] = (owner, joined)
+            before.append(named)
+            joined[index] = joined.get(index, "") + name
+
+    def _surely_blocked(self, call: ToolCall) -> bool:
+        verdict = self._judge(call)
+        return verdict.blocked and not verdict.rule.endswith("fail_closed")
 
     def _choice(self, number: int) -> ChoiceState:
         choice = self.choices.get(number)
@@ -170,17 +183,26 @@ class Ledger:
             return choice.calls[-1]
         return None
 
+    def _unify(self, choice: ChoiceState) -> None:
+        """Have names and indices written so that every parser reads what was judged, where one would read a blocked name."""
+        choice.unified = choice.unified or self._misread(choice)
+        if not choice.unified:
+            return
+        for call in choice.pending:
+            if call.released and call.fate is Fate.KEPT:
+                # What the client has of it cannot be written again.
+                call.fate, call.verdict = Fate.REMOVED, hostile_verdict(_GREW)
+
     def _misread(self, choice: ChoiceState) -> bool:
         """Say whether some parser would read a name out of the kept fragments that is blocked."""
         joins = choice.joins()
         if joins is None:
             return True
-        kept = [call for call in choice.calls if call.fate is Fate.KEPT]
-        asked = {call.name for call in kept}
+        asked = {call.name for call in choice.calls if call.fate is Fate.KEPT}
         for join in joins:
             if join not in asked:
                 asked.add(join)
-                if self._judge(kept[-1].tool_call(join)).blocked:
+                if self._judge(choice.calls[-1].tool_call(join)).blocked:
                     return True
         return False
 

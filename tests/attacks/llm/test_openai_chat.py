@@ -10,6 +10,8 @@ from typing import Any
 import httpx2
 import openai
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from openai.lib.streaming.chat import ChatCompletionStreamState
 from transcripts.openai_chat import (
     DELETE,
@@ -200,6 +202,8 @@ def by_last_id() -> Callable[[Any, dict[str, Any], int], Any]:
     current: list[Any] = [None]
 
     def key(choice: Any, item: dict[str, Any], _: int) -> Any:
+        if item.get("index") == "legacy":
+            return choice, "legacy"
         current[0] = item.get("id") or current[0]
         return choice, current[0]
 
@@ -632,3 +636,42 @@ def test_every_offset_of_a_hostile_stream_is_as_safe_as_any_other() -> None:
     sent = ROWS["16 same index, new id"] + DONE
     for pieces in every_chunking(sent):
         assert not ran_denied(CLIENTS["new id, new call"](run(pieces, denying(DELETE)).out))
+
+
+INDICES = st.sampled_from([0, 0, 0, 1, 1, 2, -1, "0", None, 1.0, ...])
+ENTRIES = st.builds(
+    entry,
+    INDICES,
+    name=st.sampled_from(["del", "ete", "delete", "ls", "x", "", None]),
+    args=st.sampled_from([None, "{}", "{"]),
+    call_id=st.sampled_from([None, "a", "b", "c"]),
+)
+SHAPES = st.one_of(
+    st.builds(
+        lambda entries, finish, choice, carrier: chunk(
+            {"tool_calls": entries}, finish, choice=choice, carrier=carrier
+        ),
+        st.lists(ENTRIES, min_size=1, max_size=2),
+        st.sampled_from([None, None, "tool_calls", "stop"]),
+        st.sampled_from([0, 0, 1]),
+        st.sampled_from(["delta", "delta", "message"]),
+    ),
+    st.builds(
+        lambda name: chunk({"function_call": {"name": name, "arguments": "{}"}}),
+        st.sampled_from(["del", "ete", "delete", "ls"]),
+    ),
+    st.builds(end, st.sampled_from(["stop", "tool_calls"]), choice=st.sampled_from([0, 1])),
+    st.sampled_from([DONE, text("tool"), raw("{")]),
+)
+
+
+@pytest.mark.parametrize("policy", ["denylist", "fail closed"])
+@given(pieces=st.lists(SHAPES, max_size=8))
+@settings(max_examples=400, deadline=None)
+def test_no_mixture_of_odd_shapes_hands_any_homely_client_a_denied_call(
+    pieces: list[bytes], policy: str
+) -> None:
+    result = run(pieces, judges()[policy])
+    for client, read in CLIENTS.items():
+        if not client.startswith("SDK"):
+            assert not ran_denied(read(result.out)), client

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agentsh_net.core.dialects.openai_chat_calls import Call, ChoiceState, Fate
+from agentsh_net.core.dialects.openai_chat_calls import Call, ChoiceState, Fate, Named
 from agentsh_net.core.dialects.openai_chat_fragments import Slot, scan
 
 
@@ -55,7 +55,7 @@ def state(*calls: tuple[Any, str, list[str], Fate]) -> ChoiceState:
         call = Call(0, slot, odd=False, id=call_id, names=names, fate=fate)
         choice.calls.append(call)
         choice.pending.append(call)
-        choice.names += [(call, name) for name in names]
+        choice.names += [Named(call, name) for name in names]
     return choice
 
 
