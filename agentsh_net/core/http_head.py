@@ -137,21 +137,23 @@ def parse_request(raw: bytes) -> RequestHead:
     expect = facts.get(b"expect")
     if expect is not None and expect.lower() != b"100-continue":
         raise ProtocolError("the only expectation known here is 100-continue", status=417)
-    tokens = _tokens(facts.get(b"connection"))
+    keep_alive, nominated = _connection(facts.get(b"connection"))
+    upgrade = facts.get(b"upgrade")
+    encoding = facts.get(b"content-encoding")
     return RequestHead(
         method.decode("ascii"),
         target,
-        int(minor),
+        1 if one_one else 0,
         pieces,
         host or b"",
         length,
         chunked,
-        one_one and b"close" not in tokens,
+        one_one and keep_alive is not False,
         expect is not None and one_one,
-        b"websocket" in _tokens(facts.get(b"upgrade")),
+        upgrade is not None and b"websocket" in _tokens(upgrade),
         facts.get(b"origin"),
-        _text(facts.get(b"content-encoding")),
-        tuple(t for t in tokens if t not in _ORDINARY) if tokens else (),
+        _text(encoding) if encoding else "",
+        nominated,
     )
 
 
@@ -172,7 +174,8 @@ def parse_response(raw: bytes) -> ResponseHead:
         chunked, length = _framing(facts, one_one=one_one)
     except ProtocolError as error:
         raise ProtocolError(f"the upstream's answer: {error}", status=502) from error
-    tokens = _tokens(facts.get(b"connection"))
+    keep_alive, nominated = _connection(facts.get(b"connection"))
+    encoding = facts.get(b"content-encoding")
     content_type = facts.get(b"content-type")
     request_id = facts.get(b"request-id") or facts.get(b"x-request-id")
     return ResponseHead(
@@ -181,11 +184,11 @@ def parse_response(raw: bytes) -> ResponseHead:
         pieces,
         length,
         chunked,
-        b"close" not in tokens if one_one else b"keep-alive" in tokens,
+        one_one if keep_alive is None else keep_alive,
         _text(content_type.partition(b";")[0]) if content_type else "",
-        _text(facts.get(b"content-encoding")),
+        _text(encoding) if encoding else "",
         request_id[:128].decode("ascii", "replace") if request_id else "",
-        tuple(t for t in tokens if t not in _ORDINARY) if tokens else (),
+        nominated,
     )
 
 
@@ -225,8 +228,20 @@ def _facts(pieces: list[bytes]) -> dict[bytes, bytes]:
     return facts
 
 
-def _tokens(value: bytes | None) -> list[bytes]:
-    return [] if value is None else [token.strip(b" \t") for token in value.lower().split(b",")]
+def _connection(value: bytes | None) -> tuple[bool | None, tuple[bytes, ...]]:
+    """Return what Connection says of the connection (None: nothing), and the fields it names as ending here."""
+    if value is None:
+        return None, ()
+    tokens = _tokens(value)
+    if b"close" in tokens:
+        keep_alive: bool | None = False
+    else:
+        keep_alive = True if b"keep-alive" in tokens else None
+    return keep_alive, tuple(token for token in tokens if token not in _ORDINARY)
+
+
+def _tokens(value: bytes) -> list[bytes]:
+    return [token.strip(b" \t") for token in value.lower().split(b",")]
 
 
 def _framing(facts: dict[bytes, bytes], *, one_one: bool) -> tuple[bool, int | None]:
@@ -251,8 +266,8 @@ def _without(fields: bytes, names: tuple[bytes, ...]) -> bytes:
     return b"".join(b"\r\n" + line for line in kept)
 
 
-def _text(value: bytes | None) -> str:
-    return value.strip(b" \t").lower().decode("ascii", "replace") if value else ""
+def _text(value: bytes) -> str:
+    return value.strip(b" \t").lower().decode("ascii", "replace")
 
 
 def _bad_request_line(line: bytes) -> ProtocolError:

@@ -252,6 +252,8 @@ class WholeInspection:
     def _answer(self) -> bytes:
         raw = b"".join(self._pieces)
         inspection = self._inspection
+        if raw.startswith(_SSE_FIELDS):
+            return self._answer_events(raw)
         try:
             data = inflate_whole(raw, self._head.encoding, cap=inspection.max_body)
         except ProtocolError as error:
@@ -270,6 +272,13 @@ class WholeInspection:
             return _opening(self._head, fields, closing=self.closing) + raw
         fields = forwarded_response(self._head, rewritten=True) + b"\r\nContent-Length: %d" % len(step.out)
         return _opening(self._head, fields, closing=self.closing) + step.out
+
+    def _answer_events(self, raw: bytes) -> bytes:
+        """Read server-sent events that came as JSON: some client may take them for what they are."""
+        stream = StreamInspection(self._head, self._client, self._inspection, inflater(self._head.encoding))
+        out = stream.feed(raw, last=True)
+        self.started, self.done, self.closing = True, stream.done, stream.closing
+        return out
 
     def _give_up(self, cause: str, detail: str, *, last: bool) -> bytes:
         """By fail_closed: refuse, or pass on what cannot be read and say so."""
@@ -368,6 +377,8 @@ def choose(head: ResponseHead, method: str, client: Client, inspection: Inspecti
         return Relay(head, client)
     if inspection.wants_stream and head.content_type == "text/event-stream" and head.status < 300:
         return StreamInspection(head, client, inspection, decoder)
+    if decoder is None and not inspection.wants_stream and head.content_type == "application/json":
+        return WholeInspection(head, client, inspection)  # the usual case; it looks at the first byte too
     return Undecided(head, client, inspection, decoder)
 
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from agentsh_net.core.dialects.base import Dialect, Fault, RequestFacts, Step
+from agentsh_net.core.dialects.base import Dialect, Fault, Judge, RequestFacts, Step
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.http_head import RequestHead, ResponseHead, forwarded_request, forwarded_response
+from agentsh_net.core.model import ToolCall, Verdict
 from agentsh_proxy.admission import Admitted, RefusalError
 from agentsh_proxy.answers import Answer, Client, Inspection, choose
 from agentsh_proxy.chunks import LAST_CHUNK, chunk
@@ -31,8 +32,8 @@ class Exchange:
     """One request on its way. `held` says that the body must be whole before anything leaves."""
 
     __slots__ = (
-        "_admitted", "_answer", "_body", "_client", "_connecting", "_connection", "_facts", "_head", "_over", "_paused_at",
-        "_retried", "_reused", "_seen", "_service", "_uploaded", "_view", "_wrote", "held", "method",
+        "_admitted", "_answer", "_body", "_client", "_connecting", "_connection", "_facts", "_head", "_judge_of_answer", "_over", "_paused_at",
+        "_request_id", "_retried", "_reused", "_seen", "_service", "_uploaded", "_view", "_wrote", "held", "method",
     )  # fmt: skip
 
     def __init__(
@@ -48,6 +49,8 @@ class Exchange:
         self._body: bytes | None = None  # kept so that the request can be sent again
         self._connection: UpstreamConnection | None = None
         self._connecting: asyncio.Task[None] | None = None
+        self._judge_of_answer: Judge | None = None
+        self._request_id = ""  # the provider's, for its support and for who reads the audit
         self._over = False
         self._retried = False
         self._reused = False
@@ -156,8 +159,9 @@ class Exchange:
     def on_head(self, head: ResponseHead) -> None:
         """Settle what becomes of the answer. Raises ProtocolError where it has to be stopped."""
         self._seen = self._service.now
+        self._request_id = head.request_id
         client = Client(chunks=self._head.minor == 1, keep_alive=self._client.keeps_alive(self._head))
-        self._answer = choose(head, self.method, client, self._inspection(head.request_id))
+        self._answer = choose(head, self.method, client, self._inspection())
 
     def on_data(self, data: bytes, *, last: bool) -> None:
         """Pass body bytes through the answer, one write a read."""
@@ -219,7 +223,7 @@ class Exchange:
 
     def _unread(self, cause: str, detail: str, status: int) -> None:
         cut = self._view.fail_closed
-        self._service.reporter.fault(Fault(cause, f"request: {detail}", cut), self._subject(""))
+        self._service.reporter.fault(Fault(cause, f"request: {detail}", cut), self._subject())
         if cut:
             raise RefusalError(
                 status, f"the request could not be inspected: {detail}", dialect=self._admitted.inspected
@@ -229,7 +233,7 @@ class Exchange:
         """Judge every MCP server that the provider is asked to call. Raises RefusalError."""
         for connector in self._facts.connectors:
             verdict = self._service.view.snapshot.judge_connector(connector.server_id, connector.url)
-            self._service.reporter.connector(connector.server_id, connector.url, verdict, self._subject(""))
+            self._service.reporter.connector(connector.server_id, connector.url, verdict, self._subject())
             if verdict.blocked:
                 name = connector.server_id or connector.url.partition("?")[0]
                 raise RefusalError(
@@ -238,29 +242,32 @@ class Exchange:
                     dialect=self._admitted.inspected,
                 )
 
-    def _inspection(self, request_id: str) -> Inspection | None:
+    def _inspection(self) -> Inspection | None:
         dialect = self._admitted.inspected
         if dialect is None:
             return None
-        subject = self._subject(request_id)
-        service = self._service
-
-        def note(step: Step) -> None:
-            if step.judged or step.faults:
-                service.note(step, subject)
-
+        view = self._view
         return Inspection(
-            dialect=dialect,
-            judge=service.judge_for(self._admitted.session_id),
-            limits=self._view.limits,
-            fail_closed=self._view.fail_closed,
-            max_body=self._view.proxy.max_body,
-            wants_stream=self._facts.stream,
-            note=note,
+            dialect,
+            self._judge,
+            view.limits,
+            view.fail_closed,
+            view.proxy.max_body,
+            self._facts.stream,
+            self._note,
         )
 
-    def _subject(self, request_id: str) -> Subject:
-        return Subject(self._admitted.session_id, request_id, self.dialect.name)
+    def _judge(self, call: ToolCall) -> Verdict:
+        if self._judge_of_answer is None:  # most answers hold no call
+            self._judge_of_answer = self._service.judge_for(self._admitted.session_id)
+        return self._judge_of_answer(call)
+
+    def _note(self, step: Step) -> None:
+        if step.judged or step.faults:
+            self._service.note(step, self._subject())
+
+    def _subject(self) -> Subject:
+        return Subject(self._admitted.session_id, self._request_id, self.dialect.name)
 
     def _request_head(self) -> bytes:
         head, admitted = self._head, self._admitted
@@ -305,7 +312,8 @@ class Exchange:
         answer = self._answer
         assert answer is not None  # noqa: S101 - it is done
         self._over = True
-        self._let_go()
+        if self._connection is not None:
+            self._let_go()
         self._client.on_answered(keep_alive=not answer.closing, whole=True)
 
     def _let_go(self) -> None:

@@ -204,7 +204,7 @@ class ClientConnection(asyncio.Protocol):
 
     def _next(self) -> None:
         """Read on with what was kept."""
-        if not self._in_loop:
+        if not self._in_loop and (self._buffer or self._reading_paused):
             data, self._buffer = self._buffer, b""
             self.seen = self._service.now
             self._read(data)
