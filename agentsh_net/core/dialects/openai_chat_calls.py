@@ -69,10 +69,9 @@ class Call:
         self.odd = self.odd or fragment.odd
         self.hostile = self.hostile or hostile
 
-    def tool_call(self, name: str | None = None) -> ToolCall:
-        """Return what the judge is asked about, under another name if one is given."""
-        shown = self.name if name is None else name
-        return ToolCall(shown, self.id, self._input(), self.namespace, dialect=NAME)
+    def tool_call(self) -> ToolCall:
+        """Return what the judge is asked about."""
+        return ToolCall(self.name, self.id, self._input(), self.namespace, dialect=NAME)
 
     def _input(self) -> Any:
         text = "".join(self.texts)

@@ -7,7 +7,7 @@ meanwhile is the stream machine's business.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from agentsh_net.core.dialects.base import Judge
@@ -155,7 +155,7 @@ class Ledger:
                 readings = {other.name + name for other in others}
                 if readings:
                     readings.add(joined.get(index, "") + name)
-                if any(map(self._surely_blocked, map(call.tool_call, readings))):
+                if any(self._surely_blocked(replace(call.asked, name=reading)) for reading in readings):
                     call.fate, call.verdict = Fate.REMOVED, hostile_verdict(_JOINED_OVER_CHOICES)
                     continue
             before.append(named)
@@ -198,11 +198,12 @@ class Ledger:
         joins = choice.joins()
         if joins is None:
             return True
+        asking = choice.pending[-1].asked
         asked = {call.name for call in choice.calls if call.fate is Fate.KEPT}
         for join in joins:
             if join not in asked:
                 asked.add(join)
-                if self._judge(choice.calls[-1].tool_call(join)).blocked:
+                if self._judge(replace(asking, name=join)).blocked:
                     return True
         return False
 
