@@ -17,7 +17,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
-from agentsh_net import __version__, briefing, inventory, log, notify, options
+from agentsh_net import __version__, briefing, inventory, log, notify, options, privileges
 from agentsh_net.arbiter import Arbiter
 from agentsh_net.clock import new_id, now_rfc3339
 from agentsh_net.config_file import Loaded
@@ -47,6 +47,8 @@ EXIT_OK, EXIT_CONFIG, EXIT_ENVIRONMENT = 0, 2, 3
 def main(config: Path | None, *, audit: bool | None, ready_file: Path | None) -> int:
     """Run the daemon until a signal or `agentsh-net down` stops it, and return its exit status."""
     wanted = Options(config, audit, ready_file)
+    if os.geteuid() == 0:
+        privileges.reduce()
     try:
         loaded = options.load(wanted, os.environ)
         logger = log.configure(form=loaded.config.log.format, level=loaded.config.log.level)

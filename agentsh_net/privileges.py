@@ -1,0 +1,60 @@
+"""What the supervisor keeps of root's capabilities (capabilities(7)), from its first moment on; the workers keep none.
+
+CAP_SYS_ADMIN is among them: looking a program up by id and entering other network namespaces for the sweep both ask for it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from pathlib import Path
+from typing import Final
+
+KEPT: Final = {
+    "CAP_CHOWN": 0,  # the socket and the store belong to the group agentsh-net
+    "CAP_DAC_OVERRIDE": 1,  # the operator may keep the store where root is not the owner
+    "CAP_DAC_READ_SEARCH": 2,  # client configs of the person behind sudo
+    "CAP_KILL": 5,  # workers run as another user
+    "CAP_SETGID": 6,
+    "CAP_SETUID": 7,
+    "CAP_SETPCAP": 8,  # a worker empties its bounding set
+    "CAP_NET_BIND_SERVICE": 10,  # proxy.port below 1024
+    "CAP_NET_ADMIN": 12,
+    "CAP_SYS_PTRACE": 19,  # the executable behind a pid
+    "CAP_SYS_ADMIN": 21,
+    "CAP_SYS_RESOURCE": 24,  # locked memory for maps on kernels before 5.11
+    "CAP_PERFMON": 38,
+    "CAP_BPF": 39,
+}
+
+_PR_CAPBSET_READ, _PR_CAPBSET_DROP = 23, 24
+_CAPABILITY_V3 = 0x20080522
+_LAST_CAP = Path("/proc/sys/kernel/cap_last_cap")
+
+
+class _Header(ctypes.Structure):
+    _fields_ = [("version", ctypes.c_uint32), ("pid", ctypes.c_int)]
+
+
+def reduce() -> None:
+    """Give up every capability that is not KEPT, for this thread and all that it starts. Raises OSError.
+
+    To be called before there is a second thread: the sets belong to threads. What the process never had it does not get.
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+    for number in range(int(_LAST_CAP.read_text()) + 1):
+        if number not in KEPT.values() and libc.prctl(_PR_CAPBSET_READ, number, 0, 0, 0) == 1:
+            _checked(libc.prctl(_PR_CAPBSET_DROP, number, 0, 0, 0), "prctl")
+    header = _Header(_CAPABILITY_V3, 0)
+    sets = (ctypes.c_uint32 * 6)()  # effective, permitted, inheritable of capabilities 0-31, then of 32-63
+    _checked(libc.capget(ctypes.byref(header), ctypes.byref(sets)), "capget")
+    mask = sum(1 << number for number in KEPT.values())
+    for i in range(6):
+        sets[i] &= mask >> 32 if i > 2 else mask & 0xFFFFFFFF
+    _checked(libc.capset(ctypes.byref(header), ctypes.byref(sets)), "capset")
+
+
+def _checked(result: int, call: str) -> None:
+    if result != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, f"{call}: {os.strerror(number)}")
