@@ -119,9 +119,13 @@ class Current:
         server = self.snapshot.registry.server(str(report.get("server_id")))
         if server is None:
             return  # a policy later it is not declared any more
+        before = self.discovery.get(server.id, {})
         self.discovery[server.id] = {k: v for k, v in report.items() if k not in {"tools", "instructions"}}
         if not report.get("ok"):
-            self._log.warning("%s: its tools cannot be listed: %s", server.id, report.get("error"))
+            if report.get("error") != before.get(
+                "error"
+            ):  # the same failure of every further try is in `status`
+                self._log.warning("%s: its tools cannot be listed: %s", server.id, report.get("error"))
             return
         now = now_rfc3339()
         pinning = self.snapshot.config.sandbox.mcp.version_pinning
