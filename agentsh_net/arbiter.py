@@ -35,6 +35,7 @@ class Arbiter:
         self._buckets = buckets
         self._clock = clock
         self._lock = threading.Lock()
+        self._charging = threading.Lock()  # the daemon's own thread charges too, for shims
         self._selector = selectors.DefaultSelector()
         self._wake, self._woken = socket.socketpair()
         self._wake.setblocking(False)
@@ -51,6 +52,11 @@ class Arbiter:
     def replace(self, buckets: Buckets) -> None:
         """Charge these buckets from now on (a reload; what they inherit is the caller's business)."""
         self._buckets = buckets
+
+    def charge(self, server_id: str) -> bool:
+        """Charge one call to a server, from any thread, and say whether it is within the rate."""
+        with self._charging:
+            return self._buckets.take(server_id, "", self._clock())
 
     def attach(self) -> socket.socket:
         """Return a new socket for a worker to ask on."""
@@ -98,7 +104,8 @@ class Arbiter:
             question = connection.recv(MAX_CHARGE + 1)
             match orjson.loads(question) if 0 < len(question) <= MAX_CHARGE else None:
                 case [int(number), str(server_id), str(call_key)] if self._known(server_id):
-                    within = self._buckets.take(server_id, call_key, self._clock())
+                    with self._charging:
+                        within = self._buckets.take(server_id, call_key, self._clock())
                     connection.send(orjson.dumps([number, within]))
                 case _:
                     self._forget(connection)

@@ -192,6 +192,30 @@ def parse_response(raw: bytes) -> ResponseHead:
     )
 
 
+_LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*([0-9]{1,15})(?=[ \t]*\r\n)", re.IGNORECASE)
+
+
+class Mould(NamedTuple):
+    """A request head that was read once, with its one Content-Length cut out: a client's heads differ in nothing else."""
+
+    before: bytes
+    after: bytes
+
+    def length_in(self, raw: bytes) -> int | None:
+        """Return the Content-Length of a head that is otherwise this one to the byte; None where it is another head."""
+        before, after = self
+        if not (raw.startswith(before) and raw.endswith(after)):
+            return None
+        digits = raw[len(before) : len(raw) - len(after)]
+        return int(digits) if digits.isdigit() and len(digits) <= MAX_LENGTH_DIGITS else None
+
+
+def mould(raw: bytes) -> Mould | None:
+    """Return the mould of a head that `parse_request` took, None where it has no Content-Length."""
+    match = _LENGTH.search(raw)
+    return Mould(raw[: match.start(1)], raw[match.end(1) :]) if match else None
+
+
 def forwarded_request(head: RequestHead, *, plain: bool) -> bytes:
     """Return the fields that travel on, each after its CRLF. With `plain` Accept-Encoding is left out: the caller writes its own."""
     fields = _forwarded(head.pieces, _REQUEST_ENDS_PLAIN if plain else _REQUEST_ENDS)
@@ -205,6 +229,8 @@ def forwarded_response(head: ResponseHead, *, rewritten: bool) -> bytes:
 
 
 def _forwarded(pieces: list[bytes], ends: frozenset[bytes]) -> bytes:
+    if len(pieces) == 1:
+        return pieces[0]
     kept = [pieces[0]]
     for at in range(1, len(pieces), 3):
         if pieces[at].lower() not in ends:

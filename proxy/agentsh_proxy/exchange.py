@@ -7,7 +7,8 @@ others on both sides; what an answer becomes is `answers`' business.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple
 
 from agentsh_net.core.dialects.base import Dialect, Fault, Judge, RequestFacts, Step
 from agentsh_net.core.errors import ProtocolError
@@ -26,25 +27,50 @@ if TYPE_CHECKING:
     from agentsh_proxy.service import Service
 
 PATIENCE = 5.0  # seconds of silence over a held call before a comment is sent; the shortest client timeout seen is 10
+_NO_FACTS = RequestFacts()
+
+
+class Asked(NamedTuple):
+    """What a request's head led to. The same head on the same connection leads to the same, while view and sessions stand."""
+
+    head: RequestHead
+    admitted: Admitted
+    view: View
+    sessions: Mapping[str, str]
+    opening: bytes  # of the request to the upstream: line and fields, but for the framing and the blank line
+    held: bool  # the body must be whole before anything leaves
+
+
+def asked(head: RequestHead, admitted: Admitted, view: View, sessions: Mapping[str, str]) -> Asked:
+    """Return what an admitted head led to."""
+    inspected = admitted.inspected is not None
+    opening = b"".join(
+        (
+            head.method.encode("ascii"),
+            b" ",
+            admitted.target,
+            b" HTTP/1.1\r\nHost: ",
+            admitted.provider.host_field,
+            forwarded_request(head, plain=inspected),
+            b"\r\nAccept-Encoding: identity" if inspected else b"",
+        )
+    )
+    return Asked(head, admitted, view, sessions, opening, held=inspected or not head.has_body)
 
 
 class Exchange:
-    """One request on its way. `held` says that the body must be whole before anything leaves."""
+    """One request on its way."""
 
     __slots__ = (
-        "_admitted", "_answer", "_body", "_client", "_connecting", "_connection", "_facts", "_head", "_judge_of_answer", "_over", "_paused_at",
-        "_request_id", "_retried", "_reused", "_seen", "_service", "_uploaded", "_view", "_wrote", "held", "method",
+        "_answer", "_asked", "_body", "_client", "_connecting", "_connection", "_facts", "_judge_of_answer", "_over", "_paused_at",
+        "_request_id", "_retried", "_reused", "_seen", "_service", "_uploaded", "_wrote", "held", "method",
     )  # fmt: skip
 
-    def __init__(
-        self, service: Service, client: ClientConnection, head: RequestHead, admitted: Admitted, view: View
-    ) -> None:
+    def __init__(self, service: Service, client: ClientConnection, what: Asked) -> None:
         self._service = service
         self._client = client
-        self._head = head
-        self._admitted = admitted
-        self._view = view
-        self._facts = RequestFacts()
+        self._asked = what
+        self._facts = _NO_FACTS
         self._answer: Answer | None = None
         self._body: bytes | None = None  # kept so that the request can be sent again
         self._connection: UpstreamConnection | None = None
@@ -57,8 +83,8 @@ class Exchange:
         self._uploaded = False
         self._paused_at = 0.0
         self._seen = self._wrote = service.now
-        self.method = head.method
-        self.held = admitted.inspected is not None or not head.has_body
+        self.method = what.head.method
+        self.held = what.held
 
     @property
     def answering(self) -> bool:
@@ -68,13 +94,13 @@ class Exchange:
     @property
     def dialect(self) -> Dialect:
         """The dialect in which the client expects errors."""
-        return self._admitted.inspected or self._admitted.provider.dialect
+        return self._asked.admitted.inspected or self._asked.admitted.provider.dialect
 
     # The client's side.
 
     def on_request(self, body: bytes) -> None:
         """Take the whole request (`held`). Raises RefusalError."""
-        if self._admitted.inspected is not None:
+        if self._asked.admitted.inspected is not None:
             self._facts = self._read_request(body)
             self._judge_connectors()
         self._body = body
@@ -92,7 +118,7 @@ class Exchange:
         self._uploaded = last
         if self._connection is None:
             return
-        if self._head.chunked:
+        if self._asked.head.chunked:
             data = chunk(data) + LAST_CHUNK if last else chunk(data)
         self._connection.write(data, last=last)
 
@@ -113,7 +139,7 @@ class Exchange:
 
     def tick(self, now: float) -> None:
         """Once a second: time out what is silent, keep alive what waits on a held call."""
-        idle = self._view.proxy.idle_timeout
+        idle = self._asked.view.proxy.idle_timeout
         if self._paused_at:
             if now - self._paused_at > idle:
                 self._client.abort()
@@ -153,14 +179,16 @@ class Exchange:
     def on_interim(self, head: ResponseHead) -> None:
         """Pass a 1xx answer on (RFC 9110 section 15.2), but for 100, which was answered here."""
         self._seen = self._service.now
-        if head.status != 100 and self._head.minor == 1:
+        if head.status != 100 and self._asked.head.minor == 1:
             self._write(b"HTTP/1.1" + head.line[8:] + forwarded_response(head, rewritten=False) + b"\r\n\r\n")
 
     def on_head(self, head: ResponseHead) -> None:
         """Settle what becomes of the answer. Raises ProtocolError where it has to be stopped."""
         self._seen = self._service.now
         self._request_id = head.request_id
-        client = Client(chunks=self._head.minor == 1, keep_alive=self._client.keeps_alive(self._head))
+        client = Client(
+            chunks=self._asked.head.minor == 1, keep_alive=self._client.keeps_alive(self._asked.head)
+        )
         self._answer = choose(head, self.method, client, self._inspection())
 
     def on_data(self, data: bytes, *, last: bool) -> None:
@@ -204,15 +232,15 @@ class Exchange:
     # Within.
 
     def _ask(self, *, fresh: bool = False) -> None:
-        origin, seconds = self._admitted.provider.origin, self._view.proxy.connect_timeout
+        origin, seconds = self._asked.admitted.provider.origin, self._asked.view.proxy.connect_timeout
         self._connecting = self._service.pool.ask(origin, self, seconds=seconds, fresh=fresh)
 
     def _read_request(self, body: bytes) -> RequestFacts:
         """Return what the body says. Raises RefusalError where it cannot be read and fail_closed says to stop it."""
-        dialect = self._admitted.inspected
+        dialect = self._asked.admitted.inspected
         assert dialect is not None  # noqa: S101 - the caller checked
         try:
-            plain = inflate_whole(body, self._head.encoding, cap=self._view.proxy.max_request)
+            plain = inflate_whole(body, self._asked.head.encoding, cap=self._asked.view.proxy.max_request)
         except ProtocolError as error:
             self._unread("unknown_encoding", str(error), error.status)
             return RequestFacts()
@@ -222,11 +250,13 @@ class Exchange:
         return facts
 
     def _unread(self, cause: str, detail: str, status: int) -> None:
-        cut = self._view.fail_closed
+        cut = self._asked.view.fail_closed
         self._service.reporter.fault(Fault(cause, f"request: {detail}", cut), self._subject())
         if cut:
             raise RefusalError(
-                status, f"the request could not be inspected: {detail}", dialect=self._admitted.inspected
+                status,
+                f"the request could not be inspected: {detail}",
+                dialect=self._asked.admitted.inspected,
             )
 
     def _judge_connectors(self) -> None:
@@ -239,14 +269,14 @@ class Exchange:
                 raise RefusalError(
                     403,
                     f"MCP server {name!r} blocked by policy: {verdict.reason}",
-                    dialect=self._admitted.inspected,
+                    dialect=self._asked.admitted.inspected,
                 )
 
     def _inspection(self) -> Inspection | None:
-        dialect = self._admitted.inspected
+        dialect = self._asked.admitted.inspected
         if dialect is None:
             return None
-        view = self._view
+        view = self._asked.view
         return Inspection(
             dialect,
             self._judge,
@@ -259,7 +289,7 @@ class Exchange:
 
     def _judge(self, call: ToolCall) -> Verdict:
         if self._judge_of_answer is None:  # most answers hold no call
-            self._judge_of_answer = self._service.judge_for(self._admitted.session_id)
+            self._judge_of_answer = self._service.judge_for(self._asked.admitted.session_id)
         return self._judge_of_answer(call)
 
     def _note(self, step: Step) -> None:
@@ -267,25 +297,17 @@ class Exchange:
             self._service.note(step, self._subject())
 
     def _subject(self) -> Subject:
-        return Subject(self._admitted.session_id, self._request_id, self.dialect.name)
+        return Subject(self._asked.admitted.session_id, self._request_id, self.dialect.name)
 
     def _request_head(self) -> bytes:
-        head, admitted = self._head, self._admitted
-        inspected = admitted.inspected is not None
-        parts = [
-            head.method.encode("ascii"), b" ", admitted.target, b" HTTP/1.1\r\nHost: ", admitted.provider.host_field,
-            forwarded_request(head, plain=inspected),
-        ]  # fmt: skip
-        if inspected:
-            parts.append(b"\r\nAccept-Encoding: identity")
+        head = self._asked.head
         if self._body is not None and (head.chunked or head.length is not None):
-            parts.append(b"\r\nContent-Length: %d" % len(self._body))
-        elif head.chunked:
-            parts.append(b"\r\nTransfer-Encoding: chunked")
-        elif head.length is not None:
-            parts.append(b"\r\nContent-Length: %d" % head.length)
-        parts.append(b"\r\n\r\n")
-        return b"".join(parts)
+            return b"%b\r\nContent-Length: %d\r\n\r\n" % (self._asked.opening, len(self._body))
+        if head.chunked:
+            return self._asked.opening + b"\r\nTransfer-Encoding: chunked\r\n\r\n"
+        if head.length is not None:
+            return b"%b\r\nContent-Length: %d\r\n\r\n" % (self._asked.opening, head.length)
+        return self._asked.opening + b"\r\n\r\n"
 
     def _write(self, data: bytes) -> None:
         if data:

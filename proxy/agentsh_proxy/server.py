@@ -10,10 +10,10 @@ from typing import cast
 
 from agentsh_net.core.dialects.base import Dialect
 from agentsh_net.core.errors import ProtocolError
-from agentsh_net.core.http_head import RequestHead, find_head, parse_request
+from agentsh_net.core.http_head import Mould, RequestHead, find_head, mould, parse_request
 from agentsh_proxy.admission import Answered, RefusalError, admit
 from agentsh_proxy.chunks import ChunkedReader
-from agentsh_proxy.exchange import Exchange
+from agentsh_proxy.exchange import Asked, Exchange, asked
 from agentsh_proxy.replies import CONTINUE, error_body, reply
 from agentsh_proxy.service import Service
 from agentsh_proxy.turn import MAX_WAITING
@@ -31,7 +31,7 @@ class ClientConnection(asyncio.Protocol):
     """One connection of a client."""
 
     __slots__ = (
-        "_body", "_buffer", "_closing", "_exchange", "_head", "_held", "_in_loop", "_left", "_lingering", "_out", "_reading_paused",
+        "_body", "_buffer", "_closing", "_exchange", "_head", "_held", "_in_loop", "_known", "_left", "_lingering", "_mould", "_out", "_reading_paused",
         "_service", "_size", "_transport", "_upload_paused", "_writing_paused", "seen",
     )  # fmt: skip
 
@@ -46,6 +46,8 @@ class ClientConnection(asyncio.Protocol):
         self._held: list[bytes] = []
         self._out: list[bytes] = []  # written in this turn
         self._size = 0
+        self._known: Asked | None = None  # what the last head led to, and the head's mould
+        self._mould: Mould | None = None
         self._in_loop = False
         self._closing = False  # this answer is the last
         self._lingering = False
@@ -191,9 +193,10 @@ class ClientConnection(asyncio.Protocol):
                     length = find_head(data)
                     if not length:
                         break
-                    head = parse_request(data[:length])
+                    raw = data[:length]
                     data = data[length:]
-                    self._begin(head)
+                    if not self._repeated(raw):
+                        self._begin(raw)
         except ProtocolError as error:
             self._refuse(RefusalError(error.status, str(error)), close=True)
             return
@@ -209,23 +212,42 @@ class ClientConnection(asyncio.Protocol):
             self.seen = self._service.now
             self._read(data)
 
-    def _begin(self, head: RequestHead) -> None:
-        """Begin with a request whose head is whole."""
+    def _repeated(self, raw: bytes) -> bool:
+        """Begin with a request whose head came before on this connection, but for the length of its body, if it is one."""
+        known, service = self._known, self._service
+        if known is None or self._mould is None:
+            return False
+        length = self._mould.length_in(raw)
+        if not length or known.view is not service.view or known.sessions is not service.sessions:
+            return False
+        service.counts.requests += 1
+        self._exchange = exchange = Exchange(service, self, known)
+        if length > known.view.proxy.max_request:
+            self._refuse(_too_large(exchange), close=True)
+        else:
+            self._await_body(known.head, length)
+        return True
+
+    def _begin(self, raw: bytes) -> None:
+        """Begin with a request whose head is whole. Raises ProtocolError."""
+        head = parse_request(raw)
         service = self._service
         service.counts.requests += 1
-        view = service.view
+        view, sessions = service.view, service.sessions
         self._closing = not head.keep_alive
+        self._known = None
         try:
-            admitted = admit(head, view, service.sessions)
+            admitted = admit(head, view, sessions)
             if isinstance(admitted, Answered):
                 self._reply(
                     200, admitted.body, close=self._closing or head.has_body, bodiless=head.method == "HEAD"
                 )
                 return
-            self._exchange = exchange = Exchange(service, self, head, admitted, view)
+            what = asked(head, admitted, view, sessions)
+            self._exchange = exchange = Exchange(service, self, what)
             if admitted.unread:
                 service.note_unread(admitted)
-            if exchange.held and (head.length or 0) > view.proxy.max_request:
+            if what.held and (head.length or 0) > view.proxy.max_request:
                 raise _too_large(exchange)
             if not head.has_body:
                 exchange.on_request(b"")
@@ -233,14 +255,19 @@ class ClientConnection(asyncio.Protocol):
         except RefusalError as refused:
             self._refuse(refused, close=head.has_body, bodiless=head.method == "HEAD")
             return
-        self._head = head
-        self._left = head.length or 0
-        self._body = ChunkedReader() if head.chunked else None
-        self._held, self._size = [], 0
+        if what.held and head.keep_alive and not head.expects_continue:
+            self._known, self._mould = what, mould(raw)
+        self._await_body(head, head.length or 0)
         if head.expects_continue:
             self.write(CONTINUE)
-        if not exchange.held:
+        if not what.held:
             exchange.on_streamed_request()
+
+    def _await_body(self, head: RequestHead, length: int) -> None:
+        self._head = head
+        self._left = length
+        self._body = ChunkedReader() if head.chunked else None
+        self._held, self._size = [], 0
 
     def _read_body(self, data: bytes) -> bytes:
         """Take body bytes and return what follows the body. Raises ProtocolError."""
@@ -277,11 +304,9 @@ class ClientConnection(asyncio.Protocol):
 
     def _set_reading(self) -> None:
         """Read from the socket only what may be read now: this bounds what waits here to one read."""
-        if self._transport is None or self._transport.is_closing():
-            return
         busy = self._writing_paused or (self._exchange is not None and self._head is None)
         waiting = self._upload_paused or (busy and self._buffer != b"")
-        if waiting == self._reading_paused:
+        if waiting == self._reading_paused or self._transport is None or self._transport.is_closing():
             return
         self._reading_paused = waiting
         if waiting:

@@ -260,3 +260,34 @@ async def test_more_clients_than_the_bound_are_told_so(opened, monkeypatch):
     second = await opened(Client(proxy.port))
     assert (await second.answer()).status == 503
     assert await second.closed()
+
+
+@on_loop
+async def test_a_repeated_head_is_answered_by_the_policy_and_sessions_of_its_own_time(opened):
+    upstream = await opened(Upstream())
+    proxy = await opened(Proxy(snapshot(upstream.port, proxy={"max_request": 1024})))
+    known = {"9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08": "agent"}  # sha256("test")
+    proxy.service.sessions = known
+    client = await opened(Client(proxy.port))
+    path = "/s/test" + PATH
+    for body in (b"{}", b'{"a": 1}', b"{ }"):
+        assert (await client.ask(request(path, body, b"X-Api-Key: k"))).status == 200
+    assert [r.body for r in upstream.requests] == [b"{}", b'{"a": 1}', b"{ }"]
+    assert [r.values("x-api-key") for r in upstream.requests] == [[b"k"]] * 3
+    assert [r.values("content-length") for r in upstream.requests] == [[b"2"], [b"8"], [b"3"]]
+    proxy.swap(snapshot(1))  # another upstream, which is not there
+    assert (await client.ask(request(path, b"{}", b"X-Api-Key: k"))).status == 502
+    proxy.service.sessions = {}
+    other = await opened(Client(proxy.port))
+    assert (await other.ask(request(path, b"{}", b"X-Api-Key: k"))).status == 403
+    assert (await client.ask(request(path, b"{}", b"X-Api-Key: k"))).status == 403
+
+
+@on_loop
+async def test_a_repeated_head_with_a_longer_body_is_still_bounded(opened):
+    upstream = await opened(Upstream())
+    proxy = await opened(Proxy(snapshot(upstream.port, proxy={"max_request": 1024})))
+    client = await opened(Client(proxy.port))
+    assert (await client.ask(request(PATH, b"{}"))).status == 200
+    assert (await client.ask(request(PATH, b"x" * 2000))).status == 413
+    assert len(upstream.requests) == 1
