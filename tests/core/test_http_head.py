@@ -240,5 +240,5 @@ def test_what_a_mould_knows_reads_as_the_reader_reads_it(change, at):
     other = first[:at] + change + first[at:]
     length = known.length_in(other)
     if length is not None:
-        assert parse_request(other)[:4] == parse_request(first)[:3] + (parse_request(other).pieces,)
+        assert parse_request(other)[:4] == (*parse_request(first)[:3], parse_request(other).pieces)
         assert parse_request(other).length == length
