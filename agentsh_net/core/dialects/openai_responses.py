@@ -70,7 +70,8 @@ class OpenAIResponses:
         try:
             reading = strict_json.read(data)
         except ProtocolError as error:
-            if not out.fault("malformed_json", str(error)):
+            divergent = isinstance(error, strict_json.DivergentError)
+            if not out.fault("malformed_json", str(error), must_cut=divergent):
                 out.write(data)
             return out.step()
         if "invalid_utf8" in reading.flaws and out.fault("invalid_utf8", "the answer is not UTF-8"):

@@ -58,7 +58,7 @@ class Rulings:
     @property
     def full(self) -> bool:
         """Say whether there were more calls than any answer has."""
-        return len(self._by_content) > MAX_CALLS
+        return max(len(self._by_content), len(self._by_id) // 2) > MAX_CALLS
 
     def decide(
         self, call: Call, out: Output, *, repeats: bool = False, partial: bool = False, late: str = ""
@@ -71,13 +71,14 @@ class Rulings:
         said = call.digest()
         content = (call.kind, call.name, call.namespace, call.server_label, said)
         known = self._find(call)
-        if known is None and repeats and not call.flaw:
-            known = self._by_content.get(content)
+        if known is None and repeats and not call.flaw and content in self._by_content:
+            return self._by_content[content].notice
         flaw = call.flaw
         if known is not None:
-            if known.notice:
-                return known.notice
-            flaw = flaw or known.contradiction(call, said)
+            contradiction = known.contradiction(call, said)
+            if known.notice and (not contradiction or known.call.call_id == call.call_id):
+                return known.notice  # refused once, whatever is said of it later
+            flaw = flaw or contradiction
             if not flaw and known.covers(call, said):
                 return ""
         whole = call if known is None or flaw else known.call.joined(call)

@@ -39,6 +39,7 @@ class Slot:
     kind: str = ""
     call: Call = field(default_factory=Call)
     start: str = ""  # the arguments that the item began with
+    address: tuple[int | None, str] | None = None  # under which its deltas come
     parts: list[str] = field(default_factory=list)  # of the arguments, by deltas
     finals: list[str] = field(default_factory=list)  # the arguments as events repeated them whole
     over: bool = False
@@ -69,6 +70,11 @@ class Slot:
         said = Call(name=text_of(fields.get("name")), call_id=text_of(fields.get("call_id")))
         if said != Call():
             self.view(said)
+        address = (event.index, event.item_id)
+        if "delta" in fields:
+            if self.address not in {None, address}:
+                self.flag("deltas under two addresses")  # a client that goes by index or id alone misses some
+            self.address = address
         if "arguments" in event.kind or "input" in event.kind:
             self.parts.append(text_of(fields.get("delta")))
             self.finals += [text for key in ("arguments", "input") if (text := text_of(fields.get(key)))]

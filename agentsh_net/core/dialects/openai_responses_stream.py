@@ -101,7 +101,8 @@ class ResponsesMachine:
         try:
             reading = strict_json.read(data)
         except ProtocolError as error:
-            if not self._cut("malformed_json", str(error), out):
+            divergent = isinstance(error, strict_json.DivergentError)
+            if not self._cut("malformed_json", str(error), out, must=divergent):
                 self._emit(_Queued(frame), out)
             return
         if "invalid_utf8" in reading.flaws and self._cut("invalid_utf8", "an event is not UTF-8", out):
@@ -318,8 +319,8 @@ class ResponsesMachine:
         if event is not None and event.number is not None:
             self._shift -= 1
 
-    def _cut(self, cause: str, detail: str, out: Output) -> bool:
-        if out.fault(cause, detail):
+    def _cut(self, cause: str, detail: str, out: Output, *, must: bool = False) -> bool:
+        if out.fault(cause, detail, must_cut=must):
             self._discard()
             return True
         return False

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from hashlib import sha256
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -93,7 +94,13 @@ def function_call(name: str, arguments: Any = None, *, at: Any = 0, **more: Any)
 def message_item(text: str, *, at: Any = 0) -> Item:
     """Return a whole message."""
     part = {"type": "output_text", "annotations": [], "logprobs": [], "text": text}
-    return {"id": f"msg_{at}", "type": "message", "status": "completed", "content": [part], "role": "assistant"}
+    return {
+        "id": f"msg_{at}",
+        "type": "message",
+        "status": "completed",
+        "content": [part],
+        "role": "assistant",
+    }
 
 
 def notice(name: str, reason: str = "denied") -> str:
@@ -101,7 +108,9 @@ def notice(name: str, reason: str = "denied") -> str:
     return f"[agentsh] Tool '{name}' blocked by policy: {reason}"
 
 
-def refused_item(item: Item, reason: str = "denied", *, name: str | None = None, at: int | None = None) -> Item:
+def refused_item(
+    item: Item, reason: str = "denied", *, name: str | None = None, at: int | None = None
+) -> Item:
     """Return the message that stands in the place of an item."""
     ids = [item.get("id") or "", item.get("call_id") or ""]
     place = sha256("\0".join(ids if any(ids) else [str(at)]).encode()).hexdigest()[:32]
@@ -118,7 +127,7 @@ def response(*items: Item, status: str = "in_progress", **more: Any) -> dict[str
         "id": "resp_1", "object": "response", "created_at": 1700000000.0, "status": status, "error": None,
         "incomplete_details": None, "model": "gpt-test", "output": list(items), "parallel_tool_calls": True,
         "temperature": 1.0, "tool_choice": "auto", "tools": [], "usage": None,
-        "metadata": {"big": 123456789012345678901234567890},
+        "x_big": 123456789012345678901234567890,
     } | more  # fmt: skip
 
 
@@ -149,7 +158,9 @@ def arguments(index: Any, item_id: str, delta: str, kind: str = "function_call_a
     return {"type": f"response.{kind}.delta", "item_id": item_id, **where, "delta": delta}
 
 
-def arguments_done(index: Any, item_id: str, text: str, kind: str = "function_call_arguments", **more: Any) -> Event:
+def arguments_done(
+    index: Any, item_id: str, text: str, kind: str = "function_call_arguments", **more: Any
+) -> Event:
     """Return the arguments as an event repeats them."""
     key = "input" if "input" in kind else "arguments"
     return {"type": f"response.{kind}.done", "item_id": item_id, "output_index": index, key: text} | more
@@ -187,7 +198,7 @@ def text(index: int, item: Item, *, pieces: int = 1) -> list[Event]:
         {"type": "response.content_part.added", **where, "part": item["content"][0] | {"text": ""}},
         *(
             {"type": "response.output_text.delta", **where, "delta": words[a:b], "logprobs": []}
-            for a, b in zip(cuts, cuts[1:], strict=False)
+            for a, b in pairwise(cuts)
         ),
         {"type": "response.output_text.done", **where, "text": words, "logprobs": []},
         {"type": "response.content_part.done", **where, "part": item["content"][0]},
@@ -195,7 +206,9 @@ def text(index: int, item: Item, *, pieces: int = 1) -> list[Event]:
     ]
 
 
-def refused(index: int, item: Item, reason: str = "denied", *, frames: int = 0, name: str | None = None) -> list[Event]:
+def refused(
+    index: int, item: Item, reason: str = "denied", *, frames: int = 0, name: str | None = None
+) -> list[Event]:
     """Return the events that stand where the `frames` events of an item stood: as many, if there were 6 to 69."""
     made = refused_item(item, reason, name=name, at=index)
     plain = {key: value for key, value in made.items() if key != OURS}
