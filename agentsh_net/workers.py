@@ -16,7 +16,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 
 from agentsh_net.arbiter import Arbiter
 from agentsh_net.core import link, snapshot
@@ -24,6 +24,7 @@ from agentsh_net.core.errors import ConfigError, Problem, ProtocolError
 from agentsh_net.core.events import Event, WorkerExited
 from agentsh_net.core.settings import Proxy
 from agentsh_net.core.snapshot import Snapshot
+from agentsh_net.worker_link import WorkerLink
 
 ACK_SECONDS = (
     5.0  # a worker that did not take a policy up by then is replaced, and the new one starts with it
@@ -276,7 +277,8 @@ class _Worker:
             theirs.close()
             charge.close()
         _, conversation = await asyncio.get_running_loop().create_unix_connection(
-            lambda: _Link(self._pool.report, self._pool.discovered if self._discovers else None), sock=ours
+            lambda: WorkerLink(self._pool.report, self._pool.discovered if self._discovers else None),
+            sock=ours,
         )
         running = _Running(process, conversation)
         conversation.on_violation = running.kill
@@ -292,7 +294,7 @@ class _Running:
     """A process and its link. `why` says why we killed it, if we did."""
 
     process: asyncio.subprocess.Process
-    link: _Link
+    link: WorkerLink
     why: str = field(default="")
 
     def kill(self, why: str) -> None:
@@ -301,86 +303,6 @@ class _Running:
         self.link.close()
         with contextlib.suppress(ProcessLookupError, PermissionError):
             self.process.kill()
-
-
-class _Link(asyncio.Protocol):
-    """The supervisor's end of one worker's link: what comes is checked before it is believed."""
-
-    def __init__(
-        self, on_event: Callable[[Event], None], on_report: Callable[[Mapping[str, Any]], None] | None
-    ) -> None:
-        self._on_event = on_event
-        self._on_report = on_report
-        self._framer = link.Framer(link.MAX_FROM_WORKER)
-        self._transport: asyncio.Transport | None = None
-        self._waiting: dict[int, asyncio.Future[bool]] = {}
-        self.on_violation: Callable[[str], None] = lambda _: None
-        self.counters: Mapping[str, int] = {}
-        self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep the transport."""
-        self._transport = cast("asyncio.Transport", transport)
-
-    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - the process tells why
-        """Answer everyone who waits: the worker will not."""
-        self._transport = None
-        for waiting in self._waiting.values():
-            if not waiting.done():
-                waiting.set_result(False)
-        if not self.closed.done():
-            self.closed.set_result(None)
-
-    def data_received(self, data: bytes) -> None:
-        """Take messages; a worker that breaks the rules is broken or taken over, and is ended."""
-        try:
-            for payload in self._framer.feed(data):
-                self._take(link.decode_from_worker(payload))
-        except ProtocolError as error:
-            self.on_violation(f"broke the rules of its link: {error}")
-
-    def close(self) -> None:
-        """End the conversation."""
-        if self._transport is not None:
-            self._transport.abort()
-
-    def send(self, message: link.ToWorker) -> None:
-        """Send a message and forget it."""
-        if self._transport is not None:
-            self._transport.write(link.encode(message))
-
-    async def tell(self, messages: list[link.ToWorker], seconds: float) -> bool:
-        """Send messages and say whether the last was acknowledged in time."""
-        seq = messages[-1].seq
-        acknowledged: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        if self._transport is None:
-            return False
-        self._waiting[seq] = acknowledged
-        for message in messages:
-            self.send(message)
-        try:
-            async with asyncio.timeout(seconds):
-                return await acknowledged
-        except TimeoutError:
-            return False
-        finally:
-            self._waiting.pop(seq, None)
-
-    def _take(self, message: link.FromWorker) -> None:
-        match message:
-            case link.Ack(seq, _):
-                waiting = self._waiting.get(seq)
-                if waiting is not None and not waiting.done():
-                    waiting.set_result(True)
-            case link.Events(found):
-                for value in found:
-                    self._on_event(link.event_from_worker(value))
-            case link.Counters(counters):
-                self.counters = counters
-            case link.Report(report) if self._on_report is not None:
-                self._on_report(report)
-            case link.Report():
-                raise ProtocolError("it reports on servers that it was not told to ask")
 
 
 def _bound(family: int, address: Any, *, shared: bool) -> socket.socket:

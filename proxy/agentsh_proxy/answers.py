@@ -1,4 +1,4 @@
-"""What becomes of an upstream's answer: relayed byte for byte, streamed through a dialect's machine, or read whole first.
+"""What becomes of an upstream's answer: relayed, streamed through a dialect's machine, or read whole first.
 
 Sans IO: heads and body bytes go in, bytes for the client come out. Each answer is one object, used once.
 """
@@ -6,35 +6,20 @@ Sans IO: heads and body bytes go in, bytes for the client come out. Each answer 
 from __future__ import annotations
 
 from collections.abc import Callable
-from enum import Enum, auto
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from agentsh_net.core.dialects.base import Dialect, Fault, Judge, Limits, Step
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.http_head import ResponseHead, forwarded_response
 from agentsh_proxy.chunks import LAST_CHUNK, chunk
 from agentsh_proxy.inflating import Inflater, inflate_whole, inflater
+from agentsh_proxy.relaying import Answer, Client, Relay, opening
 
 _SSE_FIELDS = (b"event:", b"data:", b"id:", b"retry:", b":")
 _BOM = b"\xef\xbb\xbf"
 _FRAME_ENDS = (b"\n\n", b"\r\n\r\n", b"\r\r")
 # Leading white space that hides what a body is: enough for pretty-printers, too little to hold memory.
 _MAX_SNIFFED = 4096
-
-
-class Framing(Enum):
-    """How the client learns where the body ends."""
-
-    LENGTH = auto()  # Content-Length
-    CHUNKED = auto()
-    CLOSE = auto()  # HTTP/1.0: by the end of the connection
-
-
-class Client(NamedTuple):
-    """What the client can take: chunks (HTTP/1.1), and whether its connection stays open after the answer."""
-
-    chunks: bool
-    keep_alive: bool
 
 
 class Inspection(NamedTuple):
@@ -47,79 +32,6 @@ class Inspection(NamedTuple):
     max_body: int
     wants_stream: bool
     note: Callable[[Step], None]
-
-
-class Answer(Protocol):
-    """One answer on its way."""
-
-    @property
-    def started(self) -> bool:
-        """Say whether the client got anything."""
-        ...
-
-    @property
-    def done(self) -> bool:
-        """Say whether the client has all it gets."""
-        ...
-
-    @property
-    def closing(self) -> bool:
-        """Say whether the client's connection must end with this answer."""
-        ...
-
-    def feed(self, data: bytes, *, last: bool) -> bytes:
-        """Take body bytes and return what the client gets now. Raises ProtocolError while `started` is false: answer that."""
-        ...
-
-    def fail(self, message: str) -> bytes:
-        """Return the last bytes for a client whose answer broke off after `started`; its connection is closed then."""
-        ...
-
-    def keep_alive(self) -> bytes:
-        """Return bytes that keep a waiting client patient, or nothing where none are due."""
-        ...
-
-
-class Relay:
-    """An answer nobody has an opinion on: the body's bytes as they came."""
-
-    __slots__ = ("_client", "_framing", "_head", "closing", "done", "started")
-
-    def __init__(self, head: ResponseHead, client: Client, *, bodiless: bool = False) -> None:
-        self._head = head
-        self._client = client
-        if head.length is not None or bodiless:
-            self._framing = Framing.LENGTH
-        else:
-            self._framing = Framing.CHUNKED if client.chunks else Framing.CLOSE
-        self.started = False
-        self.done = False
-        self.closing = self._framing is Framing.CLOSE or not client.keep_alive
-
-    def feed(self, data: bytes, *, last: bool) -> bytes:
-        """Pass `data` on."""
-        if self._framing is Framing.CHUNKED:
-            data = chunk(data) + LAST_CHUNK if last else chunk(data)
-        if not self.started:
-            self.started = True
-            data = self._opening() + data
-        self.done = last
-        return data
-
-    def fail(self, message: str) -> bytes:  # noqa: ARG002 - nothing can be said inside somebody's bytes
-        """Cut: the missing end tells the client that the body is not whole."""
-        self.closing = True
-        return b""
-
-    def keep_alive(self) -> bytes:
-        """Nothing is held here."""
-        return b""
-
-    def _opening(self) -> bytes:
-        fields = forwarded_response(self._head, rewritten=False)
-        if self._framing is Framing.CHUNKED:
-            fields += b"\r\nTransfer-Encoding: chunked"
-        return _opening(self._head, fields, closing=self.closing)
 
 
 class StreamInspection:
@@ -188,7 +100,7 @@ class StreamInspection:
         fields = forwarded_response(self._head, rewritten=True)
         if self._client.chunks:
             fields += b"\r\nTransfer-Encoding: chunked"
-        return _opening(self._head, fields, closing=self.closing) + out
+        return opening(self._head, fields, closing=self.closing) + out
 
     def _inflate(self, data: bytes, *, last: bool) -> bytes:
         assert self._decoder is not None  # noqa: S101 - the caller checked
@@ -269,9 +181,9 @@ class WholeInspection:
             fields = forwarded_response(self._head, rewritten=False)
             if self._head.length is None:
                 fields += b"\r\nContent-Length: %d" % len(raw)
-            return _opening(self._head, fields, closing=self.closing) + raw
+            return opening(self._head, fields, closing=self.closing) + raw
         fields = forwarded_response(self._head, rewritten=True) + b"\r\nContent-Length: %d" % len(step.out)
-        return _opening(self._head, fields, closing=self.closing) + step.out
+        return opening(self._head, fields, closing=self.closing) + step.out
 
     def _answer_events(self, raw: bytes) -> bytes:
         """Read server-sent events that came as JSON: some client may take them for what they are."""
@@ -387,9 +299,3 @@ def unreadable(inspection: Inspection, cause: str, detail: str) -> None:
     inspection.note(Step(b"", faults=(Fault(cause, detail, cut=inspection.fail_closed),)))
     if inspection.fail_closed:
         raise ProtocolError(f"the upstream's answer could not be inspected: {detail}", status=502)
-
-
-def _opening(head: ResponseHead, fields: bytes, *, closing: bool) -> bytes:
-    """Return the head for the client: this hop's version, the upstream's status line and fields."""
-    end = b"\r\nConnection: close\r\n\r\n" if closing else b"\r\n\r\n"
-    return b"".join((b"HTTP/1.1", head.line[8:], fields, end))

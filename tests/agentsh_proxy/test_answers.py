@@ -1,4 +1,4 @@
-"""An answer is relayed, streamed or read whole by what a client could take it for, and every end of it is honest."""
+"""An answer is streamed or read whole by what a client could take it for, and every end of it is honest."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import gzip
 
 import orjson
 import pytest
-from agentsh_proxy.answers import Client, Inspection, Relay, StreamInspection, Undecided, choose
+from agentsh_proxy.answers import Inspection, StreamInspection, Undecided, WholeInspection, choose
+from agentsh_proxy.relaying import Client, Relay
 
 from agentsh_net.core.dialects.base import Limits
 from agentsh_net.core.dialects.catalog import BY_NAME
@@ -49,27 +50,9 @@ def test_who_can_read_what_decides_what_becomes_of_it():
     assert isinstance(choose(SSE, "POST", BOTH, None), Relay)
     assert isinstance(choose(SSE, "POST", BOTH, inspection()), StreamInspection)
     assert isinstance(choose(JSON, "POST", BOTH, inspection()), Undecided)
+    assert isinstance(choose(JSON, "POST", BOTH, inspection(stream=False)), WholeInspection)
     assert isinstance(choose(head(b"Content-Length: 0"), "POST", BOTH, inspection()), Relay)
     assert isinstance(choose(JSON, "HEAD", BOTH, inspection()), Relay)
-
-
-def test_a_relay_frames_as_the_client_can_take_it():
-    length = Relay(JSON, BOTH)
-    assert length.feed(b"{}", last=True).endswith(b"Content-Length: 2\r\n\r\n{}")
-    chunks = Relay(SSE, BOTH)
-    assert chunks.feed(b"ab", last=False).endswith(b"Transfer-Encoding: chunked\r\n\r\n2\r\nab\r\n")
-    assert chunks.feed(b"", last=True) == b"0\r\n\r\n"
-    plain = Relay(SSE, OLD)
-    assert plain.feed(b"ab", last=True).endswith(b"Connection: close\r\n\r\nab")
-    assert plain.closing
-
-
-def test_a_relay_that_breaks_is_cut_without_an_end():
-    relay = Relay(SSE, BOTH)
-    relay.feed(b"ab", last=False)
-    assert relay.fail("gone") == b""
-    assert relay.closing
-    assert not relay.done
 
 
 def test_a_stream_that_breaks_ends_with_an_error_after_what_was_whole():
