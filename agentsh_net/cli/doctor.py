@@ -37,7 +37,7 @@ def doctor(ctx: click.Context, config: Path | None, form: Format) -> None:
     daemon: Daemon = ctx.obj
     checks = [
         *_machine(),
-        *(asdict(found) for found in probe()),
+        *(asdict(found) for found in probe(settings.network.bpf_loader)),
         _store(Path(settings.store.path)),
         *_ports(settings, daemon),
     ]

@@ -49,12 +49,10 @@ NOT_YET = (
     NotYet("network.scope", among("sessions", "netns"), "`host`"),
     NotYet("network.llm_direct", among("tag", "refuse"), "`off`"),
     NotYet("network.on_shared_address", among("sni"), "`block` or `tag`"),
-    NotYet("network.bpf_loader", among("prebuilt"), "`auto` or `bcc`"),
     NotYet("network.resolve.snoop_dns", true, "`false`"),
     NotYet("network.resolve.stub", true, "`false`"),
     NotYet(f"{MCP}.output_inspection.enabled", true, "`false`"),
     NotYet(f"{MCP}.cross_server.enabled", true, "`false`"),
-    NotYet(f"{MCP}.inspection.custom_patterns", filled, "an empty list"),
     NotYet(f"{MCP}.sampling", filled, "no `sampling` section"),
     NotYet(f"{MCP}.elicitation", filled, "no `elicitation` section"),
 )

@@ -1,6 +1,6 @@
-"""bpf(2) by ctypes: programs of a cgroup, maps, what the kernel says of them. Errors are OSError with the call's name.
+"""bpf(2) by ctypes: programs and maps, made, attached, asked. Errors are OSError with the call's name.
 
-The one door to this system call. Loading programs is not its business (loader.py has it done elsewhere).
+The one door to this system call. What is loaded and why is not its business (prebuilt.py, ebpf.py).
 """
 
 from __future__ import annotations
@@ -25,13 +25,17 @@ _NUMBERS = {
 }
 
 # enum bpf_cmd
-_MAP_LOOKUP, _MAP_UPDATE = 1, 2
+_MAP_CREATE, _MAP_LOOKUP, _MAP_UPDATE = 0, 1, 2
+_PROG_LOAD = 5
 _PROG_ATTACH, _PROG_DETACH = 8, 9
 _PROG_GET_FD_BY_ID, _OBJ_GET_INFO, _PROG_QUERY = 13, 15, 16
 _MAP_LOOKUP_BATCH, _MAP_UPDATE_BATCH, _MAP_DELETE_BATCH = 24, 26, 27
 
 # enum bpf_attach_type
 CONNECT4, CONNECT6, SENDMSG4, SENDMSG6 = 10, 11, 14, 15
+
+# enum bpf_prog_type
+CGROUP_SOCK_ADDR = 18
 
 _ALLOW_MULTI = 1 << 1  # BPF_F_ALLOW_MULTI: programs of others on the same cgroup stay
 # The kernel allows 64 programs per cgroup and attach type (BPF_CGROUP_MAX_PROGS).
@@ -40,6 +44,10 @@ _MAX_PROGRAMS = 64
 _BATCH = 16384
 # union bpf_attr: the kernel takes any size whose unknown tail is zero.
 _ATTR_BYTES = 128
+# BPF_OBJ_NAME_LEN with its final zero.
+_NAME_BYTES = 16
+# What the verifier says of our longest program at its most talkative is a tenth of this; of any other the end is lost.
+_LOG_BYTES = 4 << 20
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.syscall.restype = ctypes.c_long
@@ -64,6 +72,63 @@ class _CallError(OSError):
     def __init__(self, number: int, message: str, attr: bytes) -> None:
         super().__init__(number, message)
         self.attr = attr
+
+
+class VerifierError(OSError):
+    """The kernel refused a program; `log` is all that its verifier said, perhaps nothing."""
+
+    def __init__(self, number: int, message: str, log: str) -> None:
+        super().__init__(number, message)
+        self.log = log
+
+
+def create_map(
+    name: str, kind: int, *, key_size: int, value_size: int, max_entries: int, flags: int = 0
+) -> int:
+    """Create a map and return its descriptor, which no child inherits."""
+    attr = struct.pack("=IIIII", kind, key_size, value_size, max_entries, flags) + bytes(8) + _name(name)
+    return _bpf(_MAP_CREATE, attr, "MAP_CREATE")[0]
+
+
+def load_program(name: str, kind: int, attach_type: int, *, code: bytes, licence: str) -> int:
+    """Load a program and return its descriptor, which no child inherits. Raises VerifierError."""
+    # Without a log first: it costs time, and one that is too small would refuse a good program.
+    try:
+        return _load_program(name, kind, attach_type, code, licence, None)
+    except OSError as error:
+        log = ctypes.create_string_buffer(_LOG_BYTES)
+        try:
+            return _load_program(name, kind, attach_type, code, licence, log)
+        except OSError:
+            said = log.value.decode("utf-8", "replace")
+            raise VerifierError(error.errno or 0, error.strerror or "", said) from error
+
+
+def _load_program(
+    name: str, kind: int, attach_type: int, code: bytes, licence: str, log: ctypes.Array[ctypes.c_char] | None
+) -> int:
+    instructions = ctypes.create_string_buffer(code, len(code))
+    terms = ctypes.create_string_buffer(licence.encode("ascii"))
+    attr = struct.pack(
+        "=IIQQIIQII16sII",
+        kind,
+        len(code) // 8,
+        ctypes.addressof(instructions),
+        ctypes.addressof(terms),
+        0 if log is None else 1,
+        0 if log is None else len(log),
+        0 if log is None else ctypes.addressof(log),
+        0,  # kern_version: for kprobes of old
+        0,  # flags
+        _name(name),
+        0,  # ifindex
+        attach_type,
+    )
+    return _bpf(_PROG_LOAD, attr, "PROG_LOAD")[0]
+
+
+def _name(text: str) -> bytes:
+    return text.encode("ascii")[: _NAME_BYTES - 1].ljust(_NAME_BYTES, b"\0")
 
 
 def attach(cgroup_fd: int, program_fd: int, kind: int) -> None:

@@ -32,7 +32,7 @@ _BATCH = 128
 class Ebpf:
     """The loaded programs and maps. Nothing is refused before `start`."""
 
-    def __init__(self, cgroup_root: Path, load: Callable[[], loader.Loaded] = loader.load_with_bcc) -> None:
+    def __init__(self, cgroup_root: Path, load: Callable[[], loader.Loaded] = loader.load) -> None:
         """Load programs and maps. Raises KernelError."""
         self._root = cgroup_root
         self._cgroup = os.open(cgroup_root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

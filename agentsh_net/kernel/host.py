@@ -226,12 +226,15 @@ def open_kernel(
     network: Network,
     *,
     cgroup_root: Path | None = None,
-    load: Callable[[], loader.Loaded] = loader.load_with_bcc,
+    load: Callable[[], loader.Loaded] | None = None,
 ) -> Host:
-    """Open the layers that `network` asks for. Raises KernelError only where `network.required` and one cannot be had."""
+    """Open the layers that `network` asks for. Raises KernelError only where `network.required` and one cannot be had.
+
+    `load` stands in for what `network.bpf_loader` names.
+    """
     host = Host(cgroup_root or hierarchy(), required=network.required)
     try:
-        host.open_layers(network, load)
+        host.open_layers(network, load or partial(loader.load, network.bpf_loader))
     except KernelError:
         host.close(remove=False)
         raise

@@ -1,4 +1,4 @@
-"""Gets the probes into the kernel and holds their descriptors: by a child with BCC today, by a prebuilt object later.
+"""Gets the probes into the kernel and holds their descriptors: the prebuilt object, or a child with BCC.
 
 Whoever loads, the result is the same `Loaded`; attaching and filling maps is ebpf.py's business.
 """
@@ -6,16 +6,17 @@ Whoever loads, the result is the same `Loaded`; attaching and filling maps is eb
 from __future__ import annotations
 
 import array
+import errno
 import json
 import os
 import socket
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agentsh_net.core.errors import KernelError
-from agentsh_net.kernel import bcc_compile
+from agentsh_net.kernel import bcc_compile, prebuilt
 
 REMEDY = "sudo apt install python3-bpfcc"
 # Seconds. BCC takes half a second here; 140 s were seen in an emulated machine with real kernel headers.
@@ -37,6 +38,34 @@ class Loaded:
         """Close every descriptor; what is attached stays attached."""
         for fd in (*self.programs.values(), *self.maps.values()):
             os.close(fd)
+
+
+def load(which: str = "auto") -> Loaded:
+    """Load by `network.bpf_loader`: prebuilt, bcc, or auto: bcc only where prebuilt fails. Raises KernelError."""
+    match which:
+        case "prebuilt":
+            return load_prebuilt()
+        case "bcc":
+            return load_with_bcc()
+    try:
+        return load_prebuilt()
+    except KernelError as first:
+        if isinstance(first.__cause__, OSError) and first.__cause__.errno == errno.EPERM:
+            raise  # whoever may not load, may not compile and load either
+        try:
+            loaded = load_with_bcc()
+        except KernelError as second:
+            remedy = f"{first.remedy}; or {second.remedy}"
+            raise KernelError(f"{first}\nand with BCC: {second}", layer="ebpf", remedy=remedy) from second
+        # The reason alone, not the whole log: this is a line of `status`.
+        return replace(loaded, how=f"{loaded.how}, because {str(first).partition(chr(10))[0]}")
+
+
+def load_prebuilt() -> Loaded:
+    """Load the object that ships with this package. Raises KernelError with all that the verifier said."""
+    probes = prebuilt.read()
+    programs, maps = prebuilt.load(probes)
+    return Loaded(programs, maps, how=f"prebuilt by {probes.compiler}")
 
 
 def load_with_bcc() -> Loaded:

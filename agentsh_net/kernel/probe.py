@@ -38,18 +38,62 @@ class Probe:
     remedy: str = ""
 
 
-def probe() -> list[Probe]:
-    """Return every probe, in the order in which the layers need them."""
-    return [*_ebpf(), *_nftables(), _sweep()]
+def probe(bpf_loader: str = "auto") -> list[Probe]:
+    """Return every probe, in the order in which the layers need them. `bpf_loader` is `network.bpf_loader`."""
+    return [*_ebpf(bpf_loader), *_nftables(), _sweep()]
 
 
-def _ebpf() -> Iterator[Probe]:
+def _ebpf(bpf_loader: str) -> Iterator[Probe]:
     yield _kernel(os.uname().release)
     yield _privilege("ebpf", ("CAP_BPF", "CAP_NET_ADMIN", "CAP_SYS_ADMIN"))
     yield _attempt("ebpf", "cgroup v2 hierarchy", lambda: f"cgroup v2 at {cgroup.root()}")
     yield _attempt("ebpf", "cgroup programs", _cgroup_programs)
+    yield from _probes(bpf_loader)
+
+
+def _probes(bpf_loader: str) -> Iterator[Probe]:
+    """Yield what can load the probes. Of two ways one is enough: what only the other needs is no fault."""
+    if bpf_loader == "bcc":
+        yield from _compiler()
+        return
+    prebuilt = _attempt("ebpf", "prebuilt probes", _prebuilt)
+    if prebuilt.usable:
+        yield prebuilt
+        if bpf_loader == "auto":
+            yield Probe("ebpf", usable=True, detail=_fallback())
+        return
+    compiler = list(_compiler())
+    if bpf_loader == "auto" and all(found.usable for found in compiler):
+        yield Probe(
+            "ebpf", usable=True, detail=f"no prebuilt probes ({_first_line(prebuilt.reason)}), but BCC"
+        )
+    else:
+        yield prebuilt
+    if bpf_loader == "auto":
+        yield from compiler
+
+
+def _prebuilt() -> str:
+    """Load them and let go of them: nothing is attached, and nothing stays."""
+    loaded = loader.load_prebuilt()
+    loaded.close()
+    return f"the kernel takes the probes, {loaded.how}"
+
+
+def _compiler() -> Iterator[Probe]:
     yield _bcc()
     yield _attempt("ebpf", "headers for BCC", _headers)
+
+
+def _fallback() -> str:
+    missing = [found.reason for found in _compiler() if not found.usable]
+    if missing:
+        return f"no BCC to fall back on, and none needed: {', '.join(map(_first_line, missing))}"
+    return "BCC to fall back on"
+
+
+def _first_line(text: str) -> str:
+    return text.partition("\n")[0]
 
 
 def _nftables() -> Iterator[Probe]:

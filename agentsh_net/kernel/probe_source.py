@@ -15,6 +15,7 @@ PROGRAMS = {
     "agentsh_send6": bpf_syscall.SENDMSG6,
 }
 MAPS = ("rules", "config", "counters", "records")
+OBJECT = "connect.bpf.o"  # made by bpf/build
 
 _PACKAGE = Path(__file__).parent.parent
 

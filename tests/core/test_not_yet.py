@@ -21,12 +21,10 @@ CASES: dict[str, tuple[Any, Any]] = {
     "network.scope": ("netns", "host"),
     "network.llm_direct": ("tag", "off"),
     "network.on_shared_address": ("sni", "tag"),
-    "network.bpf_loader": ("prebuilt", "bcc"),
     "network.resolve.snoop_dns": (True, False),
     "network.resolve.stub": (True, False),
     "sandbox.mcp.output_inspection.enabled": (True, False),
     "sandbox.mcp.cross_server.enabled": (True, False),
-    "sandbox.mcp.inspection.custom_patterns": ([{"name": "a", "regex": "b"}], []),
     "sandbox.mcp.sampling": ({"policy": "alert"}, None),
     "sandbox.mcp.elicitation": ({"policy": "block"}, None),
 }

@@ -76,7 +76,7 @@ def test_a_host_without_cgroup2_is_told_how_to_mount_it(monkeypatch: pytest.Monk
         raise KernelError("no cgroup v2 hierarchy is mounted", remedy=cgroup.REMEDY)
 
     monkeypatch.setattr(cgroup, "root", root)
-    found = next(p for p in probe._ebpf() if p.detail == "cgroup v2 hierarchy")
+    found = next(p for p in probe._ebpf("auto") if p.detail == "cgroup v2 hierarchy")
     assert (found.usable, found.remedy) == (False, cgroup.REMEDY)
 
 
