@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Final
 
 _BOM: Final = b"\xef\xbb\xbf"
-# Atomic groups: CRLF is one line ending and must never be read as CR and then an empty line ended by LF.
-_END_OF_FRAME: Final = re.compile(rb"(?>\r\n|\n|\r)(?>\r\n|\n|\r)")
+# CRLF is one line ending and must never be read as CR and then an empty line ended by LF.
+_END_OF_FRAME: Final = re.compile(rb"(?:\r\n|\n|\r(?!\n))(?:\r\n|\n|\r)")
 _LINE_ENDING: Final = re.compile(rb"\r\n|\n|\r")
 
 

@@ -169,10 +169,10 @@ class _Leaf:
 
 
 _SPACE: Final = re.compile(r"[ \t\n\r]*")
-# Possessive: no backtracking, whatever the string's length.
-_STRING: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+# Unrolled, so that there is one way to match only. (Possessive forms would say so, but Python before 3.11.5 matches them wrongly.)
+_STRING: Final = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 _SCALAR: Final = re.compile(r"[^ \t\n\r,\]}]+")
-_STRUCTURE: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[\[\]{}]', re.DOTALL)
+_STRUCTURE: Final = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}]', re.DOTALL)
 
 
 def _skip_space(text: str, at: int) -> int:
