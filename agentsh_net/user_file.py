@@ -20,8 +20,8 @@ MAX_FILE = 16 << 20
 FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY
 
 # Strings are matched first, to be kept; possessive, so that an open quote or comment costs one pass.
-COMMENT = re.compile(r'("(?:[^"\\]|\\.)*+"?)|//[^\n]*|/\*(?:.*?\*/|.*)', re.DOTALL)
-TRAILING_COMMA = re.compile(r'("(?:[^"\\]|\\.)*+"?)|,(?=\s*[}\]])', re.DOTALL)
+COMMENT = re.compile(r'("[^"\\]*(?:\\.[^"\\]*)*"?)|//[^\n]*|/\*(?:.*?\*/|.*)', re.DOTALL)
+TRAILING_COMMA = re.compile(r'("[^"\\]*(?:\\.[^"\\]*)*"?)|,(?=\s*[}\]])', re.DOTALL)
 PLACE = re.compile(r"line \d+,? column \d+")
 
 
