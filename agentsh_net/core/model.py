@@ -70,6 +70,13 @@ class ToolCall:
     namespace: str = ""  # Codex writes the server here
     server_name: str = ""  # Anthropic mcp_tool_use writes the server here
     dialect: str = ""
+    flaw: str = ""  # why clients could read something else out of its bytes: policy refuses it for that
+    ordinal: int = 0  # which call of its answer this is, from 1; 0: nobody counted
+
+    @property
+    def key(self) -> str:
+        """Return what tells this call from every other of its answer: ids may repeat, or be missing."""
+        return f"{self.ordinal}:{self.call_id}" if self.ordinal else self.call_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,3 +93,8 @@ class Verdict:
     def blocked(self) -> bool:
         """Say whether the call must not reach the agent."""
         return self.action is Action.BLOCK
+
+    @property
+    def denied(self) -> bool:
+        """Say whether policy decided against it, be it enforced or only watched."""
+        return Action.BLOCK in (self.action, self.would)

@@ -1,7 +1,7 @@
 """Verdicts: what a call may mean, every candidate judged step by step, the first block decides.
 
-The steps are core.steps', in the order of the design: server, tool, pin, inspection, then (where nothing was seen)
-native tools and fail_closed, then the rate. `explain` returns the very steps that `judge` took.
+The steps are core.steps', in the order of the design: the call's shape, then server, tool, pin, inspection, then (where nothing
+was seen) native tools and fail_closed, then the rate. `explain` returns the very steps that `judge` took.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from agentsh_net.core.rules import ROOT, Rules
 from agentsh_net.core.settings import Mcp
 from agentsh_net.core.steps import MAX_NAME, Outcome, Step
 
-# (server id, tool, tool-call id, session id) -> within the rate
+# (server id, tool, the call's key, session id) -> within the rate
 Charge = Callable[[str, str, str, str], bool]
 
 # Names and pairs whose ruling is remembered: more than agents use at once; past it the memory starts anew.
@@ -75,7 +75,7 @@ class Policy:
         """Return the verdict on a call, and charge the rate if nothing else blocks it."""
         ruling = self._ruling(call)
         for pair in ruling.charged:
-            if not charge(pair.server_id, pair.tool, call.call_id, session_id):
+            if not charge(pair.server_id, pair.tool, call.key, session_id):
                 over = steps.rate_step(self._mcp.rate_limits, pair, Outcome.BLOCK)
                 return self._verdict(over, ruling.explanation.verdict.candidates)
         return ruling.explanation.verdict
@@ -99,6 +99,8 @@ class Policy:
         return steps.server_step(self._rules, self._mcp.server_policy, about)
 
     def _ruling(self, call: ToolCall) -> _Ruling:
+        if call.flaw:
+            return self._work_out(call)  # too rare to remember
         key = call.name, call.namespace, call.server_name, wrapped_pair(call)
         known = self._rulings.get(key)
         if known is not None:
@@ -116,6 +118,9 @@ class Policy:
         chance = () if native is not None and native.exact and not meant.registered else meant.guessed
         candidates = (*meant.registered, *meant.bound, *chance)
         taken = [self._name_step(call, candidates)]
+        if call.flaw:
+            hostile = steps.protocol_step(call.flaw)
+            return _Ruling(self._concluded([*taken, hostile], hostile, candidates), ())
         for index, candidate in enumerate(candidates):
             taken += self._judge_pair(candidate, seen=index < len(meant.registered))
         blocks = [step for step in taken if step.outcome is Outcome.BLOCK]
@@ -208,7 +213,7 @@ class Policy:
                 yield candidate
 
     def _concluded(self, taken: list[Step], deciding: Step, candidates: tuple[Candidate, ...]) -> Explanation:
-        if deciding.outcome is Outcome.BLOCK and len(candidates) > 1:
+        if deciding.outcome is Outcome.BLOCK and len(candidates) > 1 and deciding.rule != steps.PROTOCOL:
             reason = f"{deciding.reason}; the name may mean {len(candidates)} tools"
             deciding = replace(deciding, reason=reason)
         verdict = self._verdict(deciding, candidates)

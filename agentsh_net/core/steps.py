@@ -18,6 +18,8 @@ from agentsh_net.core.settings import Inspection, RateLimits, VersionPinning
 
 MAX_NAME = 100  # characters of a name in a reason: what people read; events carry the whole
 
+PROTOCOL = "protocol"  # the rule of verdicts on a call's shape: no line of the configuration stands behind it
+
 SEVERITIES = ("low", "medium", "high", "critical")
 
 
@@ -33,7 +35,7 @@ class Outcome(StrEnum):
 class Step:
     """One step of the reasoning. `rule` is the YAML path of what decided, `about` the pair it is about, if one."""
 
-    step: str  # name | server | tool | seen | pin | inspection | native | fail_closed | rate | verdict
+    step: str  # name | protocol | server | tool | seen | pin | inspection | native | fail_closed | rate | verdict
     outcome: Outcome
     reason: str
     rule: str = ""
@@ -44,6 +46,11 @@ def shown(candidate: Candidate) -> str:
     """Return a pair as reasons write it."""
     server = visible(candidate.server_id, MAX_NAME)
     return f"{server}/{visible(candidate.tool, MAX_NAME)}"
+
+
+def protocol_step(flaw: str) -> Step:
+    """Refuse a call in whose bytes two clients could read two calls: no verdict on one of them would hold for the other."""
+    return Step("protocol", Outcome.BLOCK, flaw, PROTOCOL)
 
 
 def server_step(rules: Rules, policy: str, about: Candidate) -> Step:

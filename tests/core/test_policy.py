@@ -266,6 +266,32 @@ def test_explaining_charges_nothing_and_judging_charges_once_per_server():
     assert charged == []  # no bucket for a server that only a model named
 
 
+@pytest.mark.parametrize("enforce", [True, False], ids=["enforce", "audit"])
+@pytest.mark.parametrize("name", ["drop_table", "mcp__prod-db__drop_table", "Bash", ""])
+def test_a_call_of_a_hostile_shape_is_refused_before_any_rule_is_asked_and_audit_lets_it_pass(name, enforce):
+    offered = {"prod-db": ["drop_table"], "other": ["drop_table"]}
+    snapshot = situation(offered, offered, native_tools=("Bash",), enforce_policy=enforce, **NO_DROP)
+    charged = []
+    flawed = ToolCall(name, "id", flaw="duplicate key 'name'")
+    judged = snapshot.judge(flawed, session_id="s", charge=lambda *call: charged.append(call) or True)
+    assert judged.action is (BLOCK if enforce else ALLOW)
+    assert (judged.denied, judged.reason, judged.rule) == (True, "duplicate key 'name'", "protocol")
+    plain = snapshot.judge(ToolCall(name, "id"), session_id="s", charge=lambda *_: True)
+    assert judged.candidates == plain.candidates
+    assert charged == []
+    assert [step.step for step in snapshot.explain(flawed).steps] == ["name", "protocol", "verdict"]
+    assert plain.rule != "protocol"  # the flaw is the call's, not the name's
+
+
+def test_calls_of_one_answer_are_charged_by_their_place_and_not_by_their_id_alone():
+    charged = []
+    snapshot = situation(["fs"], {"fs": ["read"]}, rate_limits=RateLimits(True))
+    for ordinal in (1, 2, 2):
+        call = ToolCall("read", "same", ordinal=ordinal)
+        snapshot.judge(call, session_id="s", charge=lambda *charge: charged.append(charge) or True)
+    assert charged == [("fs", "read", f"{at}:same", "s") for at in (1, 2, 2)]
+
+
 # Laws.
 
 ids = st.sampled_from(["fs", "db", "prod-db", "evil"])
@@ -316,10 +342,12 @@ def test_one_more_deny_rule_never_opens_anything(mcp, offered, name, rule):
     assert not (before.action is BLOCK and after.action is ALLOW)
 
 
-@given(mcps, offers, wire)
-def test_audit_mode_blocks_nothing_and_says_what_enforcing_would_do(mcp, offered, name):
-    enforced = verdict(situation(["fs", "db"], offered, **mcp), name)
-    audited = verdict(situation(["fs", "db"], offered, enforce_policy=False, **mcp), name)
+@given(mcps, offers, wire, st.sampled_from(["", "two readings"]))
+def test_audit_mode_blocks_nothing_and_says_what_enforcing_would_do(mcp, offered, name, flaw):
+    enforced = verdict(situation(["fs", "db"], offered, **mcp), ToolCall(name, flaw=flaw))
+    audited = verdict(
+        situation(["fs", "db"], offered, enforce_policy=False, **mcp), ToolCall(name, flaw=flaw)
+    )
     assert audited.action is ALLOW
     assert (audited.would is BLOCK) is (enforced.action is BLOCK)
     assert (audited.reason, audited.rule, audited.candidates) == (

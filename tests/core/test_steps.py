@@ -181,3 +181,10 @@ def test_a_reason_hides_nothing_and_stays_short():
     assert reason.isprintable()
     assert "<U+202E>" in reason
     assert len(reason) < 400
+
+
+def test_the_protocol_step_is_always_a_block_and_quotes_the_flaw():
+    step = steps.protocol_step("duplicate key 'name'")
+    assert (step.step, step.outcome, step.reason, step.rule, step.about) == (
+        "protocol", Outcome.BLOCK, "duplicate key 'name'", "protocol", None,
+    )  # fmt: skip
