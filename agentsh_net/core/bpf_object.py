@@ -116,7 +116,9 @@ def _sections(data: bytes) -> list[_Section]:
 
 
 def _symbols(sections: list[_Section]) -> list[_Symbol]:
-    table = next(s for s in sections if s.kind == _SHT_SYMTAB)
+    table = next((s for s in sections if s.kind == _SHT_SYMTAB), None)
+    if table is None:
+        raise _broken("it has no symbols")
     names = sections[table.link].content
     return [
         _Symbol(_string(names, name), info & 0xF, section, value, size)
