@@ -112,8 +112,11 @@ def _beyond_memlock(action: Callable[[], int]) -> int:
         before = resource.getrlimit(resource.RLIMIT_MEMLOCK)
         if before[0] == resource.RLIM_INFINITY:
             raise
-        with contextlib.suppress(OSError, ValueError):
-            resource.setrlimit(resource.RLIMIT_MEMLOCK, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        # Without CAP_SYS_RESOURCE, as in a container, the hard limit is all that can be had.
+        for most in (resource.RLIM_INFINITY, before[1]):
+            with contextlib.suppress(OSError, ValueError):
+                resource.setrlimit(resource.RLIMIT_MEMLOCK, (most, most))
+                break
     try:
         return action()
     finally:
