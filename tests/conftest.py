@@ -7,6 +7,11 @@ import os
 import pytest
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Register the marker by which an emulated machine leaves out what compiles there for minutes."""
+    config.addinivalue_line("markers", "bcc: has BCC compile the probes, which takes minutes under emulation")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Skip kernel tests with a printed reason where the user cannot make namespaces."""
     if os.geteuid() == 0:

@@ -13,6 +13,7 @@ from agentsh_net.kernel.probe_source import PROGRAMS, directory
 
 pytestmark = [
     pytest.mark.kernel,
+    pytest.mark.bcc,
     pytest.mark.skipif(
         importlib.util.find_spec("bcc") is None, reason="no bcc here: sudo apt install python3-bpfcc"
     ),

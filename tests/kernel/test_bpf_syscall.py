@@ -10,7 +10,7 @@ import pytest
 from netns import box
 
 from agentsh_net.kernel import bpf_syscall
-from agentsh_net.kernel.loader import load_with_bcc
+from agentsh_net.kernel.loader import load_prebuilt
 
 pytestmark = pytest.mark.kernel
 
@@ -23,7 +23,7 @@ def in_loaded_box(test: object) -> object:
     """Run `test(loaded)` in a box with our own programs and maps loaded and nothing attached."""
 
     def inside() -> object:
-        loaded = load_with_bcc()
+        loaded = load_prebuilt()
         try:
             return test(loaded)
         finally:
@@ -101,3 +101,37 @@ def test_a_program_is_attached_listed_named_and_detached() -> None:
 def test_a_refusal_names_the_call_and_the_reason() -> None:
     with pytest.raises(OSError, match="PROG_QUERY: Bad file descriptor"):
         bpf_syscall.attached(0xFFFFF, bpf_syscall.CONNECT4)
+
+
+def test_a_map_and_a_program_are_made_and_carry_their_names() -> None:
+    def inside() -> tuple[int, tuple[int, str]]:
+        made = bpf_syscall.create_map("a_name", 1, key_size=4, value_size=8, max_entries=77)
+        program = bpf_syscall.load_program(
+            "an_overlong_name_", bpf_syscall.CGROUP_SOCK_ADDR, bpf_syscall.CONNECT4, code=PASS, licence="GPL"
+        )
+        return bpf_syscall.map_entries(made), bpf_syscall.program_info(program)
+
+    entries, (number, name) = box.in_box(inside)
+    assert entries == 77
+    assert number > 0
+    assert name == "an_overlong_nam"
+
+
+def test_a_refused_program_comes_with_the_verifiers_log() -> None:
+    def inside() -> tuple[int, str]:
+        try:
+            # exit without a return value
+            bpf_syscall.load_program(
+                "x", bpf_syscall.CGROUP_SOCK_ADDR, bpf_syscall.CONNECT4, code=PASS[8:], licence="GPL"
+            )
+        except bpf_syscall.VerifierError as error:
+            return error.errno or 0, error.log
+        return 0, ""
+
+    number, log = box.in_box(inside)
+    assert number == errno.EACCES
+    assert "R0 !read_ok" in log
+
+
+# r0 = 1; exit
+PASS = bytes.fromhex("b700000001000000 9500000000000000")

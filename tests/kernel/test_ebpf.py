@@ -7,6 +7,7 @@ import select
 import socket
 import struct
 import threading
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from agentsh_net.core import wire
 from agentsh_net.core.errors import KernelError
 from agentsh_net.core.kernel_plan import diff
 from agentsh_net.core.plane import Fate
-from agentsh_net.kernel import bpf_syscall
+from agentsh_net.kernel import bpf_syscall, loader
 from agentsh_net.kernel.ebpf import Ebpf, detach_ours, ours
 from agentsh_net.kernel.probe_source import PROGRAMS
 
@@ -27,17 +28,24 @@ ROOT = Path("/sys/fs/cgroup")
 BAD = plan(1, deny=(at("10.99.0.2"), at("fd00:99::2")), tag=(at("10.99.0.3", 443),))
 
 
-def started(wanted: object) -> Ebpf:
-    plane = Ebpf(ROOT)
+# What the programs do is tested of both makes of them; what the plane does with them, of those that it takes by itself.
+BOTH_MAKES = pytest.mark.parametrize(
+    "make", ["prebuilt", pytest.param("bcc", marks=pytest.mark.bcc)], ids=lambda make: make
+)
+
+
+def started(wanted: object, make: str = "auto") -> Ebpf:
+    plane = Ebpf(ROOT, partial(loader.load, make))
     plane.start(wanted)
     return plane
 
 
-def test_a_denied_connect_fails_with_eperm_on_every_port_and_in_every_spelling() -> None:
+@BOTH_MAKES
+def test_a_denied_connect_fails_with_eperm_on_every_port_and_in_every_spelling(make: str) -> None:
     def inside() -> list[str]:
         there = box.there()
         _servers = [listening(there, a) for a in ("10.99.0.2", "fd00:99::2")]
-        started(BAD)
+        started(BAD, make)
         spellings = ["10.99.0.2", "fd00:99::2", "::ffff:10.99.0.2", "64:ff9b::10.99.0.2", "2002:a63:2::1"]
         results = [attempt(a) for a in spellings]
         return [*results, attempt("10.99.0.2", 1), attempt("10.99.0.2", kind=socket.SOCK_DGRAM)]
@@ -45,10 +53,11 @@ def test_a_denied_connect_fails_with_eperm_on_every_port_and_in_every_spelling()
     assert set(box.in_box(inside)) == {"EPERM"}
 
 
-def test_a_record_says_who_where_and_what_the_kernel_knows_of_the_socket() -> None:
+@BOTH_MAKES
+def test_a_record_says_who_where_and_what_the_kernel_knows_of_the_socket(make: str) -> None:
     def inside() -> tuple[list[wire.Record], int]:
         box.there()
-        plane = started(BAD)
+        plane = started(BAD, make)
         child = os.fork()
         if child == 0:
             Path("/proc/self/comm").write_text("an agent")
@@ -78,10 +87,11 @@ def test_a_record_says_who_where_and_what_the_kernel_knows_of_the_socket() -> No
     [(socket.AF_INET, "10.99.0.2", "sendmsg4"), (socket.AF_INET6, "fd00:99::2", "sendmsg6"), (socket.AF_INET6, "::ffff:10.99.0.2", "sendmsg4")],
     ids=["v4", "v6", "mapped"],
 )  # fmt: skip
-def test_a_datagram_without_connect_is_refused(family: int, address: str, hook: str) -> None:
+@BOTH_MAKES
+def test_a_datagram_without_connect_is_refused(family: int, address: str, hook: str, make: str) -> None:
     def inside() -> tuple[str, list[str], list[int]]:
         box.there()
-        plane = started(BAD)
+        plane = started(BAD, make)
         with socket.socket(family, socket.SOCK_DGRAM) as datagrams:
             result = outcome(lambda: datagrams.sendto(b"x", (address, 53)))
         found = plane.records()
@@ -95,10 +105,11 @@ def test_a_datagram_without_connect_is_refused(family: int, address: str, hook: 
     )  # kernels differ in which hook a mapped address takes; none takes no hook
 
 
-def test_a_datagram_socket_connected_to_an_allowed_peer_cannot_send_to_a_denied_one() -> None:
+@BOTH_MAKES
+def test_a_datagram_socket_connected_to_an_allowed_peer_cannot_send_to_a_denied_one(make: str) -> None:
     def inside() -> tuple[str, str]:
         box.there()
-        started(BAD)
+        started(BAD, make)
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as datagrams:
             datagrams.connect(("10.99.0.3", 53))
             return outcome(lambda: datagrams.send(b"x")), outcome(
@@ -108,30 +119,33 @@ def test_a_datagram_socket_connected_to_an_allowed_peer_cannot_send_to_a_denied_
     assert box.in_box(inside) == ("connected", "EPERM")
 
 
-def test_an_allowed_server_is_recorded_at_its_port_and_not_at_another() -> None:
+@BOTH_MAKES
+def test_an_allowed_server_is_recorded_at_its_port_and_not_at_another(make: str) -> None:
     def inside() -> tuple[list[str], list[tuple[str, int]]]:
         there = box.there()
         servers = [listening(there, "10.99.0.3"), listening(there, "10.99.0.3", 80)]
-        plane = started(BAD)
+        plane = started(BAD, make)
         results = [attempt("10.99.0.3", server.getsockname()[1]) for server in servers]
         return results, [(r.fate, r.port) for r in plane.records()]
 
     assert box.in_box(inside) == (["connected", "connected"], [(Fate.TAG, 443)])
 
 
-def test_denial_wins_over_a_tag_of_the_same_address() -> None:
+@BOTH_MAKES
+def test_denial_wins_over_a_tag_of_the_same_address(make: str) -> None:
     def inside() -> str:
         box.there()
-        started(plan(deny=(at("10.99.0.2", 443),), tag=(at("10.99.0.2"),)))
+        started(plan(deny=(at("10.99.0.2", 443),), tag=(at("10.99.0.2"),)), make)
         return attempt("10.99.0.2")
 
     assert box.in_box(inside) == "EPERM"
 
 
-def test_a_full_ring_loses_records_and_counts_them_and_refuses_all_the_same() -> None:
+@BOTH_MAKES
+def test_a_full_ring_loses_records_and_counts_them_and_refuses_all_the_same(make: str) -> None:
     def inside() -> tuple[set[str], int, int, int]:
         box.there()
-        plane = started(BAD)
+        plane = started(BAD, make)
         results = {attempt("10.99.0.2") for _ in range(15_000)}
         found = 0
         while records := plane.records():
@@ -199,6 +213,36 @@ def test_a_replacement_takes_over_without_a_gap() -> None:
     assert box.in_box(inside) == ({"EPERM"}, len(PROGRAMS), "")
 
 
+@pytest.mark.bcc
+@pytest.mark.parametrize("makes", [("bcc", "prebuilt"), ("prebuilt", "bcc")], ids=" to ".join)
+def test_an_upgrade_from_one_make_to_the_other_is_without_a_gap(makes: tuple[str, str]) -> None:
+    def inside() -> tuple[set[str], int, str]:
+        there = box.there()
+        _server = listening(there, "10.99.0.2")
+        old = started(BAD, makes[0])
+        results: set[str] = set()
+        stop = threading.Event()
+
+        def keep_trying() -> None:
+            while True:
+                results.add(attempt("10.99.0.2"))
+                if stop.is_set():
+                    return
+
+        thread = threading.Thread(target=keep_trying)
+        thread.start()
+        new = started(BAD, makes[1])
+        old.close(remove=False)
+        stop.set()
+        thread.join()
+        cgroup = os.open(ROOT, os.O_RDONLY)
+        return results, len(ours(cgroup)), new.status(BAD).detail
+
+    results, attached, detail = box.in_box(inside)
+    assert (results, attached) == ({"EPERM"}, len(PROGRAMS))
+    assert makes[1] in detail
+
+
 def test_what_a_killed_owner_left_keeps_refusing_and_is_taken_over() -> None:
     def inside() -> tuple[str, int, int, str, int]:
         there = box.there()
@@ -246,22 +290,10 @@ def test_programs_of_others_are_neither_listed_nor_detached() -> None:
 
 
 def foreign_program() -> int:
-    """Load `return 1` for cgroup/connect4 under another's name; BCC runs in a forked child, as ever."""
-    mine, theirs = socket.socketpair()
-    child = os.fork()
-    if child == 0:
-        from bcc import BPF
-
-        from agentsh_net.kernel.probe_source import directory
-
-        os.environ["BCC_KERNEL_SOURCE"] = str(directory() / "bcc")
-        module = BPF(text=b"int stranger(struct bpf_sock_addr *ctx) { return 1; }")
-        function = module.load_func(b"stranger", 18, attach_type=bpf_syscall.CONNECT4)
-        socket.send_fds(theirs, [b"x"], [function.fd])
-        os._exit(0)
-    _, fds, _, _ = socket.recv_fds(mine, 1, 1)
-    os.waitpid(child, 0)
-    return fds[0]
+    """Load `return 1` for cgroup/connect4 under another's name."""
+    code = bytes.fromhex("b700000001000000 9500000000000000")
+    kind, attach_type = bpf_syscall.CGROUP_SOCK_ADDR, bpf_syscall.CONNECT4
+    return bpf_syscall.load_program("stranger", kind, attach_type, code=code, licence="GPL")
 
 
 @pytest.mark.parametrize("name", list(PROGRAMS))
@@ -307,11 +339,12 @@ def test_a_cgroup_that_forbids_others_is_said_and_nothing_of_ours_stays() -> Non
     assert left == 0
 
 
-def test_an_unlisted_peer_is_reached_and_leaves_no_record() -> None:
+@BOTH_MAKES
+def test_an_unlisted_peer_is_reached_and_leaves_no_record(make: str) -> None:
     def inside() -> tuple[str, list[object]]:
         there = box.there()
         _server = listening(there, "10.99.0.4")
-        plane = started(BAD)
+        plane = started(BAD, make)
         return attempt("10.99.0.4"), plane.records()
 
     assert box.in_box(inside) == ("connected", [])

@@ -81,6 +81,23 @@ def test_a_layer_that_cannot_be_had_is_off_with_its_remedy_and_the_other_holds()
 
 
 @pytest.mark.kernel
+@pytest.mark.parametrize("which", ["auto", "prebuilt", "bcc"])
+def test_the_loader_is_the_one_that_the_configuration_names(
+    monkeypatch: pytest.MonkeyPatch, which: str
+) -> None:
+    def load(asked: str) -> loader.Loaded:
+        raise KernelError(f"asked for {asked}")
+
+    def inside() -> str:
+        kernel = host.open_kernel(Network(layers=("ebpf",), bpf_loader=which))
+        kernel.apply(BAD)
+        return by_layer(kernel.status())["ebpf"].reason
+
+    monkeypatch.setattr(loader, "load", load)
+    assert box.in_box(inside) == f"asked for {which}"
+
+
+@pytest.mark.kernel
 def test_a_required_layer_that_cannot_be_had_is_fatal_and_leaves_nothing() -> None:
     def inside() -> tuple[str, list[str]]:
         try:

@@ -1,7 +1,8 @@
-"""The loader child hands over every program and map and is gone; what it says when it fails reaches the caller."""
+"""The prebuilt probes come first and BCC is their fallback; either hands over all there is, or says all that went wrong."""
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 from netns import box
 
 from agentsh_net.core.errors import KernelError
-from agentsh_net.kernel import loader
+from agentsh_net.kernel import loader, prebuilt
 from agentsh_net.kernel.probe_source import MAPS, PROGRAMS
 
 
@@ -21,6 +22,7 @@ def child_saying(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, script: str) -
 
 
 @pytest.mark.kernel
+@pytest.mark.bcc
 def test_the_child_hands_over_programs_and_maps_and_the_compiler_stays_out_of_this_process() -> None:
     def inside() -> tuple[set[str], set[str], str, bool, bool, list[int]]:
         loaded = loader.load_with_bcc()
@@ -41,6 +43,76 @@ def test_the_child_hands_over_programs_and_maps_and_the_compiler_stays_out_of_th
     assert not compiler_here
     assert childless
     assert inheritable == []
+
+
+@pytest.mark.kernel
+@pytest.mark.parametrize("which", ["auto", "prebuilt"])
+def test_the_prebuilt_probes_are_loaded_without_a_child_or_a_compiler(which: str) -> None:
+    def inside() -> tuple[set[str], set[str], str]:
+        def never(*_: object, **__: object) -> None:
+            raise AssertionError("a child was started")
+
+        loader.subprocess.Popen = never
+        loaded = loader.load(which)
+        return set(loaded.programs), set(loaded.maps), loaded.how
+
+    programs, maps, how = box.in_box(inside)
+    assert (programs, maps) == (set(PROGRAMS), set(MAPS))
+    assert how.startswith("prebuilt by ")
+
+
+def unusable(monkeypatch: pytest.MonkeyPatch, reason: str, cause: OSError | None = None) -> None:
+    """Make the prebuilt probes fail for a reason."""
+
+    def refuse() -> loader.Loaded:
+        raise KernelError(reason, layer="ebpf", remedy="mend it") from cause
+
+    monkeypatch.setattr(loader, "load_prebuilt", refuse)
+
+
+def test_auto_falls_back_on_bcc_and_says_why_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    unusable(monkeypatch, "the kernel refused p: R2 !read_ok\nthe whole log")
+    monkeypatch.setattr(loader, "load_with_bcc", lambda: loader.Loaded({}, {}, "bcc with stand-ins"))
+    assert loader.load("auto").how == "bcc with stand-ins, because the kernel refused p: R2 !read_ok"
+
+
+def test_where_both_fail_both_are_told_with_what_mends_either(monkeypatch: pytest.MonkeyPatch) -> None:
+    unusable(monkeypatch, "the kernel refused p: R2 !read_ok\nthe whole log")
+
+    def no_bcc() -> loader.Loaded:
+        raise KernelError("python3-bpfcc is not installed", remedy=loader.REMEDY)
+
+    monkeypatch.setattr(loader, "load_with_bcc", no_bcc)
+    with pytest.raises(KernelError) as caught:
+        loader.load("auto")
+    said = str(caught.value)
+    assert said.startswith("the kernel refused p: R2 !read_ok\nthe whole log\n")
+    assert said.endswith("python3-bpfcc is not installed")
+    assert caught.value.remedy == f"mend it; or {loader.REMEDY}"
+
+
+def never() -> loader.Loaded:
+    raise AssertionError("this one was not asked for")
+
+
+def test_who_may_not_load_does_not_wait_for_a_compiler_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    unusable(monkeypatch, "cannot create map rules", PermissionError(errno.EPERM, "Operation not permitted"))
+    monkeypatch.setattr(loader, "load_with_bcc", never)
+    with pytest.raises(KernelError, match="cannot create map rules"):
+        loader.load("auto")
+
+
+def test_prebuilt_alone_does_not_fall_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    unusable(monkeypatch, "no object")
+    monkeypatch.setattr(loader, "load_with_bcc", never)
+    with pytest.raises(KernelError, match="no object"):
+        loader.load("prebuilt")
+
+
+def test_bcc_alone_does_not_try_the_prebuilt_probes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prebuilt, "read", never)
+    monkeypatch.setattr(loader, "load_with_bcc", lambda: loader.Loaded({}, {}, "bcc"))
+    assert loader.load("bcc").how == "bcc"
 
 
 def test_what_the_compiler_says_is_told_whole(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from netns import box
 
 from agentsh_net.core.errors import KernelError
-from agentsh_net.kernel import cgroup, headers, probe
+from agentsh_net.kernel import cgroup, headers, loader, probe
 from agentsh_net.kernel.leftovers import leftovers
 
 
@@ -62,6 +62,55 @@ def test_an_absent_bcc_and_pypis_namesake_are_told_apart(
     assert not found.usable
     assert reason in found.reason
     assert found.remedy == remedy
+
+
+NO_PROBES = KernelError("the kernel refused p: R2 !read_ok\nthe whole log", remedy="mend it")
+
+
+def probes(
+    monkeypatch: pytest.MonkeyPatch, which: str, *, prebuilt: bool, bcc: bool
+) -> tuple[list[bool], str]:
+    """Return what is usable and all that is said, on a host that has these of the two ways to load."""
+
+    def load() -> loader.Loaded:
+        if prebuilt:
+            return loader.Loaded({}, {}, "prebuilt by somebody")
+        raise NO_PROBES
+
+    monkeypatch.setattr(loader, "load_prebuilt", load)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: object() if bcc else None)
+    found = list(probe._probes(which))
+    return [p.usable for p in found], " | ".join(p.reason or p.detail for p in found)
+
+
+def test_with_prebuilt_probes_neither_bcc_nor_headers_are_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    usable, said = probes(monkeypatch, "auto", prebuilt=True, bcc=False)
+    assert usable == [True, True]
+    assert "prebuilt by somebody" in said
+    assert "none needed: python3-bpfcc is not installed" in said
+
+
+def test_where_the_prebuilt_probes_fail_bcc_is_enough_and_the_reason_is_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    usable, said = probes(monkeypatch, "auto", prebuilt=False, bcc=True)
+    assert all(usable)
+    assert said.startswith("no prebuilt probes (the kernel refused p: R2 !read_ok), but BCC | ")
+
+
+def test_without_either_way_both_are_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    usable, said = probes(monkeypatch, "auto", prebuilt=False, bcc=False)
+    assert usable[:2] == [False, False]
+    assert "the whole log" in said
+    assert "python3-bpfcc is not installed" in said
+
+
+@pytest.mark.parametrize(("which", "bcc"), [("prebuilt", True), ("bcc", False)])
+def test_a_loader_that_is_asked_for_by_name_is_not_replaced_by_the_other(
+    monkeypatch: pytest.MonkeyPatch, which: str, bcc: bool
+) -> None:
+    usable, _ = probes(monkeypatch, which, prebuilt=which == "bcc", bcc=bcc)
+    assert usable[0] is False
 
 
 def test_an_absent_binding_is_one_probe_that_names_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
