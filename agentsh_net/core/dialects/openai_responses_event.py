@@ -5,6 +5,7 @@ What an event means among others is `openai_responses_stream`'s business.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
@@ -26,7 +27,7 @@ from agentsh_net.core.dialects.openai_responses_items import (
 from agentsh_net.core.dialects.openai_responses_output import containers
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.sse import Frame
-from agentsh_net.core.strict_json import Reading, dump
+from agentsh_net.core.strict_json import Reading, dump, splice
 from agentsh_net.core.strict_json import read as read_json
 
 # What an event adds to a call; `status` and the like are no such thing.
@@ -37,11 +38,15 @@ _BRINGS: Final = frozenset(
 # The provider runs these itself: what their events say reaches no tool of the client's.
 _PROVIDERS: Final = ("web_search_call", "file_search_call", "image_generation_call", "code_interpreter_call")
 
+_NUMBER: Final = re.compile(rb'"sequence_number"[ \t\r\n]*:[ \t\r\n]*([0-9]++)(?![.eE])')
+
 # How an answer says that it is over.
 _ENDS: Final = ("completed", "incomplete", "failed", "cancelled", "done")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(
+    slots=True
+)  # not frozen: one is made for every event, and freezing it would double what reading costs
 class Event:
     """The parts of an event that matter. `flaw` says what makes parsers read different events in it."""
 
@@ -106,7 +111,7 @@ def read(frame: Frame, reading: Reading) -> Event | None:
         lists=lists,
         error="error" in {kind, name} or (bool(top.get("error")) and not lists),
         brings=brings,
-        providers=all(any(tool in by for tool in _PROVIDERS) for by in (kind, name or kind)),
+        providers=brings and all(any(tool in by for tool in _PROVIDERS) for by in (kind, name or kind)),
         flaw=flaw if matters else "",
         hidden=hidden,
     )
@@ -140,6 +145,16 @@ def hides_events(frame: Frame) -> bool:
         except ProtocolError:
             continue
     return False
+
+
+def renumbered(data: bytes, event: Event, number: int) -> bytes:
+    """Return the text of a numbered event with another number."""
+    key = b'"sequence_number"'
+    # Within a string its quotes would be escaped: if it stands there once, with this value, it is the event's own.
+    found = _NUMBER.search(data) if data.count(key) == 1 else None
+    if found is not None and found[1] == b"%d" % (event.number or 0):
+        return b"%b%d%b" % (data[: found.start(1)], number, data[found.end(1) :])
+    return splice(data, {(event.number_key,): number})
 
 
 def _index(value: Any) -> tuple[int | None, bool]:

@@ -6,6 +6,7 @@ Streams and whole answers share it. What is decided about a call, and in which o
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -57,12 +58,20 @@ _FIELDS: Final = ("name", "namespace", "server_label", "call_id", "id")
 def folded(value: Any) -> dict[str, Any]:
     """Return an object with its keys casefolded, as Go's encoding/json matches them; no object has no keys.
 
-    Of keys that differ by case alone the plain one counts, as in `spelled`.
+    Of keys that differ by case alone the plain one counts, as in `spelled`. Not to be changed: it may be the object itself.
     """
     if not isinstance(value, dict):
         return {}
+    if _is_plain(value):
+        return value
     found = {key.casefold(): item for key, item in value.items()}
     return found if len(found) == len(value) else found | {k: value[k] for k in found if k in value}
+
+
+def _is_plain(value: dict[str, Any]) -> bool:
+    """Say whether all keys are casefolded already; then no two differ by case alone."""
+    keys = "".join(value)
+    return keys.casefold() == keys
 
 
 def spelled(value: dict[str, Any], name: str) -> str:
@@ -74,16 +83,17 @@ def once(value: Any) -> Any:
     """Return an object without the keys that `folded` passes over."""
     if not isinstance(value, dict):
         return value
-    return {key: item for key, item in value.items() if spelled(value, key.casefold()) == key}
+    counted = {key.casefold(): key for key in value}
+    counted |= {key: key for key in counted if key in value}
+    return {key: item for key, item in value.items() if counted[key.casefold()] == key}
 
 
 def twice(*objects: Any, duplicates: Iterable[str] = ()) -> frozenset[str]:
     """Return the decisive keys that stand twice, literally (`duplicates`) or but for their case."""
     found = {key.casefold() for key in duplicates}
     for value in objects:
-        if isinstance(value, dict) and len(folded(value)) < len(value):
-            keys = [key.casefold() for key in value]
-            found |= {key for key in keys if keys.count(key) > 1}
+        if isinstance(value, dict) and not _is_plain(value):
+            found |= {key for key, times in Counter(map(str.casefold, value)).items() if times > 1}
     return DECISIVE & found
 
 

@@ -7,6 +7,7 @@ judged in the answer.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
@@ -89,8 +90,7 @@ def _fold(value: Any, clashes: set[str]) -> dict[str, Any]:
     """Return an object with its keys casefolded, noting those that differ by case alone."""
     found = folded(value)
     if isinstance(value, dict) and len(found) < len(value):
-        keys = [key.casefold() for key in value]
-        clashes |= {key for key in keys if keys.count(key) > 1}
+        clashes |= {key for key, times in Counter(map(str.casefold, value)).items() if times > 1}
     return found
 
 

@@ -15,7 +15,13 @@ from agentsh_net.core import strict_json
 from agentsh_net.core.dialects.anthropic_event import with_data
 from agentsh_net.core.dialects.base import Judge, Limits
 from agentsh_net.core.dialects.inspection import Output, may_hide_call
-from agentsh_net.core.dialects.openai_responses_event import Event, hides_events, message_frames, read
+from agentsh_net.core.dialects.openai_responses_event import (
+    Event,
+    hides_events,
+    message_frames,
+    read,
+    renumbered,
+)
 from agentsh_net.core.dialects.openai_responses_items import NAME, Call, is_call, read_call
 from agentsh_net.core.dialects.openai_responses_output import rewritten
 from agentsh_net.core.dialects.openai_responses_rulings import Rulings
@@ -40,7 +46,7 @@ _OTHER_TYPE: Final = "the item's type changed"
 _TWO_CARRIERS: Final = "one event brings an item and a response"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen, as events are not
 class _Queued:
     frame: Frame
     event: Event | None = None
@@ -189,7 +195,7 @@ class ResponsesMachine:
         if event.brings and not problem and not event.providers:
             if slot is None:
                 problem = "arguments for no call"
-            elif slot.state is State.PLAIN and slot.kind not in event.kind:
+            elif slot.state is State.PLAIN and not (slot.kind.endswith("_call") and slot.kind in event.kind):
                 problem = "arguments for an item that is no call"
             elif slot.state is State.DONE:
                 problem = "arguments for a call that had ended"
@@ -311,7 +317,7 @@ class ResponsesMachine:
             return
         data = queued.data
         if self._shift and event is not None and number is not None:
-            data = strict_json.splice(data or queued.frame.data or b"", {(event.number_key,): number})
+            data = renumbered(data or queued.frame.data or b"", event, number)
         out.write(queued.frame.raw if data is None else with_data(queued.frame, data))
 
     def _drop(self, event: Event | None) -> None:

@@ -40,8 +40,10 @@ from transcripts.openai_responses import (
 )
 from transcripts.openai_responses.clients import ASK, MODELS, Executed, by_sdks, models, sdk
 
-from agentsh_net.core.dialects.base import Judged
+from agentsh_net.core.dialects.base import Judged, Limits
+from agentsh_net.core.dialects.inspection import Inspector
 from agentsh_net.core.dialects.openai_responses import DIALECT
+from agentsh_net.core.dialects.openai_responses_stream import ResponsesMachine
 
 CITY = {"city": "Bern"}
 GOOD = function_call(WEATHER, CITY)
@@ -436,6 +438,41 @@ def test_hostile_answers_come_out_the_same_however_they_are_cut(
     data = HEAD + b"".join(soup)
     whole = run(data, denying(DELETE), fail_closed=fail_closed)
     assert run(cut_at(data, cuts), denying(DELETE), fail_closed=fail_closed) == whole
+
+
+class Thorough(ResponsesMachine):
+    """A machine that lets nothing pass unread."""
+
+    idle = False  # type: ignore[assignment]
+
+
+HARMLESS = [
+    *(frame(event, 3) for event in text(9, message_item("some text", at=5), pieces=3)),
+    frame(
+        {
+            "type": "response.reasoning_summary_text.delta",
+            "output_index": 9,
+            "item_id": "rs_1",
+            "delta": "hm",
+        },
+        4,
+    ),
+    raw("", '{"type":"keepalive","sequence_number":5}'),
+    raw("", '{"type":"response.output_text.delta","output_index":9,"delta":"\\u00fc\\ud83d"}'),
+    raw("", '{"type":"response.refusal.delta","output_index":9,"delta":"no","delta":"yes"}'),
+]
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.lists(st.sampled_from(POOL) | st.sampled_from(WHOLE) | st.sampled_from(HARMLESS), max_size=12))
+def test_what_passes_unread_would_have_passed_read(soup: list[bytes]) -> None:
+    read = Inspector(
+        Thorough(denying(DELETE), Limits()), limits=Limits(), fail_closed=False,
+        error_frame=DIALECT.error_frame, fast=False,
+    )  # fmt: skip
+    thorough = run(b"".join(soup), denying(), stream=read)
+    quick = run(b"".join(soup), denying(DELETE))
+    assert (quick.out, quick.judged, quick.ended) == (thorough.out, thorough.judged, thorough.ended)
 
 
 # ---- well-formed answers, through the SDK ----

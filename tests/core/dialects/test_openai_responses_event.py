@@ -27,6 +27,7 @@ from agentsh_net.core.dialects.openai_responses_event import (
     hides_events,
     message_frames,
     read,
+    renumbered,
     speaks_of_call,
 )
 from agentsh_net.core.dialects.openai_responses_items import Call
@@ -203,3 +204,29 @@ def test_a_message_has_no_number_and_no_index_where_there_was_none() -> None:
     made = b"".join(message_frames("t", Call(), None, None, 1))
     assert b"sequence_number" not in made
     assert b"output_index" not in made
+
+
+@pytest.mark.parametrize(
+    ("data", "out"),
+    [
+        ('{"type":"x","sequence_number":7}', '{"type":"x","sequence_number":99}'),
+        ('{"sequence_number" :\t7 ,"type":"x"}', '{"sequence_number" :\t99 ,"type":"x"}'),
+        (
+            '{"x":{"sequence_number":7},"sequence_number":7}',
+            '{"x":{"sequence_number":7},"sequence_number":99}',
+        ),
+        (
+            '{"x":{"sequence_number":1},"sequence\\u005fnumber":7}',
+            '{"x":{"sequence_number":1},"sequence\\u005fnumber":99}',
+        ),
+        (
+            '{"x":"\\"sequence_number\\":7","sequence_number":7}',
+            '{"x":"\\"sequence_number\\":7","sequence_number":99}',
+        ),
+        ('{"Sequence_Number":7}', '{"Sequence_Number":99}'),
+        ('{"sequence_number":7.0}', '{"sequence_number":99}'),
+        ('{"sequence_number":0.7e1}', '{"sequence_number":99}'),
+    ],
+)
+def test_only_the_number_of_an_event_changes(data: str, out: str) -> None:
+    assert renumbered(data.encode(), event(raw("", data)), 99).decode() == out
