@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from agentsh_net import config_file
+from agentsh_net import config_file, places
 from agentsh_net.config_file import Loaded
 from agentsh_net.core.config import digest, parse
 from agentsh_net.core.settings import Config
@@ -68,17 +68,10 @@ def _default(environ: Mapping[str, str]) -> Loaded:
         ):  # a caller that the name service does not know has no home to look into
             home = Path(pwd.getpwnam(caller).pw_dir)
     loaded = config_file.default(environ, home)
-    return loaded if os.geteuid() == 0 else _with(loaded, _own_places(home, environ))
-
-
-def _own_places(home: Path, environ: Mapping[str, str]) -> dict[str, Any]:
-    """Return where a user without privileges can keep the store and the socket (XDG base directory specification)."""
-    state = Path(environ.get("XDG_STATE_HOME") or home / ".local/state")
-    runtime = Path(environ.get("XDG_RUNTIME_DIR") or state)
-    return {
-        "store": {"path": str(state / "agentsh-net/events.db")},
-        "control": {"socket": str(runtime / "agentsh-net/control.sock")},
-    }
+    if os.geteuid() == 0:
+        return loaded
+    store, socket = places.own_store(str(home), environ), places.own_socket(str(home), environ)
+    return _with(loaded, {"store": {"path": store}, "control": {"socket": socket}})
 
 
 def _with(loaded: Loaded, changes: Mapping[str, Any]) -> Loaded:

@@ -5,6 +5,7 @@ Not its business: what a command does (a file each) and how rows are printed (`o
 
 from __future__ import annotations
 
+import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TextIO, cast
 
 import click
 
+from agentsh_net import places
 from agentsh_net.cli.failures import failure
 from agentsh_net.cli.lazy import LazyGroup
 from agentsh_net.control.errors import ControlError
@@ -19,10 +21,6 @@ from agentsh_net.core.errors import ConfigError, KernelError, ProtocolError, Sto
 
 if TYPE_CHECKING:
     from agentsh_net.control.client import Client
-
-DEFAULT_SOCKET: Final = (
-    "/run/agentsh-net/control.sock"  # that of core.settings, which takes longer to load than `version` to run
-)
 
 COMMANDS: Final = {
     "run": "agentsh_net.cli.run:run",
@@ -70,8 +68,8 @@ class _Root(LazyGroup):
 @click.option(
     "--socket",
     type=click.Path(path_type=Path),
-    default=DEFAULT_SOCKET,
-    show_default=True,
+    default=lambda: places.socket_to_ask(os.environ, os.geteuid()),
+    show_default=f"{places.SYSTEM_SOCKET}, or a user's own",
     envvar="AGENTSH_NET_SOCKET",
     help="The daemon's control socket.",
 )

@@ -5,6 +5,7 @@ Not its business: how rows are printed (`output`).
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import wraps
@@ -13,6 +14,7 @@ from typing import Any, Final, TypeVar, cast
 
 import click
 
+from agentsh_net import places
 from agentsh_net.cli.main import Daemon
 from agentsh_net.cli.output import Format
 from agentsh_net.control.errors import ControlError
@@ -111,6 +113,4 @@ def reading(*filters: str) -> Callable[[Command], Command]:
 
 
 def _default_database() -> Path:
-    from agentsh_net.core.settings import Store
-
-    return Path(Store().path)
+    return Path(places.store_to_read(os.environ, os.geteuid()))

@@ -6,8 +6,7 @@ import sys
 import click
 import pytest
 
-from agentsh_net.cli.main import COMMANDS, DEFAULT_SOCKET, cli
-from agentsh_net.core.settings import Control
+from agentsh_net.cli.main import COMMANDS, cli
 
 
 def every_command(command=cli, path=()):
@@ -38,10 +37,6 @@ def test_every_command_and_option_says_what_it_is_for(run, path, command):
     shown = run(*path, "--help")
     assert shown.exit_code == 0
     assert shown.stdout.startswith("Usage:")
-
-
-def test_the_default_socket_is_the_daemons():
-    assert Control().socket == DEFAULT_SOCKET
 
 
 def test_the_socket_may_come_from_the_environment(monkeypatch, socket):
