@@ -25,7 +25,7 @@ NO_BCC = Probe(
 def machine(monkeypatch, tmp_path):
     """A machine where everything is there: the probes, a free port, a place for the store."""
     found = list(FINE)
-    monkeypatch.setattr(probe, "probe", lambda: found)
+    monkeypatch.setattr(probe, "probe", lambda bpf_loader: found)
     config = Config(proxy=Proxy(port=0), store=Store(path=str(tmp_path / "events.db")))
     monkeypatch.setattr(doctor, "_default", lambda: config)
     return found
