@@ -1,6 +1,22 @@
-"""`python -m agentsh_net`: the command line."""
+"""The program's entrance, as `agentsh-net` and as `python -m agentsh_net`: the shim at once, all else by the command line."""
 
-from agentsh_net.cli.main import main
+from __future__ import annotations
+
+import sys
+
+
+def main() -> None:
+    """Run the command line and exit."""
+    if "shim" in sys.argv[1:4]:
+        from agentsh_net.cli import shim
+
+        wanted = shim.read(sys.argv[1:])
+        if wanted is not None:
+            sys.exit(shim.run(wanted))
+    from agentsh_net.cli import main as command_line
+
+    command_line.main()
+
 
 if __name__ == "__main__":
     main()

@@ -24,12 +24,15 @@ from agentsh_net.config_file import Loaded
 from agentsh_net.config_watch import Watch
 from agentsh_net.control.errors import ControlError
 from agentsh_net.control.server import Server as ControlServer
+from agentsh_net.control.shim_server import ShimServer
 from agentsh_net.core import events
 from agentsh_net.core.errors import ConfigError, KernelError, Problem, ProtocolError, StoreError
 from agentsh_net.core.events import Event
+from agentsh_net.core.joining import Intents
 from agentsh_net.core.plane import Kernel
 from agentsh_net.core.ratelimit import Buckets
 from agentsh_net.core.settings import Network
+from agentsh_net.core.shim_link import beside
 from agentsh_net.current import Addresses, Current, Means
 from agentsh_net.handlers import handlers
 from agentsh_net.kernel.host import open_kernel
@@ -37,6 +40,7 @@ from agentsh_net.kernel.resolver import Resolver
 from agentsh_net.layer_watch import LOOK_EVERY, LayerWatch
 from agentsh_net.options import Options
 from agentsh_net.sessions import Sessions
+from agentsh_net.shim_desk import Desk, Surroundings
 from agentsh_net.store import queries
 from agentsh_net.store.writer import Writer
 from agentsh_net.workers import Pool
@@ -94,6 +98,8 @@ class Daemon:
         self.resolver: Resolver
         self.layers: LayerWatch
         self.current: Current
+        self.desk: Desk
+        self._intents = Intents()
 
     async def run(self) -> int:
         """Start, serve until told to stop, stop. Raises our errors where it cannot start."""
@@ -121,6 +127,7 @@ class Daemon:
         value = event.stamped(id=new_id(), timestamp=now_rfc3339()).to_json()
         self.writer.put(value)
         self.control.publish(value)
+        self._intents.note(value, time.monotonic())
 
     @property
     def source(self) -> str:
@@ -208,10 +215,25 @@ class Daemon:
         stack.push_async_callback(self._end_tasks)
         self._spawn(self.resolver.run())
         self._spawn(self._look_around())
+        await self._serve_shims(stack, arbiter)
         if self._initial.path is not None:
             self._watch = Watch(self._initial.path, loop, self.reload_soon, read=self._initial.read)
             stack.callback(self._watch.close)
         self.ready = True
+
+    async def _serve_shims(self, stack: AsyncExitStack, arbiter: Arbiter) -> None:
+        around = Surroundings(
+            snapshot=lambda: self.current.snapshot,
+            take=lambda report: self._locked(self.current.take, report),
+            within=arbiter.charge,
+            emit=self.emit,
+            warn=self._log.warning,
+            sessions=self.sessions.digests,
+        )
+        self.desk = Desk(around, self._intents)
+        shims = ShimServer(Path(beside(self._initial.config.control.socket)), self.desk, self._failed)
+        await shims.start()
+        stack.push_async_callback(shims.close)
 
     def _open_store(self, loop: asyncio.AbstractEventLoop, path: Path) -> Writer:
         def trouble(error: StoreError | None) -> None:
@@ -344,7 +366,10 @@ class Daemon:
     def _done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            self._log.error("a task of the daemon failed, which is a bug", exc_info=error)
+            self._failed(error)
+
+    def _failed(self, error: BaseException) -> None:
+        self._log.error("a task of the daemon failed, which is a bug", exc_info=error)
 
     def _bug(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:  # noqa: ARG002 - asyncio's signature
         error = context.get("exception")

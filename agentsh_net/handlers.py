@@ -68,6 +68,7 @@ async def _status(daemon: Daemon, args: Mapping[str, Any], peer: Peer) -> dict[s
         "servers": _servers(current),
         "resolver": {"problems": daemon.resolver.problems(), "refused": daemon.resolver.refused},
         "sessions": daemon.sessions.ids(),
+        "shims": daemon.desk.describe(),
         "notes": list(current.loaded.notes),
     }
 

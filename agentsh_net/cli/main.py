@@ -32,6 +32,7 @@ COMMANDS: Final = {
     "mcp": "agentsh_net.cli.mcp:mcp",
     "policy": "agentsh_net.cli.policy:policy",
     "session": "agentsh_net.cli.session:session",
+    "shim": "agentsh_net.cli.shim_command:shim",
     "version": "agentsh_net.cli.about:version",
     "completion": "agentsh_net.cli.about:completion",
 }

@@ -40,8 +40,8 @@ class Listening:
         os.close(self.lock)
 
 
-def listen(path: Path) -> Listening:
-    """Bind the control socket, mode 0660. Raises ControlError (already_running, config)."""
+def listen(path: Path, mode: int = 0o660) -> Listening:
+    """Bind a socket of the daemon, by default as the control socket is. Raises ControlError (already_running, config)."""
     temporary = path.with_name(f"{path.name}.{os.getpid()}")
     if len(os.fsencode(temporary)) > _LONGEST:
         raise ControlError(
@@ -58,7 +58,7 @@ def listen(path: Path) -> Listening:
         ) from error
     try:
         _refuse_what_lives(path)
-        return Listening(_bind(path, temporary), path, lock)
+        return Listening(_bind(path, temporary, mode), path, lock)
     except BaseException:
         os.close(lock)
         raise
@@ -140,14 +140,14 @@ def _refuse_what_lives(path: Path) -> None:
             raise _already_running(peer_of(probe).pid)
 
 
-def _bind(path: Path, temporary: Path) -> socket.socket:
+def _bind(path: Path, temporary: Path, mode: int) -> socket.socket:
     # Bound under another name and renamed when its mode is right: at no moment can others connect, and a dead
     # daemon's socket is replaced in one step.
     temporary.unlink(missing_ok=True)
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC | socket.SOCK_NONBLOCK)
     try:
         listening.bind(str(temporary))
-        share(temporary, 0o660)
+        share(temporary, mode)
         listening.listen(_BACKLOG)
         temporary.rename(path)
     except OSError as error:

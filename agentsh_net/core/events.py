@@ -65,6 +65,11 @@ class ToolCalled(Event):
     jsonrpc_id: Any = None
     input: Any = None
     via: str = ""  # shim | gateway
+    tool_hash: str = ""
+    tool_call_id: str = ""  # of the call in the model's answer that this one carries out, where it was seen
+    intercepted_id: str = ""  # the id of the event that tells of it
+    pid: int = 0  # of who asked for it at the shim's socket
+    uid: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,6 +163,20 @@ class ToolsListChanged(ServerRequest):
     """A server said that its list of tools changed."""
 
     type = "mcp_tools_list_changed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageUninspected(Event):
+    """A message between an MCP client and a server passed, or was cut, because it could not be read for certain."""
+
+    type = "mcp_message_uninspected"
+    server_id: str = ""
+    via: str = ""  # shim | gateway
+    sender: str = ""  # client | server
+    cause: str = ""  # malformed | hostile | too_long
+    size: int = 0  # bytes
+    pid: int = 0
+    uid: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -280,6 +299,7 @@ EVENT_TYPES: Mapping[str, type[Event]] = {
         SamplingRequest,
         ElicitationRequest,
         ToolsListChanged,
+        MessageUninspected,
         CrossServerBlocked,
         ConnectorRequest,
         LlmDirectConnection,

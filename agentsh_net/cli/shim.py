@@ -1,0 +1,60 @@
+"""`shim`: wrap one stdio MCP server. Read here without click, because one starts with every server of every agent.
+
+What the command line does not say plainly (help, a mistake) is left to click, by `shim_command`.
+"""
+
+from __future__ import annotations
+
+import os
+
+from agentsh_net.core.shim_link import beside
+
+TYPE_CHECKING = False  # see agentsh_net.core.shim_link
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from agentsh_proxy.shim import Options
+
+DEFAULT_SOCKET = "/run/agentsh-net/control.sock"
+ENVIRONMENT = "AGENTSH_NET_SOCKET"
+
+
+def read(arguments: Sequence[str]) -> Options | None:
+    """Return what `agentsh-net [--socket PATH] shim --server ID ... -- CMD...` says, None where it is not just that."""
+    server = ""
+    socket = os.environ.get(ENVIRONMENT) or DEFAULT_SOCKET
+    hide = closed = False
+    words = iter(arguments)
+    begun = False
+    for word in words:
+        match word:
+            case "shim" if not begun:
+                begun = True
+            case "--socket" if not begun:
+                socket = next(words, "")
+            case "--server" if begun:
+                server = next(words, "")
+            case "--hide-denied" if begun:
+                hide = True
+            case "--fail-closed" | "--fail-open" if begun:
+                closed = word == "--fail-closed"
+            case "--" if begun and server and socket:
+                command = tuple(words)
+                return options(server, command, socket, hide=hide, closed=closed) if command else None
+            case _:
+                return None
+    return None
+
+
+def options(server: str, command: Sequence[str], socket: str, *, hide: bool, closed: bool) -> Options:
+    """Return the options of a shim that asks at the socket beside this control socket."""
+    from agentsh_proxy.shim import Options
+
+    return Options(server, command, beside(socket), hide=hide, closed=closed)
+
+
+def run(wanted: Options) -> int:
+    """Run the shim and return its exit status."""
+    from agentsh_proxy import shim
+
+    return shim.run(wanted)

@@ -1,0 +1,246 @@
+"""The socket that shims ask at: open to every local user, for questions about their own lines and nothing else.
+
+It bounds what one user can make the daemon hold and do. What the questions mean is the desk's business, and who may
+control the daemon the other socket's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import stat
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Any, Final, Protocol, cast
+
+from agentsh_net.access import group_id
+from agentsh_net.control.peer import Peer, daemon_uid, peer_of
+from agentsh_net.control.socket_file import Listening, listen
+from agentsh_net.core.shim_link import MAX_PAYLOAD, WAIT, Frames, LinkError, frame
+
+MAX_SHIMS: Final = 512  # an agent has a dozen servers, and a machine a few dozen agents
+MAX_SHIMS_OF_USER: Final = 128
+MAX_HELD: Final = 2 * MAX_PAYLOAD  # bytes that all shims of one user may have waiting here
+# Questions of one user: what a busy agent asks in a day at once, then a thousand times its pace. Slower, not refused:
+# nothing goes unjudged, and the audit trail cannot be flushed by a loop.
+BURST: Final = 100_000
+PER_SECOND: Final = 2_000
+KEEP_WAITING: Final = 1.0  # seconds between two signs of life to a shim that has to wait
+_OPENING: Final = 10.0  # seconds a connection may take to say whom it is in front of
+_READ_AHEAD: Final = 256  # questions of one shim that wait here; past it they wait in the socket
+
+
+class Visitor(Protocol):
+    """What answers one shim."""
+
+    def opened(self) -> bytes:
+        """Return the answer to its opening."""
+
+    def answer(self, header: Mapping[str, Any], payload: bytes) -> bytes | Awaitable[bytes]:
+        """Return the answer to a question, or what to await for it. Raises LinkError for a question that is none."""
+
+
+class Desk(Protocol):
+    """Who lets shims in."""
+
+    def begin(self, peer: Peer, opening: Mapping[str, Any], *, trusted: bool) -> Visitor:
+        """Let one in. Raises LinkError."""
+
+    def end(self, visit: Any) -> None:
+        """Forget it."""
+
+
+class Allowance:
+    """What one user may still ask for: a token bucket, and the bytes and connections in use."""
+
+    __slots__ = ("at", "connections", "held", "tokens")
+
+    def __init__(self, now: float) -> None:
+        self.connections = 0
+        self.held = 0
+        self.tokens: float = BURST
+        self.at = now
+
+    def delay(self, now: float) -> float:
+        """Take a token; return 0, or the seconds until there is one."""
+        self.tokens = min(BURST, self.tokens + (now - self.at) * PER_SECOND)
+        self.at = now
+        if self.tokens < 1:
+            return (1 - self.tokens) / PER_SECOND
+        self.tokens -= 1
+        return 0.0
+
+
+class ShimServer:
+    """Serves the shims' socket, mode 0666."""
+
+    def __init__(self, path: Path, desk: Desk, on_bug: Callable[[BaseException], None]) -> None:
+        self._path = path
+        self._desk = desk
+        self._on_bug = on_bug
+        self._listening: Listening | None = None
+        self._server: asyncio.Server | None = None
+        self._connections: set[_Connection] = set()
+        self._users: dict[int, Allowance] = {}
+
+    async def start(self) -> None:
+        """Begin to listen. Raises ControlError."""
+        self._listening = listen(self._path, 0o666)
+        _let_pass(self._path.parent)
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_unix_server(
+            lambda: _Connection(self, self._desk, self._on_bug), sock=self._listening.socket
+        )
+
+    async def close(self) -> None:
+        """End every connection and remove the socket."""
+        if self._server is not None:
+            self._server.close()
+        for connection in tuple(self._connections):
+            connection.abort()
+        if self._listening is not None:
+            self._listening.release()
+            self._listening = None
+
+    def admit(self, connection: _Connection, peer: Peer, now: float) -> Allowance | None:
+        """Return what a user may ask for, or None where there are too many connections already."""
+        user = self._users.setdefault(peer.uid, Allowance(now))
+        if len(self._connections) >= MAX_SHIMS or user.connections >= MAX_SHIMS_OF_USER:
+            return None
+        user.connections += 1
+        self._connections.add(connection)
+        return user
+
+    def release(self, connection: _Connection) -> None:
+        """Forget a connection. What its user asked for stays counted."""
+        self._connections.discard(connection)
+
+
+class _Connection(asyncio.Protocol):
+    """One shim: questions in, answers out, in order."""
+
+    def __init__(self, server: ShimServer, desk: Desk, on_bug: Callable[[BaseException], None]) -> None:
+        self._server = server
+        self._desk = desk
+        self._on_bug = on_bug
+        self._loop = asyncio.get_running_loop()
+        self._frames = Frames()
+        self._questions: deque[tuple[dict[str, Any], bytes]] = deque()
+        self._task: asyncio.Task[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._full = False  # the shim does not read its answers
+        self._held = 0
+        self._user: Allowance | None = None
+        self._visit: Visitor | None = None
+        self._peer: Peer
+        self._transport: asyncio.Transport
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+        self._peer = peer_of(cast("socket.socket", transport.get_extra_info("socket")))
+        self._user = self._server.admit(self, self._peer, self._loop.time())
+        if self._user is None:
+            self.abort()
+        else:
+            self._timer = self._loop.call_later(_OPENING, self.abort)
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
+        self._server.release(self)
+        if self._user is not None:
+            self._user.connections -= 1
+            self._user.held -= self._held
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._task is not None:
+            self._task.cancel()
+        if self._visit is not None:
+            self._desk.end(self._visit)
+        self._questions.clear()
+
+    def data_received(self, data: bytes) -> None:
+        try:
+            self._questions.extend(self._frames.feed(data))
+            self._work()
+        except LinkError:
+            self.abort()
+        else:
+            self._count()
+
+    def pause_writing(self) -> None:
+        self._full = True
+
+    def resume_writing(self) -> None:
+        self._full = False
+        self._resume()
+
+    def abort(self) -> None:
+        """End the connection; the shim follows fail_closed."""
+        self._transport.abort()
+
+    def _resume(self) -> None:
+        try:
+            self._work()
+        except LinkError:
+            self.abort()
+        else:
+            self._count()
+
+    def _work(self) -> None:
+        """Answer what can be answered now. Raises LinkError."""
+        assert self._user is not None  # noqa: S101 - no data arrives before connection_made
+        answers: list[bytes] = []
+        while self._questions and self._task is None and not self._full:
+            delay = self._user.delay(self._loop.time())
+            if delay:
+                answers.append(frame({"do": WAIT}))
+                self._timer = self._loop.call_later(min(delay, KEEP_WAITING), self._resume)
+                break
+            answer = self._answer(*self._questions.popleft())
+            if isinstance(answer, bytes):
+                answers.append(answer)
+            else:
+                self._task = self._loop.create_task(self._later(answer))
+        if answers:
+            self._transport.write(b"".join(answers))
+
+    def _answer(self, header: dict[str, Any], payload: bytes) -> bytes | Awaitable[bytes]:
+        if self._visit is not None:
+            return self._visit.answer(header, payload)
+        if self._timer is not None:
+            self._timer.cancel()
+        trusted = self._peer.may_ask(daemon_uid(), group_id())
+        self._visit = self._desk.begin(self._peer, header, trusted=trusted)
+        return self._visit.opened()
+
+    async def _later(self, answer: Awaitable[bytes]) -> None:
+        try:
+            self._transport.write(await answer)
+        except asyncio.CancelledError:
+            raise
+        except Exception as error:  # noqa: BLE001 - a bug of ours: told, and this shim follows fail_closed
+            self._on_bug(error)
+            self.abort()
+        else:
+            self._task = None
+            self._resume()
+
+    def _count(self) -> None:
+        """Keep what waits here within the user's bounds: read no further, and past the user's share hang up."""
+        assert self._user is not None  # noqa: S101 - as in _work
+        held = self._frames.waiting + sum(len(payload) for _, payload in self._questions)
+        self._user.held += held - self._held
+        self._held = held
+        if self._user.held > MAX_HELD:
+            self.abort()
+        elif len(self._questions) > _READ_AHEAD:
+            self._transport.pause_reading()
+        else:
+            self._transport.resume_reading()
+
+
+def _let_pass(folder: Path) -> None:
+    """Let every user through the folder that we made (0750) to the one socket in it that is theirs; not into it."""
+    mode = stat.S_IMODE(folder.stat().st_mode)
+    if mode == 0o750:
+        folder.chmod(0o751)

@@ -1,0 +1,81 @@
+"""A line of MCP over stdio, seen at a glance: which messages it holds, or that peers may read it differently.
+
+Only what the shim needs to find the lines that somebody has to look at; judging is `mcp_gate`'s business, on a strict
+reading. Light on purpose (see `shim_link`).
+"""
+
+from __future__ import annotations
+
+import json
+
+TYPE_CHECKING = False  # see shim_link
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any, Final
+
+CALL: Final = "tools/call"
+LIST: Final = "tools/list"
+HANDSHAKES: Final = frozenset(("initialize", "server/discover"))
+SAMPLING: Final = "sampling/createMessage"
+ELICITATION: Final = "elicitation/create"
+LIST_CHANGED: Final = "notifications/tools/list_changed"
+# What a server asks of the client, or tells it, that policy or audit has a say in.
+WATCHED: Final = frozenset((SAMPLING, ELICITATION, LIST_CHANGED))
+
+INPUT_REQUIRED: Final = "input_required"  # 2026-07-28: a result that asks
+URL_ELICITATION_REQUIRED: Final = -32042  # 2025-11-25: an error that asks
+
+BOM: Final = b"\xef\xbb\xbf"
+
+MESSAGE_KEYS: Final = frozenset(("jsonrpc", "id", "method", "params", "result", "error"))
+
+
+class UnreadableError(ValueError):
+    """Not JSON-RPC, or text that two peers may read differently."""
+
+
+def messages(line: bytes) -> list[dict[str, Any]]:
+    """Return the messages on a line (without its newline). Raises UnreadableError."""
+    if splits(line):
+        raise UnreadableError("a carriage return inside a line")
+    try:
+        value = _DECODER.decode(line.removeprefix(BOM).decode())
+    except (ValueError, RecursionError) as error:
+        raise UnreadableError(str(error)) from None
+    found = value if isinstance(value, list) else [value]
+    for message in found:
+        if not isinstance(message, dict) or misspelt(message, MESSAGE_KEYS):
+            raise UnreadableError("not a JSON-RPC message")
+        if not isinstance(message.get("method", ""), str):
+            raise UnreadableError("a method that is no text")
+        if "method" in message and ("result" in message or "error" in message):
+            raise UnreadableError("a request and an answer in one")
+    return found
+
+
+def splits(line: bytes) -> bool:
+    """Say whether some reader ends a line in the middle of this one: Python's text streams do so at a carriage return."""
+    return b"\r" in line and line.index(b"\r") < len(line) - 1
+
+
+def misspelt(keys: Iterable[str], known: frozenset[str]) -> bool:
+    """Say whether a key is a known one but for its case: Go's `encoding/json` takes it for that one."""
+    return any(key not in known and key.casefold() in known for key in keys)
+
+
+def asks_for_input(message: dict[str, Any]) -> bool:
+    """Say whether an answer asks the client for something before the request is done."""
+    result, error = message.get("result"), message.get("error")
+    return (isinstance(result, dict) and result.get("resultType") == INPUT_REQUIRED) or (
+        isinstance(error, dict) and error.get("code") == URL_ELICITATION_REQUIRED
+    )
+
+
+def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) != len(pairs):
+        raise UnreadableError("a key twice in an object")
+    return value
+
+
+_DECODER: Final = json.JSONDecoder(object_pairs_hook=_pairs)

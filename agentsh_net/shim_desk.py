@@ -1,0 +1,138 @@
+"""Where shims ask: who is there, in front of which server, and whose listing of its tools counts.
+
+What is answered to one of them is `shim_visit`'s business; how they get in is `control.shim_server`'s.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from agentsh_net.control.peer import Peer
+from agentsh_net.core import canonical, events
+from agentsh_net.core.events import DEFAULT_SESSION, Event
+from agentsh_net.core.folding import fold, visible
+from agentsh_net.core.joining import Intents
+from agentsh_net.core.scalars import MAX_ID
+from agentsh_net.core.shim_link import LinkError
+from agentsh_net.core.snapshot import Snapshot
+from agentsh_net.shim_visit import Visit
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What shims need of the daemon."""
+
+    snapshot: Callable[[], Snapshot]
+    take: Callable[
+        [Mapping[str, Any]], Awaitable[None]
+    ]  # a discovery report, as `agentsh_proxy.discovery` makes them
+    within: Callable[[str], bool]  # charges one call to a server's rate
+    emit: Callable[[Event], None]
+    warn: Callable[[str], None]
+    sessions: Callable[[], Mapping[str, str]]  # sha256 of a session's token (hex) -> session id
+    monotonic: Callable[[], float] = time.monotonic
+
+
+class Desk:
+    """The shims that are connected, and what they have in common."""
+
+    def __init__(self, around: Surroundings, intents: Intents) -> None:
+        self.around = around
+        self.intents = intents
+        self._visits: set[Visit] = set()
+        self._taken: dict[
+            str, tuple[str, int]
+        ] = {}  # folded server id -> what was taken last, by which snapshot
+        self._owners: dict[str, int] = {}  # folded server id -> the user whose listings count
+
+    def begin(self, peer: Peer, opening: Mapping[str, Any], *, trusted: bool) -> Visit:
+        """Let a shim in; `trusted`: its user may control the daemon. Raises LinkError for an opening that is none."""
+        match opening:
+            case {
+                "server": str(server_id),
+                "session": str(token),
+                "hide": bool(hide),
+                "unjudged": int(unjudged),
+            }:
+                pass
+            case _:
+                raise LinkError("an opening without server, session, hide and unjudged")
+        if not 0 < len(server_id) <= MAX_ID:
+            raise LinkError(f"a server id has 1 to {MAX_ID} characters")
+        server_id = self.around.snapshot().registry.canonical_id(server_id)
+        visit = Visit(self, peer, server_id, self._session(token), hide=hide, trusted=trusted)
+        self._visits.add(visit)
+        if unjudged > 0:
+            self._tell_unjudged(visit, unjudged)
+        return visit
+
+    def end(self, visit: Visit) -> None:
+        """Forget a shim that went away."""
+        self._visits.discard(visit)
+
+    def describe(self) -> list[dict[str, Any]]:
+        """Return who is there, for `status`."""
+        return [
+            {"server_id": v.server_id, "session_id": v.session_id, "pid": v.peer.pid, "uid": v.peer.uid}
+            for v in sorted(self._visits, key=lambda v: (v.server_id, v.peer.pid))
+        ]
+
+    def may_list(self, visit: Visit) -> bool:
+        """Say whether what a shim saw listed counts for everybody.
+
+        Any local user can start a shim in front of anything and name it as they like: the first user whose server
+        lists its tools is the one whose listings count, until the daemon ends or somebody who controls it steps in.
+        """
+        server = fold(visit.server_id)
+        if self.around.snapshot().registry.server(server) is None:
+            return False  # the registry keeps declared servers only
+        if visit.trusted:
+            self._owners[server] = visit.peer.uid
+        owner = self._owners.setdefault(server, visit.peer.uid)
+        if owner != visit.peer.uid:
+            who = f"uid {visit.peer.uid} (pid {visit.peer.pid})"
+            self.around.warn(
+                f"{visible(visit.server_id)}: the tools that {who} lists are not taken for everybody's: uid {owner} was first"
+            )
+        return owner == visit.peer.uid
+
+    def listed_elsewhere(self, visit: Visit) -> set[str]:
+        """Return the tools that other shims in front of the same server saw: a server may offer more to another client."""
+        same = (v for v in self._visits if v is not visit and fold(v.server_id) == fold(visit.server_id))
+        return {name for v in same for name in v.listed}
+
+    async def take(
+        self, visit: Visit, definitions: list[dict[str, Any]], facts: Mapping[str, Any], *, partial: bool
+    ) -> None:
+        """Hand what a server lists on to the registry, unless all of it is there; raises what `around.take` raises."""
+        registry = self.around.snapshot().registry
+        named = {definition["name"] for definition in definitions}
+        elsewhere = self.listed_elsewhere(visit)
+        kept = (t for t in registry.tools_of(visit.server_id) if t.name not in named)
+        definitions = definitions + [dict(t.definition) for t in kept if partial or t.name in elsewhere]
+        mark = canonical.hash_of([definitions, dict(facts)])
+        if self._taken.get(fold(visit.server_id)) == (mark, self.around.snapshot().generation):
+            return
+        await self.around.take(
+            {"server_id": visit.server_id, "ok": True, "error": "", "tools": definitions, **facts}
+            | {"transport": "stdio", "tls_fingerprint": ""}
+        )
+        self._taken[fold(visit.server_id)] = (mark, self.around.snapshot().generation)
+
+    def _session(self, token: str) -> str:
+        digest = hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
+        return self.around.sessions().get(digest, DEFAULT_SESSION)
+
+    def _tell_unjudged(self, visit: Visit, count: int) -> None:
+        self.around.emit(
+            events.EventsLost(
+                layer="shim",
+                lost=count,
+                session_id=visit.session_id,
+                reason=f"tools/call of {visible(visit.server_id)} that passed unjudged while the daemon was away (fail_closed is false)",
+            )
+        )

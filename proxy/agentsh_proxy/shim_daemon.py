@@ -1,0 +1,199 @@
+"""The shim's line to the daemon: one connection, questions answered in their order, and what happens while nobody answers.
+
+What is asked and what an answer leads to is not its business. Light on purpose (see `shim`).
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections import deque
+
+from agentsh_net.core.shim_link import EDIT, OPENED, PASS, WAIT, Frames, LinkError, frame
+
+TYPE_CHECKING = False  # see agentsh_net.core.shim_link
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, Final
+
+# Seconds without a sign of life while a question waits: far beyond a reload or a listing of thousands of tools.
+PATIENCE: Final = 10.0
+RETRY: Final = 0.2  # seconds between tries to connect, so that a burst of calls does not try each time
+_READ: Final = 1 << 16
+
+
+class Answer:
+    """What the daemon decided about a line. `passes`: it goes on as it is; else `forward` does (None: nothing)."""
+
+    __slots__ = ("forward", "passes", "replies")
+
+    def __init__(
+        self, *, passes: bool, forward: bytes | None = None, replies: tuple[bytes, ...] = ()
+    ) -> None:
+        self.passes = passes
+        self.forward = forward
+        self.replies = replies
+
+
+class Daemon:
+    """The daemon, there or not. `closed` is what its policy says to do while it is not."""
+
+    __slots__ = (
+        "_asks", "_closed", "_deadline", "_frames", "_next_try", "_now", "_opening", "_out", "_path", "_say", "_socket",
+        "_told", "_undeclared", "unjudged",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        path: str,
+        opening: dict[str, Any],
+        *,
+        closed: bool,
+        now: Callable[[], float],
+        say: Callable[[str], None],
+    ) -> None:
+        self._path = path
+        self._opening = opening
+        self._closed = closed
+        self._now = now
+        self._say = say
+        self._socket: socket.socket | None = None
+        self._frames = Frames()
+        self._out = bytearray()
+        self._asks: deque[Callable[[Answer | None], None]] = deque()
+        self._deadline = 0.0
+        self._next_try = 0.0
+        self._told = False  # that the daemon is away
+        self._undeclared = False  # that it does not know the server
+        self.unjudged = 0  # calls that passed while it was away
+
+    @property
+    def closed(self) -> bool:
+        """Say whether nothing passes while the daemon is away."""
+        return self._closed
+
+    @property
+    def fd(self) -> int | None:
+        """The descriptor to wait for, None while the daemon is away."""
+        return self._socket.fileno() if self._socket else None
+
+    @property
+    def wants_to_write(self) -> bool:
+        """Say whether something waits to be sent."""
+        return bool(self._out)
+
+    @property
+    def deadline(self) -> float | None:
+        """When the daemon counts as away, unless it answers before; None while nothing is asked."""
+        return self._deadline if self._asks else None
+
+    def connect(self) -> bool:
+        """Begin the conversation if there is none; say whether there is one now. Never waits."""
+        if self._socket is not None:
+            return True
+        if self._now() < self._next_try:
+            return False
+        self._next_try = self._now() + RETRY
+        connection = socket.socket(
+            socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC | socket.SOCK_NONBLOCK
+        )
+        try:
+            connection.connect(self._path)
+        except OSError as error:
+            connection.close()
+            self._tell(f"no daemon answers at {self._path} ({error.strerror})")
+            return False
+        self._socket, self._told = connection, False
+        self._frames = Frames()
+        unjudged, self.unjudged = self.unjudged, 0
+        self._send(frame(self._opening | {"unjudged": unjudged}), _ignore)
+        return self._socket is not None
+
+    def ask(self, header: dict[str, Any], line: bytes, then: Callable[[Answer | None], None]) -> None:
+        """Ask about a line; `then` gets the answer, or None, perhaps at once, where there is nobody to answer."""
+        if self.connect():
+            self._send(frame(header, line), then)
+        else:
+            then(None)
+
+    def read(self) -> None:
+        """Take what the daemon sent."""
+        assert self._socket is not None  # noqa: S101 - only asked while there is a descriptor
+        try:
+            data = self._socket.recv(_READ)
+            if not data:
+                self._lose("the daemon hung up")
+                return
+            self._deadline = self._now() + PATIENCE
+            for header, payload in self._frames.feed(data):
+                self._answered(header, payload)
+        except BlockingIOError:
+            return
+        except (OSError, LinkError, ValueError) as error:
+            self._lose(f"the line to the daemon broke: {error}")
+
+    def write(self) -> None:
+        """Send what waits, as much as goes now."""
+        assert self._socket is not None  # noqa: S101 - as in read
+        try:
+            while self._out:
+                del self._out[: self._socket.send(self._out)]
+        except BlockingIOError:
+            return
+        except OSError as error:
+            self._lose(f"the line to the daemon broke: {error.strerror}")
+
+    def expire(self) -> None:
+        """Give up on a daemon that does not answer in time."""
+        if self._asks and self._now() >= self._deadline:
+            self._lose(f"the daemon did not answer within {PATIENCE:g} s")
+
+    def _send(self, data: bytes, then: Callable[[Answer | None], None]) -> None:
+        if not self._asks:
+            self._deadline = self._now() + PATIENCE
+        self._asks.append(then)
+        self._out += data
+        self.write()
+
+    def _answered(self, header: dict[str, Any], payload: bytes) -> None:
+        do = header.get("do")
+        if do == WAIT:
+            return
+        if not self._asks or do not in {PASS, EDIT, OPENED}:
+            raise LinkError("an answer to no question")
+        self._closed = header.get("closed") is True
+        if do == OPENED and header.get("declared") is False and not self._undeclared:
+            self._undeclared = True
+            self._say(
+                f"the policy declares no server {self._opening['server']!r}: it is judged as an unknown one"
+            )
+        answer = Answer(passes=True)
+        if do == EDIT:
+            edit = json.loads(payload) if payload else {"forward": None, "replies": []}
+            forward, replies = edit["forward"], tuple(reply.encode() for reply in edit["replies"])
+            answer = Answer(
+                passes=False, forward=None if forward is None else forward.encode(), replies=replies
+            )
+        self._asks.popleft()(answer)
+
+    def _lose(self, reason: str) -> None:
+        """Let go of the daemon; who waits for an answer is told that there is none."""
+        if self._socket is not None:
+            self._socket.close()
+        self._socket = None
+        self._out.clear()
+        self._next_try = self._now() + RETRY
+        self._tell(reason)
+        asks, self._asks = self._asks, deque()
+        for then in asks:
+            then(None)
+
+    def _tell(self, reason: str) -> None:
+        if not self._told:
+            self._told = True
+            happens = "blocked (fail_closed)" if self._closed else "let through UNJUDGED"
+            self._say(f"{reason}: calls are {happens} until it does")
+
+
+def _ignore(answer: Answer | None) -> None:
+    """Take the answer to an opening: what it says was noted."""

@@ -1,0 +1,76 @@
+"""What the shim says by itself where the daemon cannot be asked and fail_closed holds: errors, each to who waits for an answer.
+
+Light on purpose (see `shim`).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+
+from agentsh_net.core.mcp_glance import (
+    CALL,
+    ELICITATION,
+    SAMPLING,
+    UnreadableError,
+    asks_for_input,
+    messages,
+)
+
+TYPE_CHECKING = False  # see agentsh_net.core.shim_link
+if TYPE_CHECKING:
+    from typing import Any, Final
+
+BLOCKED: Final = -32090  # as core.mcp_gate
+UNREADABLE: Final = -32600
+
+AWAY: Final = "[agentsh] blocked: the agentsh-net daemon cannot be asked (fail_closed)"
+TOO_LONG: Final = "[agentsh] refused: a message longer than 16 MiB (fail_closed)"
+
+_ID: Final = rb'"id"[ \t]*:[ \t]*(-?[0-9]{1,16}|"[^"\\]{0,256}")[ \t]*'
+_JSONRPC: Final = rb'"jsonrpc"[ \t]*:[ \t]*"2\.0"[ \t]*'
+_HEAD: Final = re.compile(rb"[ \t]*\{[ \t]*(?:" + _JSONRPC + rb",[ \t]*)?" + _ID + rb",")
+_TAIL: Final = re.compile(rb",[ \t]*" + _ID + rb"(?:,[ \t]*" + _JSONRPC + rb")?\}[ \t\r\n]*\Z")
+
+
+def error(id_: Any, code: int, message: str) -> bytes:
+    """Return the bytes of a JSON-RPC error."""
+    value = {"jsonrpc": "2.0", "id": id_, "error": {"code": code, "message": message}}
+    return json.dumps(value, separators=(",", ":")).encode()
+
+
+def of_calls(line: bytes) -> list[bytes]:
+    """Return the errors for a client's line that does not go on: one for each request on it."""
+    try:
+        found = messages(line)
+    except UnreadableError:
+        return [error(None, UNREADABLE, AWAY)]
+    return [error(m["id"], BLOCKED, AWAY) for m in found if "method" in m and m.get("id") is not None]
+
+
+def of_server(line: bytes) -> tuple[bytes | None, list[bytes]]:
+    """Return what goes on to the client in place of a server's line, and what is answered to the server."""
+    try:
+        found = messages(line)
+    except UnreadableError:
+        return None, []
+    wants = [m for m in found if m.get("method") in {SAMPLING, ELICITATION}]
+    asks = [m for m in found if asks_for_input(m)]
+    if not wants and not asks:
+        return line, []
+    errors = [error(m.get("id"), BLOCKED, AWAY) for m in found if m in asks]
+    return b"\n".join(errors) or None, [error(m.get("id"), BLOCKED, AWAY) for m in wants]
+
+
+def count_calls(line: bytes) -> int:
+    """Return how many calls pass unjudged with a line."""
+    try:
+        return sum(message.get("method") == CALL for message in messages(line))
+    except UnreadableError:
+        return 1
+
+
+def id_of(head: bytes, tail: bytes) -> Any:
+    """Return the id of a message of which only the beginning and the end are known; None where it does not stand there."""
+    found = _HEAD.match(head) or _TAIL.search(tail)
+    return json.loads(found[1]) if found else None

@@ -1,0 +1,95 @@
+"""Which lines between a client and a server somebody has to look at: calls, listings, and what the server wants of the client.
+
+An answer is recognised by the id of the request that went out, never by its shape. Light on purpose (see `shim`).
+"""
+
+from __future__ import annotations
+
+from agentsh_net.core.mcp_glance import (
+    CALL,
+    HANDSHAKES,
+    LIST,
+    WATCHED,
+    UnreadableError,
+    asks_for_input,
+    messages,
+)
+
+TYPE_CHECKING = False  # see agentsh_net.core.shim_link
+if TYPE_CHECKING:
+    from typing import Any, Final
+
+# Requests without an answer that are remembered: more than any client has in flight. The oldest go first.
+MAX_OUTSTANDING: Final = 65_536
+
+TRACKED: Final = frozenset((LIST, *HANDSHAKES))
+
+
+class Traffic:
+    """The requests of one client that wait for their answers."""
+
+    __slots__ = ("_requests",)
+
+    def __init__(self) -> None:
+        # id -> [method, whether it continues a listing] where the answer matters. Ids are typed: 1 is not "1".
+        self._requests: dict[int | str, list[Any] | None] = {}
+
+    def calls(self, line: bytes) -> bool:
+        """Say whether a client's line has to be judged: it calls a tool, or may. If not, it counts as sent."""
+        try:
+            found = messages(line)
+        except UnreadableError:
+            return True
+        for message in found:
+            if message.get("method") == CALL:
+                return True
+        self._note(found)
+        return False
+
+    def sent(self, line: bytes) -> None:
+        """Remember the requests on a line that goes on to the server."""
+        try:
+            self._note(messages(line))
+        except UnreadableError:
+            return  # in whatever way the server reads it, its answers will be to no request that we know
+
+    def matters(self, line: bytes) -> dict[str, Any] | None:
+        """Say why a server's line has to be looked at (what of the client's it answers), or None where it has not."""
+        try:
+            found = messages(line)
+        except UnreadableError:
+            return {"asked": self._lists(), "stray": False}
+        asked: list[list[Any]] = []
+        wanted = stray = False
+        for index, message in enumerate(found):
+            if "method" in message:
+                wanted = wanted or message["method"] in WATCHED
+            elif (id_ := message.get("id")) is not None:
+                if not isinstance(id_, int | str) or isinstance(id_, bool) or id_ not in self._requests:
+                    stray = True  # some clients take it for the answer to a request of a like id
+                elif (request := self._requests.pop(id_)) is not None:
+                    asked.append([index, id_, *request])
+                wanted = wanted or asks_for_input(message)
+        if stray:
+            return {"asked": [*asked, *self._lists()], "stray": True}
+        return {"asked": asked, "stray": False} if asked or wanted else None
+
+    def _note(self, found: list[dict[str, Any]]) -> None:
+        for message in found:
+            id_, method = message.get("id"), message.get("method")
+            if method is None or not isinstance(id_, int | str) or isinstance(id_, bool):
+                continue
+            if len(self._requests) >= MAX_OUTSTANDING:
+                del self._requests[next(iter(self._requests))]
+            self._requests[id_] = [method, _continues(message)] if method in TRACKED else None
+
+    def _lists(self) -> list[list[Any]]:
+        """Return the listings that are waited for."""
+        return [
+            [0, id_, *request] for id_, request in self._requests.items() if request and request[0] == LIST
+        ]
+
+
+def _continues(message: dict[str, Any]) -> bool:
+    params = message.get("params")
+    return isinstance(params, dict) and params.get("cursor") is not None

@@ -1,0 +1,177 @@
+"""What the shim costs: calls a second and CPU a call, interleaved with the same server without it; medians and ratios.
+
+`python tests/bench/shim_bench.py [--rounds N] [--seconds S] [--in-flight N]`. Servers: server-everything (node) and a
+Python one that does nothing, so that the shim's own cost shows.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import median
+
+ROOT = Path(__file__).parent.parent.parent
+sys.path[:0] = [str(ROOT), str(ROOT / "proxy"), str(ROOT / "tests")]
+
+from mcp_peers.everything import everything  # noqa: E402
+
+BARE = """
+import sys
+out = sys.stdout.buffer
+for line in sys.stdin.buffer:
+    at = line.find(b'"id":')
+    if at >= 0:
+        number = line[at + 5 : line.find(b",", at)]
+        out.write(b'{"jsonrpc":"2.0","id":' + number + b',"result":{"content":[{"type":"text","text":"Echo: hi"}]}}\\n')
+        out.flush()
+"""
+HZ = os.sysconf("SC_CLK_TCK")
+
+
+def cpu_of(pid: int) -> float:
+    """CPU seconds of a process so far, its waited-for children left out."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / HZ
+
+
+@contextmanager
+def daemon(folder: Path):
+    policy = {
+        "version": 1,
+        "sandbox": {"mcp": {"servers": [{"id": "s", "type": "stdio", "command": "x"}], "denied_tools": [{"server": "s", "tool": "rm"}]}},
+        "proxy": {"mode": "disabled"},
+        "network": {"mode": "off"},
+        "store": {"path": str(folder / "events.db")},
+        "control": {"socket": str(folder / "control.sock")},
+    }  # fmt: skip
+    (folder / "policy.yaml").write_text(json.dumps(policy))
+    command = [sys.executable, "-m", "agentsh_net", "run", "--config", str(folder / "policy.yaml")]
+    command += ["--ready-file", str(folder / "ready")]
+    with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.DEVNULL) as process:
+        while not (folder / "ready").exists():
+            assert process.poll() is None, "the daemon did not start"
+            time.sleep(0.05)
+        yield process.pid
+        process.send_signal(signal.SIGTERM)
+
+
+def handshake(process: subprocess.Popen[bytes]) -> None:
+    for message in (
+        {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"}}},
+        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+        {"jsonrpc": "2.0", "id": -1, "method": "tools/list"},
+    ):  # fmt: skip
+        process.stdin.write(json.dumps(message, separators=(",", ":")).encode() + b"\n")
+        while "id" in message and b'"id":%d' % message["id"] not in line(process.stdout.fileno()):
+            pass
+
+
+def line(fd: int) -> bytes:
+    """Read a line and not a byte more."""
+    read = b""
+    while not read.endswith(b"\n"):
+        assert (byte := os.read(fd, 1)), "the server ended"
+        read += byte
+    return read
+
+
+def call(number: int) -> bytes:
+    return b'{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"echo","arguments":{"message":"hi"}}}\n' % number
+
+
+def measure(command: list[str], seconds: float, in_flight: int, watched: dict[str, int]) -> dict[str, float]:
+    """Return calls a second, and CPU ms a call of the process started and of each one watched."""
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=0, cwd=ROOT)  # fmt: skip
+    handshake(process)
+    fd_in, fd_out = process.stdin.fileno(), process.stdout.fileno()
+    pids = {"process": process.pid, **watched}
+    warm = None
+    number, done, buffer = in_flight, 0, b""
+    os.write(fd_in, b"".join(map(call, range(1, in_flight + 1))))
+    start = time.perf_counter()
+    while True:
+        buffer += os.read(fd_out, 1 << 16)
+        count = buffer.count(b"\n")
+        if not count:
+            continue
+        answered = buffer[: buffer.rindex(b"\n")].split(b"\n")
+        buffer = buffer[buffer.rindex(b"\n") + 1 :]
+        count = sum(b'"result":{"content"' in line for line in answered)
+        done += count
+        now = time.perf_counter()
+        if warm is None and now - start > seconds / 4:
+            warm, done, start = {n: cpu_of(p) for n, p in pids.items()}, 0, now
+        elif warm is not None and now - start > seconds:
+            break
+        os.write(fd_in, b"".join(call(number + i + 1) for i in range(count)))
+        number += count
+    spent = {n: (cpu_of(p) - warm[n]) * 1000 / done for n, p in pids.items()}
+    rss = next(int(l.split()[1]) for l in Path(f"/proc/{process.pid}/status").read_text().splitlines() if l.startswith("VmHWM"))  # noqa: E741
+    process.stdin.close()
+    process.kill()
+    process.wait()
+    return {"rate": done / (now - start), "rss_kib": rss, **{f"cpu_ms_{n}": v for n, v in spent.items()}}
+
+
+def start_up(command: list[str], times: int = 9) -> dict[str, float]:
+    """Return the milliseconds until a line has come back through `command`, the CPU of it, and its memory."""
+    taken, before = [], resource.getrusage(resource.RUSAGE_CHILDREN)
+    rss = 0
+    for _ in range(times):
+        begun = time.perf_counter()
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=ROOT) as process:  # fmt: skip
+            process.stdin.write(b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n')
+            process.stdin.flush()
+            process.stdout.readline()
+            taken.append(time.perf_counter() - begun)
+            rss = max(rss, *(int(l.split()[1]) for l in Path(f"/proc/{process.pid}/status").read_text().splitlines() if l.startswith("VmRSS")))  # noqa: E741  # fmt: skip
+            process.stdin.close()
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return {"ms": median(taken) * 1000, "cpu_ms": spent / times * 1000, "rss_kib": rss}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=2.0)
+    parser.add_argument("--in-flight", type=int, default=8)
+    given = parser.parse_args()
+    node, why = everything()
+    servers = {"bare python": [sys.executable, "-S", "-c", BARE]}
+    if node:
+        servers["server-everything"] = node
+    else:
+        print(f"without server-everything: {why}")
+    with tempfile.TemporaryDirectory() as name, daemon(Path(name)) as pid:
+        shim = [sys.executable, "-m", "agentsh_net", "--socket", f"{name}/control.sock", "shim", "--server", "s", "--"]
+        for label, server in servers.items():
+            direct, through = [], []
+            for _ in range(given.rounds):
+                direct.append(measure(server, given.seconds, given.in_flight, {}))
+                through.append(measure([*shim, *server], given.seconds, given.in_flight, {"daemon": pid}))
+            rates = median(d["rate"] for d in direct), median(t["rate"] for t in through)
+            ratio = median(t["rate"] / d["rate"] for d, t in zip(direct, through, strict=True))
+            print(
+                f"{label}: direct {rates[0]:.0f}/s, shim {rates[1]:.0f}/s, ratio {ratio:.3f}; CPU ms a call (two messages):"
+                f" shim {median(t['cpu_ms_process'] for t in through):.4f},"
+                f" daemon {median(t['cpu_ms_daemon'] for t in through):.4f}; shim's peak {max(t['rss_kib'] for t in through)} KiB"
+            )
+        script = str(Path(sys.executable).with_name("agentsh-net"))
+        started = start_up([script, "--socket", f"{name}/control.sock", "shim", "--server", "s", "--", "cat"])
+        bare = start_up(["cat"])
+        print(f"start: {started['ms']:.1f} ms to the first answer (cat alone {bare['ms']:.1f}), CPU {started['cpu_ms']:.1f} ms, {started['rss_kib']} KiB")  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()
