@@ -151,9 +151,10 @@ def test_a_map_that_cannot_be_is_named() -> None:
 @pytest.mark.kernel
 def test_a_user_without_capabilities_is_told_to_be_root() -> None:
     def inside() -> str:
+        probes = prebuilt.read()
         os.setresuid(1234, 1234, 1234)
         try:
-            prebuilt.load(prebuilt.read())
+            prebuilt.load(probes)
         except KernelError as error:
             return error.remedy
         return ""
