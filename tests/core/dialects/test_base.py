@@ -1,0 +1,46 @@
+"""The seam of the dialects: every dialect of the catalog has all of it, and its steps and facts are plain values."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from agentsh_net.core.dialects.base import Fault, Limits, Step
+from agentsh_net.core.dialects.catalog import BY_NAME
+
+DIALECTS = pytest.mark.parametrize("name", sorted(BY_NAME))
+
+
+def test_a_step_without_facts_is_its_bytes() -> None:
+    assert Step(b"x") == Step(b"x", (), (), end=False)
+
+
+def test_equal_faults_are_equal() -> None:
+    assert Fault("malformed_json", "d", cut=True) == Fault("malformed_json", "d", cut=True)
+
+
+def test_a_stream_may_hold_more_than_one_frame() -> None:
+    assert Limits().held >= Limits().max_frame
+
+
+@DIALECTS
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 413, 429, 502, 503, 504])
+def test_every_error_is_json_of_the_providers_shape_and_says_why(name: str, status: int) -> None:
+    body = json.loads(BY_NAME[name].error(status, "why it was refused"))
+    assert body["error"]["message"] == "why it was refused"
+    assert body["error"]["type"]
+
+
+@DIALECTS
+def test_an_error_frame_ends_on_a_blank_line_and_carries_the_reason(name: str) -> None:
+    frame = BY_NAME[name].error_frame("why\nit ended")
+    assert frame.endswith(b"\n\n")
+    assert b"why\\nit ended" in frame
+
+
+@DIALECTS
+def test_a_dialect_inspects_no_path_that_is_not_its_own(name: str) -> None:
+    dialect = BY_NAME[name]
+    assert not dialect.inspects("GET", "/healthz")
+    assert not dialect.inspects("POST", "/")
