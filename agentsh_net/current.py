@@ -19,6 +19,7 @@ from agentsh_net.core import kernel_plan
 from agentsh_net.core.addresses import Address, literal
 from agentsh_net.core.errors import KernelError, ProtocolError, StoreError
 from agentsh_net.core.events import Event
+from agentsh_net.core.inspect.inspector import Inspector
 from agentsh_net.core.pins import Pins
 from agentsh_net.core.plane import ConnectRecord, Fate, Kernel, Plan
 from agentsh_net.core.ratelimit import Buckets
@@ -59,11 +60,14 @@ class Current:
     ) -> None:
         self.lock = asyncio.Lock()
         self.loaded = loaded
+        self._inspector = Inspector(loaded.config.sandbox.mcp.inspection)
+        registry = self._inspector.inspect(registry).registry  # by the detectors of this version
         self.snapshot = Snapshot(1, loaded.digest, loaded.config, registry, pins, loaded.mapping)
         self.addresses: Addresses = {}
         self.plan = Plan()
         self.discovery: dict[str, Mapping[str, Any]] = {}  # server id -> its last report, without the tools
         self.pending: tuple[str, ...] = ()  # settings that wait for the next start
+        self.on_change: Callable[[], None] = lambda: None  # called when another snapshot is in force
         self._means = means
         self._buckets = means.buckets
         self._emit = emit
@@ -88,20 +92,36 @@ class Current:
         """
         servers = loaded.config.sandbox.mcp.servers
         hosts = kernel_plan.watched_hosts(servers)
+        inspector = self._inspector.renewed(loaded.config.sandbox.mcp.inspection)
+        kept = self.snapshot.registry.with_servers(servers)
+        inspected = await asyncio.to_thread(inventory.inspect, kept, self.snapshot.pins, inspector)
         snapshot = Snapshot(
             generation=self.snapshot.generation + 1,
             digest=loaded.digest,
             config=loaded.config,
-            registry=self.snapshot.registry.with_servers(servers),
+            registry=inspected.registry,
             pins=self.snapshot.pins,
             mapping=loaded.mapping,
         )
         await self._apply(snapshot, self._known(hosts))
+        self._inspector = inspector
+        await self._judged_anew(inspected)
         self.pending = options.waiting(self.loaded.config, loaded.config)
         self.loaded = loaded
         self._buckets = self._buckets.with_limits(loaded.config.sandbox.mcp.rate_limits)
         self._means.arbiter.replace(self._buckets)
         await self.readdress(await self._means.resolver.watch(hosts))
+
+    async def _judged_anew(self, inspected: inventory.Taken) -> None:
+        """Tell and store what other detectors make of tools that are as they were."""
+        for event in inspected.events:
+            self._emit(event)
+        try:
+            if inspected.saved_tools:
+                rows = inventory.rows(inspected, now_rfc3339())
+                await asyncio.wrap_future(self._means.writer.change(rows))
+        except StoreError as error:
+            self._log.error("severities of tools are in force but not stored: %s", error)
 
     async def readdress(self, addresses: Addresses) -> None:
         """Take what the declared servers' names resolve to now; on failure the old addresses stay in force."""
@@ -130,12 +150,21 @@ class Current:
         now = now_rfc3339()
         pinning = self.snapshot.config.sandbox.mcp.version_pinning
         try:
-            taken = inventory.take(report, self.snapshot.registry, self.snapshot.pins, pinning, now)
+            # In a thread: a hostile server's definitions may take seconds to inspect.
+            taken = await asyncio.to_thread(
+                inventory.take,
+                report,
+                self.snapshot.registry,
+                self.snapshot.pins,
+                pinning,
+                now,
+                self._inspector,
+            )
         except ProtocolError as error:  # what was known of the server stays in force
             self._log.warning("%s: its list of tools is refused: %s", server.id, error)
             return
         stored = self._means.writer.change(inventory.rows(taken, now))
-        if taken.changes or taken.saved_pins:
+        if taken.changes or taken.saved_pins or taken.judged_anew:
             await self._apply(self.snapshot.evolve(registry=taken.registry, pins=taken.pins), self.addresses)
         for event in taken.events:
             self._emit(event)
@@ -181,6 +210,7 @@ class Current:
             await asyncio.to_thread(self._means.kernel.apply, plan)
             self.plan = plan
         before, self.snapshot = self.snapshot, snapshot
+        self.on_change()
         self.addresses = addresses
         if snapshot is not before and self._means.pool is not None:
             await self._means.pool.publish(snapshot)

@@ -5,17 +5,19 @@ It decides by core.registry and core.pins and keeps nothing itself: the daemon s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from agentsh_net.core import events, pins
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.events import Event
+from agentsh_net.core.inspect.findings import Finding, worst
+from agentsh_net.core.inspect.inspector import Inspected, Inspector
 from agentsh_net.core.model import Server, Tool
 from agentsh_net.core.pins import Pin, Pins, PinState
-from agentsh_net.core.registry import Change, ChangeKind, Registry
-from agentsh_net.core.settings import VersionPinning
+from agentsh_net.core.registry import Change, ChangeKind, Registry, ToolKey
+from agentsh_net.core.settings import Inspection, VersionPinning
 from agentsh_net.store import records
 from agentsh_net.store.records import PinRecord, ToolRecord
 
@@ -34,6 +36,7 @@ class Taken:
     removed: tuple[tuple[str, str], ...] = ()
     saved_pins: tuple[PinRecord, ...] = ()
     events: tuple[Event, ...] = field(default=())
+    judged_anew: bool = False  # the detectors say something else of a tool that did not change itself
 
 
 def load(
@@ -52,16 +55,30 @@ def load(
 
 
 def take(
-    report: Mapping[str, Any], registry: Registry, board: Pins, pinning: VersionPinning, now: str
+    report: Mapping[str, Any],
+    registry: Registry,
+    board: Pins,
+    pinning: VersionPinning,
+    now: str,
+    inspector: Inspector | None = None,
 ) -> Taken:
-    """Take a server's list of tools. Raises ProtocolError for a report that is not one."""
+    """Take a server's list of tools. Raises ProtocolError for a report that is not one.
+
+    `inspector` learns what the server reported; without one the built-in detectors are run once.
+    """
     server_id, definitions = report.get("server_id"), report.get("tools")
     if not isinstance(server_id, str) or registry.server(server_id) is None:
         raise ProtocolError(f"a report about {server_id!r}, which is not declared")
     if not isinstance(definitions, list) or len(definitions) > MAX_TOOLS:
         raise ProtocolError(f"{server_id} lists no tools, or more than {MAX_TOOLS}")
-    tools = [pins.tool_of(registry.canonical_id(server_id), d) for d in definitions if isinstance(d, dict)]
-    after, changes = registry.register(server_id, tools)
+    own_id = registry.canonical_id(server_id)
+    listed = [d for d in definitions if isinstance(d, dict)]
+    after, changes = registry.register(server_id, [pins.tool_of(own_id, d) for d in listed])
+    inspector = inspector or Inspector(Inspection())
+    inspector.learn(own_id, listed, str(report.get("instructions") or ""))
+    inspected = inspector.inspect(after)
+    after = inspected.registry
+    anew = _judged_anew(registry, inspected, changes)
     offered = after.tools_of(server_id)
     added: tuple[Pin, ...] = ()
     if pinning.enabled and pinning.auto_trust_first:
@@ -71,10 +88,30 @@ def take(
         registry=after,
         pins=board,
         changes=changes,
-        saved_tools=tuple(map(_tool_record, offered)),
+        saved_tools=tuple(map(_tool_record, (*offered, *(t for t in anew if t.server_id != own_id)))),
         removed=tuple((c.server_id, c.tool) for c in changes if c.kind is ChangeKind.REMOVED),
         saved_pins=tuple(pin_record(p, by="auto_trust_first") for p in added),
-        events=tuple(_event(c, board, pinning, trusted=(c.server_id, c.tool) in trusted) for c in changes),
+        events=(
+            *(
+                _event(c, board, pinning, inspected, trusted=(c.server_id, c.tool) in trusted)
+                for c in changes
+            ),
+            *_anew_events(anew, inspected, inspector),
+        ),
+        judged_anew=bool(anew),
+    )
+
+
+def inspect(registry: Registry, board: Pins, inspector: Inspector) -> Taken:
+    """Inspect what is known by other detectors (a reload, a start); pins stay as they are."""
+    inspected = inspector.inspect(registry)
+    anew = _judged_anew(registry, inspected, ())
+    return Taken(
+        registry=inspected.registry,
+        pins=board,
+        saved_tools=tuple(map(_tool_record, anew)),
+        events=tuple(_anew_events(anew, inspected, inspector)),
+        judged_anew=bool(anew),
     )
 
 
@@ -103,7 +140,49 @@ def _tool_record(tool: Tool) -> ToolRecord:
     return ToolRecord(tool.server_id, tool.name, tool.hash, tool.definition, max_severity=tool.max_severity)
 
 
-def _event(change: Change, board: Pins, pinning: VersionPinning, *, trusted: bool) -> Event:
+def _judged_anew(before: Registry, inspected: Inspected, changes: Iterable[Change]) -> tuple[Tool, ...]:
+    """Return the tools whose severity is another, though nothing about them changed."""
+    changed = {(c.server_id, c.tool) for c in changes}
+    return tuple(
+        tool
+        for key, tool in inspected.registry.tools.items()
+        if key not in changed and (old := before.tools.get(key)) and old.max_severity != tool.max_severity
+    )
+
+
+def _anew_events(anew: Iterable[Tool], inspected: Inspected, inspector: Inspector) -> Iterator[Event]:
+    """Tell of servers whose findings are new, and of tools that are judged anew by findings of their own."""
+    for server_id, found in inspector.untold(inspected):
+        what = "the instructions of server" if any(f.path != "$" for f in found) else "server"
+        yield events.ToolSeen(
+            server_id=server_id,
+            reason=f"{what} {server_id} {'have' if what != 'server' else 'has'} findings up to {worst(found)}",
+            rule="inspection",
+            **_detections(found),
+        )
+    for tool in anew:
+        found = inspected.tools.get((tool.server_id, tool.name), ())
+        if worst(found) == tool.max_severity:  # otherwise it is its server that is judged anew
+            up_to = f"findings up to {tool.max_severity}" if tool.max_severity else "no findings"
+            yield events.ToolSeen(
+                server_id=tool.server_id,
+                tool_name=tool.name,
+                tool_hash=tool.hash,
+                previous_hash=tool.hash,
+                reason=f"{tool.name} of {tool.server_id} was inspected again: {up_to}",
+                rule="inspection",
+                **_detections(found),
+            )
+
+
+def _detections(found: Iterable[Finding]) -> dict[str, Any]:
+    found = tuple(found)
+    return {"detections": [finding.to_json() for finding in found], "max_severity": worst(found)}
+
+
+def _event(
+    change: Change, board: Pins, pinning: VersionPinning, inspected: Inspected, *, trusted: bool
+) -> Event:
     hashes: dict[str, Any] = {
         "tool_hash": change.new.hash if change.new else "",
         "previous_hash": change.old.hash if change.old else "",
@@ -113,6 +192,8 @@ def _event(change: Change, board: Pins, pinning: VersionPinning, *, trusted: boo
         "tool_name": change.tool,
         "rule": "version_pinning",
     } | hashes
+    key: ToolKey = (change.server_id, change.tool)
+    named |= _detections(inspected.tools.get(key, ()))
     match change.kind:
         case ChangeKind.REMOVED:
             return events.ToolRemoved(**named, reason=f"{change.server_id} no longer offers {change.tool}")

@@ -11,6 +11,7 @@ from typing import Any
 
 from agentsh_net.core import settings, urls
 from agentsh_net.core.folding import fold
+from agentsh_net.core.inspect import regex_cost
 from agentsh_net.core.model import Server, Transport
 from agentsh_net.core.patterns import content_hash, glob, native_tool, regex
 from agentsh_net.core.scalars import (
@@ -129,9 +130,21 @@ PINNING = section(
     settings.VersionPinning, {"enabled": flag, "on_change": REACTIONS, "auto_trust_first": flag}
 )
 
+
+def bounded_regex(at: At, value: Any) -> str:
+    """Read a regular expression that no hostile text can make run for seconds."""
+    pattern = regex(at, value)
+    if not regex_cost.window(pattern):
+        at.refuse(
+            value,
+            "a regular expression with at most one unbounded repeat and none inside another: write `.{0,50}` for `.*`",
+        )
+    return pattern
+
+
 CUSTOM_PATTERN = section(
     settings.CustomPattern,
-    {"name": Required(identifier), "regex": Required(regex), "display": text, "severity": SEVERITIES},
+    {"name": Required(identifier), "regex": Required(bounded_regex), "display": text, "severity": SEVERITIES},
 )
 CUSTOM_PATTERNS = items(CUSTOM_PATTERN, same=lambda pattern: fold(pattern.name))
 

@@ -52,21 +52,21 @@ def _walk(old: Any, new: Any, path: Path) -> Iterator[Difference]:
         for index in range(max(len(old), len(new))):
             yield from _field(before, after, index, (*path, index))
     else:
-        yield Difference(_dotted(path), "changed", _shown(old), _shown(new))
+        yield Difference(dotted(path), "changed", _shown(old), _shown(new))
 
 
 def _field(
     old: Mapping[Any, Any], new: Mapping[Any, Any], key: str | int, path: Path
 ) -> Iterator[Difference]:
     if key not in new:
-        yield Difference(_dotted(path), "removed", old=_shown(old[key]))
+        yield Difference(dotted(path), "removed", old=_shown(old[key]))
     elif key not in old:
-        yield Difference(_dotted(path), "added", new=_shown(new[key]))
+        yield Difference(dotted(path), "added", new=_shown(new[key]))
     else:
         yield from _walk(old[key], new[key], path)
 
 
-def _dotted(path: Path) -> str:
+def dotted(path: Path) -> str:
     """Write a path as JSONPath does (RFC 9535): dots for plain keys, brackets for the rest."""
     parts = ["$"]
     for step in path:

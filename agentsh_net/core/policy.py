@@ -12,6 +12,8 @@ from typing import TypeVar
 
 from agentsh_net.core import connectors, steps
 from agentsh_net.core.folding import fold, visible
+from agentsh_net.core.inspect.contents import inspect_arguments
+from agentsh_net.core.inspect.custom import compiled
 from agentsh_net.core.model import Action, Candidate, ToolCall, Verdict
 from agentsh_net.core.names import Names, Resolution, wrapped_pair
 from agentsh_net.core.native_tools import Native, NativeTools
@@ -67,6 +69,7 @@ class Policy:
         self._learned = learned
         self._rules = Rules(mcp)
         self._natives = NativeTools(mcp.native_tools)
+        self._customs = compiled(mcp.inspection.custom_patterns)
         self._names: Names | None = None  # made with the first call: the supervisor may never judge one
         self._rulings: dict[CallKey, _Ruling] = {}
         self._judged: dict[tuple[Candidate, bool], tuple[Step, ...]] = {}
@@ -81,8 +84,16 @@ class Policy:
         return ruling.explanation.verdict
 
     def explain(self, call: ToolCall) -> Explanation:
-        """Return the steps that lead to the verdict on a call; nothing is charged."""
-        return self._ruling(call).explanation
+        """Return the steps that lead to the verdict on a call; nothing is charged.
+
+        What detectors find in the arguments stands before the verdict: it alerts, and never decides.
+        """
+        explained = self._ruling(call).explanation
+        found = inspect_arguments(call.input, self._customs) if call.input else ()
+        if not found:
+            return explained
+        *taken, last = explained.steps
+        return replace(explained, steps=(*taken, steps.arguments_step(found), last))
 
     def judge_server(self, server_id: str) -> Verdict:
         """Return the verdict of the server step alone."""

@@ -5,11 +5,13 @@ In which order they are taken, and what several candidates lead to, is core.poli
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 from agentsh_net.core import pins
 from agentsh_net.core.folding import fold, visible
+from agentsh_net.core.inspect.findings import Finding
 from agentsh_net.core.model import Candidate, Tool
 from agentsh_net.core.pins import Pins, PinState
 from agentsh_net.core.ratelimit import limit_of
@@ -35,7 +37,7 @@ class Outcome(StrEnum):
 class Step:
     """One step of the reasoning. `rule` is the YAML path of what decided, `about` the pair it is about, if one."""
 
-    step: str  # name | protocol | server | tool | seen | pin | inspection | native | fail_closed | rate | verdict
+    step: str  # name | protocol | server | tool | seen | pin | inspection | arguments | native | fail_closed | rate | verdict
     outcome: Outcome
     reason: str
     rule: str = ""
@@ -124,6 +126,14 @@ def inspection_step(inspection: Inspection, tool: Tool | None, about: Candidate)
         reason += f" (inspection.block_severity: {bound})"
         return Step("inspection", Outcome.BLOCK, reason, f"{ROOT}.inspection.block_severity", about)
     return Step("inspection", Outcome.ALERT, reason, about=about)
+
+
+def arguments_step(found: Sequence[Finding]) -> Step:
+    """Say what detectors found in the arguments of a call."""
+    worst = found[0]
+    more = f" and {len(found) - 1} more" if len(found) > 1 else ""
+    reason = f"the arguments have findings up to {worst.severity}: {worst.pattern} at {worst.path}{more}"
+    return Step("arguments", Outcome.ALERT, reason)
 
 
 def _rank(severity: str) -> int:

@@ -87,3 +87,18 @@ def test_secrets_in_the_wrong_shape_are_not_shown_either(key: str, value: Any) -
     problems = read(config_mcp.server, {**(network if key == "headers" else local), key: value})[1]
     assert problems
     assert not [p for p in problems if "hunter2" in str(p)]
+
+
+@pytest.mark.parametrize("pattern", ["(a+)+$", ".*.*x", r"(\w+\s?)*$"])
+def test_a_pattern_that_a_text_can_make_run_for_ever_is_refused(pattern: str) -> None:
+    _, problems = read(config_mcp.CUSTOM_PATTERN, {"name": "p", "regex": pattern})
+    assert [p.path for p in problems] == ["at.regex"]
+    assert "one unbounded repeat" in problems[0].expected
+
+
+def test_an_ordinary_pattern_is_read() -> None:
+    found, problems = read(
+        config_mcp.CUSTOM_PATTERN, {"name": "p", "regex": r"ACME-\d{6}.*", "severity": "low"}
+    )
+    assert not problems
+    assert found == settings.CustomPattern("p", r"ACME-\d{6}.*", "", "low")

@@ -448,3 +448,15 @@ def test_learned_names_are_judged_as_what_they_were_shown_to_be():
     taught = policy.Policy(base.config.sandbox.mcp, base.registry, base.pins, learned)
     assert verdict(base, "x91").action is ALLOW
     assert taught.judge(ToolCall("X91"), "s", unlimited).action is BLOCK
+
+
+def test_what_is_found_in_arguments_stands_in_the_trace_and_decides_nothing():
+    snapshot = situation(["fs"], {"fs": ["read"]})
+    call = ToolCall("mcp__fs__read", input={"path": "~/.ssh/id_rsa"})
+    explained = snapshot.explain(call)
+    assert [s.step for s in explained.steps][-2:] == ["arguments", "verdict"]
+    assert "credential-path" in explained.steps[-2].reason
+    assert explained.verdict == snapshot.judge(call, session_id="s", charge=unlimited)
+    assert "arguments" not in [
+        s.step for s in snapshot.explain(ToolCall("mcp__fs__read", input={"path": "a"})).steps
+    ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agentsh_net.core import pins, steps
+from agentsh_net.core.inspect.contents import inspect_arguments
 from agentsh_net.core.model import Candidate, Tool
 from agentsh_net.core.pins import Pin, Pins, PinState
 from agentsh_net.core.rules import Rules
@@ -165,6 +166,12 @@ def test_the_inspection_step_compares_severities(found, bound, outcome):
 def test_without_findings_there_is_no_inspection_step():
     assert steps.inspection_step(Inspection("low"), Tool("fs", "read", "h"), READ) is None
     assert steps.inspection_step(Inspection("low"), None, READ) is None
+
+
+def test_findings_in_arguments_are_told_and_decide_nothing():
+    step = steps.arguments_step(inspect_arguments({"path": "/etc/shadow", "to": "~/.ssh/id_rsa"}))
+    assert step.outcome == Outcome.ALERT
+    assert step.reason == "the arguments have findings up to high: credential-path at $.path and 1 more"
 
 
 def test_the_rate_step_names_the_limit():

@@ -1,0 +1,32 @@
+"""Control characters and terminal escapes: what a terminal obeys and nobody sees (ECMA-48, xterm's control sequences)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from agentsh_net.core.inspect.findings import Category, Finding, Severity, excerpt
+from agentsh_net.core.inspect.strings import Text
+
+ESCAPE = re.compile(r"[\x1b\x9b\x9d\x90\x98\x9e\x9f]")
+# Colours, weight and the like, which programs print; 8 conceals, and 38/48 can make text the colour of its ground.
+COLOUR = re.compile(r"\x1b\[(?!(?:[0-9;]*;)?8(?:;[0-9;]*)?m)[0-9;:]{0,40}m")
+OTHER = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9a\x9c\x9e\x9f]")
+
+
+def controls(texts: Iterable[Text], *, strict: bool) -> Iterator[Finding]:
+    """Find control characters. `strict` is for definitions; what programs print has colours and form feeds in it."""
+    for text in texts:
+        raw = text.raw
+        if raw.isprintable():
+            continue
+        rest = raw if strict else COLOUR.sub("", raw)
+        if match := ESCAPE.search(rest):
+            yield _finding("terminal-escape", Severity.HIGH, text, rest, match)
+        elif match := OTHER.search(rest):
+            severity = Severity.MEDIUM if strict else Severity.LOW
+            yield _finding("control-character", severity, text, rest, match)
+
+
+def _finding(pattern: str, severity: Severity, text: Text, shown: str, match: re.Match[str]) -> Finding:
+    return Finding(pattern, Category.CONTROL, severity, text.path, excerpt(shown, *match.span()))

@@ -1,0 +1,95 @@
+"""What is found in a tool's definition or a server's instructions by itself: every string of it, keys included.
+
+What other servers offer, and so what is found beside them, is core.inspect.registry's business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from agentsh_net.core.inspect import custom, exfiltration, instructions, phrases, preference, secrecy
+from agentsh_net.core.inspect.controls import controls
+from agentsh_net.core.inspect.credentials import key_shapes, paths_in_definition, secret_parameters
+from agentsh_net.core.inspect.custom import Custom
+from agentsh_net.core.inspect.encoded import decoded, encoded
+from agentsh_net.core.inspect.findings import Category, Finding, Severity, at_least, bounded
+from agentsh_net.core.inspect.homoglyphs import homoglyphs
+from agentsh_net.core.inspect.invisible import invisible
+from agentsh_net.core.inspect.links import links
+from agentsh_net.core.inspect.names import unusual
+from agentsh_net.core.inspect.strings import Strings, strings
+
+# Characters of one definition. The longest of popular servers has some 20,000; one that is longer is not read to its end, and
+# what was not read is not let through: hence critical.
+MAX_CHARS = 64 << 10
+
+PHRASES = (*instructions.PHRASES, *secrecy.PHRASES, *exfiltration.PHRASES, *preference.PHRASES)
+
+# Families that poison together: an order to the model with secrecy, a path of secrets, a place to send them to.
+GRAVE = frozenset(
+    {
+        Category.INSTRUCTION,
+        Category.SECRECY,
+        Category.EXFILTRATION,
+        Category.CREDENTIALS,
+        Category.SHADOWING,
+        Category.INVISIBLE,
+        Category.CONTROL,
+        Category.LOOKALIKE,
+        Category.PREFERENCE,
+    }
+)
+
+
+def inspect_definition(
+    definition: Mapping[str, Any], customs: Sequence[Custom] = (), read: Strings | None = None
+) -> tuple[Finding, ...]:
+    """Return what a tool's definition holds; `read` are its strings where they are known already."""
+    found = _found(read or strings_of(definition), customs)
+    found += secret_parameters(definition)
+    name = definition.get("name")
+    if isinstance(name, str):
+        found += unusual(name, "$.name")
+    return concluded(found)
+
+
+def inspect_instructions(text: str, customs: Sequence[Custom] = ()) -> tuple[Finding, ...]:
+    """Return what a server's instructions hold."""
+    return concluded(_found(strings({"instructions": text}, MAX_CHARS), customs))
+
+
+def strings_of(definition: Mapping[str, Any]) -> Strings:
+    """Return the strings of a definition that are inspected."""
+    return strings(definition, MAX_CHARS)
+
+
+def concluded(found: Sequence[Finding]) -> tuple[Finding, ...]:
+    """Return findings, the worst first, with a critical one on top where two grave families poison together."""
+    grave = {f.category for f in found if at_least(f.severity, Severity.MEDIUM)} & GRAVE
+    sure = {f.category for f in found if at_least(f.severity, Severity.HIGH)} & GRAVE
+    if sure and len(grave) > 1:
+        families = " and ".join(sorted(grave))
+        whole = Finding("poisoned", Category.POISONING, Severity.CRITICAL, "$", f"{families} together")
+        return bounded([whole, *found])
+    return bounded(found)
+
+
+def _found(read: Strings, customs: Sequence[Custom]) -> list[Finding]:
+    plainly = read.texts
+    texts = (*plainly, *decoded(plainly))
+    found = [
+        *encoded(plainly),
+        *invisible(texts, strict=True),
+        *controls(texts, strict=True),
+        *homoglyphs(texts),
+        *paths_in_definition(texts),
+        *key_shapes(texts, Severity.HIGH),
+        *links(texts, strict=True),
+        *custom.find(customs, texts),
+    ]
+    found += phrases.strong(phrases.find(PHRASES, texts), found)
+    if read.left_out:
+        reason = f"longer than {MAX_CHARS} characters or nested too deeply: the rest was not read"
+        found.append(Finding("too-large", Category.OVERSIZE, Severity.CRITICAL, "$", reason))
+    return found

@@ -1,0 +1,71 @@
+"""Text inside text: base64 and hexadecimal runs that spell something readable, so that the other detectors read it, too."""
+
+from __future__ import annotations
+
+import binascii
+import re
+from base64 import b64decode
+from collections.abc import Iterable, Iterator
+
+from agentsh_net.core.inspect.findings import Category, Finding, Severity, excerpt
+from agentsh_net.core.inspect.plain import plain
+from agentsh_net.core.inspect.strings import Text
+
+# From 18 bytes on: shorter ones spell a word or two, and long words of prose look like them.
+BASE64 = re.compile(r"(?<![A-Za-z0-9+/_=-])[A-Za-z0-9+/_-]{24,}={0,2}(?![A-Za-z0-9+/_-])")
+HEX = re.compile(r"(?<![0-9A-Za-z])(?:[0-9a-fA-F]{2}){18,}(?![0-9A-Za-z])|(?:\\x[0-9a-fA-F]{2}){12,}")
+MAX_RUNS = 8  # of one value; one is enough to be told of
+MAX_RUN = 16_384  # characters of a run that are decoded
+
+
+def decoded(texts: Iterable[Text]) -> Iterator[Text]:
+    """Yield what runs in texts spell, each at the place of its text; the first MAX_RUNS."""
+    left = MAX_RUNS
+    for text in texts:
+        for _, spelled in _runs(text.raw):
+            yield Text(text.steps, spelled, plain(spelled), text.key)
+            left -= 1
+            if not left:
+                return
+
+
+def encoded(texts: Iterable[Text]) -> Iterator[Finding]:
+    """Find encoded prose in what ought to be readable: the definitions of tools."""
+    for text in texts:
+        for match, spelled in _runs(text.raw):
+            shown = excerpt(text.raw, *match.span(), f"{spelled[:200]!r}")
+            yield Finding("encoded-text", Category.INVISIBLE, Severity.MEDIUM, text.path, shown)
+            break
+
+
+def _runs(raw: str) -> Iterator[tuple[re.Match[str], str]]:
+    if len(raw) < 24:
+        return
+    for pattern, decode in ((BASE64, _base64), (HEX, _hex)):
+        for match in pattern.finditer(raw):
+            spelled = decode(match[0][:MAX_RUN])
+            if spelled:
+                yield match, spelled
+
+
+def _base64(run: str) -> str:
+    bare = run.rstrip("=").replace("-", "+").replace("_", "/")
+    try:
+        return _readable(b64decode(bare + "=" * (-len(bare) % 4), validate=True))
+    except (binascii.Error, ValueError):
+        return ""
+
+
+def _hex(run: str) -> str:
+    return _readable(bytes.fromhex(run.replace("\\x", "")))
+
+
+def _readable(data: bytes) -> str:
+    """Return text of letters and spaces, as people write it; empty for anything else that happens to decode."""
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        return ""
+    shown = text.replace("\n", " ").replace("\t", " ").replace("\r", " ")
+    letters = sum(c.isalpha() or c == " " for c in shown)
+    return text if shown.isprintable() and " " in shown.strip() and letters * 10 >= len(shown) * 6 else ""

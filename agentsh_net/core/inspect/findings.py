@@ -1,0 +1,102 @@
+"""What a detector found: which pattern, how bad, where, and a visible, bounded excerpt.
+
+How bad the worst of them is decides a verdict elsewhere (core.steps); here severities only have an order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from agentsh_net.core.folding import visible
+
+BEFORE, AFTER = 40, 120  # characters of context in an excerpt: a line or two of a terminal
+MAX_EXCERPT = 400  # characters; escapes such as <U+200B> make text longer than it was
+MAX_FINDINGS = 32  # of one definition, call or result: more of them say nothing new, and an event stays small
+
+
+class Severity(StrEnum):
+    """How sure and how bad; the order is that of SEVERITIES."""
+
+    LOW = "low"
+    MEDIUM = "medium"
+    HIGH = "high"
+    CRITICAL = "critical"
+
+
+class Category(StrEnum):
+    """What a finding is about."""
+
+    INSTRUCTION = "instruction"  # speaks to the model as if with authority
+    SECRECY = "secrecy"  # wants something kept from the user
+    EXFILTRATION = "exfiltration"  # wants data carried somewhere
+    CREDENTIALS = "credentials"  # reaches for secrets, or holds one
+    PREFERENCE = "preference"  # wants to be used instead of others
+    SHADOWING = "shadowing"  # speaks of another server's tool
+    INVISIBLE = "invisible"  # text that people do not see and models read
+    CONTROL = "control"  # control characters and terminal escapes
+    LOOKALIKE = "look-alike"  # letters or names that pass for others
+    NAME = "name"  # a name outside the protocol's alphabet
+    REFERENCE = "reference"  # a schema, link or icon that leads elsewhere
+    OVERSIZE = "oversize"  # more than is inspected
+    POISONING = "poisoning"  # several families together
+    CUSTOM = "custom"  # the operator's own pattern
+
+
+SEVERITIES = tuple(Severity)
+_RANK = {severity: rank for rank, severity in enumerate(SEVERITIES)}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing a detector found. `path` is JSONPath from the inspected value; a key's own text is under its own path."""
+
+    pattern: str
+    category: Category
+    severity: Severity
+    path: str
+    excerpt: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as an event carries it."""
+        return {
+            "pattern": self.pattern,
+            "category": self.category.value,
+            "severity": self.severity.value,
+            "path": self.path,
+            "excerpt": self.excerpt,
+        }
+
+
+def worst(findings: Iterable[Finding]) -> str:
+    """Return the highest severity among findings; empty where there are none."""
+    ranks = [_RANK[finding.severity] for finding in findings]
+    return SEVERITIES[max(ranks)].value if ranks else ""
+
+
+def worse(left: str, right: str) -> str:
+    """Return the higher of two severities as text; empty is none."""
+    return max(left, right, key=lambda s: _RANK[Severity(s)] if s else -1)
+
+
+def at_least(severity: Severity, bound: Severity) -> bool:
+    """Say whether a severity is `bound` or worse."""
+    return _RANK[severity] >= _RANK[bound]
+
+
+def bounded(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Return findings without repetitions, the worst first, at most MAX_FINDINGS of them."""
+    unique: dict[tuple[str, str], Finding] = {}
+    for finding in findings:
+        unique.setdefault((finding.pattern, finding.path), finding)
+    return tuple(sorted(unique.values(), key=lambda f: -_RANK[f.severity])[:MAX_FINDINGS])
+
+
+def excerpt(text: str, start: int, end: int, note: str = "") -> str:
+    """Return the neighbourhood of a match with everything in it made visible, and a note behind it."""
+    first, last = max(0, start - BEFORE), min(len(text), max(end, start) + AFTER, start + AFTER)
+    shown = visible(text[first:last])[: MAX_EXCERPT - min(len(note), MAX_EXCERPT // 2)]
+    whole = f"{'…' if first else ''}{shown}{'…' if last < len(text) else ''}"
+    return f"{whole} = {note}"[: MAX_EXCERPT + 4] if note else whole

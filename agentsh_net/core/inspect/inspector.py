@@ -1,0 +1,189 @@
+"""Everything that is inspected about the servers at once: their tools alone and beside each other's, and their instructions.
+
+It remembers what it worked out, so that a report of one server does not read the definitions of all. What a severity does to
+calls is core.policy's business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any
+
+from agentsh_net.core.folding import fold
+from agentsh_net.core.inspect import custom, names
+from agentsh_net.core.inspect.definitions import (
+    concluded,
+    inspect_definition,
+    inspect_instructions,
+    strings_of,
+)
+from agentsh_net.core.inspect.findings import Category, Finding, Severity, bounded, worse, worst
+from agentsh_net.core.inspect.shadowing import Owners, mentioned, owners_of, shadowing
+from agentsh_net.core.model import Tool
+from agentsh_net.core.registry import Registry, ToolKey
+from agentsh_net.core.settings import Inspection
+
+Definition = Mapping[str, Any]
+
+# Definitions whose findings are remembered: twice the tools that anybody has; past it the memory starts anew.
+MAX_REMEMBERED = 20_000
+# Characters of definitions that are read for one server: hundreds of long ones. A hostile server does not get more of our time.
+MAX_READ = 2 << 20
+MAX_MENTIONS = 256  # names in one definition; more of them is a list, not a reference
+
+UNREAD = Finding(
+    "too-large",
+    Category.OVERSIZE,
+    Severity.CRITICAL,
+    "$",
+    f"the server's definitions are longer than {MAX_READ} characters: not read",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Inspected:
+    """A registry whose tools carry their severities, and what was found: by tool, and in instructions by folded server id."""
+
+    registry: Registry
+    tools: Mapping[ToolKey, tuple[Finding, ...]] = field(default_factory=dict)
+    servers: Mapping[str, tuple[Finding, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """What one definition holds by itself, and the names in it that may be tools of others."""
+
+    findings: tuple[Finding, ...]
+    mentions: frozenset[str]
+
+
+class Inspector:
+    """The detectors under one configuration."""
+
+    def __init__(self, inspection: Inspection) -> None:
+        self._customs = custom.compiled(inspection.custom_patterns)
+        self._readings: dict[str, _Reading] = {}
+        self._instructions: dict[str, str] = {}  # folded server id -> text, as last reported
+        self._versions: dict[
+            ToolKey, Sequence[Definition]
+        ] = {}  # tools that their server lists more than once
+        self._told: dict[str, tuple[Finding, ...]] = {}  # folded server id -> findings that were told of
+
+    def renewed(self, inspection: Inspection) -> Inspector:
+        """Return the detectors under another configuration; what servers reported stays known."""
+        successor = Inspector(inspection)
+        successor._instructions = self._instructions
+        successor._versions = self._versions
+        successor._told = self._told
+        return successor
+
+    def learn(self, server_id: str, listed: Sequence[Definition], instructions: str) -> None:
+        """Take what a server reported besides what the registry keeps: its instructions, and every version of a tool."""
+        self._instructions[fold(server_id)] = instructions
+        versions: dict[str, list[Definition]] = {}
+        for definition in listed:
+            versions.setdefault(str(definition.get("name")), []).append(definition)
+        self._versions = {key: v for key, v in self._versions.items() if fold(key[0]) != fold(server_id)}
+        self._versions |= {(server_id, name): v for name, v in versions.items() if len(v) > 1}
+
+    def untold(self, inspected: Inspected) -> tuple[tuple[str, tuple[Finding, ...]], ...]:
+        """Return the servers with findings that were not returned before, by id, and remember that they were."""
+        ids = {fold(server.id): server.id for server in inspected.registry.servers}
+        new = [(ids[sid], found) for sid, found in inspected.servers.items() if self._told.get(sid) != found]
+        self._told = dict(inspected.servers)
+        return tuple(new)
+
+    def inspect(self, registry: Registry) -> Inspected:
+        """Inspect everything a registry holds."""
+        by_server = _by_server(registry)
+        owners = owners_of((t.server_id, t.name) for t in registry.tools.values())
+        alike = names.Alike(
+            {sid: [t.name for t in tools] for sid, tools in by_server.items()}, names.SHORTEST_TOOL
+        )
+        servers = self._servers(registry)
+        found: dict[ToolKey, tuple[Finding, ...]] = {}
+        severities: dict[ToolKey, str] = {}
+        for server_id, tools in by_server.items():
+            left = MAX_READ
+            of_server = servers.get(fold(server_id), ())
+            for tool in tools:
+                findings, read = self._tool(tool, owners, alike, left)
+                left -= read
+                if findings:
+                    found[tool.server_id, tool.name] = findings
+                severities[tool.server_id, tool.name] = worse(worst(findings), worst(of_server))
+        return Inspected(_with(registry, severities), MappingProxyType(found), MappingProxyType(servers))
+
+    def _servers(self, registry: Registry) -> dict[str, tuple[Finding, ...]]:
+        """Return what is found about servers: their instructions, and ids that pass for others'."""
+        ids = [server.id for server in registry.servers]
+        alike = names.Alike({sid: (sid,) for sid in ids}, names.SHORTEST_SERVER)
+        found: dict[str, tuple[Finding, ...]] = {}
+        for server_id in ids:
+            text = self._instructions.get(fold(server_id), "")
+            findings = list(inspect_instructions(text, self._customs)) if text else []
+            imitated = alike.find(server_id, server_id)
+            if imitated:
+                findings.append(names.imitation("server", "$", server_id, imitated))
+            if findings:
+                found[fold(server_id)] = bounded(findings)
+        return found
+
+    def _tool(
+        self, tool: Tool, owners: Owners, alike: names.Alike, left: int
+    ) -> tuple[tuple[Finding, ...], int]:
+        """Return what is found about a tool, and how many characters had to be read for it."""
+        reading, read = self._reading(tool, left)
+        found = list(reading.findings)
+        if any(tool.server_id not in owners.get(name, (tool.server_id,)) for name in reading.mentions):
+            for definition in self._definitions(tool):
+                found += shadowing(strings_of(definition).texts, tool.server_id, owners)
+        imitated = alike.find(tool.server_id, tool.name)
+        if imitated:
+            found.append(names.imitation("tool", "$.name", tool.name, imitated))
+        return (concluded(found) if len(found) > len(reading.findings) else reading.findings), read
+
+    def _reading(self, tool: Tool, left: int) -> tuple[_Reading, int]:
+        key = f"{tool.hash} {tool.definition.get('execution')}"  # the one field that the hash leaves out
+        known = self._readings.get(key)
+        if known is not None:
+            return known, 0
+        findings: list[Finding] = []
+        mentions: set[str] = set()
+        spent = 0
+        for definition in self._definitions(tool):
+            if spent >= left:
+                return _Reading(bounded([UNREAD, *findings]), frozenset()), spent
+            strings = strings_of(definition)
+            spent += sum(len(text.raw) for text in strings.texts)
+            findings += inspect_definition(definition, self._customs, strings)
+            mentions |= mentioned(strings.texts)
+        reading = _Reading(bounded(findings), frozenset(sorted(mentions)[:MAX_MENTIONS]))
+        if len(self._readings) >= MAX_REMEMBERED:
+            self._readings.clear()
+        self._readings[key] = reading
+        return reading, spent
+
+    def _definitions(self, tool: Tool) -> Sequence[Definition]:
+        return self._versions.get((tool.server_id, tool.name), (tool.definition,))
+
+
+def _by_server(registry: Registry) -> dict[str, list[Tool]]:
+    """Return the tools by their server, the servers in the order in which they are declared."""
+    by_server: dict[str, list[Tool]] = {server.id: [] for server in registry.servers}
+    for tool in registry.tools.values():
+        by_server.setdefault(tool.server_id, []).append(tool)
+    return by_server
+
+
+def _with(registry: Registry, severities: Mapping[ToolKey, str]) -> Registry:
+    """Return the registry with these severities; the very same where nothing differs."""
+    if all(tool.max_severity == severities[key] for key, tool in registry.tools.items()):
+        return registry
+    tools = {
+        key: tool if tool.max_severity == severities[key] else replace(tool, max_severity=severities[key])
+        for key, tool in registry.tools.items()
+    }
+    return Registry(registry.servers, MappingProxyType(tools))

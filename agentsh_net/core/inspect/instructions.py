@@ -1,0 +1,126 @@
+"""Text that speaks to the model as if with authority: overrides, pseudo-tags, role markers, preconditions, threats."""
+
+from __future__ import annotations
+
+from agentsh_net.core.inspect.findings import Category, Severity
+from agentsh_net.core.inspect.phrases import phrase
+
+_OF = Category.INSTRUCTION
+
+PHRASES = (
+    phrase(
+        "ignore-instructions", _OF, Severity.HIGH,
+        "ignore,disregard,forget,overrid,neglect,discard,overrule,no attention,follow,obey,comply",
+        r"""\b(?:ignore|disregard|forget|overrid(?:e|ing)|neglect|discard|overrule|pay\ no\ attention\ to
+            |(?:do\ not|don't|never|must\ not)\ (?:follow|obey|comply\ with))\b
+        ~30~\b(?:
+            (?:previous|prior|preceding|above|earlier|existing|original|initial|subsequent|following|other|your|all|any|every)\b
+            ~24~\b(?:instruction|prompt|guideline|directive|direction|system\ message|safety|safeguard|guardrail|security
+                |restriction|polic(?:y|ies)|context|order|constraint|programming)s?
+          | (?:the\ )?user(?:'s)?\ (?:\w+\ )?(?:input|request|instruction|message|quer(?:y|ies)|wishes|intent|prompt|polic(?:y|ies)|approval|preference|consent|decision)s?
+          | (?:the\ )?(?:system\ prompt|system\ instructions|safety\ (?:rules|checks|guidelines)|security\ (?:rules|checks|policies))
+          | (?:previous|prior|above|earlier|following)\ rules | (?:what|whatever|everything)\ you\ (?:were|have\ been)\ told | everything\b
+        )""",
+        unless_negated=True,
+    ),
+    phrase(
+        "block-tag", _OF, Severity.HIGH,
+        "important,hidden,secret,system,critical,instruction,admin,priority,override,mandatory,urgent,internal,attention",
+        r"""<(?:important|hidden|(?:hidden|secret|system|admin|internal|llm|ai|model|agent|assistant)[_ -](?:instructions?|prompt|note|message|directive)s?)
+              (?:[_ -]\w{1,20})?>
+          | <(?P<tag>system|secret|critical|instructions?|admin|priority|override|mandatory|urgent|internal|attention)>
+            (?=(?:(?!</?(?P=tag)).){12,2000}</(?P=tag)>)
+          | \[/?(?:system|inst|admin|hidden|priority|root)(?:[_ -](?:instructions?|override|directive|prompt))?\]
+          | \[(?:system|admin|priority|security)[_ -]\w{1,20}[_ -]?(?:instructions?|override|directive)?\]
+          | <!--\ ?\[?(?:system|admin|hidden|important|instructions?|note\ to\ (?:ai|llm|model|assistant))\b""",
+    ),
+    phrase(
+        "role-marker", _OF, Severity.HIGH,
+        "<|,[inst],<<sys>>,###,begin,start of",
+        r"""<\|(?:im_start|im_end|system|user|assistant|priority|endoftext|start_header_id|end_header_id|eot_id|begin_of_text|end)
+              [^|<>]{0,20}\|>
+          | <<sys>> | \[/?inst\]
+          | \#\#\#\ ?(?:system|instruction|human|assistant|response)\ ?:
+          | \b(?:begin|start\ of)\ (?:the\ )?(?:new\ |hidden\ |secret\ |admin\ )?(?:system\ prompt|hidden\ instructions|secret\ instructions)\b""",
+    ),
+    phrase(
+        "system-directive", _OF, Severity.HIGH,
+        "system,admin,priority,hidden,secret,emergency,root,new instruction,directive,precedence,security,instructions",
+        r"""\b(?:system|admin|administrator|root|priority|emergency|security)[ _-](?:override|directive|instruction|imperative|command)s?\ ?[:\]-]
+          | \b(?:system|admin)[\]>:]\ ?(?:imperative|instruction|override|directive)\b
+          | \b(?:hidden|secret|new)\ (?:system\ )?(?:instruction|directive)s?\ ?:
+          | \bthis\ (?:directive|instruction|notice|message|note)\ (?:overrides?|supersedes?|replaces|takes\ (?:precedence|priority)|has\ (?:the\ )?(?:higher|highest)\ priority)
+          | \b(?:overrides?|overriding|supersedes?)\ (?:all\ |any\ |every\ )?(?:other\ |previous\ |prior\ |your\ |existing\ |earlier\ ){1,2}(?:instruction|rule|directive|guideline|prompt)s?
+          | \b(?:takes?|has|have|taking|having)\ (?:precedence|priority)\ over\ (?:all\ |any\ |every\ |other\ |previous\ |prior\ |existing\ |later\ |following\ |system\ |user\ |security\ ){1,4}
+            (?:instruction|rule|directive|polic(?:y|ies)|prompt|restriction|guideline|message)s?""",
+    ),
+    phrase(
+        "jailbreak", _OF, Severity.HIGH,
+        "jailbreak,dan mode,god mode,unrestricted mode,you are now,act as,pretend",
+        r"""\bjailbreak\ (?:prompt|mode) | \b(?:enter|enable|activate)\ (?:dan|god|jailbreak|unrestricted)\ mode | \bdan\ mode\ enabled
+          | \byou\ are\ now\ (?:an?\ |in\ |the\ )?(?:unrestricted|uncensored|jailbroken|admin\w*|root|dan\b|free\ (?:of|from)|evil)
+          | \b(?:act\ as|pretend\ (?:to\ be|that\ you\ are|you\ are))\ (?:an?\ |the\ )?(?:unrestricted|uncensored|admin\w*|root|system\b|developer\ mode)""",
+    ),
+    phrase(
+        "lifts-safety", _OF, Severity.MEDIUM,
+        "security,safety,authentication,authorization,restriction,privilege,validation,access;bypass,disable,circumvent,suspend,turn off,skip,override,lifted,elevated,privilege level,allow full,allow unrestricted",
+        r"""\b(?:bypass|disable|circumvent|suspend|turn\ off|skip|override)(?:\ (?:all|any|the|subsequent|further|every|later)){0,3}\ (?:security|safety|authentication|authorization|access)
+            (?:\ (?:validation|check|control|restriction|filter|polic(?:y|ies)|rule|measure|guardrail|protocol)s?)?\b
+          | \b(?:disable|bypass|skip)\ (?:restrictions\ on|all\ (?:restrictions|validation|subsequent\ validation))\b
+          | \b(?:security|safety)\ (?:restriction|check|control|polic(?:y|ies)|protocol|filter|guardrail|validation)s?(?:\ mode)?\ ?(?:is|are|has\ been|have\ been|:)\ ?(?:now\ |temporarily\ |hereby\ )?(?:suspended|disabled|lifted|bypassed)
+          | \btemporarily\ suspended\ security\b | \belevated\ privileges\ (?:active|granted)\b | \bprivilege\ level:\ (?:admin|root)
+          | \ballow\ (?:full|unrestricted)\ (?:\w+\ ){0,2}access\b""",
+        unless_negated=True,
+    ),
+    phrase(
+        "precondition", _OF, Severity.MEDIUM,
+        "before,prior to,when,every time,each time,while;read,open,cat,access,extract,collect,copy,upload,print,query;us,call,invok,run,execut",
+        r"""\b(?:before|prior\ to|whenever|when|every\ time|each\ time|while)\b~24~\b(?:us(?:e|ing|ed)|call(?:ed|ing)?|invok(?:e|ed|ing)|run(?:ning)?|execut(?:e|ed|ing))\b
+            ~30~\b(?:read|open|cat|access|extract|collect|copy|upload|print|query)[ ]
+            ~40~(?:\bfiles?\b|\bdirector(?:y|ies)\b|\bcredentials?\b|\bsecrets?\b|\bpasswords?\b|\benvironment\ variables\b|\bconversation\b
+                |\bhistory\b|\bresource\b|~/|\b\w+://|\b[\w-]+\.(?:txt|json|env|ya?ml|conf|config|pem|key|toml|ini|db)\b)""",
+        unless_negated=True,
+    ),
+    phrase(
+        "smuggle", _OF, Severity.MEDIUM,
+        "sidenote,side note,note,parameter,argument,context,metadata,feedback,remark,comment,';pass,put,include,insert,supply,place,encode,hide,embed,write,add,append,attach;read,open,cat,access,load,get,fetch,retrieve,list,take",
+        r"""\b(?:read|open|cat|access|load|get|fetch|retrieve|list|take)\b~70~
+            \b(?:pass|put|include|insert|supply|place|encode|hide|embed|write|add|append|attach)\b~30~\b(?:contents?|it|them|values?|output|result|text|everything)\b
+            ~12~\b(?:as|in|into|to|via|through|with)\b~20~(?:\bsidenote|\bside\ note|\bnotes?\b|\bparameter|\bargument|\bcontext\b|\bmetadata\b|\bfeedback\b|\bremarks?\b|\bcomment\b|'\w+')""",
+        unless_negated=True,
+    ),
+    phrase(
+        "standing-order", _OF, Severity.MEDIUM,
+        "when this tool,side effect,regardless,always respond,always answer,always reply,always say,always suggest,always recommend,every response,from now on",
+        r"""\bwhen\ this\ tool\ is\ (?:available|present|loaded|listed|installed|enabled)\b
+          | \bside\ effect\ on\ (?:the\ |any\ |all\ )?~30~\b(?:tools?|servers?)\b
+          | \balways\ (?:respond|answer|reply|say|suggest|recommend|mention|claim|state)\b~40~(?:\bregardless|\bno\ matter|\bthat\b|\bour\b)
+          | \bin\ (?:every|all|each\ of\ your)\ (?:responses?|answers?|repl(?:y|ies))\b~20~\b(?:include|mention|add|append|recommend)\b
+          | \bfrom\ now\ on,?\ (?:you\ )?(?:must|will|should|always|never)\b""",
+    ),
+    phrase(
+        "never-invoked", _OF, Severity.LOW,
+        "invoked,called",
+        r"""\b(?:this|the)\ (?:\w+\ )?tool\ (?:should|must|need)\ (?:never|not)\ be\ (?:invoked|called)\b(?!\ (?:with|more|until|before|if|when|unless|twice|again))
+          | \bnever\ needs\ to\ be\ (?:invoked|called)\b""",
+    ),
+    phrase(
+        "unattended", _OF, Severity.LOW,
+        "without",
+        r"""\b(?:execute|run|proceed|act|continue|approve|perform|do)\b~30~\bwithout\ (?:any\ |further\ |additional\ |user\ |asking\ |the\ user's\ ){0,3}(?:confirmation|validation|approval|verification|permission|consent|asking|for\ permission)""",
+        weak=True, unless_negated=True,
+    ),
+    phrase(
+        "threat", _OF, Severity.LOW,
+        "otherwise,or else,if you do not,if you don't,failure to,fail to,unless you;not work,fail,crash,break,los,blocked,deleted,terminated,malfunction,shut down,stop working",
+        r"""\b(?:otherwise|or\ else|if\ you\ (?:do\ not|don't)|failure\ to|fail\ to|unless\ you)\b~50~
+            \b(?:not\ work|fail|crash|break|lost|blocked|deleted|terminated|malfunction|be\ shut\ down|stop\ working|lose)\b""",
+        weak=True,
+    ),
+    phrase(
+        "you-must", _OF, Severity.LOW,
+        "you,assistant,model,agent,the ai,llm,claude,gpt,gemini,copilot;must,should,need to,have to,required to,shall,will;now,always,first,also,immediately,instead",
+        r"""\b(?:you|the\ (?:assistant|model|agent|ai|llm)|claude|chatgpt|gpt|gemini|copilot)\ (?:must|should|need\ to|have\ to|are\ required\ to|shall|will)\ (?:now\ |always\ |first\ |also\ |immediately\ |instead\ ){1,2}""",
+        weak=True,
+    ),
+)  # fmt: skip

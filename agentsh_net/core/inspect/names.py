@@ -1,0 +1,130 @@
+"""Names: outside the protocol's alphabet, or so like another server's or tool's that one is taken for the other.
+
+Which of two alike is the impostor: the one in disguise, else the one whose server is declared later. Exactly equal names are
+core.crossflow's business: prefixed, they are told apart.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from agentsh_net.core.folding import fold, visible
+from agentsh_net.core.inspect.confusables import skeleton
+from agentsh_net.core.inspect.findings import Category, Finding, Severity
+
+NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")  # MCP 2025-11-25, tools, "Tool Names"
+MAX_SHOWN = 200
+
+# Shorter names are a letter apart by chance: add and and, get and set.
+SHORTEST_TOOL, SHORTEST_SERVER = 8, 5
+MAX_NEIGHBOURS = (
+    64  # characters of a name whose neighbours are worked out: a longer one has longer neighbours
+)
+
+
+def unusual(name: str, path: str) -> Iterator[Finding]:
+    """Find a name outside `[A-Za-z0-9_.-]{1,128}`."""
+    if not NAME.fullmatch(name):
+        severity = Severity.HIGH if not name.isascii() or not name.isprintable() else Severity.MEDIUM
+        shown = visible(name, MAX_SHOWN)
+        if len(name) > 128:
+            shown += f" ({len(name)} characters)"
+        yield Finding("unusual-name", Category.NAME, severity, path, shown)
+
+
+class Alike:
+    """Names indexed by what they may be mistaken for. A name is (owner, name); the earlier an owner is declared, the older."""
+
+    def __init__(self, names: Mapping[str, Sequence[str]], shortest: int) -> None:
+        """`names` is every owner's names, the owners in the order in which they were declared."""
+        self._shortest = shortest
+        self._shapes: dict[str, set[tuple[str, str]]] = {}
+        self._near: dict[str, set[tuple[str, str]]] = {}
+        self._age = {owner: age for age, owner in enumerate(names)}
+        for owner, theirs in names.items():
+            for name in theirs:
+                self._shapes.setdefault(skeleton(name), set()).add((owner, name))
+                for shape in _neighbours(name, shortest):
+                    self._near.setdefault(shape, set()).add((owner, name))
+
+    def find(self, owner: str, name: str) -> tuple[str, str, Severity] | None:
+        """Return (owner, name) that this name imitates and how bad it is, or None."""
+        for other, theirs in sorted(self._shapes.get(skeleton(name), ())):
+            if other != owner and _differ(theirs, name) and self._imitates(owner, name, other, theirs):
+                return other, theirs, Severity.HIGH
+        mine = set(_neighbours(name, self._shortest))
+        for shape in sorted(mine & self._near.keys()):
+            for other, theirs in sorted(self._near[shape]):
+                if (
+                    other != owner
+                    and self._age[owner] > self._age[other]
+                    and _slipped(_bare(name), _bare(theirs))
+                ):
+                    return other, theirs, Severity.MEDIUM
+        return None
+
+    def _imitates(self, owner: str, name: str, other: str, theirs: str) -> bool:
+        mine, other_disguise = _disguised(name), _disguised(theirs)
+        return mine > other_disguise or (mine == other_disguise and self._age[owner] > self._age[other])
+
+
+def imitation(kind: str, path: str, name: str, found: tuple[str, str, Severity]) -> Finding:
+    """Return the finding about a name that imitates another."""
+    owner, other, severity = found
+    of = (
+        f"server {visible(owner, MAX_SHOWN)}"
+        if kind == "server"
+        else f"{visible(owner, MAX_SHOWN)}/{visible(other, MAX_SHOWN)}"
+    )
+    return Finding(
+        f"look-alike-{kind}",
+        Category.LOOKALIKE,
+        severity,
+        path,
+        f"{visible(name, MAX_SHOWN)} passes for {of}",
+    )
+
+
+def _bare(name: str) -> str:
+    """Return a name without case and separators: `readFile` and `read_file` are one name in two styles."""
+    return "".join(c for c in fold(name) if c not in "_-. /")
+
+
+def _differ(name: str, other: str) -> bool:
+    """Say whether two names of one shape are two names, not one in two styles."""
+    return name != other and (_bare(name) != _bare(other) or not (name + other).isascii())
+
+
+def _disguised(name: str) -> int:
+    """Say how many characters of a name are stand-ins."""
+    return sum((not c.isascii()) or c.isdigit() or c in "$@|" for c in name)
+
+
+def _neighbours(name: str, shortest: int) -> Iterator[str]:
+    """Yield a name and what is left of it with one letter missing: two names one slip apart share one of these."""
+    bare = _bare(name)
+    if shortest <= len(bare) <= MAX_NEIGHBOURS:
+        yield bare
+        yield from {bare[:i] + bare[i + 1 :] for i in range(len(bare))}
+
+
+def _slipped(name: str, other: str) -> bool:
+    """Say whether one slip of the finger leads from a name to the other: a letter doubled, dropped, swapped or beside another.
+
+    A plural or a number at the end is a name of its own, and so is another letter in the same place.
+    """
+    if name == other or name.rstrip("s0123456789") == other.rstrip("s0123456789"):
+        return False
+    longer, shorter = (name, other) if len(name) > len(other) else (other, name)
+    if len(longer) == len(shorter) + 1:
+        return any(longer[:i] + longer[i + 1 :] == shorter for i in range(len(longer)))
+    if len(longer) != len(shorter):
+        return False
+    apart = [i for i, (a, b) in enumerate(zip(name, other, strict=True)) if a != b]
+    return (
+        len(apart) == 2
+        and apart[1] == apart[0] + 1
+        and name[apart[0]] == other[apart[1]]
+        and name[apart[1]] == other[apart[0]]
+    )

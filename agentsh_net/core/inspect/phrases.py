@@ -1,0 +1,107 @@
+"""What a phrase detector is, and how many of them are run over many strings in little time.
+
+Phrases match core.inspect.plain's form of a text. Which phrases there are is said in the files of their families.
+Every gap is bounded and no quantifier is nested, so that the time is linear in the length of the text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from agentsh_net.core.folding import visible
+from agentsh_net.core.inspect.findings import AFTER, BEFORE, Category, Finding, Severity, at_least, excerpt
+from agentsh_net.core.inspect.strings import Text
+
+# Words before a match that turn it into its opposite: `never bypass authentication`.
+NEGATED = re.compile(
+    r"(?:\b(?:never|not|cannot|avoid|without|prevents?|detects?|blocks?|stops?|against)|n't)\b[^.!?]{0,24}$"
+)
+REACH = 40  # characters before a match in which such a word counts
+MAX_TRIES = 8  # matches of one phrase in one string that are looked at for one that is not negated
+SHORTEST = 10  # characters: a shorter string holds no phrase, and most strings are short
+
+
+@dataclass(frozen=True, slots=True)
+class Phrase:
+    """A pattern over plain text. Of each group of `anchors` one is in every match: a text without them is not searched.
+
+    `weak` ones occur in honest texts and count only beside a finding of another kind. `unless_negated` ones mean nothing
+    bad after `never` and the like.
+    """
+
+    name: str
+    category: Category
+    severity: Severity
+    anchors: tuple[tuple[str, ...], ...]
+    pattern: re.Pattern[str]
+    weak: bool = False
+    unless_negated: bool = False
+
+
+def phrase(
+    name: str,
+    category: Category,
+    severity: Severity,
+    anchors: str,
+    pattern: str,
+    *,
+    weak: bool = False,
+    unless_negated: bool = False,
+) -> Phrase:
+    """Return a phrase; `~n~` in the pattern is a gap of up to n characters within a sentence, anchors stand between commas, groups of them between semicolons."""
+    gaps = re.sub(r"~(\d+)~", r"(?:(?![.!?;] ).){0,\1}?", pattern)
+    groups = tuple(tuple(group.split(",")) for group in anchors.split(";"))
+    compiled = re.compile(gaps, re.VERBOSE | re.DOTALL)
+    return Phrase(name, category, severity, groups, compiled, weak, unless_negated)
+
+
+def find(phrases: Sequence[Phrase], texts: Sequence[Text]) -> Iterator[tuple[Phrase, Finding]]:
+    """Yield each phrase that a text holds, once per phrase and string."""
+    texts = [text for text in texts if len(text.plain) >= SHORTEST]
+    whole = "\n".join(text.plain for text in texts)
+    for candidate in phrases:
+        if _anchored(candidate, whole):
+            for text in texts:
+                span = _match(candidate, text.plain)
+                if span is not None:
+                    yield candidate, _finding(candidate, text, span)
+
+
+def _anchored(candidate: Phrase, text: str) -> bool:
+    """Say whether a text has an anchor of each group: most texts have not, and are done with."""
+    for group in candidate.anchors:
+        for anchor in group:  # a loop, since this is where the time goes
+            if anchor in text:
+                break
+        else:
+            return False
+    return True
+
+
+def _match(candidate: Phrase, text: str) -> tuple[int, int] | None:
+    if not _anchored(candidate, text):
+        return None
+    for tried, match in enumerate(candidate.pattern.finditer(text)):
+        before = text[max(0, match.start() - REACH) : match.start()]
+        if not (candidate.unless_negated and NEGATED.search(before)):
+            return match.span()
+        if tried >= MAX_TRIES:
+            break
+    return None
+
+
+def _finding(candidate: Phrase, text: Text, span: tuple[int, int]) -> Finding:
+    shown = excerpt(text.plain, *span)
+    if len(text.raw) <= BEFORE + AFTER:  # short enough to be shown as it was written
+        shown = visible(text.raw)
+    return Finding(candidate.name, candidate.category, candidate.severity, text.path, shown)
+
+
+def strong(found: Iterable[tuple[Phrase, Finding]], others: Iterable[Finding]) -> list[Finding]:
+    """Return the findings that stand: weak ones only beside one of another category that is at least medium."""
+    pairs = list(found)
+    sure = {f.category for p, f in pairs if not p.weak and at_least(f.severity, Severity.MEDIUM)}
+    sure |= {f.category for f in others if at_least(f.severity, Severity.MEDIUM)}
+    return [f for p, f in pairs if not p.weak or sure - {f.category}]

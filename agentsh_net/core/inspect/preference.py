@@ -1,0 +1,35 @@
+"""Text that wants a tool used instead of others."""
+
+from __future__ import annotations
+
+from agentsh_net.core.inspect.findings import Category, Severity
+from agentsh_net.core.inspect.phrases import phrase
+
+_OF = Category.PREFERENCE
+
+PHRASES = (
+    phrase(
+        "supersedes", _OF, Severity.MEDIUM,
+        "supersede,replace,override,obsolete,deprecat,takes over;tool,server,instruction,_",
+        r"""\bsupersedes?\b~30~(?:\btools?\b|\bservers?\b|\binstructions?\b|\b[a-z0-9]+(?:_[a-z0-9]+)+\b)
+          | \b(?:replaces?|overrides?|deprecates?|obsoletes?|takes\ over)\ (?:the\ |all\ |any\ |every\ ){0,2}(?:other\ |existing\ |old\ |original\ |built-?in\ |native\ |previous\ ){1,2}(?:\w+\ )?(?:tools?|servers?)\b
+          | \b(?:replaces?|overrides?|deprecates?|obsoletes?|takes\ over)\ (?:the\ )?[a-z0-9]+(?:_[a-z0-9]+)+\ tool\b""",
+    ),
+    phrase(
+        "use-this-instead", _OF, Severity.MEDIUM,
+        "this tool,this server,this function,this one,this is the only",
+        r"""\b(?:always|must|only|exclusively)\ (?:use|prefer|choose|select|call|pick|invoke|default\ to)\ (?:using\ )?this\ (?:tool|server|function|one)\b
+            ~30~\b(?:instead\ of|over|rather\ than|in\ place\ of|before)\ (?:any|all|every|other|another|the\ other|the\ built-?in|[a-z0-9]+_[a-z0-9_]+)
+          | \b(?:use|prefer|choose)\ this\ (?:tool|server|function)\ (?:instead\ of|over|rather\ than|in\ place\ of)\ (?:any|all|every|the)\ (?:other|built-?in|native)
+          | \bthis\ (?:tool|server|function)\ (?:must|should)\ (?:always\ )?be\ (?:used|called|chosen|preferred)\ (?:first\ )?(?:instead\ of|over|before|rather\ than)\ (?:any|all|every|the)\ other
+          | \bthis\ (?:tool|server)\ (?:has|takes)\ (?:the\ )?(?:highest|top|absolute)\ (?:priority|precedence)
+          | \bthis\ is\ the\ only\ (?:trusted|safe|secure|approved|official|legitimate|reliable)\ (?:\w+\ ){0,2}(?:tool|server)\b""",
+    ),
+    phrase(
+        "disparages-others", _OF, Severity.MEDIUM,
+        "other,alternative,similar,built-in,builtin,native,competing;tool,server;deprecated,insecure,unsafe,broken,unreliable,outdated,obsolete,compromised,malicious,untrusted,not,n't,never,stop,avoid,ignore",
+        r"""\b(?:all\ |any\ |the\ )?(?:other|similar|alternative|competing|built-?in|native)\ (?:\w+\ )?(?:tools?|servers?)\ (?:are|is|have\ been|has\ been|will\ be)\ (?:now\ |all\ )?(?:deprecated|insecure|unsafe|broken|unreliable|outdated|obsolete|compromised|malicious|untrusted)
+          | \b(?:do\ not|don't|never|must\ not|stop|avoid)\ (?:use|using|call|calling|invoke|invoking|trust|trusting|rely\ on)\ (?:any\ |all\ |the\ ){0,2}(?:other|alternative|similar|competing)\ (?:\w+\ )?(?:tools?|servers?)\b
+          | \bignore\ (?:all\ |any\ |the\ ){0,2}(?:other|similar|alternative)\ (?:\w+\ )?(?:tools?|servers?)\b""",
+    ),
+)  # fmt: skip

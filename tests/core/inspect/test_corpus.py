@@ -1,0 +1,36 @@
+"""What was held out when the detectors were tuned: recall stays where it was, and is told honestly.
+
+First run, before any change that looked at it: 36 of 38 found (instruction 9/10, secrecy 8/8, credentials 6/6,
+exfiltration 7/8, preference 6/6), 0 of 26 honest texts. Both that were missed have led to a wider pattern since.
+"""
+
+from __future__ import annotations
+
+import poison
+import pytest
+
+from agentsh_net.core.inspect.contents import inspect_arguments, inspect_content
+from agentsh_net.core.inspect.definitions import inspect_definition, inspect_instructions
+
+
+@pytest.mark.parametrize("family", poison.HELD_OUT)
+def test_recall_on_held_out_text_does_not_fall(family: str) -> None:
+    texts = poison.HELD_OUT[family]
+    found = [t for t in texts if inspect_definition({"name": "t", "description": t})]
+    assert len(found) >= len(texts) - 1, set(texts) - set(found)
+
+
+@pytest.mark.parametrize("family", ["instruction", "secrecy", "exfiltration"])
+def test_results_and_instructions_are_read_by_the_same_detectors(family: str) -> None:
+    for text in poison.TUNED[family]:
+        assert inspect_content({"content": [{"type": "text", "text": text}]}), text
+        assert inspect_instructions(text), text
+        assert inspect_arguments({"note": text}), text
+
+
+@pytest.mark.parametrize("text", poison.HONEST)
+def test_honest_results_have_no_finding(text: str) -> None:
+    assert not inspect_content(
+        {"content": [{"type": "text", "text": text}], "structuredContent": {"a": text}}
+    )
+    assert not inspect_instructions(text)

@@ -1,0 +1,34 @@
+"""Text that commands the model is found as such; text that instructs a caller about an interface is not."""
+
+from __future__ import annotations
+
+import poison
+import pytest
+
+from agentsh_net.core.inspect.definitions import inspect_definition
+from agentsh_net.core.inspect.findings import Category
+
+
+def categories(text: str) -> set[Category]:
+    return {f.category for f in inspect_definition({"name": "t", "description": text})}
+
+
+@pytest.mark.parametrize("text", poison.TUNED["instruction"])
+def test_a_command_to_the_model_is_found(text: str) -> None:
+    assert Category.INSTRUCTION in categories(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Ignore case. Ignores all previous matches when `reset` is set.",
+        "You must call authenticate before using this tool.",
+        "<path> is required; <secret> is the value. Use <system> or <user> as scope.",
+        "Override the default timeout. Instructions are in the README.",
+        "### Instructions\nCall it with a URL.",
+        "Never ignore previous instructions of the operator.",
+        "Log lines look like [INFO] started or [ERROR] failed.",
+    ],
+)
+def test_an_interface_that_is_explained_is_not(text: str) -> None:
+    assert not categories(text)
