@@ -234,6 +234,7 @@ class Daemon:
         shims = ShimServer(Path(beside(self._initial.config.control.socket)), self.desk, self._failed)
         await shims.start()
         stack.push_async_callback(shims.close)
+        self.current.on_change = shims.revoke
 
     def _open_store(self, loop: asyncio.AbstractEventLoop, path: Path) -> Writer:
         def trouble(error: StoreError | None) -> None:

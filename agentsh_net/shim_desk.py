@@ -103,17 +103,19 @@ class Desk:
     def listed_elsewhere(self, visit: Visit) -> set[str]:
         """Return the tools that other shims in front of the same server saw: a server may offer more to another client."""
         same = (v for v in self._visits if v is not visit and fold(v.server_id) == fold(visit.server_id))
-        return {name for v in same for name in v.listed}
+        return {name for v in same for name in v.listing.hashes}
 
-    async def take(
-        self, visit: Visit, definitions: list[dict[str, Any]], facts: Mapping[str, Any], *, partial: bool
-    ) -> None:
-        """Hand what a server lists on to the registry, unless all of it is there; raises what `around.take` raises."""
+    async def take(self, visit: Visit, definitions: list[dict[str, Any]], facts: Mapping[str, Any]) -> None:
+        """Hand what a server lists on to the registry, unless it is there already."""
+        if not self.may_list(visit):
+            return
         registry = self.around.snapshot().registry
         named = {definition["name"] for definition in definitions}
         elsewhere = self.listed_elsewhere(visit)
         kept = (t for t in registry.tools_of(visit.server_id) if t.name not in named)
-        definitions = definitions + [dict(t.definition) for t in kept if partial or t.name in elsewhere]
+        definitions = definitions + [
+            dict(t.definition) for t in kept if visit.listing.partial or t.name in elsewhere
+        ]
         mark = canonical.hash_of([definitions, dict(facts)])
         if self._taken.get(fold(visit.server_id)) == (mark, self.around.snapshot().generation):
             return

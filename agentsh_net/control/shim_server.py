@@ -26,6 +26,8 @@ MAX_HELD: Final = 2 * MAX_PAYLOAD  # bytes that all shims of one user may have w
 # nothing goes unjudged, and the audit trail cannot be flushed by a loop.
 BURST: Final = 100_000
 PER_SECOND: Final = 2_000
+# Seconds in which news that nobody waits for gathers: read one by one it would cost three times as much.
+REST: Final = 0.005
 KEEP_WAITING: Final = 1.0  # seconds between two signs of life to a shim that has to wait
 _OPENING: Final = 10.0  # seconds a connection may take to say whom it is in front of
 _READ_AHEAD: Final = 256  # questions of one shim that wait here; past it they wait in the socket
@@ -37,8 +39,11 @@ class Visitor(Protocol):
     def opened(self) -> bytes:
         """Return the answer to its opening."""
 
+    def revoked(self) -> bytes:
+        """Return the news that the policy is another."""
+
     def answer(self, header: Mapping[str, Any], payload: bytes) -> bytes | Awaitable[bytes]:
-        """Return the answer to a question, or what to await for it. Raises LinkError for a question that is none."""
+        """Return the answer to a question (empty: none), or what to await for it. Raises LinkError for one that is none."""
 
 
 class Desk(Protocol):
@@ -103,6 +108,11 @@ class ShimServer:
             self._listening.release()
             self._listening = None
 
+    def revoke(self) -> None:
+        """Tell every shim that the policy is another now: no verdict stands."""
+        for connection in self._connections:
+            connection.revoke()
+
     def admit(self, connection: _Connection, peer: Peer, now: float) -> Allowance | None:
         """Return what a user may ask for, or None where there are too many connections already."""
         user = self._users.setdefault(peer.uid, Allowance(now))
@@ -129,6 +139,7 @@ class _Connection(asyncio.Protocol):
         self._questions: deque[tuple[dict[str, Any], bytes]] = deque()
         self._task: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self._resting = False
         self._full = False  # the shim does not read its answers
         self._held = 0
         self._user: Allowance | None = None
@@ -143,7 +154,9 @@ class _Connection(asyncio.Protocol):
         if self._user is None:
             self.abort()
         else:
-            self._timer = self._loop.call_later(_OPENING, self.abort)
+            self._timer = self._loop.call_later(
+                _OPENING, self.abort
+            )  # until it has said whom it is in front of
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
         self._server.release(self)
@@ -174,11 +187,20 @@ class _Connection(asyncio.Protocol):
         self._full = False
         self._resume()
 
+    def revoke(self) -> None:
+        """Tell the shim that no verdict stands."""
+        if self._visit is not None:
+            self._transport.write(self._visit.revoked())
+
     def abort(self) -> None:
         """End the connection; the shim follows fail_closed."""
         self._transport.abort()
 
     def _resume(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._resting = False
         try:
             self._work()
         except LinkError:
@@ -194,21 +216,25 @@ class _Connection(asyncio.Protocol):
             delay = self._user.delay(self._loop.time())
             if delay:
                 answers.append(frame({"do": WAIT}))
-                self._timer = self._loop.call_later(min(delay, KEEP_WAITING), self._resume)
+                self._timer = self._timer or self._loop.call_later(min(delay, KEEP_WAITING), self._resume)
                 break
             answer = self._answer(*self._questions.popleft())
             if isinstance(answer, bytes):
                 answers.append(answer)
+                self._resting = not answer
             else:
                 self._task = self._loop.create_task(self._later(answer))
-        if answers:
-            self._transport.write(b"".join(answers))
+        if said := b"".join(answers):
+            self._transport.write(said)
+        if self._resting:
+            self._timer = self._timer or self._loop.call_later(REST, self._resume)
 
     def _answer(self, header: dict[str, Any], payload: bytes) -> bytes | Awaitable[bytes]:
         if self._visit is not None:
             return self._visit.answer(header, payload)
         if self._timer is not None:
             self._timer.cancel()
+            self._timer = None
         trusted = self._peer.may_ask(daemon_uid(), group_id())
         self._visit = self._desk.begin(self._peer, header, trusted=trusted)
         return self._visit.opened()
@@ -233,7 +259,7 @@ class _Connection(asyncio.Protocol):
         self._held = held
         if self._user.held > MAX_HELD:
             self.abort()
-        elif len(self._questions) > _READ_AHEAD:
+        elif self._resting or len(self._questions) > _READ_AHEAD:
             self._transport.pause_reading()
         else:
             self._transport.resume_reading()

@@ -29,6 +29,7 @@ from agentsh_net.core.mcp_glance import (
     CALL,
     ELICITATION,
     MESSAGE_KEYS,
+    PARAM_KEYS,
     SAMPLING,
     WATCHED,
     asks_for_input,
@@ -41,7 +42,6 @@ from agentsh_net.core.model import Verdict
 BLOCKED = -32090
 UNREADABLE = -32600
 
-PARAM_KEYS = frozenset(("name", "arguments"))
 MAX_NAME = 200  # characters of a tool's name in an answer; the event has the whole
 
 
@@ -120,6 +120,12 @@ def rule_calls(line: bytes, body: Body, judge: Judge) -> Ruling:
             if call.id is not None:
                 errors.append(refusal(call.id, call.tool, verdict.reason))
     return Ruling(edited(line, body, edits), _answers(errors, batch=body.batch))
+
+
+def lone_call(body: Body) -> str:
+    """Return the tool of a tools/call that is no part of a batch; empty for anything else."""
+    message = body.messages[0]
+    return "" if body.batch or not is_call(message) else _call(message).tool
 
 
 def is_call(message: Message) -> bool:

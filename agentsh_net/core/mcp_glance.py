@@ -27,6 +27,7 @@ URL_ELICITATION_REQUIRED: Final = -32042  # 2025-11-25: an error that asks
 
 BOM: Final = b"\xef\xbb\xbf"
 
+PARAM_KEYS: Final = frozenset(("name", "arguments"))
 MESSAGE_KEYS: Final = frozenset(("jsonrpc", "id", "method", "params", "result", "error"))
 
 
@@ -51,6 +52,23 @@ def messages(line: bytes) -> list[dict[str, Any]]:
         if "method" in message and ("result" in message or "error" in message):
             raise UnreadableError("a request and an answer in one")
     return found
+
+
+def plain_call(found: list[dict[str, Any]]) -> str:
+    """Return the tool of a lone tools/call that every peer reads alike; empty for anything else."""
+    message = found[0] if len(found) == 1 else {}
+    params, id_ = message.get("params"), message.get("id")
+    if (
+        message.get("method") != CALL
+        or message.get("jsonrpc") != "2.0"
+        or not isinstance(params, dict)
+        or not isinstance(id_, int | str)
+        or isinstance(id_, bool)
+        or misspelt(params, PARAM_KEYS)
+    ):
+        return ""
+    name = params.get("name")
+    return name if isinstance(name, str) else ""
 
 
 def splits(line: bytes) -> bool:

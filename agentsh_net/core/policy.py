@@ -95,6 +95,14 @@ class Policy:
         *taken, last = explained.steps
         return replace(explained, steps=(*taken, steps.arguments_step(found), last))
 
+    def stands(self, call: ToolCall) -> bool:
+        """Say whether what `judge` says of a call holds for every call of its name, until the policy changes.
+
+        Whatever `judge` looks at besides names (rates, other calls, arguments) makes this false: shims that are told
+        a verdict stands let the next call of the tool pass at once and tell of it.
+        """
+        return not self._ruling(call).charged and not call.flaw and not self._mcp.cross_server.enabled
+
     def judge_server(self, server_id: str) -> Verdict:
         """Return the verdict of the server step alone."""
         return self._verdict(self.server_step(server_id), ())

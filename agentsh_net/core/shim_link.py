@@ -16,16 +16,20 @@ if TYPE_CHECKING:
     from typing import Any, Final
 
 # Questions: `open` begins; `client` and `server` carry a line of that side; `long` is about one past MAX_LINE.
+# `called` is none: it tells of a call that passed by a verdict that stands, before the server sees it.
 OPEN: Final = "open"
 CLIENT: Final = "client"
 SERVER: Final = "server"
 LONG: Final = "long"
+CALLED: Final = "called"
 
-# Answers: forward the line as it is; do what the payload says instead; the answer to `open`. `wait` is none yet.
+# Answers: forward the line as it is (`stands`: and so for every call of this tool, until `revoke`); do what the payload
+# says instead; the answer to `open`. `wait` is none yet, and `revoke` none at all.
 PASS: Final = "pass"  # noqa: S105 - no password
 EDIT: Final = "edit"
 OPENED: Final = "opened"
 WAIT: Final = "wait"
+REVOKE: Final = "revoke"
 
 # Bytes of one line that is read whole. Screenshots in base64 reach 10 MiB; discovery reads listings up to 16 MiB too.
 MAX_LINE: Final = 16 << 20

@@ -44,6 +44,10 @@ class Snapshot:
         """Return the steps of the verdict on a call; no rate is charged."""
         return self._policy.explain(call)
 
+    def stands(self, call: ToolCall) -> bool:
+        """Say whether the verdict on a call holds for every call of its name while this snapshot is in force."""
+        return self._policy.stands(call)
+
     def judge_server(self, server_id: str) -> Verdict:
         """Return the verdict of the server step alone."""
         return self._policy.judge_server(server_id)

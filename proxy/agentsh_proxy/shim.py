@@ -11,7 +11,8 @@ import select
 import signal
 import time
 
-from agentsh_net.core.shim_link import CLIENT, LONG, OPEN, SERVER
+from agentsh_net.core.mcp_glance import plain_call
+from agentsh_net.core.shim_link import CALLED, CLIENT, LONG, OPEN, SERVER
 from agentsh_proxy import shim_refusals
 from agentsh_proxy.shim_child import (
     FORWARDED,
@@ -22,7 +23,7 @@ from agentsh_proxy.shim_child import (
     spawn,
 )
 from agentsh_proxy.shim_daemon import Answer, Daemon
-from agentsh_proxy.shim_traffic import Traffic
+from agentsh_proxy.shim_traffic import Traffic, calls, read
 from agentsh_proxy.shim_way import Held, Way
 
 TYPE_CHECKING = False  # see agentsh_net.core.shim_link
@@ -263,7 +264,15 @@ class Relay:
     # Lines, and what becomes of them.
 
     def _from_client(self, line: bytes) -> None:
-        if not line.strip() or not self._traffic.calls(line):
+        found = read(line) if line.strip() else []
+        if found is not None and not calls(found):
+            self._traffic.sent(found)
+            self._up.forward(line)
+            return
+        found = found or []
+        tool = plain_call(found)
+        if tool and self._daemon.stands(tool) and self._daemon.tell({"ask": CALLED}, line):
+            self._traffic.sent(found)
             self._up.forward(line)
             return
         held = self._up.hold(line)
@@ -274,9 +283,11 @@ class Relay:
             elif answer is None:
                 self._daemon.unjudged += shim_refusals.count_calls(line)
                 answer = Answer(passes=True)
+            if answer.stands:
+                self._daemon.stand(tool)
             forward = line if answer.passes else answer.forward
             if forward is not None:
-                self._traffic.sent(forward)
+                self._traffic.sent(found)
             self._up.release(held, forward)
             for reply in answer.replies:
                 self._down.insert(reply)

@@ -9,7 +9,7 @@ import json
 import socket
 from collections import deque
 
-from agentsh_net.core.shim_link import EDIT, OPENED, PASS, WAIT, Frames, LinkError, frame
+from agentsh_net.core.shim_link import EDIT, OPENED, PASS, REVOKE, WAIT, Frames, LinkError, frame
 
 TYPE_CHECKING = False  # see agentsh_net.core.shim_link
 if TYPE_CHECKING:
@@ -20,28 +20,33 @@ if TYPE_CHECKING:
 PATIENCE: Final = 10.0
 RETRY: Final = 0.2  # seconds between tries to connect, so that a burst of calls does not try each time
 _READ: Final = 1 << 16
+MAX_STANDING: Final = 10_000  # tools; as many as a listing may have
 
 
 class Answer:
-    """What the daemon decided about a line. `passes`: it goes on as it is; else `forward` does (None: nothing)."""
+    """What the daemon decided about a line. `passes`: it goes on as it is; else `forward` does (None: nothing).
 
-    __slots__ = ("forward", "passes", "replies")
+    `stands`: so does every call of its tool, until the daemon revokes it.
+    """
+
+    __slots__ = ("forward", "passes", "replies", "stands")
 
     def __init__(
-        self, *, passes: bool, forward: bytes | None = None, replies: tuple[bytes, ...] = ()
+        self,
+        *,
+        passes: bool,
+        forward: bytes | None = None,
+        replies: tuple[bytes, ...] = (),
+        stands: bool = False,
     ) -> None:
         self.passes = passes
+        self.stands = stands
         self.forward = forward
         self.replies = replies
 
 
 class Daemon:
     """The daemon, there or not. `closed` is what its policy says to do while it is not."""
-
-    __slots__ = (
-        "_asks", "_closed", "_deadline", "_frames", "_next_try", "_now", "_opening", "_out", "_path", "_say", "_socket",
-        "_told", "_undeclared", "unjudged",
-    )  # fmt: skip
 
     def __init__(
         self,
@@ -65,6 +70,7 @@ class Daemon:
         self._next_try = 0.0
         self._told = False  # that the daemon is away
         self._undeclared = False  # that it does not know the server
+        self._standing: set[str] = set()  # tools whose calls pass until the daemon revokes it
         self.unjudged = 0  # calls that passed while it was away
 
     @property
@@ -84,8 +90,8 @@ class Daemon:
 
     @property
     def deadline(self) -> float | None:
-        """When the daemon counts as away, unless it answers before; None while nothing is asked."""
-        return self._deadline if self._asks else None
+        """When the daemon counts as away, unless it answers or reads before; None while nothing waits for it."""
+        return self._deadline if self._asks or self._out else None
 
     def connect(self) -> bool:
         """Begin the conversation if there is none; say whether there is one now. Never waits."""
@@ -107,6 +113,27 @@ class Daemon:
         self._frames = Frames()
         unjudged, self.unjudged = self.unjudged, 0
         self._send(frame(self._opening | {"unjudged": unjudged}), _ignore)
+        return self._socket is not None
+
+    def stand(self, tool: str) -> None:
+        """Remember that calls of a tool pass."""
+        if len(self._standing) < MAX_STANDING:
+            self._standing.add(tool)
+
+    def stands(self, tool: str) -> bool:
+        """Say whether calls of a tool pass; what the daemon says by now counts."""
+        if tool not in self._standing:
+            return False
+        self.read()
+        return tool in self._standing
+
+    def tell(self, header: dict[str, Any], line: bytes) -> bool:
+        """Tell the daemon something that it does not answer; False where it cannot take it at once."""
+        if self._socket is None or self._out:
+            return False
+        self._out += frame(header, line)
+        self._deadline = self._now() + PATIENCE
+        self.write()
         return self._socket is not None
 
     def ask(self, header: dict[str, Any], line: bytes, then: Callable[[Answer | None], None]) -> None:
@@ -145,7 +172,7 @@ class Daemon:
 
     def expire(self) -> None:
         """Give up on a daemon that does not answer in time."""
-        if self._asks and self._now() >= self._deadline:
+        if (self._asks or self._out) and self._now() >= self._deadline:
             self._lose(f"the daemon did not answer within {PATIENCE:g} s")
 
     def _send(self, data: bytes, then: Callable[[Answer | None], None]) -> None:
@@ -159,6 +186,10 @@ class Daemon:
         do = header.get("do")
         if do == WAIT:
             return
+        if do == REVOKE:
+            self._closed = header.get("closed") is True
+            self._standing.clear()
+            return
         if not self._asks or do not in {PASS, EDIT, OPENED}:
             raise LinkError("an answer to no question")
         self._closed = header.get("closed") is True
@@ -167,7 +198,7 @@ class Daemon:
             self._say(
                 f"the policy declares no server {self._opening['server']!r}: it is judged as an unknown one"
             )
-        answer = Answer(passes=True)
+        answer = Answer(passes=True, stands=header.get("stands") is True)
         if do == EDIT:
             edit = json.loads(payload) if payload else {"forward": None, "replies": []}
             forward, replies = edit["forward"], tuple(reply.encode() for reply in edit["replies"])
@@ -182,6 +213,7 @@ class Daemon:
             self._socket.close()
         self._socket = None
         self._out.clear()
+        self._standing.clear()
         self._next_try = self._now() + RETRY
         self._tell(reason)
         asks, self._asks = self._asks, deque()

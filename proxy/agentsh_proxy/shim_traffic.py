@@ -34,24 +34,15 @@ class Traffic:
         # id -> [method, whether it continues a listing] where the answer matters. Ids are typed: 1 is not "1".
         self._requests: dict[int | str, list[Any] | None] = {}
 
-    def calls(self, line: bytes) -> bool:
-        """Say whether a client's line has to be judged: it calls a tool, or may. If not, it counts as sent."""
-        try:
-            found = messages(line)
-        except UnreadableError:
-            return True
+    def sent(self, found: list[dict[str, Any]]) -> None:
+        """Remember the requests among messages that go on to the server."""
         for message in found:
-            if message.get("method") == CALL:
-                return True
-        self._note(found)
-        return False
-
-    def sent(self, line: bytes) -> None:
-        """Remember the requests on a line that goes on to the server."""
-        try:
-            self._note(messages(line))
-        except UnreadableError:
-            return  # in whatever way the server reads it, its answers will be to no request that we know
+            id_, method = message.get("id"), message.get("method")
+            if method is None or not isinstance(id_, int | str) or isinstance(id_, bool):
+                continue
+            if len(self._requests) >= MAX_OUTSTANDING:
+                del self._requests[next(iter(self._requests))]
+            self._requests[id_] = [method, _continues(message)] if method in TRACKED else None
 
     def matters(self, line: bytes) -> dict[str, Any] | None:
         """Say why a server's line has to be looked at (what of the client's it answers), or None where it has not."""
@@ -74,20 +65,24 @@ class Traffic:
             return {"asked": [*asked, *self._lists()], "stray": True}
         return {"asked": asked, "stray": False} if asked or wanted else None
 
-    def _note(self, found: list[dict[str, Any]]) -> None:
-        for message in found:
-            id_, method = message.get("id"), message.get("method")
-            if method is None or not isinstance(id_, int | str) or isinstance(id_, bool):
-                continue
-            if len(self._requests) >= MAX_OUTSTANDING:
-                del self._requests[next(iter(self._requests))]
-            self._requests[id_] = [method, _continues(message)] if method in TRACKED else None
-
     def _lists(self) -> list[list[Any]]:
         """Return the listings that are waited for."""
         return [
             [0, id_, *request] for id_, request in self._requests.items() if request and request[0] == LIST
         ]
+
+
+def read(line: bytes) -> list[dict[str, Any]] | None:
+    """Return the messages on a client's line; None where it cannot be read for certain."""
+    try:
+        return messages(line)
+    except UnreadableError:
+        return None
+
+
+def calls(found: list[dict[str, Any]]) -> bool:
+    """Say whether messages of a client call a tool."""
+    return any(message.get("method") == CALL for message in found)
 
 
 def _continues(message: dict[str, Any]) -> bool:

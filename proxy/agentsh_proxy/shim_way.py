@@ -37,11 +37,6 @@ class Way:
     that was cut.
     """
 
-    __slots__ = (
-        "_cutting", "_deferred", "_end", "_head", "_long", "_lost", "_overflow", "_parts", "_queue", "_size", "_tail",
-        "_take", "out", "waiting",
-    )  # fmt: skip
-
     def __init__(
         self,
         take: Callable[[bytes], None],

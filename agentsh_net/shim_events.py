@@ -1,0 +1,98 @@
+"""What one shim sees, as events of the audit trail: calls, requests of the server, changes, and what could not be read.
+
+What is decided is not its business; every text is bounded here, as both sides of a shim may write what they like.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from agentsh_proxy.reporting import bounded_input
+
+from agentsh_net import jsontext
+from agentsh_net.control.peer import Peer
+from agentsh_net.core import events
+from agentsh_net.core.events import Event
+from agentsh_net.core.joining import Intent
+from agentsh_net.core.link import MAX_TEXT
+from agentsh_net.core.mcp_gate import Asking, Call
+from agentsh_net.core.mcp_glance import SAMPLING
+from agentsh_net.core.model import Verdict
+
+MAX_DETAIL: Final = 2000  # characters of a server's request: what a person reads of a prompt
+MALFORMED, HOSTILE, TOO_LONG = "malformed", "hostile", "too_long"  # why a message could not be read
+
+
+class Teller:
+    """Tells of what happens between one client and one server."""
+
+    def __init__(self, emit: Callable[[Event], None], peer: Peer, server_id: str, session_id: str) -> None:
+        self._emit = emit
+        self._who: dict[str, Any] = {"pid": peer.pid, "uid": peer.uid}
+        self._server_id = server_id
+        self._session_id = session_id
+
+    def called(self, call: Call, verdict: Verdict, intent: Intent | None) -> None:
+        """Tell of a tools/call, and of the call in a model's answer that it carries out, where that was seen."""
+        self._emit(
+            events.ToolCalled(
+                **_decided(verdict),
+                session_id=intent.session_id if intent else self._session_id,
+                server_id=self._server_id,
+                tool_name=_bounded(call.tool),
+                jsonrpc_id=call.id,
+                input=bounded_input(call.input),
+                via="shim",
+                tool_hash=verdict.candidates[0].tool_hash if verdict.candidates else "",
+                tool_call_id=intent.tool_call_id if intent else "",
+                intercepted_id=intent.event_id if intent else "",
+                **self._who,
+            )
+        )
+
+    def asked(self, asking: Asking, verdict: Verdict) -> None:
+        """Tell of something that the server wants of the client."""
+        kind = events.SamplingRequest if asking.method == SAMPLING else events.ElicitationRequest
+        detail = _bounded(jsontext.dumps(asking.params).decode(), MAX_DETAIL)
+        self._emit(
+            kind(
+                **_decided(verdict),
+                session_id=self._session_id,
+                server_id=self._server_id,
+                jsonrpc_id=asking.id,
+                detail=detail,
+            )
+        )
+
+    def list_changed(self) -> None:
+        """Tell that the server says its tools are others."""
+        self._emit(events.ToolsListChanged(session_id=self._session_id, server_id=self._server_id))
+
+    def uninspected(self, sender: str, cause: str, size: int, verdict: Verdict) -> None:
+        """Tell of a message that could not be read for certain, and of what was done with it."""
+        self._emit(
+            events.MessageUninspected(
+                **_decided(verdict),
+                session_id=self._session_id,
+                server_id=self._server_id,
+                via="shim",
+                sender=sender,
+                cause=cause,
+                size=size,
+                **self._who,
+            )
+        )
+
+
+def _decided(verdict: Verdict) -> dict[str, Any]:
+    return {
+        "action": verdict.action.value,
+        "would": verdict.would.value if verdict.would else None,
+        "reason": _bounded(verdict.reason),
+        "rule": verdict.rule,
+    }
+
+
+def _bounded(text: str, limit: int = MAX_TEXT) -> str:
+    return text[:limit].encode("utf-8", "backslashreplace").decode()
