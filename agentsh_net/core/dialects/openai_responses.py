@@ -69,9 +69,11 @@ class OpenAIResponses:
         out = Output(fail_closed=fail_closed, error_frame=lambda message: self.error(502, message))
         try:
             reading = strict_json.read(data)
+        except strict_json.DivergentError as error:
+            out.fault("unreadable_json", str(error), must_cut=True)
+            return out.step()
         except ProtocolError as error:
-            divergent = isinstance(error, strict_json.DivergentError)
-            if not out.fault("malformed_json", str(error), must_cut=divergent):
+            if not out.fault("malformed_json", str(error)):
                 out.write(data)
             return out.step()
         if "invalid_utf8" in reading.flaws and out.fault("invalid_utf8", "the answer is not UTF-8"):

@@ -16,7 +16,6 @@ from agentsh_net.core.dialects.openai_responses_items import (
     CARRIERS,
     Call,
     folded,
-    is_call,
     message,
     spelled,
     text_of,
@@ -24,11 +23,8 @@ from agentsh_net.core.dialects.openai_responses_items import (
     told,
     twice,
 )
-from agentsh_net.core.dialects.openai_responses_output import containers
-from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.sse import Frame
 from agentsh_net.core.strict_json import Reading, dump, splice
-from agentsh_net.core.strict_json import read as read_json
 
 # What an event adds to a call; `status` and the like are no such thing.
 _BRINGS: Final = frozenset(
@@ -115,36 +111,6 @@ def read(frame: Frame, reading: Reading) -> Event | None:
         flaw=flaw if matters else "",
         hidden=hidden,
     )
-
-
-def speaks_of_call(value: Any) -> bool:
-    """Say whether any client could take a call from a parsed text, were it an event by itself."""
-    if not isinstance(value, dict):
-        return False
-    top = folded(value)
-    if "call" in text_of(top.get("type")).casefold() or is_call(folded(top.get("item"))):
-        return True
-    lists = [holder.get(spelled(holder, "output")) for _, holder in containers(value)]
-    return any(is_call(folded(entry)) for listed in lists if isinstance(listed, list) for entry in listed)
-
-
-def hides_events(frame: Frame) -> bool:
-    """Say whether a client finds a call in a frame that takes each line by itself, or splits lines at U+2028 and the like.
-
-    Such clients are many: `str.splitlines` is what HTTP libraries offer them.
-    """
-    if frame.raw.count(b"data:") == (frame.data is not None):
-        return False
-    seen = (frame.data or b"").decode("utf-8", "replace").strip()
-    for line in frame.raw.decode("utf-8", "replace").splitlines():
-        if not line.startswith("data:") or line[5:].strip() == seen:
-            continue
-        try:
-            if speaks_of_call(read_json(line[5:].encode("utf-8", "replace")).value):
-                return True
-        except ProtocolError:
-            continue
-    return False
 
 
 def renumbered(data: bytes, event: Event, number: int) -> bytes:

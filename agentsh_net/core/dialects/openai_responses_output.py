@@ -89,12 +89,10 @@ def rewritten(
             if text:
                 listed[at] = message(text, call, at)
         edits.update(_edits(path, holder, listed))
-    if clashes & CARRIERS or (flaw and result.calls):
-        if not result.calls:
-            out.dropped("duplicate_keys", flaw)
-        result.data = _anew(reading.value, edits)
+    if clashes & CARRIERS and not result.calls and rulings.decide(Call(flaw=flaw), out):
+        result.data = _anew(reading.value, edits)  # another parser may see a call
     elif edits:
-        result.data = strict_json.splice(data, edits)
+        result.data = _anew(reading.value, edits) if flaw else strict_json.splice(data, edits)
     return result
 
 

@@ -1,18 +1,17 @@
 """What was decided about the calls of one answer: every place that repeats a call gets the verdict of the first.
 
-A place that contradicts another is refused unheard: clients act on different places.
+A place that contradicts another is a flaw of the call, for which policy refuses it: clients act on different places.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from agentsh_net.core.dialects.base import Judge
 from agentsh_net.core.dialects.inspection import Output, notice
 from agentsh_net.core.dialects.openai_responses_items import OTHER_ARGUMENTS, Call, text_of
-from agentsh_net.core.model import Action, Verdict
 
 # Far beyond any answer's calls (one takes a model dozens of tokens); each costs us some hundred bytes.
 MAX_CALLS: Final = 1 << 14
@@ -23,6 +22,7 @@ class _Known:
     call: Call  # its arguments are kept as a digest in `said`, not here
     said: str
     notice: str
+    ordinal: int
 
     def contradiction(self, call: Call, said: str) -> str:
         """Say what `call` contradicts."""
@@ -47,13 +47,14 @@ class _Known:
 class Rulings:
     """The verdicts of one answer."""
 
-    __slots__ = ("_by_content", "_by_id", "_judge", "_refused")
+    __slots__ = ("_by_content", "_by_id", "_count", "_judge", "_refused")
 
     def __init__(self, judge: Judge) -> None:
         self._judge = judge
         self._by_id: dict[tuple[str, str], _Known] = {}
         self._by_content: dict[tuple[str, ...], _Known] = {}
         self._refused: dict[str, str] = {}  # call id -> notice
+        self._count = 0
 
     @property
     def full(self) -> bool:
@@ -66,7 +67,7 @@ class Rulings:
         """Return the notice that replaces a call, or nothing where it is allowed.
 
         `repeats`: the place lists what other events said before, perhaps under new ids. `partial`: more arguments are to
-        come, and will be judged. `late`: why a call that was not heard of before is refused unheard.
+        come, and will be judged. `late`: the flaw of a call that was not heard of before.
         """
         said = call.digest()
         content = (call.kind, call.name, call.namespace, call.server_label, said)
@@ -83,12 +84,15 @@ class Rulings:
                 return ""
         whole = call if known is None or flaw else known.call.joined(call)
         flaw = flaw or (late if known is None else "")
-        asked = whole.asked()
-        verdict = Verdict(Action.BLOCK, flaw, rule="protocol") if flaw else self._judge(asked)
+        if known is None or flaw:
+            self._count += 1
+        ordinal = self._count if known is None or flaw else known.ordinal
+        asked = replace(whole.asked(), flaw=flaw, ordinal=ordinal)
+        verdict = self._judge(asked)
         out.judged(asked, verdict)
         text = notice(asked.name, verdict.reason) if verdict.blocked else ""
         if known is None or not flaw:
-            self._remember(_Known(_bare(whole), "" if partial else said, text), content)
+            self._remember(_Known(_bare(whole), "" if partial else said, text, ordinal), content)
         if text and call.reply_id:
             self._refused[call.reply_id] = text
         return text

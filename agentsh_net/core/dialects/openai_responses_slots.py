@@ -85,7 +85,7 @@ class Slot:
         joined = "".join(self.parts)
         for text in (joined, *self.finals):
             if text:
-                call = call.joined(Call(kind=call.kind, arguments=text))
+                call = Call(kind=call.kind, arguments=text).joined(call)
         # A client that appends deltas to what the item began with reads it twice: that only parses if it is no object.
         if self.start and joined and not joined.lstrip().startswith("{"):
             call = replace(call, flaw=call.flaw or "arguments in the item's start and in deltas")

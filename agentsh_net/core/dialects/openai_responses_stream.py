@@ -15,19 +15,18 @@ from agentsh_net.core import strict_json
 from agentsh_net.core.dialects.anthropic_event import with_data
 from agentsh_net.core.dialects.base import Judge, Limits
 from agentsh_net.core.dialects.inspection import Output, may_hide_call
+from agentsh_net.core.dialects.line_reading import hides_event
 from agentsh_net.core.dialects.openai_responses_event import (
     Event,
-    hides_events,
     message_frames,
     read,
     renumbered,
 )
-from agentsh_net.core.dialects.openai_responses_items import NAME, Call, is_call, read_call
+from agentsh_net.core.dialects.openai_responses_items import Call, is_call, read_call
 from agentsh_net.core.dialects.openai_responses_output import rewritten
 from agentsh_net.core.dialects.openai_responses_rulings import Rulings
 from agentsh_net.core.dialects.openai_responses_slots import NO_INDEX, REUSED, Slot, Slots, State
 from agentsh_net.core.errors import ProtocolError
-from agentsh_net.core.model import Action, ToolCall, Verdict
 from agentsh_net.core.sse import Frame
 from agentsh_net.core.strict_json import Reading
 
@@ -41,7 +40,6 @@ SIGNS: Final = (b'"item"', b'"response"', b'"output"', b"_call", b'"error"', b"[
 _MAX_PIECES: Final = 64
 
 _LATE: Final = "a call after the end of the response"
-_TWO_READINGS: Final = "an event that clients which split lines themselves read as several"
 _OTHER_TYPE: Final = "the item's type changed"
 _TWO_CARRIERS: Final = "one event brings an item and a response"
 
@@ -83,8 +81,8 @@ class ResponsesMachine:
         """Take a whole frame."""
         if self.idle and not may_hide_call(frame.raw, SIGNS):
             out.write(frame.raw)  # whatever else it is: how bytes were cut into chunks must not decide
-        elif hides_events(frame):
-            self._refuse(None, _TWO_READINGS, out)
+        elif hides_event(frame):
+            self._cut("ambiguous_lines", "a line of an event is an event to some clients", out, must=True)
         elif frame.data is None or not frame.data.strip():
             self._emit(_Queued(frame), out)
         elif frame.data.lstrip().startswith(DONE):
@@ -106,9 +104,11 @@ class ResponsesMachine:
     def _data(self, frame: Frame, data: bytes, out: Output) -> None:
         try:
             reading = strict_json.read(data)
+        except strict_json.DivergentError as error:
+            self._cut("unreadable_json", str(error), out, must=True)
+            return
         except ProtocolError as error:
-            divergent = isinstance(error, strict_json.DivergentError)
-            if not self._cut("malformed_json", str(error), out, must=divergent):
+            if not self._cut("malformed_json", str(error), out):
                 self._emit(_Queued(frame), out)
             return
         if "invalid_utf8" in reading.flaws and self._cut("invalid_utf8", "an event is not UTF-8", out):
@@ -119,8 +119,8 @@ class ResponsesMachine:
             return
         if event.fails_answer:
             self._fail(out)
-        if event.item is not None and event.lists:
-            self._refuse(event, _TWO_CARRIERS, out)
+        if event.item is not None and event.lists and self._rulings.decide(Call(flaw=_TWO_CARRIERS), out):
+            self._drop(event)
         elif event.item is not None:
             self._item(event, event.item, frame, out)
         elif event.lists:
@@ -266,11 +266,6 @@ class ResponsesMachine:
                 slot.state = State.REPLACED
             self._held.clear()
             self._flush(out)
-
-    def _refuse(self, event: Event | None, reason: str, out: Output) -> None:
-        """Leave out an event that no two parsers read alike; record that there was something."""
-        out.judged(ToolCall("", dialect=NAME), Verdict(Action.BLOCK, reason, rule="protocol"))
-        self._drop(event)
 
     def _overflow(self, out: Output) -> None:
         detail = f"calls of {self._names()} outgrew {self._limit} bytes"

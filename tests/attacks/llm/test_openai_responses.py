@@ -294,7 +294,7 @@ def test_what_only_other_parsers_read_is_cut_whatever_fail_closed_says() -> None
     result = run(stream() + deep, denying(DELETE))
     assert result.ended
     assert DELETE.encode() not in result.out
-    assert [(f.cause, f.cut) for f in result.faults] == [("malformed_json", True)]
+    assert [(f.cause, f.cut) for f in result.faults] == [("unreadable_json", True)]
 
 
 # ---- hostile soups ----

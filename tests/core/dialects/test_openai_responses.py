@@ -54,8 +54,8 @@ CASES = {
     ),
     "single allowed": (numbered(begin() + call(0, GET) + end(GET)),) * 2 + ([],),
     "partial": (
-        numbered(begin() + text(0, SAID) + call(1, GET) + call(2, RM) + end(SAID, GET, RM)),
-        numbered(begin() + text(0, SAID) + call(1, GET) + replaced(2, RM) + end(SAID, GET, refused_item(RM))),
+        numbered(begin() + text(0, SAID) + call(1, GET, piece=9) + call(2, RM, piece=9) + end(SAID, GET, RM)),
+        numbered(begin() + text(0, SAID) + call(1, GET, piece=9) + refused(2, RM, frames=len(call(2, RM, piece=9))) + end(SAID, GET, refused_item(RM))),
         [DELETE],
     ),
     "unregistered": (numbered(begin() + call(0, GET | {"name": "nobody_knows_it"}) + end(GET | {"name": "nobody_knows_it"})),) * 2 + ([],),
@@ -101,7 +101,7 @@ def test_malformed_json_is_told_and_under_fail_closed_cut_with_an_error_event() 
 @pytest.mark.parametrize("ending", [b"\n", b"\r\n", b"\r"], ids=["LF", "CRLF", "CR"])
 def test_a_transcript_without_a_refusal_leaves_byte_for_byte(name: str, ending: bytes) -> None:
     sent = load(name).replace(b"\n", ending)
-    offsets = range(0, len(sent), 7)
+    offsets = range(0, len(sent), 31)
     for chunks in (
         [sent],
         [sent[at : at + 1] for at in range(len(sent))],

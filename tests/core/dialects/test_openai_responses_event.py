@@ -16,7 +16,6 @@ from transcripts.openai_responses import (
     end,
     frame,
     function_call,
-    message_item,
     notice,
     raw,
     refused,
@@ -24,11 +23,9 @@ from transcripts.openai_responses import (
 
 from agentsh_net.core.dialects.openai_responses_event import (
     Event,
-    hides_events,
     message_frames,
     read,
     renumbered,
-    speaks_of_call,
 )
 from agentsh_net.core.dialects.openai_responses_items import Call
 from agentsh_net.core.sse import parse
@@ -142,49 +139,6 @@ def test_a_name_that_contradicts_the_type_is_a_flaw_where_a_call_may_be(
 def test_what_is_no_object_is_no_event(data: bytes) -> None:
     whole = parse(data)
     assert read(whole, read_json(whole.data or b"")) is None
-
-
-@pytest.mark.parametrize(
-    ("value", "speaks"),
-    [
-        (added(0, ITEM), True),
-        (end(ITEM)[0], True),
-        ({"output": [ITEM]}, True),
-        (arguments(0, "a", "x"), True),
-        (ITEM, True),
-        (added(0, message_item("x")), False),
-        (end(message_item("x"))[0], False),
-        ([ITEM], False),
-        ("call", False),
-    ],
-)
-def test_it_is_known_what_speaks_of_a_call(value: Any, *, speaks: bool) -> None:
-    assert speaks_of_call(value) is speaks
-
-
-CALL = json.dumps(done(0, ITEM))
-
-
-@pytest.mark.parametrize(
-    ("sent", "hides"),
-    [
-        (f"data: {CALL}\n\n", False),
-        (f"data: {{}}\ndata: {CALL}\n\n", True),
-        (f"id: \u2028data: {CALL}\n\n", True),
-        (f": \x0bdata: {CALL}\ndata: {{}}\n\n", True),
-        (f"data: {json.dumps(done(0, message_item('data: x')))}\n\n", False),
-        ("data: {\ndata: }\n\n", False),
-        ("data: {}\ndata: {}\n\n", False),
-        (": data: x\n\n", False),
-        (f"data: {CALL}\n\n".replace("\n", "\r"), False),
-    ],
-)
-def test_it_is_known_what_hides_events_from_us(sent: str, *, hides: bool) -> None:
-    assert hides_events(parse(sent.encode())) is hides
-
-
-def test_invalid_utf_8_beside_the_word_data_hides_nothing() -> None:
-    assert not hides_events(parse(f"data: {CALL}".encode().replace(b"completed", b"\xffdata:") + b"\n\n"))
 
 
 @pytest.mark.parametrize("pieces", [1, 2, 7, 64])

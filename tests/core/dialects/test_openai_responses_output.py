@@ -20,6 +20,7 @@ from agentsh_net.core.dialects.inspection import Output
 from agentsh_net.core.dialects.openai_responses_output import Rewriting, containers, rewritten
 from agentsh_net.core.dialects.openai_responses_rulings import Rulings
 from agentsh_net.core.errors import ProtocolError
+from agentsh_net.core.model import Action, Verdict
 from agentsh_net.core.strict_json import read
 
 GET, RM = function_call(WEATHER), function_call(DELETE, at=1)
@@ -108,10 +109,18 @@ def test_a_text_with_two_readings_is_written_anew_with_one(data: str, calls: lis
     folding = json.loads(result.data, object_pairs_hook=lambda pairs: {k.casefold(): v for k, v in pairs})
     assert first == folding == json.loads(result.data)
     step = out.step()
-    assert [j.call.name for j in step.judged if j.verdict.rule == "protocol"] == calls
-    assert [f.cause for f in step.faults] == ([] if calls else ["duplicate_keys"])
+    assert [j.call.name for j in step.judged] == (calls or [""])
+    assert all("duplicate key" in j.call.flaw for j in step.judged)
     for _, holder in containers(json.loads(result.data)):
         assert all(item["type"] == "message" for item in holder.get("output", []))
+
+
+@pytest.mark.parametrize("data", [data for data, _ in TWICE.values()], ids=TWICE)
+def test_what_policy_lets_pass_in_spite_of_its_flaw_is_not_written_anew(data: str) -> None:
+    out = Output(fail_closed=True, error_frame=lambda message: message.encode())
+    raw = (data % json.dumps(RM)).encode()
+    audit = Verdict(Action.ALLOW, "watched", would=Action.BLOCK)
+    assert rewritten(raw, read(raw), Rulings(lambda _: audit), out).data is None
 
 
 def test_keys_twice_elsewhere_change_nothing() -> None:

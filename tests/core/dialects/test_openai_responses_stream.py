@@ -37,6 +37,7 @@ from agentsh_net.core.dialects.base import Limits
 from agentsh_net.core.dialects.inspection import Inspector
 from agentsh_net.core.dialects.openai_responses import DIALECT
 from agentsh_net.core.dialects.openai_responses_stream import SIGNS, ResponsesMachine
+from agentsh_net.core.model import Action, ToolCall, Verdict
 
 GET = function_call(WEATHER, {"city": "Bern"})
 RM = function_call(DELETE, {"path": "/x"})
@@ -499,7 +500,7 @@ def test_a_response_with_a_decisive_key_twice_is_written_anew_without_a_call() -
     data = json.dumps({"type": "response.completed", "response": {"id": "r", "output": [RM]}})
     result = run(raw("", data[:-2] + ', "output": []}}'), denying())
     assert json.loads(result.out[6:]) == {"type": "response.completed", "response": {"id": "r", "output": []}}
-    assert [f.cause for f in result.faults] == ["duplicate_keys"]
+    assert result.reasons == ["duplicate key 'output'"]
     hidden = data[:-2] + ', "Output": []}}'
     result = run(raw("", hidden), denying())
     assert result.reasons == ["duplicate key 'output'"]
@@ -515,10 +516,11 @@ def test_a_response_with_a_decisive_key_twice_is_written_anew_without_a_call() -
         f"id: \x85data: {bare()}\ndata: {{}}\n\n".encode(),
     ],
 )
-def test_an_event_that_others_read_as_several_is_left_out(sent: bytes) -> None:
+def test_an_event_that_others_read_as_several_cuts_the_answer(sent: bytes) -> None:
     result = run(stream() + sent + numbered(end(), 2), denying())
-    assert result.out == stream(end())
-    assert len(result.judged) == 1
+    assert result.out.startswith(stream() + b"event: error\n")
+    assert b"call_id" not in result.out
+    assert [(f.cause, f.cut) for f in result.faults] == [("ambiguous_lines", True)]
 
 
 def test_a_text_that_looks_like_an_event_is_text() -> None:
@@ -579,3 +581,41 @@ def test_an_oversize_event_behind_a_held_call_cuts_the_answer() -> None:
     assert result.ended
     assert [f.cause for f in result.faults] == ["frame_too_long"]
     assert b"call_id" not in result.out
+
+
+# What policy only watches.
+
+
+class Watching:
+    """A judge in audit mode."""
+
+    def __call__(self, call: ToolCall) -> Verdict:
+        would = denying(DELETE)(call)
+        return Verdict(Action.ALLOW, would.reason, would.rule, would=would.action)
+
+
+@pytest.mark.parametrize(("events", "what"), CONTRADICTIONS.values(), ids=CONTRADICTIONS)
+def test_in_audit_mode_a_flawed_call_passes_untouched(events: list[Event], what: str) -> None:
+    sent = stream(events, end(events[-1]["item"]))
+    result = run(sent, Watching())
+    assert result.out == sent
+    assert [(j.call.flaw, j.verdict.denied) for j in result.judged] == [
+        (f"two different {what} for one call", True)
+    ]
+
+
+@pytest.mark.parametrize("data", HOSTILE.values(), ids=HOSTILE)
+def test_in_audit_mode_a_call_with_two_readings_passes_untouched(data: str) -> None:
+    sent = stream() + raw("response.output_item.done", data)
+    result = run(sent, Watching())
+    assert result.out == sent
+    assert result.judged[0].call.flaw
+
+
+def test_each_call_of_an_answer_has_its_own_ordinal_whatever_its_ids() -> None:
+    first, second = GET | {"id": "", "call_id": ""}, function_call(WEATHER, {}, at=1)
+    sent = stream(call(0, first), call(1, second), end(first, second))
+    result = run(sent, denying())
+    assert [j.call.ordinal for j in result.judged] == [1, 2]
+    grown = stream(done(0, GET), end(GET), first=begin(GET | {"arguments": ""}))
+    assert [j.call.ordinal for j in run(grown, denying()).judged] == [1, 1]

@@ -220,12 +220,14 @@ def refused(
 
 @dataclass
 class Denying:
-    """A judge that refuses some names, and every input that contains `evil`; it remembers what it was asked."""
+    """A judge that refuses flaws, some names, and every input that contains `evil`; it remembers what else it was asked."""
 
     names: frozenset[str]
     asked: list[ToolCall] = field(default_factory=list)
 
     def __call__(self, tool_call: ToolCall) -> Verdict:
+        if tool_call.flaw:
+            return Verdict(Action.BLOCK, tool_call.flaw, "protocol")
         self.asked.append(tool_call)
         bad = tool_call.name in self.names or "evil" in json.dumps(tool_call.input)
         return Verdict(Action.BLOCK, "denied", "denied_tools") if bad else Verdict(Action.ALLOW, "allowed")
