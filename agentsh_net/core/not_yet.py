@@ -53,8 +53,6 @@ NOT_YET = (
     NotYet("network.resolve.stub", true, "`false`"),
     NotYet(f"{MCP}.output_inspection.enabled", true, "`false`"),
     NotYet(f"{MCP}.cross_server.enabled", true, "`false`"),
-    NotYet(f"{MCP}.sampling", filled, "no `sampling` section"),
-    NotYet(f"{MCP}.elicitation", filled, "no `elicitation` section"),
 )
 
 

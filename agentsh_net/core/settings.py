@@ -84,7 +84,7 @@ class OutputInspection:
 
 @dataclass(frozen=True, slots=True)
 class ServerAsks:
-    """Policy over what servers ask of clients (sampling, elicitation)."""
+    """Policy over what servers ask of clients (sampling, elicitation); a section without `policy` blocks."""
 
     policy: str = "block"  # block | alert | allow
     per_server: Mapping[str, str] = field(default_factory=dict)
@@ -126,8 +126,9 @@ class Mcp:
     rate_limits: RateLimits = RateLimits()
     inspection: Inspection = Inspection()
     output_inspection: OutputInspection = OutputInspection()
-    sampling: ServerAsks = ServerAsks()
-    elicitation: ServerAsks = ServerAsks()
+    # Without a section a server's requests pass and are told of: who wraps a server must not change what it does.
+    sampling: ServerAsks = ServerAsks("alert")
+    elicitation: ServerAsks = ServerAsks("alert")
     cross_server: CrossServer = CrossServer()
 
 

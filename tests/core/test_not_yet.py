@@ -25,8 +25,6 @@ CASES: dict[str, tuple[Any, Any]] = {
     "network.resolve.stub": (True, False),
     "sandbox.mcp.output_inspection.enabled": (True, False),
     "sandbox.mcp.cross_server.enabled": (True, False),
-    "sandbox.mcp.sampling": ({"policy": "alert"}, None),
-    "sandbox.mcp.elicitation": ({"policy": "block"}, None),
 }
 
 

@@ -1,0 +1,80 @@
+"""While the daemon is away and fail_closed holds, who waits for an answer gets an error under the id it used."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from agentsh_proxy import shim_refusals
+from agentsh_proxy.shim_refusals import count_calls, id_of, of_calls, of_server
+
+from agentsh_net.core import mcp_gate
+
+
+def line(value: Any) -> bytes:
+    return json.dumps(value).encode()
+
+
+CALL = {"jsonrpc": "2.0", "id": "1", "method": "tools/call", "params": {"name": "t"}}
+SAMPLE = {"jsonrpc": "2.0", "id": 5, "method": "sampling/createMessage", "params": {}}
+
+
+def test_the_codes_are_those_of_the_gate() -> None:
+    assert (shim_refusals.BLOCKED, shim_refusals.UNREADABLE) == (mcp_gate.BLOCKED, mcp_gate.UNREADABLE)
+
+
+def test_every_request_of_a_refused_line_gets_its_error() -> None:
+    answers = [
+        json.loads(a)
+        for a in of_calls(
+            line([CALL, {"method": "notifications/x"}, {**CALL, "id": 2}, {"id": 3, "result": 1}])
+        )
+    ]
+    assert [a["id"] for a in answers] == ["1", 2]
+    assert all(a["error"]["code"] == mcp_gate.BLOCKED and a["jsonrpc"] == "2.0" for a in answers)
+    (answer,) = map(json.loads, of_calls(b"nonsense"))
+    assert answer["id"] is None
+
+
+def test_a_servers_request_is_answered_to_the_server() -> None:
+    forward, replies = of_server(line(SAMPLE))
+    assert forward is None
+    assert [json.loads(r)["id"] for r in replies] == [5]
+
+
+def test_an_answer_that_asks_is_an_error_for_the_client() -> None:
+    forward, replies = of_server(
+        line({"jsonrpc": "2.0", "id": 4, "result": {"resultType": "input_required"}})
+    )
+    assert forward is not None and json.loads(forward)["id"] == 4
+    assert replies == []
+
+
+def test_what_asks_for_nothing_passes_and_what_cannot_be_read_does_not() -> None:
+    listing = line({"jsonrpc": "2.0", "id": 4, "result": {"tools": []}})
+    assert of_server(listing) == (listing, [])
+    assert of_server(b"oops") == (None, [])
+
+
+def test_calls_that_pass_unjudged_are_counted() -> None:
+    assert count_calls(line([CALL, CALL, SAMPLE])) == 2
+    assert count_calls(b"whatever it is") == 1
+
+
+@pytest.mark.parametrize(
+    ("head", "tail", "id_"),
+    [
+        (b'{"jsonrpc":"2.0","id":17,"result":{"x', b"}}\n", 17),
+        (b'{"id" : "a-b" , "result":{"x', b"}}\n", "a-b"),
+        (b'{"result":{"x', b'"},"jsonrpc":"2.0","id":3}\n', 3),
+        (b'{"method":"m","params":{"x', b'"},"id":"z","jsonrpc":"2.0"}\r\n', "z"),
+        (b'{"result":{"x', b'"text","id":5}}\n', None),
+        (b'{"result":"', b'\\"a\\",\\"id\\":5}"}\n', None),
+        (b"xxx", b"yyy", None),
+    ],
+)
+def test_the_id_of_a_message_too_long_to_read_is_found_at_its_ends(
+    head: bytes, tail: bytes, id_: Any
+) -> None:
+    assert id_of(head, tail) == id_

@@ -1,0 +1,100 @@
+"""The shim asks about lines that matter and about no others; an answer is recognised by the id of its request."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from agentsh_proxy import shim_traffic
+from agentsh_proxy.shim_traffic import Traffic, calls, read
+
+
+def request(method: str, id_: Any = 1, **params: Any) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": id_, "method": method, "params": params}
+
+
+def answer(id_: Any, result: Any = None) -> bytes:
+    return json.dumps({"jsonrpc": "2.0", "id": id_, "result": {} if result is None else result}).encode()
+
+
+def after(*requests: dict[str, Any]) -> Traffic:
+    traffic = Traffic()
+    traffic.sent(list(requests))
+    return traffic
+
+
+def test_a_call_is_seen_alone_and_in_a_batch_and_what_cannot_be_read_is_none() -> None:
+    one = json.dumps(request("tools/call")).encode()
+    for line in (one, b'[{"method":"ping"},' + one + b"]"):
+        found = read(line)
+        assert found is not None and calls(found)
+    assert read(b'{"method":"a","method":"tools/call"}') is None
+    assert not calls(read(b'{"method":"tools/list"}') or [])
+
+
+def test_answers_to_ordinary_requests_do_not_matter() -> None:
+    traffic = after(request("tools/call", 1), request("ping", "1"), request("resources/list", 2))
+    for id_ in (1, "1", 2):
+        assert traffic.matters(answer(id_)) is None
+
+
+def test_answers_to_listings_and_handshakes_matter_once() -> None:
+    traffic = after(request("initialize", 0), request("tools/list", "l"), request("tools/list", 7, cursor=""))
+    assert traffic.matters(answer(0)) == {"asked": [[0, 0, "initialize", False]], "stray": False}
+    assert traffic.matters(answer("l")) == {"asked": [[0, "l", "tools/list", False]], "stray": False}
+    batch = b"[" + answer(9) + b"," + answer(7) + b"]"
+    assert traffic.matters(batch) == {"asked": [[1, 7, "tools/list", True]], "stray": True}
+
+
+@pytest.mark.parametrize("id_", ["1", 1.0, True, "0x1", [1]])
+def test_an_answer_under_a_like_id_is_a_stray_that_may_mean_the_listing(id_: Any) -> None:
+    traffic = after(request("tools/list", 1))
+    why = traffic.matters(answer(id_, {"tools": []}))
+    assert why == {"asked": [[0, 1, "tools/list", False]], "stray": True}
+
+
+def test_an_answer_without_an_id_is_no_stray() -> None:
+    assert Traffic().matters(b'{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"?"}}') is None
+
+
+@pytest.mark.parametrize(
+    "method", ["sampling/createMessage", "elicitation/create", "notifications/tools/list_changed"]
+)
+def test_what_a_server_wants_of_its_client_matters(method: str) -> None:
+    assert Traffic().matters(json.dumps(request(method)).encode()) == {"asked": [], "stray": False}
+
+
+@pytest.mark.parametrize("method", ["ping", "roots/list", "notifications/progress", "notifications/message"])
+def test_what_else_a_server_says_does_not(method: str) -> None:
+    assert Traffic().matters(json.dumps(request(method)).encode()) is None
+
+
+def test_a_request_of_the_server_is_not_taken_for_an_answer() -> None:
+    traffic = after(request("tools/list", 1))
+    assert traffic.matters(json.dumps(request("ping", 1)).encode()) is None
+    assert traffic.matters(answer(1)) is not None
+
+
+def test_a_result_that_asks_matters() -> None:
+    traffic = after(request("tools/call", 1))
+    assert traffic.matters(answer(1, {"resultType": "input_required"})) == {"asked": [], "stray": False}
+
+
+def test_a_line_that_cannot_be_read_matters_with_the_listings_it_may_answer() -> None:
+    traffic = after(request("tools/list", "l"), request("tools/call", 2))
+    assert traffic.matters(b"oops") == {"asked": [[0, "l", "tools/list", False]], "stray": False}
+
+
+def test_requests_that_are_never_answered_do_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shim_traffic, "MAX_OUTSTANDING", 10)
+    traffic = after(*(request("ping", n) for n in range(100)))
+    assert len(traffic._requests) == 10
+    assert traffic.matters(answer(99)) is None
+
+
+def test_notifications_and_answers_of_the_client_are_not_waited_for() -> None:
+    traffic = after(
+        {"method": "notifications/initialized"}, {"id": 3, "result": {}}, {"id": True, "method": "ping"}
+    )
+    assert not traffic._requests

@@ -1,0 +1,43 @@
+"""Frames of the shim's link come out as they went in, however the bytes are cut, and nonsense ends the conversation."""
+
+from __future__ import annotations
+
+import pytest
+
+from agentsh_net.core import shim_link
+from agentsh_net.core.shim_link import Frames, LinkError, beside, frame
+
+SENT = [({"ask": "open", "server": "ß"}, b""), ({"ask": "client"}, b'{"a":\n1}'), ({"ask": "long"}, b"\n")]
+BYTES = b"".join(frame(header, payload) for header, payload in SENT)
+
+
+def test_every_cut_gives_the_same_frames() -> None:
+    for cut in range(len(BYTES) + 1):
+        frames = Frames()
+        got = [*frames.feed(BYTES[:cut]), *frames.feed(BYTES[cut:])]
+        assert [({k: v for k, v in h.items() if k != "size"}, p) for h, p in got] == SENT
+        assert frames.waiting == 0
+
+
+def test_byte_by_byte_it_waits_for_the_rest() -> None:
+    frames = Frames()
+    got = [item for i in range(len(BYTES)) for item in frames.feed(BYTES[i : i + 1])]
+    assert [payload for _, payload in got] == [payload for _, payload in SENT]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"hello\n", b"[]\n", b"{}\n", b'{"size":-1}\n', b'{"size":"1"}\n', b'{"size":true}\n', b'{"size":1.0}\n', b"7\n",
+        b'{"size":%d}\n' % (shim_link.MAX_PAYLOAD + 1), b"[" * 100_000 + b"\n", b"x" * (shim_link.MAX_HEADER + 1),
+    ],
+    ids=lambda data: repr(data[:20]),
+)  # fmt: skip
+def test_what_is_no_frame_is_refused(data: bytes) -> None:
+    with pytest.raises(LinkError):
+        list(Frames().feed(data))
+
+
+def test_the_shims_socket_lies_beside_the_control_socket() -> None:
+    assert beside("/run/agentsh-net/control.sock") == "/run/agentsh-net/control-shim.sock"
+    assert beside("/tmp/a.b/odd") == "/tmp/a.b/odd-shim.sock"
