@@ -11,6 +11,21 @@
 /* records: 1 MiB holds 10,922 of them: a flood of 100,000 a second while the reader pauses for 0.1 s. */
 #define AGENTSH_RING_BYTES (1 << 20)
 #define AGENTSH_COMM_BYTES 16
+/*
+ * The sieve: two bits for each of 2^20 values of a hash of the address, in words of 32 values, 256 KiB together. No bit
+ * set: no rule. A bit set: ask `rules`; with 100,000 addresses one of eleven others is asked for in vain.
+ */
+#define AGENTSH_SIEVE_BITS 20
+#define AGENTSH_SIEVE_WORDS (1 << (AGENTSH_SIEVE_BITS - 5))
+#define AGENTSH_SIEVE_DENY 1
+#define AGENTSH_SIEVE_TAG 2
+/* One odd multiplier for each 32-bit word of an address as it lies in memory; the sum's upper bits are the hash. */
+#define AGENTSH_SIEVE_A 0x9e3779b97f4a7c15ULL
+#define AGENTSH_SIEVE_B 0xc2b2ae3d27d4eb4fULL
+#define AGENTSH_SIEVE_C 0x165667b19e3779f9ULL
+#define AGENTSH_SIEVE_D 0xd6e8feb86659fd93ULL
+/* Makers of sockets whose packets are judged one by one: raw, ping, UDP-Lite. The eldest is forgotten; only a name is lost. */
+#define AGENTSH_MAX_MAKERS 4096
 
 enum agentsh_fate {
 	AGENTSH_NONE = 0,
@@ -23,6 +38,7 @@ enum agentsh_hook {
 	AGENTSH_CONNECT6 = 2,
 	AGENTSH_SENDMSG4 = 3,
 	AGENTSH_SENDMSG6 = 4,
+	AGENTSH_EGRESS = 5,
 };
 
 /* record.flags: the verdict was a denial, but the enforce switch was off. */
@@ -53,12 +69,19 @@ struct agentsh_config {
 	__u32 enforce;    /* 0: denials are recorded as observed and let pass */
 };
 
+/* Who made a socket, by its cookie: a packet does not say who sent it. */
+struct agentsh_maker {
+	__u32 pid;
+	__u32 tid;
+	char comm[AGENTSH_COMM_BYTES];
+};
+
 struct agentsh_record {
 	__u64 time_ns; /* since boot, suspend included */
 	__u64 cgroup_id;
 	__u64 netns_cookie;
 	__u64 socket_cookie;
-	__u32 pid;
+	__u32 pid; /* 0: unknown */
 	__u32 tid;
 	__u32 uid;
 	__u32 generation;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * Refuses (EPERM) or records connects and datagrams to the endpoints in `rules`. Attached at the cgroup v2 root.
- * The verdict depends on the maps alone: a full ring costs a record, which is counted, and never a verdict.
- * Compiled by BCC, or by clang for libbpf: only the block below and the accessors differ.
+ * Refuses (EPERM) or records connects and datagrams to the endpoints in `rules`, and drops every packet to a denied one
+ * that got past those hooks: raw and ping sockets, source routes, aliases, connections that stood before the rule.
+ * Attached at the cgroup v2 root. The verdict depends on the maps alone: a full ring costs a record, which is counted, and
+ * never a verdict. Compiled by BCC, or by clang for libbpf: only the block below and the accessors differ.
  */
 #ifdef AGENTSH_BCC
 
@@ -10,13 +11,18 @@
 #include "agentsh.h"
 #define AGENTSH_PROGRAM(section)
 BPF_F_TABLE("hash", struct agentsh_key, struct agentsh_rule, rules, AGENTSH_MAX_RULES, BPF_F_NO_PREALLOC);
+BPF_TABLE("array", __u32, __u64, sieve, AGENTSH_SIEVE_WORDS);
 BPF_TABLE("array", __u32, struct agentsh_config, config, 1);
 BPF_TABLE("percpu_array", __u32, __u64, counters, AGENTSH_COUNTERS);
+BPF_TABLE("lru_hash", __u64, struct agentsh_maker, makers, AGENTSH_MAX_MAKERS);
 BPF_RINGBUF_OUTPUT(records, AGENTSH_RING_BYTES / 4096);
 
 static inline struct agentsh_rule *find_rule(struct agentsh_key *key) { return rules.lookup(key); }
+static inline __u64 *find_sieve(__u32 *word) { return sieve.lookup(word); }
 static inline struct agentsh_config *find_config(__u32 *slot) { return config.lookup(slot); }
 static inline __u64 *find_counter(__u32 *slot) { return counters.lookup(slot); }
+static inline struct agentsh_maker *find_maker(__u64 *cookie) { return makers.lookup(cookie); }
+static inline void set_maker(__u64 *cookie, struct agentsh_maker *maker) { makers.update(cookie, maker); }
 static inline struct agentsh_record *reserve_record(void) { return records.ringbuf_reserve(sizeof(struct agentsh_record)); }
 static inline void submit_record(struct agentsh_record *record) { records.ringbuf_submit(record, 0); }
 
@@ -37,6 +43,12 @@ struct {
 } rules SEC(".maps");
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, AGENTSH_SIEVE_WORDS);
+	__type(key, __u32);
+	__type(value, __u64);
+} sieve SEC(".maps");
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, __u32);
 	__type(value, struct agentsh_config);
@@ -48,34 +60,54 @@ struct {
 	__type(value, __u64);
 } counters SEC(".maps");
 struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, AGENTSH_MAX_MAKERS);
+	__type(key, __u64);
+	__type(value, struct agentsh_maker);
+} makers SEC(".maps");
+struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, AGENTSH_RING_BYTES);
 } records SEC(".maps");
 
 static __always_inline struct agentsh_rule *find_rule(struct agentsh_key *key) { return bpf_map_lookup_elem(&rules, key); }
+static __always_inline __u64 *find_sieve(__u32 *word) { return bpf_map_lookup_elem(&sieve, word); }
 static __always_inline struct agentsh_config *find_config(__u32 *slot) { return bpf_map_lookup_elem(&config, slot); }
 static __always_inline __u64 *find_counter(__u32 *slot) { return bpf_map_lookup_elem(&counters, slot); }
+static __always_inline struct agentsh_maker *find_maker(__u64 *cookie) { return bpf_map_lookup_elem(&makers, cookie); }
+static __always_inline void set_maker(__u64 *cookie, struct agentsh_maker *maker) { bpf_map_update_elem(&makers, cookie, maker, BPF_ANY); }
 static __always_inline struct agentsh_record *reserve_record(void) { return bpf_ringbuf_reserve(&records, sizeof(struct agentsh_record), 0); }
 static __always_inline void submit_record(struct agentsh_record *record) { bpf_ringbuf_submit(record, 0); }
 
 #endif
 
+#define INLINE static inline __attribute__((always_inline))
+
 #define AGENTSH_AF_INET 2
 #define AGENTSH_AF_INET6 10
+#define AGENTSH_ETH_IP 0x0800
+#define AGENTSH_SOCK_STREAM 1
+#define AGENTSH_SOCK_DGRAM 2
+#define AGENTSH_TCP 6
+#define AGENTSH_UDP 17
+#define AGENTSH_DCCP 33
+#define AGENTSH_SCTP 132
+#define AGENTSH_UDPLITE 136
 
-/* Let pass is 1, EPERM is 0: the contract of every cgroup/sock_addr program. */
+/* Let pass is 1, EPERM is 0: the contract of every cgroup program here. */
 #define AGENTSH_PASS 1
 #define AGENTSH_REFUSE 0
 
-static inline __attribute__((always_inline)) void count(__u32 slot)
+/* Exact, although programs are preempted by others on the same CPU, and interrupted by packets. */
+INLINE void count(__u32 slot)
 {
 	__u64 *value = find_counter(&slot);
 	if (value)
-		*value += 1;
+		__sync_fetch_and_add(value, 1);
 }
 
 /* The address as its 128-bit canonical form. */
-static inline __attribute__((always_inline)) void key_from_v4(struct agentsh_key *key, __u32 address)
+INLINE void key_from_v4(struct agentsh_key *key, __u32 address)
 {
 	__u32 *word = (__u32 *)key->address;
 	word[0] = 0;
@@ -89,7 +121,7 @@ static inline __attribute__((always_inline)) void key_from_v4(struct agentsh_key
  * another host: ::ffff:0:0/96 already has the canonical form, NAT64 64:ff9b::/96 (RFC 6052) and 6to4 2002::/16 (RFC 3056)
  * are brought to it.
  */
-static inline __attribute__((always_inline)) void key_from_v6(struct agentsh_key *key, __u32 a, __u32 b, __u32 c, __u32 d)
+INLINE void key_from_v6(struct agentsh_key *key, __u32 a, __u32 b, __u32 c, __u32 d)
 {
 	__u32 *word = (__u32 *)key->address;
 	if (a == bpf_htonl(0x0064ff9b) && b == 0 && c == 0) {
@@ -106,8 +138,22 @@ static inline __attribute__((always_inline)) void key_from_v6(struct agentsh_key
 	word[3] = d;
 }
 
+/* Which fates the sieve leaves open for an address: AGENTSH_SIEVE_* bits. */
+INLINE __u32 sifted(struct agentsh_key *key)
+{
+	__u32 *word = (__u32 *)key->address;
+	__u64 hash = word[0] * AGENTSH_SIEVE_A + word[1] * AGENTSH_SIEVE_B + word[2] * AGENTSH_SIEVE_C + word[3] * AGENTSH_SIEVE_D;
+	__u32 value = hash >> (64 - AGENTSH_SIEVE_BITS);
+	__u32 slot = value >> 5;
+	__u64 *bits = find_sieve(&slot);
+
+	if (!bits) /* cannot be: the verifier wants it said */
+		return AGENTSH_SIEVE_DENY | AGENTSH_SIEVE_TAG;
+	return *bits >> ((value & 31) * 2) & 3;
+}
+
 /* Denial wins over a tag, whichever of the two rules of an address says it. */
-static inline __attribute__((always_inline)) __u32 fate_of(struct agentsh_key *key, __u16 port)
+INLINE __u32 fate_of(struct agentsh_key *key, __u16 port)
 {
 	struct agentsh_rule *any, *exact;
 	__u32 fate = AGENTSH_NONE;
@@ -124,50 +170,60 @@ static inline __attribute__((always_inline)) __u32 fate_of(struct agentsh_key *k
 	return fate;
 }
 
-static inline __attribute__((always_inline)) int judge(struct bpf_sock_addr *ctx, struct agentsh_key *key, __u8 family, __u8 hook)
+/* A record with what every hook knows; NULL where the ring is full, which is counted. */
+INLINE struct agentsh_record *begin_record(struct agentsh_config *current, struct agentsh_key *key, __u16 port)
+{
+	struct agentsh_record *record = reserve_record();
+
+	if (!record) {
+		count(AGENTSH_LOST);
+		return record;
+	}
+	record->time_ns = bpf_ktime_get_boot_ns();
+	record->generation = current->generation;
+	__builtin_memcpy(record->address, key->address, sizeof(record->address));
+	record->port = port;
+	record->flags = current->enforce ? 0 : AGENTSH_OBSERVED;
+	return record;
+}
+
+INLINE int judge(struct bpf_sock_addr *ctx, struct agentsh_key *key, __u8 family, __u8 hook)
 {
 	struct agentsh_config *current;
 	struct agentsh_record *record;
 	__u16 port = (__u16)ctx->user_port;
-	__u32 generation = 0, enforce = 1, slot = 0;
-	__u32 fate = fate_of(key, port);
+	__u32 fate, slot = 0;
 	__u64 ids;
 
+	if (!sifted(key))
+		return AGENTSH_PASS;
+	fate = fate_of(key, port);
 	if (fate == AGENTSH_NONE)
 		return AGENTSH_PASS;
 	current = find_config(&slot);
-	if (current) {
-		generation = current->generation;
-		enforce = current->enforce;
-	}
+	if (!current)
+		return AGENTSH_REFUSE;
 	count(fate == AGENTSH_DENY ? AGENTSH_DENIED : AGENTSH_TAGGED);
-	record = reserve_record();
+	record = begin_record(current, key, port);
 	if (record) {
 		ids = bpf_get_current_pid_tgid();
-		record->time_ns = bpf_ktime_get_boot_ns();
 		record->cgroup_id = bpf_get_current_cgroup_id();
 		record->netns_cookie = bpf_get_netns_cookie(ctx);
 		record->socket_cookie = bpf_get_socket_cookie(ctx);
 		record->pid = ids >> 32;
 		record->tid = (__u32)ids;
 		record->uid = (__u32)bpf_get_current_uid_gid();
-		record->generation = generation;
-		__builtin_memcpy(record->address, key->address, sizeof(record->address));
-		record->port = port;
 		record->protocol = ctx->protocol;
 		record->family = family;
 		record->fate = fate;
 		record->hook = hook;
-		record->flags = enforce ? 0 : AGENTSH_OBSERVED;
 		bpf_get_current_comm(record->comm, sizeof(record->comm));
 		submit_record(record);
-	} else {
-		count(AGENTSH_LOST);
 	}
-	return fate == AGENTSH_DENY && enforce ? AGENTSH_REFUSE : AGENTSH_PASS;
+	return fate == AGENTSH_DENY && current->enforce ? AGENTSH_REFUSE : AGENTSH_PASS;
 }
 
-static inline __attribute__((always_inline)) int judge_v4(struct bpf_sock_addr *ctx, __u8 hook)
+INLINE int judge_v4(struct bpf_sock_addr *ctx, __u8 hook)
 {
 	struct agentsh_key key = {};
 
@@ -175,7 +231,7 @@ static inline __attribute__((always_inline)) int judge_v4(struct bpf_sock_addr *
 	return judge(ctx, &key, AGENTSH_AF_INET, hook);
 }
 
-static inline __attribute__((always_inline)) int judge_v6(struct bpf_sock_addr *ctx, __u8 hook)
+INLINE int judge_v6(struct bpf_sock_addr *ctx, __u8 hook)
 {
 	struct agentsh_key key = {};
 
@@ -183,8 +239,174 @@ static inline __attribute__((always_inline)) int judge_v6(struct bpf_sock_addr *
 	return judge(ctx, &key, AGENTSH_AF_INET6, hook);
 }
 
+/* Where a packet's transport header is and whose; offset 0: it has none, as a later fragment. */
+struct agentsh_transport {
+	__u32 offset;
+	__u8 protocol;
+};
+
+INLINE void find_transport_v4(struct __sk_buff *skb, struct agentsh_transport *found)
+{
+	__u8 head[10] = {};
+
+	bpf_skb_load_bytes(skb, 0, head, sizeof(head));
+	found->protocol = head[9];
+	if (!(head[6] & 0x1f) && !head[7])
+		found->offset = (head[0] & 0xf) * 4;
+}
+
+/* RFC 8200: each kind of extension header at most once, destination options twice. */
+#define AGENTSH_MAX_EXTENSIONS 6
+
+INLINE void find_transport_v6(struct __sk_buff *skb, struct agentsh_transport *found)
+{
+	__u8 head[4], kind = 0;
+	__u32 offset = 40;
+	int i;
+
+	bpf_skb_load_bytes(skb, 6, &kind, 1);
+#pragma unroll
+	for (i = 0; i < AGENTSH_MAX_EXTENSIONS; i++) {
+		/* hop-by-hop, routing, fragment, authentication, destination options */
+		if (kind != 0 && kind != 43 && kind != 44 && kind != 51 && kind != 60)
+			break;
+		if (bpf_skb_load_bytes(skb, offset, head, sizeof(head)))
+			break;
+		if (kind == 44 && (head[2] || head[3] >> 3)) {
+			found->protocol = head[0];
+			return;
+		}
+		offset += kind == 44 ? 8 : kind == 51 ? (head[1] + 2) * 4 : (head[1] + 1) * 8;
+		kind = head[0];
+	}
+	found->protocol = kind;
+	found->offset = offset;
+}
+
+/* TCP, UDP, DCCP, SCTP and UDP-Lite begin with the ports. */
+INLINE __u16 port_of(struct __sk_buff *skb, struct agentsh_transport *where)
+{
+	__u8 kind = where->protocol;
+	__u16 port = 0;
+
+	if (where->offset && (kind == AGENTSH_TCP || kind == AGENTSH_UDP || kind == AGENTSH_DCCP || kind == AGENTSH_SCTP || kind == AGENTSH_UDPLITE))
+		bpf_skb_load_bytes(skb, where->offset + 2, &port, sizeof(port));
+	return port;
+}
+
+/* A bare reset is what is left of a connection that is closed already, by a sweep for one: stopped, but no news. */
+INLINE int is_bare_reset(struct __sk_buff *skb, struct agentsh_transport *where)
+{
+	__u8 head[2] = {};
+
+	if (where->protocol != AGENTSH_TCP || !where->offset || bpf_skb_load_bytes(skb, where->offset + 12, head, sizeof(head)))
+		return 0;
+	return (head[1] & 4) && skb->len == where->offset + (head[0] >> 4) * 4;
+}
+
+/* A packet may leave long after it was sent, in anybody's time: who made the socket is what can be known of its process. */
+INLINE void record_packet(struct __sk_buff *skb, struct agentsh_config *current, struct agentsh_key *key, __u8 protocol, __u16 port)
+{
+	struct agentsh_record *record = begin_record(current, key, port);
+	struct agentsh_maker *maker;
+	__u64 cookie;
+
+	if (!record)
+		return;
+	cookie = bpf_get_socket_cookie(skb);
+	record->cgroup_id = bpf_skb_cgroup_id(skb);
+	record->netns_cookie = 0;
+	record->socket_cookie = cookie;
+	record->uid = bpf_get_socket_uid(skb);
+	record->protocol = protocol;
+	record->family = skb->protocol == bpf_htons(AGENTSH_ETH_IP) ? AGENTSH_AF_INET : AGENTSH_AF_INET6;
+	record->fate = AGENTSH_DENY;
+	record->hook = AGENTSH_EGRESS;
+	record->pid = 0;
+	record->tid = 0;
+	__builtin_memset(record->comm, 0, sizeof(record->comm));
+	maker = find_maker(&cookie);
+	if (maker) {
+		record->pid = maker->pid;
+		record->tid = maker->tid;
+		__builtin_memcpy(record->comm, maker->comm, sizeof(record->comm));
+	}
+	submit_record(record);
+}
+
+INLINE int judge_packet(struct __sk_buff *skb, struct agentsh_key *key, int v4)
+{
+	struct agentsh_transport where = {};
+	struct agentsh_config *current;
+	__u32 slot = 0;
+	__u16 port;
+
+	if (!(sifted(key) & AGENTSH_SIEVE_DENY))
+		return AGENTSH_PASS;
+	if (v4)
+		find_transport_v4(skb, &where);
+	else
+		find_transport_v6(skb, &where);
+	port = port_of(skb, &where);
+	if (fate_of(key, port) != AGENTSH_DENY)
+		return AGENTSH_PASS;
+	current = find_config(&slot);
+	if (!current)
+		return AGENTSH_REFUSE;
+	if (!is_bare_reset(skb, &where)) {
+		count(AGENTSH_DENIED);
+		record_packet(skb, current, key, where.protocol, port);
+	}
+	return current->enforce ? AGENTSH_REFUSE : AGENTSH_PASS;
+}
+
+/*
+ * Every packet of every socket, after routing and address translation. The kernel's word on the version counts
+ * (skb->protocol), not the packet's first byte, which a raw socket may fill with anything.
+ */
+INLINE int judge_egress(struct __sk_buff *skb)
+{
+	void *data = (void *)(long)skb->data, *end = (void *)(long)skb->data_end;
+	struct agentsh_key key = {};
+	__u32 copy[4] = {}, *word = copy;
+
+	if (skb->protocol == bpf_htons(AGENTSH_ETH_IP)) {
+		if (data + 20 <= end)
+			copy[0] = *(__u32 *)(data + 16);
+		else
+			bpf_skb_load_bytes(skb, 16, copy, 4);
+		key_from_v4(&key, copy[0]);
+		return judge_packet(skb, &key, 1);
+	}
+	if (data + 40 <= end)
+		__builtin_memcpy(copy, data + 24, sizeof(copy));
+	else
+		bpf_skb_load_bytes(skb, 24, copy, sizeof(copy));
+	key_from_v6(&key, word[0], word[1], word[2], word[3]);
+	return judge_packet(skb, &key, 0);
+}
+
+/* Only of sockets that no connect hook sees is the maker kept: the others' process is known when they connect. */
+INLINE int remember_maker(struct bpf_sock *socket)
+{
+	struct agentsh_maker maker = {};
+	__u64 cookie, ids;
+
+	if (socket->type == AGENTSH_SOCK_STREAM || (socket->type == AGENTSH_SOCK_DGRAM && (socket->protocol == AGENTSH_UDP || socket->protocol == 0)))
+		return AGENTSH_PASS;
+	cookie = bpf_get_socket_cookie(socket);
+	ids = bpf_get_current_pid_tgid();
+	maker.pid = ids >> 32;
+	maker.tid = (__u32)ids;
+	bpf_get_current_comm(maker.comm, sizeof(maker.comm));
+	set_maker(&cookie, &maker);
+	return AGENTSH_PASS;
+}
+
 /* Names fit the kernel's 15 characters and start with agentsh_: a restart finds its predecessors by them. */
 AGENTSH_PROGRAM("cgroup/connect4") int agentsh_conn4(struct bpf_sock_addr *ctx) { return judge_v4(ctx, AGENTSH_CONNECT4); }
 AGENTSH_PROGRAM("cgroup/connect6") int agentsh_conn6(struct bpf_sock_addr *ctx) { return judge_v6(ctx, AGENTSH_CONNECT6); }
 AGENTSH_PROGRAM("cgroup/sendmsg4") int agentsh_send4(struct bpf_sock_addr *ctx) { return judge_v4(ctx, AGENTSH_SENDMSG4); }
 AGENTSH_PROGRAM("cgroup/sendmsg6") int agentsh_send6(struct bpf_sock_addr *ctx) { return judge_v6(ctx, AGENTSH_SENDMSG6); }
+AGENTSH_PROGRAM("cgroup_skb/egress") int agentsh_egress(struct __sk_buff *skb) { return judge_egress(skb); }
+AGENTSH_PROGRAM("cgroup/sock_create") int agentsh_make(struct bpf_sock *socket) { return remember_maker(socket); }

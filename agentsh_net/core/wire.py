@@ -28,12 +28,15 @@ OBSERVED = 1  # record.flags
 
 FATES = {Fate.DENY: 1, Fate.TAG: 2}
 _FATE_OF = {number: fate for fate, number in FATES.items()}
-HOOKS = {1: "connect4", 2: "connect6", 3: "sendmsg4", 4: "sendmsg6"}
+HOOKS = {1: "connect4", 2: "connect6", 3: "sendmsg4", 4: "sendmsg6", 5: "egress"}
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One agentsh_record. `boot_ns` counts from boot, suspend included; `observed`: a denial that was let pass."""
+    """One agentsh_record. `boot_ns` counts from boot, suspend included; `observed`: a denial that was let pass.
+
+    Of a packet (`hook` is egress) the process is the one that made the socket; pid 0 where that is unknown.
+    """
 
     boot_ns: int
     cgroup_id: int

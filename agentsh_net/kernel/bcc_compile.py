@@ -14,10 +14,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from agentsh_net.kernel import headers
+from agentsh_net.kernel import bpf_syscall, headers
 from agentsh_net.kernel.probe_source import MAPS, PROGRAMS, directory
-
-_CGROUP_SOCK_ADDR = 18  # BPF_PROG_TYPE_CGROUP_SOCK_ADDR
 
 
 def compile_probes(tree: headers.Headers, source: Path) -> Any:
@@ -30,7 +28,7 @@ def compile_probes(tree: headers.Headers, source: Path) -> Any:
     text = (source / "connect.bpf.c").read_bytes()
     module = BPF(text=text, cflags=["-DAGENTSH_BCC", f"-I{source}", "-Wno-macro-redefined"])
     for name, attach_type in PROGRAMS.items():
-        module.load_func(name.encode(), _CGROUP_SOCK_ADDR, attach_type=attach_type)
+        module.load_func(name.encode(), bpf_syscall.PROGRAM_TYPES[attach_type], attach_type=attach_type)
     return module
 
 

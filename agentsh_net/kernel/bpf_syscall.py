@@ -32,10 +32,17 @@ _PROG_GET_FD_BY_ID, _OBJ_GET_INFO, _PROG_QUERY = 13, 15, 16
 _MAP_LOOKUP_BATCH, _MAP_UPDATE_BATCH, _MAP_DELETE_BATCH = 24, 26, 27
 
 # enum bpf_attach_type
+INET_EGRESS, INET_SOCK_CREATE = 1, 2
 CONNECT4, CONNECT6, SENDMSG4, SENDMSG6 = 10, 11, 14, 15
 
 # enum bpf_prog_type
-CGROUP_SOCK_ADDR = 18
+CGROUP_SKB, CGROUP_SOCK, CGROUP_SOCK_ADDR = 8, 9, 18
+# What may be attached where.
+PROGRAM_TYPES = {
+    INET_EGRESS: CGROUP_SKB,
+    INET_SOCK_CREATE: CGROUP_SOCK,
+    **dict.fromkeys((CONNECT4, CONNECT6, SENDMSG4, SENDMSG6), CGROUP_SOCK_ADDR),
+}
 
 _ALLOW_MULTI = 1 << 1  # BPF_F_ALLOW_MULTI: programs of others on the same cgroup stay
 # The kernel allows 64 programs per cgroup and attach type (BPF_CGROUP_MAX_PROGS).
@@ -247,6 +254,29 @@ def elements(map_fd: int, key_size: int, value_size: int) -> Iterator[tuple[byte
         if last:
             return
         first = False
+
+
+def array_values(map_fd: int, entries: int, value_size: int) -> bytes:
+    """Return every value of an array map, in order."""
+    values = ctypes.create_string_buffer(entries * value_size)
+    keys, position = ctypes.create_string_buffer(_BATCH * 4), ctypes.create_string_buffer(8)
+    at, done = ctypes.addressof(position), 0
+    while done < entries:
+        room, where = min(_BATCH, entries - done), ctypes.addressof(values) + done * value_size
+        attr = struct.pack(
+            "=QQQQIIQQ", at if done else 0, at, ctypes.addressof(keys), where, room, map_fd, 0, 0
+        )
+        try:
+            _, answer = _bpf(_MAP_LOOKUP_BATCH, attr, "MAP_LOOKUP_BATCH")
+        except _CallError as error:
+            if error.errno != errno.ENOENT:
+                raise
+            answer = error.attr  # the last batch says so
+        count = struct.unpack_from("=I", answer, 32)[0]
+        if not count:
+            raise OSError(errno.ENODATA, "bpf MAP_LOOKUP_BATCH: fewer elements than the map has")
+        done += count
+    return values.raw
 
 
 def _batch(map_fd: int, command: int, keys: Sequence[bytes], values: Sequence[bytes]) -> None:

@@ -10,10 +10,12 @@ import contextlib
 import errno
 import os
 import struct
+from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from agentsh_net.core import wire
+from agentsh_net.core import sieve, wire
 from agentsh_net.core.errors import KernelError
 from agentsh_net.core.kernel_plan import Diff
 from agentsh_net.core.plane import Endpoint, LayerStatus, Plan, Rule
@@ -27,6 +29,18 @@ _ONLY = bytes(4)  # the one key of the config map
 # Records handed out per call: some 10 ms of the caller's work, so that a flood does not keep it from a reload (measured: 2048
 # of them made one take 7 s). The rest waits in the ring.
 _BATCH = 128
+# Deleted rules leave their bits in the sieve, which cost look-ups in vain and nothing else: at 1.6% of its values it is
+# written anew.
+_MOST_STALE = 16_384
+
+
+@dataclass(frozen=True, slots=True)
+class _Expected:
+    """What the maps hold when `plan` is in force."""
+
+    plan: Plan
+    rules: dict[bytes, bytes]
+    sieve: bytes
 
 
 class Ebpf:
@@ -37,6 +51,8 @@ class Ebpf:
         self._root = cgroup_root
         self._cgroup = os.open(cgroup_root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         self._cpus = bpf_syscall.possible_cpus()
+        self._stale = 0
+        self._expected: _Expected | None = None
         try:
             self._loaded = load()
             try:
@@ -60,7 +76,7 @@ class Ebpf:
             with _mapped(f"attach at {self._root}"):
                 for name, kind in self._missing():
                     bpf_syscall.attach(self._cgroup, self._loaded.programs[name], kind)
-                self._configure(plan, enforce=True)  # one write raises all four hooks at once
+                self._configure(plan, enforce=True)  # one write raises every hook at once
                 detach_ours(self._cgroup, keep=set(self._ids.values()))
         except KernelError:
             self._detach()
@@ -72,10 +88,13 @@ class Ebpf:
             self._set(step.adds)
             self._configure(plan, enforce=True)
 
-    def delete(self, step: Diff) -> None:
-        """Delete the rules that `step` takes away. Raises KernelError."""
+    def delete(self, plan: Plan, step: Diff) -> None:
+        """Delete the rules that `step` takes away; `plan` is what stays. Raises KernelError."""
         with _mapped("delete rules"):
             self._delete(step.deletes)
+            self._stale += len(step.deletes)
+            if self._stale > _MOST_STALE:
+                self._tighten_sieve(plan)
 
     def restore(self, plan: Plan) -> None:
         """Make the maps hold exactly `plan`, whatever they hold. Raises KernelError."""
@@ -83,6 +102,7 @@ class Ebpf:
             self._set(plan.rules)
             self._configure(plan, enforce=True)
             self._delete([e for e in self.rules() if e not in plan.rules])
+            self._tighten_sieve(plan)
 
     def rules(self) -> dict[Endpoint, int]:
         """Return what the kernel holds now: endpoint -> number of its fate."""
@@ -98,28 +118,21 @@ class Ebpf:
         return [wire.decode(data) for data in self._ring.read(_BATCH)]
 
     def status(self, plan: Plan) -> LayerStatus:
-        """Ask the kernel whether every program is attached and the rules are `plan`'s."""
+        """Ask the kernel whether every program is attached, enforcing, and by `plan`'s rules alone."""
         try:
-            missing = [name for name, _ in self._missing()]
-            held = sum(
-                1 for _ in bpf_syscall.elements(self._loaded.maps["rules"], wire.KEY.size, wire.RULE.size)
-            )
+            held = dict(bpf_syscall.elements(self._loaded.maps["rules"], wire.KEY.size, wire.RULE.size))
+            reason = self._why_not(plan, held)
             denied, tagged, lost = self._counters()
         except OSError as error:
             return LayerStatus(
                 LAYER, wanted=True, in_force=False, reason=f"the kernel does not answer: {error}"
             )
-        reason = ""
-        if missing:
-            reason = f"detached from {self._root}: {', '.join(missing)}"
-        elif held != len(plan.rules):
-            reason = f"{held} rules in the kernel, {len(plan.rules)} in the plan"
         ids = " ".join(f"{name}={number}" for name, number in self._ids.items())
         return LayerStatus(
             LAYER,
             wanted=True,
             in_force=not reason,
-            detail=f"{ids} at {self._root}, {held} rules, {self._loaded.how}",
+            detail=f"{ids} at {self._root}, {len(held)} rules, {self._loaded.how}",
             reason=reason,
             remedy="restart agentsh-net" if reason else "",
             denied=denied,
@@ -137,18 +150,53 @@ class Ebpf:
             self._loaded.close()
             os.close(self._cgroup)
 
+    def _why_not(self, plan: Plan, held: Mapping[bytes, bytes]) -> str:
+        """Say what in the kernel is not as `plan` wants it. Raises OSError."""
+        expected = self._expected
+        if expected is None or expected.plan is not plan:
+            rules = {wire.encode_key(e): wire.encode_rule(rule.fate) for e, rule in plan.rules.items()}
+            expected = self._expected = _Expected(plan, rules, sieve.build(plan.rules).tobytes())
+        if missing := [name for name, _ in self._missing()]:
+            return f"detached from {self._root}: {', '.join(missing)}"
+        if len(held) != len(expected.rules):
+            return f"{len(held)} rules in the kernel, {len(plan.rules)} in the plan"
+        if held != expected.rules:
+            return "other rules in the kernel than in the plan"
+        if not sieve.covers(self._sieve(), expected.sieve):
+            return "the sieve in the kernel lets pass what the plan denies"
+        config = bpf_syscall.lookup(self._loaded.maps["config"], _ONLY, wire.CONFIG.size)
+        if config != wire.encode_config(generation=plan.generation, enforce=True):
+            return "the switch in the kernel is off, or of another policy"
+        return ""
+
     def _missing(self) -> list[tuple[str, int]]:
         """Return (name, attach type) of what is not attached now."""
         attached = {kind: bpf_syscall.attached(self._cgroup, kind) for kind in PROGRAMS.values()}
         return [(name, kind) for name, kind in PROGRAMS.items() if self._ids[name] not in attached[kind]]
 
     def _set(self, rules: Mapping[Endpoint, Rule]) -> None:
+        words = sieve.from_bytes(self._sieve())
+        self._write_sieve(words, sorted(sieve.mark(words, rules)))
         keys = [wire.encode_key(e) for e in rules]
         values = [wire.encode_rule(rule.fate) for rule in rules.values()]
         bpf_syscall.update_all(self._loaded.maps["rules"], keys, values)
 
     def _delete(self, endpoints: Sequence[Endpoint]) -> None:
         bpf_syscall.delete_all(self._loaded.maps["rules"], [wire.encode_key(e) for e in endpoints])
+
+    def _sieve(self) -> bytes:
+        """Return the sieve as the kernel holds it."""
+        return bpf_syscall.array_values(self._loaded.maps["sieve"], sieve.WORDS, sieve.WORD.size)
+
+    def _write_sieve(self, words: array[int], numbers: Sequence[int]) -> None:
+        keys = [struct.pack("=I", n) for n in numbers]
+        values = [sieve.WORD.pack(words[n]) for n in numbers]
+        bpf_syscall.update_all(self._loaded.maps["sieve"], keys, values)
+
+    def _tighten_sieve(self, plan: Plan) -> None:
+        """Clear the bits that no rule of `plan` needs."""
+        self._write_sieve(sieve.build(plan.rules), range(sieve.WORDS))
+        self._stale = 0
 
     def _configure(self, plan: Plan, *, enforce: bool) -> None:
         value = wire.encode_config(generation=plan.generation, enforce=enforce)

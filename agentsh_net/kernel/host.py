@@ -180,7 +180,7 @@ class Host:
             if due and self._nft is not None:
                 self._nft.narrow(due)
             if self._ebpf is not None:
-                self._ebpf.delete(step)
+                self._ebpf.delete(new, step)
         except KernelError as error:
             self._restore(old, error)
             raise

@@ -80,7 +80,7 @@ def _load(name: str, probes: bpf_object.BpfObject, maps: dict[str, int], undo: E
     try:
         fd = _beyond_memlock(
             lambda: bpf_syscall.load_program(
-                name, bpf_syscall.CGROUP_SOCK_ADDR, attach_type, code=code, licence=probes.licence
+                name, bpf_syscall.PROGRAM_TYPES[attach_type], attach_type, code=code, licence=probes.licence
             )
         )
     except bpf_syscall.VerifierError as error:

@@ -13,8 +13,10 @@ PROGRAMS = {
     "agentsh_conn6": bpf_syscall.CONNECT6,
     "agentsh_send4": bpf_syscall.SENDMSG4,
     "agentsh_send6": bpf_syscall.SENDMSG6,
+    "agentsh_egress": bpf_syscall.INET_EGRESS,
+    "agentsh_make": bpf_syscall.INET_SOCK_CREATE,
 }
-MAPS = ("rules", "config", "counters", "records")
+MAPS = ("rules", "sieve", "config", "counters", "makers", "records")
 OBJECT = "connect.bpf.o"  # made by bpf/build
 
 _PACKAGE = Path(__file__).parent.parent

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agentsh_net.core import wire
+from agentsh_net.core import sieve, wire
 from agentsh_net.core.errors import KernelError
 from agentsh_net.core.plane import Endpoint, Fate
 
@@ -20,6 +20,7 @@ LAYOUTS = {
     "agentsh_key": {"address": (0, 16), "port": (16, 2)},
     "agentsh_rule": {"fate": (0, 4)},
     "agentsh_config": {"generation": (0, 4), "enforce": (4, 4)},
+    "agentsh_maker": {"pid": (0, 4), "tid": (4, 4), "comm": (8, 16)},
     "agentsh_record": {
         "time_ns": (0, 8),
         "cgroup_id": (8, 8),
@@ -43,6 +44,7 @@ SIZES = {
     "agentsh_key": wire.KEY.size,
     "agentsh_rule": wire.RULE.size,
     "agentsh_config": wire.CONFIG.size,
+    "agentsh_maker": 24,
     "agentsh_record": wire.RECORD.size,
 }
 CONSTANTS = {
@@ -59,6 +61,11 @@ CONSTANTS = {
     "AGENTSH_CONNECT6": 2,
     "AGENTSH_SENDMSG4": 3,
     "AGENTSH_SENDMSG6": 4,
+    "AGENTSH_EGRESS": 5,
+    "AGENTSH_SIEVE_BITS": sieve.BITS,
+    "AGENTSH_SIEVE_WORDS": sieve.WORDS,
+    "AGENTSH_SIEVE_DENY": sieve.SET[Fate.DENY],
+    "AGENTSH_SIEVE_TAG": sieve.SET[Fate.TAG],
 }
 
 

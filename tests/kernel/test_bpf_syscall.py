@@ -73,7 +73,21 @@ def test_a_map_says_how_much_it_holds() -> None:
     sizes = in_loaded_box(
         lambda loaded: {name: bpf_syscall.map_entries(fd) for name, fd in loaded.maps.items()}
     )
-    assert sizes == {"rules": 262_144, "config": 1, "counters": 3, "records": 1 << 20}
+    assert sizes == {
+        "rules": 262_144, "sieve": 32_768, "config": 1, "counters": 3, "makers": 4096, "records": 1 << 20,
+    }  # fmt: skip
+
+
+def test_every_value_of_an_array_is_read_in_order_however_many_calls_it_takes() -> None:
+    def inside(loaded):
+        sieve = loaded.maps["sieve"]
+        keys, values = zip(
+            *((struct.pack("=I", n), struct.pack("=Q", n)) for n in range(32_768)), strict=True
+        )
+        bpf_syscall.update_all(sieve, keys, values)
+        return struct.unpack("=32768Q", bpf_syscall.array_values(sieve, 32_768, 8)) == tuple(range(32_768))
+
+    assert in_loaded_box(inside)
 
 
 def test_a_program_is_attached_listed_named_and_detached() -> None:

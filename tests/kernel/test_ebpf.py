@@ -14,11 +14,11 @@ import pytest
 from netns import box
 from netns.scene import at, attempt, listening, outcome, plan
 
-from agentsh_net.core import wire
+from agentsh_net.core import sieve, wire
 from agentsh_net.core.errors import KernelError
 from agentsh_net.core.kernel_plan import diff
 from agentsh_net.core.plane import Fate
-from agentsh_net.kernel import bpf_syscall, loader
+from agentsh_net.kernel import bpf_syscall, ebpf, loader
 from agentsh_net.kernel.ebpf import Ebpf, detach_ours, ours
 from agentsh_net.kernel.probe_source import PROGRAMS
 
@@ -180,7 +180,7 @@ def test_rules_are_added_and_deleted_in_place() -> None:
         step = diff(BAD, other)
         plane.add(other, step)
         results = [attempt("10.99.0.2"), attempt("10.99.0.3")]
-        plane.delete(step)
+        plane.delete(other, step)
         results += [attempt("10.99.0.2"), attempt("10.99.0.3")]
         return results, set(plane.rules())
 
@@ -318,6 +318,49 @@ def test_a_rule_that_somebody_deleted_is_seen_and_put_back() -> None:
         return reason, plane.status(BAD).in_force, set(plane.rules()) == set(BAD.rules)
 
     assert box.in_box(inside) == ("2 rules in the kernel, 3 in the plan", True, True)
+
+
+@pytest.mark.parametrize(
+    ("table", "key", "value", "reason"),
+    [
+        ("rules", wire.encode_key(at("10.99.0.2")), wire.encode_rule(Fate.TAG), "other rules"),
+        ("sieve", struct.pack("=I", sieve.place(at("10.99.0.2").address) >> 5), bytes(8), "sieve"),
+        ("config", bytes(4), wire.encode_config(generation=1, enforce=False), "switch"),
+        ("config", bytes(4), wire.encode_config(generation=2, enforce=True), "switch"),
+    ],
+    ids=["a fate", "the sieve", "enforcement", "the generation"],
+)
+def test_a_map_that_somebody_wrote_into_is_seen_and_put_back(
+    table: str, key: bytes, value: bytes, reason: str
+) -> None:
+    def inside() -> tuple[str, bool, str]:
+        box.there()
+        plane = started(BAD)
+        bpf_syscall.update(plane._loaded.maps[table], key, value)
+        before = plane.status(BAD)
+        plane.restore(BAD)
+        return before.reason, before.in_force or plane.status(BAD).in_force, attempt("10.99.0.2")
+
+    said, mended, result = box.in_box(inside)
+    assert reason in said
+    assert (mended, result) == (True, "EPERM")
+
+
+def test_bits_that_no_rule_needs_any_more_go_when_they_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ebpf, "_MOST_STALE", 2)
+
+    def inside() -> tuple[list[int], bool]:
+        plane = started(BAD)
+        before, bits = BAD, []
+        for wanted in (plan(2, deny=(at("10.99.0.2"),)), plan(3, deny=(at("10.99.0.7"),))):
+            step = diff(before, wanted)
+            plane.add(wanted, step)
+            plane.delete(wanted, step)
+            before = wanted
+            bits.append(int.from_bytes(plane._sieve(), "little").bit_count())
+        return bits, plane.status(before).in_force
+
+    assert box.in_box(inside) == ([3, 1], True)
 
 
 def test_a_cgroup_that_forbids_others_is_said_and_nothing_of_ours_stays() -> None:

@@ -13,6 +13,7 @@ from netns.scene import BOTH, at, opened, plan
 from agentsh_net.core.errors import KernelError
 from agentsh_net.kernel import bpf_syscall
 from agentsh_net.kernel.leftovers import down, hierarchy, leftovers, programs, remove
+from agentsh_net.kernel.probe_source import PROGRAMS
 
 BAD = plan(1, deny=(at("10.99.0.2"),))
 
@@ -25,7 +26,7 @@ def test_down_cleans_whatever_state_there_is_and_says_what_it_was(layers: tuple[
         return len(down()), leftovers(), down()
 
     found, left, again = box.in_box(inside)
-    assert found == {("ebpf",): 4, ("nftables",): 1, BOTH: 5}[layers]
+    assert found == {("ebpf",): len(PROGRAMS), ("nftables",): 1, BOTH: len(PROGRAMS) + 1}[layers]
     assert left == again == []
 
 

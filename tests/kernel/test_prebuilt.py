@@ -95,8 +95,9 @@ def test_libbpf_reads_the_same_programs_and_maps_from_the_object() -> None:
         n: (m.kind, m.key_size, m.value_size, m.max_entries, m.flags) for n, m in ours.maps.items()
     }
     assert programs == {
-        name: (p.section, len(p.code) // 8, bpf_syscall.CGROUP_SOCK_ADDR, probe_source.PROGRAMS[name])
+        name: (p.section, len(p.code) // 8, bpf_syscall.PROGRAM_TYPES[attach_type], attach_type)
         for name, p in ours.programs.items()
+        if (attach_type := probe_source.PROGRAMS[name])
     }
 
 

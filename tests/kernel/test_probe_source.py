@@ -21,9 +21,9 @@ def test_the_source_defines_exactly_the_programs_and_maps_that_are_loaded() -> N
         probe_source.PROGRAMS
     )
     bcc, libbpf = text.split("#else", 1)
-    assert set(re.findall(r"^BPF_\w+\((?:.*, )?(rules|config|counters|records)\b", bcc, re.MULTILINE)) == set(
-        probe_source.MAPS
-    )
+    assert set(
+        re.findall(r"^BPF_\w+\((?:.*, )?(rules|sieve|config|counters|makers|records)\b", bcc, re.MULTILINE)
+    ) == set(probe_source.MAPS)
     assert re.findall(r'^} (\w+) SEC\("\.maps"\)', libbpf, re.MULTILINE) == list(probe_source.MAPS)
 
 

@@ -1,0 +1,67 @@
+/*
+ * A client that measures its own connects. Each line on standard input is a count; for each it makes so many times
+ * socket + connect + close to ADDRESS PORT and answers one line: errno of the last, then p50 and p99 in nanoseconds.
+ * As `net_client serve ADDRESS PORT` it accepts and closes for ever.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MOST 200000
+
+static long long now(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000000000LL + t.tv_nsec;
+}
+
+static int by_size(const void *a, const void *b)
+{
+	long long x = *(const long long *)a, y = *(const long long *)b;
+	return x < y ? -1 : x > y;
+}
+
+static void serve(struct sockaddr_in *where)
+{
+	int one = 1, s = socket(AF_INET, SOCK_STREAM, 0), c;
+	setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+	if (bind(s, (void *)where, sizeof *where) || listen(s, 4096))
+		exit(1);
+	puts("ready");
+	fflush(stdout);
+	while ((c = accept(s, 0, 0)) >= 0)
+		close(c);
+}
+
+int main(int argc, char **argv)
+{
+	static long long took[MOST];
+	struct linger reset = {1, 0}; /* no TIME_WAIT: the ports would run out */
+	struct sockaddr_in where = {.sin_family = AF_INET};
+	int serving = argc > 1 && !strcmp(argv[1], "serve"), count, i, problem = 0;
+
+	where.sin_port = htons(atoi(argv[2 + serving]));
+	inet_pton(AF_INET, argv[1 + serving], &where.sin_addr);
+	if (serving)
+		serve(&where);
+	while (scanf("%d", &count) == 1 && count > 0 && count <= MOST) {
+		for (i = 0; i < count; i++) {
+			long long start = now();
+			int s = socket(AF_INET, SOCK_STREAM, 0);
+			setsockopt(s, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+			problem = connect(s, (void *)&where, sizeof where) ? errno : 0;
+			close(s);
+			took[i] = now() - start;
+		}
+		qsort(took, count, sizeof *took, by_size);
+		printf("%d %lld %lld\n", problem, took[count / 2], took[count * 99 / 100]);
+		fflush(stdout);
+	}
+	return 0;
+}
