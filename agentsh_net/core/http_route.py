@@ -17,11 +17,10 @@ _ABSOLUTE = re.compile(rb"(?i:https?)://([^/?@]*)(/[^?]*)?(\?.*)?")
 _AMBIGUOUS = re.compile(rb"//|\\|/\.{1,2}(?=/|$)")
 _VERSION_SEGMENT = re.compile(rb"/v[0-9][0-9a-z]*", re.IGNORECASE)
 # Bare paths that go to the provider of a dialect, as the SDKs send them when given no provider.
-_BARE = (("/v1/messages", "anthropic"), ("/v1/chat/completions", "openai"))
+_BARE = (("/v1/messages", "anthropic"), ("/v1/chat/completions", "openai"), ("/v1/responses", "openai"))
 # Endpoints whose answers may carry tool calls in a wire format that no dialect of this version reads.
 _UNREAD = re.compile(
-    r"/(?:responses(?:/[^/]+(?:/input_items)?)?"  # OpenAI Responses
-    r"|[^/]+:(?:stream)?generatecontent"  # Gemini
+    r"/(?:[^/]+:(?:stream)?generatecontent"  # Gemini
     r"|api/(?:chat|generate)"  # Ollama
     r"|model/[^/]+/(?:invoke|invoke-with-response-stream|converse|converse-stream)"  # Bedrock
     r"|messages/batches/[^/]+/results|batches/[^/]+/output"
@@ -95,10 +94,6 @@ def locate(path: bytes, providers: Mapping[str, str]) -> Route:
     for prefix, dialect in _BARE:
         if bare == prefix or bare.startswith(prefix + "/"):
             return Route(token, _provider_of(dialect, providers), path)
-    if bare == "/v1/responses" or bare.startswith("/v1/responses/"):
-        raise ProtocolError(
-            "the OpenAI Responses API is not available in this version: use /v1/chat/completions", status=404
-        )
     raise ProtocolError(f"no provider at this path; known: {known(providers)}", status=404)
 
 

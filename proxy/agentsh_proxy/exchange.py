@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from agentsh_net.core.dialects.base import Dialect, Fault, Judge, RequestFacts, Step
+from agentsh_net.core.dialects.base import Dialect, Fault, Judge, Judged, RequestFacts, Step
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.http_head import RequestHead, ResponseHead, forwarded_request, forwarded_response
 from agentsh_net.core.model import ToolCall, Verdict
@@ -104,6 +104,7 @@ class Exchange:
         if self._asked.admitted.inspected is not None:
             self._facts = self._read_request(body)
             self._judge_connectors()
+            self._judge_approvals()
         self._body = body
         self._uploaded = True
         self._ask()
@@ -270,6 +271,20 @@ class Exchange:
                 raise RefusalError(
                     403,
                     f"MCP server {name!r} blocked by policy: {verdict.reason}",
+                    dialect=self._asked.admitted.inspected,
+                )
+
+    def _judge_approvals(self) -> None:
+        """Judge every call that the request lets the provider run; no rate is charged before it runs. Raises RefusalError."""
+        for call in self._facts.approvals:
+            if not call.name and not self._asked.view.fail_closed:
+                continue  # proposed in an answer that this request does not repeat: it was judged there
+            verdict = self._service.view.snapshot.explain(call).verdict
+            self._service.note(Step(b"", (Judged(call, verdict),)), self._subject())
+            if verdict.blocked:
+                raise RefusalError(
+                    403,
+                    f"the approval of tool {call.name!r} is blocked by policy: {verdict.reason}",
                     dialect=self._asked.admitted.inspected,
                 )
 

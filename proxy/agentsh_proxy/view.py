@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from agentsh_net.core.dialects.base import Dialect, Limits
-from agentsh_net.core.dialects.catalog import BY_NAME
+from agentsh_net.core.dialects.catalog import WIRES
 from agentsh_net.core.model import Server
 from agentsh_net.core.settings import Provider, Proxy
 from agentsh_net.core.snapshot import Snapshot
@@ -75,11 +76,11 @@ def unfold(snapshot: Snapshot) -> View:
 def _provider(provider: Provider) -> ProviderView:
     parts = urlsplit(provider.base_url)
     tls = parts.scheme == "https"
-    own = BY_NAME[provider.dialect]
+    others = (wires for name, wires in WIRES.items() if name != provider.dialect)
     return ProviderView(
         name=provider.name,
         origin=Origin(parts.hostname or "", parts.port or (443 if tls else 80), tls),
         host_field=parts.netloc.rpartition("@")[2].encode("idna" if not parts.netloc.isascii() else "ascii"),
         base_path=parts.path.encode("ascii"),
-        dialects=(own, *(dialect for name, dialect in BY_NAME.items() if name != provider.dialect)),
+        dialects=(*WIRES[provider.dialect], *chain.from_iterable(others)),
     )

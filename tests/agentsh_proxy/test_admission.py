@@ -67,10 +67,10 @@ def test_memory_is_bounded(monkeypatch):
 
 
 def test_an_unread_endpoint_is_admitted_with_a_note_or_refused_by_fail_closed():
-    assert admit(head("/openai/v1/responses"), VIEW, {}).unread
-    assert not admit(head("/openai/v1/responses/r1", method="DELETE"), VIEW, {}).unread
+    assert admit(head("/openai/v1/threads/runs"), VIEW, {}).unread
+    assert not admit(head("/openai/v1/threads/runs", method="DELETE"), VIEW, {}).unread
     with pytest.raises(RefusalError) as caught:
-        admit(head("/openai/v1/responses"), unfold(snapshot(1, fail_closed=True)), {})
+        admit(head("/openai/v1/threads/runs"), unfold(snapshot(1, fail_closed=True)), {})
     assert caught.value.status == 404
     assert caught.value.dialect.name == "openai"
 

@@ -224,11 +224,11 @@ async def test_an_endpoint_whose_calls_nobody_reads_goes_by_fail_closed(opened):
     upstream = await opened(Upstream())
     proxy = await opened(Proxy(snapshot(upstream.port)))
     client = await opened(Client(proxy.port))
-    assert (await client.ask(request("/openai/v1/responses", b"{}"))).status == 200
+    assert (await client.ask(request("/openai/v1/threads/runs", b"{}"))).status == 200
     await until(lambda: proxy.events)
-    assert (proxy.events[0]["cause"], proxy.events[0]["detail"]) == ("unknown_dialect", "/v1/responses")
+    assert (proxy.events[0]["cause"], proxy.events[0]["detail"]) == ("unknown_dialect", "/v1/threads/runs")
     proxy.swap(snapshot(upstream.port, fail_closed=True))
-    answer = await client.ask(request("/openai/v1/responses", b"{}"))
+    answer = await client.ask(request("/openai/v1/threads/runs", b"{}"))
     assert answer.status == 404
     assert "not available in this version" in orjson.loads(answer.body)["error"]["message"]
 

@@ -68,7 +68,6 @@ SMUGGLED = {
     "an unknown expectation": (raw(PATH, HOST, b"Expect: 200-ok", LENGTH, body=b"{}"), 417),
     "an unknown token": (raw("/s/stolen" + PATH, HOST, LENGTH, body=b"{}"), 403),
     "an unknown provider": (raw("/nobody/v1/messages", HOST, LENGTH, body=b"{}"), 404),
-    "the bare Responses API": (raw("/v1/responses", HOST, LENGTH, body=b"{}"), 404),
     "a body that is too large": (raw(PATH, HOST, b"Content-Length: 99999", body=b"{}"), 413),
     "chunks that grow too large": (raw(PATH, HOST, CHUNKED, body=b"800\r\n" + b"x" * 2048 + b"\r\n"), 413),
     "a head that is too long": (raw(PATH, HOST, b"X: " + b"y" * (64 << 10)), 431),

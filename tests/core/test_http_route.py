@@ -78,10 +78,9 @@ def test_an_unknown_path_is_told_what_is_known(path):
     assert "/anthropic/, /corp/, /openai/" in str(caught.value)
 
 
-def test_the_bare_responses_path_says_that_it_is_not_there_yet():
-    with pytest.raises(ProtocolError, match="not available in this version") as caught:
-        locate(b"/v1/responses", PROVIDERS)
-    assert caught.value.status == 404
+def test_the_bare_responses_path_goes_to_the_provider_of_its_dialect():
+    assert locate(b"/v1/responses", PROVIDERS).provider == locate(b"/v1/chat/completions", PROVIDERS).provider
+    assert locate(b"/v1/responses/resp_1", {"mine": "openai"}).provider == "mine"
 
 
 def test_a_bare_path_goes_to_whoever_speaks_the_dialect():
@@ -111,8 +110,8 @@ def test_a_base_path_is_kept_and_a_version_stands_once(base, rest, path):
 @pytest.mark.parametrize(
     ("path", "carries"),
     [
-        ("/openai/v1/responses", True),
-        ("/openai/v1/responses/resp_1", True),
+        ("/openai/v1/responses", False),
+        ("/openai/v1/threads/runs", True),
         ("/g/v1beta/models/gemini-2:streamgeneratecontent", True),
         ("/o/api/chat", True),
         ("/anthropic/v1/messages/batches/b1/results", True),

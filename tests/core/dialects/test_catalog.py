@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentsh_net.core.dialects.catalog import BY_NAME
+from agentsh_net.core.dialects.catalog import BY_NAME, WIRES
 
 
 def test_the_names_are_those_of_the_configuration() -> None:
@@ -28,3 +28,17 @@ def test_no_two_dialects_claim_a_path(path: str, owner: str | None) -> None:
     assert [name for name, dialect in BY_NAME.items() if dialect.inspects("POST", path)] == (
         [owner] if owner else []
     )
+
+
+def test_a_provider_speaks_its_own_wire_formats_first_shape_first() -> None:
+    assert set(WIRES) == set(BY_NAME)
+    assert all(wires[0] is BY_NAME[name] for name, wires in WIRES.items())
+
+
+def test_no_path_is_claimed_by_two_wire_formats() -> None:
+    for method, path in (
+        ("POST", "/v1/messages"),
+        ("POST", "/v1/chat/completions"),
+        ("POST", "/v1/responses"),
+    ):
+        assert sum(w.inspects(method, path) for wires in WIRES.values() for w in wires) == 1
