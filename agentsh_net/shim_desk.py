@@ -101,9 +101,9 @@ class Desk:
         return owner == visit.peer.uid
 
     def listed_elsewhere(self, visit: Visit) -> set[str]:
-        """Return the tools that other shims in front of the same server saw: a server may offer more to another client."""
-        same = (v for v in self._visits if v is not visit and fold(v.server_id) == fold(visit.server_id))
-        return {name for v in same for name in v.listing.hashes}
+        """Return what the same user's other shims before this server saw: a server may offer more to another client."""
+        same = (v for v in self._visits if v is not visit and v.peer.uid == visit.peer.uid)
+        return {name for v in same if fold(v.server_id) == fold(visit.server_id) for name in v.listing.hashes}
 
     async def take(self, visit: Visit, definitions: list[dict[str, Any]], facts: Mapping[str, Any]) -> None:
         """Hand what a server lists on to the registry, unless it is there already."""

@@ -1,0 +1,120 @@
+"""A desk before a snapshot of the test's: shims are let in, their questions answered, and what was told is kept."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from situations import situation
+
+from agentsh_net import inventory
+from agentsh_net.control.peer import Peer
+from agentsh_net.core.joining import Intents
+from agentsh_net.core.pins import Pins
+from agentsh_net.core.shim_link import Frames
+from agentsh_net.core.snapshot import Snapshot
+from agentsh_net.shim_desk import Desk, Surroundings
+from agentsh_net.shim_visit import Visit
+
+
+def message(method: str, id_: Any = 1, **params: Any) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": id_, "method": method, "params": params}
+
+
+def call(tool: str, id_: Any = 1, **arguments: Any) -> dict[str, Any]:
+    return message("tools/call", id_, name=tool, arguments=arguments)
+
+
+def result(id_: Any = 1, **fields: Any) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": id_, "result": fields}
+
+
+def tools(*definitions: Any) -> list[dict[str, Any]]:
+    return [{"name": d, "inputSchema": {"type": "object"}} if isinstance(d, str) else d for d in definitions]
+
+
+class Answered:
+    """An answer of the daemon, read as the shim reads it. `line` None: nothing goes on."""
+
+    def __init__(self, data: bytes, line: bytes) -> None:
+        frames = list(Frames().feed(data))
+        self.revoked = any(header["do"] == "revoke" for header, _ in frames)
+        self.header, payload = frames[-1] if frames else ({"do": ""}, b"")
+        self.passed = self.header["do"] == "pass"
+        edit = json.loads(payload) if payload else {"forward": None, "replies": []}
+        self.line = line if self.passed else edit["forward"] and edit["forward"].encode()
+        self.replies = [json.loads(reply) for reply in edit["replies"]]
+
+    @property
+    def stands(self) -> bool:
+        return self.header.get("stands") is True
+
+    @property
+    def forwarded(self) -> Any:
+        return json.loads(self.line) if self.line else None
+
+
+class Front:
+    def __init__(
+        self, ids: Iterable[str] = ("fs",), offers: Mapping[str, Iterable[Any]] | None = None, **mcp: Any
+    ) -> None:
+        self.snapshot: Snapshot = situation(ids, offers, pins=mcp.pop("pins", Pins()), **mcp)
+        self.events: list[dict[str, Any]] = []
+        self.warnings: list[str] = []
+        self.reports: list[Mapping[str, Any]] = []
+        self.charged: list[str] = []
+        self.left = 1000  # calls within the rate
+        self.now = 0.0
+        self.tokens: dict[str, str] = {}
+        around = Surroundings(
+            snapshot=lambda: self.snapshot, take=self._take, within=self._within, warn=self.warnings.append,
+            emit=lambda event: self.events.append(event.to_json()), sessions=lambda: self.tokens, monotonic=lambda: self.now,
+        )  # fmt: skip
+        self.desk = Desk(around, Intents())
+
+    def enter(self, server: str = "fs", *, hide: bool = False, uid: int = 1000, trusted: bool = False, session: str = "", unjudged: int = 0) -> Visit:  # fmt: skip
+        opening = {"ask": "open", "server": server, "session": session, "hide": hide, "unjudged": unjudged}
+        return self.desk.begin(Peer(4711, uid, uid), opening, trusted=trusted)
+
+    def client(self, visit: Visit, value: Any) -> Answered:
+        return self._ask(visit, {"ask": "client"}, value)
+
+    def called(self, visit: Visit, value: Any) -> Answered:
+        return self._ask(visit, {"ask": "called"}, value)
+
+    def server(self, visit: Visit, value: Any, *asked: list[Any], stray: bool = False) -> Answered:
+        return self._ask(visit, {"ask": "server", "asked": list(asked), "stray": stray}, value)
+
+    def listed(self, visit: Visit, *definitions: Any, continues: bool = False, **more: Any) -> Answered:
+        """Answer a tools/list."""
+        answer = result(7, tools=tools(*definitions), **more)
+        return self.server(visit, answer, [0, 7, "tools/list", continues])
+
+    def told(self, kind: str) -> list[dict[str, Any]]:
+        return [event for event in self.events if event["type"] == kind]
+
+    def _ask(self, visit: Visit, header: dict[str, Any], value: Any) -> Answered:
+        line = value if isinstance(value, bytes) else json.dumps(value).encode()
+        answer = visit.answer(header, line)
+        if isinstance(answer, bytes):
+            return Answered(answer, line)
+
+        async def later() -> bytes:
+            return await answer
+
+        return Answered(asyncio.run(later()), line)
+
+    async def _take(self, report: Mapping[str, Any]) -> None:
+        self.reports.append(report)
+        pinning = self.snapshot.config.sandbox.mcp.version_pinning
+        taken = inventory.take(
+            report, self.snapshot.registry, self.snapshot.pins, pinning, "2026-01-01T00:00:00Z"
+        )
+        self.snapshot = self.snapshot.evolve(registry=taken.registry, pins=taken.pins)
+
+    def _within(self, server_id: str, *_: str) -> bool:
+        self.charged.append(server_id)
+        self.left -= 1
+        return self.left >= 0

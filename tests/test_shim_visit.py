@@ -1,0 +1,448 @@
+"""A shim's lines get the policy's verdict before the server sees them, every one is told of, and nothing else is touched."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from shim_front import Front, call, message, result, tools
+
+from agentsh_net.core import pins
+from agentsh_net.core.pins import Pins
+from agentsh_net.core.settings import RateLimits, ServerAsks, VersionPinning
+from agentsh_net.core.shim_link import LinkError
+
+DENIED = {"denied_tools": [("fs", "rm")]}
+
+
+def test_an_allowed_call_passes_and_is_told_of() -> None:
+    front = Front(offers={"fs": ["ls"]})
+    answer = front.client(front.enter(), call("ls", "a-1", path="/"))
+    assert answer.passed
+    (event,) = front.told("mcp_tool_called")
+    expected = {
+        "action": "allow", "would": None, "server_id": "fs", "tool_name": "ls", "jsonrpc_id": "a-1", "input": {"path": "/"},
+        "via": "shim", "pid": 4711, "uid": 1000, "session_id": "default",
+    }  # fmt: skip
+    assert {key: event[key] for key in expected} == expected
+    assert event["tool_hash"].startswith("sha256:")
+
+
+@pytest.mark.parametrize("id_", [1, "1"])
+def test_a_blocked_call_does_not_go_on_and_is_answered_under_its_very_id(id_: Any) -> None:
+    front = Front(offers={"fs": ["rm"]}, **DENIED)
+    answer = front.client(front.enter(), call("rm", id_))
+    assert answer.line is None
+    (error,) = answer.replies
+    assert error["id"] == id_ and type(error["id"]) is type(id_)
+    assert "blocked by policy" in error["error"]["message"]
+    (event,) = front.told("mcp_tool_called")
+    assert (event["action"], event["rule"], event["jsonrpc_id"]) == (
+        "block",
+        "sandbox.mcp.denied_tools[0]",
+        id_,
+    )
+
+
+def test_audit_mode_lets_pass_and_says_what_it_would_have_done() -> None:
+    front = Front(enforce_policy=False, **DENIED)
+    assert front.client(front.enter(), call("rm")).passed
+    (event,) = front.told("mcp_tool_called")
+    assert (event["action"], event["would"]) == ("allow", "block")
+
+
+def test_of_a_batch_each_call_has_its_event_and_its_fate() -> None:
+    front = Front(**DENIED)
+    answer = front.client(front.enter(), [call("rm", 1), call("ls", 2), message("ping", 3)])
+    assert [m["id"] for m in answer.forwarded] == [2, 3]
+    assert [[e["id"] for e in reply] for reply in answer.replies] == [[1]]
+    assert [(e["tool_name"], e["action"]) for e in front.told("mcp_tool_called")] == [
+        ("rm", "block"),
+        ("ls", "allow"),
+    ]
+    assert not answer.stands
+
+
+def test_the_name_of_a_clients_wrapper_means_the_servers_own_tool() -> None:
+    front = Front(("fs", "web"), denied_tools=[("fs", "use_mcp_tool")])
+    asked = call("use_mcp_tool", 1, server_name="web", tool_name="get")
+    assert front.client(front.enter("fs"), asked).line is None
+    assert front.told("mcp_tool_called")[0]["server_id"] == "fs"
+
+
+def test_a_verdict_stands_where_nothing_but_the_name_decides_it() -> None:
+    assert Front().client(Front().enter(), call("ls")).stands
+    front = Front(rate_limits=RateLimits(enabled=True))
+    assert not front.client(front.enter(), call("ls")).stands
+    front = Front(**DENIED)
+    assert not front.client(front.enter(), call("rm")).stands
+
+
+def test_a_call_that_passed_by_a_standing_verdict_is_told_of_like_any_other() -> None:
+    front = Front()
+    answer = front.called(front.enter(), call("ls", 5, a=1))
+    assert answer.header["do"] == ""
+    (event,) = front.told("mcp_tool_called")
+    assert (event["action"], event["jsonrpc_id"], event["input"]) == ("allow", 5, {"a": 1})
+
+
+def test_a_call_that_passed_while_the_policy_changed_is_told_of_as_what_happened() -> None:
+    front = Front(**DENIED)
+    front.called(front.enter(), call("rm"))
+    (event,) = front.told("mcp_tool_called")
+    assert (event["action"], event["would"]) == ("allow", "block")
+
+
+def test_a_call_that_passed_and_that_no_strict_reader_takes_is_told_of() -> None:
+    front = Front()
+    front.called(
+        front.enter(),
+        b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ls","arguments":NaN}}',
+    )
+    (event,) = front.told("mcp_message_uninspected")
+    assert (event["action"], event["sender"]) == ("allow", "client")
+
+
+def test_the_rate_is_charged_once_a_call_and_over_it_calls_are_blocked() -> None:
+    front = Front(offers={"fs": ["ls"]}, rate_limits=RateLimits(enabled=True))
+    front.left = 2
+    visit = front.enter()
+    actions = [front.client(visit, call("ls", n)).passed for n in range(4)]
+    assert actions == [True, True, False, False]
+    assert front.charged == ["fs"] * 4
+    assert "over its rate" in front.told("mcp_tool_called")[-1]["reason"]
+
+
+def test_a_denied_call_costs_nothing() -> None:
+    front = Front(rate_limits=RateLimits(enabled=True), **DENIED)
+    front.client(front.enter(), call("rm"))
+    assert front.charged == []
+
+
+def test_a_call_that_was_charged_when_the_model_wrote_it_is_joined_and_not_charged_again() -> None:
+    front = Front(offers={"fs": ["ls"]}, rate_limits=RateLimits(enabled=True))
+    front.desk.intents.note(
+        {
+            "id": "e1", "type": "mcp_tool_call_intercepted", "action": "allow", "session_id": "agent-7", "tool_call_id": "toolu_1",
+            "input": {"path": "/"}, "candidates": [{"server_id": "fs", "tool": "ls", "tool_hash": ""}],
+        },
+        front.now,
+    )  # fmt: skip
+    visit = front.enter()
+    front.client(visit, call("ls", 1, path="/"))
+    assert front.charged == []
+    (event,) = front.told("mcp_tool_called")
+    assert (event["intercepted_id"], event["tool_call_id"], event["session_id"]) == (
+        "e1",
+        "toolu_1",
+        "agent-7",
+    )
+    front.client(visit, call("ls", 2, path="/"))
+    assert front.charged == ["fs"]
+    assert front.told("mcp_tool_called")[1]["intercepted_id"] == ""
+
+
+HOSTILE = [
+    b'{"jsonrpc":"2.0","id":1,"method":"ping","method":"tools/call","params":{"name":"rm"}}',
+    b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ls","name":"rm"}}',
+    b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ls","Name":"rm"}}',
+    b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":["rm"]}}',
+    b'{"jsonrpc":"2.0","id":1,\r"method":"tools/call","params":{"name":"rm"}}',
+    b'{"id":1,"method":"tools/call","params":{"name":"rm"}}',
+    b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"rm","arguments":{"a":"\xff"}}}',
+]
+
+
+@pytest.mark.parametrize("data", HOSTILE)
+def test_a_line_in_which_a_peer_may_read_another_call_is_refused_whatever_fail_closed_says(
+    data: bytes,
+) -> None:
+    front = Front(**DENIED)
+    answer = front.client(front.enter(), data)
+    assert answer.line is None
+    assert [reply["id"] for reply in answer.replies] == [1]
+    (event,) = front.told("mcp_message_uninspected")
+    assert (event["action"], event["cause"], event["rule"], event["sender"]) == (
+        "block",
+        "hostile",
+        "protocol",
+        "client",
+    )
+    assert (event["pid"], event["uid"], event["size"]) == (4711, 1000, len(data))
+
+
+def test_audit_mode_lets_even_that_pass() -> None:
+    front = Front(enforce_policy=False)
+    assert front.client(front.enter(), HOSTILE[0]).passed
+    (event,) = front.told("mcp_message_uninspected")
+    assert (event["action"], event["would"]) == ("allow", "block")
+
+
+@pytest.mark.parametrize(("closed", "action"), [(False, "allow"), (True, "block")])
+def test_what_is_no_message_at_all_follows_fail_closed(closed: bool, action: str) -> None:
+    front = Front(fail_closed=closed)
+    visit = front.enter()
+    assert front.client(visit, b"hello").passed is not closed
+    assert front.server(visit, b"Server listening on stdio").passed is not closed
+    told = front.told("mcp_message_uninspected")
+    assert [(e["action"], e["cause"], e["sender"]) for e in told] == [
+        (action, "malformed", "client"),
+        (action, "malformed", "server"),
+    ]
+
+
+@pytest.mark.parametrize("closed", [False, True])
+def test_a_line_past_the_bound_follows_fail_closed(closed: bool) -> None:
+    front = Front(fail_closed=closed)
+    answer = front._ask(front.enter(), {"ask": "long", "sender": "server"}, b"")
+    assert answer.passed is not closed
+    (event,) = front.told("mcp_message_uninspected")
+    assert (event["cause"], event["action"]) == ("too_long", "block" if closed else "allow")
+
+
+# What the server sends.
+
+
+def test_a_listing_is_known_before_the_client_sees_it_and_no_verdict_stands_over_it() -> None:
+    front = Front(fail_closed=True)
+    visit = front.enter()
+    assert front.client(visit, call("ls")).line is None
+    answer = front.listed(visit, "ls", "cat")
+    assert answer.passed and answer.revoked
+    assert {t.name for t in front.snapshot.registry.tools_of("fs")} == {"ls", "cat"}
+    assert front.client(visit, call("ls")).passed
+
+
+def test_the_report_is_that_of_a_discovery() -> None:
+    front = Front()
+    visit = front.enter()
+    info = {"name": "files", "version": "1"}
+    hello = result(0, protocolVersion="2025-06-18", instructions="be kind", serverInfo=info, capabilities={})
+    assert front.server(visit, hello, [0, 0, "initialize", False]).passed
+    front.listed(visit, "ls")
+    (report,) = front.reports
+    assert report["tools"] == tools("ls")
+    facts = {k: v for k, v in report.items() if k != "tools"}
+    assert facts == {
+        "server_id": "fs", "ok": True, "error": "", "instructions": "be kind", "server_info": info, "era": "legacy",
+        "protocol_version": "2025-06-18", "transport": "stdio", "tls_fingerprint": "",
+    }  # fmt: skip
+
+
+def test_a_modern_server_is_known_by_its_discovery() -> None:
+    front = Front()
+    visit = front.enter()
+    front.server(
+        visit,
+        result(0, supportedVersions=["2026-07-28"], instructions="hi"),
+        [0, 0, "server/discover", False],
+    )
+    front.listed(visit, "ls", resultType="complete")
+    assert (front.reports[0]["era"], front.reports[0]["instructions"]) == ("modern", "hi")
+
+
+def test_pages_add_up_and_what_is_missing_so_far_is_not_gone() -> None:
+    front = Front(offers={"fs": ["old", "a"]})
+    visit = front.enter()
+    front.listed(visit, "a", nextCursor="")
+    assert {t.name for t in front.snapshot.registry.tools_of("fs")} == {"old", "a"}
+    front.listed(visit, "b", continues=True)
+    assert {t.name for t in front.snapshot.registry.tools_of("fs")} == {"a", "b"}
+
+
+def test_the_same_listing_again_is_no_news() -> None:
+    front = Front()
+    visit = front.enter()
+    front.listed(visit, "ls")
+    front.listed(visit, "ls")
+    assert len(front.reports) == 1
+    front.listed(visit, "ls", "cat")
+    assert len(front.reports) == 2
+
+
+def changed(name: str) -> dict[str, Any]:
+    return {"name": name, "description": "now with a twist", "inputSchema": {"type": "object"}}
+
+
+def test_a_tool_that_changed_since_it_was_pinned_is_blocked() -> None:
+    front = Front()
+    visit = front.enter()
+    front.listed(visit, "ls")
+    assert front.client(visit, call("ls")).passed
+    front.listed(visit, changed("ls"))
+    assert front.client(visit, call("ls")).line is None
+    assert "not the version that was trusted" in front.told("mcp_tool_called")[-1]["reason"]
+
+
+def test_it_is_blocked_for_the_client_that_was_shown_it_though_the_registry_knows_another() -> None:
+    front = Front()
+    front.listed(front.enter(uid=1000), "ls")
+    stranger = front.enter(uid=1001)
+    front.listed(stranger, changed("ls"))
+    assert len(front.reports) == 1
+    assert front.client(stranger, call("ls")).line is None
+    assert front.told("mcp_tool_called")[-1]["rule"].endswith("on_change")
+    assert front.client(front.enter(uid=1000), call("ls")).passed
+
+
+def test_what_is_shown_twice_under_one_name_is_not_the_pinned_one() -> None:
+    front = Front()
+    visit = front.enter()
+    front.listed(visit, "ls")
+    front.listed(front.enter(uid=1001), "ls", changed("ls"))
+    other = front.enter(uid=1001)
+    front.listed(other, "ls", changed("ls"))
+    assert front.client(other, call("ls")).line is None
+
+
+def test_denied_tools_are_hidden_where_that_is_asked_and_the_others_keep_their_bytes() -> None:
+    front = Front(**DENIED)
+    data = (
+        b'{"jsonrpc":"2.0","id":7,"result":{"tools":[{"name":"rm"}, {"name":"ls","x":1.50 },{"name":"RM"}]}}'
+    )
+    asked = [0, 7, "tools/list", False]
+    assert front.server(front.enter(), data, asked).passed
+    answer = front.server(front.enter(hide=True), data, asked)
+    assert answer.line == b'{"jsonrpc":"2.0","id":7,"result":{"tools":[{"name":"ls","x":1.50 }]}}'
+    assert {t.name for t in front.snapshot.registry.tools_of("fs")} == {"rm", "ls", "RM"}
+
+
+def test_what_changed_is_hidden_too() -> None:
+    front = Front()
+    front.listed(front.enter(), "ls", "cat")
+    answer = front.listed(front.enter(hide=True), changed("ls"), "cat")
+    assert [t["name"] for t in answer.forwarded["result"]["tools"]] == ["cat"]
+
+
+def test_audit_mode_hides_nothing() -> None:
+    front = Front(enforce_policy=False, **DENIED)
+    assert front.listed(front.enter(hide=True), "rm").passed
+
+
+def test_a_listing_that_peers_may_read_differently_is_refused() -> None:
+    front = Front()
+    data = b'{"jsonrpc":"2.0","id":7,"result":{"tools":[{"name":"ls","description":"a","description":"b"}]}}'
+    answer = front.server(front.enter(), data, [0, 7, "tools/list", False])
+    assert answer.forwarded["id"] == 7 and "twice" not in json.dumps(answer.forwarded["error"]["code"])
+    assert not front.reports
+    assert front.told("mcp_message_uninspected")[0]["cause"] == "hostile"
+
+
+def test_a_listing_under_an_id_that_nobody_used_is_refused() -> None:
+    front = Front()
+    answer = front.server(
+        front.enter(), result("7", tools=tools("ls")), [0, 7, "tools/list", False], stray=True
+    )
+    assert answer.forwarded["id"] == 7 and "error" in answer.forwarded
+    assert front.told("mcp_message_uninspected")[0]["cause"] == "hostile"
+
+
+def test_another_answer_to_no_request_follows_fail_closed() -> None:
+    front = Front()
+    assert front.server(front.enter(), result(99, content=[]), stray=True).passed
+    front = Front(fail_closed=True)
+    assert front.server(front.enter(), result(99, content=[]), stray=True).line is None
+
+
+def test_a_listing_that_is_none_follows_fail_closed_and_what_was_known_stays() -> None:
+    front = Front(offers={"fs": ["ls"]})
+    visit = front.enter()
+    assert front.server(visit, result(7, tools="none"), [0, 7, "tools/list", False]).passed
+    assert {t.name for t in front.snapshot.registry.tools_of("fs")} == {"ls"}
+    front = Front(fail_closed=True)
+    assert (
+        "error" in front.server(front.enter(), result(7, tools="none"), [0, 7, "tools/list", False]).forwarded
+    )
+
+
+def test_a_failed_listing_passes() -> None:
+    front = Front()
+    error = {"jsonrpc": "2.0", "id": 7, "error": {"code": -32601, "message": "no tools"}}
+    assert front.server(front.enter(), error, [0, 7, "tools/list", False]).passed
+    assert not front.reports
+
+
+@pytest.mark.parametrize(
+    ("method", "section", "kind"),
+    [
+        ("sampling/createMessage", "sampling", "mcp_sampling_request"),
+        ("elicitation/create", "elicitation", "mcp_elicitation_request"),
+    ],
+)
+def test_what_the_server_wants_of_the_client_follows_its_policy(method: str, section: str, kind: str) -> None:
+    asked = message(method, "s-1", message="your password?")
+    for policy, passes in (("allow", True), ("alert", True), ("block", False)):
+        front = Front(**{section: ServerAsks(policy)})
+        answer = front.server(front.enter(), asked)
+        assert answer.passed is passes
+        (event,) = front.told(kind)
+        assert (event["action"], event["jsonrpc_id"]) == ("allow" if passes else "block", "s-1")
+        assert "your password?" in event["detail"]
+        if not passes:
+            assert answer.line is None
+            assert [(reply["id"], reply["error"]["code"]) for reply in answer.replies] == [("s-1", -32090)]
+
+
+def test_of_a_servers_batch_only_the_blocked_request_goes() -> None:
+    front = Front(sampling=ServerAsks("block"))
+    batch = [result(3), message("sampling/createMessage", 3), message("ping", 4)]
+    answer = front.server(front.enter(), batch)
+    assert answer.forwarded == [batch[0], batch[2]]
+    assert [reply["id"] for reply in answer.replies] == [3]
+
+
+def test_a_result_that_asks_for_what_is_blocked_becomes_an_error_for_the_client() -> None:
+    front = Front(elicitation=ServerAsks("block"))
+    wants = {"q": {"method": "elicitation/create", "params": {"message": "?"}}}
+    answer = front.server(front.enter(), result(3, resultType="input_required", inputRequests=wants))
+    assert (answer.forwarded["id"], answer.forwarded["error"]["code"]) == (3, -32090)
+    assert answer.replies == []
+    assert front.told("mcp_elicitation_request")[0]["action"] == "block"
+
+
+def test_news_of_changed_tools_is_told() -> None:
+    front = Front()
+    assert front.server(
+        front.enter(), {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
+    ).passed
+    assert front.told("mcp_tools_list_changed")[0]["server_id"] == "fs"
+
+
+def test_every_answer_says_what_to_do_while_the_daemon_is_away() -> None:
+    for closed, enforce in ((True, True), (True, False), (False, True)):
+        front = Front(fail_closed=closed, enforce_policy=enforce)
+        answer = front.client(front.enter(), call("ls"))
+        assert answer.header["closed"] is (closed and enforce)
+        assert (b'"closed":true' in front.enter().opened()) is (closed and enforce)
+
+
+def test_pins_that_nobody_trusts_yet_block_what_the_client_was_shown() -> None:
+    front = Front(version_pinning=VersionPinning(auto_trust_first=False))
+    visit = front.enter()
+    front.listed(visit, "ls")
+    assert front.client(visit, call("ls")).line is None
+    tool = front.snapshot.registry.tool("fs", "ls")
+    assert tool is not None
+    front.snapshot = front.snapshot.evolve(pins=Pins.of([pins.trust(tool, "now")]))
+    assert front.client(visit, call("ls")).passed
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        {}, {"ask": "open"}, {"ask": "long", "sender": "x"}, {"ask": "server"}, {"ask": "server", "asked": [], "stray": 1},
+        {"ask": "server", "asked": [[0, None, "tools/list", False]], "stray": False},
+        {"ask": "server", "asked": [[-1, 1, "tools/list", False]], "stray": False},
+    ],
+)  # fmt: skip
+def test_a_question_that_is_none_ends_the_conversation(header: dict[str, Any]) -> None:
+    front = Front()
+    with pytest.raises(LinkError):
+        front._ask(front.enter(), header, b"{}")
+
+
+def test_an_index_past_the_batch_is_ignored() -> None:
+    front = Front()
+    assert front.server(front.enter(), result(7, tools=[]), [5, 7, "tools/list", False]).passed
+    assert not front.reports
