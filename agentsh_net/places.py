@@ -6,8 +6,13 @@ Strings only, and nothing imported that a command as small as `version` would ha
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from typing import Final
+
+from agentsh_net.core.shim_link import beside
+
+TYPE_CHECKING = False  # see core.shim_link: the shim asks here too
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Final
 
 SYSTEM_SOCKET: Final = "/run/agentsh-net/control.sock"
 SYSTEM_STORE: Final = "/var/lib/agentsh-net/events.db"
@@ -31,6 +36,13 @@ def socket_to_ask(environ: Mapping[str, str], uid: int) -> str:
     """Return the socket of the daemon that a command means: the user's own where there is one, else the system's."""
     own = own_socket(environ.get("HOME") or "/", environ)
     return own if uid != 0 and os.path.exists(own) else SYSTEM_SOCKET  # noqa: PTH110
+
+
+def shims_daemon(environ: Mapping[str, str]) -> str:
+    """Return the control socket of the daemon that a shim asks: the system's where there is one, as root's policy comes first."""
+    own = own_socket(environ.get("HOME") or "/", environ)
+    there = (socket for socket in (SYSTEM_SOCKET, own) if os.path.exists(beside(socket)))  # noqa: PTH110
+    return next(there, SYSTEM_SOCKET)
 
 
 def store_to_read(environ: Mapping[str, str], uid: int) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 
+from agentsh_net import places
 from agentsh_net.core.shim_link import beside
 
 TYPE_CHECKING = False  # see agentsh_net.core.shim_link
@@ -15,14 +16,13 @@ if TYPE_CHECKING:
 
     from agentsh_proxy.shim import Options
 
-DEFAULT_SOCKET = "/run/agentsh-net/control.sock"
 ENVIRONMENT = "AGENTSH_NET_SOCKET"
 
 
 def read(arguments: Sequence[str]) -> Options | None:
     """Return what `agentsh-net [--socket PATH] shim --server ID ... -- CMD...` says, None where it is not just that."""
     server = ""
-    socket = os.environ.get(ENVIRONMENT) or DEFAULT_SOCKET
+    socket = os.environ.get(ENVIRONMENT) or places.shims_daemon(os.environ)
     hide = closed = False
     words = iter(arguments)
     begun = False

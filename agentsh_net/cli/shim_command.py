@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-import click
+import os
 
+import click
+from click.core import ParameterSource
+
+from agentsh_net import places
 from agentsh_net.cli import shim as quick
-from agentsh_net.cli.main import Daemon
 
 
 @click.command(context_settings={"ignore_unknown_options": False})
@@ -27,5 +30,6 @@ def shim(ctx: click.Context, server: str, hide_denied: bool, closed: bool, comma
     The bytes of both sides pass as they are; tool calls are judged by the daemon before the server sees them. Exit
     status and signals are the server's.
     """
-    daemon: Daemon = ctx.obj
-    ctx.exit(quick.run(quick.options(server, command, str(daemon.socket), hide=hide_denied, closed=closed)))
+    named = ctx.find_root().get_parameter_source("socket") is not ParameterSource.DEFAULT
+    socket = str(ctx.obj.socket) if named else places.shims_daemon(os.environ)
+    ctx.exit(quick.run(quick.options(server, command, socket, hide=hide_denied, closed=closed)))

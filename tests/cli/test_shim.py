@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from agentsh_net import places
 from agentsh_net.cli import shim
 
 
@@ -46,7 +47,13 @@ def test_what_is_not_plain_is_left_to_click(text):
     assert read(text) is None
 
 
-def test_the_default_socket_is_the_command_lines():
-    from agentsh_net.cli.main import DEFAULT_SOCKET
-
-    assert shim.DEFAULT_SOCKET == DEFAULT_SOCKET
+def test_the_systems_daemon_is_asked_before_a_users_own(monkeypatch, tmp_path):
+    system, own = tmp_path / "system.sock", tmp_path / "agentsh-net" / "control.sock"
+    monkeypatch.setattr(places, "SYSTEM_SOCKET", str(system))
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    assert read("shim --server fs -- true").socket == str(tmp_path / "system-shim.sock")
+    own.parent.mkdir()
+    (own.parent / "control-shim.sock").touch()
+    assert read("shim --server fs -- true").socket == str(own.parent / "control-shim.sock")
+    (tmp_path / "system-shim.sock").touch()
+    assert read("shim --server fs -- true").socket == str(tmp_path / "system-shim.sock")
