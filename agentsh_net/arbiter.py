@@ -1,4 +1,4 @@
-"""The thread that answers the workers' rate questions: one set of buckets, so that limits are exact over all workers.
+"""The thread that answers the workers' questions about calls: rates and session rules are exact over all workers.
 
 A thread of its own, because a worker waits for the answer: it must not queue behind the daemon's other work.
 Policy is not its business; workers are not trusted, so every question is checked and bounded.
@@ -15,7 +15,11 @@ from typing import Protocol
 
 import orjson
 
-from agentsh_net.core.link import MAX_CHARGE
+from agentsh_net.core.link import MAX_CHARGE, MAX_CHARGE_NAME
+from agentsh_net.core.model import Crossing
+from agentsh_net.core.registry import Registry
+from agentsh_net.core.session_ledger import Asked, SessionLedger
+from agentsh_net.core.settings import CrossServer
 
 MAX_SERVERS = 4096
 
@@ -29,13 +33,17 @@ class Buckets(Protocol):
 
 
 class Arbiter:
-    """Answers `[number, server, call key]` with `[number, within]` on every socket it was given."""
+    """Answers `[number, server, call key, tool, session, turn, call id]` on every socket it was given.
+
+    The answer is `[number, within]`, or `[number, {rule, severity, reason, related}]` where a session rule is against the call.
+    """
 
     def __init__(self, buckets: Buckets, clock: Callable[[], float]) -> None:
         self._buckets = buckets
         self._clock = clock
         self._lock = threading.Lock()
         self._charging = threading.Lock()  # the daemon's own thread charges too, for shims
+        self._ledger = SessionLedger()
         self._selector = selectors.DefaultSelector()
         self._wake, self._woken = socket.socketpair()
         self._wake.setblocking(False)
@@ -53,10 +61,19 @@ class Arbiter:
         """Charge these buckets from now on (a reload; what they inherit is the caller's business)."""
         self._buckets = buckets
 
-    def charge(self, server_id: str) -> bool:
-        """Charge one call to a server, from any thread, and say whether it is within the rate."""
+    def follow(self, settings: CrossServer, registry: Registry, *, audit: bool) -> None:
+        """Judge sessions by these rules and definitions from now on."""
         with self._charging:
-            return self._buckets.take(server_id, "", self._clock())
+            self._ledger.follow(settings, registry, audit=audit)
+
+    def charge(self, server_id: str, tool: str = "", session_id: str = "") -> bool | Crossing:
+        """Charge one call to a server, from any thread: within the rate, or what a session rule has against it."""
+        return self._take(Asked(server_id, tool, session_id))
+
+    def _take(self, asked: Asked) -> bool | Crossing:
+        with self._charging:
+            now = self._clock()
+            return self._ledger.take(asked, now, lambda: self._buckets.take(asked.server_id, asked.key, now))
 
     def attach(self) -> socket.socket:
         """Return a new socket for a worker to ask on."""
@@ -103,21 +120,28 @@ class Arbiter:
         try:
             question = connection.recv(MAX_CHARGE + 1)
             match orjson.loads(question) if 0 < len(question) <= MAX_CHARGE else None:
-                case [int(number), str(server_id), str(call_key)] if self._known(server_id):
-                    with self._charging:
-                        within = self._buckets.take(server_id, call_key, self._clock())
-                    connection.send(orjson.dumps([number, within]))
+                case [int(number), *names]:
+                    answer = self._take(self._asked(*names))
+                    connection.send(orjson.dumps([number, answer]))
                 case _:
                     self._forget(connection)
         except BlockingIOError:
             return  # the worker does not read its answers; it will time out on its own
-        except (OSError, orjson.JSONDecodeError):
+        except (OSError, ValueError):  # gone, or no JSON, or no question
             self._forget(connection)
 
-    def _known(self, server_id: str) -> bool:
-        """Bound the buckets a worker can make: it asks about declared servers, and there are never this many."""
-        self._servers.add(server_id)
-        return len(self._servers) <= MAX_SERVERS
+    def _asked(self, *names: object) -> Asked:
+        """Return what is asked about. Raises ValueError for what a sound worker cannot say."""
+        match names:
+            case [str(server_id), str(key), *rest] if len(rest) in (0, 4):
+                named = [
+                    n for n in (server_id, key, *rest) if isinstance(n, str) and len(n) <= MAX_CHARGE_NAME
+                ]
+                self._servers.add(server_id)
+                if len(named) == len(names) and len(self._servers) <= MAX_SERVERS:
+                    tool, session_id, turn, call_id = named[2:] or [""] * 4
+                    return Asked(server_id, tool, session_id, turn, call_id, key)
+        raise ValueError("no question about a call of a declared server")
 
     def _forget(self, connection: object) -> None:
         assert isinstance(connection, socket.socket)  # noqa: S101 - only sockets are registered

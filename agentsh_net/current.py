@@ -79,11 +79,17 @@ class Current:
         hosts = kernel_plan.watched_hosts(self.loaded.config.sandbox.mcp.servers)
         self.addresses = await means.resolver.watch(hosts)
         self.plan = kernel_plan.build(self.snapshot, self.addresses)
+        self._follow()
         starting = [asyncio.to_thread(means.kernel.apply, self.plan)]
         if means.pool is not None:
             starting.append(means.pool.start(self.snapshot))
         await asyncio.gather(*starting)
         await self.sweep()
+
+    def _follow(self) -> None:
+        """Let sessions be judged by the snapshot in force."""
+        mcp = self.snapshot.config.sandbox.mcp
+        self._means.arbiter.follow(mcp.cross_server, self.snapshot.registry, audit=not mcp.enforce_policy)
 
     async def switch(self, loaded: Loaded) -> None:
         """Put a new policy in force: with the addresses known by now at once, with those of new names right after.
@@ -212,6 +218,8 @@ class Current:
         before, self.snapshot = self.snapshot, snapshot
         self.on_change()
         self.addresses = addresses
+        if snapshot is not before:
+            self._follow()
         if snapshot is not before and self._means.pool is not None:
             await self._means.pool.publish(snapshot)
         await self.sweep()

@@ -146,7 +146,9 @@ def _judged_anew(before: Registry, inspected: Inspected, changes: Iterable[Chang
     return tuple(
         tool
         for key, tool in inspected.registry.tools.items()
-        if key not in changed and (old := before.tools.get(key)) and old.max_severity != tool.max_severity
+        if key not in changed
+        and (old := before.tools.get(key))
+        and (old.max_severity, old.shadows) != (tool.max_severity, tool.shadows)
     )
 
 

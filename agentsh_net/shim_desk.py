@@ -16,6 +16,7 @@ from agentsh_net.core import canonical, events
 from agentsh_net.core.events import DEFAULT_SESSION, Event
 from agentsh_net.core.folding import fold, visible
 from agentsh_net.core.joining import Intents
+from agentsh_net.core.model import Crossing
 from agentsh_net.core.scalars import MAX_ID
 from agentsh_net.core.shim_link import LinkError
 from agentsh_net.core.snapshot import Snapshot
@@ -30,7 +31,7 @@ class Surroundings:
     take: Callable[
         [Mapping[str, Any]], Awaitable[None]
     ]  # a discovery report, as `agentsh_proxy.discovery` makes them
-    within: Callable[[str], bool]  # charges one call to a server's rate
+    within: Callable[[str, str, str], bool | Crossing]  # charges a call: server, tool, session
     emit: Callable[[Event], None]
     warn: Callable[[str], None]
     sessions: Callable[[], Mapping[str, str]]  # sha256 of a session's token (hex) -> session id

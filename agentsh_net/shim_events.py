@@ -51,6 +51,16 @@ class Teller:
             )
         )
 
+        if verdict.crossing is not None:
+            self._emit(
+                events.CrossServerBlocked(
+                    **_decided(verdict),
+                    session_id=self._session_id,
+                    severity=verdict.crossing.severity,
+                    related_calls=[dict(call) for call in verdict.crossing.related],
+                )
+            )
+
     def asked(self, asking: Asking, verdict: Verdict) -> None:
         """Tell of something that the server wants of the client."""
         kind = events.SamplingRequest if asking.method == SAMPLING else events.ElicitationRequest

@@ -17,7 +17,7 @@ from agentsh_net.core.jsonrpc import Body, Id, Response
 from agentsh_net.core.mcp_exchange import MODERN, changes_tools
 from agentsh_net.core.mcp_gate import Call, Drop, Edit, Hide, Swap
 from agentsh_net.core.mcp_glance import HANDSHAKES, LIST
-from agentsh_net.core.model import Action, ToolCall, Verdict
+from agentsh_net.core.model import Action, Crossing, ToolCall, Verdict
 from agentsh_net.core.names import WRAPPERS
 from agentsh_net.core.rules import ROOT
 from agentsh_net.core.settings import Mcp
@@ -113,8 +113,8 @@ class Visit:
         now = self._around.monotonic()
         intent = self._desk.intents.claim(self.server_id, call.tool, call.input, self.session_id, now)
 
-        def charge(server_id: str, *_: str) -> bool:
-            return intent is not None or self._around.within(server_id)
+        def charge(server_id: str, tool: str, *_: str) -> bool | Crossing:
+            return intent is not None or self._around.within(server_id, tool, self.session_id)
 
         snapshot = self._around.snapshot()
         verdict = snapshot.judge(

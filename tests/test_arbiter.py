@@ -11,8 +11,11 @@ import pytest
 
 from agentsh_net import arbiter as module
 from agentsh_net.arbiter import Arbiter
+from agentsh_net.core.link import MAX_CHARGE, MAX_CHARGE_NAME
+from agentsh_net.core.model import Crossing
 from agentsh_net.core.ratelimit import Buckets
-from agentsh_net.core.settings import RateLimits
+from agentsh_net.core.registry import Registry
+from agentsh_net.core.settings import Burst, CrossServer, RateLimits
 
 
 @pytest.fixture
@@ -82,4 +85,48 @@ def test_a_worker_cannot_make_buckets_without_end(arbiter, monkeypatch):
     connection = arbiter.attach()
     assert all(ask(connection, n, f"server{n}", "k") for n in range(3))
     connection.send(orjson.dumps([9, "server9", "k"]))
+    assert connection.recv(10) == b""
+
+
+def test_session_rules_are_asked_with_the_rate_and_over_all_workers(arbiter):
+    arbiter.follow(CrossServer(enabled=True), Registry(), audit=False)
+    one, two = arbiter.attach(), arbiter.attach()
+    assert ask(one, 1, "db", "k1", "query", "s", "t1", "c1") is True
+    against = ask(two, 2, "mail", "k2", "send", "s", "t2", "c2")
+    assert (against["rule"], against["severity"]) == ("read_then_send", "critical")
+    assert against["related"] == [
+        {"server_id": "db", "tool_name": "query", "tool_call_id": "c1", "kind": "read"}
+    ]
+    assert ask(two, 3, "mail", "k3", "send", "other session", "t2", "c2") is True
+
+
+def test_the_daemon_itself_asks_alike(arbiter):
+    arbiter.follow(CrossServer(enabled=True), Registry(), audit=False)
+    assert arbiter.charge("db", "query", "s") is True
+    assert isinstance(arbiter.charge("mail", "send", "s"), Crossing)
+    assert [arbiter.charge("weather") for _ in range(4)] == [True] * 3 + [False]
+
+
+def test_the_longest_answer_fits_its_bound(arbiter):
+    arbiter.follow(CrossServer(enabled=True, burst=Burst(1000, 5.0)), Registry(), audit=False)
+    connection = arbiter.attach()
+    connection.settimeout(5)
+    name = "\u202e" * (MAX_CHARGE_NAME // 2)
+    for n in range(20):
+        connection.send(orjson.dumps([n, "db", f"k{n}", f"read {name}", "s", "t", name]))
+        assert len(connection.recv(1 << 20)) <= MAX_CHARGE
+        arbiter.replace(Buckets(RateLimits()))
+    connection.send(orjson.dumps([99, "mail", "k", f"send {name}", "s", "t", name]))
+    answer = connection.recv(1 << 20)
+    assert b"read_then_send" in answer
+    assert len(answer) <= MAX_CHARGE
+
+
+@pytest.mark.parametrize(
+    "said", [[1, "s", "k", "tool"], [1, "s", "k", "t", "s", "t", 5], [1, "s", "k", "t" * 600, "s", "t", "c"]]
+)
+def test_half_a_question_is_none(arbiter, said):
+    connection = arbiter.attach()
+    connection.settimeout(5)
+    connection.send(orjson.dumps(said))
     assert connection.recv(10) == b""

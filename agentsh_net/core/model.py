@@ -49,6 +49,7 @@ class Tool:
     hash: str
     definition: Mapping[str, Any] = field(default_factory=dict)
     max_severity: str = ""  # the worst finding of the detectors that read this definition; empty: none
+    shadows: bool = False  # it gives orders about another server's tool, or its name passes for one
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +81,16 @@ class ToolCall:
 
 
 @dataclass(frozen=True, slots=True)
+class Crossing:
+    """What a session rule over several servers has against a call; `related` are the calls that led to it, as events list them."""
+
+    rule: str  # shadowing | read_then_send | flow | burst
+    severity: str
+    reason: str
+    related: tuple[Mapping[str, Any], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
     """A decision with its reason. `would` is what policy decided where audit mode did otherwise."""
 
@@ -88,6 +99,7 @@ class Verdict:
     rule: str = ""
     would: Action | None = None
     candidates: tuple[Candidate, ...] = ()
+    crossing: Crossing | None = None  # the session rule that decided, if one did
 
     @property
     def blocked(self) -> bool:

@@ -52,7 +52,6 @@ NOT_YET = (
     NotYet("network.resolve.snoop_dns", true, "`false`"),
     NotYet("network.resolve.stub", true, "`false`"),
     NotYet(f"{MCP}.output_inspection.enabled", true, "`false`"),
-    NotYet(f"{MCP}.cross_server.enabled", true, "`false`"),
 )
 
 

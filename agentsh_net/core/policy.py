@@ -14,7 +14,7 @@ from agentsh_net.core import connectors, steps
 from agentsh_net.core.folding import fold, visible
 from agentsh_net.core.inspect.contents import inspect_arguments
 from agentsh_net.core.inspect.custom import compiled
-from agentsh_net.core.model import Action, Candidate, ToolCall, Verdict
+from agentsh_net.core.model import Action, Candidate, Crossing, ToolCall, Verdict
 from agentsh_net.core.names import Names, Resolution, wrapped_pair
 from agentsh_net.core.native_tools import Native, NativeTools
 from agentsh_net.core.pins import Pins
@@ -23,8 +23,8 @@ from agentsh_net.core.rules import ROOT, Rules
 from agentsh_net.core.settings import Mcp
 from agentsh_net.core.steps import MAX_NAME, Outcome, Step
 
-# (server id, tool, the call's key, session id) -> within the rate
-Charge = Callable[[str, str, str, str], bool]
+# (server id, tool, the call's key, session id) -> within the rate, or what a session rule has against it
+Charge = Callable[[str, str, str, str], bool | Crossing]
 
 # Names and pairs whose ruling is remembered: more than agents use at once; past it the memory starts anew.
 # A ruling takes some 4 KB, so that a model that makes up names costs 16 MB at most.
@@ -78,7 +78,11 @@ class Policy:
         """Return the verdict on a call, and charge the rate if nothing else blocks it."""
         ruling = self._ruling(call)
         for pair in ruling.charged:
-            if not charge(pair.server_id, pair.tool, call.key, session_id):
+            answer = charge(pair.server_id, pair.tool, call.key, session_id)
+            if isinstance(answer, Crossing):
+                crossed = steps.session_step(answer, pair)
+                return self._verdict(crossed, ruling.explanation.verdict.candidates)
+            if not answer:
                 over = steps.rate_step(self._mcp.rate_limits, pair, Outcome.BLOCK)
                 return self._verdict(over, ruling.explanation.verdict.candidates)
         return ruling.explanation.verdict
@@ -142,6 +146,8 @@ class Policy:
             return _Ruling(self._concluded([*taken, hostile], hostile, candidates), ())
         for index, candidate in enumerate(candidates):
             taken += self._judge_pair(candidate, seen=index < len(meant.registered))
+        shared = steps.shared_name_step(self._mcp.cross_server, meant.registered)
+        taken += [shared] if shared else []
         blocks = [step for step in taken if step.outcome is Outcome.BLOCK]
         if not blocks and not meant.registered:
             unseen = self._unseen_step(call, meant, candidates, native)
@@ -150,7 +156,12 @@ class Policy:
         if blocks:
             return _Ruling(self._concluded(taken, blocks[0], candidates), ())
         charged = tuple(self._charged((*meant.registered, *meant.bound)))
-        taken += [steps.rate_step(self._mcp.rate_limits, pair, Outcome.PASS) for pair in charged]
+        if self._mcp.cross_server.enabled and charged:
+            taken.append(
+                Step("session", Outcome.PASS, "the calls of the session decide", steps.SESSION_RULES)
+            )
+        if self._mcp.rate_limits.enabled:
+            taken += [steps.rate_step(self._mcp.rate_limits, pair, Outcome.PASS) for pair in charged]
         return _Ruling(self._concluded(taken, _weightiest(taken), candidates), charged)
 
     def _name_step(self, call: ToolCall, candidates: tuple[Candidate, ...]) -> Step:
@@ -182,6 +193,7 @@ class Policy:
             yield steps.pin_step(self._pins, self._mcp.version_pinning, about)
             tool = self._registry.tool(about.server_id, about.tool)
             yield steps.inspection_step(self._mcp.inspection, tool, about)
+            yield steps.shadowing_step(self._mcp.cross_server, tool, about)
 
     def _native(self, call: ToolCall) -> Native | None:
         """Return the entry of native_tools for a call that names no MCP server beside its name."""
@@ -221,7 +233,7 @@ class Policy:
 
     def _charged(self, candidates: tuple[Candidate, ...]) -> Iterator[Candidate]:
         """Yield one candidate of each known server: made-up servers have no bucket that a model could fill the memory with."""
-        if not self._mcp.rate_limits.enabled:
+        if not (self._mcp.rate_limits.enabled or self._mcp.cross_server.enabled):
             return
         servers: set[str] = set()
         for candidate in candidates:
@@ -244,8 +256,10 @@ class Policy:
         if deciding.outcome is not Outcome.BLOCK:
             return Verdict(Action.ALLOW, deciding.reason, deciding.rule, None, candidates)
         if self._mcp.enforce_policy:
-            return Verdict(Action.BLOCK, deciding.reason, deciding.rule, None, candidates)
-        return Verdict(Action.ALLOW, deciding.reason, deciding.rule, Action.BLOCK, candidates)
+            return Verdict(Action.BLOCK, deciding.reason, deciding.rule, None, candidates, deciding.crossing)
+        return Verdict(
+            Action.ALLOW, deciding.reason, deciding.rule, Action.BLOCK, candidates, deciding.crossing
+        )
 
 
 def _weightiest(taken: list[Step]) -> Step:

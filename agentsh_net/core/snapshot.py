@@ -78,7 +78,9 @@ def encode(snapshot: Snapshot) -> dict[str, Any]:
         "digest": snapshot.digest,
         "mapping": _without_secrets(snapshot.mapping),
         "servers": [_server_json(server) for server in snapshot.registry.servers],
-        "tools": [[t.server_id, t.name, t.hash, t.max_severity] for t in snapshot.registry.tools.values()],
+        "tools": [
+            [t.server_id, t.name, t.hash, t.max_severity, t.shadows] for t in snapshot.registry.tools.values()
+        ],
         "pins": [
             [p.server_id, p.tool, p.hash, p.state.value, p.trusted_at] for p in snapshot.pins.entries.values()
         ],
@@ -88,8 +90,8 @@ def encode(snapshot: Snapshot) -> dict[str, Any]:
 def decode(value: Mapping[str, Any]) -> Snapshot:
     """Return the snapshot that `encode` wrote. Raises ConfigError where this side reads the configuration otherwise."""
     tools = {
-        (sid, name): Tool(sid, name, tool_hash, max_severity=severity)
-        for sid, name, tool_hash, severity in value["tools"]
+        (sid, name): Tool(sid, name, tool_hash, max_severity=severity, shadows=shadows)
+        for sid, name, tool_hash, severity, shadows in value["tools"]
     }
     pins = (Pin(sid, tool, h, {}, PinState(state), at) for sid, tool, h, state, at in value["pins"])
     return Snapshot(

@@ -12,12 +12,13 @@ from enum import StrEnum
 from agentsh_net.core import pins
 from agentsh_net.core.folding import fold, visible
 from agentsh_net.core.inspect.findings import Finding
-from agentsh_net.core.model import Candidate, Tool
+from agentsh_net.core.model import Candidate, Crossing, Tool
 from agentsh_net.core.pins import Pins, PinState
 from agentsh_net.core.ratelimit import limit_of
 from agentsh_net.core.rules import ROOT, Rules
-from agentsh_net.core.settings import Inspection, RateLimits, VersionPinning
+from agentsh_net.core.settings import CrossServer, Inspection, RateLimits, VersionPinning
 
+MAX_SHARED = 8  # servers that a reason lists
 MAX_NAME = 100  # characters of a name in a reason: what people read; events carry the whole
 
 PROTOCOL = "protocol"  # the rule of verdicts on a call's shape: no line of the configuration stands behind it
@@ -37,11 +38,12 @@ class Outcome(StrEnum):
 class Step:
     """One step of the reasoning. `rule` is the YAML path of what decided, `about` the pair it is about, if one."""
 
-    step: str  # name | protocol | server | tool | seen | pin | inspection | arguments | native | fail_closed | rate | verdict
+    step: str  # name | protocol | server | tool | seen | pin | inspection | arguments | session | native | fail_closed | rate | verdict
     outcome: Outcome
     reason: str
     rule: str = ""
     about: Candidate | None = None
+    crossing: Crossing | None = None  # of a session step that blocks
 
 
 def shown(candidate: Candidate) -> str:
@@ -126,6 +128,33 @@ def inspection_step(inspection: Inspection, tool: Tool | None, about: Candidate)
         reason += f" (inspection.block_severity: {bound})"
         return Step("inspection", Outcome.BLOCK, reason, f"{ROOT}.inspection.block_severity", about)
     return Step("inspection", Outcome.ALERT, reason, about=about)
+
+
+SESSION_RULES = f"{ROOT}.cross_server"
+
+
+def session_step(crossing: Crossing, about: Candidate | None = None) -> Step:
+    """Judge a call by what a session rule has against it."""
+    rule = f"{SESSION_RULES}.{crossing.rule}"
+    return Step("session", Outcome.BLOCK, crossing.reason, rule, about, crossing)
+
+
+def shadowing_step(settings: CrossServer, tool: Tool | None, about: Candidate) -> Step | None:
+    """Judge a tool that steers or imitates another server's; None where session rules are off. The other's tool is not judged by it."""
+    if not settings.enabled or tool is None or not tool.shadows:
+        return None
+    reason = f"tool {shown(about)} gives orders about another server's tool, or passes for one (cross_server)"
+    return session_step(Crossing("shadowing", "high", reason), about)
+
+
+def shared_name_step(settings: CrossServer, candidates: Sequence[Candidate]) -> Step | None:
+    """Judge a name that says nothing of its server and may reach several; None where session rules are off or there is one."""
+    if not settings.enabled or len({fold(candidate.server_id) for candidate in candidates}) < 2:
+        return None
+    several = ", ".join(map(shown, candidates[:MAX_SHARED]))
+    reason = f"the name may reach tools of several servers ({several}); with a server's prefix it reaches one (cross_server)"
+    related = tuple({"server_id": c.server_id, "tool_name": c.tool} for c in candidates[:MAX_SHARED])
+    return session_step(Crossing("shadowing", "high", reason, related))
 
 
 def arguments_step(found: Sequence[Finding]) -> Step:

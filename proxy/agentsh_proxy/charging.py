@@ -1,4 +1,4 @@
-"""The rate question: asked of the supervisor, so that limits are exact over all workers.
+"""The question about a call: asked of the supervisor, so that rates and session rules are exact over all workers.
 
 Synchronous, because a verdict is: one small datagram out, one back, over a socketpair to a thread that does nothing else.
 """
@@ -6,13 +6,15 @@ Synchronous, because a verdict is: one small datagram out, one back, over a sock
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from hashlib import sha256
 from os import getpid
+from typing import Any
 
 import orjson
 
-from agentsh_net.core.link import MAX_CHARGE
+from agentsh_net.core.link import MAX_CHARGE, MAX_CHARGE_NAME
+from agentsh_net.core.model import Crossing
 from agentsh_net.core.policy import Charge
 
 # The arbiter answers in tens of microseconds. What takes longer than this is a supervisor that is gone or stopped.
@@ -21,7 +23,10 @@ _STALE = 64  # late answers to earlier questions that are skipped before giving 
 
 
 class Charges:
-    """Asks whether a call is within its server's rate. `unanswered` is set where the answer was made up here."""
+    """Asks whether a call is within its server's rate, and what session rules have against it.
+
+    `unanswered` is set where the answer was made up here.
+    """
 
     __slots__ = ("_answers", "_fail_closed", "_number", "_process", "_socket", "unanswered")
 
@@ -39,24 +44,38 @@ class Charges:
         self._answers += 1
         answer = f"{self._process}.{self._answers}"
 
-        def charge(server_id: str, tool: str, call_id: str, session_id: str) -> bool:
+        def charge(server_id: str, tool: str, call_id: str, session_id: str) -> bool | Crossing:
             key = sha256(f"{session_id}\0{tool}\0{call_id}".encode("utf-8", "surrogatepass")).hexdigest()
-            return self._ask(server_id, f"{answer}.{key}" if call_id else "")
+            names = [_sendable(name) for name in (tool, session_id, answer, call_id)]
+            return self._ask(server_id, f"{answer}.{key}" if call_id else "", names)
 
         return charge
 
-    def _ask(self, server_id: str, call_key: str) -> bool:
-        """Charge one call and say whether it is within the rate. Without an answer in time: by fail_closed."""
+    def _ask(self, server_id: str, call_key: str, names: list[str]) -> bool | Crossing:
+        """Charge one call and return what is against it, or whether it is within the rate. Without an answer in time: by fail_closed."""
         self._number += 1
         try:
-            self._socket.send(orjson.dumps([self._number, server_id, call_key]))
+            self._socket.send(orjson.dumps([self._number, server_id, call_key, *names]))
             for _ in range(_STALE):
                 match orjson.loads(self._socket.recv(MAX_CHARGE) or b"null"):
                     case [int(number), bool(within)] if number == self._number:
                         return within
+                    case [int(number), dict(against)] if number == self._number:
+                        return _crossing(against)
                     case None:
                         break
-        except (OSError, orjson.JSONDecodeError):
+        except (OSError, ValueError, LookupError):
             pass  # told by `unanswered`, which becomes part of the verdict's reason
         self.unanswered = True
         return not self._fail_closed()
+
+
+def _sendable(name: str) -> str:
+    """Return a name as JSON and the bound of a question take it: models write lone surrogates, and names of any length."""
+    return name[:MAX_CHARGE_NAME].encode("utf-8", "backslashreplace").decode("utf-8")[:MAX_CHARGE_NAME]
+
+
+def _crossing(against: Mapping[str, Any]) -> Crossing:
+    """Return what a session rule has against a call. Raises LookupError for an answer that does not say it."""
+    related = tuple(call for call in against["related"] if isinstance(call, dict))
+    return Crossing(str(against["rule"]), str(against["severity"]), str(against["reason"]), related)

@@ -17,6 +17,7 @@ from agentsh_net.core import link
 from agentsh_net.core.dialects.base import Fault, Judged, Step
 from agentsh_net.core.events import (
     ConnectorRequest,
+    CrossServerBlocked,
     Event,
     EventsLost,
     ResponseUninspected,
@@ -87,6 +88,16 @@ class Reporter:
                 ],
             )
         )
+
+        if verdict.crossing is not None:
+            self.emit(
+                CrossServerBlocked(
+                    timestamp=now_rfc3339(),
+                    **_verdict(verdict, subject),
+                    severity=verdict.crossing.severity,
+                    related_calls=[dict(call) for call in verdict.crossing.related],
+                )
+            )
 
     def fault(self, fault: Fault, subject: Subject) -> None:
         """Tell of something that could not be read."""

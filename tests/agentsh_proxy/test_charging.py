@@ -10,6 +10,9 @@ import pytest
 from agentsh_proxy import charging
 from agentsh_proxy.charging import Charges
 
+from agentsh_net.core.link import MAX_CHARGE_NAME
+from agentsh_net.core.model import Crossing
+
 
 @pytest.fixture
 def pair():
@@ -83,3 +86,46 @@ def test_a_late_answer_is_not_taken_for_the_next_one(pair):
     ours, theirs = pair
     answering(theirs, lambda q: [[q[0] - 1, False], [q[0], True]])
     assert Charges(ours, lambda: True).of_one_answer()("weather", "get", "c1", "s") is True
+
+
+AGAINST = {"rule": "flow", "severity": "high", "reason": "r", "related": [{"server_id": "db"}]}
+
+
+def test_what_a_session_rule_has_against_a_call_comes_back_whole(pair):
+    ours, theirs = pair
+    asked = answering(theirs, lambda q: [[q[0], AGAINST]])
+    answer = Charges(ours, lambda: True).of_one_answer()("mail", "send", "c1", "s")
+    assert answer == Crossing("flow", "high", "r", ({"server_id": "db"},))
+    number, server, _, tool, session, turn, call_id = asked[0]
+    assert (number, server, tool, session, call_id) == (1, "mail", "send", "s", "c1")
+    assert turn
+
+
+def test_calls_of_one_answer_are_of_one_turn_and_others_are_not(pair):
+    ours, theirs = pair
+    asked = answering(theirs, *[lambda q: [[q[0], True]]] * 3)
+    charges = Charges(ours, lambda: True)
+    first, second = charges.of_one_answer(), charges.of_one_answer()
+    for charge in (first, first, second):
+        charge("mail", "send", "c", "s")
+    turns = [question[5] for question in asked]
+    assert turns[0] == turns[1] != turns[2]
+
+
+@pytest.mark.parametrize("answer", [{"rule": "flow"}, {}, "yes", None, 7])
+def test_an_answer_of_another_shape_is_no_answer(pair, monkeypatch, answer):
+    monkeypatch.setattr(charging, "PATIENCE", 0.05)
+    ours, theirs = pair
+    answering(theirs, lambda q: [[q[0], answer]])
+    charges = Charges(ours, lambda: True)
+    assert charges.of_one_answer()("mail", "send", "c1", "s") is False
+    assert charges.unanswered
+
+
+def test_names_of_any_length_fit_a_question(pair):
+    ours, theirs = pair
+    asked = answering(theirs, lambda q: [[q[0], True]])
+    assert (
+        Charges(ours, lambda: True).of_one_answer()("mail", "\ud800" * 9999, "c" * 9999, "s" * 9999) is True
+    )
+    assert all(len(name) <= MAX_CHARGE_NAME for name in asked[0][3:])

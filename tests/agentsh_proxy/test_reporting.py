@@ -12,7 +12,7 @@ from loopback.proxy import snapshot
 from agentsh_net.core import link
 from agentsh_net.core.dialects.base import Fault, Judged, Step
 from agentsh_net.core.events import EventsLost
-from agentsh_net.core.model import Action, Candidate, ToolCall, Verdict
+from agentsh_net.core.model import Action, Candidate, Crossing, ToolCall, Verdict
 
 SUBJECT = Subject("s1", "req_1", "anthropic")
 SERVERS = {server.id: server for server in snapshot().config.sandbox.mcp.servers}
@@ -134,3 +134,18 @@ def test_a_connector_is_told_without_the_secrets_of_its_query():
     wire.reporter.connector("evil", "https://evil.example/mcp?key=secret", VERDICT, SUBJECT)
     (event,) = wire.events()
     assert (event.server_id, event.server_url, event.action) == ("evil", "https://evil.example/mcp", "block")
+
+
+def test_what_a_session_rule_stopped_is_told_with_the_calls_that_led_to_it():
+    wire = Wire()
+    crossing = Crossing("flow", "high", "it flows", ({"server_id": "db"},))
+    verdict = Verdict(Action.BLOCK, "it flows", "sandbox.mcp.cross_server.flow", crossing=crossing)
+    wire.reporter.judged(Judged(ToolCall("a"), verdict), SUBJECT, SERVERS)
+    intercepted, crossed = wire.events()
+    assert (intercepted.type, crossed.type) == ("mcp_tool_call_intercepted", "mcp_cross_server_blocked")
+    assert (crossed.severity, crossed.related_calls, crossed.session_id) == (
+        "high",
+        [{"server_id": "db"}],
+        SUBJECT.session_id,
+    )
+    assert crossed.rule == intercepted.rule

@@ -24,7 +24,6 @@ CASES: dict[str, tuple[Any, Any]] = {
     "network.resolve.snoop_dns": (True, False),
     "network.resolve.stub": (True, False),
     "sandbox.mcp.output_inspection.enabled": (True, False),
-    "sandbox.mcp.cross_server.enabled": (True, False),
 }
 
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from situations import pairs, situation, unlimited, verdict
 
 from agentsh_net.core import policy
-from agentsh_net.core.model import Action, Candidate, ToolCall
+from agentsh_net.core.model import Action, Candidate, Crossing, ToolCall
 from agentsh_net.core.pins import Pins, tool_of, trust, trust_first
 from agentsh_net.core.ratelimit import Buckets
-from agentsh_net.core.settings import Inspection, RateLimit, RateLimits, VersionPinning
+from agentsh_net.core.registry import Registry
+from agentsh_net.core.settings import Config, CrossServer, Inspection, RateLimit, RateLimits, VersionPinning
 from agentsh_net.core.steps import Outcome
 
 ALLOW, BLOCK = Action.ALLOW, Action.BLOCK
@@ -460,3 +463,64 @@ def test_what_is_found_in_arguments_stands_in_the_trace_and_decides_nothing():
     assert "arguments" not in [
         s.step for s in snapshot.explain(ToolCall("mcp__fs__read", input={"path": "a"})).steps
     ]
+
+
+CROSS = CrossServer(enabled=True)
+
+
+def test_a_session_rule_blocks_with_what_led_to_it_and_is_asked_before_nothing_else_blocks():
+    snapshot = situation(["db", "mail"], {"db": ["query"], "mail": ["send"]}, cross_server=CROSS)
+    found = Crossing("flow", "high", "it flows", ({"server_id": "db"},))
+    asked = []
+
+    def charge(*question):
+        asked.append(question)
+        return found
+
+    judged = snapshot.judge(ToolCall("mcp__mail__send", "c1"), session_id="s", charge=charge)
+    assert (judged.action, judged.reason, judged.crossing) == (BLOCK, "it flows", found)
+    assert judged.rule == "sandbox.mcp.cross_server.flow"
+    assert [question[:2] for question in asked] == [("mail", "send")]
+    audit = situation(["mail"], {"mail": ["send"]}, cross_server=CROSS, enforce_policy=False)
+    judged = audit.judge(ToolCall("mcp__mail__send"), session_id="s", charge=charge)
+    assert (judged.action, judged.would, judged.crossing) == (ALLOW, BLOCK, found)
+    asked.clear()
+    denied = situation(["mail"], {"mail": ["send"]}, cross_server=CROSS, denied_servers=["mail"])
+    denied.judge(ToolCall("mcp__mail__send"), session_id="s", charge=charge)
+    assert not asked
+
+
+def test_where_session_rules_and_rates_are_off_nobody_is_asked():
+    snapshot = situation(["mail"], {"mail": ["send"]})
+    assert (
+        snapshot.judge(ToolCall("mcp__mail__send"), session_id="s", charge=lambda *_: 1 / 0).action is ALLOW
+    )
+
+
+def test_a_bare_name_of_several_servers_is_blocked_and_each_is_reached_by_its_prefix():
+    snapshot = situation(["mail", "evil"], {"mail": ["send"], "evil": ["send", "own"]}, cross_server=CROSS)
+    judged = verdict(snapshot, "send")
+    assert (judged.action, judged.crossing.rule) == (BLOCK, "shadowing")
+    assert {related["server_id"] for related in judged.crossing.related} == {"mail", "evil"}
+    assert verdict(snapshot, "mcp__mail__send").action is ALLOW
+    assert verdict(snapshot, "mcp__evil__send").action is ALLOW
+    assert verdict(snapshot, "own").action is ALLOW
+    off = situation(["mail", "evil"], {"mail": ["send"], "evil": ["send"]})
+    assert verdict(off, "send").action is ALLOW
+
+
+def test_a_tool_that_shadows_is_blocked_and_what_it_shadows_is_not():
+    snapshot = situation(["mail", "evil"], {"mail": ["send"], "evil": ["fact"]}, cross_server=CROSS)
+    tools = {key: replace(t, shadows=t.server_id == "evil") for key, t in snapshot.registry.tools.items()}
+    marked = replace(snapshot, registry=Registry(snapshot.registry.servers, tools))
+    judged = verdict(marked, "mcp__evil__fact")
+    assert (judged.action, judged.crossing.rule) == (BLOCK, "shadowing")
+    assert verdict(marked, "mcp__mail__send").action is ALLOW
+    off = replace(marked, config=Config())
+    assert verdict(off, "mcp__evil__fact").action is ALLOW
+
+
+def test_the_trace_says_that_the_session_decides():
+    snapshot = situation(["mail"], {"mail": ["send"]}, cross_server=CROSS)
+    steps_taken = [s.step for s in snapshot.explain(ToolCall("mcp__mail__send")).steps]
+    assert steps_taken == ["name", "server", "tool", "pin", "session", "verdict"]

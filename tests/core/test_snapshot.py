@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from situations import situation, verdict
@@ -120,3 +121,11 @@ def test_explain_is_the_snapshots_own():
 def test_snapshots_are_equal_by_what_they_say():
     assert loaded() == loaded()
     assert loaded() != loaded().evolve()
+
+
+def test_what_detectors_said_of_tools_travels():
+    original = loaded()
+    tools = {key: replace(t, max_severity="high", shadows=True) for key, t in original.registry.tools.items()}
+    worker = over_the_wire(replace(original, registry=Registry(original.registry.servers, tools)))
+    assert tools
+    assert all((t.max_severity, t.shadows) == ("high", True) for t in worker.registry.tools.values())

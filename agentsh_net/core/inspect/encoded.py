@@ -15,6 +15,7 @@ from agentsh_net.core.inspect.strings import Text
 BASE64 = re.compile(r"(?<![A-Za-z0-9+/_=-])[A-Za-z0-9+/_-]{24,}={0,2}(?![A-Za-z0-9+/_-])")
 HEX = re.compile(r"(?<![0-9A-Za-z])(?:[0-9a-fA-F]{2}){18,}(?![0-9A-Za-z])|(?:\\x[0-9a-fA-F]{2}){12,}")
 MAX_RUNS = 8  # of one value; one is enough to be told of
+FEWEST_LETTERS = 8
 MAX_RUN = 16_384  # characters of a run that are decoded
 
 
@@ -67,5 +68,6 @@ def _readable(data: bytes) -> str:
     except UnicodeDecodeError:
         return ""
     shown = text.replace("\n", " ").replace("\t", " ").replace("\r", " ")
-    letters = sum(c.isalpha() or c == " " for c in shown)
-    return text if shown.isprintable() and " " in shown.strip() and letters * 10 >= len(shown) * 6 else ""
+    letters, spaces = sum(map(str.isalpha, shown)), shown.count(" ")
+    prose = letters >= FEWEST_LETTERS and (letters + spaces) * 10 >= len(shown) * 6
+    return text if prose and shown.isprintable() and " " in shown.strip() else ""

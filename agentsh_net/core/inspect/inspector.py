@@ -19,13 +19,17 @@ from agentsh_net.core.inspect.definitions import (
     inspect_instructions,
     strings_of,
 )
-from agentsh_net.core.inspect.findings import Category, Finding, Severity, bounded, worse, worst
+from agentsh_net.core.inspect.findings import Category, Finding, Severity, at_least, bounded, worse, worst
 from agentsh_net.core.inspect.shadowing import Owners, mentioned, owners_of, shadowing
 from agentsh_net.core.model import Tool
 from agentsh_net.core.registry import Registry, ToolKey
 from agentsh_net.core.settings import Inspection
 
 Definition = Mapping[str, Any]
+_Mark = tuple[str, bool]  # of a tool: the worst severity, and whether it shadows another server's
+
+# Patterns of definitions that are made for another server's tool.
+SHADOWING = frozenset({"steers-other-tool", "look-alike-tool"})
 
 # Definitions whose findings are remembered: twice the tools that anybody has; past it the memory starts anew.
 MAX_REMEMBERED = 20_000
@@ -104,7 +108,7 @@ class Inspector:
         )
         servers = self._servers(registry)
         found: dict[ToolKey, tuple[Finding, ...]] = {}
-        severities: dict[ToolKey, str] = {}
+        marks: dict[ToolKey, _Mark] = {}
         for server_id, tools in by_server.items():
             left = MAX_READ
             of_server = servers.get(fold(server_id), ())
@@ -113,8 +117,9 @@ class Inspector:
                 left -= read
                 if findings:
                     found[tool.server_id, tool.name] = findings
-                severities[tool.server_id, tool.name] = worse(worst(findings), worst(of_server))
-        return Inspected(_with(registry, severities), MappingProxyType(found), MappingProxyType(servers))
+                severity = worse(worst(findings), worst(of_server))
+                marks[tool.server_id, tool.name] = severity, any(map(_shadows, findings))
+        return Inspected(_with(registry, marks), MappingProxyType(found), MappingProxyType(servers))
 
     def _servers(self, registry: Registry) -> dict[str, tuple[Finding, ...]]:
         """Return what is found about servers: their instructions, and ids that pass for others'."""
@@ -170,6 +175,10 @@ class Inspector:
         return self._versions.get((tool.server_id, tool.name), (tool.definition,))
 
 
+def _shadows(finding: Finding) -> bool:
+    return finding.pattern in SHADOWING and at_least(finding.severity, Severity.HIGH)
+
+
 def _by_server(registry: Registry) -> dict[str, list[Tool]]:
     """Return the tools by their server, the servers in the order in which they are declared."""
     by_server: dict[str, list[Tool]] = {server.id: [] for server in registry.servers}
@@ -178,12 +187,12 @@ def _by_server(registry: Registry) -> dict[str, list[Tool]]:
     return by_server
 
 
-def _with(registry: Registry, severities: Mapping[ToolKey, str]) -> Registry:
-    """Return the registry with these severities; the very same where nothing differs."""
-    if all(tool.max_severity == severities[key] for key, tool in registry.tools.items()):
+def _with(registry: Registry, marks: Mapping[ToolKey, _Mark]) -> Registry:
+    """Return the registry with these marks on its tools; the very same where nothing differs."""
+    if all((tool.max_severity, tool.shadows) == marks[key] for key, tool in registry.tools.items()):
         return registry
     tools = {
-        key: tool if tool.max_severity == severities[key] else replace(tool, max_severity=severities[key])
+        key: replace(tool, max_severity=marks[key][0], shadows=marks[key][1])
         for key, tool in registry.tools.items()
     }
     return Registry(registry.servers, MappingProxyType(tools))
