@@ -10,7 +10,6 @@ import argparse
 import json
 import os
 import resource
-import select
 import signal
 import subprocess
 import sys
@@ -23,7 +22,7 @@ from statistics import median
 ROOT = Path(__file__).parent.parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "proxy"), str(ROOT / "tests")]
 
-from mcp_peers.everything import everything  # noqa: E402
+from mcp_peers.everything import everything
 
 BARE = """
 import sys
@@ -80,13 +79,17 @@ def line(fd: int) -> bytes:
     """Read a line and not a byte more."""
     read = b""
     while not read.endswith(b"\n"):
-        assert (byte := os.read(fd, 1)), "the server ended"
+        byte = os.read(fd, 1)
+        assert byte, "the server ended"
         read += byte
     return read
 
 
 def call(number: int) -> bytes:
-    return b'{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"echo","arguments":{"message":"hi"}}}\n' % number
+    return (
+        b'{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"echo","arguments":{"message":"hi"}}}\n'
+        % number
+    )
 
 
 def measure(command: list[str], seconds: float, in_flight: int, watched: dict[str, int]) -> dict[str, float]:
@@ -116,7 +119,11 @@ def measure(command: list[str], seconds: float, in_flight: int, watched: dict[st
         os.write(fd_in, b"".join(call(number + i + 1) for i in range(count)))
         number += count
     spent = {n: (cpu_of(p) - warm[n]) * 1000 / done for n, p in pids.items()}
-    rss = next(int(l.split()[1]) for l in Path(f"/proc/{process.pid}/status").read_text().splitlines() if l.startswith("VmHWM"))  # noqa: E741
+    rss = next(
+        int(row.split()[1])
+        for row in Path(f"/proc/{process.pid}/status").read_text().splitlines()
+        if row.startswith("VmHWM")
+    )
     process.stdin.close()
     process.kill()
     process.wait()
@@ -154,7 +161,17 @@ def main() -> None:
     else:
         print(f"without server-everything: {why}")
     with tempfile.TemporaryDirectory() as name, daemon(Path(name)) as pid:
-        shim = [sys.executable, "-m", "agentsh_net", "--socket", f"{name}/control.sock", "shim", "--server", "s", "--"]
+        shim = [
+            sys.executable,
+            "-m",
+            "agentsh_net",
+            "--socket",
+            f"{name}/control.sock",
+            "shim",
+            "--server",
+            "s",
+            "--",
+        ]
         for label, server in servers.items():
             direct, through = [], []
             for _ in range(given.rounds):
