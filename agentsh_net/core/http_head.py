@@ -8,7 +8,7 @@ A head is kept as the bytes that came in, so that what is forwarded is what was 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
 from agentsh_net.core.errors import ProtocolError
@@ -82,10 +82,15 @@ class RequestHead(NamedTuple):
 
 
 class ResponseHead(NamedTuple):
-    """A response's head; `line` is the status line without its CRLF, `pieces` as in a request."""
+    """A response's head; `line` is the status line without its CRLF, `pieces` as in a request.
+
+    `names` are the lower-case names in `pieces`: where none of them ends here, `fields` travels on as it came.
+    """
 
     line: bytes
     status: int
+    fields: bytes
+    names: Collection[bytes]
     pieces: list[bytes]
     length: int | None
     chunked: bool
@@ -181,6 +186,8 @@ def parse_response(raw: bytes) -> ResponseHead:
     return ResponseHead(
         line,
         int(status),
+        fields,
+        facts,
         pieces,
         length,
         chunked,
@@ -224,7 +231,8 @@ def forwarded_request(head: RequestHead, *, plain: bool) -> bytes:
 
 def forwarded_response(head: ResponseHead, *, rewritten: bool) -> bytes:
     """Return the fields that travel on, each after its CRLF. With `rewritten` those that describe the body are left out."""
-    fields = _forwarded(head.pieces, _ANSWER_ENDS_REWRITTEN if rewritten else _ANSWER_ENDS)
+    ends = _ANSWER_ENDS_REWRITTEN if rewritten else _ANSWER_ENDS
+    fields = head.fields if ends.isdisjoint(head.names) else _forwarded(head.pieces, ends)
     return _without(fields, head.nominated) if head.nominated else fields
 
 

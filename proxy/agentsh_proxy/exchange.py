@@ -335,7 +335,7 @@ class Exchange:
         if self._over:
             return
         self._service.counts.upstream_failed += 1
-        answer = self._answer
+        answer, self._answer = self._answer, None
         self._let_go()
         if answer is None or not answer.started:
             status = error.status if error.status in (502, 503, 504) else 502
@@ -347,7 +347,8 @@ class Exchange:
         self._client.on_answered(keep_alive=False, whole=answer.done)
 
     def _end(self) -> None:
-        answer = self._answer
+        # The answer holds bound methods of this exchange: a cycle left to the garbage collector costs a tenth of all CPU time.
+        answer, self._answer = self._answer, None
         assert answer is not None  # noqa: S101 - it is done
         self._over = True
         if self._connection is not None:

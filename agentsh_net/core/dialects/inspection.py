@@ -24,13 +24,14 @@ def may_hide_call(frames: bytes, signs: tuple[bytes, ...] = ()) -> bool:
     parsers fold the case of keys (Go's encoding/json). `signs` (lower case) are what else a dialect's machine must see.
     """
     folded = frames.lower()
+    find = folded.find  # half the price of `in`, which makes and drops a TypeError first: may it be an integer that is asked for?
     for sign in signs:  # a loop and not any(): this runs for every read of every stream
-        if sign in folded:
+        if find(sign) >= 0:
             return True
     return (
-        b"tool" in folded
-        or b"function_call" in folded
-        or (b"\\u00" in folded and _ESCAPED_ASCII.search(folded) is not None)
+        find(b"tool") >= 0
+        or find(b"function_call") >= 0
+        or (find(b"\\u00") >= 0 and _ESCAPED_ASCII.search(folded) is not None)
     )
 
 
