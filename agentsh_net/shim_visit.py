@@ -14,6 +14,7 @@ from agentsh_net.control.peer import Peer
 from agentsh_net.core import jsonrpc, mcp_gate, server_asks, shim_link, steps
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.jsonrpc import Body, Id, Response
+from agentsh_net.core.mcp_client import META
 from agentsh_net.core.mcp_exchange import MODERN, changes_tools
 from agentsh_net.core.mcp_gate import Call, Drop, Edit, Hide, Swap
 from agentsh_net.core.mcp_glance import HANDSHAKES, LIST
@@ -180,9 +181,9 @@ class Visit:
         """Keep what a handshake says of the server."""
         if not isinstance(result, dict):
             return
-        version, instructions, info = (
-            result.get(k) for k in ("protocolVersion", "instructions", "serverInfo")
-        )
+        version, instructions = result.get("protocolVersion"), result.get("instructions")
+        meta = result.get("_meta")  # where servers of 2026-07-28 say who they are
+        info = result.get("serverInfo") or (meta.get(META + "serverInfo") if isinstance(meta, dict) else None)
         self._facts = {
             "instructions": instructions if isinstance(instructions, str) else "",
             "server_info": info if isinstance(info, dict) else {},

@@ -233,13 +233,12 @@ def test_the_report_is_that_of_a_discovery() -> None:
 def test_a_modern_server_is_known_by_its_discovery() -> None:
     front = Front()
     visit = front.enter()
-    front.server(
-        visit,
-        result(0, supportedVersions=["2026-07-28"], instructions="hi"),
-        [0, 0, "server/discover", False],
-    )
+    meta = {"io.modelcontextprotocol/serverInfo": {"name": "m", "version": "2"}}
+    hello = result(0, supportedVersions=["2026-07-28"], instructions="hi", _meta=meta)
+    front.server(visit, hello, [0, 0, "server/discover", False])
     front.listed(visit, "ls", resultType="complete")
-    assert (front.reports[0]["era"], front.reports[0]["instructions"]) == ("modern", "hi")
+    report = front.reports[0]
+    assert (report["era"], report["instructions"], report["server_info"]["name"]) == ("modern", "hi", "m")
 
 
 def test_pages_add_up_and_what_is_missing_so_far_is_not_gone() -> None:
