@@ -73,6 +73,7 @@ class Inspector:
         self._versions: dict[
             ToolKey, Sequence[Definition]
         ] = {}  # tools that their server lists more than once
+        self._shapes: names.Shapes = {}
         self._told: dict[str, tuple[Finding, ...]] = {}  # folded server id -> findings that were told of
 
     def renewed(self, inspection: Inspection) -> Inspector:
@@ -103,9 +104,8 @@ class Inspector:
         """Inspect everything a registry holds."""
         by_server = _by_server(registry)
         owners = owners_of((t.server_id, t.name) for t in registry.tools.values())
-        alike = names.Alike(
-            {sid: [t.name for t in tools] for sid, tools in by_server.items()}, names.SHORTEST_TOOL
-        )
+        offered = {sid: [t.name for t in tools] for sid, tools in by_server.items()}
+        alike = names.Alike(offered, names.SHORTEST_TOOL, self._shapes)
         servers = self._servers(registry)
         found: dict[ToolKey, tuple[Finding, ...]] = {}
         marks: dict[ToolKey, _Mark] = {}

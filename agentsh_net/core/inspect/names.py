@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from agentsh_net.core.folding import fold, visible
 from agentsh_net.core.inspect.confusables import skeleton
 from agentsh_net.core.inspect.findings import Category, Finding, Severity
 
 NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")  # MCP 2025-11-25, tools, "Tool Names"
+SEPARATORS = str.maketrans(dict.fromkeys("_-. /"))
 MAX_SHOWN = 200
 
 # Shorter names are a letter apart by chance: add and and, get and set.
@@ -33,40 +35,66 @@ def unusual(name: str, path: str) -> Iterator[Finding]:
         yield Finding("unusual-name", Category.NAME, severity, path, shown)
 
 
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What a name looks like, and what is left of it with one letter missing: names one slip apart share one of these."""
+
+    skeleton: str
+    bare: str
+    neighbours: tuple[str, ...]
+
+
+Shapes = dict[str, Shape]  # by name; whoever keeps it saves working them out again
+
+
 class Alike:
     """Names indexed by what they may be mistaken for. A name is (owner, name); the earlier an owner is declared, the older."""
 
-    def __init__(self, names: Mapping[str, Sequence[str]], shortest: int) -> None:
+    def __init__(
+        self, names: Mapping[str, Sequence[str]], shortest: int, shapes: Shapes | None = None
+    ) -> None:
         """`names` is every owner's names, the owners in the order in which they were declared."""
-        self._shortest = shortest
-        self._shapes: dict[str, set[tuple[str, str]]] = {}
-        self._near: dict[str, set[tuple[str, str]]] = {}
+        self._shapes = _shapes(names, shortest, {} if shapes is None else shapes)
         self._age = {owner: age for age, owner in enumerate(names)}
+        self._looks: dict[str, list[tuple[str, str]]] = {}
+        self._near: dict[str, list[tuple[str, str]]] = {}
         for owner, theirs in names.items():
             for name in theirs:
-                self._shapes.setdefault(skeleton(name), set()).add((owner, name))
-                for shape in _neighbours(name, shortest):
-                    self._near.setdefault(shape, set()).add((owner, name))
+                shape = self._shapes[name]
+                self._looks.setdefault(shape.skeleton, []).append((owner, name))
+                for neighbour in shape.neighbours:
+                    self._near.setdefault(neighbour, []).append((owner, name))
 
     def find(self, owner: str, name: str) -> tuple[str, str, Severity] | None:
         """Return (owner, name) that this name imitates and how bad it is, or None."""
-        for other, theirs in sorted(self._shapes.get(skeleton(name), ())):
-            if other != owner and _differ(theirs, name) and self._imitates(owner, name, other, theirs):
+        shape = self._shapes[name]
+        for other, theirs in sorted(_others(self._looks, shape.skeleton, owner)):
+            if _differ(theirs, name) and self._imitates(owner, name, other, theirs):
                 return other, theirs, Severity.HIGH
-        mine = set(_neighbours(name, self._shortest))
-        for shape in sorted(mine & self._near.keys()):
-            for other, theirs in sorted(self._near[shape]):
-                if (
-                    other != owner
-                    and self._age[owner] > self._age[other]
-                    and _slipped(_bare(name), _bare(theirs))
-                ):
+        for neighbour in shape.neighbours:
+            for other, theirs in sorted(_others(self._near, neighbour, owner)):
+                if self._age[owner] > self._age[other] and _slipped(shape.bare, self._shapes[theirs].bare):
                     return other, theirs, Severity.MEDIUM
         return None
 
     def _imitates(self, owner: str, name: str, other: str, theirs: str) -> bool:
         mine, other_disguise = _disguised(name), _disguised(theirs)
         return mine > other_disguise or (mine == other_disguise and self._age[owner] > self._age[other])
+
+
+def _shapes(names: Mapping[str, Sequence[str]], shortest: int, known: Shapes) -> Shapes:
+    """Return the shapes of all names, those that are known as they are; what is known and not asked for is forgotten."""
+    wanted = {name for theirs in names.values() for name in theirs}
+    for name in known.keys() - wanted:
+        del known[name]
+    for name in wanted - known.keys():
+        known[name] = Shape(skeleton(name), _bare(name), tuple(sorted(set(_neighbours(name, shortest)))))
+    return known
+
+
+def _others(index: Mapping[str, list[tuple[str, str]]], shape: str, owner: str) -> list[tuple[str, str]]:
+    found = index.get(shape, ())
+    return [entry for entry in found if entry[0] != owner] if len(found) > 1 else []
 
 
 def imitation(kind: str, path: str, name: str, found: tuple[str, str, Severity]) -> Finding:
@@ -88,7 +116,7 @@ def imitation(kind: str, path: str, name: str, found: tuple[str, str, Severity])
 
 def _bare(name: str) -> str:
     """Return a name without case and separators: `readFile` and `read_file` are one name in two styles."""
-    return "".join(c for c in fold(name) if c not in "_-. /")
+    return fold(name).translate(SEPARATORS)
 
 
 def _differ(name: str, other: str) -> bool:
@@ -102,7 +130,7 @@ def _disguised(name: str) -> int:
 
 
 def _neighbours(name: str, shortest: int) -> Iterator[str]:
-    """Yield a name and what is left of it with one letter missing: two names one slip apart share one of these."""
+    """Yield a name without case and separators, and with one letter less."""
     bare = _bare(name)
     if shortest <= len(bare) <= MAX_NEIGHBOURS:
         yield bare
