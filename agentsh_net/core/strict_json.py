@@ -19,11 +19,18 @@ from agentsh_net.core.errors import ProtocolError
 _END_OF_KEY: Final = re.compile(rb'(?<!\\)"[ \t\r\n]*:')
 _LONG_NUMBER: Final = re.compile(rb"[0-9]{16}")  # past 2**53 parsers differ
 _UNSURE: Final = object()
+_TOO_DEEP: Final = "JSON nested too deeply"
+# A string that is never closed ends the text: one pass, whatever it holds.
+_NESTING: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|(?P<opening>[\[{])|(?P<closing>[\]}])', re.DOTALL)
 
 Path = tuple[str | int, ...]
 
 # Browsers' `Response.json()` and Python's `json.loads(bytes)` skip one.
 _BOM: Final = "\ufeff"
+
+# Containers in containers. No tool's arguments come near; other parsers read on to 64 (.NET), 128 (Rust), 512 (PHP), 10000 (Go) or by
+# the stack of the moment (Python), which must not decide here. Below the 254 that orjson writes, so that what was read can be told.
+MAX_DEPTH: Final = 200
 
 # Longer integers than any identifier or money needs; int() of more digits is quadratic and CPython refuses it.
 _MAX_DIGITS: Final = 4000
@@ -83,15 +90,16 @@ def read(data: bytes) -> Reading:
     except UnicodeDecodeError:
         text = data.decode("utf-8", "replace")
         notes.flaws.append("invalid_utf8")
+    if _is_deep(text):
+        raise DivergentError(_TOO_DEEP)
     try:
         value = json.loads(
             text.removeprefix(_BOM),
             object_pairs_hook=notes.pairs,
             parse_constant=notes.constant,
             parse_int=_integer,
+            strict=False,  # bare control characters in strings, which some parsers take
         )
-    except RecursionError as error:
-        raise DivergentError("JSON nested too deeply") from error
     except ValueError as error:
         raise ProtocolError(f"not JSON: {error}") from error
     return Reading(value, frozenset(notes.duplicates), tuple(dict.fromkeys(notes.flaws)))
@@ -109,15 +117,36 @@ def _plain(data: bytes) -> Any:
         value = orjson.loads(data)
     except orjson.JSONDecodeError:
         return _UNSURE
-    keys, waiting = 0, [value]
-    while waiting:
-        item = waiting.pop()
-        if type(item) is dict:
-            keys += len(item)
-            waiting += item.values()
-        elif type(item) is list:
-            waiting += item
+    keys, depth, level = 0, 0, [value]
+    while level:
+        below: list[Any] = []
+        containers = False
+        for item in level:
+            if type(item) is dict:
+                keys += len(item)
+                below += item.values()
+                containers = True
+            elif type(item) is list:
+                below += item
+                containers = True
+        depth += containers
+        level = below
+    if depth > MAX_DEPTH:
+        raise DivergentError(_TOO_DEEP)
     return value if len(_END_OF_KEY.findall(data)) == keys else _UNSURE
+
+
+def _is_deep(text: str) -> bool:
+    """Say whether containers stand deeper in each other than MAX_DEPTH, be the text JSON or not."""
+    if text.count("{") + text.count("[") <= MAX_DEPTH:
+        return False
+    depth = 0
+    for match in _NESTING.finditer(text):
+        mark = match.lastgroup
+        depth += (mark == "opening") - (mark == "closing")
+        if depth > MAX_DEPTH:
+            return True
+    return False
 
 
 class _Delete:

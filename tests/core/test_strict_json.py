@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import math
+import time
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from agentsh_net.core.errors import ProtocolError
-from agentsh_net.core.strict_json import DELETE, DivergentError, Path, Raw, read, splice
+from agentsh_net.core.strict_json import DELETE, MAX_DEPTH, DivergentError, Path, Raw, read, splice
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -132,6 +133,35 @@ def test_a_path_that_leads_nowhere_is_an_error(path: Path) -> None:
 def test_what_only_other_parsers_read_is_told_from_what_is_broken(data: bytes) -> None:
     with pytest.raises(DivergentError):
         read(data)
+
+
+@pytest.mark.parametrize("twice", ["", '"a":1,"a":1,'], ids=["fast", "slow"])
+@pytest.mark.parametrize("opening", ["[", '{"b":'])
+def test_the_bound_of_nesting_is_the_same_for_both_readers_and_any_stack(opening: str, twice: str) -> None:
+    def text(depth: int) -> bytes:
+        inner = opening * (depth - 1) + '"[{\\"["' + ("]" if opening == "[" else "}") * (depth - 1)
+        return f'{{{twice}"c":{inner}}}'.encode()
+
+    def at(stack: int, depth: int) -> Any:
+        return at(stack - 1, depth) if stack else read(text(depth))
+
+    for stack in (0, 400):
+        assert at(stack, MAX_DEPTH).value["c"]
+        with pytest.raises(DivergentError):
+            at(stack, MAX_DEPTH + 1)
+
+
+@pytest.mark.parametrize("unit", ['"', '\\"', '"\\', "[", '{"', '["\\"]'])
+def test_a_megabyte_of_anything_is_read_or_refused_in_one_pass(unit: str) -> None:
+    text = ("[" * MAX_DEPTH + '"' + unit * (1_000_000 // len(unit))).encode()
+    began = time.process_time()
+    with pytest.raises(ProtocolError):
+        read(text)
+    assert time.process_time() - began < 2  # what is quadratic takes minutes
+
+
+def test_bare_control_characters_are_read_as_lenient_parsers_do() -> None:
+    assert read(b'{"a":"x\ny\t"}').value == {"a": "x\ny\t"}
 
 
 def test_one_byte_order_mark_is_skipped_and_kept() -> None:

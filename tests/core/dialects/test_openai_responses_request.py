@@ -142,7 +142,7 @@ def test_more_connectors_than_tools_can_be_are_a_fault() -> None:
 
 def test_depth_breaks_nothing() -> None:
     tool: dict[str, Any] = MCP
-    for _ in range(300):
+    for _ in range(90):
         tool = {"type": "namespace", "tools": [tool]}
     assert facts(tools=[tool]).connectors == (Connector("fs", URL),)
 
