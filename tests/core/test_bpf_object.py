@@ -23,10 +23,10 @@ def test_programs_maps_licence_and_origin_are_found() -> None:
     assert "clang version" in found.compiler
 
 
-def test_a_program_ends_with_an_exit_and_refers_to_every_map() -> None:
-    for program in bpf_object.parse(DATA).programs.values():
-        assert program.code.endswith(b"\x95" + bytes(7))
-        assert {name for _, name in program.maps} == set(probe_source.MAPS)
+def test_every_program_ends_with_an_exit_and_every_map_is_referred_to() -> None:
+    programs = bpf_object.parse(DATA).programs.values()
+    assert {program.code[-8:] for program in programs} == {b"\x95" + bytes(7)}
+    assert {name for program in programs for _, name in program.maps} == set(probe_source.MAPS)
 
 
 def test_relocation_writes_descriptors_where_maps_are_loaded_and_nowhere_else() -> None:
