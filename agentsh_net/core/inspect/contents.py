@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from agentsh_net.core.inspect import custom, exfiltration, instructions, phrases, secrecy
+from agentsh_net.core.inspect import custom, exfiltration, instructions, languages, phrases, secrecy
 from agentsh_net.core.inspect.controls import controls
 from agentsh_net.core.inspect.credentials import key_shapes, paths_in_arguments
 from agentsh_net.core.inspect.custom import Custom
@@ -23,7 +23,7 @@ from agentsh_net.core.inspect.strings import strings
 # Characters of one call or result: a long file. A text that is made to be slow takes a second, and holds up the calls behind it.
 MAX_CHARS = 256 << 10
 
-PHRASES = (*instructions.PHRASES, *secrecy.PHRASES, *exfiltration.PHRASES)
+PHRASES = (*instructions.PHRASES, *secrecy.PHRASES, *exfiltration.PHRASES, *languages.PHRASES)
 
 
 def inspect_arguments(arguments: Any, customs: Sequence[Custom] = ()) -> tuple[Finding, ...]:

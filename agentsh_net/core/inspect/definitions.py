@@ -8,7 +8,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agentsh_net.core.inspect import custom, exfiltration, instructions, phrases, preference, secrecy
+from agentsh_net.core.inspect import (
+    custom,
+    exfiltration,
+    instructions,
+    languages,
+    phrases,
+    preference,
+    secrecy,
+)
 from agentsh_net.core.inspect.controls import controls
 from agentsh_net.core.inspect.credentials import key_shapes, paths_in_definition, secret_parameters
 from agentsh_net.core.inspect.custom import Custom
@@ -24,7 +32,13 @@ from agentsh_net.core.inspect.strings import Strings, strings
 # what was not read is not let through: hence critical.
 MAX_CHARS = 64 << 10
 
-PHRASES = (*instructions.PHRASES, *secrecy.PHRASES, *exfiltration.PHRASES, *preference.PHRASES)
+PHRASES = (
+    *instructions.PHRASES,
+    *secrecy.PHRASES,
+    *exfiltration.PHRASES,
+    *preference.PHRASES,
+    *languages.PHRASES,
+)
 
 # Families that poison together: an order to the model with secrecy, a path of secrets, a place to send them to.
 GRAVE = frozenset(

@@ -32,10 +32,10 @@ PHRASES = (
     ),
     phrase(
         "carry-along", _OF, Severity.HIGH,
-        "conversation,chat,messages,transcript,history,prompt,instructions,context,environment,private key,cookie,everything,master password;include,append,attach,add,embed,pass,put,insert,supply,encode,hide,copy,paste,write,provide,repeat;parameter,argument,field,request,response,url,call,query,note,body,header,string,input,message,context,feedback,metadata,description,comment",
+        "conversation,chat,messages,transcript,history,prompt,instructions,context,environment,private key,cookie,everything,what,master password;include,append,attach,add,embed,pass,put,insert,supply,encode,hide,copy,paste,write,provide,repeat;parameter,argument,field,request,response,url,call,query,note,body,header,string,input,message,context,feedback,metadata,description,comment",
         r"""\b(?:include|append|attach|add|embed|pass|put|insert|supply|encode|hide|copy|paste|write|provide|repeat)\b~30~
             \b(?:(?:full|entire|whole|complete|current|previous|user's|prior|your)\ (?:\w+\ )?(?:conversation|chat|message|history|transcript|prompt|instructions|context)\w*|conversation\ (?:history|so\ far|transcript|context)|chat\ (?:history|logs?|transcript)
-              |list\ of\ (?:last|previous|recent|all)\ messages|(?:all\ )?previous\ messages|system\ prompt|environment\ variables|private\ key|master\ password|session\ cookies?|everything\ the\ user)
+              |list\ of\ (?:last|previous|recent|all)\ messages|(?:all\ )?previous\ messages|system\ prompt|environment\ variables|private\ key|master\ password|session\ cookies?|(?:everything|whatever|what)\ the\ (?:user|person|human|customer)\ (?:said|says|wrote|typed|asked))
             ~40~\b(?:in|as|to|into|with|via)\ ~20~\b(?:parameter|argument|field|request|response|url|call|query|note|notes|sidenote|body|header|string|input|message|context|feedback|metadata|description|comment)""",
         unless_negated=True,
     ),

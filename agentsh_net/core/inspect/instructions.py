@@ -55,6 +55,13 @@ PHRASES = (
             (?:instruction|rule|directive|polic(?:y|ies)|prompt|restriction|guideline|message)s?""",
     ),
     phrase(
+        "revokes-instructions", _OF, Severity.HIGH,
+        "previous,prior,earlier,former,existing,agreed;void,no longer appl,test,cancel,revoked,obsolete,expired,invalid",
+        r"""\b(?:previous|prior|earlier|former|existing|your)\ (?:\w+\ )?(?:rule|instruction|guideline|guidance|directive|polic(?:y|ies)|order|agreement)s?
+            \ (?:is|are|was|were|have\ been|has\ been|no\ longer)\ (?:now\ |all\ |hereby\ |only\ ){0,2}(?:void|a\ test|cancell?ed|revoked|obsolete|expired|invalid|appl(?:y|ies|icable))
+          | \b(?:whatever|what|everything)\ (?:was\ |you\ )?agreed\b~24~\bno\ longer\ appl(?:y|ies)""",
+    ),
+    phrase(
         "jailbreak", _OF, Severity.HIGH,
         "jailbreak,dan mode,god mode,unrestricted mode,you are now,act as,pretend",
         r"""\bjailbreak\ (?:prompt|mode) | \b(?:enter|enable|activate)\ (?:dan|god|jailbreak|unrestricted)\ mode | \bdan\ mode\ enabled
