@@ -7,17 +7,16 @@ from __future__ import annotations
 
 from typing import Final
 
-import orjson
-
 from agentsh_net.core import strict_json
 from agentsh_net.core.dialects import anthropic_request
 from agentsh_net.core.dialects.anthropic_blocks import NAME, Rulings
 from agentsh_net.core.dialects.anthropic_event import make_frame
 from agentsh_net.core.dialects.anthropic_message import rewritten
 from agentsh_net.core.dialects.anthropic_stream import SIGNS, AnthropicMachine
-from agentsh_net.core.dialects.base import Dialect, Judge, Limits, RequestFacts, Step, Stream
+from agentsh_net.core.dialects.base import Dialect, Enforce, Judge, Limits, RequestFacts, Step, Stream, always
 from agentsh_net.core.dialects.inspection import Inspector, Output, may_hide_call
-from agentsh_net.core.errors import ProtocolError
+from agentsh_net.core.dialects.whole_answer import inspect_whole, is_json
+from agentsh_net.core.strict_json import Reading
 
 # https://docs.anthropic.com/en/api/errors
 _ERROR_TYPES: Final = {
@@ -56,37 +55,31 @@ class AnthropicDialect:
         """Read whether the answer streams and which MCP servers the provider is to call."""
         return anthropic_request.read(body)
 
-    def stream(self, judge: Judge, *, limits: Limits, fail_closed: bool) -> Stream:
+    def stream(self, judge: Judge, *, limits: Limits, fail_closed: bool, enforce: Enforce = always) -> Stream:
         """Return the machine for one streamed answer."""
         return Inspector(
-            AnthropicMachine(judge, limits),
+            lambda: AnthropicMachine(judge, limits),
             limits=limits,
             fail_closed=fail_closed,
             error_frame=self.error_frame,
+            enforce=enforce,
             signs=SIGNS,
         )
 
-    def body(self, data: bytes, judge: Judge, *, fail_closed: bool) -> Step:
+    def body(self, data: bytes, judge: Judge, *, fail_closed: bool, enforce: bool = True) -> Step:
         """Return what the client gets for a whole JSON answer: byte for byte the same where no call is refused."""
-        if not may_hide_call(data) and _is_json(data):
+        if not may_hide_call(data) and is_json(data):
             return Step(data)
-        out = Output(fail_closed=fail_closed, error_frame=lambda message: self.error(502, message))
-        try:
-            reading = strict_json.read(data)
-        except strict_json.DivergentError as error:
-            out.fault("unreadable_json", str(error), must_cut=True)
-            return out.step()
-        except ProtocolError as error:
-            if not out.fault("malformed_json", str(error)):
-                out.write(data)
-            return out.step()
-        if "invalid_utf8" in reading.flaws and out.fault("invalid_utf8", "the answer is not UTF-8"):
-            return out.step()
-        changed = None
-        if isinstance(reading.value, dict):
-            changed = rewritten(data, reading, Rulings(judge), out).data
-        out.write(data if changed is None else changed)
-        return out.step()
+
+        def rewrite(reading: Reading, out: Output) -> bytes | None:
+            if not isinstance(reading.value, dict):
+                return None
+            return rewritten(data, reading, Rulings(judge), out).data
+
+        def error(message: str) -> bytes:
+            return self.error(502, message)
+
+        return inspect_whole(data, rewrite, fail_closed=fail_closed, enforce=enforce, error=error)
 
     def error(self, status: int, message: str) -> bytes:
         """Return an error body; its type is the one that the API gives the status."""
@@ -96,14 +89,6 @@ class AnthropicDialect:
     def error_frame(self, message: str) -> bytes:
         """Return the event that ends a stream with an error."""
         return make_frame("error", _error("api_error", message))
-
-
-def _is_json(data: bytes) -> bool:
-    try:
-        orjson.loads(data)
-    except orjson.JSONDecodeError:
-        return False
-    return True
 
 
 DIALECT: Final[Dialect] = AnthropicDialect()

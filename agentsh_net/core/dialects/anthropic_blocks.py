@@ -12,7 +12,7 @@ from agentsh_net.core import strict_json
 from agentsh_net.core.dialects.base import Judge
 from agentsh_net.core.dialects.inspection import Output, notice
 from agentsh_net.core.errors import ProtocolError
-from agentsh_net.core.model import Action, ToolCall, Verdict
+from agentsh_net.core.model import ToolCall
 
 NAME: Final = "anthropic"
 
@@ -103,12 +103,13 @@ def _text(value: Any) -> str:
 class Rulings:
     """What was decided about the calls of one answer, so that its stop_reason and the results in it agree with that."""
 
-    __slots__ = ("_blocked", "_calls", "_judge", "_refused")
+    __slots__ = ("_blocked", "_calls", "_judge", "_refused", "_seen")
 
     def __init__(self, judge: Judge) -> None:
         self._judge = judge
         self._calls = 0  # the client's: the provider runs mcp_tool_use itself, and no stop_reason tells of it
         self._blocked = 0
+        self._seen = 0
         self._refused: dict[str, str] = {}  # call id -> notice
 
     @property
@@ -118,14 +119,17 @@ class Rulings:
 
     def decide(self, block: Mapping[str, Any], value: Any, flaw: str, out: Output) -> str:
         """Judge a call and return the notice that replaces it, or nothing where it is allowed."""
+        self._seen += 1
         call = ToolCall(
             name=_text(block.get("name")),
             call_id=_text(block.get("id")),
             input=value,
             server_name=_text(block.get("server_name")),
             dialect=NAME,
+            flaw=flaw,
+            ordinal=self._seen,
         )
-        verdict = Verdict(Action.BLOCK, flaw, rule="protocol") if flaw else self._judge(call)
+        verdict = self._judge(call)
         out.judged(call, verdict)
         client = _text(block.get("type")).strip().casefold() != "mcp_tool_use"
         self._calls += client

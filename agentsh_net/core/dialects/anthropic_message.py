@@ -58,7 +58,7 @@ def rewritten(
     if rulings.ends_turn and message.get(reason) == "tool_use":
         edits[*prefix, reason] = "end_turn"
     became = tuple(notices.get(at, "") for at in range(len(entries)))
-    if flaw:
+    if flaw and (notices or not calls):
         if not calls:
             out.dropped("duplicate_keys", flaw)
         return Rewriting(_anew(top, edits, prefix), became, calls)

@@ -14,10 +14,8 @@ from agentsh_net.core.dialects.anthropic_blocks import Rulings, arguments, flaw_
 from agentsh_net.core.dialects.anthropic_event import Event, read, text_frames, with_data
 from agentsh_net.core.dialects.anthropic_message import rewritten
 from agentsh_net.core.dialects.anthropic_roster import MAX_BLOCKS, Block, Roster, State
-from agentsh_net.core.dialects.base import Judge, Limits
+from agentsh_net.core.dialects.base import MIN_WEIGHT, Judge, Limits
 from agentsh_net.core.dialects.inspection import Output
-from agentsh_net.core.dialects.line_reading import hides_event
-from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.sse import Frame
 from agentsh_net.core.strict_json import Reading
 
@@ -25,6 +23,7 @@ from agentsh_net.core.strict_json import Reading
 SIGNS: Final = (b"_start", b"message_stop", b"error", b"partial_json")
 
 _LATE: Final = "a call after the end of the message"
+_INCOMPLETE: Final = "the answer ended inside the call"
 
 
 class AnthropicMachine:
@@ -53,27 +52,10 @@ class AnthropicMachine:
         """Say whether bytes wait for a verdict."""
         return bool(self._queue)
 
-    def frame(self, frame: Frame, out: Output) -> None:
+    def frame(self, frame: Frame, reading: Reading | None, out: Output) -> None:
         """Take a whole frame."""
-        if hides_event(frame):
-            self._cut("ambiguous_lines", "a line of an event is an event to some clients", out, must_cut=True)
-            return
-        if frame.data is None or frame.data.strip() in {b"", b"[DONE]"}:
-            self._emit(frame.raw, out)
-            return
-        try:
-            reading = strict_json.read(frame.data)
-        except strict_json.DivergentError as error:
-            self._cut("unreadable_json", str(error), out, must_cut=True)
-            return
-        except ProtocolError as error:
-            if not self._cut("malformed_json", str(error), out):
-                self._emit(frame.raw, out)
-            return
-        if "invalid_utf8" in reading.flaws and self._cut("invalid_utf8", "an event is not UTF-8", out):
-            return
-        event = read(frame, reading)
-        if event is None:
+        event = None if reading is None else read(frame, reading)
+        if reading is None or event is None:
             self._emit(frame.raw, out)
         else:
             self._event(event, frame, reading, out)
@@ -84,7 +66,7 @@ class AnthropicMachine:
         """Take the end of the stream: a call that is still held is never released, and the client is told."""
         if self._held:
             detail = f"the answer ended within a call of {self._names()}"
-            self._discard()
+            self._discard(out, _INCOMPLETE)
             out.fault("incomplete_call", detail, must_cut=True)
 
     def _event(self, event: Event, frame: Frame, reading: Reading, out: Output) -> None:
@@ -224,7 +206,7 @@ class AnthropicMachine:
         """Take an error of the provider: what was held is incomplete."""
         if self._held:
             out.dropped("incomplete_call", f"an error came within a call of {self._names()}")
-            self._discard()
+            self._discard(out, _INCOMPLETE)
         self._over = True
 
     def _overflow(self, out: Output) -> None:
@@ -261,7 +243,7 @@ class AnthropicMachine:
             out.write(data)
             return
         self._queue.append((data, block))
-        self._waiting += len(data)
+        self._waiting += max(len(data), MIN_WEIGHT)
 
     def _flush(self, out: Output) -> None:
         """Write what no longer waits for a verdict, in the order it came."""
@@ -270,7 +252,7 @@ class AnthropicMachine:
             if block is not None and block.state is State.HELD:
                 return
             self._queue.popleft()
-            self._waiting -= len(data)
+            self._waiting -= max(len(data), MIN_WEIGHT)
             if block is None or block.state is not State.REPLACED:
                 out.write(data)
             elif block.notice:
@@ -279,13 +261,15 @@ class AnthropicMachine:
 
     def _cut(self, cause: str, detail: str, out: Output, *, must_cut: bool = False) -> bool:
         if out.fault(cause, detail, must_cut=must_cut):
-            self._discard()
+            self._discard(out, detail)
             return True
         return False
 
-    def _discard(self) -> None:
-        """Forget what is held: the client never hears of it."""
+    def _discard(self, out: Output, reason: str) -> None:
+        """Forget what is held: the client never hears of it, the audit does."""
         for block in self._held:
+            value, _ = arguments(block.fields, "".join(block.parts))
+            self._rulings.decide(block.fields, value, reason, out)
             block.state = State.REPLACED
         self._held.clear()
         self._queue.clear()

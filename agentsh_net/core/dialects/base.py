@@ -13,6 +13,14 @@ from agentsh_net.core.model import ToolCall, Verdict
 
 Judge = Callable[[ToolCall], Verdict]
 
+# Whether verdicts are enforced (`enforce_policy`), asked anew before bytes are held: a reload bites in mid-stream.
+Enforce = Callable[[], bool]
+
+
+def always() -> bool:
+    """Enforce."""
+    return True
+
 
 @dataclass(frozen=True, slots=True)
 class Judged:
@@ -24,11 +32,15 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Something that could not be read: `cause` is a key of `llm_response_uninspected`, `cut` whether it was stopped."""
+    """Something that could not be read: `cause` is a key of `llm_response_uninspected`, `cut` whether it was stopped.
+
+    `would`: it passed because nothing is enforced, and would have been stopped else.
+    """
 
     cause: str  # malformed_json | frame_too_long | invalid_utf8 | duplicate_keys | body_too_large | ...
     detail: str
     cut: bool
+    would: bool = False
 
 
 class Step(NamedTuple):
@@ -65,10 +77,17 @@ class RequestFacts:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds of a stream machine, in bytes. A held call may span many frames: `held` bounds their sum."""
+    """Bounds of a stream machine, in bytes. A held call may span many frames: `held` bounds their sum.
+
+    A call that writes a file may take a whole answer: 128k tokens at 150 to 300 bytes a frame, frame by token.
+    """
 
     max_frame: int = 1 << 20
-    held: int = 8 << 20
+    held: int = 32 << 20
+
+
+# What a held frame counts for at least: remembering it costs as much, and `\n` by `\n` would be thirty times the bound.
+MIN_WEIGHT = 128
 
 
 class Stream(Protocol):
@@ -101,11 +120,11 @@ class Dialect(Protocol):
         """Read what policy needs from a request body."""
         ...
 
-    def stream(self, judge: Judge, *, limits: Limits, fail_closed: bool) -> Stream:
-        """Return the machine for one streamed answer."""
+    def stream(self, judge: Judge, *, limits: Limits, fail_closed: bool, enforce: Enforce = always) -> Stream:
+        """Return the machine for one streamed answer. Without `enforce` every byte leaves, unless it is unreadable and fail_closed."""
         ...
 
-    def body(self, data: bytes, judge: Judge, *, fail_closed: bool) -> Step:
+    def body(self, data: bytes, judge: Judge, *, fail_closed: bool, enforce: bool = True) -> Step:
         """Return what the client gets for a whole JSON answer."""
         ...
 

@@ -1,17 +1,26 @@
 """The loop every streamed dialect shares: cut frames, let pass at once what cannot hide a call, hand the rest to the machine.
 
-Not its business: what a call looks like. That is the dialect's machine, which only ever sees whole frames.
+What no two clients read alike is stopped here, whatever the dialect. Not its business: what a call looks like. That is the
+dialect's machine, which only ever sees whole frames. Where nothing is enforced the machine watches: it is fed the same frames,
+and what it writes is thrown away.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Final, Protocol
 
-from agentsh_net.core.dialects.base import Fault, Judged, Limits, Step
-from agentsh_net.core.model import ToolCall, Verdict
+from agentsh_net.core import strict_json
+from agentsh_net.core.dialects.base import Enforce, Fault, Judged, Limits, Step, always
+from agentsh_net.core.dialects.line_reading import hides_event
+from agentsh_net.core.errors import ProtocolError
+from agentsh_net.core.model import Action, ToolCall, Verdict
 from agentsh_net.core.sse import Decoder, Frame
+from agentsh_net.core.strict_json import Reading
+
+DONE: Final = b"[DONE]"  # OpenAI's end of a stream; no JSON
 
 # A JSON escape of an ASCII character can spell any key, type or name in disguise; those of others cannot.
 _ESCAPED_ASCII: Final = re.compile(rb"\\u00[0-7]")
@@ -21,7 +30,8 @@ def may_hide_call(frames: bytes, signs: tuple[bytes, ...] = ()) -> bool:
     """Say whether any frame of these could speak of a call, in any dialect.
 
     Every call of every dialect stands under a key or type that contains `tool` or `function_call`; case is folded because some
-    parsers fold the case of keys (Go's encoding/json). `signs` (lower case) are what else a dialect's machine must see.
+    parsers fold the case of keys (Go's encoding/json). A NUL byte is UTF-16 or UTF-32, which Python's `json.loads` detects.
+    `signs` (lower case) are what else a dialect's machine must see.
     """
     folded = frames.lower()
     find = folded.find  # half the price of `in`, which makes and drops a TypeError first: may it be an integer that is asked for?
@@ -31,6 +41,7 @@ def may_hide_call(frames: bytes, signs: tuple[bytes, ...] = ()) -> bool:
     return (
         find(b"tool") >= 0
         or find(b"function_call") >= 0
+        or find(b"\0") >= 0
         or (find(b"\\u00") >= 0 and _ESCAPED_ASCII.search(folded) is not None)
     )
 
@@ -41,42 +52,55 @@ def notice(name: str, reason: str) -> str:
 
 
 class Output:
-    """What one step of a machine leads to, gathered."""
+    """What one step of a machine leads to, gathered. `lost`: the machine gave up, where nothing is enforced."""
 
-    __slots__ = ("_error_frame", "_fail_closed", "_faults", "_judged", "_out", "end")
+    __slots__ = ("_enforce", "_error_frame", "_fail_closed", "_faults", "_judged", "_out", "end", "lost")
 
-    def __init__(self, *, fail_closed: bool, error_frame: Callable[[str], bytes]) -> None:
+    def __init__(
+        self, *, fail_closed: bool, error_frame: Callable[[str], bytes], enforce: bool = True
+    ) -> None:
         self._fail_closed = fail_closed
         self._error_frame = error_frame
+        self._enforce = enforce
         self._out: list[bytes] = []
         self._judged: list[Judged] = []
         self._faults: list[Fault] = []
         self.end = False
+        self.lost = False
+
+    def relay(self, data: bytes) -> None:
+        """Send the upstream's own bytes, unless the response was cut before."""
+        if not self.end:
+            self._out.append(data)
 
     def write(self, data: bytes) -> None:
-        """Send bytes to the client, unless the response was cut before."""
-        if not self.end:
+        """Send what a machine made of the answer. Where nothing is enforced it is thrown away: the answer is relayed."""
+        if self._enforce and not self.end:
             self._out.append(data)
 
     def judged(self, call: ToolCall, verdict: Verdict) -> None:
         """Record a decision for the audit."""
+        if verdict.blocked and not self._enforce:
+            # The policy began to enforce while this call was leaving.
+            verdict = replace(verdict, action=Action.ALLOW, would=Action.BLOCK)
         self._judged.append(Judged(call, verdict))
 
     def fault(self, cause: str, detail: str, *, must_cut: bool = False) -> bool:
-        """Record what could not be read; cut the response under fail_closed (or where there is no honest way on).
+        """Record what could not be read; cut the response under fail_closed, or (if that is enforced) where there is no honest way on.
 
-        Returns whether it was cut: if not, the caller passes the bytes on untouched.
+        Returns whether the machine is done with this answer: if not, it passes the bytes on untouched.
         """
-        cut = self._fail_closed or must_cut
-        self._faults.append(Fault(cause, detail, cut))
+        cut = self._enforce if must_cut else self._fail_closed
+        self._faults.append(Fault(cause, detail, cut, would=must_cut and not cut))
         if cut:
-            self.write(self._error_frame(f"response cut by agentsh-net: {cause}: {detail}"))
+            self.relay(self._error_frame(f"response cut by agentsh-net: {cause}: {detail}"))
             self.end = True
-        return cut
+        self.lost = self.lost or (must_cut and not cut)
+        return cut or must_cut
 
     def dropped(self, cause: str, detail: str) -> None:
         """Record that something was left out of an answer that goes on."""
-        self._faults.append(Fault(cause, detail, cut=True))
+        self._faults.append(Fault(cause, detail, cut=self._enforce, would=not self._enforce))
 
     def step(self) -> Step:
         """Return all of it as a value."""
@@ -96,8 +120,11 @@ class Machine(Protocol):
         """Say whether bytes are held back for a verdict."""
         ...
 
-    def frame(self, frame: Frame, out: Output) -> None:
-        """Take a whole frame."""
+    def frame(self, frame: Frame, reading: Reading | None, out: Output) -> None:
+        """Take a whole frame and what its data says; None where it says nothing: no data, `[DONE]`, or no JSON.
+
+        Raises ProtocolError where what it has to rewrite cannot be written: then the answer ends.
+        """
         ...
 
     def finish(self, out: Output) -> None:
@@ -111,28 +138,35 @@ class Inspector:
     __slots__ = (
         "_decoder",
         "_ended",
+        "_enforce",
+        "_enforcing",
         "_error_frame",
         "_fail_closed",
         "_fast",
         "_machine",
+        "_make",
         "_signs",
         "_told_oversize",
     )
 
     def __init__(
         self,
-        machine: Machine,
+        make: Callable[[], Machine],
         *,
         limits: Limits,
         fail_closed: bool,
         error_frame: Callable[[str], bytes],
+        enforce: Enforce = always,
         fast: bool = True,
         signs: tuple[bytes, ...] = (),
     ) -> None:
-        self._machine = machine
+        self._make = make
+        self._machine = make()
         self._decoder = Decoder(limits.max_frame)
         self._fail_closed = fail_closed
         self._error_frame = error_frame
+        self._enforce = enforce
+        self._enforcing = False
         self._fast = fast  # off only in the tests that prove the fast path equal to the slow one
         self._signs = signs  # frames the machine must see besides those that may hide a call
         self._ended = False
@@ -141,7 +175,7 @@ class Inspector:
     @property
     def holding(self) -> bool:
         """Say whether a call is held back."""
-        return self._machine.holding
+        return self._enforcing and self._machine.holding
 
     def feed(self, data: bytes) -> Step:
         """Take the next bytes of the answer."""
@@ -179,7 +213,10 @@ class Inspector:
         return out.step()
 
     def _output(self) -> Output:
-        return Output(fail_closed=self._fail_closed, error_frame=self._error_frame)
+        # A call that began to leave unheld leaves whole; and what was enforced once stays so, lest an answer be half of each.
+        if not self._enforcing and not self._machine.holding:
+            self._enforcing = self._enforce()
+        return Output(fail_closed=self._fail_closed, error_frame=self._error_frame, enforce=self._enforcing)
 
     def _part(self, frames: bytes, out: Output) -> None:
         """Let pass those of these whole frames that cannot hide a call, found by halving; the machine takes the others."""
@@ -187,7 +224,7 @@ class Inspector:
             self._take(frames, out)
         elif not may_hide_call(frames, self._signs):
             self._decoder.skip()
-            out.write(frames)
+            out.relay(frames)
         elif half := _half(frames):
             self._part(frames[:half], out)
             if not out.end:
@@ -208,17 +245,63 @@ class Inspector:
                 break
 
     def _frame(self, frame: Frame, out: Output) -> None:
-        if not frame.oversize:
-            self._told_oversize = False
-            self._machine.frame(frame, out)
+        if frame.oversize:
+            self._oversize(frame, out)
             return
+        self._told_oversize = False
+        if self._fast and self._machine.idle and not may_hide_call(frame.raw, self._signs):
+            out.relay(frame.raw)  # whatever else it is: how bytes were cut into chunks must not decide
+            return
+        reading = self._read(frame, out)
+        if out.end:
+            return
+        try:
+            self._machine.frame(frame, reading, out)
+        except ProtocolError as error:
+            out.fault("malformed_json", f"an event cannot be rewritten: {error}", must_cut=True)
+        if not self._enforcing:
+            out.relay(frame.raw)
+        if out.lost:
+            out.lost = False
+            self._machine = (
+                self._make()
+            )  # the answer would have ended here; it goes on, and so does the watch
+
+    def _read(self, frame: Frame, out: Output) -> Reading | None:
+        """Return what the data of a frame says, and stop what only some clients would find a call in."""
+        if hides_event(frame):
+            self._cut("ambiguous_lines", "a line of an event is an event to some clients", out)
+        data = frame.data
+        if data is None or out.end or not (text := data.strip()) or text.startswith(DONE):
+            return None
+        try:
+            reading = strict_json.read(data)
+        except strict_json.DivergentError as error:
+            self._cut("unreadable_json", str(error), out)
+            return None
+        except ProtocolError as error:
+            out.fault("malformed_json", str(error))
+            return None
+        if "invalid_utf8" in reading.flaws:
+            out.fault("invalid_utf8", "an event is not UTF-8")
+        return reading
+
+    def _cut(self, cause: str, detail: str, out: Output) -> None:
+        """Stop what must not pass as merely broken. It is still unreadable where nothing is enforced: then by fail_closed."""
+        if self._fail_closed:
+            out.fault(cause, detail)
+        else:
+            out.fault(cause, detail, must_cut=True)
+            out.lost = False  # unreadable to us, and no reason for the machine to start anew
+
+    def _oversize(self, frame: Frame, out: Output) -> None:
         if not self._told_oversize:
             self._told_oversize = True
             # Behind a held call there is no way on: the frame cannot be held, and must not overtake the call.
             detail = "an event outgrew proxy.max_frame"
-            if out.fault("frame_too_long", detail, must_cut=self._machine.holding):
+            if out.fault("frame_too_long", detail, must_cut=self.holding):
                 return
-        out.write(frame.raw)
+        out.relay(frame.raw)
 
 
 def _end_of_frames(data: bytes) -> int:

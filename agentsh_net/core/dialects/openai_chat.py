@@ -10,21 +10,23 @@ from typing import Any, Final
 
 from agentsh_net.core.dialects.base import (
     Connector,
+    Enforce,
     Fault,
     Judge,
-    Judged,
     Limits,
     RequestFacts,
     Step,
     Stream,
+    always,
 )
-from agentsh_net.core.dialects.inspection import Inspector, may_hide_call
+from agentsh_net.core.dialects.inspection import DONE, Inspector, Output, may_hide_call
 from agentsh_net.core.dialects.openai_chat_calls import NAME
 from agentsh_net.core.dialects.openai_chat_fragments import fold
-from agentsh_net.core.dialects.openai_chat_stream import DONE, ChatMachine
+from agentsh_net.core.dialects.openai_chat_stream import ChatMachine
 from agentsh_net.core.dialects.openai_chat_whole import rewrite_whole
+from agentsh_net.core.dialects.whole_answer import inspect_whole, is_json
 from agentsh_net.core.errors import ProtocolError
-from agentsh_net.core.strict_json import dump, read
+from agentsh_net.core.strict_json import Reading, dump, read
 
 # The list of stored completions and one of them carry calls as well (GET, and POST to change metadata).
 _PATH: Final = re.compile(r"(?:/v1)?/chat/completions(?:/[^/]+)?/?")
@@ -82,35 +84,29 @@ class OpenAIChat:
             fault = Fault("too_many_connectors", f"more than {MAX_CONNECTORS} MCP servers", cut=False)
         return RequestFacts(stream, connectors[:MAX_CONNECTORS], fault)
 
-    def stream(self, judge: Judge, *, limits: Limits, fail_closed: bool) -> Stream:
+    def stream(self, judge: Judge, *, limits: Limits, fail_closed: bool, enforce: Enforce = always) -> Stream:
         """Return the machine for one streamed answer."""
         return Inspector(
-            ChatMachine(judge, limits),
+            lambda: ChatMachine(judge, limits),
             limits=limits,
             fail_closed=fail_closed,
             error_frame=self.error_frame,
+            enforce=enforce,
             signs=(DONE.lower(),),
         )
 
-    def body(self, data: bytes, judge: Judge, *, fail_closed: bool) -> Step:
+    def body(self, data: bytes, judge: Judge, *, fail_closed: bool, enforce: bool = True) -> Step:
         """Return what the client gets for a whole JSON answer: a completion, or a list of stored ones."""
-        if not may_hide_call(data):
+        if not may_hide_call(data) and is_json(data):
             return Step(data)
-        faults: list[Fault] = []
-        judged: list[Judged] = []
-        out = data
-        try:
-            reading = read(data)
-            if "invalid_utf8" in reading.flaws:
-                faults.append(Fault("invalid_utf8", "an answer that is not UTF-8", cut=fail_closed))
-            if not (faults and fail_closed):
-                out = rewrite_whole(data, reading, judge, lambda *decided: judged.append(Judged(*decided)))
-        except ProtocolError as error:
-            faults.append(Fault("malformed_json", str(error), cut=fail_closed))
-        if faults and fail_closed:
-            refused = self.error(502, f"the provider's answer could not be read: {faults[0].detail}")
-            return Step(refused, faults=tuple(faults), end=True)
-        return Step(out, tuple(judged), tuple(faults))
+
+        def rewrite(reading: Reading, out: Output) -> bytes:
+            return rewrite_whole(data, reading, judge, out.judged)
+
+        def error(message: str) -> bytes:
+            return self.error(502, message)
+
+        return inspect_whole(data, rewrite, fail_closed=fail_closed, enforce=enforce, error=error)
 
     def error(self, status: int, message: str) -> bytes:
         """Return an error body in OpenAI's shape."""

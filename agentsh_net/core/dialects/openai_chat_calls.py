@@ -38,6 +38,7 @@ class Call:
     choice: int
     slot: Slot
     odd: bool
+    ordinal: int = 0  # among the answer's calls, from 1
     id: str = ""
     names: list[str] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
@@ -71,7 +72,15 @@ class Call:
 
     def tool_call(self) -> ToolCall:
         """Return what the judge is asked about."""
-        return ToolCall(self.name, self.id, self._input(), self.namespace, dialect=NAME)
+        return ToolCall(
+            self.name,
+            self.id,
+            self._input(),
+            self.namespace,
+            dialect=NAME,
+            flaw=self.hostile,
+            ordinal=self.ordinal,
+        )
 
     def _input(self) -> Any:
         text = "".join(self.texts)

@@ -12,7 +12,6 @@ from typing import Any, Final
 from agentsh_net.core.dialects.openai_chat_calls import ChoiceState, Fate
 from agentsh_net.core.dialects.openai_chat_fragments import Choice
 from agentsh_net.core.dialects.openai_chat_ledger import Mark
-from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.sse import Frame
 from agentsh_net.core.strict_json import DELETE, Path, dump, read, splice
 
@@ -50,7 +49,7 @@ def rewrite(data: bytes, found: Findings, choices: Mapping[int, ChoiceState]) ->
     """
     notices: dict[Path, list[str]] = {}
     edits = _edits(found, choices, notices)
-    if found.hostile:
+    if found.hostile and not any(mark.call.fate is Fate.KEPT for mark in found.marks):
         return _rebuilt(read(data).value, edits, notices)
     if not edits:
         return data
@@ -179,10 +178,7 @@ def _rebuilt(value: Any, edits: Edits, notices: Mapping[Path, list[str]]) -> byt
         for key in path[:-1]:
             container = container[key]
         container[path[-1]] = edit
-    try:
-        return dump(value).encode()
-    except RecursionError as error:
-        raise ProtocolError("JSON nested too deeply") from error
+    return dump(value).encode()
 
 
 def _strip(value: Any) -> None:

@@ -14,7 +14,7 @@ from agentsh_net.core.dialects.base import Judge
 from agentsh_net.core.dialects.inspection import notice
 from agentsh_net.core.dialects.openai_chat_calls import Call, ChoiceState, Fate, Named
 from agentsh_net.core.dialects.openai_chat_fragments import Fragment
-from agentsh_net.core.model import Action, ToolCall, Verdict
+from agentsh_net.core.model import ToolCall, Verdict
 from agentsh_net.core.strict_json import Path
 
 # Bytes of names and calls remembered to the end of a stream: some 500 calls. OpenAI allows 128 tools and answers with fewer calls;
@@ -46,12 +46,13 @@ class Mark:
 class Ledger:
     """All calls of one answer. `streamed`: fragments of an index add up; else each is a call."""
 
-    __slots__ = ("_judge", "_names", "_open", "_streamed", "_weight", "choices")
+    __slots__ = ("_calls", "_judge", "_names", "_open", "_streamed", "_weight", "choices")
 
     def __init__(self, judge: Judge, *, streamed: bool) -> None:
         self._judge = judge
         self._streamed = streamed
         self._weight = 0
+        self._calls = 0
         self._names: list[Named] = []  # in order of arrival
         self._open: set[int] = set()  # choices with a call that may still grow
         self.choices: dict[int, ChoiceState] = {}
@@ -71,7 +72,8 @@ class Ledger:
         choice = self._choice(fragment.choice)
         call = self._find(choice, fragment)
         if call is None:
-            call = Call(fragment.choice, fragment.slot, fragment.odd)
+            self._calls += 1
+            call = Call(fragment.choice, fragment.slot, fragment.odd, self._calls)
             self._weight += _COST_OF_CALL
             choice.calls.append(call)
             choice.pending.append(call)
@@ -107,8 +109,7 @@ class Ledger:
         for choice in self.choices.values():
             for call in choice.pending:
                 call.asked = call.tool_call()
-                call.verdict = hostile_verdict(call.hostile) if call.hostile else self._judge(call.asked)
-                call.fate = Fate.REMOVED if call.verdict.blocked else Fate.KEPT
+                self._rule(call)
         if self._streamed and len(self.choices) > 1:
             self._part()
         for choice in self.choices.values():
@@ -123,11 +124,19 @@ class Ledger:
         """Drop every pending call: the answer ended inside it."""
         for choice in self.choices.values():
             for call in choice.pending:
-                record(call.tool_call(), hostile_verdict(reason))
-                call.fate = Fate.REMOVED
-                choice.shifted = True
+                call.asked = call.tool_call()
+                self._rule(call, reason)
+                record(call.asked, call.verdict)
+                choice.shifted = choice.shifted or call.fate is Fate.REMOVED
             choice.release()
         self._open.clear()
+
+    def _rule(self, call: Call, flaw: str = "") -> None:
+        """Ask for the verdict on a call; `flaw` is what is wrong with it besides what its frames showed."""
+        if flaw:
+            call.asked = replace(call.asked, flaw=flaw)
+        call.verdict = self._judge(call.asked)
+        call.fate = Fate.REMOVED if call.verdict.blocked else Fate.KEPT
 
     @staticmethod
     def _tell(call: Call, choice: ChoiceState, record: Record) -> None:
@@ -155,15 +164,16 @@ class Ledger:
                 readings = {other.name + name for other in others}
                 if readings:
                     readings.add(joined.get(index, "") + name)
-                if any(self._surely_blocked(replace(call.asked, name=reading)) for reading in readings):
-                    call.fate, call.verdict = Fate.REMOVED, hostile_verdict(_JOINED_OVER_CHOICES)
-                    continue
+                if any(self._surely_denied(replace(call.asked, name=reading)) for reading in readings):
+                    self._rule(call, _JOINED_OVER_CHOICES)
+                    if call.fate is Fate.REMOVED:
+                        continue
             before.append(named)
             joined[index] = joined.get(index, "") + name
 
-    def _surely_blocked(self, call: ToolCall) -> bool:
+    def _surely_denied(self, call: ToolCall) -> bool:
         verdict = self._judge(call)
-        return verdict.blocked and not verdict.rule.endswith("fail_closed")
+        return verdict.denied and not verdict.rule.endswith("fail_closed")
 
     def _choice(self, number: int) -> ChoiceState:
         choice = self.choices.get(number)
@@ -191,7 +201,7 @@ class Ledger:
         for call in choice.pending:
             if call.released and call.fate is Fate.KEPT:
                 # What the client has of it cannot be written again.
-                call.fate, call.verdict = Fate.REMOVED, hostile_verdict(_GREW)
+                self._rule(call, _GREW)
 
     def _misread(self, choice: ChoiceState) -> bool:
         """Say whether some parser would read a name out of the kept fragments that is blocked."""
@@ -206,11 +216,6 @@ class Ledger:
                 if self._judge(replace(asking, name=join)).blocked:
                     return True
         return False
-
-
-def hostile_verdict(reason: str) -> Verdict:
-    """Return the verdict on what no policy needs to be asked about."""
-    return Verdict(Action.BLOCK, reason, rule="protocol")
 
 
 def _begins_another(call: Call, fragment: Fragment) -> bool:

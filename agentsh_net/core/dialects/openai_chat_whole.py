@@ -6,7 +6,7 @@ from agentsh_net.core.dialects.base import Judge
 from agentsh_net.core.dialects.openai_chat_calls import NAME
 from agentsh_net.core.dialects.openai_chat_edits import Findings, promises, rewrite
 from agentsh_net.core.dialects.openai_chat_fragments import scan
-from agentsh_net.core.dialects.openai_chat_ledger import Ledger, Record, hostile_verdict
+from agentsh_net.core.dialects.openai_chat_ledger import Ledger, Record
 from agentsh_net.core.model import ToolCall
 from agentsh_net.core.strict_json import Reading
 
@@ -15,8 +15,12 @@ def rewrite_whole(data: bytes, reading: Reading, judge: Judge, record: Record) -
     """Return what the client gets for `data`, which was read as `reading`. Raises ProtocolError where it cannot be rewritten."""
     chunk = scan(reading.value, reading.duplicates)
     ledger = Ledger(judge, streamed=False)
-    if chunk.hostile and not chunk.fragments:
-        record(ToolCall("", dialect=NAME), hostile_verdict(chunk.hostile))
+    hostile = bool(chunk.hostile)
+    if hostile and not chunk.fragments:
+        hidden = ToolCall("", dialect=NAME, flaw=chunk.hostile)
+        verdict = judge(hidden)
+        record(hidden, verdict)
+        hostile = verdict.blocked
     marks = tuple(ledger.add(fragment, chunk.hostile) for fragment in chunk.fragments)
     ledger.settle(record)
-    return rewrite(data, Findings(marks, promises(chunk.choices), bool(chunk.hostile)), ledger.choices)
+    return rewrite(data, Findings(marks, promises(chunk.choices), hostile), ledger.choices)

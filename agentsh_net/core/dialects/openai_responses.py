@@ -9,18 +9,17 @@ from __future__ import annotations
 import re
 from typing import Final
 
-import orjson
-
 from agentsh_net.core import strict_json
 from agentsh_net.core.dialects import openai_chat, openai_responses_request
 from agentsh_net.core.dialects.anthropic_event import make_frame
-from agentsh_net.core.dialects.base import Dialect, Judge, Limits, RequestFacts, Step, Stream
+from agentsh_net.core.dialects.base import Dialect, Enforce, Judge, Limits, RequestFacts, Step, Stream, always
 from agentsh_net.core.dialects.inspection import Inspector, Output
 from agentsh_net.core.dialects.openai_responses_items import NAME
 from agentsh_net.core.dialects.openai_responses_output import rewritten
 from agentsh_net.core.dialects.openai_responses_rulings import Rulings
 from agentsh_net.core.dialects.openai_responses_stream import SIGNS, ResponsesMachine
-from agentsh_net.core.errors import ProtocolError
+from agentsh_net.core.dialects.whole_answer import inspect_whole, is_json
+from agentsh_net.core.strict_json import Reading
 
 # Whatever stands before it: Azure has /openai/responses, ChatGPT /backend-api/codex/responses.
 _CREATE: Final = re.compile(r"(?:/.*)?/responses(?:/[^/]+/cancel)?")
@@ -52,39 +51,29 @@ class OpenAIResponses:
         """Read whether the answer streams, which MCP servers the provider is to call, and which calls are approved."""
         return openai_responses_request.read(body)
 
-    def stream(self, judge: Judge, *, limits: Limits, fail_closed: bool) -> Stream:
+    def stream(self, judge: Judge, *, limits: Limits, fail_closed: bool, enforce: Enforce = always) -> Stream:
         """Return the machine for one streamed answer."""
         return Inspector(
-            ResponsesMachine(judge, limits),
+            lambda: ResponsesMachine(judge, limits),
             limits=limits,
             fail_closed=fail_closed,
             error_frame=self.error_frame,
+            enforce=enforce,
             signs=SIGNS,
         )
 
-    def body(self, data: bytes, judge: Judge, *, fail_closed: bool) -> Step:
+    def body(self, data: bytes, judge: Judge, *, fail_closed: bool, enforce: bool = True) -> Step:
         """Return what the client gets for a whole JSON answer: byte for byte the same where no call is refused."""
-        if not _SIGN.search(data.lower()) and _is_json(data):
+        if not _SIGN.search(data.lower()) and is_json(data):
             return Step(data)
-        out = Output(fail_closed=fail_closed, error_frame=lambda message: self.error(502, message))
-        try:
-            reading = strict_json.read(data)
-        except strict_json.DivergentError as error:
-            out.fault("unreadable_json", str(error), must_cut=True)
-            return out.step()
-        except ProtocolError as error:
-            if not out.fault("malformed_json", str(error)):
-                out.write(data)
-            return out.step()
-        if "invalid_utf8" in reading.flaws and out.fault("invalid_utf8", "the answer is not UTF-8"):
-            return out.step()
-        try:
-            changed = rewritten(data, reading, Rulings(judge), out).data
-        except ProtocolError as error:
-            out.fault("malformed_json", str(error), must_cut=True)
-        else:
-            out.write(data if changed is None else changed)
-        return out.step()
+
+        def rewrite(reading: Reading, out: Output) -> bytes | None:
+            return rewritten(data, reading, Rulings(judge), out).data
+
+        def error(message: str) -> bytes:
+            return self.error(502, message)
+
+        return inspect_whole(data, rewrite, fail_closed=fail_closed, enforce=enforce, error=error)
 
     def error(self, status: int, message: str) -> bytes:
         """Return an error body; OpenAI has one shape for all of its APIs."""
@@ -113,14 +102,6 @@ class OpenAIResponses:
             make_frame(name, strict_json.dump(event).encode())
             for name, event in (("error", flat | {"error": nested}), ("response.failed", end))
         )
-
-
-def _is_json(data: bytes) -> bool:
-    try:
-        orjson.loads(data)
-    except orjson.JSONDecodeError:
-        return False
-    return True
 
 
 DIALECT: Final[Dialect] = OpenAIResponses()

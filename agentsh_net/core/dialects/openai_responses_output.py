@@ -77,12 +77,15 @@ def rewritten(
     edits: dict[Path, Any] = {}
     for path, holder in found:
         listed = {}
+        ids: set[str] = set()
         for at, entry in enumerate(_entries(holder)):
             item = folded(entry)
             if is_call(item):
                 call = read_call(item, flaw)
                 call = extra(at, call) if extra is not None else call
-                text = rulings.decide(call, out, repeats=repeats, late=late)
+                again = bool(call.reply_id) and call.reply_id in ids
+                ids.add(call.reply_id)
+                text = rulings.decide(call, out, repeats=repeats, another=again, late=late)
                 result.calls[at] = (call, text)
             else:
                 call, text = read_call(item), rulings.withheld(item)

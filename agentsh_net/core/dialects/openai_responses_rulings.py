@@ -62,11 +62,19 @@ class Rulings:
         return max(len(self._by_content), len(self._by_id) // 2) > MAX_CALLS
 
     def decide(
-        self, call: Call, out: Output, *, repeats: bool = False, partial: bool = False, late: str = ""
+        self,
+        call: Call,
+        out: Output,
+        *,
+        repeats: bool = False,
+        another: bool = False,
+        partial: bool = False,
+        late: str = "",
     ) -> str:
         """Return the notice that replaces a call, or nothing where it is allowed.
 
-        `repeats`: the place lists what other events said before, perhaps under new ids. `partial`: more arguments are to
+        `repeats`: the place lists what other events said before, perhaps under new ids. `another`: the place is an item of its
+        own, which a client runs again and the rate is charged for, whatever ids it repeats. `partial`: more arguments are to
         come, and will be judged. `late`: the flaw of a call that was not heard of before.
         """
         said = call.digest()
@@ -80,13 +88,13 @@ class Rulings:
             if known.notice and (not contradiction or known.call.call_id == call.call_id):
                 return known.notice  # refused once, whatever is said of it later
             flaw = flaw or contradiction
-            if not flaw and known.covers(call, said):
+            if not (flaw or another) and known.covers(call, said):
                 return ""
         whole = call if known is None or flaw else known.call.joined(call)
         flaw = flaw or (late if known is None else "")
-        if known is None or flaw:
-            self._count += 1
-        ordinal = self._count if known is None or flaw else known.ordinal
+        fresh = known is None or another or bool(flaw)
+        self._count += fresh
+        ordinal = self._count if known is None or fresh else known.ordinal
         asked = replace(whole.asked(), flaw=flaw, ordinal=ordinal)
         verdict = self._judge(asked)
         out.judged(asked, verdict)

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from agentsh_net.core import strict_json
 from agentsh_net.core.dialects.anthropic_event import with_data
-from agentsh_net.core.dialects.base import Judge, Limits
-from agentsh_net.core.dialects.inspection import Output, may_hide_call
-from agentsh_net.core.dialects.line_reading import hides_event
+from agentsh_net.core.dialects.base import MIN_WEIGHT, Judge, Limits
+from agentsh_net.core.dialects.inspection import DONE, Output
 from agentsh_net.core.dialects.openai_responses_event import (
     Event,
     message_frames,
@@ -30,8 +28,6 @@ from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.sse import Frame
 from agentsh_net.core.strict_json import Reading
 
-DONE: Final = b"[DONE]"
-
 # Besides what every dialect looks for: whatever carries an item, a response or arguments, and what ends an answer.
 SIGNS: Final = (b'"item"', b'"response"', b'"output"', b"_call", b'"error"', b"[done]")
 
@@ -40,6 +36,8 @@ SIGNS: Final = (b'"item"', b'"response"', b'"output"', b"_call", b'"error"', b"[
 _MAX_PIECES: Final = 64
 
 _LATE: Final = "a call after the end of the response"
+_INCOMPLETE: Final = "the answer ended inside the call"
+_TOO_MANY: Final = "more items than any answer has"
 _OTHER_TYPE: Final = "the item's type changed"
 _TWO_CARRIERS: Final = "one event brings an item and a response"
 
@@ -77,20 +75,16 @@ class ResponsesMachine:
         """Say whether bytes wait for a verdict."""
         return bool(self._queue)
 
-    def frame(self, frame: Frame, out: Output) -> None:
+    def frame(self, frame: Frame, reading: Reading | None, out: Output) -> None:
         """Take a whole frame."""
-        if self.idle and not may_hide_call(frame.raw, SIGNS):
-            out.write(frame.raw)  # whatever else it is: how bytes were cut into chunks must not decide
-        elif hides_event(frame):
-            self._cut("ambiguous_lines", "a line of an event is an event to some clients", out, must=True)
-        elif frame.data is None or not frame.data.strip():
-            self._emit(_Queued(frame), out)
-        elif frame.data.lstrip().startswith(DONE):
-            self._settle(out, State.DONE)
-            self._over = True
-            self._emit(_Queued(frame), out)
+        event = None if reading is None else read(frame, reading)
+        if reading is not None and event is not None:
+            self._event(event, frame, reading, out)
         else:
-            self._data(frame, frame.data, out)
+            if frame.data is not None and frame.data.lstrip().startswith(DONE):
+                self._settle(out, State.DONE)
+                self._over = True
+            self._emit(_Queued(frame), out)
         if self._waiting > self._limit and not out.end:
             self._overflow(out)
 
@@ -98,25 +92,10 @@ class ResponsesMachine:
         """Take the end of the stream: a call that is still held is never released, and the client is told."""
         if self._held:
             detail = f"the answer ended within a call of {self._names()}"
-            self._discard()
+            self._discard(out, _INCOMPLETE)
             out.fault("incomplete_call", detail, must_cut=True)
 
-    def _data(self, frame: Frame, data: bytes, out: Output) -> None:
-        try:
-            reading = strict_json.read(data)
-        except strict_json.DivergentError as error:
-            self._cut("unreadable_json", str(error), out, must=True)
-            return
-        except ProtocolError as error:
-            if not self._cut("malformed_json", str(error), out):
-                self._emit(_Queued(frame), out)
-            return
-        if "invalid_utf8" in reading.flaws and self._cut("invalid_utf8", "an event is not UTF-8", out):
-            return
-        event = read(frame, reading)
-        if event is None:
-            self._emit(_Queued(frame), out)
-            return
+    def _event(self, event: Event, frame: Frame, reading: Reading, out: Output) -> None:
         if event.fails_answer:
             self._fail(out)
         if event.item is not None and event.lists and self._rulings.decide(Call(flaw=_TWO_CARRIERS), out):
@@ -124,14 +103,14 @@ class ResponsesMachine:
         elif event.item is not None:
             self._item(event, event.item, frame, out)
         elif event.lists:
-            self._response(event, frame, data, reading, out)
+            self._response(event, frame, frame.data or b"", reading, out)
         else:
             self._detail(event, frame, out)
         if event.error:
             self._over = True
         if (self._slots.full or self._rulings.full) and not out.end:
-            self._discard()
-            out.fault("too_many_items", "more items than any answer has", must_cut=True)
+            self._discard(out, _TOO_MANY)
+            out.fault("too_many_items", _TOO_MANY, must_cut=True)
 
     # Events with a whole item.
 
@@ -229,7 +208,7 @@ class ResponsesMachine:
                 data, reading, self._rulings, out, repeats=ends, late=_LATE if self._over else "", extra=known
             )
         except ProtocolError as error:
-            self._discard()
+            self._discard(out, str(error))
             out.fault("malformed_json", str(error), must_cut=True)
             return
         if ends:
@@ -252,7 +231,8 @@ class ResponsesMachine:
 
     def _resolve(self, slot: Slot, out: Output, state: State) -> None:
         late = _LATE if self._over else ""
-        slot.notice = self._rulings.decide(slot.whole(), out, partial=state is State.PASSING, late=late)
+        partial = state is State.PASSING
+        slot.notice = self._rulings.decide(slot.whole(), out, another=True, partial=partial, late=late)
         slot.state = State.REPLACED if slot.notice else state
         slot.parts.clear()
         slot.finals.clear()
@@ -263,13 +243,16 @@ class ResponsesMachine:
         if self._held:
             out.dropped("incomplete_call", f"an error came within a call of {self._names()}")
             for slot in self._held:
+                self._rulings.decide(replace(slot.whole(), flaw=_INCOMPLETE), out)
                 slot.state = State.REPLACED
             self._held.clear()
             self._flush(out)
 
     def _overflow(self, out: Output) -> None:
         detail = f"calls of {self._names()} outgrew {self._limit} bytes"
-        if not self._cut("held_too_long", detail, out):
+        if out.fault("held_too_long", detail):
+            self._discard(out, detail)
+        else:
             self._settle(out, State.PASSING)  # judged by what is there: a long input launders no name
 
     def _names(self) -> str:
@@ -284,7 +267,7 @@ class ResponsesMachine:
             slot.frames += queued.event is not None and queued.event.number is not None
         if self._queue or (slot is not None and slot.state is State.HELD):
             self._queue.append(queued)
-            self._waiting += len(queued.frame.raw)
+            self._waiting += max(len(queued.frame.raw), MIN_WEIGHT)
         else:
             self._write(queued, out)
 
@@ -295,7 +278,7 @@ class ResponsesMachine:
             if slot is not None and slot.state is State.HELD:
                 return
             queued = self._queue.popleft()
-            self._waiting -= len(queued.frame.raw)
+            self._waiting -= max(len(queued.frame.raw), MIN_WEIGHT)
             self._write(queued, out)
 
     def _write(self, queued: _Queued, out: Output) -> None:
@@ -320,15 +303,10 @@ class ResponsesMachine:
         if event is not None and event.number is not None:
             self._shift -= 1
 
-    def _cut(self, cause: str, detail: str, out: Output, *, must: bool = False) -> bool:
-        if out.fault(cause, detail, must_cut=must):
-            self._discard()
-            return True
-        return False
-
-    def _discard(self) -> None:
-        """Forget what is held: the client never hears of it."""
+    def _discard(self, out: Output, reason: str) -> None:
+        """Forget what is held: the client never hears of it, the audit does."""
         for slot in self._held:
+            self._rulings.decide(replace(slot.whole(), flaw=reason), out)
             slot.state = State.REPLACED
         self._held.clear()
         self._queue.clear()

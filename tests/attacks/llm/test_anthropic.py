@@ -317,7 +317,7 @@ def test_hostile_answers_come_out_the_same_however_they_are_cut(soup: list[bytes
 def test_the_fast_path_changes_nothing(soup: list[bytes], cuts: list[int]) -> None:
     chunks = cut_at(begin() + b"".join(soup), cuts)
     slow = Inspector(
-        AnthropicMachine(denying(BAD), Limits()),
+        lambda: AnthropicMachine(denying(BAD), Limits()),
         limits=Limits(),
         fail_closed=False,
         error_frame=DIALECT.error_frame,

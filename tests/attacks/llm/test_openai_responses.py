@@ -467,7 +467,7 @@ HARMLESS = [
 @given(st.lists(st.sampled_from(POOL) | st.sampled_from(WHOLE) | st.sampled_from(HARMLESS), max_size=12))
 def test_what_passes_unread_would_have_passed_read(soup: list[bytes]) -> None:
     read = Inspector(
-        Thorough(denying(DELETE), Limits()), limits=Limits(), fail_closed=False,
+        lambda: Thorough(denying(DELETE), Limits()), limits=Limits(), fail_closed=False,
         error_frame=DIALECT.error_frame, fast=False,
     )  # fmt: skip
     thorough = run(b"".join(soup), denying(), stream=read)

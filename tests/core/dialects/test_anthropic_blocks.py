@@ -109,11 +109,16 @@ def test_the_turn_ends_where_every_call_of_the_client_was_refused() -> None:
     assert not rulings.ends_turn
 
 
-def test_a_flawed_call_is_refused_without_the_judge() -> None:
+def test_the_judge_hears_of_a_calls_flaw_and_of_its_place_in_the_answer() -> None:
     judge, out = denying(), output()
-    assert Rulings(judge).decide({"type": "tool_use", "name": "good"}, {}, "a flaw", out).endswith("a flaw")
-    assert not judge.asked
-    assert [(j.verdict.rule, j.verdict.reason) for j in out.step().judged] == [("protocol", "a flaw")]
+    rulings = Rulings(judge)
+    assert rulings.decide({"type": "tool_use", "name": "good"}, {}, "a flaw", out).endswith("a flaw")
+    rulings.decide({"type": "mcp_tool_use", "name": "good"}, {}, "", out)
+    assert [(c.flaw, c.ordinal) for c in judge.asked] == [("a flaw", 1), ("", 2)]
+    assert [(j.verdict.rule, j.verdict.reason) for j in out.step().judged] == [
+        ("protocol", "a flaw"),
+        ("", "allowed"),
+    ]
 
 
 def test_the_result_of_a_refused_call_is_withheld() -> None:

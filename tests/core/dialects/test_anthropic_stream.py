@@ -114,7 +114,7 @@ def test_a_name_goes_to_the_judge_as_it_is(name: str) -> None:
     assert [c.name for c in judge.asked] == [name]
 
 
-# What the machine refuses by itself, because two parsers read it differently.
+# What the machine calls flawed, because two parsers read it differently.
 HOSTILE = {
     "name twice": raw("content_block_start", f'{{"type":"content_block_start","index":0,"content_block":{{"type":"tool_use","id":"t","name":"{BAD}","name":"{GOOD}","input":{{}}}}}}'),
     "type twice": raw("content_block_start", f'{{"type":"content_block_start","index":0,"content_block":{{"type":"tool_use","type":"text","id":"t","name":"{BAD}"}}}}'),
@@ -135,10 +135,12 @@ HOSTILE = {
 
 @pytest.mark.parametrize("frame", HOSTILE.values(), ids=HOSTILE)
 @pytest.mark.parametrize("fail_closed", [False, True])
-def test_a_call_that_parsers_read_differently_is_refused_unheard(frame: bytes, *, fail_closed: bool) -> None:
+def test_a_call_that_parsers_read_differently_is_judged_by_its_flaw(
+    frame: bytes, *, fail_closed: bool
+) -> None:
     judge = denying()
     result = run(begin() + frame + stop(0) + end(), judge, fail_closed=fail_closed)
-    assert not judge.asked
+    assert [bool(c.flaw) for c in judge.asked] == [True]
     assert [j.verdict.rule for j in result.judged] == ["protocol"]
     assert b'"tool_use","id"' not in result.out
     assert frame not in result.out
@@ -202,18 +204,18 @@ def test_a_message_with_its_content_twice_is_written_anew() -> None:
     assert [f.cause for f in result.faults] == ["duplicate_keys"]
 
 
-def test_a_call_after_the_end_of_the_message_is_refused_unheard() -> None:
+def test_a_call_after_the_end_of_the_message_is_flawed() -> None:
     judge = denying()
     sent = begin() + text(0, "a") + end("end_turn")
     assert run(sent + call(1, GOOD), judge).out == sent + refused(1, GOOD, LATE)
     assert run(sent + call(1, GOOD) + end(), judge).out == sent + refused(1, GOOD, LATE) + end("end_turn")
-    assert not judge.asked
+    assert {c.flaw for c in judge.asked} == {LATE}
 
 
 def test_nothing_tool_like_follows_an_error() -> None:
     judge = denying()
     result = run(begin() + event("error", error={"type": "api_error"}) + call(0, GOOD), judge)
-    assert not judge.asked
+    assert {c.flaw for c in judge.asked} == {LATE}
     assert result.blocked == [GOOD]
 
 
@@ -221,7 +223,10 @@ def test_a_second_start_at_an_index_brings_the_first_its_verdict() -> None:
     judge = denying()
     first = start(0, name=GOOD, **BLOCK) + arguments(0, '{"a":1}')
     result = run(begin() + first + call(0, GOOD, {"a": "evil"}) + end(), judge)
-    assert [c.input for c in judge.asked] == [{"a": 1}]
+    assert [(c.input, c.flaw) for c in judge.asked] == [
+        ({"a": 1}, ""),
+        ({"a": "evil"}, "two blocks with arguments at one index"),
+    ]
     assert result.out == begin() + first + refused(0, GOOD, "two blocks with arguments at one index") + end()
 
 
@@ -308,7 +313,9 @@ def test_an_end_within_a_call_never_releases_it_and_tells_the_client(*, fail_clo
     assert result.out.startswith(begin() + b"event: error\n")
     assert GOOD.encode() + b'", ' not in result.out
     assert [(f.cause, f.cut) for f in result.faults] == [("incomplete_call", True)]
-    assert not judge.asked
+    assert [(c.name, c.input, c.flaw) for c in judge.asked] == [
+        (GOOD, {}, "the answer ended inside the call")
+    ]
 
 
 def test_an_error_within_a_call_never_releases_it() -> None:
@@ -407,3 +414,24 @@ def test_an_event_that_is_not_utf8_is_told_and_its_call_judged() -> None:
     assert result.out == begin() + refused(0, BAD) + end("end_turn")
     assert [f.cause for f in result.faults] == ["invalid_utf8"]
     assert run(begin() + frame + stop(0), denying(), fail_closed=True).ended
+
+
+@pytest.mark.parametrize("filler", [b"\n", b": \n\n", b"event: ping\n\n"])
+def test_the_smallest_frames_behind_a_call_are_not_remembered_without_end(filler: bytes) -> None:
+    machine = DIALECT.stream(denying(), limits=Limits(held=64 << 10), fail_closed=True)
+    machine.feed(start(0, name=GOOD, **BLOCK))
+    assert not machine.feed(filler * 256).end
+    assert machine.feed(filler * 512).end
+
+
+def test_calls_with_one_id_are_told_apart_by_their_place() -> None:
+    judge = denying()
+    run(begin() + call(0, GOOD, call_id="same") + call(1, GOOD, call_id="same") + end(), judge)
+    assert [(c.call_id, c.ordinal) for c in judge.asked] == [("same", 1), ("same", 2)]
+
+
+def test_an_event_that_cannot_be_rewritten_cuts_the_answer() -> None:
+    twice = raw("message_delta", '{"type":"message_delta","delta":null,"delta":{"stop_reason":"tool_use"}}')
+    result = run(begin() + call(0, BAD) + twice + event("message_stop"), denying(BAD))
+    assert result.ended
+    assert [(f.cause, f.cut) for f in result.faults] == [("malformed_json", True)]

@@ -1,4 +1,4 @@
-"""What cannot hide a call passes at once; what can goes frame by frame; what outgrows the bound is told and never truncated."""
+"""What cannot hide a call passes at once, what can goes frame by frame, and where nothing is enforced every byte leaves."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentsh_net.core.dialects.base import Fault, Limits
+from agentsh_net.core.dialects.base import Enforce, Fault, Judged, Limits, always
 from agentsh_net.core.dialects.inspection import Inspector, Output, may_hide_call, notice
+from agentsh_net.core.model import Action, ToolCall, Verdict
 from agentsh_net.core.sse import Frame
+from agentsh_net.core.strict_json import Reading
 
 
 class Echo:
@@ -18,12 +20,14 @@ class Echo:
 
     def __init__(self) -> None:
         self.seen: list[bytes] = []
+        self.readings: list[object] = []
         self.held: list[bytes] = []
         self.idle = True
         self.holding = False
 
-    def frame(self, frame: Frame, out: Output) -> None:
+    def frame(self, frame: Frame, reading: Reading | None, out: Output) -> None:
         self.seen.append(frame.raw)
+        self.readings.append(None if reading is None else reading.value)
         if b"tool hold" in frame.raw:
             self.holding, self.idle = True, False
         if b"free" in frame.raw:
@@ -31,23 +35,37 @@ class Echo:
             self.held.append(frame.raw)
             out.write(b"".join(self.held))
             self.held.clear()
+        elif b"tool drop" in frame.raw:
+            out.dropped("dropped", "left out")
+        elif b"tool lose" in frame.raw:
+            if out.fault("lost", "no way on", must_cut=True):
+                self.held.clear()
         elif self.holding:
             self.held.append(frame.raw)
         else:
             out.write(frame.raw)
 
     def finish(self, out: Output) -> None:
+        if self.held:
+            out.fault("incomplete", "held at the end", must_cut=True)
         self.held.clear()
 
 
 def inspector(
-    machine: Echo, *, fail_closed: bool = False, max_frame: int = 1 << 20, fast: bool = True
+    machine: Echo | None = None,
+    *,
+    fail_closed: bool = False,
+    max_frame: int = 1 << 20,
+    fast: bool = True,
+    enforce: Enforce = always,
 ) -> Inspector:
+    first = [machine or Echo()]
     return Inspector(
-        machine,
+        lambda: first.pop() if first else Echo(),
         limits=Limits(max_frame=max_frame),
         fail_closed=fail_closed,
         error_frame=lambda m: b"error: " + m.encode() + b"\n\n",
+        enforce=enforce,
         fast=fast,
     )
 
@@ -60,13 +78,14 @@ def test_a_chunk_of_plain_frames_never_reaches_the_machine() -> None:
 
 
 @pytest.mark.parametrize(
-    "sign", [b"tool_use", b"Tool_Calls", b"function_call", b"t\\u006Fol", b"\\u0046unction_call"]
+    "sign",
+    [b"tool_use", b"Tool_Calls", b"function_call", b"t\\u006Fol", b"\\u0046unction_call", b"t\0o\0o\0l\0"],
 )
 def test_a_frame_with_the_sign_of_a_call_reaches_the_machine(sign: bytes) -> None:
     machine = Echo()
     frame = b'data: {"x":"' + sign + b'"}\n\n'
-    assert inspector(machine).feed(b"data: a\n\n" + frame).out == b"data: a\n\n" + frame
-    assert frame in machine.seen
+    inspector(machine, enforce=lambda: False).feed(b"data: a\n\n" + frame)
+    assert machine.seen == [frame]
 
 
 @given(st.text(alphabet="tolTOLus_efncia\\06fF4", max_size=40))
@@ -145,13 +164,17 @@ def test_an_oversize_event_behind_a_held_call_ends_the_answer_even_under_fail_op
 def test_a_held_call_is_not_released_by_the_end() -> None:
     stream = inspector(Echo())
     stream.feed(b"data: tool hold\n\n")
-    assert stream.finish().out == b""
+    assert stream.finish().out.startswith(b"error: ")
 
 
 def test_a_machine_sees_the_frames_that_it_asked_for() -> None:
     machine = Echo()
     stream = Inspector(
-        machine, limits=Limits(), fail_closed=False, error_frame=str.encode, signs=(b"_start", b"error")
+        lambda: machine,
+        limits=Limits(),
+        fail_closed=False,
+        error_frame=str.encode,
+        signs=(b"_start", b"error"),
     )
     for data in (b"data: a\n\n", b"data: Content_START\n\n", b"data: error\n\n"):
         assert stream.feed(data).out == data
@@ -163,6 +186,134 @@ def test_what_is_left_out_is_told_and_ends_nothing() -> None:
     out.dropped("event_out_of_place", "a stop")
     out.write(b"x")
     assert out.step() == (b"x", (), (Fault("event_out_of_place", "a stop", cut=True),), False)
+
+
+# What the loop reads for every machine.
+
+
+def test_a_machine_gets_what_the_data_says_and_nothing_where_it_says_nothing() -> None:
+    machine = Echo()
+    frames = [b'data: {"tool":1}\n\n', b": tool\n\n", b"data: [DONE] tool\n\n", b"data: {tool\n\n"]
+    step = inspector(machine).feed(b"".join(frames))
+    assert step.out == b"".join(frames)
+    assert machine.readings == [{"tool": 1}, None, None, None]
+    assert [f.cause for f in step.faults] == ["malformed_json"]
+
+
+UNREADABLE = {
+    "a line that is an event": b'data: {"a":\ndata: {"tool":1}\ndata: }\n\n',
+    "a line by U+2028": 'data: {"a":"tool\u2028data: {}\u2028"}\n\n'.encode(),
+    "UTF-16": b"data: " + '{"tool":1}'.encode("utf-16-le") + b"\n\n",
+    "UTF-32": b"data: " + '{"tool":1}'.encode("utf-32-be") + b"\n\n",
+    "nested deeper than ours": b'data: {"tool":' + b"[" * 300 + b"]" * 300 + b"}\n\n",
+}
+
+
+@pytest.mark.parametrize("frame", UNREADABLE.values(), ids=UNREADABLE)
+@pytest.mark.parametrize("enforce", [True, False])
+@pytest.mark.parametrize("fail_closed", [True, False])
+def test_what_only_some_clients_read_never_passes_as_merely_broken(
+    frame: bytes, enforce: bool, fail_closed: bool
+) -> None:
+    step = inspector(fail_closed=fail_closed, enforce=lambda: enforce).feed(b"data: a\n\n" + frame)
+    if enforce or fail_closed:
+        assert step.out.startswith(b"data: a\n\nerror: response cut by agentsh-net: ")
+        assert [(f.cut, f.would) for f in step.faults] == [(True, False)]
+        assert step.end
+    else:
+        assert step.out == b"data: a\n\n" + frame
+        assert [(f.cut, f.would) for f in step.faults] == [(False, True)]
+
+
+@pytest.mark.parametrize("frame", UNREADABLE.values(), ids=UNREADABLE)
+def test_behind_a_call_such_a_frame_needs_no_sign_of_its_own(frame: bytes) -> None:
+    stream = inspector()
+    stream.feed(b"data: tool hold\n\n")
+    step = stream.feed(frame.replace(b"tool", b"text").replace(b"t\0o\0o\0l", b"t\0e\0x\0t"))
+    assert step.end
+    assert b"hold" not in step.out
+
+
+@pytest.mark.parametrize("fail_closed", [True, False])
+def test_a_frame_that_is_not_utf8_goes_by_fail_closed(fail_closed: bool) -> None:
+    frame = b'data: {"tool":"\xff"}\n\n'
+    step = inspector(fail_closed=fail_closed).feed(frame)
+    assert (step.out == frame) is not fail_closed
+    assert [(f.cause, f.cut) for f in step.faults] == [("invalid_utf8", fail_closed)]
+
+
+# Where nothing is enforced.
+
+
+def never() -> bool:
+    return False
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            [b"data: a\n\n", b"data: tool\r\r", b"data: tool hold\n\n", b"data: tool drop\n\n", b"data: tool lose\n\n",
+             b"data: free\r\n\r\n", b"\n", b"data: tool " + b"x" * 70 + b"\n\n", b"data: tool", *UNREADABLE.values()]
+        )
+    ).map(b"".join),
+    st.lists(st.integers(0, 2000)),
+    st.booleans(),
+)  # fmt: skip
+def test_every_byte_leaves_whatever_the_machine_makes_of_it(
+    stream: bytes, cuts: list[int], fast: bool
+) -> None:
+    watching = inspector(max_frame=64, fast=fast, enforce=never)
+    out, at = b"", 0
+    for cut in [*sorted(c % (len(stream) + 1) for c in cuts), len(stream)]:
+        step = watching.feed(stream[at:cut])
+        assert not step.end
+        assert not watching.holding
+        assert not any(fault.cut for fault in step.faults)
+        out, at = out + step.out, cut
+    assert out + watching.finish().out == stream
+
+
+def test_what_is_held_in_the_machine_has_left_already() -> None:
+    machine = Echo()
+    stream = inspector(machine, enforce=never)
+    assert stream.feed(b"data: tool hold\n\n").out == b"data: tool hold\n\n"
+    assert machine.holding
+    assert not stream.holding
+    step = stream.finish()
+    assert step == (b"", (), (Fault("incomplete", "held at the end", cut=False, would=True),), False)
+
+
+def test_a_machine_that_gives_up_is_followed_by_another() -> None:
+    machine = Echo()
+    stream = inspector(machine, enforce=never)
+    step = stream.feed(b"data: tool lose\n\ndata: tool drop\n\n")
+    assert step.out == b"data: tool lose\n\ndata: tool drop\n\n"
+    told = [f for f in step.faults if f.cause != "malformed_json"]
+    assert [(f.cause, f.cut, f.would) for f in told] == [
+        ("lost", False, True),
+        ("dropped", False, True),
+    ]
+    assert machine.seen == [b"data: tool lose\n\n"]
+
+
+def test_enforcing_begins_in_mid_stream_once_no_call_is_leaving() -> None:
+    enforced = False
+    stream = inspector(enforce=lambda: enforced)
+    assert stream.feed(b"data: tool hold\n\n").out == b"data: tool hold\n\n"
+    enforced = True
+    assert stream.feed(b"data: tool drop\n\n").out == b"data: tool drop\n\n"  # of the call that is leaving
+    assert stream.feed(b"data: free\n\n").out == b"data: free\n\n"
+    assert stream.feed(b"data: tool drop\n\n").out == b""
+    enforced = False
+    assert stream.feed(b"data: tool drop\n\n").out == b""  # an answer is never half of each
+
+
+def test_a_refusal_that_comes_too_late_is_told_as_what_it_was() -> None:
+    out = Output(fail_closed=False, error_frame=str.encode, enforce=False)
+    out.judged(ToolCall("x"), Verdict(Action.BLOCK, "no", "denied_tools"))
+    assert out.step().judged == (
+        Judged(ToolCall("x"), Verdict(Action.ALLOW, "no", "denied_tools", would=Action.BLOCK)),
+    )
 
 
 def test_the_notice_is_the_documented_text() -> None:

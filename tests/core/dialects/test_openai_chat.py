@@ -123,7 +123,7 @@ def events(data: bytes) -> list[tuple[str, bytes | None]]:
 def test_an_allowed_call_is_judged_once_with_its_whole_arguments() -> None:
     judge = denying()
     result = run(BEGIN + call(0, WEATHER, {"city": "Bern"}) + end() + DONE, judge)
-    asked = ToolCall(WEATHER, "call_0", {"city": "Bern"}, dialect="openai")
+    asked = ToolCall(WEATHER, "call_0", {"city": "Bern"}, dialect="openai", ordinal=1)
     assert judge.asked == [asked]
     assert [j.call for j in result.judged] == [asked]
 
@@ -229,11 +229,19 @@ def test_a_whole_answer_with_broken_utf8_follows_fail_closed() -> None:
     assert b"/x" not in rewritten
 
 
-def test_an_answer_that_cannot_hide_a_call_is_not_even_parsed() -> None:
-    data = b"<html>502</html>"
+def test_a_json_answer_that_cannot_hide_a_call_leaves_as_it_is() -> None:
+    data = b'{"error": {"message": "502"}}'
     step = DIALECT.body(data, denying(), fail_closed=True)
     assert step.out is data
     assert not step.faults
+
+
+@pytest.mark.parametrize("fail_closed", [False, True])
+def test_an_answer_that_is_no_json_goes_by_fail_closed(fail_closed: bool) -> None:
+    data = b"<html>502</html>"
+    step = DIALECT.body(data, denying(), fail_closed=fail_closed)
+    assert (step.out == data) is not fail_closed
+    assert [(f.cause, f.cut) for f in step.faults] == [("malformed_json", fail_closed)]
 
 
 # Requests.

@@ -85,13 +85,13 @@ def test_in_a_whole_answer_every_entry_is_a_call() -> None:
     assert not book.ledger.choices[0].unified
 
 
-def test_a_hostile_fragment_blocks_its_call_without_asking() -> None:
+def test_a_hostile_fragment_makes_its_call_a_flawed_one() -> None:
     judge = denying()
     book = Book(judge)
     book.add(entry(0, name="x", call_id="a"))
     book.add(entry(0, args="{}"), hostile="two readings")
     assert book.settle() == [("x", True)]
-    assert judge.asked == []
+    assert [asked.flaw for asked in judge.asked] == ["two readings"]
     assert (book.told[0][1].reason, book.told[0][1].rule) == ("two readings", "protocol")
 
 

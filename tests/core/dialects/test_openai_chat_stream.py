@@ -176,7 +176,7 @@ def test_what_is_kept_after_a_removal_in_an_earlier_batch_has_dense_indices() ->
 
 PIECES = st.sampled_from(
     [text("tool"), text("x"), CALL, calls(entry(1, name=DELETE, args="{}", call_id="b")), calls(entry(0, args="{}")),
-     calls(entry(..., name="x")), end(), end("stop"), DONE, raw("{"), b": tool\n\n", end(choice=1),
+     calls(entry(..., name="x")), end(), end("stop"), DONE, raw("{tool"), b": tool\n\n", end(choice=1),
      calls(entry(0, name=DELETE, call_id="c"), choice=1), chunk({"function_call": {"name": DELETE}}),
      raw('{"error":{"message":"tool"}}'), calls(entry(0, name="y", call_id="z"))]
 )  # fmt: skip
@@ -190,7 +190,7 @@ def test_the_fast_path_gives_what_the_slow_path_gives_under_any_chunking(
     sent = b"".join(pieces)
     judge = denying(DELETE)
     slow = Inspector(
-        ChatMachine(judge, Limits()),
+        lambda: ChatMachine(judge, Limits()),
         limits=Limits(),
         fail_closed=fail_closed,
         error_frame=DIALECT.error_frame,
@@ -217,3 +217,18 @@ def test_a_transcript_cut_short_anywhere_releases_no_unfinished_call(name: str) 
             assert last[0] is not None
             assert "error" in json.loads(last[0])
             assert last[1] == b"[DONE]"
+
+
+@pytest.mark.parametrize("filler", [b"\n", b": \n\n", b"data: 1\n\n"])
+def test_the_smallest_frames_behind_a_call_are_not_remembered_without_end(filler: bytes) -> None:
+    machine = DIALECT.stream(denying(), limits=Limits(held=64 << 10), fail_closed=True)
+    machine.feed(calls(entry(name=WEATHER, args="", call_id="c")))
+    assert not machine.feed(filler * 256).end
+    assert machine.feed(filler * 512).end
+
+
+def test_calls_with_one_id_are_told_apart_by_their_place_and_a_grown_one_keeps_its_own() -> None:
+    judge = denying()
+    sent = call(0, WEATHER, call_id="same") + call(1, WEATHER, call_id="same") + end()
+    run(sent + calls(entry(1, args="x")) + end() + DONE, judge)
+    assert [c.ordinal for c in judge.asked if c.name == WEATHER] == [1, 2, 2]

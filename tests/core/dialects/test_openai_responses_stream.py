@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any
 
 import pytest
@@ -29,6 +30,7 @@ from transcripts.openai_responses import (
     raw,
     refused,
     refused_item,
+    response,
     run,
     text,
 )
@@ -568,7 +570,7 @@ def test_the_fast_path_changes_nothing(name: str) -> None:
     sent = load(name)
     for refuse in ((), (DELETE, "delete")):
         slow = Inspector(
-            ResponsesMachine(denying(*refuse), Limits()), limits=Limits(), fail_closed=True,
+            partial(ResponsesMachine, denying(*refuse), Limits()), limits=Limits(), fail_closed=True,
             error_frame=DIALECT.error_frame, fast=False, signs=SIGNS,
         )  # fmt: skip
         pieces = [sent[at : at + 50] for at in range(0, len(sent), 50)]
@@ -619,3 +621,23 @@ def test_each_call_of_an_answer_has_its_own_ordinal_whatever_its_ids() -> None:
     assert [j.call.ordinal for j in result.judged] == [1, 2]
     grown = stream(done(0, GET), end(GET), first=begin(GET | {"arguments": ""}))
     assert [j.call.ordinal for j in run(grown, denying()).judged] == [1, 1]
+
+
+def test_an_item_that_repeats_the_ids_of_another_is_charged_again_and_the_places_of_one_are_not() -> None:
+    judge = denying()
+    run(stream(call(0, GET), call(1, GET), call(2, GET), end(GET, GET | {"id": "x"})), judge)
+    assert [c.ordinal for c in judge.asked][:3] == [1, 2, 3]
+    judge = denying()
+    DIALECT.body(json.dumps(response(GET, GET, status="completed")).encode(), judge, fail_closed=False)
+    assert [c.ordinal for c in judge.asked] == [1, 2]
+    judge = denying()
+    run(stream(call(0, GET), end(GET)), judge)
+    assert [c.ordinal for c in judge.asked] == [1]
+
+
+@pytest.mark.parametrize("filler", [b"\n", b": \n\n", b"data: 1\n\n"])
+def test_the_smallest_frames_behind_a_call_are_not_remembered_without_end(filler: bytes) -> None:
+    machine = DIALECT.stream(denying(), limits=Limits(held=64 << 10), fail_closed=True)
+    machine.feed(stream(added(0, GET | EMPTY)))
+    assert not machine.feed(filler * 256).end
+    assert machine.feed(filler * 512).end

@@ -105,13 +105,15 @@ def refused(index: int, name: str, reason: str = "denied") -> bytes:
 
 @dataclass
 class Denying:
-    """A judge that refuses some names, and every input that contains `evil`; it remembers what it was asked."""
+    """A judge that refuses some names, every flaw, and every input that contains `evil`; it remembers what it was asked."""
 
     names: frozenset[str]
     asked: list[ToolCall] = field(default_factory=list)
 
     def __call__(self, tool_call: ToolCall) -> Verdict:
         self.asked.append(tool_call)
+        if tool_call.flaw:
+            return Verdict(Action.BLOCK, tool_call.flaw, "protocol")
         bad = tool_call.name in self.names or "evil" in json.dumps(tool_call.input)
         return Verdict(Action.BLOCK, "denied", "denied_tools") if bad else Verdict(Action.ALLOW, "allowed")
 

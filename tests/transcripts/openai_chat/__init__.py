@@ -108,13 +108,15 @@ def completion(message: dict[str, Any], finish: Any = "tool_calls", **more: Any)
 
 @dataclass
 class Denying:
-    """A judge that refuses some names, and every input that contains `evil`; it remembers what it was asked."""
+    """A judge that refuses some names, every flaw, and every input that contains `evil`; it remembers what it was asked."""
 
     names: frozenset[str]
     asked: list[ToolCall] = field(default_factory=list)
 
     def __call__(self, tool_call: ToolCall) -> Verdict:
         self.asked.append(tool_call)
+        if tool_call.flaw:
+            return Verdict(Action.BLOCK, tool_call.flaw, "protocol")
         bad = tool_call.name in self.names or "evil" in json.dumps(tool_call.input)
         return Verdict(Action.BLOCK, "denied", "denied_tools") if bad else Verdict(Action.ALLOW, "allowed")
 
@@ -126,11 +128,13 @@ def denying(*names: str) -> Denying:
 
 @dataclass
 class Knowing:
-    """A judge under fail_closed: it refuses every name but these."""
+    """A judge under fail_closed: it refuses every name but these, and every flaw."""
 
     names: frozenset[str]
 
     def __call__(self, tool_call: ToolCall) -> Verdict:
+        if tool_call.flaw:
+            return Verdict(Action.BLOCK, tool_call.flaw, "protocol")
         known = tool_call.name in self.names
         return Verdict(Action.ALLOW, "allowed") if known else Verdict(Action.BLOCK, "denied", "fail_closed")
 

@@ -1,0 +1,61 @@
+"""The reading every dialect's whole answer goes through: what cannot be read is stopped or told, what can is rewritten or left.
+
+What a call looks like in it, and what stands in its place, is the dialect's business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import orjson
+
+from agentsh_net.core import strict_json
+from agentsh_net.core.dialects.base import Step
+from agentsh_net.core.dialects.inspection import Output
+from agentsh_net.core.errors import ProtocolError
+from agentsh_net.core.strict_json import Reading
+
+# Judges what was read, and returns the text that the client may have instead; None: the text as it is. May raise ProtocolError.
+Rewrite = Callable[[Reading, Output], bytes | None]
+
+
+def inspect_whole(
+    data: bytes, rewrite: Rewrite, *, fail_closed: bool, enforce: bool, error: Callable[[str], bytes]
+) -> Step:
+    """Return what the client gets for `data`: byte for byte the same where no call is refused, or nothing is enforced."""
+    out = Output(fail_closed=fail_closed, error_frame=error, enforce=enforce)
+    changed = None
+    try:
+        reading = strict_json.read(data)
+    except strict_json.DivergentError as problem:
+        out.fault("unreadable_json", str(problem), must_cut=not fail_closed)
+    except ProtocolError as problem:
+        out.fault("malformed_json", str(problem))
+    else:
+        if "invalid_utf8" in reading.flaws:
+            out.fault("invalid_utf8", "the answer is not UTF-8")
+        if not out.end:
+            changed = _rewritten(rewrite, reading, out)
+    if not enforce or changed is None:
+        out.relay(data)
+    else:
+        out.write(changed)
+    return out.step()
+
+
+def is_json(data: bytes) -> bool:
+    """Say whether a text can be read by any parser, and so need not be read again where nothing in it can be a call."""
+    try:
+        orjson.loads(data)
+    except orjson.JSONDecodeError:
+        return False
+    return True
+
+
+def _rewritten(rewrite: Rewrite, reading: Reading, out: Output) -> bytes | None:
+    try:
+        return rewrite(reading, out)
+    except ProtocolError as problem:
+        # Its calls were judged, but the text cannot be written without those that were refused.
+        out.fault("malformed_json", str(problem), must_cut=True)
+        return None

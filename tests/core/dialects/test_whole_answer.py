@@ -1,0 +1,95 @@
+"""A whole answer leaves to the byte unless a call in it is refused; what cannot be read or rewritten never leaves half-judged."""
+
+from __future__ import annotations
+
+import pytest
+
+from agentsh_net.core.dialects.base import Fault
+from agentsh_net.core.dialects.inspection import Output
+from agentsh_net.core.dialects.whole_answer import Rewrite, inspect_whole, is_json
+from agentsh_net.core.errors import ProtocolError
+from agentsh_net.core.model import Action, ToolCall, Verdict
+from agentsh_net.core.strict_json import Reading
+
+BLOCK = Verdict(Action.BLOCK, "no")
+
+
+def as_it_is(_: Reading, __: Output) -> bytes | None:
+    return None
+
+
+def emptied(_: Reading, out: Output) -> bytes | None:
+    out.judged(ToolCall("x"), BLOCK)
+    return b"{}"
+
+
+def cannot(_: Reading, out: Output) -> bytes | None:
+    out.judged(ToolCall("x"), BLOCK)
+    raise ProtocolError("no way to write it")
+
+
+def inspect(data: bytes, rewrite: Rewrite = as_it_is, *, fail_closed: bool = False, enforce: bool = True):
+    return inspect_whole(
+        data, rewrite, fail_closed=fail_closed, enforce=enforce, error=lambda m: b"error: " + m.encode()
+    )
+
+
+def test_an_answer_without_a_refusal_leaves_to_the_byte() -> None:
+    assert inspect(b'{"a" : 1.0}') == (b'{"a" : 1.0}', (), (), False)
+
+
+def test_an_answer_is_what_its_rewriting_made_of_it() -> None:
+    step = inspect(b'{"a":1}', emptied)
+    assert step.out == b"{}"
+    assert [j.verdict for j in step.judged] == [BLOCK]
+    assert not step.end
+
+
+@pytest.mark.parametrize("fail_closed", [False, True])
+@pytest.mark.parametrize("enforce", [False, True])
+@pytest.mark.parametrize(
+    ("data", "cause"), [(b'{"a":', "malformed_json"), (b'{"a":"\xff"}', "invalid_utf8")], ids=["broken", "utf8"]
+)  # fmt: skip
+def test_what_is_broken_goes_by_fail_closed(
+    data: bytes, cause: str, enforce: bool, fail_closed: bool
+) -> None:
+    step = inspect(data, enforce=enforce, fail_closed=fail_closed)
+    assert [(f.cause, f.cut) for f in step.faults] == [(cause, fail_closed)]
+    assert step.end is fail_closed
+    assert step.out.startswith(b"error: ") if fail_closed else step.out == data
+
+
+@pytest.mark.parametrize(
+    "data", ['{"tool":1}'.encode("utf-16"), b"[" * 300 + b"]" * 300], ids=["utf-16", "deep"]
+)
+@pytest.mark.parametrize("fail_closed", [False, True])
+def test_what_other_parsers_may_read_leaves_only_where_nothing_is_enforced(
+    data: bytes, fail_closed: bool
+) -> None:
+    step = inspect(data, fail_closed=fail_closed)
+    assert (step.end, [(f.cause, f.cut) for f in step.faults]) == (True, [("unreadable_json", True)])
+    watched = inspect(data, enforce=False)
+    assert watched.out == data
+    assert [(f.cut, f.would) for f in watched.faults] == [(False, True)]
+    assert inspect(data, enforce=False, fail_closed=True).end
+
+
+def test_what_was_judged_and_cannot_be_rewritten_does_not_leave() -> None:
+    step = inspect(b'{"a":1}', cannot)
+    assert step.end
+    assert step.out.startswith(b"error: ")
+    assert [f.cause for f in step.faults] == ["malformed_json"]
+
+
+@pytest.mark.parametrize("rewrite", [emptied, cannot])
+def test_where_nothing_is_enforced_the_text_stays_whatever_was_made_of_it(rewrite: Rewrite) -> None:
+    step = inspect(b'{"a":1}', rewrite, enforce=False, fail_closed=True)
+    assert (step.out, step.end) == (b'{"a":1}', False)
+    assert [(j.verdict.blocked, j.verdict.denied) for j in step.judged] == [(False, True)]
+    assert all(fault == Fault(fault.cause, fault.detail, cut=False, would=True) for fault in step.faults)
+
+
+def test_json_is_what_every_parser_reads() -> None:
+    assert is_json(b' {"a": [1]} ')
+    assert not is_json(b'{"a": NaN}')
+    assert not is_json(b"<html>")
