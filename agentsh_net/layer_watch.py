@@ -36,8 +36,9 @@ class LayerWatch:
         for status in self._layers.values():
             self._compare(before.get(status.layer), status)
         gone = [name for name, old in before.items() if old.in_force and not self._layers[name].in_force]
-        if gone:
-            await self._put_back(", ".join(gone), plan)
+        behind = [s.layer for s in self._layers.values() if s.behind]
+        if gone or behind:
+            await self._put_back(", ".join(gone or behind), plan)
 
     async def _put_back(self, layers: str, plan: Plan) -> None:
         try:

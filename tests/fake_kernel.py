@@ -19,6 +19,7 @@ class FakeKernel:
         self.swept: list[ConnectRecord] = []
         self.broken = ""
         self.gone = False  # somebody took the layer away
+        self.behind = ""  # what came to the machine
         self.lost = 0
         self.closed: str | None = None
         self._reader, self._writer = os.pipe()
@@ -26,7 +27,7 @@ class FakeKernel:
     def apply(self, plan: Plan) -> None:
         if self.broken:
             raise KernelError(self.broken, layer="ebpf", remedy="mend it")
-        self.plan, self.gone = plan, False
+        self.plan, self.gone, self.behind = plan, False, ""
         self.plans.append(plan)
 
     def sweep(self, plan: Plan) -> list[ConnectRecord]:
@@ -56,6 +57,7 @@ class FakeKernel:
                 detail="fake",
                 reason="taken" if self.gone else "",
                 lost=self.lost,
+                behind=self.behind,
             )
         ]
 

@@ -67,3 +67,10 @@ def test_a_layer_that_never_came_up_is_told_once() -> None:
 def test_lost_records_are_counted_once(kernel: FakeKernel) -> None:
     emitted, _ = look(kernel, 3, [("lost", 7)])
     assert [(e.layer, e.lost) for e in emitted if isinstance(e, EventsLost)] == [("ebpf", 7)]
+
+
+def test_what_came_to_the_machine_is_taken_in_without_news(kernel: FakeKernel) -> None:
+    emitted, _ = look(kernel, 3, [("behind", "devices +eth1")])
+    assert emitted == []
+    assert kernel.behind == ""
+    assert kernel.plan == Plan(generation=9)

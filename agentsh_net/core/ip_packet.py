@@ -13,6 +13,9 @@ _WITH_PORTS = {6, 17, 33, 132, 136}
 _HOP_BY_HOP, _ROUTING, _FRAGMENT, _AUTHENTICATION, _OPTIONS = 0, 43, 44, 51, 60
 # RFC 8200 has each kind at most once, destination options twice.
 _MAX_EXTENSIONS = 8
+_ETHERTYPES = {b"\x08\x00": 4, b"\x86\xdd": 6}
+_TAGS = {b"\x81\x00", b"\x88\xa8"}
+_MAX_TAGS = 2  # a tag in a tag (802.1ad), and no further
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,14 +29,27 @@ class Packet:
     destination_port: int = 0
 
 
-def read(data: bytes) -> Packet | None:
-    """Return the packet that begins with `data`, None where not even its addresses can be read."""
-    version = data[0] >> 4 if data else 0
+def read(data: bytes, version: int = 0) -> Packet | None:
+    """Return the packet that begins with `data`, None where not even its addresses can be read.
+
+    `version` is what the kernel took it for; its own first byte is asked only without that: a raw socket may lie there.
+    """
+    version = version or (data[0] >> 4 if data else 0)
     if version == 4 and len(data) >= 20:
         return _v4(data)
     if version == 6 and len(data) >= 40:
         return _v6(data)
     return None
+
+
+def read_frame(data: bytes) -> Packet | None:
+    """Return the packet in an Ethernet frame, tagged or not (IEEE 802.1Q), or in `data` itself where there is no frame."""
+    offset = 12
+    for _ in range(_MAX_TAGS):
+        if data[offset : offset + 2] in _TAGS:
+            offset += 4
+    version = _ETHERTYPES.get(data[offset : offset + 2])
+    return read(data) if version is None else read(data[offset + 2 :], version)
 
 
 def _v4(data: bytes) -> Packet:

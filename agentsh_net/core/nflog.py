@@ -9,7 +9,7 @@ import struct
 from dataclasses import dataclass
 
 from agentsh_net.core import netlink
-from agentsh_net.core.ip_packet import Packet, read
+from agentsh_net.core.ip_packet import Packet, read, read_frame
 from agentsh_net.core.nft_ruleset import SNAPLEN, parse_prefix
 from agentsh_net.core.plane import Fate
 
@@ -20,6 +20,8 @@ CONFIG = SUBSYSTEM << 8 | 1  # NFULNL_MSG_CONFIG
 _NFGEN = struct.Struct(">BBH")  # family, version, group
 _CMD, _MODE, _BUFFER, _TIMEOUT, _THRESHOLD, _FLAGS = 1, 2, 3, 4, 5, 6  # NFULA_CFG_*
 _TIMESTAMP, _PAYLOAD, _PREFIX, _UID, _SEQUENCE = 3, 9, 10, 11, 12  # NFULA_*
+_NETDEV = 5  # NFPROTO_*
+_VERSIONS = {2: 4, 10: 6}
 _BIND, _COPY_PACKET, _WITH_SEQUENCE = 1, 2, 1
 
 # One netlink datagram of the kernel: records of about 250 bytes, LOG_BATCH of them.
@@ -59,7 +61,10 @@ def parse(message: netlink.Message) -> Logged | None:
         return None
     fields = netlink.attributes(message.body, _NFGEN.size)
     ours = parse_prefix(netlink.text(fields.get(_PREFIX, b"")))
-    packet = read(fields.get(_PAYLOAD, b""))
+    # The kernel's word on what it is: IPv4, IPv6, or a frame with its link header (NFPROTO_NETDEV).
+    family = message.body[0] if message.body else 0
+    payload = fields.get(_PAYLOAD, b"")
+    packet = read_frame(payload) if family == _NETDEV else read(payload, _VERSIONS.get(family, 0))
     if ours is None or packet is None:
         return None
     stamp = fields.get(_TIMESTAMP, b"")

@@ -21,6 +21,8 @@ BRIDGE = "agentsh_net_bridge"  # exists only while TABLE is being replaced
 # so that no accept of theirs stands above a denial.
 PRIORITY = -10
 HOOKS = ("output", "forward")
+# IPv6 has a chain of its own, so that an IPv4 packet is asked about it once only.
+CHAINS = (*HOOKS, "six", "refuse", "tag")
 COUNTERS = ("denied", "tagged")
 PREFIX = "agentsh-net"
 # The largest headers whose ports are wanted: IPv4 with all options (60) or IPv6 (40) with extension headers, and 4 bytes.
@@ -31,8 +33,9 @@ LOG_BATCH = 16
 # Transport protocols whose first four bytes are the ports: TCP, UDP, DCCP, SCTP, UDP-Lite.
 _WITH_PORTS = [6, 17, 33, 132, 136]
 _V4_TYPE, _V6_TYPE, _PORT_TYPE = "ipv4_addr", "ipv6_addr", "inet_service"
-_NAT64 = int(IPv6Address("64:ff9b::"))  # RFC 6052
-_SIX_TO_FOUR = int(IPv6Address("2002::"))  # RFC 3056
+_MAPPED = bytes(10) + b"\xff\xff"
+_NAT64 = b"\x00\x64\xff\x9b" + bytes(8)  # 64:ff9b::/96, RFC 6052
+SIX_TO_FOUR = b"\x20\x02"  # 2002::/16, RFC 3056
 _MAX_COMMENT = 100  # bytes; the kernel's user data for an element ends at 128
 
 _Command = dict[str, Any]
@@ -78,7 +81,7 @@ def change(old: Plan, new: Plan, step: Diff, *, nflog_group: int) -> Change:
     """Return how the table goes from `old`, which must be what it holds, to `new`; `step` is their diff."""
     fresh, renamed, gone = _steps(old, step)
     before, after = _used(old.rules), _used(new.rules)
-    flush = [{"flush": {"chain": _ours(name=name)}} for name in (*HOOKS, "refuse", "tag")]
+    flush = [{"flush": {"chain": _ours(name=name)}} for name in CHAINS]
     widen = _transaction(
         # A comment cannot be changed. The same key goes and comes in one transaction, and a lookup finds one of the two.
         *_elements("delete", renamed.items()),
@@ -99,12 +102,14 @@ def remove(*tables: str) -> dict[str, Any]:
     return _transaction(*({verb: name} for name in names for verb in ("add", "delete")))
 
 
-def rule_counts(plan: Plan) -> dict[str, int]:
-    """Return how many rules each chain has when `plan` is in force: what the kernel is asked to confirm."""
-    counts = dict.fromkeys((*HOOKS, "refuse", "tag"), 0)
-    for command in _rules(plan, _used(plan.rules), 0):
-        counts[command["add"]["rule"]["chain"]] += 1
-    return counts
+def keys(plan: Plan) -> dict[str, set[bytes]]:
+    """Return what each set holds when `plan` is in force, as the kernel tells it: every field padded to words of 32 bits."""
+    found: dict[str, set[bytes]] = {name: set() for name in _SETS}
+    for endpoint, rule in plan.rules.items():
+        port = endpoint.port.to_bytes(2, "big") + bytes(2) if endpoint.port else b""
+        for version, packed in packed_spellings(endpoint.address, with_port=bool(port)):
+            found[_set_name(rule.fate, version, with_port=bool(port))].add(packed + port)
+    return found
 
 
 def comment(server_ids: Iterable[str]) -> str:
@@ -136,6 +141,10 @@ _SETS: Mapping[str, str | list[str]] = {
 }
 
 
+def _version(name: str) -> int:
+    return int(name.removesuffix("_port")[-1])
+
+
 def _ours(**fields: Any) -> _Command:
     return {"family": FAMILY, "table": TABLE, **fields}
 
@@ -145,29 +154,31 @@ def _set(name: str) -> _Command:
 
 
 def _chains() -> Iterator[_Command]:
-    for name in ("refuse", "tag"):
+    for name in ("refuse", "tag", "six"):
         yield _ours(name=name)
     for hook in HOOKS:
         yield _ours(name=hook, type="filter", hook=hook, prio=PRIORITY, policy="accept")
 
 
-def _spellings(address: IPv6Address, *, with_port: bool) -> Iterator[tuple[int, str]]:
+def packed_spellings(address: IPv6Address, *, with_port: bool) -> Iterator[tuple[int, bytes]]:
     """Yield every form in which packets may carry a canonical address, with its IP version."""
-    v4: IPv4Address | None = address.ipv4_mapped
-    if v4 is None:
-        yield 6, str(address)
+    packed = address.packed
+    if not packed.startswith(_MAPPED):
+        yield 6, packed
         return
-    yield 4, str(v4)
-    yield 6, str(IPv6Address(_NAT64 | int(v4)))
+    v4 = packed[12:]
+    yield 4, v4
+    yield 6, _NAT64 + v4
     if not with_port:  # looked up under a /48 mask, which a set with ports cannot be
-        yield 6, str(IPv6Address(_SIX_TO_FOUR | int(v4) << 80))
+        yield 6, SIX_TO_FOUR + v4 + bytes(10)
 
 
 def _all_elements(rules: Mapping[Endpoint, Rule]) -> Iterator[tuple[_Element, str]]:
     for endpoint, rule in rules.items():
         note, with_port = comment(rule.server_ids), endpoint.port != 0
-        for version, address in _spellings(endpoint.address, with_port=with_port):
-            yield (_set_name(rule.fate, version, with_port=with_port), address, endpoint.port), note
+        for version, packed in packed_spellings(endpoint.address, with_port=with_port):
+            text = str(IPv4Address(packed) if version == 4 else IPv6Address(packed))
+            yield (_set_name(rule.fate, version, with_port=with_port), text, endpoint.port), note
 
 
 def _elements(verb: str, elements: Iterable[tuple[_Element, str]]) -> Iterator[_Command]:
@@ -200,10 +211,16 @@ def _used(rules: Mapping[Endpoint, Rule]) -> set[str]:
 
 def _rules(plan: Plan, used: set[str], nflog_group: int) -> Iterator[_Command]:
     """Yield the rules of every chain. A lookup stands only where its set has elements: others cost the path nothing."""
+    ordered = [name for name in _SETS if name in used]  # denials first
+    six = [name for name in ordered if _version(name) == 6]
+    for name in six:
+        yield from (_rule("six", *expressions) for expressions in _lookups(name))
     for hook in HOOKS:
-        for name in _SETS:  # denials first
-            if name in used:
+        for name in ordered:
+            if name not in six:
                 yield from (_rule(hook, *expressions) for expressions in _lookups(name))
+        if six:
+            yield _rule(hook, _match({"meta": {"key": "nfproto"}}, "ipv6"), {"jump": {"target": "six"}})
     for expressions in _refuse(plan, nflog_group):
         yield _rule("refuse", *expressions)
     if any(name.startswith(Fate.TAG) for name in used):  # any `ct` expression switches connection tracking on
@@ -212,7 +229,7 @@ def _rules(plan: Plan, used: set[str], nflog_group: int) -> Iterator[_Command]:
 
 
 def _lookups(name: str) -> Iterator[list[_Command]]:
-    protocol = "ip" if name[-1] == "4" or name.endswith("4_port") else "ip6"
+    protocol = "ip" if _version(name) == 4 else "ip6"
     verdict = {"goto": {"target": "refuse"}} if name.startswith(Fate.DENY) else {"jump": {"target": "tag"}}
     daddr = {"payload": {"protocol": protocol, "field": "daddr"}}
     if name.endswith("_port"):

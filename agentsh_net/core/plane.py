@@ -83,6 +83,7 @@ class LayerStatus:
     denied: int = 0
     tagged: int = 0
     lost: int = 0
+    behind: str = ""  # what came to the machine since and is not covered: applying the same plan covers it
 
 
 class Kernel(Protocol):

@@ -203,8 +203,12 @@ class Host:
         if self._ebpf is not None and not self._ebpf.status(plan).in_force:
             self._ebpf.restore(plan)
             self._ebpf.start(plan)
-        if self._nft is not None and not self._nft.status(plan).in_force:
-            self._nft.start(plan)
+        if self._nft is not None:
+            status = self._nft.status(plan)
+            if not status.in_force:
+                self._nft.start(plan)
+            elif status.behind:
+                self._nft.follow(plan)
 
     def _status(self, layer: str) -> LayerStatus:
         if layer in self._unwanted:

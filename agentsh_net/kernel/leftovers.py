@@ -25,7 +25,7 @@ def leftovers(cgroup_root: Path | None = None) -> list[str]:
     attached = programs(root) if root is not None else []
     return [
         *(f"eBPF program {number} at {root}" for number in attached),
-        *(f"nftables table inet {name}" for name in nft.tables()),
+        *(f"nftables table {name}" for name in nft.tables()),
     ]
 
 

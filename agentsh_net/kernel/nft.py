@@ -6,183 +6,177 @@ fetch every element of every table on the machine for that.
 
 from __future__ import annotations
 
-import struct
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
-from agentsh_net.core import netlink, nft_ruleset
+from agentsh_net.core import nft_dump, nft_ruleset
 from agentsh_net.core.errors import KernelError
 from agentsh_net.core.kernel_plan import Diff
 from agentsh_net.core.plane import LayerStatus, Plan
-from agentsh_net.kernel.netlink import NETFILTER, Netlink, missing
+from agentsh_net.kernel.netlink import NETFILTER, Netlink
+from agentsh_net.kernel.nft_table import Commits, Contents, Table
+from agentsh_net.kernel.packet_fence import PacketFence
 from agentsh_net.kernel.readers import wait_for_readers
 
 LAYER = "nftables"
 REMEDY = "sudo apt install python3-nftables"
-_SUBSYSTEM = 10 << 8  # NFNL_SUBSYS_NFTABLES
-_GET_TABLE, _GET_CHAIN, _GET_RULE, _GET_OBJECT = (_SUBSYSTEM | n for n in (1, 4, 7, 19))
-_INET = struct.pack(">BBH", 1, 0, 0)  # nfgenmsg for NFPROTO_INET
 _MAX_COMPLAINT = 2000
-
 
 Transaction = dict[str, Any]
 
 
+@dataclass(frozen=True, slots=True)
+class Narrowing:
+    """What is left to delete when nobody is judged by the old plan any more: in the table, at the devices."""
+
+    table: Transaction | None
+    fence: str
+
+
 class Nftables:
-    """Our table in the network namespace in which this object was made."""
+    """Our tables in the network namespace in which this object was made."""
 
     def __init__(self, nflog_group: int) -> None:
         """Open libnftables. Raises KernelError where binding, kernel support or privilege is missing; changes nothing."""
         self._library = _library()
         self._group = nflog_group
         self._netlink = Netlink(NETFILTER)
+        self._table = Table(self._netlink, nft_dump.INET, nft_ruleset.TABLE)
         try:
-            self._table()
+            self._commits = Commits(self._table)
         except OSError as error:
             self._netlink.close()
             raise KernelError(
                 f"the kernel refuses nftables: {error.strerror}", layer=LAYER, remedy=_remedy(error)
             ) from error
+        self._contents = Contents(self._table, self._commits, nft_ruleset.keys)
+        self._fence = PacketFence(self._netlink, self._commits, self._run, nflog_group)
 
     def start(self, plan: Plan) -> None:
-        """Make the table exactly `plan`, and let no packet slip through while a predecessor's goes. Raises KernelError."""
-        try:
-            replaces = self._table() is not None
-        except OSError as error:
-            raise KernelError(
-                f"the kernel does not answer: {error.strerror}", layer=LAYER, remedy=_remedy(error)
-            ) from error
-        if replaces:
-            self._run(nft_ruleset.bridge(plan, nflog_group=self._group))
-            wait_for_readers()
-        self._run(nft_ruleset.replace(plan, nflog_group=self._group))
-        if replaces:
-            wait_for_readers()
-        self._run(nft_ruleset.remove(nft_ruleset.BRIDGE))
+        """Make the tables exactly `plan`, and let no packet slip through while a predecessor's go. Raises KernelError."""
+        with _answered(), self._contents.made():
+            replaces = self._table.found() is not None
+            if replaces:
+                self._run(nft_ruleset.bridge(plan, nflog_group=self._group))
+                wait_for_readers()
+            self._run(nft_ruleset.replace(plan, nflog_group=self._group))
+            if replaces:
+                wait_for_readers()
+            self._run(nft_ruleset.remove(nft_ruleset.BRIDGE))
+        with _answered():
+            self._fence.start(plan)
 
-    def widen(self, old: Plan, new: Plan, step: Diff) -> Transaction | None:
+    def widen(self, old: Plan, new: Plan, step: Diff) -> Narrowing | None:
         """Add what only `new` has; return what `narrow` has to do, if anything. Raises KernelError.
 
         A table that is not `old` any more, because somebody changed it, is replaced by `new` whole.
         """
         change = nft_ruleset.change(old, new, step, nflog_group=self._group)
         try:
-            self._run(change.widen)
+            with _answered(), self._contents.rules_changed():
+                self._run(change.widen)
         except KernelError:
             self.start(new)
             return None
-        return change.narrow
+        with _answered():
+            fence = self._fence.widen(old, new, step)
+        return Narrowing(change.narrow, fence) if change.narrow or fence else None
 
-    def narrow(self, transaction: Transaction) -> None:
+    def narrow(self, due: Narrowing) -> None:
         """Delete what only the old plan had, when nobody is judged by it any more. Raises KernelError."""
-        self._run(transaction)
+        with _answered():
+            if due.table:
+                with self._contents.rules_changed():
+                    self._run(due.table)
+            if due.fence:
+                self._run(due.fence)
+
+    def follow(self, plan: Plan) -> None:
+        """Take in what came to the machine since, as devices. Raises KernelError."""
+        with _answered():
+            self._fence.start(plan)
 
     def status(self, plan: Plan) -> LayerStatus:
-        """Ask the kernel for the table, its chains and its counters."""
+        """Ask the kernel for the tables, what is in them, and their counters."""
         try:
-            table = self._table()
-            if table is None:
-                return _off(f"table {nft_ruleset.FAMILY} {nft_ruleset.TABLE} is not there")
-            chains, counters = self._chains(), self._counters()
+            reason = self._contents.why_not(plan) or self._fence.why_not(plan)
+            counters, fence = self._table.counters(), self._fence.denied()
+            details = (self._detail(), self._fence.detail(plan))
+            behind = self._fence.behind(plan)
         except (OSError, KernelError) as error:
-            return _off(f"the kernel does not answer: {error}")
-        wanted = nft_ruleset.rule_counts(plan)
-        reason = "; ".join(
-            f"chain {name}: {chains[name]} rules, expected {count}"
-            if name in chains
-            else f"chain {name} is missing"
-            for name, count in wanted.items()
-            if chains.get(name) != count
-        )
+            reason = f"the kernel does not answer: {error}"
+            counters, fence, details, behind = {}, 0, ("", ""), ""
         return LayerStatus(
             LAYER,
             wanted=True,
             in_force=not reason,
-            detail=f"table {nft_ruleset.FAMILY} {nft_ruleset.TABLE} handle {table}, hooks {', '.join(nft_ruleset.HOOKS)}",
+            detail="; ".join(filter(None, details)),
             reason=reason,
             remedy="restart agentsh-net" if reason else "",
-            denied=counters.get("denied", 0),
+            denied=counters.get("denied", 0) + fence,
             tagged=counters.get("tagged", 0),
+            behind=behind,
         )
 
     def close(self, *, remove: bool) -> None:
-        """Let go; with `remove` the table is deleted first."""
+        """Let go; with `remove` the tables are deleted first."""
         try:
             if remove:
-                self._run(nft_ruleset.remove())
+                with _answered():
+                    self._run(nft_ruleset.remove())
+                    self._fence.remove()
         finally:
             self._netlink.close()
 
-    def _run(self, transaction: Transaction) -> None:
-        code, _output, complaint = self._library.json_cmd(transaction)
-        if code != 0:
-            text = " ".join(str(complaint).split())[:_MAX_COMPLAINT]
-            raise KernelError(
-                f"nftables refused the ruleset: {text}", layer=LAYER, remedy="agentsh-net doctor"
-            )
+    def _detail(self) -> str:
+        table, age = self._table.found(), self._contents.age()
+        if table is None:
+            return ""
+        where = f"table {self._table.name} handle {table.handle}, hooks {', '.join(nft_ruleset.HOOKS)}"
+        return where if age is None else f"{where}; others commit often: elements confirmed {age:.0f} s ago"
 
-    def _table(self) -> int | None:
-        """Return the handle of our table, None where it is not there. Raises OSError."""
-        return table_handle(self._netlink)
-
-    def _chains(self) -> dict[str, int]:
-        """Return how many rules each chain of our table has; a base chain that hangs on no hook is left out."""
-        found = {}
-        for fields in self._dump(_GET_CHAIN):
-            name = netlink.text(fields.get(3, b""))
-            if name not in nft_ruleset.HOOKS or 4 in fields:
-                found[name] = 0
-        for fields in self._dump(_GET_RULE):
-            name = netlink.text(fields.get(2, b""))
-            if name in found:
-                found[name] += 1
-        return found
-
-    def _counters(self) -> dict[str, int]:
-        """Return the packets of our named counters."""
-        return {
-            netlink.text(fields.get(2, b"")): netlink.number(
-                netlink.attributes(fields.get(4, b"")).get(2, b"")
-            )
-            for fields in self._dump(_GET_OBJECT)
-        }
-
-    def _dump(self, kind: int) -> list[dict[int, bytes]]:
-        """Return the attributes of every object of a kind in our table; the table's name is attribute 1 of each."""
-        request = _INET + netlink.attribute(1, netlink.string(nft_ruleset.TABLE))
-        answers = self._netlink.ask(kind, request, flags=netlink.DUMP)
-        every = (netlink.attributes(message.body, len(_INET)) for message in answers)
-        return [fields for fields in every if netlink.text(fields.get(1, b"")) == nft_ruleset.TABLE]
-
-
-def table_handle(connection: Netlink, name: str = nft_ruleset.TABLE) -> int | None:
-    """Return the handle of a table of ours in the connection's namespace, None where there is none. Raises OSError."""
-    request = _INET + netlink.attribute(1, netlink.string(name))
-    try:
-        answers = connection.ask(_GET_TABLE, request)
-    except OSError as error:
-        if missing(error):
-            return None
-        raise
-    return netlink.number(netlink.attributes(answers[0].body, len(_INET)).get(4, b"")) if answers else None
+    def _run(self, transaction: Transaction | str) -> None:
+        """Commit. Raises KernelError with nothing changed."""
+        with self._commits.ours():
+            if isinstance(transaction, str):
+                code, _output, complaint = self._library.cmd(transaction)
+            else:
+                code, _output, complaint = self._library.json_cmd(transaction)
+            if code != 0:
+                text = " ".join(str(complaint).split())[:_MAX_COMPLAINT]
+                raise KernelError(
+                    f"nftables refused the ruleset: {text}", layer=LAYER, remedy="agentsh-net doctor"
+                )
 
 
 def tables() -> list[str]:
-    """Return the names of our tables that are there now, whoever made them. Raises KernelError."""
-    with Netlink(NETFILTER) as connection:
-        try:
-            return [
-                n for n in (nft_ruleset.TABLE, nft_ruleset.BRIDGE) if table_handle(connection, n) is not None
-            ]
-        except OSError as error:
-            raise KernelError(
-                f"the kernel refuses nftables: {error.strerror}", layer=LAYER, remedy=_remedy(error)
-            ) from error
+    """Return family and name of our tables that are there now, whoever made them. Raises KernelError."""
+    with Netlink(NETFILTER) as connection, _answered():
+        ours = [
+            Table(connection, family, name)
+            for family in (nft_dump.INET, nft_dump.NETDEV)
+            for name in (nft_ruleset.TABLE, nft_ruleset.BRIDGE)
+        ]
+        return [table.name for table in ours if table.found() is not None]
 
 
 def remove_tables() -> None:
     """Delete every table of ours, whoever made it. Raises KernelError."""
     if tables():
         Nftables(0).close(remove=True)
+
+
+@contextlib.contextmanager
+def _answered() -> Iterator[None]:
+    """Make what netlink says a KernelError."""
+    try:
+        yield
+    except OSError as error:
+        raise KernelError(
+            f"the kernel refuses nftables: {error.strerror}", layer=LAYER, remedy=_remedy(error)
+        ) from error
 
 
 def _library() -> Any:
@@ -196,10 +190,6 @@ def _library() -> Any:
         raise KernelError(f"libnftables cannot be loaded: {error}", layer=LAYER, remedy=REMEDY) from error
     library.set_json_output(True)
     return library
-
-
-def _off(reason: str) -> LayerStatus:
-    return LayerStatus(LAYER, wanted=True, in_force=False, reason=reason, remedy="restart agentsh-net")
 
 
 def _remedy(error: OSError) -> str:

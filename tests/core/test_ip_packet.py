@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentsh_net.core.ip_packet import Packet, read
+from agentsh_net.core.ip_packet import Packet, read, read_frame
 
 PORTS = struct.pack(">HH", 40000, 443)
 S4, D4, S6, D6 = (
@@ -89,3 +89,24 @@ def test_what_has_no_addresses_is_no_packet(data: bytes) -> None:
 def test_any_bytes_are_read_without_an_exception(data: bytes, start: bytes) -> None:
     found = read(start + data)
     assert found is None or 0 <= found.destination_port <= 0xFFFF
+
+
+def test_the_kernels_word_on_the_version_stands_above_the_packets_own() -> None:
+    lying = b"\x65" + v4(17, PORTS)[1:]
+    assert read(lying) is None
+    assert read(lying, 4) == Packet(S4, D4, 17, 40000, 443)
+
+
+@pytest.mark.parametrize(
+    "tags", [b"", b"\x81\0\0\0", b"\x88\xa8\0\1\x81\0\0\2"], ids=["plain", "tagged", "twice"]
+)
+def test_a_frame_is_read_behind_its_tags(tags: bytes) -> None:
+    addresses = bytes(12)
+    assert read_frame(addresses + tags + b"\x08\0" + v4(17, PORTS)) == Packet(S4, D4, 17, 40000, 443)
+    assert read_frame(addresses + tags + b"\x86\xdd" + v6(6, PORTS)) == Packet(S6, D6, 6, 40000, 443)
+
+
+def test_where_there_is_no_frame_the_packet_itself_is_read() -> None:
+    assert read_frame(v4(17, PORTS)) == Packet(S4, D4, 17, 40000, 443)
+    assert read_frame(bytes(14)) is None
+    assert read_frame(b"") is None

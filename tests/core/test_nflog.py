@@ -18,7 +18,7 @@ SYN = (
 )
 
 
-def message(**changes: bytes | None) -> netlink.Message:
+def message(family: int = 2, **changes: bytes | None) -> netlink.Message:
     numbers = {"timestamp": 3, "payload": 9, "prefix": 10, "uid": 11, "sequence": 12}
     fields: dict[str, bytes | None] = {
         "payload": SYN,
@@ -26,7 +26,7 @@ def message(**changes: bytes | None) -> netlink.Message:
         "uid": struct.pack(">I", 1000),
         "sequence": struct.pack(">I", 3),
     }
-    body = struct.pack(">BBH", 2, 0, 4848)
+    body = struct.pack(">BBH", family, 0, 4848)
     for name, value in (fields | changes).items():
         if value is not None:
             body += netlink.attribute(numbers[name], value)
@@ -87,3 +87,15 @@ def test_the_group_is_bound_first_and_asked_for_headers_and_sequence_numbers_the
     asked = netlink.attributes(settings, 4)
     assert asked[2] == struct.pack(">IBB", 128, 2, 0)
     assert asked[6] == struct.pack(">H", 1)
+
+
+def test_a_packet_that_lies_about_its_version_is_read_as_what_the_kernel_sent() -> None:
+    logged = nflog.parse(message(payload=b"\x65" + SYN[1:]))
+    assert logged is not None
+    assert logged.packet.destination == IPv4Address("10.0.0.2")
+
+
+def test_a_frame_from_a_device_is_read_behind_its_link_header() -> None:
+    logged = nflog.parse(message(5, payload=bytes(12) + b"\x08\0" + SYN))
+    assert logged is not None
+    assert logged.packet.destination == IPv4Address("10.0.0.2")

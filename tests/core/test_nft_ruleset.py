@@ -141,7 +141,7 @@ def test_a_change_adds_in_one_transaction_and_deletes_in_the_next() -> None:
 
 def test_in_between_the_rules_look_in_the_sets_of_both_plans() -> None:
     widen, narrow = change(plan({Endpoint(V6): DENY}), plan({Endpoint(V6, 443): DENY}, 2))
-    between, after = " ".join(rules(widen, "output")), " ".join(rules(narrow, "output"))
+    between, after = " ".join(rules(widen, "six")), " ".join(rules(narrow, "six"))
     assert '@deny6"' in between
     assert "@deny6_port" in between
     assert '@deny6"' not in after
@@ -228,8 +228,22 @@ def test_a_log_prefix_of_somebody_else_is_not_ours(text: str) -> None:
     assert nft_ruleset.parse_prefix(text) is None
 
 
-def test_the_rules_to_confirm_are_those_of_the_transaction() -> None:
-    wanted = plan({Endpoint(A): DENY, Endpoint(A, 443): TAG})
-    made = nft_ruleset.replace(wanted, nflog_group=5)
-    counts = nft_ruleset.rule_counts(wanted)
-    assert counts == {chain: len(rules(made, chain)) for chain in ("output", "forward", "refuse", "tag")}
+def test_the_keys_to_confirm_are_the_elements_of_the_transaction_in_the_kernels_form() -> None:
+    found = nft_ruleset.keys(plan({Endpoint(A): DENY, Endpoint(V6, 443): TAG, Endpoint(A, 443): TAG}))
+    a = ip_address("10.0.0.1").packed
+    https = b"\x01\xbb\0\0"
+    assert {name: held for name, held in found.items() if held} == {
+        "deny4": {a},
+        "deny6": {ip_address("64:ff9b::a00:1").packed, ip_address("2002:a00:1::").packed},
+        "tag4_port": {a + https},
+        "tag6_port": {ip_address("fd00::1").packed + https, ip_address("64:ff9b::a00:1").packed + https},
+    }
+
+
+def test_an_ipv4_packet_is_asked_once_whether_it_is_ipv6() -> None:
+    made = rules(
+        nft_ruleset.replace(plan({Endpoint(A): DENY, Endpoint(V6, 443): DENY}), nflog_group=5), "output"
+    )
+    assert len(made) == 2
+    assert '"@deny4"' in made[0]
+    assert '"six"' in made[1]

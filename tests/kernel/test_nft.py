@@ -98,6 +98,52 @@ def test_tampering_is_seen(tampering: str, reason: str) -> None:
     assert status.remedy
 
 
+@pytest.mark.parametrize(
+    ("tampering", "reason"),
+    [
+        ("add table inet agentsh_net { flags dormant; }", "is dormant"),
+        ("delete element inet agentsh_net deny4 { 10.99.0.2 }", "set deny4 has 0 elements, 0 of 1"),
+        ("add element inet agentsh_net tag4 { 10.99.0.2 }", "set tag4 has 1 elements"),
+        ("flush chain inet agentsh_net refuse; " + "add rule inet agentsh_net refuse accept; " * 4, "not those that were made"),
+        ("delete table inet agentsh_net; add table inet agentsh_net", "is somebody else's"),
+        ("delete table netdev agentsh_net", "table netdev agentsh_net is not there"),
+        ("flush chain netdev agentsh_net four", "chain four: 0 rules"),
+        ("delete element netdev agentsh_net deny4 { 0x0a630002 }", "set deny4 has 0 elements"),
+    ],
+)  # fmt: skip
+def test_tampering_that_leaves_the_look_of_it_is_seen_too(tampering: str, reason: str) -> None:
+    def inside():
+        box.there()
+        table = Nftables(4848)
+        table.start(FIRST)
+        before = table.status(FIRST)
+        subprocess.run(["nft", tampering], check=True)
+        after = table.status(FIRST)
+        table.start(FIRST)
+        return before, after, table.status(FIRST)
+
+    before, after, mended = box.in_box(inside)
+    assert (before.in_force, mended.in_force, mended.reason) == (True, True, "")
+    assert not after.in_force
+    assert reason in after.reason
+
+
+def test_commits_of_others_and_our_own_change_nothing_in_what_is_confirmed() -> None:
+    def inside():
+        box.there()
+        table = Nftables(4848)
+        table.start(FIRST)
+        subprocess.run(["nft", "add table inet filter"], check=True)
+        first = table.status(FIRST)
+        table.narrow(table.widen(FIRST, SECOND, diff(FIRST, SECOND)))
+        subprocess.run(["nft", "add table inet other"], check=True)
+        return first, table.status(SECOND)
+
+    assert [(s.in_force, s.reason, "confirmed" in s.detail) for s in box.in_box(inside)] == [
+        (True, "", False)
+    ] * 2
+
+
 def test_a_change_over_a_table_that_was_deleted_makes_it_again() -> None:
     def inside():
         table = Nftables(4848)
@@ -134,7 +180,7 @@ def test_removal_finds_whatever_tables_of_ours_there_are() -> None:
         nft.remove_tables()
         return [*found, nft.tables()]
 
-    assert box.in_box(inside) == [["agentsh_net", "agentsh_net_bridge"], []]
+    assert box.in_box(inside) == [["inet agentsh_net", "inet agentsh_net_bridge"], []]
 
 
 def test_a_bridge_that_a_killed_predecessor_left_is_taken_away_by_the_next_start() -> None:
@@ -143,7 +189,7 @@ def test_a_bridge_that_a_killed_predecessor_left_is_taken_away_by_the_next_start
         Nftables(4848).start(FIRST)
         return nft.tables()
 
-    assert box.in_box(inside) == ["agentsh_net"]
+    assert box.in_box(inside) == ["inet agentsh_net"]
 
 
 def test_without_the_privilege_the_layer_says_so() -> None:

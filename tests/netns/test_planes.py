@@ -295,7 +295,7 @@ def test_sigkill_leaves_enforcement_on_and_a_restart_takes_over_without_letting_
     results, left, in_force, after = box.in_box(inside)
     assert results <= {refusal(layers)}
     assert len(results) == 1
-    assert left == {EBPF: len(PROGRAMS), NFT: 1, BOTH: len(PROGRAMS) + 1}[layers]
+    assert left == {EBPF: len(PROGRAMS), NFT: 2, BOTH: len(PROGRAMS) + 2}[layers]
     assert all(in_force)
     assert after == []
 
