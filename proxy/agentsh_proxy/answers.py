@@ -145,13 +145,14 @@ class WholeInspection:
         """Collect; with the last bytes, read and answer."""
         if self._relay is not None:
             return self._relayed(data, last=last)
-        self._pieces.append(data)
         self._size += len(data)
         if self._size > self._inspection.max_body:
-            return self._give_up(
-                "body_too_large", f"a JSON answer of more than {self._inspection.max_body} bytes", last=last
-            )
-        return self._answer() if last else b""
+            detail = f"a JSON answer of more than {self._inspection.max_body} bytes"
+            return self._give_up("body_too_large", detail, b"".join((*self._pieces, data)), last=last)
+        if not last:
+            self._pieces.append(data)
+            return b""
+        return self._answer(b"".join((*self._pieces, data)) if self._pieces else data)
 
     def fail(self, message: str) -> bytes:
         """Cut what is relayed; before that nothing was sent."""
@@ -161,8 +162,7 @@ class WholeInspection:
         """Nothing can be sent before the whole was read."""
         return b""
 
-    def _answer(self) -> bytes:
-        raw = b"".join(self._pieces)
+    def _answer(self, raw: bytes) -> bytes:
         inspection = self._inspection
         if raw.startswith(_SSE_FIELDS):
             return self._answer_events(raw)
@@ -170,9 +170,10 @@ class WholeInspection:
             data = inflate_whole(raw, self._head.encoding, cap=inspection.max_body)
         except ProtocolError as error:
             cause = "body_too_large" if error.status == 413 else "unknown_encoding"
-            return self._give_up(cause, str(error), last=True)
+            return self._give_up(cause, str(error), raw, last=True)
         step = inspection.dialect.body(data, inspection.judge, fail_closed=inspection.fail_closed)
-        inspection.note(step)
+        if step.judged or step.faults:
+            inspection.note(step)
         for fault in step.faults:
             if fault.cut:
                 raise ProtocolError(f"the upstream's answer could not be read: {fault.detail}", status=502)
@@ -192,13 +193,12 @@ class WholeInspection:
         self.started, self.done, self.closing = True, stream.done, stream.closing
         return out
 
-    def _give_up(self, cause: str, detail: str, *, last: bool) -> bytes:
+    def _give_up(self, cause: str, detail: str, raw: bytes, *, last: bool) -> bytes:
         """By fail_closed: refuse, or pass on what cannot be read and say so."""
         unreadable(self._inspection, cause, detail)
         self._relay = Relay(self._head, self._client)
-        data = b"".join(self._pieces)
         self._pieces.clear()
-        return self._relayed(data, last=last)
+        return self._relayed(raw, last=last)
 
     def _relayed(self, data: bytes, *, last: bool) -> bytes:
         assert self._relay is not None  # noqa: S101 - set by the caller

@@ -203,7 +203,8 @@ class ClientConnection(asyncio.Protocol):
         finally:
             self._in_loop = False
         self._buffer = b"" if self._lingering else data
-        self._set_reading()
+        if data or self._reading_paused:
+            self._set_reading()
 
     def _next(self) -> None:
         """Read on with what was kept."""
@@ -282,22 +283,26 @@ class ClientConnection(asyncio.Protocol):
             # llhttp does not say where the next request began, so that one is not answered (RFC 9112 section 9.3.2).
             self._closing |= self._body.overrun
         else:
-            data, rest = data[: self._left], data[self._left :]
-            self._left -= len(data)
-            last = not self._left
+            left = self._left
+            data, rest = data[:left], data[left:]
+            self._left = left = left - len(data)
+            last = not left
         if last:
             self._head = self._body = None
         if not exchange.held:
             exchange.on_upload(data, last=last)
             return rest
-        self._held.append(data)
         self._size += len(data)
         try:
             if self._size > self._service.view.proxy.max_request:
                 raise _too_large(exchange)
-            if last:
-                body, self._held = b"".join(self._held), []
-                exchange.on_request(body)
+            if not last:
+                self._held.append(data)
+            elif self._held:
+                held, self._held = self._held, []
+                exchange.on_request(b"".join((*held, data)))
+            else:
+                exchange.on_request(data)
         except RefusalError as refused:
             self._refuse(refused, close=not last)
         return rest

@@ -234,7 +234,7 @@ class UpstreamConnection(asyncio.Protocol):
         """Give the connection back before the exchange ends: the next request may follow at once."""
         head = self._head
         self._exchange = None
-        if clean and self._sent_whole and head is not None and head.keep_alive and self.usable:
+        if clean and self._sent_whole and head is not None and head.keep_alive:
             self._pool.keep(self._origin, self)
         else:
             self._drop()
