@@ -34,6 +34,9 @@ HERE_V4, HERE_V6 = "10.99.0.1", "fd00:99::1"
 THERE_V4 = tuple(f"10.99.0.{n}" for n in range(2, 7))
 THERE_V6 = tuple(f"fd00:99::{n}" for n in range(2, 7))
 
+# An emulated machine (tests/vm) takes this many times as long for the same.
+SLOWNESS = 12 if "AGENTSH_NET_VM" in os.environ else 1
+
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -48,6 +51,7 @@ def why_not() -> str:
 
 def in_box(function: Callable[..., Any], *args: Any, timeout: float = 60) -> Any:
     """Run `function(*args)` in a fresh box and return what it returned; its exception is raised here with its traceback."""
+    timeout *= SLOWNESS
     with _cgroup() as cgroup:
         reader, writer = os.pipe()
         child = os.fork()
@@ -134,6 +138,7 @@ def new_namespace() -> Namespace:
 
 def await_that(claim: Callable[[], Any], *, within: float = 5.0) -> Any:
     """Return the first true value of `claim`, asked again and again; fails after `within` seconds."""
+    within *= SLOWNESS
     deadline = time.monotonic() + within
     while not (value := claim()):
         if time.monotonic() > deadline:

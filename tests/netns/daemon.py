@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from netns.box import Namespace, await_that
+from netns.box import SLOWNESS, Namespace, await_that
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -55,7 +55,7 @@ class Daemon:
     def cli(self, *arguments: str, code: int = 0) -> str:
         environ = os.environ | {"AGENTSH_NET_SOCKET": str(self.folder / "control.sock")}
         command = [sys.executable, "-m", "agentsh_net", *arguments]
-        done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=60 * SLOWNESS)
         assert done.returncode == code, (
             f"{arguments}: {done.returncode}\n{done.stdout}{done.stderr}\n{self.log()}"
         )
@@ -73,11 +73,11 @@ class Daemon:
 
     def stop(self) -> int:
         self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(30)
+        return self.process.wait(30 * SLOWNESS)
 
     def crash(self) -> None:
         self.process.kill()
-        self.process.wait(10)
+        self.process.wait(10 * SLOWNESS)
 
 
 @contextmanager
@@ -91,7 +91,7 @@ def running(folder: Path, policy: dict[str, Any]) -> Iterator[Daemon]:
     finally:
         if daemon.process.poll() is None:
             daemon.process.kill()
-            daemon.process.wait(10)
+            daemon.process.wait(10 * SLOWNESS)
 
 
 @contextmanager
@@ -109,12 +109,12 @@ def mcp_server(namespace: Namespace, address: str, port: int = 8000) -> Iterator
         yield
     finally:
         process.kill()
-        process.wait(10)
+        process.wait(10 * SLOWNESS)
 
 
 def mcp_client(url: str) -> dict[str, Any]:
     """Return what an MCP client of the official SDK made of a server, from a process of its own."""
     command = [sys.executable, str(ROOT / "tests/netns/mcp_client.py"), url]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60 * SLOWNESS)
     assert done.stdout, done.stderr
     return json.loads(done.stdout)

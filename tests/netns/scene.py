@@ -14,6 +14,7 @@ from agentsh_net.core.plane import ConnectRecord, Endpoint, Fate, Plan, Rule
 from agentsh_net.core.settings import Network
 from agentsh_net.kernel import host as kernel_host
 from agentsh_net.kernel.host import Host
+from netns.box import SLOWNESS
 
 MARK, MASK = 0x00A50000, 0x00FF0000
 BOTH = ("ebpf", "nftables")
@@ -60,6 +61,7 @@ def outcome(action: Callable[[], object]) -> str:
 def drain(host: Host, count: int, *, within: float = 5.0) -> list[ConnectRecord]:
     """Return `count` records, or fail; and any that stand beside them."""
     found: list[ConnectRecord] = []
+    within *= SLOWNESS
     deadline = time.monotonic() + within
     while len(found) < count:
         ready, _, _ = select.select(host.filenos(), [], [], max(0.0, deadline - time.monotonic()))
