@@ -86,6 +86,8 @@ static __always_inline void submit_record(struct agentsh_record *record) { bpf_r
 #define AGENTSH_AF_INET 2
 #define AGENTSH_AF_INET6 10
 #define AGENTSH_ETH_IP 0x0800
+#define AGENTSH_LOOPBACK_V4 0x7f000001
+#define AGENTSH_LOOPBACK_DEVICE 1 /* in every network namespace; everything that this host sends to itself leaves by it */
 #define AGENTSH_SOCK_STREAM 1
 #define AGENTSH_SOCK_DGRAM 2
 #define AGENTSH_TCP 6
@@ -106,10 +108,12 @@ INLINE void count(__u32 slot)
 		__sync_fetch_and_add(value, 1);
 }
 
-/* The address as its 128-bit canonical form. */
+/* The address as its 128-bit canonical form. 127.0.0.0/8 and 0.0.0.0 lead to this host: they are 127.0.0.1. */
 INLINE void key_from_v4(struct agentsh_key *key, __u32 address)
 {
 	__u32 *word = (__u32 *)key->address;
+	if ((address & bpf_htonl(0xff000000)) == bpf_htonl(0x7f000000) || address == 0)
+		address = bpf_htonl(AGENTSH_LOOPBACK_V4);
 	word[0] = 0;
 	word[1] = 0;
 	word[2] = bpf_htonl(0x0000ffff);
@@ -118,13 +122,12 @@ INLINE void key_from_v4(struct agentsh_key *key, __u32 address)
 
 /*
  * An IPv6 address that carries an IPv4 one is looked up as that IPv4 address, so that no spelling of a denied host is
- * another host: ::ffff:0:0/96 already has the canonical form, NAT64 64:ff9b::/96 (RFC 6052) and 6to4 2002::/16 (RFC 3056)
- * are brought to it.
+ * another host: ::ffff:0:0/96, NAT64 64:ff9b::/96 (RFC 6052) and 6to4 2002::/16 (RFC 3056). :: leads to ::1.
  */
 INLINE void key_from_v6(struct agentsh_key *key, __u32 a, __u32 b, __u32 c, __u32 d)
 {
 	__u32 *word = (__u32 *)key->address;
-	if (a == bpf_htonl(0x0064ff9b) && b == 0 && c == 0) {
+	if (b == 0 && ((a == bpf_htonl(0x0064ff9b) && c == 0) || (a == 0 && c == bpf_htonl(0x0000ffff)))) {
 		key_from_v4(key, d);
 		return;
 	}
@@ -135,7 +138,7 @@ INLINE void key_from_v6(struct agentsh_key *key, __u32 a, __u32 b, __u32 c, __u3
 	word[0] = a;
 	word[1] = b;
 	word[2] = c;
-	word[3] = d;
+	word[3] = a | b | c | d ? d : bpf_htonl(1);
 }
 
 /* Which fates the sieve leaves open for an address: AGENTSH_SIEVE_* bits. */
@@ -360,6 +363,20 @@ INLINE int judge_packet(struct __sk_buff *skb, struct agentsh_key *key, int v4)
 	return current->enforce ? AGENTSH_REFUSE : AGENTSH_PASS;
 }
 
+/* To this host by whichever of its addresses: what is denied at its loopback is denied there too. */
+INLINE int judge_here(struct __sk_buff *skb, int v4)
+{
+	struct agentsh_key key = {};
+
+	if (skb->ifindex != AGENTSH_LOOPBACK_DEVICE)
+		return AGENTSH_PASS;
+	if (v4)
+		key_from_v4(&key, bpf_htonl(AGENTSH_LOOPBACK_V4));
+	else
+		key_from_v6(&key, 0, 0, 0, bpf_htonl(1));
+	return judge_packet(skb, &key, v4);
+}
+
 /*
  * Every packet of every socket, after routing and address translation. The kernel's word on the version counts
  * (skb->protocol), not the packet's first byte, which a raw socket may fill with anything.
@@ -376,14 +393,14 @@ INLINE int judge_egress(struct __sk_buff *skb)
 		else
 			bpf_skb_load_bytes(skb, 16, copy, 4);
 		key_from_v4(&key, copy[0]);
-		return judge_packet(skb, &key, 1);
+		return judge_packet(skb, &key, 1) && judge_here(skb, 1);
 	}
 	if (data + 40 <= end)
 		__builtin_memcpy(copy, data + 24, sizeof(copy));
 	else
 		bpf_skb_load_bytes(skb, 24, copy, sizeof(copy));
 	key_from_v6(&key, word[0], word[1], word[2], word[3]);
-	return judge_packet(skb, &key, 0);
+	return judge_packet(skb, &key, 0) && judge_here(skb, 0);
 }
 
 /* Only of sockets that no connect hook sees is the maker kept: the others' process is known when they connect. */

@@ -28,6 +28,18 @@ _SIX_TO_FOUR = IPv6Network("2002::/16")  # RFC 3056
 _LOW_32 = 0xFFFFFFFF
 
 
+# This host under the one name that both planes look up, for each IP version.
+LOOPBACKS = (IPv6Address(_MAPPED | 0x7F000001), IPv6Address(1))
+
+
+def home(address: IPv6Address) -> IPv6Address:
+    """Return where a canonical address leads: 127.0.0.0/8 and the unspecified addresses to this host's loopback."""
+    v4 = address.ipv4_mapped
+    if v4 is not None:
+        return LOOPBACKS[0] if v4.is_loopback or v4.is_unspecified else address
+    return LOOPBACKS[1] if address.is_unspecified else address
+
+
 def canonical(address: Address) -> IPv6Address:
     """Return the 128-bit form that both planes look up: IPv4 as ::ffff:a.b.c.d, and what carries an IPv4 address as that one."""
     number = int(address)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from ipaddress import IPv6Address
 from typing import Protocol
 
-from agentsh_net.core.addresses import Address, canonical, plain
+from agentsh_net.core.addresses import LOOPBACKS, Address, canonical, home, plain
 from agentsh_net.core.events import NetworkConnection
 from agentsh_net.core.model import Action, Server, Transport, Verdict
 from agentsh_net.core.plane import ConnectRecord, Endpoint, Fate, Plan, Rule
@@ -82,7 +82,8 @@ def build(snapshot: Judge, addresses: Mapping[str, Sequence[Address]]) -> Plan:
     """Return the plan for a snapshot. A denied server is refused at its addresses on every port, others are tagged by port.
 
     Where an address also belongs to a server that is not denied, only the denied server's port is refused; where even the
-    port is the same, `network.on_shared_address` decides.
+    port is the same, `network.on_shared_address` decides. A server on this host's loopback has everything here for a
+    neighbour: it is refused at its port alone, but at both loopback addresses, and the planes know this host's other names.
     """
     network = snapshot.config.network
     rules: dict[Endpoint, Rule] = {}
@@ -94,6 +95,10 @@ def build(snapshot: Judge, addresses: Mapping[str, Sequence[Address]]) -> Plan:
                 blocked = network.mode == "enforce" and snapshot.judge_server(server.id).blocked
                 (refused if blocked else tagged).append(server)
             rules |= _at(address, refused, tagged, on_shared=network.on_shared_address)
+    here = [(e.port, rule) for e, rule in rules.items() if e.address in LOOPBACKS and rule.fate is Fate.DENY]
+    for port, rule in here:
+        for address in LOOPBACKS:  # unless policy says something else of the server that is declared there
+            rules.setdefault(Endpoint(address, port), rule)
     return Plan(
         generation=snapshot.generation,
         rules=dict(sorted(rules.items())),
@@ -112,13 +117,14 @@ def diff(old: Plan, new: Plan) -> Diff:
 
 def find(plan: Plan, address: IPv6Address, port: int) -> Rule | None:
     """Return the rule that a plane applies at an endpoint, by the order that both planes have: denial wins."""
+    address = home(address)
     found = [r for e in (Endpoint(address), Endpoint(address, port)) if (r := plan.rules.get(e))]
     return min(found, key=lambda rule: rule.fate is not Fate.DENY, default=None)
 
 
 def attribute(snapshot: Judge, record: ConnectRecord, plan: Plan) -> NetworkConnection:
     """Return the event a record stands for. `timestamp` is left to the shell: it is `record.time_ns`."""
-    rule = find(plan, record.address, record.port) or find(plan, canonical(record.address), record.port)
+    rule = _rule_of(record, plan)
     candidates = list(rule.server_ids) if rule else []
     verdicts = {server_id: snapshot.judge_server(server_id) for server_id in candidates}
     blamed = next((s for s in candidates if denied(verdicts[s])), candidates[0] if candidates else "")
@@ -144,6 +150,15 @@ def attribute(snapshot: Judge, record: ConnectRecord, plan: Plan) -> NetworkConn
         container_id=record.container_id,
         uid=record.uid,
     )
+
+
+def _rule_of(record: ConnectRecord, plan: Plan) -> Rule | None:
+    """Return the rule that a record speaks of. What was refused and is nobody else's went to an address of this host's own."""
+    rule = find(plan, record.address, record.port) or find(plan, canonical(record.address), record.port)
+    if rule is None and record.fate is Fate.DENY:
+        loopback = LOOPBACKS[0] if record.address.ipv4_mapped else LOOPBACKS[1]
+        rule = plan.rules.get(Endpoint(loopback, record.port))
+    return rule
 
 
 def remote(address: IPv6Address, port: int) -> str:
@@ -173,7 +188,7 @@ def _by_address(
     found: dict[IPv6Address, list[Server]] = defaultdict(list)
     for server in servers:
         if server.transport is not Transport.STDIO:
-            for address in {canonical(a) for a in addresses.get(server.id, ())}:
+            for address in {home(canonical(a)) for a in addresses.get(server.id, ())}:
                 found[address].append(server)
     return found
 
@@ -182,7 +197,7 @@ def _at(
     address: IPv6Address, refused: list[Server], tagged: list[Server], *, on_shared: str
 ) -> dict[Endpoint, Rule]:
     """Return the rules of one address."""
-    if not tagged:
+    if not tagged and address not in LOOPBACKS:
         return {Endpoint(address): Rule(Fate.DENY, _ids(refused))}
     rules: dict[Endpoint, Rule] = {}
     for port in {s.port for s in (*refused, *tagged)}:

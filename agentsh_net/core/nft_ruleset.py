@@ -7,13 +7,14 @@ Loading it, and asking the kernel what is loaded, is kernel/'s business.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from ipaddress import IPv4Address, IPv6Address
 from typing import Any
 
+from agentsh_net.core import nft_sets
 from agentsh_net.core.kernel_plan import Diff
-from agentsh_net.core.plane import Endpoint, Fate, Plan, Rule
+from agentsh_net.core.nft_sets import Element
+from agentsh_net.core.plane import Fate, Plan
 
 FAMILY, TABLE = "inet", "agentsh_net"
 BRIDGE = "agentsh_net_bridge"  # exists only while TABLE is being replaced
@@ -32,14 +33,7 @@ LOG_BATCH = 16
 
 # Transport protocols whose first four bytes are the ports: TCP, UDP, DCCP, SCTP, UDP-Lite.
 _WITH_PORTS = [6, 17, 33, 132, 136]
-_V4_TYPE, _V6_TYPE, _PORT_TYPE = "ipv4_addr", "ipv6_addr", "inet_service"
-_MAPPED = bytes(10) + b"\xff\xff"
-_NAT64 = b"\x00\x64\xff\x9b" + bytes(8)  # 64:ff9b::/96, RFC 6052
-SIX_TO_FOUR = b"\x20\x02"  # 2002::/16, RFC 3056
-_MAX_COMMENT = 100  # bytes; the kernel's user data for an element ends at 128
-
 _Command = dict[str, Any]
-_Element = tuple[str, str, int]  # set, address, port
 
 
 def replace(plan: Plan, *, nflog_group: int) -> dict[str, Any]:
@@ -50,10 +44,10 @@ def replace(plan: Plan, *, nflog_group: int) -> dict[str, Any]:
         {"delete": {"table": table}},
         {"add": {"table": table}},
         *({"add": {"counter": _ours(name=name)}} for name in COUNTERS),
-        *({"add": {"set": _set(name)}} for name in _SETS),
+        *({"add": {"set": _set(name)}} for name in nft_sets.TYPES),
         *({"add": {"chain": chain}} for chain in _chains()),
-        *_elements("add", _all_elements(plan.rules)),
-        *_rules(plan, _used(plan.rules), nflog_group),
+        *_elements("add", nft_sets.elements(plan.rules)),
+        *_rules(plan, nft_sets.used(plan.rules), nflog_group),
     )
 
 
@@ -79,8 +73,8 @@ class Change:
 
 def change(old: Plan, new: Plan, step: Diff, *, nflog_group: int) -> Change:
     """Return how the table goes from `old`, which must be what it holds, to `new`; `step` is their diff."""
-    fresh, renamed, gone = _steps(old, step)
-    before, after = _used(old.rules), _used(new.rules)
+    fresh, renamed, gone = nft_sets.steps(old, step)
+    before, after = nft_sets.used(old.rules), nft_sets.used(new.rules)
     flush = [{"flush": {"chain": _ours(name=name)}} for name in CHAINS]
     widen = _transaction(
         # A comment cannot be changed. The same key goes and comes in one transaction, and a lookup finds one of the two.
@@ -102,22 +96,6 @@ def remove(*tables: str) -> dict[str, Any]:
     return _transaction(*({verb: name} for name in names for verb in ("add", "delete")))
 
 
-def keys(plan: Plan) -> dict[str, set[bytes]]:
-    """Return what each set holds when `plan` is in force, as the kernel tells it: every field padded to words of 32 bits."""
-    found: dict[str, set[bytes]] = {name: set() for name in _SETS}
-    for endpoint, rule in plan.rules.items():
-        port = endpoint.port.to_bytes(2, "big") + bytes(2) if endpoint.port else b""
-        for version, packed in packed_spellings(endpoint.address, with_port=bool(port)):
-            found[_set_name(rule.fate, version, with_port=bool(port))].add(packed + port)
-    return found
-
-
-def comment(server_ids: Iterable[str]) -> str:
-    """Return the server ids as an element's comment: printable, without quotes, bounded."""
-    text = ",".join(re.sub(r"[^A-Za-z0-9._:/-]", "?", s) for s in server_ids)
-    return text if len(text) <= _MAX_COMMENT else text[: _MAX_COMMENT - 3] + "..."
-
-
 def prefix(fate: Fate, generation: int) -> str:
     """Return the log prefix that tells the reader what happened, under which policy."""
     return f"{PREFIX}:{fate}:{generation}"
@@ -129,28 +107,12 @@ def parse_prefix(text: str) -> tuple[Fate, int] | None:
     return (Fate(found[1]), int(found[2])) if found else None
 
 
-def _set_name(fate: Fate, version: int, *, with_port: bool) -> str:
-    return f"{fate}{version}{'_port' if with_port else ''}"
-
-
-_SETS: Mapping[str, str | list[str]] = {
-    _set_name(fate, version, with_port=with_port): [kind, _PORT_TYPE] if with_port else kind
-    for fate in (Fate.DENY, Fate.TAG)
-    for version, kind in ((4, _V4_TYPE), (6, _V6_TYPE))
-    for with_port in (False, True)
-}
-
-
-def _version(name: str) -> int:
-    return int(name.removesuffix("_port")[-1])
-
-
 def _ours(**fields: Any) -> _Command:
     return {"family": FAMILY, "table": TABLE, **fields}
 
 
 def _set(name: str) -> _Command:
-    return _ours(name=name, type=_SETS[name], stmt=[{"counter": None}])
+    return _ours(name=name, type=nft_sets.TYPES[name], stmt=[{"counter": None}])
 
 
 def _chains() -> Iterator[_Command]:
@@ -160,32 +122,11 @@ def _chains() -> Iterator[_Command]:
         yield _ours(name=hook, type="filter", hook=hook, prio=PRIORITY, policy="accept")
 
 
-def packed_spellings(address: IPv6Address, *, with_port: bool) -> Iterator[tuple[int, bytes]]:
-    """Yield every form in which packets may carry a canonical address, with its IP version."""
-    packed = address.packed
-    if not packed.startswith(_MAPPED):
-        yield 6, packed
-        return
-    v4 = packed[12:]
-    yield 4, v4
-    yield 6, _NAT64 + v4
-    if not with_port:  # looked up under a /48 mask, which a set with ports cannot be
-        yield 6, SIX_TO_FOUR + v4 + bytes(10)
-
-
-def _all_elements(rules: Mapping[Endpoint, Rule]) -> Iterator[tuple[_Element, str]]:
-    for endpoint, rule in rules.items():
-        note, with_port = comment(rule.server_ids), endpoint.port != 0
-        for version, packed in packed_spellings(endpoint.address, with_port=with_port):
-            text = str(IPv4Address(packed) if version == 4 else IPv6Address(packed))
-            yield (_set_name(rule.fate, version, with_port=with_port), text, endpoint.port), note
-
-
-def _elements(verb: str, elements: Iterable[tuple[_Element, str]]) -> Iterator[_Command]:
+def _elements(verb: str, elements: Iterable[tuple[Element, str]]) -> Iterator[_Command]:
     """Yield one command per set: thousands of elements in one command cost a tenth of as many commands."""
     by_set: dict[str, list[Any]] = {}
     for (name, address, port), note in elements:
-        key: Any = {"concat": [address, port]} if port else address
+        key: Any = {"concat": [address, port]} if address and port else address or port
         by_set.setdefault(name, []).append(
             key if verb == "delete" else {"elem": {"val": key, "comment": note}}
         )
@@ -193,26 +134,10 @@ def _elements(verb: str, elements: Iterable[tuple[_Element, str]]) -> Iterator[_
         yield {verb: {"element": _ours(name=name, elem=values)}}
 
 
-def _steps(old: Plan, step: Diff) -> tuple[dict[_Element, str], dict[_Element, str], dict[_Element, str]]:
-    """Return the elements (with comments) that are fresh, that only change their comment, and that are gone."""
-    touched = {e: old.rules[e] for e in (*step.adds, *step.deletes) if e in old.rules}
-    before, after = dict(_all_elements(touched)), dict(_all_elements(step.adds))
-    fresh = {e: note for e, note in after.items() if e not in before}
-    renamed = {e: note for e, note in after.items() if before.get(e, note) != note}
-    return fresh, renamed, {e: note for e, note in before.items() if e not in after}
-
-
-def _used(rules: Mapping[Endpoint, Rule]) -> set[str]:
-    """Return the sets that have elements."""
-    shapes = {(r.fate, int(e.address) >> 32 == 0xFFFF, e.port != 0) for e, r in rules.items()}
-    used = {_set_name(fate, 6, with_port=with_port) for fate, _, with_port in shapes}
-    return used | {_set_name(fate, 4, with_port=with_port) for fate, mapped, with_port in shapes if mapped}
-
-
 def _rules(plan: Plan, used: set[str], nflog_group: int) -> Iterator[_Command]:
     """Yield the rules of every chain. A lookup stands only where its set has elements: others cost the path nothing."""
-    ordered = [name for name in _SETS if name in used]  # denials first
-    six = [name for name in ordered if _version(name) == 6]
+    ordered = [name for name in nft_sets.TYPES if name in used]  # denials first
+    six = [name for name in ordered if nft_sets.version(name) == 6]
     for name in six:
         yield from (_rule("six", *expressions) for expressions in _lookups(name))
     for hook in HOOKS:
@@ -229,12 +154,17 @@ def _rules(plan: Plan, used: set[str], nflog_group: int) -> Iterator[_Command]:
 
 
 def _lookups(name: str) -> Iterator[list[_Command]]:
-    protocol = "ip" if _version(name) == 4 else "ip6"
+    protocol = "ip" if nft_sets.version(name) == 4 else "ip6"
     verdict = {"goto": {"target": "refuse"}} if name.startswith(Fate.DENY) else {"jump": {"target": "tag"}}
     daddr = {"payload": {"protocol": protocol, "field": "daddr"}}
+    dport = {"payload": {"protocol": "th", "field": "dport"}}
+    has_ports = _match({"meta": {"key": "l4proto"}}, {"set": _WITH_PORTS})
+    if name.endswith("_here"):  # every address that this host has, asked for only where the port is right
+        local = _match({"fib": {"result": "type", "flags": "daddr"}}, "local")
+        family = _match({"meta": {"key": "nfproto"}}, "ipv4" if protocol == "ip" else "ipv6")
+        yield [family, has_ports, _match(dport, f"@{name}"), local, verdict]
+        return
     if name.endswith("_port"):
-        dport = {"payload": {"protocol": "th", "field": "dport"}}
-        has_ports = _match({"meta": {"key": "l4proto"}}, {"set": _WITH_PORTS})
         yield [has_ports, _match({"concat": [daddr, dport]}, f"@{name}"), verdict]
         return
     yield [_match(daddr, f"@{name}"), verdict]

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from agentsh_net.core.kernel_plan import Diff
-from agentsh_net.core.nft_ruleset import BRIDGE, SIX_TO_FOUR, SNAPLEN, TABLE, packed_spellings, prefix
+from agentsh_net.core.nft_ruleset import BRIDGE, SNAPLEN, TABLE, prefix
+from agentsh_net.core.nft_sets import SIX_TO_FOUR, spellings
 from agentsh_net.core.plane import Endpoint, Fate, Plan, Rule
 
 COUNTER = "denied"
@@ -136,7 +137,7 @@ def _elements(rules: Mapping[Endpoint, Rule]) -> Iterable[tuple[str, bytes]]:
     for endpoint, rule in rules.items():
         if not _stopped(endpoint, rule):
             continue
-        for version, packed in packed_spellings(endpoint.address, with_port=False):
+        for version, packed in spellings(endpoint.address, with_port=False):
             if version == 4:
                 yield "deny4", packed
             elif packed.startswith(SIX_TO_FOUR):  # a canonical address is none, so this is an IPv4 one's site

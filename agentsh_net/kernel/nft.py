@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from agentsh_net.core import nft_dump, nft_ruleset
+from agentsh_net.core import nft_dump, nft_ruleset, nft_sets
 from agentsh_net.core.errors import KernelError
 from agentsh_net.core.kernel_plan import Diff
 from agentsh_net.core.plane import LayerStatus, Plan
@@ -51,7 +51,7 @@ class Nftables:
             raise KernelError(
                 f"the kernel refuses nftables: {error.strerror}", layer=LAYER, remedy=_remedy(error)
             ) from error
-        self._contents = Contents(self._table, self._commits, nft_ruleset.keys)
+        self._contents = Contents(self._table, self._commits, nft_sets.keys)
         self._fence = PacketFence(self._netlink, self._commits, self._run, nflog_group)
 
     def start(self, plan: Plan) -> None:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Sequence
 
 from agentsh_net.core import nflog, wire
-from agentsh_net.core.addresses import canonical
+from agentsh_net.core.addresses import canonical, home
 from agentsh_net.core.errors import KernelError
 from agentsh_net.core.pairing import Sightings
 from agentsh_net.core.plane import ConnectRecord, Fate
@@ -79,7 +79,10 @@ class Sighted:
             for one in logged
             if one.fate is Fate.DENY
             or not self._pairs.is_echo(
-                canonical(one.packet.destination), one.packet.destination_port, one.packet.protocol, now
+                home(canonical(one.packet.destination)),
+                one.packet.destination_port,
+                one.packet.protocol,
+                now,
             )
         ]
         owners = self._owners_of(news)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentsh_net.core import addresses
-from agentsh_net.core.addresses import Book, canonical, literal, plain, refusal
+from agentsh_net.core.addresses import Book, canonical, home, literal, plain, refusal
 from agentsh_net.core.settings import Resolve
 
 A = ("mcp.example.com", "A")
@@ -208,3 +208,19 @@ def test_only_names_of_which_nothing_is_known_are_problems() -> None:
     assert made.problems() == {"mcp.example.com": "A: timed out; AAAA: not asked yet"}
     answer(made, V6, key=AAAA)
     assert made.problems() == {}
+
+
+@pytest.mark.parametrize(
+    ("address", "leads_to"),
+    [
+        ("127.0.0.1", "127.0.0.1"),
+        ("127.255.0.9", "127.0.0.1"),
+        ("0.0.0.0", "127.0.0.1"),
+        ("::", "::1"),
+        ("::1", "::1"),
+        ("128.0.0.1", "128.0.0.1"),
+        ("fd00::1", "fd00::1"),
+    ],
+)
+def test_every_spelling_of_this_host_leads_home(address: str, leads_to: str) -> None:
+    assert home(canonical(ip_address(address))) == canonical(ip_address(leads_to))

@@ -235,3 +235,38 @@ def test_addresses_are_shown_as_people_write_them(address: str, shown: str) -> N
 @pytest.mark.parametrize(("number", "name"), [(17, "udp"), (262, "mptcp"), (99, "99")])
 def test_a_protocol_is_named_or_numbered(number: int, name: str) -> None:
     assert attribute(policy(), record(protocol=number), Plan()).protocol == name
+
+
+HERE4, HERE6 = at(ip_address("127.0.0.1"), 9000), at(ip_address("::1"), 9000)
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "127.0.0.53", "::1", "0.0.0.0", "::"])
+def test_a_denied_server_on_this_host_is_refused_at_its_port_alone_and_at_both_loopbacks(
+    address: str,
+) -> None:
+    made = build(policy(server("local", 9000), denied="local"), {"local": [ip_address(address)]})
+    assert dict(made.rules) == dict.fromkeys((HERE4, HERE6), Rule(Fate.DENY, ("local",)))
+
+
+def test_an_allowed_server_at_the_other_loopback_stays_allowed() -> None:
+    servers = policy(server("four", 9000), server("six", 9000), denied="four")
+    made = build(servers, {"four": [ip_address("127.0.0.1")], "six": [ip_address("::1")]})
+    assert (made.rules[HERE4].fate, made.rules[HERE6].fate) == (Fate.DENY, Fate.TAG)
+
+
+def test_an_allowed_server_on_this_host_is_tagged_where_it_is() -> None:
+    made = build(policy(server("local", 9000)), {"local": [ip_address("127.0.0.1")]})
+    assert dict(made.rules) == {HERE4: Rule(Fate.TAG, ("local",))}
+
+
+@pytest.mark.parametrize("name", ["127.0.0.1", "127.9.9.9", "192.0.2.7"])
+def test_what_was_refused_at_any_name_of_this_host_is_the_local_servers(name: str) -> None:
+    judged = policy(server("local", 9000), denied="local")
+    made = build(judged, {"local": [ip_address("127.0.0.1")]})
+    record = ConnectRecord("nftables", Fate.DENY, canonical(ip_address(name)), 9000, 6, 2, time_ns=0)
+    assert attribute(judged, record, made).server_id == "local"
+
+
+def test_what_was_let_pass_to_another_address_is_not_the_local_servers() -> None:
+    made = build(policy(server("local", 9000), denied="local"), {"local": [ip_address("127.0.0.1")]})
+    assert find(made, canonical(ip_address("192.0.2.7")), 9000) is None

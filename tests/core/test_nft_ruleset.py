@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agentsh_net.core import nft_ruleset
+from agentsh_net.core import nft_ruleset, nft_sets
 from agentsh_net.core.addresses import canonical
 from agentsh_net.core.kernel_plan import diff
 from agentsh_net.core.plane import Endpoint, Fate, Plan, Rule
@@ -209,11 +209,11 @@ def test_the_removal_succeeds_where_nothing_is() -> None:
 def test_a_comment_is_the_server_ids_without_anything_that_could_be_syntax(
     ids: list[str], shown: str
 ) -> None:
-    assert nft_ruleset.comment(ids) == shown
+    assert nft_sets.comment(ids) == shown
 
 
 def test_a_comment_fits_the_kernel() -> None:
-    assert len(nft_ruleset.comment(["server"] * 1000)) == 100
+    assert len(nft_sets.comment(["server"] * 1000)) == 100
 
 
 @pytest.mark.parametrize("fate", list(Fate))
@@ -228,18 +228,6 @@ def test_a_log_prefix_of_somebody_else_is_not_ours(text: str) -> None:
     assert nft_ruleset.parse_prefix(text) is None
 
 
-def test_the_keys_to_confirm_are_the_elements_of_the_transaction_in_the_kernels_form() -> None:
-    found = nft_ruleset.keys(plan({Endpoint(A): DENY, Endpoint(V6, 443): TAG, Endpoint(A, 443): TAG}))
-    a = ip_address("10.0.0.1").packed
-    https = b"\x01\xbb\0\0"
-    assert {name: held for name, held in found.items() if held} == {
-        "deny4": {a},
-        "deny6": {ip_address("64:ff9b::a00:1").packed, ip_address("2002:a00:1::").packed},
-        "tag4_port": {a + https},
-        "tag6_port": {ip_address("fd00::1").packed + https, ip_address("64:ff9b::a00:1").packed + https},
-    }
-
-
 def test_an_ipv4_packet_is_asked_once_whether_it_is_ipv6() -> None:
     made = rules(
         nft_ruleset.replace(plan({Endpoint(A): DENY, Endpoint(V6, 443): DENY}), nflog_group=5), "output"
@@ -247,3 +235,10 @@ def test_an_ipv4_packet_is_asked_once_whether_it_is_ipv6() -> None:
     assert len(made) == 2
     assert '"@deny4"' in made[0]
     assert '"six"' in made[1]
+
+
+def test_a_port_of_this_host_is_asked_for_before_the_address_is() -> None:
+    local = Endpoint(canonical(ip_address("127.0.0.1")), 9000)
+    made = rules(nft_ruleset.replace(plan({local: DENY}), nflog_group=5), "output")[0]
+    assert made.index("@deny4_here") < made.index('"fib"')
+    assert '"refuse"' in made
