@@ -19,6 +19,7 @@ from agentsh_net.core.config import parse
 from agentsh_net.core.errors import ConfigError
 from agentsh_net.core.folding import fold, visible
 from agentsh_net.core.scalars import MAX_ID
+from agentsh_net.shim_wrapping import wrapped
 from agentsh_net.user_file import UnusableError
 
 # Nobody uses this many; what lies beyond is noise that would slow the start down.
@@ -85,6 +86,18 @@ class Declared:
 
 
 @dataclass(frozen=True, slots=True)
+class Place:
+    """Where a client's file declares a server, and the id that the server has here."""
+
+    source: Path
+    keys: tuple[str, ...]
+    server_id: str
+    client: str
+    transport: str
+    used: bool = True  # the client has it switched on
+
+
+@dataclass(frozen=True, slots=True)
 class Unread:
     """A file, or a server in it, that could not be used."""
 
@@ -101,6 +114,7 @@ class Found:
 
     servers: tuple[Declared, ...]
     unread: tuple[Unread, ...]
+    places: tuple[Place, ...] = ()  # every declaration, equal ones too
 
 
 def find(home: Path, *, cwd: Path, config_home: Path | None = None, uid: int | None = None) -> Found:
@@ -112,6 +126,7 @@ def find(home: Path, *, cwd: Path, config_home: Path | None = None, uid: int | N
     owner = user_file.Owner(home, uid)
     servers: dict[str, Declared] = {}
     unread: list[Unread] = []
+    places: list[Place] = []
     left = MAX_SERVERS
     for client, source in _files(bases):
         try:
@@ -121,17 +136,20 @@ def find(home: Path, *, cwd: Path, config_home: Path | None = None, uid: int | N
             continue
         if len(entries) > left:
             unread.append(Unread(source, f"servers past the first {MAX_SERVERS} of all clients are left out"))
-        for name, entry in entries[:left]:
-            if _switched_off(entry):
-                continue  # the client does not use it: neither do we
-            found = Declared({"id": name, **_declaration(entry, client)}, client.name, source)
+        for keys, entry in entries[:left]:
+            name = keys[-1]
+            if _switched_off(entry):  # the client does not use it: neither do we
+                places.append(Place(source, keys, name, client.name, _transport(entry, client), used=False))
+                continue
+            found = Declared(_unwrapped({"id": name, **_declaration(entry, client)}), client.name, source)
             fault = _fault(found.declaration)
             if fault:
                 unread.append(Unread(source, f"server {visible(name, 64)}: {fault}"))
             else:
-                _add(servers, found)
+                server_id = _add(servers, found)
+                places.append(Place(source, keys, server_id, client.name, found.declaration["type"]))
         left = max(0, left - len(entries))
-    return Found(tuple(servers.values()), tuple(unread))
+    return Found(tuple(servers.values()), tuple(unread), tuple(places))
 
 
 def _switched_off(entry: Any) -> bool:
@@ -148,22 +166,42 @@ def _files(bases: Mapping[str, Path]) -> list[tuple[Client, Path]]:
     return [(client, path) for path, client in files.items()]
 
 
-def _entries(content: Any, client: Client) -> Iterator[tuple[str, Any]]:
+def _entries(content: Any, client: Client) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Yield the entries of a client's file, each with its keys in the file."""
     for place in client.places:
-        for table in _reach(content, place.split(".")):
-            yield from table.items()
+        for keys, table in _reach(content, place.split("."), ()):
+            yield from (((*keys, name), entry) for name, entry in table.items())
 
 
-def _reach(value: Any, steps: list[str]) -> Iterator[Mapping[str, Any]]:
+def _reach(
+    value: Any, steps: list[str], keys: tuple[str, ...]
+) -> Iterator[tuple[tuple[str, ...], Mapping[str, Any]]]:
     if not isinstance(value, Mapping):
         return
     if not steps:
-        yield value
+        yield keys, value
     elif steps[0] == "*":
-        for inner in value.values():
-            yield from _reach(inner, steps[1:])
+        for name, inner in value.items():
+            yield from _reach(inner, steps[1:], (*keys, name))
     elif steps[0] in value:
-        yield from _reach(value[steps[0]], steps[1:])
+        yield from _reach(value[steps[0]], steps[1:], (*keys, steps[0]))
+
+
+def _unwrapped(declaration: dict[str, Any]) -> dict[str, Any]:
+    """Return a declaration whose server `init --install` put under the shim as it was before, under the shim's id."""
+    command, args = declaration.get("command"), declaration.get("args", [])
+    if (
+        not isinstance(command, str)
+        or not isinstance(args, list)
+        or not all(isinstance(a, str) for a in args)
+    ):
+        return declaration
+    inner = wrapped([command, *args])
+    if inner is None:
+        return declaration
+    own = {"command": inner.command[0], "args": list(inner.command[1:])}
+    kept = {key: value for key, value in declaration.items() if key not in {"id", "command", "args"}}
+    return {"id": inner.server_id, **kept, **{key: value for key, value in own.items() if value}}
 
 
 def _declaration(entry: Any, client: Client) -> dict[str, Any]:
@@ -216,18 +254,19 @@ def _fault(declaration: dict[str, Any]) -> str:
     return ""
 
 
-def _add(servers: dict[str, Declared], found: Declared) -> None:
-    """Add a server under its id, or under one that its client's name makes distinct."""
+def _add(servers: dict[str, Declared], found: Declared) -> str:
+    """Add a server under its id, or under one that its client's name makes distinct; return the id."""
     name = str(found.declaration["id"])
     count = 1
     while (taken := servers.get(fold(str(found.declaration["id"])))) is not None:
         if _same(taken.declaration, found.declaration):
-            return
+            return str(taken.declaration["id"])
         suffix = f"-{found.client}" if count == 1 else f"-{found.client}-{count}"
         renamed = {**found.declaration, "id": name[: MAX_ID - len(suffix)] + suffix}
         found = replace(found, declaration=renamed)
         count += 1
     servers[fold(str(found.declaration["id"]))] = found
+    return str(found.declaration["id"])
 
 
 def _same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:

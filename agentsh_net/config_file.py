@@ -68,6 +68,12 @@ def load(path: Path, environ: Mapping[str, str]) -> Loaded:
     return Loaded(config, document.value, digest(document.value), path, {path: version, **expansion.read})
 
 
+def config_home(environ: Mapping[str, str], home: Path) -> Path:
+    """Return where the programs of a user keep their settings; sudo may hand on the directories of somebody else."""
+    named = Path(environ.get("XDG_CONFIG_HOME", ""))
+    return named if named.is_relative_to(home) else home / ".config"
+
+
 def default(
     environ: Mapping[str, str], home: Path, *, cwd: Path | None = None, uid: int | None = None
 ) -> Loaded:
@@ -75,10 +81,7 @@ def default(
 
     Only files of `uid` (default: the owner of `home`), the caller or root are read; `notes` say what was not.
     """
-    config_home = Path(environ.get("XDG_CONFIG_HOME", ""))
-    if not config_home.is_relative_to(home):  # sudo may hand on the directories of somebody else
-        config_home = home / ".config"
-    found = client_configs.find(home, cwd=cwd or Path.cwd(), config_home=config_home, uid=uid)
+    found = client_configs.find(home, cwd=cwd or Path.cwd(), config_home=config_home(environ, home), uid=uid)
     servers = [server.declaration for server in found.servers]
     mapping = {"version": 1, "sandbox": {"mcp": {"enforce_policy": False, "servers": servers}}}
     config = parse(mapping)

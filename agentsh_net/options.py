@@ -59,18 +59,23 @@ def waiting(old: Config, new: Config) -> tuple[str, ...]:
     return tuple(differ)
 
 
-def _default(environ: Mapping[str, str]) -> Loaded:
-    """Return the built-in default for the person who asked: under sudo that is who called it."""
-    home = Path(environ.get("HOME") or "/")
+def home(environ: Mapping[str, str]) -> Path:
+    """Return the home of the person who asked: under sudo that is who called it."""
     if os.geteuid() == 0 and (caller := environ.get("SUDO_USER")):
         with contextlib.suppress(
             KeyError
         ):  # a caller that the name service does not know has no home to look into
-            home = Path(pwd.getpwnam(caller).pw_dir)
-    loaded = config_file.default(environ, home)
+            return Path(pwd.getpwnam(caller).pw_dir)
+    return Path(environ.get("HOME") or "/")
+
+
+def _default(environ: Mapping[str, str]) -> Loaded:
+    """Return the built-in default for the person who asked."""
+    whose = home(environ)
+    loaded = config_file.default(environ, whose)
     if os.geteuid() == 0:
         return loaded
-    store, socket = places.own_store(str(home), environ), places.own_socket(str(home), environ)
+    store, socket = places.own_store(str(whose), environ), places.own_socket(str(whose), environ)
     return _with(loaded, {"store": {"path": store}, "control": {"socket": socket}})
 
 

@@ -258,3 +258,33 @@ def test_the_number_of_servers_is_bounded(home: Path) -> None:
 def test_secrets_do_not_show_in_what_is_found(home: Path) -> None:
     put(home, ".claude.json", PLAIN)
     assert "hunter2" not in repr(look(home))
+
+
+def test_every_declaration_is_placed_equal_ones_too(home: Path) -> None:
+    one = put(home, ".cursor/mcp.json", {"mcpServers": {"fs": LOCAL, "off": {**LOCAL, "disabled": True}}})
+    two = put(
+        home,
+        ".claude.json",
+        {"projects": {"/p": {"mcpServers": {"fs": LOCAL}}}, "mcpServers": {"fs": {"command": "x"}}},
+    )
+    found = look(home)
+    placed = {(p.source, p.keys): (p.server_id, p.used) for p in found.places}
+    assert placed == {
+        (two, ("mcpServers", "fs")): ("fs", True),
+        (two, ("projects", "/p", "mcpServers", "fs")): ("fs-claude-code", True),
+        (one, ("mcpServers", "fs")): ("fs-cursor", True),
+        (one, ("mcpServers", "off")): ("off", False),
+    }
+
+
+def test_a_server_under_the_shim_is_declared_as_what_it_wraps(home: Path) -> None:
+    wrapped = {
+        "command": "/usr/bin/agentsh-net",
+        "args": ["shim", "--server", "files", "--", "npx", "-y", "server"],
+    }
+    put(
+        home,
+        ".cursor/mcp.json",
+        {"mcpServers": {"fs": {**LOCAL, **wrapped}, "bare": {**wrapped, "args": wrapped["args"][:5]}}},
+    )
+    assert declarations(home)[0] == STDIO | {"id": "files"}

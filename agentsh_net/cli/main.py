@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 COMMANDS: Final = {
     "run": "agentsh_net.cli.run:run",
+    "init": "agentsh_net.cli.init:init",
     "status": "agentsh_net.cli.status:status",
     "reload": "agentsh_net.cli.lifecycle:reload",
     "down": "agentsh_net.cli.lifecycle:down",

@@ -1,0 +1,157 @@
+"""`init`: find the MCP servers of this user's clients, write a first policy, and put stdio servers under the shim, or take them out."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from click.core import ParameterSource
+
+from agentsh_net.cli.failures import Exit, Failure
+from agentsh_net.cli.output import Column, Format, show
+from agentsh_net.core.errors import ConfigError
+from agentsh_net.core.folding import visible
+
+if TYPE_CHECKING:
+    from agentsh_net.client_configs import Found, Place
+    from agentsh_net.client_install import Outcome
+
+
+@click.command()
+@click.option("--out", type=click.Path(path_type=Path), default="agentsh-net.yaml", show_default=True, help="The policy file to write.")  # fmt: skip
+@click.option("--force", is_flag=True, help="Overwrite the policy file.")
+@click.option("--install", "action", flag_value="install", help="Also rewrite the clients' files, so that their stdio servers run under the shim.")  # fmt: skip
+@click.option("--uninstall", "action", flag_value="uninstall", help="Only take the servers out again: the clients' files are as they were.")  # fmt: skip
+@click.option("--client", "clients", multiple=True, help="Rewrite the files of this client only, e.g. cursor; may be given more than once.")  # fmt: skip
+@click.pass_context
+def init(ctx: click.Context, out: Path, force: bool, action: str | None, clients: tuple[str, ...]) -> None:
+    """Find MCP servers in the files of this user's clients and write a policy for them, in audit mode."""
+    from agentsh_net import client_configs, config_file, options
+
+    home = options.home(os.environ)
+    found = client_configs.find(home, cwd=Path.cwd(), config_home=config_file.config_home(os.environ, home))
+    known = {client.name for client in client_configs.CLIENTS}
+    if unknown := set(clients) - known:
+        raise Failure(
+            f"no client is called {min(unknown)}",
+            code=Exit.USAGE,
+            remedy=f"known are: {', '.join(sorted(known))}",
+        )
+    places = [place for place in found.places if not clients or place.client in clients]
+    if action == "uninstall":
+        _uninstall(ctx, places)
+        return
+    _tell_found(found)
+    if not (action == "install" and out.exists() and not force):
+        _write_policy(found, out, force=force)
+    if action == "install":
+        _install(ctx, places)
+
+
+def _tell_found(found: Found) -> None:
+    columns = (
+        Column("SERVER", lambda row: str(row["id"])),
+        Column("TYPE", lambda row: str(row["type"])),
+        Column("CLIENT", lambda row: str(row["client"])),
+        Column("FILE", lambda row: str(row["file"]), fold=True),
+    )
+    rows = [{**s.declaration, "client": s.client, "file": s.source} for s in found.servers]
+    show(rows, Format.TABLE, columns, empty="no MCP servers found in the files of this user's clients")
+    for unread in found.unread:
+        click.echo(f"left out: {unread}", err=True)
+
+
+def _write_policy(found: Found, out: Path, *, force: bool) -> None:
+    """Write the policy where the daemon takes it, and nowhere else. It may hold credentials: mode 0600."""
+    from agentsh_net import config_file, policy_file
+
+    if out.exists() and not force:
+        raise Failure(
+            f"{out} exists",
+            code=Exit.USAGE,
+            remedy="name another file with --out, or overwrite it with --force",
+        )
+    scratch = out.with_name(f".{out.name}.{os.getpid()}")
+    try:
+        descriptor = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(policy_file.text(found.servers))
+        config_file.load(scratch, os.environ)
+        scratch.rename(out)
+    except ConfigError as error:
+        scratch.unlink(missing_ok=True)
+        raise Failure(
+            f"the policy of these servers is refused, which is a bug: {error}", code=Exit.DENIED
+        ) from None
+    except OSError as error:
+        scratch.unlink(missing_ok=True)
+        raise Failure(
+            f"cannot write {out}: {error.strerror}",
+            code=Exit.ENVIRONMENT,
+            remedy="name another file with --out",
+        ) from None
+    click.echo(
+        f"wrote {out}: audit mode, {len(found.servers)} servers. Next: sudo agentsh-net run --config {out}"
+    )
+
+
+def _install(ctx: click.Context, places: list[Place]) -> None:
+    from agentsh_net import client_install
+
+    for place in places:
+        if place.transport != "stdio" and place.used:
+            click.echo(f"left as it is: {visible(place.server_id)} is a network server ({place.client}); this version puts no gateway in front of it", err=True)  # fmt: skip
+    outcomes = client_install.install(places, _program(ctx))
+    for outcome in outcomes:
+        if outcome.servers:
+            click.echo(f"{visible(str(outcome.file))}: under the shim: {_names(outcome.servers)}; as it was: {outcome.backup}")  # fmt: skip
+        elif not outcome.trouble:
+            click.echo(f"{visible(str(outcome.file))}: nothing to do")
+    _finish(ctx, outcomes)
+
+
+def _uninstall(ctx: click.Context, places: list[Place]) -> None:
+    from agentsh_net import client_install
+
+    outcomes = client_install.uninstall(places)
+    for outcome in outcomes:
+        if outcome.servers:
+            kept = f"; the copy of before differs and was kept: {outcome.backup}" if outcome.backup else ""
+            click.echo(
+                f"{visible(str(outcome.file))}: no longer under the shim: {_names(outcome.servers)}{kept}"
+            )
+    if not outcomes:
+        click.echo("no server of this user's clients runs under the shim")
+    _finish(ctx, outcomes)
+
+
+def _finish(ctx: click.Context, outcomes: Iterable[Outcome]) -> None:
+    troubles = [outcome for outcome in outcomes if outcome.trouble]
+    for outcome in troubles:
+        click.echo(f"not changed: {visible(str(outcome.file))}: {visible(outcome.trouble)}", err=True)
+    if troubles:
+        ctx.exit(Exit.DENIED)
+
+
+def _program(ctx: click.Context) -> list[str]:
+    """Return how clients start this very program: absolute, since clients of a desktop know another PATH."""
+    script = Path(sys.argv[0])
+    found = (
+        str(script.absolute())
+        if script.name == "agentsh-net" and script.is_file()
+        else shutil.which("agentsh-net")
+    )
+    program = [found] if found else [sys.executable, "-m", "agentsh_net"]
+    root = ctx.find_root()
+    if root.get_parameter_source("socket") is ParameterSource.DEFAULT:
+        return program
+    return [*program, "--socket", str(root.obj.socket.absolute())]
+
+
+def _names(servers: Iterable[str]) -> str:
+    return ", ".join(visible(server) for server in servers)

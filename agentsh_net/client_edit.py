@@ -1,0 +1,258 @@
+"""A client's file with its servers put under the shim, or taken out again: the text is edited, never written anew.
+
+Only words are added, before the server's own, so that taking them away restores every byte: comments, spacing and what the
+user changed meanwhile. Which servers, and reading and writing files, is `client_install`'s business.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agentsh_net import shim_wrapping, user_file
+from agentsh_net.core import strict_json
+from agentsh_net.core.errors import ProtocolError
+
+Keys = tuple[str, ...]
+Span = tuple[int, int]
+
+
+class UneditableError(Exception):
+    """Why a text cannot be edited; it stays as it was."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """Where the words of one server's command stand in a text. `args` is None where there are none."""
+
+    command: Span
+    args: Span | None
+    words: tuple[Span, ...]  # of `args`, or of a `command` that is a list
+    listed: bool = False  # `command` is a list: it holds all words
+
+
+@dataclass(frozen=True, slots=True)
+class _Syntax:
+    """A file format: where entries stand, how a word and a new member of arguments are written, what a text means."""
+
+    entry: Callable[[str, Keys], _Entry]
+    quote: Callable[[str], str]
+    member: Callable[[str], str]
+    parse: Callable[[str], Any]
+
+
+def install(text: str, kind: str, servers: Mapping[Keys, str], program: Sequence[str]) -> str:
+    """Return `text` (of a `json` or `toml` file) with these entries (keys -> server id) run under the shim; those that do, do.
+
+    Raises UneditableError.
+    """
+    syntax = _SYNTAXES[kind]
+    before = syntax.parse(text)
+    edited = text
+    for keys, server_id in servers.items():
+        if shim_wrapping.wrapped(_command(_at(before, keys))) is None:
+            edited = _wrap(edited, syntax, keys, shim_wrapping.words(program, server_id))
+    expected = {keys: _command(_at(before, keys)) for keys in servers}
+    after = syntax.parse(edited)
+    for keys, command in expected.items():
+        inner = shim_wrapping.wrapped(_command(_at(after, keys)))
+        own = shim_wrapping.wrapped(command)
+        if inner is None or list(inner.command) != (list(own.command) if own else command):
+            raise UneditableError(f"{'.'.join(keys)} is written in a way that cannot be edited safely")
+    return edited
+
+
+def uninstall(text: str, kind: str, places: Sequence[Keys]) -> str:
+    """Return `text` with the entries at these keys run as they were before `install`. Raises UneditableError."""
+    syntax = _SYNTAXES[kind]
+    for keys in places:
+        command = _command(_at(syntax.parse(text), keys))
+        inner = shim_wrapping.wrapped(command)
+        if inner is None:
+            continue
+        text = _unwrap(text, syntax, keys, inner.before)
+        if _command(_at(syntax.parse(text), keys)) != list(inner.command):
+            raise UneditableError(f"{'.'.join(keys)} is written in a way that cannot be edited safely")
+    return text
+
+
+def commands(text: str, kind: str, places: Sequence[Keys]) -> dict[Keys, list[str]]:
+    """Return the words of each entry's command as a text has them. Raises UneditableError."""
+    value = _SYNTAXES[kind].parse(text)
+    return {keys: _command(_at(value, keys)) for keys in places}
+
+
+def _wrap(text: str, syntax: _Syntax, keys: Keys, words: list[str]) -> str:
+    entry = syntax.entry(text, keys)
+    quoted = [syntax.quote(word) for word in words]
+    if entry.listed:
+        return _insert(text, entry.command, quoted, entry.words)
+    command = text[slice(*entry.command)]
+    moved = [*quoted[1:], command]
+    if entry.args is not None:
+        edited = _insert(text, entry.args, moved, entry.words)
+    else:
+        # Without a space: how `_unwrap` knows a member of ours from an empty one of the user's.
+        edited = _replace(text, (entry.command[1],) * 2, syntax.member(",".join(moved)))
+    if entry.args is not None and entry.args[0] < entry.command[0]:
+        grown = len(edited) - len(text)
+        return _replace(edited, (entry.command[0] + grown, entry.command[1] + grown), quoted[0])
+    return _replace(edited, entry.command, quoted[0])
+
+
+def _unwrap(text: str, syntax: _Syntax, keys: Keys, before: int) -> str:
+    entry = syntax.entry(text, keys)
+    if entry.listed:
+        return _remove(text, entry.words, before)
+    assert entry.args is not None  # noqa: S101 - `shim` is an argument
+    own = text[slice(*entry.words[before - 1])]
+    generated = syntax.member(",".join(text[slice(*word)] for word in entry.words))
+    end = entry.command[1] + len(generated)
+    if len(entry.words) == before and text[entry.command[1] : end] == generated:
+        return _replace(_replace(text, (entry.command[1], end), ""), entry.command, own)
+    edited = _remove(text, entry.words, before)
+    shrunk = len(text) - len(edited) if entry.args[0] < entry.command[0] else 0
+    return _replace(edited, (entry.command[0] - shrunk, entry.command[1] - shrunk), own)
+
+
+def _insert(text: str, array: Span, quoted: list[str], words: tuple[Span, ...]) -> str:
+    added = ", ".join(quoted) + (", " if words else "")
+    at = words[0][0] if words else array[0] + 1
+    return _replace(text, (at, at), added)
+
+
+def _remove(text: str, words: tuple[Span, ...], count: int) -> str:
+    """Remove the first words of an array as `_insert` put them there."""
+    end = words[count][0] if count < len(words) else words[count - 1][1]
+    return _replace(text, (words[0][0], end), "")
+
+
+def _replace(text: str, span: Span, new: str) -> str:
+    return text[: span[0]] + new + text[span[1] :]
+
+
+def _at(value: Any, keys: Keys) -> Any:
+    for key in keys:
+        value = value.get(key) if isinstance(value, Mapping) else None
+    return value
+
+
+def _command(entry: Any) -> list[str]:
+    """Return the words of an entry's command. Raises UneditableError where they are none."""
+    command = entry.get("command") if isinstance(entry, Mapping) else None
+    args = entry.get("args") or [] if isinstance(entry, Mapping) else []
+    words = (
+        [*command, *args]
+        if isinstance(command, list)
+        else [command, *args]
+        if isinstance(args, list)
+        else [args]
+    )
+    if not words or not all(isinstance(word, str) for word in words):
+        raise UneditableError("a command that is not made of words")
+    return words
+
+
+# JSON, with comments and trailing commas as editors keep it.
+
+
+def _json_entry(text: str, keys: Keys) -> _Entry:
+    plain = _blank(text)
+    entry = _at(_parse_json(text), keys)
+    command = _span(plain, (*keys, "command"))
+    if isinstance(entry["command"], list):
+        words = tuple(_span(plain, (*keys, "command", i)) for i in range(len(entry["command"])))
+        return _Entry(command, None, words, listed=True)
+    if not isinstance(entry.get("args"), list):
+        if "args" in entry:
+            raise UneditableError("arguments that are no list")
+        return _Entry(command, None, ())
+    words = tuple(_span(plain, (*keys, "args", i)) for i in range(len(entry["args"])))
+    return _Entry(command, _span(plain, (*keys, "args")), words)
+
+
+def _blank(text: str) -> str:
+    """Return JSON of the same length without comments and trailing commas."""
+    without = user_file.COMMENT.sub(lambda m: m[1] or re.sub(r"[^\n]", " ", m[0]), text)
+    return user_file.TRAILING_COMMA.sub(lambda m: m[1] or " ", without)
+
+
+def _span(text: str, path: strict_json.Path) -> Span:
+    """Return where a value stands, by what an edit of it would replace: one door to the text for reading and editing."""
+    try:
+        marked = strict_json.splice(text.encode(), {path: strict_json.Raw("\0")}).decode()
+    except ProtocolError as error:
+        raise UneditableError(str(error)) from error
+    if marked.count("\0") != 1:
+        raise UneditableError(f"the key {path[-1]!r} stands there twice")
+    start = marked.index("\0")
+    return start, len(text) - (len(marked) - start - 1)
+
+
+def _parse_json(text: str) -> Any:
+    try:
+        return user_file.parse_json(text)
+    except ValueError as error:
+        raise UneditableError(f"no JSON: {error}") from error
+
+
+# TOML: tables of their own, with command and args as plain keys. What is written otherwise is left to its user.
+
+_STRING = r'"(?:[^"\\\n]|\\.)*"|\'[^\'\n]*\''
+_WORD = re.compile(rf"(?P<word>{_STRING})|#[^\n]*|[\s,]+")
+_COMMAND = re.compile(rf"^[ \t]*command[ \t]*=[ \t]*(?P<value>{_STRING})", re.MULTILINE)
+_ARGS = re.compile(r"^[ \t]*args[ \t]*=[ \t]*(?P<open>\[)", re.MULTILINE)
+_TABLE = re.compile(r"^[ \t]*\[", re.MULTILINE)
+
+
+def _toml_entry(text: str, keys: Keys) -> _Entry:
+    start, end = _table(text, keys)
+    command = _COMMAND.search(text, start, end)
+    if command is None:
+        raise UneditableError(f"{'.'.join(keys)} has no command on a line of its own")
+    args = _ARGS.search(text, start, end)
+    if args is None:
+        return _Entry(command.span("value"), None, ())
+    at, words = args.end("open"), []
+    while at < end and text[at] != "]":
+        match = _WORD.match(text, at, end)
+        if match is None:
+            raise UneditableError(f"{'.'.join(keys)} has arguments that are no plain strings")
+        if match["word"]:
+            words.append(match.span("word"))
+        at = match.end()
+    return _Entry(command.span("value"), (args.start("open"), at + 1), tuple(words))
+
+
+def _table(text: str, keys: Keys) -> Span:
+    """Return the lines of a table, after its head."""
+    names = (rf"(?:{re.escape(k)}|\"{re.escape(k)}\"|'{re.escape(k)}')" for k in keys)
+    head = re.compile(
+        rf"^[ \t]*\[[ \t]*{r'[ ]*[.][ ]*'.join(names)}[ \t]*\][ \t]*(?:#[^\n]*)?\r?$", re.MULTILINE
+    )
+    found = list(head.finditer(text))
+    if len(found) != 1:
+        raise UneditableError(f"{'.'.join(keys)} is no table of its own")
+    following = _TABLE.search(text, found[0].end())
+    return found[0].end(), following.start() if following else len(text)
+
+
+def _parse_toml(text: str) -> Any:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise UneditableError(f"no TOML: {error}") from error
+
+
+def _quote(word: str) -> str:
+    return json.dumps(word, ensure_ascii=False)
+
+
+_SYNTAXES = {
+    "json": _Syntax(_json_entry, _quote, lambda words: f',"args":[{words}]', _parse_json),
+    "toml": _Syntax(_toml_entry, _quote, lambda words: f"\nargs=[{words}]", _parse_toml),
+}

@@ -1,0 +1,165 @@
+"""Puts the stdio servers of MCP clients under the shim, in the clients' own files, and takes them out again to the byte.
+
+A copy of each file is left beside it first. Only files of the user who asks are written: as root this would be a way for a
+user to have root write where the user cannot. How a text is edited is `client_edit`'s business.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from agentsh_net import client_edit
+from agentsh_net.client_configs import Place
+from agentsh_net.client_edit import Keys, UneditableError
+from agentsh_net.user_file import FLAGS, MAX_FILE
+
+BACKUP: Final = ".before-agentsh-net"
+_BOM: Final = "\ufeff"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a client's file. `servers` are those that were changed, `trouble` why nothing was."""
+
+    file: Path
+    servers: tuple[str, ...] = ()
+    backup: Path | None = None  # where a copy of the file as it was lies now
+    trouble: str = ""
+
+
+def install(places: Iterable[Place], program: Sequence[str]) -> list[Outcome]:
+    """Put the stdio servers at these places under the shim; `program` is how agentsh-net is called. One outcome a file."""
+    return [_install(file, of_file, program) for file, of_file in _by_file(places)]
+
+
+def uninstall(places: Iterable[Place]) -> list[Outcome]:
+    """Take the servers at these places out again. One outcome a file that had any, or that could not be read."""
+    outcomes = (_uninstall(file, of_file) for file, of_file in _by_file(places))
+    return [o for o in outcomes if o.servers or o.trouble]
+
+
+def _install(file: Path, places: Sequence[Place], program: Sequence[str]) -> Outcome:
+    servers = {place.keys: place.server_id for place in places if place.used}
+
+    def edit(text: str) -> str:
+        return client_edit.install(text, _kind(file), servers, program)
+
+    try:
+        before, after = _edited(file, edit)
+        if before == after:
+            return Outcome(file)
+        changed = _changed(before, after, file, list(servers))
+        backup = _backup(file, before, renew=len(changed) == len(servers))
+        _write(file, after)
+    except (OSError, UneditableError) as error:
+        return Outcome(file, trouble=_reason(error))
+    return Outcome(file, tuple(servers[keys] for keys in changed), backup)
+
+
+def _uninstall(file: Path, places: Sequence[Place]) -> Outcome:
+    keys = [place.keys for place in places]
+    try:
+        before, after = _edited(file, lambda text: client_edit.uninstall(text, _kind(file), keys))
+        if before == after:
+            return Outcome(file)
+        changed = _changed(before, after, file, keys)
+        _write(file, after)
+        backup: Path | None = _backup_of(file)
+        if backup is not None and (not backup.exists() or backup.read_bytes() == after):
+            backup.unlink(missing_ok=True)  # the file is again what the copy is
+            backup = None
+    except (OSError, UneditableError) as error:
+        return Outcome(file, trouble=_reason(error))
+    names = {place.keys: place.server_id for place in places}
+    return Outcome(file, tuple(names[key] for key in changed), backup)
+
+
+def _edited(file: Path, edit: Callable[[str], str]) -> tuple[bytes, bytes]:
+    """Return a file's bytes before and after an edit. Raises OSError, UneditableError."""
+    before = _read(file)
+    try:
+        text = before.decode()
+    except UnicodeDecodeError:
+        raise UneditableError("no UTF-8") from None
+    mark = _BOM if text.startswith(_BOM) else ""
+    return before, (mark + edit(text.removeprefix(mark))).encode()
+
+
+def _changed(before: bytes, after: bytes, file: Path, places: Sequence[Keys]) -> list[Keys]:
+    commands = (
+        client_edit.commands(data.decode().removeprefix(_BOM), _kind(file), places)
+        for data in (before, after)
+    )
+    old, new = commands
+    return [keys for keys in places if old[keys] != new[keys]]
+
+
+def _read(file: Path) -> bytes:
+    """Return the content of a file that is the caller's own. Raises OSError, UneditableError."""
+    with open(file, "rb", opener=lambda name, _: os.open(name, FLAGS)) as opened:
+        status = os.fstat(opened.fileno())
+        if not stat.S_ISREG(status.st_mode):
+            raise UneditableError("no regular file")
+        if status.st_uid != os.geteuid():
+            raise UneditableError(f"it is uid {status.st_uid}'s: run this as that user")
+        data = opened.read(MAX_FILE + 1)
+    if len(data) > MAX_FILE:
+        raise UneditableError(f"larger than {MAX_FILE >> 20} MiB")
+    return data
+
+
+def _write(file: Path, data: bytes) -> None:
+    """Replace a file in one step; its mode stays. Raises OSError."""
+    mode = stat.S_IMODE(file.stat(follow_symlinks=False).st_mode)
+    scratch = file.with_name(f".{file.name}.{os.getpid()}")
+    descriptor = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        with os.fdopen(descriptor, "wb") as opened:
+            os.fchmod(opened.fileno(), mode)
+            opened.write(data)
+            opened.flush()
+            os.fsync(opened.fileno())
+        scratch.rename(file)
+    except BaseException:
+        scratch.unlink(missing_ok=True)
+        raise
+
+
+def _backup(file: Path, data: bytes, *, renew: bool) -> Path:
+    """Keep a copy of a file as it was before anything in it was ours (`renew`: nothing is yet). Raises OSError."""
+    backup = _backup_of(file)
+    if renew:
+        backup.unlink(missing_ok=True)
+    if not backup.exists():
+        descriptor = os.open(
+            backup, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600
+        )
+        with os.fdopen(descriptor, "wb") as opened:  # it holds the same secrets: nobody else's to read
+            opened.write(data)
+            os.fsync(opened.fileno())
+    return backup
+
+
+def _backup_of(file: Path) -> Path:
+    return file.with_name(file.name + BACKUP)
+
+
+def _by_file(places: Iterable[Place]) -> list[tuple[Path, list[Place]]]:
+    files: dict[Path, list[Place]] = {}
+    for place in places:
+        if place.transport == "stdio":
+            files.setdefault(place.source, []).append(place)
+    return list(files.items())
+
+
+def _kind(file: Path) -> str:
+    return "toml" if file.suffix == ".toml" else "json"
+
+
+def _reason(error: OSError | UneditableError) -> str:
+    return str(error) if isinstance(error, UneditableError) else (error.strerror or str(error)).lower()

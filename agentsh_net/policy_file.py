@@ -1,0 +1,56 @@
+"""A first policy file: audit mode over the servers that were found, as text that explains itself and that `policy check` takes.
+
+Pure but for the YAML library. What a client keeps in a server's environment stays where it is: the daemon starts no servers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import yaml
+
+from agentsh_net.client_configs import Declared
+from agentsh_net.core.folding import visible
+
+HEAD = """\
+# agentsh-net: audit mode. Everything is judged and recorded, nothing is blocked.
+# When the events look right, set enforce_policy to true; then denied tools and changed definitions are blocked.
+# Check this file: agentsh-net policy check FILE. Run it: sudo agentsh-net run --config FILE
+version: 1
+sandbox:
+  mcp:
+    enforce_policy: false
+    # fail_closed: true             # block what no server was seen to offer
+    # denied_tools: [{server: "*", tool: "delete_*"}]
+    version_pinning: {enabled: true, on_change: block, auto_trust_first: true}
+"""
+
+NONE = "    servers: []   # no MCP client of this user declares one\n"
+
+
+def text(found: Sequence[Declared]) -> str:
+    """Return the file's text."""
+    if not found:
+        return HEAD + NONE
+    return HEAD + "    servers:\n" + "".join(map(_entry, found))
+
+
+def _entry(server: Declared) -> str:
+    shown = {key: _literal(value) for key, value in server.declaration.items() if key != "env"}
+    lines = yaml.safe_dump([shown], sort_keys=False, allow_unicode=False, width=10_000).splitlines()
+    where = f"# from {server.client}: {visible(str(server.source))}"
+    return "".join(f"      {line}\n" for line in (where, *lines))
+
+
+def _literal(value: Any) -> Any:
+    """Return a value whose `${` means itself: it is a placeholder of the client, not ours."""
+    match value:
+        case str():
+            return value.replace("${", "$${")
+        case Mapping():
+            return {key: _literal(inner) for key, inner in value.items()}
+        case list():
+            return [_literal(inner) for inner in value]
+        case _:
+            return value

@@ -1,0 +1,151 @@
+"""`init` shows what it found and from where, writes a policy that `policy check` takes, and puts servers under the shim and back."""
+
+from __future__ import annotations
+
+import json
+import stat
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from agentsh_net.cli.main import cli
+
+CURSOR = '{ // mine\n "mcpServers": {"fs": {"command": "npx", "args": ["a"]}, "web": {"url": "https://x.example/mcp"}}}\n'
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    home, work = tmp_path / "home", tmp_path / "work"
+    (home / ".cursor").mkdir(parents=True)
+    work.mkdir()
+    (home / ".cursor/mcp.json").write_text(CURSOR)
+    monkeypatch.setenv("HOME", str(home))
+    for name in ("SUDO_USER", "XDG_CONFIG_HOME", "AGENTSH_NET_SOCKET"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.chdir(work)
+    return home
+
+
+def init(*words, before=()):
+    return CliRunner().invoke(cli, [*before, "init", *words], prog_name="agentsh-net")
+
+
+def cursor(home):
+    return (home / ".cursor/mcp.json").read_text()
+
+
+def test_what_was_found_is_shown_with_its_file(home):
+    result = init()
+    assert result.exit_code == 0
+    for word in ("fs", "stdio", "web", "http", "cursor", str(home / ".cursor/mcp.json")):
+        assert word in result.stdout
+
+
+def test_the_policy_is_one_that_check_takes_and_audits(home):
+    init()
+    file = Path("agentsh-net.yaml")
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    checked = CliRunner().invoke(cli, ["policy", "check", str(file)])
+    assert checked.exit_code == 0
+    assert "audit" in checked.stdout and "2 declared (fs, web)" in checked.stdout
+
+
+def test_nothing_is_overwritten_without_force(home):
+    Path("agentsh-net.yaml").write_text("mine")
+    result = init()
+    assert result.exit_code == 2
+    assert "--force" in result.stderr
+    assert Path("agentsh-net.yaml").read_text() == "mine"
+    assert init("--force").exit_code == 0
+    assert "version: 1" in Path("agentsh-net.yaml").read_text()
+    assert init("--out", "other.yaml").exit_code == 0
+    assert not list(Path().glob(".*"))
+
+
+def test_a_place_that_cannot_be_written_is_told(home):
+    result = init("--out", "no/such/folder.yaml")
+    assert result.exit_code == 3
+    assert "cannot write" in result.stderr
+
+
+def test_without_any_server_there_is_a_policy(home):
+    (home / ".cursor/mcp.json").unlink()
+    result = init()
+    assert result.exit_code == 0
+    assert "no MCP servers found" in result.stderr
+
+
+def test_a_file_that_cannot_be_used_is_told(home):
+    (home / ".cursor/mcp.json").write_text("{nonsense")
+    result = init()
+    assert result.exit_code == 0
+    assert "left out: " in result.stderr and "no valid JSON" in result.stderr
+
+
+def test_install_and_uninstall(home):
+    installed = init("--install")
+    assert installed.exit_code == 0
+    assert "under the shim: fs" in installed.stdout
+    assert "left as it is: web is a network server" in installed.stderr
+    entry = cursor(home)
+    assert "// mine" in entry
+    assert '"shim", "--server", "fs", "--", "npx", "a"' in entry
+    again = init("--install")
+    assert again.exit_code == 0
+    assert "nothing to do" in again.stdout
+    assert cursor(home) == entry
+    removed = init("--uninstall")
+    assert removed.exit_code == 0
+    assert "no longer under the shim: fs" in removed.stdout
+    assert cursor(home) == CURSOR
+    assert [p.name for p in (home / ".cursor").iterdir()] == ["mcp.json"]
+    assert "no server" in init("--uninstall").stdout
+
+
+def test_the_policy_of_installed_servers_is_that_of_the_servers(home):
+    init("--out", "before.yaml")
+    init("--install")
+    init("--out", "after.yaml")
+    assert Path("before.yaml").read_text() == Path("after.yaml").read_text()
+
+
+def test_install_keeps_a_policy_that_is_there(home):
+    Path("agentsh-net.yaml").write_text("mine")
+    assert init("--install").exit_code == 0
+    assert Path("agentsh-net.yaml").read_text() == "mine"
+
+
+def test_the_shim_is_called_by_its_whole_path_and_asks_where_it_is_told(home, monkeypatch):
+    monkeypatch.setattr(sys, "argv", [str(home / "bin/agentsh-net")])
+    (home / "bin").mkdir()
+    (home / "bin/agentsh-net").touch()
+    init("--install", before=("--socket", "/tmp/c.sock"))
+    entry = json.loads(cursor(home).replace("// mine", ""))["mcpServers"]["fs"]
+    assert [entry["command"], *entry["args"]][:4] == [
+        str(home / "bin/agentsh-net"),
+        "--socket",
+        "/tmp/c.sock",
+        "shim",
+    ]
+
+
+def test_one_client_alone(home):
+    (home / ".codex").mkdir()
+    (home / ".codex/config.toml").write_text('[mcp_servers.git]\ncommand = "uvx"\n')
+    init("--install", "--client", "codex")
+    assert cursor(home) == CURSOR
+    assert "shim" in (home / ".codex/config.toml").read_text()
+    result = init("--install", "--client", "emacs")
+    assert result.exit_code == 2
+    assert "known are: " in result.stderr
+
+
+def test_what_cannot_be_changed_is_told_and_the_exit_code_says_so(home):
+    (home / ".codex").mkdir()
+    (home / ".codex/config.toml").write_text('mcp_servers = { git = { command = "uvx" } }\n')
+    result = init("--install")
+    assert result.exit_code == 1
+    assert "not changed: " in result.stderr
+    assert "shim" in cursor(home)

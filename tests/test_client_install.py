@@ -1,0 +1,167 @@
+"""Clients' files are rewritten with a copy beside them, in one step, only where they are the caller's own, and restored to the byte."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from agentsh_net import client_configs, client_install
+from agentsh_net.client_configs import Place
+from agentsh_net.client_install import BACKUP, install, uninstall
+
+PROGRAM = ["/usr/bin/agentsh-net"]
+CURSOR = (
+    '{ "mcpServers": { "fs": {"command": "npx", "args": ["a"]}, "web": {"url": "https://x.example/mcp"} } }\n'
+)
+CODEX = '[mcp_servers.git]\ncommand = "uvx"\n'
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    (tmp_path / ".cursor").mkdir()
+    (tmp_path / ".codex").mkdir()
+    (tmp_path / ".cursor/mcp.json").write_text(CURSOR)
+    (tmp_path / ".codex/config.toml").write_text(CODEX)
+    return tmp_path
+
+
+def places(home: Path) -> tuple[Place, ...]:
+    return client_configs.find(home, cwd=home / "work").places
+
+
+def cursor(home: Path) -> Path:
+    return home / ".cursor/mcp.json"
+
+
+def contents(home: Path) -> dict[str, bytes]:
+    return {str(p.relative_to(home)): p.read_bytes() for p in home.rglob("*") if p.is_file()}
+
+
+def test_stdio_servers_go_under_the_shim_and_a_copy_stays(home: Path) -> None:
+    outcomes = {o.file.name: o for o in install(places(home), PROGRAM)}
+    assert outcomes["mcp.json"].servers == ("fs",)
+    assert outcomes["config.toml"].servers == ("git",)
+    entry = json.loads(cursor(home).read_text())["mcpServers"]["fs"]
+    assert [entry["command"], *entry["args"]] == [*PROGRAM, "shim", "--server", "fs", "--", "npx", "a"]
+    copy = outcomes["mcp.json"].backup
+    assert copy is not None and copy.name == "mcp.json" + BACKUP
+    assert copy.read_text() == CURSOR
+    assert stat.S_IMODE(copy.stat().st_mode) == 0o600
+
+
+def test_out_again_everything_is_as_it_was_and_the_copies_are_gone(home: Path) -> None:
+    before = contents(home)
+    install(places(home), PROGRAM)
+    outcomes = uninstall(places(home))
+    assert {o.servers for o in outcomes} == {("fs",), ("git",)}
+    assert all(o.backup is None for o in outcomes)
+    assert contents(home) == before
+
+
+def test_a_second_time_changes_nothing(home: Path) -> None:
+    install(places(home), PROGRAM)
+    before = contents(home)
+    assert all(not o.servers and not o.trouble for o in install(places(home), PROGRAM))
+    assert contents(home) == before
+    uninstall(places(home))
+    assert uninstall(places(home)) == []
+
+
+def test_the_installed_servers_are_found_as_what_they_were(home: Path) -> None:
+    before = client_configs.find(home, cwd=home / "work").servers
+    install(places(home), PROGRAM)
+    assert client_configs.find(home, cwd=home / "work").servers == before
+
+
+def test_a_server_that_came_later_is_added_and_the_copy_is_still_the_first(home: Path) -> None:
+    install(places(home), PROGRAM)
+    text = cursor(home).read_text().replace('"web"', '"new": {"command": "x"}, "web"')
+    cursor(home).write_text(text)
+    outcomes = [o for o in install(places(home), PROGRAM) if o.servers]
+    assert [o.servers for o in outcomes] == [("new",)]
+    assert (home / ".cursor" / ("mcp.json" + BACKUP)).read_text() == CURSOR
+    (outcome,) = [o for o in uninstall(places(home)) if o.file == cursor(home)]
+    assert cursor(home).read_text() == CURSOR.replace('"web"', '"new": {"command": "x"}, "web"')
+    assert outcome.backup is not None  # what the user changed is not in it, so it is not thrown away unseen
+
+
+def test_an_old_copy_makes_room_for_that_of_a_new_beginning(home: Path) -> None:
+    copy = home / ".cursor" / ("mcp.json" + BACKUP)
+    copy.write_text("of some time ago")
+    install(places(home), PROGRAM)
+    assert copy.read_text() == CURSOR
+
+
+def test_what_is_switched_off_is_left_out_and_taken_out(home: Path) -> None:
+    off = '{"mcpServers": {"fs": {"command": "x", "disabled": true}}}'
+    cursor(home).write_text(off)
+    install(places(home), PROGRAM)
+    assert cursor(home).read_text() == off
+    cursor(home).write_text(CURSOR)
+    install(places(home), PROGRAM)
+    cursor(home).write_text(cursor(home).read_text().replace('"command"', '"disabled": true, "command"', 1))
+    uninstall(places(home))
+    assert cursor(home).read_text() == CURSOR.replace('"command"', '"disabled": true, "command"', 1)
+
+
+def test_mode_and_byte_order_mark_stay(home: Path) -> None:
+    cursor(home).write_bytes(b"\xef\xbb\xbf" + CURSOR.encode())
+    cursor(home).chmod(0o640)
+    install(places(home), PROGRAM)
+    assert cursor(home).read_bytes().startswith(b"\xef\xbb\xbf{")
+    assert stat.S_IMODE(cursor(home).stat().st_mode) == 0o640
+    uninstall(places(home))
+    assert cursor(home).read_bytes() == b"\xef\xbb\xbf" + CURSOR.encode()
+
+
+def test_a_file_that_cannot_be_edited_is_told_of_and_the_others_are_done(home: Path) -> None:
+    codex = home / ".codex/config.toml"
+    codex.write_text('mcp_servers = { git = { command = "uvx" } }\n')
+    outcomes = {o.file.name: o for o in install(places(home), PROGRAM)}
+    assert "no table of its own" in outcomes["config.toml"].trouble
+    assert outcomes["mcp.json"].servers == ("fs",)
+    assert codex.read_text() == 'mcp_servers = { git = { command = "uvx" } }\n'
+    assert not codex.with_name(codex.name + BACKUP).exists()
+
+
+def test_a_link_is_not_followed(home: Path) -> None:
+    found = places(home)
+    target = home / "elsewhere.json"
+    cursor(home).rename(target)
+    cursor(home).symlink_to(target)
+    outcomes = {o.file.name: o for o in install(found, PROGRAM)}
+    assert outcomes["mcp.json"].trouble
+    assert target.read_text() == CURSOR
+
+
+@pytest.mark.skipif(
+    os.geteuid() != 0, reason="only root can be somebody else than the owner of a file it may write"
+)
+def test_root_does_not_write_a_users_files(home: Path) -> None:
+    os.chown(cursor(home), 65534, 65534)
+    outcomes = {
+        o.file.name: o for o in install(client_configs.find(home, cwd=home / "w", uid=65534).places, PROGRAM)
+    }
+    assert "run this as that user" in outcomes["mcp.json"].trouble
+    assert cursor(home).read_text() == CURSOR
+
+
+def test_a_write_that_fails_leaves_the_file_whole(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    outcomes = install(places(home), PROGRAM)
+    assert all("no space" in o.trouble for o in outcomes)
+    assert cursor(home).read_text() == CURSOR
+    assert not [p for p in cursor(home).parent.iterdir() if p.name.startswith(".mcp.json")]
+
+
+def test_the_suffix_of_the_copy_is_no_clients_file(home: Path) -> None:
+    install(places(home), PROGRAM)
+    sources = {place.source for place in places(home)}
+    assert not [s for s in sources if s.name.endswith(client_install.BACKUP)]

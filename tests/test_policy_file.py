@@ -1,0 +1,76 @@
+"""The first policy file is audit mode over what was found, and the daemon reads it as what was found."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentsh_net import config_file
+from agentsh_net.client_configs import Declared
+from agentsh_net.policy_file import text
+
+
+def declared(**declaration: Any) -> Declared:
+    return Declared({"id": "s", **declaration}, "cursor", Path("/home/u/.cursor/mcp.json"))
+
+
+def load(tmp_path: Path, *found: Declared) -> Any:
+    file = tmp_path / "policy.yaml"
+    file.write_text(text(found))
+    return config_file.load(file, {}).config.sandbox.mcp
+
+
+def test_without_a_server_it_is_a_policy_all_the_same(tmp_path: Path) -> None:
+    mcp = load(tmp_path)
+    assert (mcp.enforce_policy, mcp.servers) == (False, ())
+
+
+def test_servers_come_with_their_places_and_without_their_environments(tmp_path: Path) -> None:
+    server = declared(type="stdio", command="npx", args=["-y", "x"], env={"TOKEN": "hunter2"})
+    assert "hunter2" not in text([server])
+    assert "# from cursor: /home/u/.cursor/mcp.json" in text([server])
+    (read,) = load(tmp_path, server).servers
+    assert (read.command, read.args, read.env) == ("npx", ("-y", "x"), {})
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "${input:token}",
+        "${HOME}",
+        "$${X}",
+        "${",
+        "yes",
+        "1.0",
+        "a: b # c",
+        "- x",
+        "'",
+        '"',
+        "*",
+        "&a",
+        "|",
+        "ünï",
+        "\t",
+        "\u2028",
+        "😀",
+        "",
+    ],
+)
+def test_every_word_is_read_back_as_it_was(tmp_path: Path, value: str) -> None:
+    (read,) = load(tmp_path, declared(type="stdio", command="x", args=["a", value])).servers
+    assert read.args == ("a", value)
+
+
+def test_a_clients_placeholder_in_a_header_means_itself(tmp_path: Path) -> None:
+    server = declared(type="http", url="https://x.example/mcp", headers={"Authorization": "Bearer ${env:T}"})
+    (read,) = load(tmp_path, server).servers
+    assert read.headers == {"Authorization": "Bearer ${env:T}"}
+
+
+def test_a_file_name_cannot_break_out_of_its_comment(tmp_path: Path) -> None:
+    server = Declared(
+        {"id": "s", "type": "stdio", "command": "x"}, "cursor", Path("/home/u/a\n    fail_closed: true\n#")
+    )
+    assert load(tmp_path, server).fail_closed is False
