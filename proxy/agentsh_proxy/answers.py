@@ -5,33 +5,17 @@ Sans IO: heads and body bytes go in, bytes for the client come out. Each answer 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
-
-from agentsh_net.core.dialects.base import Dialect, Fault, Judge, Limits, Step
+from agentsh_net.core.dialects.base import Stream
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.http_head import ResponseHead, forwarded_response
 from agentsh_proxy.chunks import LAST_CHUNK, chunk
 from agentsh_proxy.inflating import Inflater, inflate_whole, inflater
+from agentsh_proxy.inspecting import Inspection, WholeStream, read_whole, too_large, unreadable
 from agentsh_proxy.relaying import Answer, Client, Relay, opening
+from agentsh_proxy.sniffing import Kind, kind_of
 
-_SSE_FIELDS = (b"event:", b"data:", b"id:", b"retry:", b":")
-_BOM = b"\xef\xbb\xbf"
+_PACKED = ("unknown_encoding", "a compressed body without a Content-Encoding")
 _FRAME_ENDS = (b"\n\n", b"\r\n\r\n", b"\r\r")
-# Leading white space that hides what a body is: enough for pretty-printers, too little to hold memory.
-_MAX_SNIFFED = 4096
-
-
-class Inspection(NamedTuple):
-    """What an inspected answer needs: who reads it, who judges, what is too much, and whom to tell."""
-
-    dialect: Dialect
-    judge: Judge
-    limits: Limits
-    fail_closed: bool
-    max_body: int
-    wants_stream: bool
-    note: Callable[[Step], None]
 
 
 class StreamInspection:
@@ -43,6 +27,7 @@ class StreamInspection:
         "_head",
         "_inspection",
         "_machine",
+        "_unsure",
         "_whole",
         "closing",
         "done",
@@ -56,9 +41,13 @@ class StreamInspection:
         self._client = client
         self._inspection = inspection
         self._decoder = decoder
-        self._machine = inspection.dialect.stream(
-            inspection.judge, limits=inspection.limits, fail_closed=inspection.fail_closed
+        self._machine: Stream = inspection.dialect.stream(
+            inspection.judge,
+            limits=inspection.limits,
+            fail_closed=inspection.fail_closed,
+            enforce=inspection.enforce,
         )
+        self._unsure: bytes | None = b""  # the beginning, while it may be that of JSON
         self._whole = True  # what the client has ends with a whole event
         self.started = False
         self.done = False
@@ -68,6 +57,10 @@ class StreamInspection:
         """Pass `data` through the machine."""
         if self._decoder is not None:
             data = self._inflate(data, last=last)
+        if self._unsure is not None:
+            data = self._settled(self._unsure + data, last=last)
+            if self._unsure is not None:
+                return b""
         step = self._machine.feed(data)
         out = step.out
         if step.judged or step.faults:
@@ -91,6 +84,16 @@ class StreamInspection:
         """Return a comment while a call is held, if one is legal here (WHATWG HTML section 9.2.7)."""
         return self._framed(b": \n\n") if self._machine.holding and self._whole and not self.done else b""
 
+    def _settled(self, beginning: bytes, *, last: bool) -> bytes:
+        """Look whether JSON came as a stream, which some client may take for what it is; return what is to be read now."""
+        kind = kind_of(beginning, last=last)
+        self._unsure = beginning if kind is None else None
+        if kind is Kind.WHOLE:
+            self._machine = WholeStream(self._inspection)
+        elif kind is Kind.PACKED:
+            unreadable(self._inspection, *_PACKED, must_cut=True)
+        return beginning
+
     def _framed(self, out: bytes) -> bytes:
         if self._client.chunks:
             out = chunk(out) + LAST_CHUNK if self.done else chunk(out)
@@ -109,8 +112,8 @@ class StreamInspection:
             if last:
                 self._decoder.finish()
         except ProtocolError as error:
-            # What cannot be decoded cannot be passed on decoded: it is cut whatever fail_closed says.
-            self._inspection.note(Step(b"", faults=(Fault("corrupt_encoding", str(error), cut=True),)))
+            # What cannot be decoded cannot be passed on decoded, and some decoders read further than ours.
+            unreadable(self._inspection, "corrupt_encoding", str(error), must_cut=True)
             raise ProtocolError(f"the upstream's answer: {error}", status=502) from error
         return plain
 
@@ -147,7 +150,7 @@ class WholeInspection:
             return self._relayed(data, last=last)
         self._size += len(data)
         if self._size > self._inspection.max_body:
-            detail = f"a JSON answer of more than {self._inspection.max_body} bytes"
+            detail = too_large(self._inspection)
             return self._give_up("body_too_large", detail, b"".join((*self._pieces, data)), last=last)
         if not last:
             self._pieces.append(data)
@@ -164,19 +167,20 @@ class WholeInspection:
 
     def _answer(self, raw: bytes) -> bytes:
         inspection = self._inspection
-        if raw.startswith(_SSE_FIELDS):
-            return self._answer_events(raw)
         try:
             data = inflate_whole(raw, self._head.encoding, cap=inspection.max_body)
         except ProtocolError as error:
-            cause = "body_too_large" if error.status == 413 else "unknown_encoding"
-            return self._give_up(cause, str(error), raw, last=True)
-        step = inspection.dialect.body(data, inspection.judge, fail_closed=inspection.fail_closed)
-        if step.judged or step.faults:
-            inspection.note(step)
-        for fault in step.faults:
-            if fault.cut:
-                raise ProtocolError(f"the upstream's answer could not be read: {fault.detail}", status=502)
+            if error.status == 413:
+                return self._give_up("body_too_large", str(error), raw, last=True)
+            unreadable(inspection, "corrupt_encoding", str(error), must_cut=True)
+            raise
+        if kind_of(data, last=True) is Kind.PACKED:
+            unreadable(inspection, *_PACKED, must_cut=True)
+        step = read_whole(data, inspection)
+        inspection.tell(step)
+        if step.end:
+            detail = step.faults[-1].detail
+            raise ProtocolError(f"the upstream's answer could not be read: {detail}", status=502)
         self.started = self.done = True
         if step.out == data and data is raw:
             fields = forwarded_response(self._head, rewritten=False)
@@ -185,13 +189,6 @@ class WholeInspection:
             return opening(self._head, fields, closing=self.closing) + raw
         fields = forwarded_response(self._head, rewritten=True) + b"\r\nContent-Length: %d" % len(step.out)
         return opening(self._head, fields, closing=self.closing) + step.out
-
-    def _answer_events(self, raw: bytes) -> bytes:
-        """Read server-sent events that came as JSON: some client may take them for what they are."""
-        stream = StreamInspection(self._head, self._client, self._inspection, inflater(self._head.encoding))
-        out = stream.feed(raw, last=True)
-        self.started, self.done, self.closing = True, stream.done, stream.closing
-        return out
 
     def _give_up(self, cause: str, detail: str, raw: bytes, *, last: bool) -> bytes:
         """By fail_closed: refuse, or pass on what cannot be read and say so."""
@@ -259,21 +256,85 @@ class Undecided:
         sniffed = self._held
         if self._decoder is not None:
             # A second decoder reads the beginning; the first one stays fresh for the answer that is chosen.
-            sniffed = Inflater(self._head.encoding.removeprefix("x-")).feed(sniffed)
-        text = sniffed.removeprefix(_BOM).lstrip(b" \t\r\n")
-        if not text and not last and len(sniffed) <= _MAX_SNIFFED:
+            sniffed = self._peeked(sniffed)
+        kind = kind_of(sniffed, last=last)
+        if kind is None:
             return None
-        stream = self._inspection.wants_stream or self._head.content_type == "text/event-stream"
-        if text[:1] in (b"{", b"[") or (not text and last and not stream):
-            return WholeInspection(self._head, self._client, self._inspection)
-        if stream or text.startswith(_SSE_FIELDS):
-            return StreamInspection(self._head, self._client, self._inspection, self._decoder)
-        if self._head.content_type.endswith("json"):
-            return WholeInspection(self._head, self._client, self._inspection)
-        unreadable(
-            self._inspection, "unknown_type", f"an answer of type {self._head.content_type or 'none'!r}"
-        )
-        return Relay(self._head, self._client)
+        head, inspection = self._head, self._inspection
+        stream = inspection.wants_stream or head.content_type == "text/event-stream"
+        if kind in (Kind.WHOLE, Kind.PACKED) or (last and not stream and not sniffed.strip()):
+            return WholeInspection(head, self._client, inspection)
+        if stream or kind is Kind.EVENTS:
+            return StreamInspection(head, self._client, inspection, self._decoder)
+        if head.content_type.endswith("json"):
+            return WholeInspection(head, self._client, inspection)
+        unreadable(inspection, "unknown_type", f"an answer of type {head.content_type or 'none'!r}")
+        if head.status >= 400:
+            return Relay(head, self._client)  # nobody looks for calls in an error
+        return StreamInspection(head, self._client, inspection, self._decoder)
+
+    def _peeked(self, data: bytes) -> bytes:
+        try:
+            return Inflater(self._head.encoding.removeprefix("x-")).feed(data)
+        except ProtocolError as error:
+            unreadable(self._inspection, "corrupt_encoding", str(error), must_cut=True)
+            raise
+
+
+class Watched:
+    """A compressed answer where nothing is enforced: its bytes pass as they came, and a decoded copy is read."""
+
+    __slots__ = ("_copy", "_fail_closed", "_relay")
+
+    def __init__(self, head: ResponseHead, client: Client, inspection: Inspection, decoder: Inflater) -> None:
+        self._relay = Relay(head, client)
+        self._copy: Answer | None = Undecided(head, client, inspection._replace(enforce=_never), decoder)
+        self._fail_closed = inspection.fail_closed
+
+    @property
+    def started(self) -> bool:
+        """Say whether the client got anything."""
+        return self._relay.started
+
+    @property
+    def done(self) -> bool:
+        """Say whether the client has all it gets."""
+        return self._relay.done
+
+    @property
+    def closing(self) -> bool:
+        """Say whether the client's connection must end with this answer."""
+        return self._relay.closing
+
+    def feed(self, data: bytes, *, last: bool) -> bytes:
+        """Pass `data` on and read it. Raises ProtocolError where fail_closed cuts what cannot be read."""
+        if self._copy is not None:
+            self._watch(self._copy, data, last=last)
+        return self._relay.feed(data, last=last)
+
+    def fail(self, message: str) -> bytes:
+        """Cut."""
+        return self._relay.fail(message)
+
+    def keep_alive(self) -> bytes:
+        """Nothing is held here."""
+        return b""
+
+    def _watch(self, copy: Answer, data: bytes, *, last: bool) -> None:
+        try:
+            copy.feed(data, last=last)
+        except ProtocolError:
+            self._copy = None  # and told
+            if self._fail_closed:
+                raise
+            return
+        if copy.done and not last:
+            self._copy = None
+            raise ProtocolError("the upstream's answer could not be inspected", status=502)
+
+
+def _never() -> bool:
+    return False
 
 
 def choose(head: ResponseHead, method: str, client: Client, inspection: Inspection | None) -> Answer:
@@ -287,15 +348,10 @@ def choose(head: ResponseHead, method: str, client: Client, inspection: Inspecti
     except ProtocolError as error:
         unreadable(inspection, "unknown_encoding", str(error))
         return Relay(head, client)
+    if decoder is not None and not inspection.enforce():
+        return Watched(head, client, inspection, decoder)
     if inspection.wants_stream and head.content_type == "text/event-stream" and head.status < 300:
         return StreamInspection(head, client, inspection, decoder)
     if decoder is None and not inspection.wants_stream and head.content_type == "application/json":
         return WholeInspection(head, client, inspection)  # the usual case; it looks at the first byte too
     return Undecided(head, client, inspection, decoder)
-
-
-def unreadable(inspection: Inspection, cause: str, detail: str) -> None:
-    """Tell of an answer that cannot be read. Raises ProtocolError 502 under fail_closed."""
-    inspection.note(Step(b"", faults=(Fault(cause, detail, cut=inspection.fail_closed),)))
-    if inspection.fail_closed:
-        raise ProtocolError(f"the upstream's answer could not be inspected: {detail}", status=502)

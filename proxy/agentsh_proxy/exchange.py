@@ -15,9 +15,10 @@ from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.http_head import RequestHead, ResponseHead, forwarded_request, forwarded_response
 from agentsh_net.core.model import ToolCall, Verdict
 from agentsh_proxy.admission import Admitted, RefusalError
-from agentsh_proxy.answers import Inspection, choose
+from agentsh_proxy.answers import choose
 from agentsh_proxy.chunks import LAST_CHUNK, chunk
 from agentsh_proxy.inflating import inflate_whole
+from agentsh_proxy.inspecting import Inspection
 from agentsh_proxy.relaying import Answer, Client
 from agentsh_proxy.reporting import Subject
 from agentsh_proxy.upstream import UpstreamConnection
@@ -301,6 +302,7 @@ class Exchange:
             view.proxy.max_body,
             self._facts.stream,
             self._note,
+            self._service.enforcing,
         )
 
     def _judge(self, call: ToolCall) -> Verdict:

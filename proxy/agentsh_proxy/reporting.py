@@ -106,6 +106,7 @@ class Reporter:
                 timestamp=now_rfc3339(),
                 session_id=subject.session_id,
                 action="block" if fault.cut else "allow",
+                would="block" if fault.would else None,
                 reason=_bounded(fault.detail),
                 rule="fail_closed",
                 request_id=subject.request_id,

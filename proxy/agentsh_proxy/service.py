@@ -72,6 +72,10 @@ class Service:
 
         return judge
 
+    def enforcing(self) -> bool:
+        """Say whether the view in force enforces its verdicts."""
+        return self.view.enforce
+
     def note(self, step: Step, subject: Subject) -> None:
         """Count and report what a step found."""
         for judged in step.judged:

@@ -49,6 +49,7 @@ class View:
     snapshot: Snapshot
     proxy: Proxy
     fail_closed: bool
+    enforce: bool
     providers: Mapping[str, ProviderView]
     dialect_names: Mapping[str, str]
     servers: Mapping[str, Server]
@@ -66,6 +67,7 @@ def unfold(snapshot: Snapshot) -> View:
         snapshot=snapshot,
         proxy=proxy,
         fail_closed=mcp.fail_closed,
+        enforce=mcp.enforce_policy,
         providers={name: _provider(provider) for name, provider in proxy.providers.items()},
         dialect_names={name: provider.dialect for name, provider in proxy.providers.items()},
         servers={server.id: server for server in mcp.servers},

@@ -6,7 +6,8 @@ import gzip
 
 import orjson
 import pytest
-from agentsh_proxy.answers import Inspection, StreamInspection, Undecided, WholeInspection, choose
+from agentsh_proxy.answers import StreamInspection, Undecided, WholeInspection, choose
+from agentsh_proxy.inspecting import Inspection
 from agentsh_proxy.relaying import Client, Relay
 
 from agentsh_net.core.dialects.base import Limits

@@ -443,10 +443,6 @@ UNREADABLE = {
     "br": (response(b"xx", b"Content-Encoding: br"), "unknown_encoding"),
     "zstd": (response(b"xx", b"Content-Encoding: zstd"), "unknown_encoding"),
     "html": (response(b"<html>", content_type=b"text/html"), "unknown_type"),
-    "unlabelled gzip": (
-        response(gzip.compress(b"{}"), content_type=b"application/octet-stream"),
-        "unknown_type",
-    ),
     "broken json": (response(b'{"content": ['), "malformed_json"),
     "large json": (response(b'{"a": "' + b"x" * 4096 + b'"}'), "body_too_large"),
 }
@@ -472,6 +468,45 @@ async def test_an_answer_that_cannot_be_read_goes_by_fail_closed_and_is_told(ope
         assert [(e["cause"], e["action"]) for e in proxy.events] == [
             (cause, "block" if fail_closed else "allow")
         ]
+
+
+HALF_READ = {
+    "unlabelled gzip": response(gzip.compress(b"{}")),
+    "unlabelled gzip of no known type": response(gzip.compress(b"{}"), content_type=b"text/plain"),
+    "unlabelled gzip as events": response(gzip.compress(b"data: {}"), content_type=b"text/event-stream"),
+    "unlabelled zstd": response(b"\x28\xb5\x2f\xfd\x04\x00"),
+    "gzip without its end": response(gzip.compress(b'{"content": []}')[:-4], b"Content-Encoding: gzip"),
+    "gzip with more behind it": response(gzip.compress(b"{}") + b"more", b"Content-Encoding: gzip"),
+    "events in broken gzip": response(
+        gzip.compress(b"data: {}\n\n")[:-4], b"Content-Encoding: gzip", content_type=b"text/event-stream"
+    ),
+    "UTF-16": response('{"content": ["tool_use"]}'.encode("utf-16")),
+}
+
+
+@pytest.mark.parametrize("name", HALF_READ)
+@pytest.mark.parametrize("body", [b"{}", b'{"stream":true}'], ids=["whole", "stream"])
+@on_loop
+async def test_what_some_client_may_still_read_passes_only_where_nothing_is_enforced(opened, name, body):
+    sent = HALF_READ[name]
+    upstream = await opened(Upstream(answering(sent)))
+    for enforce, fail_closed in ((True, True), (True, False), (False, True), (False, False)):
+        policy = snapshot(upstream.port, fail_closed=fail_closed, enforce_policy=enforce)
+        proxy = await opened(Proxy(policy))
+        client = await opened(Client(proxy.port))
+        try:
+            answer = await client.ask(request(MESSAGES, body))
+        except (ConnectionError, asyncio.IncompleteReadError):
+            assert fail_closed  # compressed bytes that pass can only be cut off
+            assert not enforce
+        else:
+            refused = answer.status == 502 or b"event: error" in answer.body
+            assert refused is (enforce or fail_closed)
+            if not refused:
+                assert (answer.status, answer.body) == (200, sent.partition(b"\r\n\r\n")[2])
+        await until(lambda proxy=proxy: proxy.events)
+        told = [(e["action"], e.get("would")) for e in proxy.events]
+        assert ("block", None) in told if enforce or fail_closed else ("allow", "block") in told
 
 
 @on_loop

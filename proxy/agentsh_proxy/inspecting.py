@@ -1,0 +1,103 @@
+"""Reading of answers that a dialect knows: what it needs, whole texts as any client may take them, and what cannot be read.
+
+In which framing the outcome leaves is `answers`' business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from agentsh_net.core.dialects.base import Dialect, Enforce, Fault, Judge, Limits, Step, always
+from agentsh_net.core.errors import ProtocolError
+from agentsh_proxy.sniffing import Kind, kind_of
+
+
+class Inspection(NamedTuple):
+    """What an inspected answer needs: who reads it, who judges, what is too much, and whom to tell."""
+
+    dialect: Dialect
+    judge: Judge
+    limits: Limits
+    fail_closed: bool
+    max_body: int
+    wants_stream: bool
+    note: Callable[[Step], None]
+    enforce: Enforce = always
+
+    def tell(self, step: Step) -> None:
+        """Note what a step found, if anything."""
+        if step.judged or step.faults:
+            self.note(step)
+
+
+def read_whole(data: bytes, inspection: Inspection) -> Step:
+    """Return what the client gets for a whole text: as JSON, and where it is none, as the events that a client may find in it."""
+    dialect, judge, fail_closed, enforce = (
+        inspection.dialect, inspection.judge, inspection.fail_closed, inspection.enforce,
+    )  # fmt: skip
+    whole = Step(data)
+    if kind_of(data, last=True) is not Kind.EVENTS:
+        whole = dialect.body(data, judge, fail_closed=fail_closed, enforce=enforce())
+        if whole.end or all(fault.cause != "malformed_json" for fault in whole.faults):
+            return whole
+    machine = dialect.stream(judge, limits=inspection.limits, fail_closed=fail_closed, enforce=enforce)
+    steps = (whole, machine.feed(data), machine.finish())
+    return Step(
+        steps[1].out + steps[2].out,
+        tuple(judged for step in steps for judged in step.judged),
+        tuple(fault for step in steps for fault in step.faults),
+    )
+
+
+class WholeStream:
+    """A whole text in the place of a stream (`core.dialects.base.Stream`): nothing of it leaves before it was read."""
+
+    __slots__ = ("_inspection", "_passing", "_pieces", "_size")
+
+    holding = False  # no comment may be sent into JSON
+
+    def __init__(self, inspection: Inspection) -> None:
+        self._inspection = inspection
+        self._pieces: list[bytes] = []
+        self._size = 0
+        self._passing = False
+
+    def feed(self, data: bytes) -> Step:
+        """Collect; past the bound go by fail_closed."""
+        if self._passing:
+            return Step(data)
+        self._pieces.append(data)
+        self._size += len(data)
+        if self._size <= self._inspection.max_body:
+            return Step(b"")
+        self._passing = True
+        fault = Fault("body_too_large", too_large(self._inspection), cut=self._inspection.fail_closed)
+        passed = b"" if fault.cut else b"".join(self._pieces)
+        self._pieces.clear()
+        return Step(passed, faults=(fault,), end=fault.cut)
+
+    def finish(self) -> Step:
+        """Read what was collected; who asked for a stream is told of an end in an event."""
+        if self._passing:
+            return Step(b"")
+        step = read_whole(b"".join(self._pieces), self._inspection)
+        if step.end:
+            step = step._replace(out=self._inspection.dialect.error_frame(step.faults[-1].detail))
+        return step
+
+
+def too_large(inspection: Inspection) -> str:
+    """Say that an answer is."""
+    return f"a JSON answer of more than {inspection.max_body} bytes"
+
+
+def unreadable(inspection: Inspection, cause: str, detail: str, *, must_cut: bool = False) -> None:
+    """Tell of an answer that cannot be read. Raises ProtocolError 502 under fail_closed.
+
+    `must_cut`: clients may read it all the same, so that it does not pass at all while verdicts are enforced.
+    """
+    cut = inspection.fail_closed or (must_cut and inspection.enforce())
+    inspection.note(Step(b"", faults=(Fault(cause, detail, cut, would=must_cut and not cut),)))
+    if cut:
+        raise ProtocolError(f"the upstream's answer could not be inspected: {detail}", status=502)
