@@ -73,11 +73,18 @@ class ToolCall:
     dialect: str = ""
     flaw: str = ""  # why clients could read something else out of its bytes: policy refuses it for that
     ordinal: int = 0  # which call of its answer this is, from 1; 0: nobody counted
+    hypothetical: bool = False  # what some client might read: it is judged, and nothing is charged
 
     @property
     def key(self) -> str:
-        """Return what tells this call from every other of its answer: ids may repeat, or be missing."""
+        """Return what tells this call from every other of its answer: ids may repeat, or be missing. See `call_id_of`."""
         return f"{self.ordinal}:{self.call_id}" if self.ordinal else self.call_id
+
+
+def call_id_of(key: str) -> str:
+    """Return the id in a call's key, as the model wrote it."""
+    ordinal, colon, call_id = key.partition(":")
+    return call_id if colon and ordinal.isdecimal() else key
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,13 +8,13 @@ from __future__ import annotations
 import socket
 from collections.abc import Callable, Mapping
 from hashlib import sha256
-from os import getpid
+from secrets import token_hex
 from typing import Any
 
 import orjson
 
 from agentsh_net.core.link import MAX_CHARGE, MAX_CHARGE_NAME
-from agentsh_net.core.model import Crossing
+from agentsh_net.core.model import Crossing, call_id_of
 from agentsh_net.core.policy import Charge
 
 # The arbiter answers in tens of microseconds. What takes longer than this is a supervisor that is gone or stopped.
@@ -36,18 +36,21 @@ class Charges:
         self._fail_closed = fail_closed
         self._number = 0
         self._answers = 0
-        self._process = f"{getpid():x}"
+        self._process = token_hex(8)  # no process id: the next worker may have the same
         self.unanswered = False
 
     def of_one_answer(self) -> Charge:
-        """Return the charge of one answer's calls: a call judged twice costs once, an id used again in another answer costs again."""
+        """Return the charge of one answer's calls, told apart by their keys: a call judged twice costs once.
+
+        An id that is used again costs again, in another answer as in the same one (the key has the call's place).
+        """
         self._answers += 1
         answer = f"{self._process}.{self._answers}"
 
-        def charge(server_id: str, tool: str, call_id: str, session_id: str) -> bool | Crossing:
-            key = sha256(f"{session_id}\0{tool}\0{call_id}".encode("utf-8", "surrogatepass")).hexdigest()
-            names = [_sendable(name) for name in (tool, session_id, answer, call_id)]
-            return self._ask(server_id, f"{answer}.{key}" if call_id else "", names)
+        def charge(server_id: str, tool: str, call: str, session_id: str) -> bool | Crossing:
+            key = sha256(f"{session_id}\0{tool}\0{call}".encode("utf-8", "surrogatepass")).hexdigest()
+            names = [_sendable(name) for name in (tool, session_id, answer, call_id_of(call))]
+            return self._ask(server_id, f"{answer}.{key}" if call else "", names)
 
         return charge
 

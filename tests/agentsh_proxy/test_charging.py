@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import threading
+from collections.abc import Iterator
 
 import orjson
 import pytest
 from agentsh_proxy import charging
 from agentsh_proxy.charging import Charges
+from situations import situation
+from transcripts import anthropic, openai_chat, openai_responses
 
+from agentsh_net.arbiter import Arbiter
+from agentsh_net.core.dialects.base import Judge, Limits
+from agentsh_net.core.dialects.catalog import BY_NAME
 from agentsh_net.core.link import MAX_CHARGE_NAME
 from agentsh_net.core.model import Crossing
+from agentsh_net.core.ratelimit import Buckets
+from agentsh_net.core.settings import RateLimits
 
 
 @pytest.fixture
@@ -129,3 +138,135 @@ def test_names_of_any_length_fit_a_question(pair):
         Charges(ours, lambda: True).of_one_answer()("mail", "\ud800" * 9999, "c" * 9999, "s" * 9999) is True
     )
     assert all(len(name) <= MAX_CHARGE_NAME for name in asked[0][3:])
+
+
+def test_a_worker_that_follows_another_is_not_taken_for_it(pair):
+    ours, theirs = pair
+    asked = answering(theirs, *[lambda q: [[q[0], True]]] * 2)
+    for charges in (Charges(ours, lambda: True), Charges(ours, lambda: True)):
+        charges._number = len(asked)  # each has a socket of its own in life
+        charges.of_one_answer()("weather", "get", "1:c", "s")
+    assert asked[0][2] != asked[1][2]
+
+
+def test_the_audit_of_a_session_names_calls_by_their_ids_and_not_by_their_places(pair):
+    ours, theirs = pair
+    asked = answering(theirs, *[lambda q: [[q[0], True]]] * 3)
+    charge = Charges(ours, lambda: True).of_one_answer()
+    for key in ("3:toolu_1", "3:", "toolu:1"):
+        charge("weather", "get", key, "s")
+    assert [question[6] for question in asked] == ["toolu_1", "", "toolu:1"]
+
+
+# Whole answers through the policy, the charges and the arbiter that the daemon has.
+
+TOOL = "mcp__weather__get"
+BURST = 3
+
+
+@pytest.fixture
+def charges() -> Iterator[Charges]:
+    arbiter = Arbiter(Buckets(RateLimits(True, 0.001, BURST)), lambda: 0.0)
+    arbiter.start()
+    connection = arbiter.attach()
+    yield Charges(connection, lambda: True)
+    connection.close()
+    arbiter.stop()
+
+
+def judging(charges: Charges) -> Judge:
+    """Return the judge of one answer."""
+    policy = situation(["weather"], {"weather": ["get"]}, rate_limits=RateLimits(True, 0.001, BURST))
+    charge = charges.of_one_answer()
+    return lambda call: policy.judge(call, session_id="s", charge=charge)
+
+
+def anthropic_answer(ids: list[str]) -> bytes:
+    calls = [anthropic.call(at, TOOL, call_id=call_id) for at, call_id in enumerate(ids)]
+    return anthropic.begin() + b"".join(calls) + anthropic.end()
+
+
+def chat_answer(ids: list[str]) -> bytes:
+    calls = [openai_chat.call(at, TOOL, call_id=call_id) for at, call_id in enumerate(ids)]
+    return b"".join(calls) + openai_chat.end() + openai_chat.DONE
+
+
+def responses_answer(ids: list[str]) -> bytes:
+    items = [
+        openai_responses.function_call(TOOL, {}, at=at) | {"call_id": call_id, "id": call_id}
+        for at, call_id in enumerate(ids)
+    ]
+    calls = [event for at, item in enumerate(items) for event in openai_responses.call(at, item)]
+    return openai_responses.numbered([*openai_responses.begin(), *calls, *openai_responses.end(*items)])
+
+
+def whole_message(ids: list[str]) -> bytes:
+    content = [{"type": "tool_use", "id": call_id, "name": TOOL, "input": {}} for call_id in ids]
+    return json.dumps({"type": "message", "role": "assistant", "content": content}).encode()
+
+
+def whole_completion(ids: list[str]) -> bytes:
+    calls = [{"id": i, "type": "function", "function": {"name": TOOL, "arguments": "{}"}} for i in ids]
+    return openai_chat.completion({"tool_calls": calls})
+
+
+def whole_response(ids: list[str]) -> bytes:
+    items = [
+        openai_responses.function_call(TOOL, {}, at=at) | {"call_id": call_id, "id": call_id}
+        for at, call_id in enumerate(ids)
+    ]
+    return json.dumps(openai_responses.response(*items, status="completed")).encode()
+
+
+STREAMED = {
+    "anthropic": (BY_NAME["anthropic"], anthropic_answer),
+    "openai": (BY_NAME["openai"], chat_answer),
+    "openai_responses": (openai_responses.DIALECT, responses_answer),
+}
+WHOLE = {
+    "anthropic": (BY_NAME["anthropic"], whole_message),
+    "openai": (BY_NAME["openai"], whole_completion),
+    "openai_responses": (openai_responses.DIALECT, whole_response),
+}
+
+
+def outcomes(charges: Charges, name: str, ids: list[str], *, stream: bool) -> list[bool]:
+    """Return which calls of one answer were blocked, in the order in which they were judged."""
+    dialect, answer = (STREAMED if stream else WHOLE)[name]
+    judge = judging(charges)
+    if stream:
+        machine = dialect.stream(judge, limits=Limits(), fail_closed=False)
+        steps = [machine.feed(answer(ids)), machine.finish()]
+    else:
+        steps = [dialect.body(answer(ids), judge, fail_closed=False)]
+    return [judged.verdict.blocked for step in steps for judged in step.judged]
+
+
+@pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
+@pytest.mark.parametrize("name", STREAMED)
+@pytest.mark.parametrize("ids", [list("abcde"), ["same"] * 5], ids=["own ids", "one id"])
+def test_each_call_of_an_answer_costs_once_whatever_its_id(charges, name, ids, stream):
+    blocked = outcomes(charges, name, ids, stream=stream)
+    assert blocked[:BURST] == [False] * BURST
+    assert set(blocked[BURST:]) == {True}  # what repeats a refused id may be refused without a second verdict
+
+
+@pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
+@pytest.mark.parametrize("name", STREAMED)
+def test_an_id_that_another_answer_repeats_costs_again(charges, name, stream):
+    answers = [outcomes(charges, name, ["same"], stream=stream) for _ in range(BURST + 1)]
+    assert answers == [[False]] * BURST + [[True]]
+
+
+def test_what_some_client_might_read_is_judged_and_not_charged(charges):
+    pieces = openai_chat.calls(
+        openai_chat.entry(0, name="mcp__weather", args="", call_id="a"),
+        openai_chat.entry(1, name="__get", args="{}", call_id="a"),
+    )
+    judge, asked = judging(charges), []
+    dialect = BY_NAME["openai"]
+    machine = dialect.stream(lambda c: asked.append(c) or judge(c), limits=Limits(), fail_closed=False)
+    for _ in range(BURST + 1):
+        machine.feed(pieces + openai_chat.end())
+    assert any(call.hypothetical and call.name == TOOL for call in asked)
+    assert outcomes(charges, "openai", list("abc"), stream=True) == [False] * BURST

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentsh_net.core.model import Action, Candidate, Server, ToolCall, Transport, Verdict
+from agentsh_net.core.model import Action, Candidate, Server, ToolCall, Transport, Verdict, call_id_of
 
 
 def test_a_verdict_blocks_only_when_its_action_does() -> None:
@@ -21,6 +21,12 @@ def test_calls_of_one_answer_have_keys_of_their_own_whatever_their_ids() -> None
     assert len({call.key for call in calls}) == 4
     assert ToolCall("t", "a").key == "a"
     assert ToolCall("t").key == ""
+
+
+def test_a_key_tells_the_id_that_the_model_wrote() -> None:
+    for call_id in ("a", "", "toolu:1", "x:y:z"):
+        assert call_id_of(ToolCall("t", call_id, ordinal=7).key) == call_id
+        assert call_id_of(ToolCall("t", call_id).key) == call_id
 
 
 def test_equal_things_are_equal() -> None:

@@ -293,6 +293,8 @@ def test_calls_of_one_answer_are_charged_by_their_place_and_not_by_their_id_alon
         call = ToolCall("read", "same", ordinal=ordinal)
         snapshot.judge(call, session_id="s", charge=lambda *charge: charged.append(charge) or True)
     assert charged == [("fs", "read", f"{at}:same", "s") for at in (1, 2, 2)]
+    snapshot.judge(ToolCall("read", hypothetical=True), session_id="s", charge=lambda *_: False)
+    assert len(charged) == 3
 
 
 # Laws.

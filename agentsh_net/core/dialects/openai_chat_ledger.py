@@ -164,7 +164,10 @@ class Ledger:
                 readings = {other.name + name for other in others}
                 if readings:
                     readings.add(joined.get(index, "") + name)
-                if any(self._surely_denied(replace(call.asked, name=reading)) for reading in readings):
+                if any(
+                    self._surely_denied(replace(call.asked, name=reading, hypothetical=True))
+                    for reading in readings
+                ):
                     self._rule(call, _JOINED_OVER_CHOICES)
                     if call.fate is Fate.REMOVED:
                         continue
@@ -208,7 +211,7 @@ class Ledger:
         joins = choice.joins()
         if joins is None:
             return True
-        asking = choice.pending[-1].asked
+        asking = replace(choice.pending[-1].asked, flaw="", hypothetical=True)
         asked = {call.name for call in choice.calls if call.fate is Fate.KEPT}
         for join in joins:
             if join not in asked:
