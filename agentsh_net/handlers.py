@@ -147,11 +147,11 @@ async def _new_session(daemon: Daemon, args: Mapping[str, Any], peer: Peer) -> d
         session_id = _text(args, "session_id", default="") or f"s-{secrets.token_hex(6)}"
         token, record = daemon.sessions.new(session_id, now_rfc3339())
         await asyncio.wrap_future(daemon.writer.change(records.save_session(record)))
-        env: dict[str, str] = {}
+        env = {"AGENTSH_NET_SESSION": token}  # what shims name the session by
         if daemon.pool is not None:
             await daemon.pool.publish_sessions(daemon.sessions.digests())
             providers = daemon.current.snapshot.config.proxy.providers
-            env = briefing.exports(f"{daemon.proxy_url}/s/{token}", providers)
+            env |= briefing.exports(f"{daemon.proxy_url}/s/{token}", providers)
         return {"session_id": session_id, "token": token, "env": env}
 
 

@@ -15,9 +15,11 @@ from agentsh_net.control.peer import Peer
 from agentsh_net.core import canonical, events
 from agentsh_net.core.events import DEFAULT_SESSION, Event
 from agentsh_net.core.folding import fold, visible
+from agentsh_net.core.inspect.custom import Custom, compiled
 from agentsh_net.core.joining import Intents
 from agentsh_net.core.model import Crossing
 from agentsh_net.core.scalars import MAX_ID
+from agentsh_net.core.settings import CustomPattern, Inspection
 from agentsh_net.core.shim_link import LinkError
 from agentsh_net.core.snapshot import Snapshot
 from agentsh_net.shim_visit import Visit
@@ -48,6 +50,7 @@ class Desk:
         self._taken: dict[
             str, tuple[str, int]
         ] = {}  # folded server id -> what was taken last, by which snapshot
+        self._customs: tuple[tuple[CustomPattern, ...], tuple[Custom, ...]] = (), ()
         self._owners: dict[str, int] = {}  # folded server id -> the user whose listings count
 
     def begin(self, peer: Peer, opening: Mapping[str, Any], *, trusted: bool) -> Visit:
@@ -81,6 +84,12 @@ class Desk:
             {"server_id": v.server_id, "session_id": v.session_id, "pid": v.peer.pid, "uid": v.peer.uid}
             for v in sorted(self._visits, key=lambda v: (v.server_id, v.peer.pid))
         ]
+
+    def customs(self, inspection: Inspection) -> tuple[Custom, ...]:
+        """Return the operator's own detectors, compiled once for all shims."""
+        if self._customs[0] != inspection.custom_patterns:
+            self._customs = inspection.custom_patterns, compiled(inspection.custom_patterns)
+        return self._customs[1]
 
     def may_list(self, visit: Visit) -> bool:
         """Say whether what a shim saw listed counts for everybody.

@@ -5,7 +5,7 @@ What is decided is not its business; every text is bounded here, as both sides o
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from agentsh_proxy.reporting import bounded_input
@@ -14,7 +14,9 @@ from agentsh_net import jsontext
 from agentsh_net.control.peer import Peer
 from agentsh_net.core import events
 from agentsh_net.core.events import Event
+from agentsh_net.core.inspect.findings import Finding
 from agentsh_net.core.joining import Intent
+from agentsh_net.core.jsonrpc import Id
 from agentsh_net.core.link import MAX_TEXT
 from agentsh_net.core.mcp_gate import Asking, Call
 from agentsh_net.core.mcp_glance import SAMPLING
@@ -60,6 +62,20 @@ class Teller:
                     related_calls=[dict(call) for call in verdict.crossing.related],
                 )
             )
+
+    def result(self, tool: str, id_: Id, found: Sequence[Finding], size: int, verdict: Verdict) -> None:
+        """Tell of a result that went through the detectors."""
+        self._emit(
+            events.ToolResultInspected(
+                **_decided(verdict),
+                session_id=self._session_id,
+                server_id=self._server_id,
+                tool_name=_bounded(tool),
+                jsonrpc_id=id_,
+                detections=[finding.to_json() for finding in found],
+                content_length=size,
+            )
+        )
 
     def asked(self, asking: Asking, verdict: Verdict) -> None:
         """Tell of something that the server wants of the client."""

@@ -5,19 +5,21 @@ What a line may hold is core's gate's business, and what the events look like `s
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from agentsh_net import jsontext
 from agentsh_net.control.peer import Peer
-from agentsh_net.core import jsonrpc, mcp_gate, server_asks, shim_link, steps
+from agentsh_net.core import jsonrpc, mcp_gate, results_policy, server_asks, shim_link, steps
 from agentsh_net.core.errors import ProtocolError
-from agentsh_net.core.jsonrpc import Body, Id, Response
+from agentsh_net.core.inspect.contents import inspect_content
+from agentsh_net.core.jsonrpc import Body, Id, Message, Response
 from agentsh_net.core.mcp_client import META
 from agentsh_net.core.mcp_exchange import MODERN, changes_tools
 from agentsh_net.core.mcp_gate import Call, Drop, Edit, Hide, Swap
-from agentsh_net.core.mcp_glance import HANDSHAKES, LIST
+from agentsh_net.core.mcp_glance import CALL, HANDSHAKES, LIST
 from agentsh_net.core.model import Action, Crossing, ToolCall, Verdict
 from agentsh_net.core.names import WRAPPERS
 from agentsh_net.core.rules import ROOT
@@ -36,12 +38,16 @@ Answer = bytes | Awaitable[bytes]
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A request of the client that a message on the line answers. `continues`: a tools/list that named a cursor."""
+    """A request of the client that a message on the line answers. `continues`: a tools/list that named a cursor.
+
+    `tool` is that of a tools/call.
+    """
 
     index: int
     id: Id
     method: str
     continues: bool
+    tool: str
 
 
 class Visit:
@@ -158,6 +164,9 @@ class Visit:
         lists = [(a, m) for a, m in answers if a.method == LIST and isinstance(m, Response)]
         if lists:
             return self._listed(line, body, lists, replies, edits)
+        results = [(a, m) for a, m in answers if a.method == CALL and a.index not in edits]
+        if results:
+            return self._resulted(line, body, results, replies, edits)
         return self._ruled(line, mcp_gate.edited(line, body, edits), replies)
 
     def _judge_askings(self, body: Body) -> tuple[list[bytes], dict[int, Edit]]:
@@ -211,6 +220,26 @@ class Visit:
                 edits[ask.index] = Hide(hidden)
         return self.revoked() + self._ruled(line, mcp_gate.edited(line, body, edits), replies)
 
+    async def _resulted(
+        self,
+        line: bytes,
+        body: Body,
+        results: list[tuple[Asked, Message]],
+        replies: list[bytes],
+        edits: dict[int, Edit],
+    ) -> bytes:
+        """Look at what calls returned before the client sees it."""
+        for ask, message in results:
+            answer = {key: value for key, value in message.raw.items() if key in {"result", "error"}}
+            customs = self._desk.customs(self._mcp().inspection)
+            # In a thread: a text that is made to be slow to read may take a second.
+            found = await asyncio.to_thread(inspect_content, answer, customs)
+            verdict = results_policy.judge(self._mcp(), found)
+            self._tell.result(ask.tool, ask.id, found, len(line), verdict)
+            if verdict.blocked:
+                edits[ask.index] = Swap(mcp_gate.refused_result(ask.id, ask.tool, verdict.reason))
+        return self._ruled(line, mcp_gate.edited(line, body, edits), replies)
+
     def _denied(self, definitions: list[Any]) -> tuple[int, ...]:
         """Return the positions of the tools whose calls would be blocked."""
         snapshot = self._around.snapshot()
@@ -262,6 +291,8 @@ class Visit:
     def _say(self, do: str, payload: bytes = b"", **facts: bool) -> bytes:
         mcp = self._mcp()
         closed = mcp.fail_closed and mcp.enforce_policy  # what the shim does while we are away
+        if mcp.output_inspection.enabled:
+            facts["results"] = True
         return shim_link.frame({"do": do, "closed": closed, **facts}, payload)
 
     def _mcp(self) -> Mcp:
@@ -270,8 +301,8 @@ class Visit:
 
 def _asked(item: Any) -> Asked:
     match item:
-        case [int(index), int() | str() as id_, str(method), bool(continues)] if index >= 0:
-            return Asked(index, id_, method, continues)
+        case [int(index), int() | str() as id_, str(method), bool(continues), str(tool)] if index >= 0:
+            return Asked(index, id_, method, continues, tool)
         case _:
             raise LinkError("an answer to a request that is none")
 

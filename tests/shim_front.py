@@ -85,7 +85,8 @@ class Front:
         return self._ask(visit, {"ask": "called"}, value)
 
     def server(self, visit: Visit, value: Any, *asked: list[Any], stray: bool = False) -> Answered:
-        return self._ask(visit, {"ask": "server", "asked": list(asked), "stray": stray}, value)
+        padded = [[*item, ""] if len(item) == 4 else item for item in asked]
+        return self._ask(visit, {"ask": "server", "asked": padded, "stray": stray}, value)
 
     def listed(self, visit: Visit, *definitions: Any, continues: bool = False, **more: Any) -> Answered:
         """Answer a tools/list."""

@@ -89,6 +89,7 @@ def test_trusting_a_server_trusts_all_its_tools(listed: Running) -> None:
 def test_a_new_session_has_a_token_of_which_only_the_digest_is_kept(here: Running) -> None:
     told = here.client.call("session.new", session_id="agent-7")
     assert told["session_id"] == "agent-7"
+    assert told["env"]["AGENTSH_NET_SESSION"] == told["token"]  # by which shims name the session
     assert here.client.call("session.list") == [{"session_id": "agent-7"}]
     database = b"".join(path.read_bytes() for path in here.folder.glob("events.db*"))
     assert told["token"].encode() not in database

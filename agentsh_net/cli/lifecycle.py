@@ -14,6 +14,7 @@ from agentsh_net.cli.failures import Exit, Failure
 from agentsh_net.cli.main import Daemon
 from agentsh_net.control.errors import ControlError
 from agentsh_net.core.folding import visible
+from agentsh_net.core.shim_link import beside
 
 _STOP_WITHIN: Final = 40.0  # seconds: the daemon drains open streams for thirty
 _DIE_WITHIN: Final = 10.0  # seconds after SIGKILL; a process in the middle of a disk write takes its time
@@ -121,7 +122,7 @@ def _leftovers(socket: Path) -> list[str]:
 
     removed = host.down()
     try:
-        return [*removed, *remove_stale(socket)]
+        return [*removed, *remove_stale(socket), *remove_stale(Path(beside(str(socket))))]
     except PermissionError as error:
         raise Failure(
             f"cannot remove {socket}: {error.strerror}", code=Exit.ENVIRONMENT, remedy="use sudo"

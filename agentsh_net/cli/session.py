@@ -30,8 +30,11 @@ def new(daemon: Daemon, session_id: str | None, as_json: bool) -> None:
     if as_json:
         click.echo(json_text(told))
         return
-    if not told["env"]:
-        click.echo("the LLM proxy is off: there is nothing to export", err=True)
+    if not any(name.endswith("_BASE_URL") for name in told["env"]):
+        click.echo(
+            "the LLM proxy is off: calls of MCP servers under the shim are all that is told by this session",
+            err=True,
+        )
     for name, value in told["env"].items():
         if not _NAME.fullmatch(name):
             raise Failure(f"the daemon sent {name!r} as the name of a variable", code=Exit.DENIED)

@@ -149,6 +149,12 @@ def refusal(id_: Id | None, tool: str, reason: str) -> bytes:
     )
 
 
+def refused_result(id_: Id, tool: str, reason: str) -> bytes:
+    """Return the JSON-RPC error that a client gets in place of a result that must not reach it."""
+    named = visible(tool, MAX_NAME)
+    return jsonrpc.error(id_, BLOCKED, f"[agentsh] Result of tool '{named}' blocked by policy: {reason}")
+
+
 def doubt(line: bytes) -> str:
     """Say why a line that no strict reader takes is a danger: some peer may read a tools/call in it. Empty: none can."""
     if splits(line):

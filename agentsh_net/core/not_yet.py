@@ -51,7 +51,6 @@ NOT_YET = (
     NotYet("network.on_shared_address", among("sni"), "`block` or `tag`"),
     NotYet("network.resolve.snoop_dns", true, "`false`"),
     NotYet("network.resolve.stub", true, "`false`"),
-    NotYet(f"{MCP}.output_inspection.enabled", true, "`false`"),
 )
 
 

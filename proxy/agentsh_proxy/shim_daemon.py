@@ -71,6 +71,7 @@ class Daemon:
         self._told = False  # that the daemon is away
         self._undeclared = False  # that it does not know the server
         self._standing: set[str] = set()  # tools whose calls pass until the daemon revokes it
+        self.results = False  # results of calls are to be looked at
         self.unjudged = 0  # calls that passed while it was away
 
     @property
@@ -187,12 +188,12 @@ class Daemon:
         if do == WAIT:
             return
         if do == REVOKE:
-            self._closed = header.get("closed") is True
+            self._heed(header)
             self._standing.clear()
             return
         if not self._asks or do not in {PASS, EDIT, OPENED}:
             raise LinkError("an answer to no question")
-        self._closed = header.get("closed") is True
+        self._heed(header)
         if do == OPENED and header.get("declared") is False and not self._undeclared:
             self._undeclared = True
             self._say(
@@ -206,6 +207,11 @@ class Daemon:
                 passes=False, forward=None if forward is None else forward.encode(), replies=replies
             )
         self._asks.popleft()(answer)
+
+    def _heed(self, header: dict[str, Any]) -> None:
+        """Take what every frame says of the policy in force."""
+        self._closed = header.get("closed") is True
+        self.results = header.get("results") is True
 
     def _lose(self, reason: str) -> None:
         """Let go of the daemon; who waits for an answer is told that there is none."""

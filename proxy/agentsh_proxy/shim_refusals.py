@@ -48,14 +48,17 @@ def of_calls(line: bytes) -> list[bytes]:
     return [error(m["id"], BLOCKED, AWAY) for m in found if "method" in m and m.get("id") is not None]
 
 
-def of_server(line: bytes) -> tuple[bytes | None, list[bytes]]:
-    """Return what goes on to the client in place of a server's line, and what is answered to the server."""
+def of_server(line: bytes, results: list[Any]) -> tuple[bytes | None, list[bytes]]:
+    """Return what goes on to the client in place of a server's line, and what is answered to the server.
+
+    `results` are the ids of calls whose results were to be looked at.
+    """
     try:
         found = messages(line)
     except UnreadableError:
         return None, []
     wants = [m for m in found if m.get("method") in {SAMPLING, ELICITATION}]
-    asks = [m for m in found if asks_for_input(m)]
+    asks = [m for m in found if "method" not in m and (asks_for_input(m) or m.get("id") in results)]
     if not wants and not asks:
         return line, []
     errors = [error(m.get("id"), BLOCKED, AWAY) for m in found if m in asks]

@@ -31,18 +31,19 @@ class Traffic:
     __slots__ = ("_requests",)
 
     def __init__(self) -> None:
-        # id -> [method, whether it continues a listing] where the answer matters. Ids are typed: 1 is not "1".
+        # id -> [method, whether it continues a listing, tool] where the answer matters. Ids are typed: 1 is not "1".
         self._requests: dict[int | str, list[Any] | None] = {}
 
-    def sent(self, found: list[dict[str, Any]]) -> None:
-        """Remember the requests among messages that go on to the server."""
+    def sent(self, found: list[dict[str, Any]], *, results: bool = False) -> None:
+        """Remember the requests among messages that go on to the server; `results`: those of calls matter too."""
         for message in found:
             id_, method = message.get("id"), message.get("method")
             if method is None or not isinstance(id_, int | str) or isinstance(id_, bool):
                 continue
             if len(self._requests) >= MAX_OUTSTANDING:
                 del self._requests[next(iter(self._requests))]
-            self._requests[id_] = [method, _continues(message)] if method in TRACKED else None
+            matters = method in TRACKED or (results and method == CALL)
+            self._requests[id_] = [method, *_named(message)] if matters else None
 
     def matters(self, line: bytes) -> dict[str, Any] | None:
         """Say why a server's line has to be looked at (what of the client's it answers), or None where it has not."""
@@ -85,6 +86,10 @@ def calls(found: list[dict[str, Any]]) -> bool:
     return any(message.get("method") == CALL for message in found)
 
 
-def _continues(message: dict[str, Any]) -> bool:
+def _named(message: dict[str, Any]) -> tuple[bool, str]:
+    """Return whether a request continues a listing, and the tool it names."""
     params = message.get("params")
-    return isinstance(params, dict) and params.get("cursor") is not None
+    if not isinstance(params, dict):
+        return False, ""
+    name = params.get("name")
+    return params.get("cursor") is not None, name if isinstance(name, str) else ""

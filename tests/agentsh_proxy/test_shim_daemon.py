@@ -169,6 +169,15 @@ def test_a_verdict_stands_until_it_is_revoked(there: Scene) -> None:
     assert not there.daemon.stands("ls")  # read before it was used
 
 
+def test_whether_results_matter_is_heard_with_every_frame(there: Scene) -> None:
+    assert not there.daemon.results
+    there.say("revoke", results=True)
+    assert there.daemon.results
+    there.ask()
+    there.say("pass")
+    assert not there.daemon.results
+
+
 def test_no_verdict_stands_once_the_daemon_is_gone(there: Scene) -> None:
     there.daemon.stand("ls")
     there.hang_up()

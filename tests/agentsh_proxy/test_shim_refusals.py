@@ -38,14 +38,14 @@ def test_every_request_of_a_refused_line_gets_its_error() -> None:
 
 
 def test_a_servers_request_is_answered_to_the_server() -> None:
-    forward, replies = of_server(line(SAMPLE))
+    forward, replies = of_server(line(SAMPLE), [])
     assert forward is None
     assert [json.loads(r)["id"] for r in replies] == [5]
 
 
 def test_an_answer_that_asks_is_an_error_for_the_client() -> None:
     forward, replies = of_server(
-        line({"jsonrpc": "2.0", "id": 4, "result": {"resultType": "input_required"}})
+        line({"jsonrpc": "2.0", "id": 4, "result": {"resultType": "input_required"}}), []
     )
     assert forward is not None and json.loads(forward)["id"] == 4
     assert replies == []
@@ -53,8 +53,8 @@ def test_an_answer_that_asks_is_an_error_for_the_client() -> None:
 
 def test_what_asks_for_nothing_passes_and_what_cannot_be_read_does_not() -> None:
     listing = line({"jsonrpc": "2.0", "id": 4, "result": {"tools": []}})
-    assert of_server(listing) == (listing, [])
-    assert of_server(b"oops") == (None, [])
+    assert of_server(listing, []) == (listing, [])
+    assert of_server(b"oops", []) == (None, [])
 
 
 def test_calls_that_pass_unjudged_are_counted() -> None:
@@ -78,3 +78,11 @@ def test_the_id_of_a_message_too_long_to_read_is_found_at_its_ends(
     head: bytes, tail: bytes, id_: Any
 ) -> None:
     assert id_of(head, tail) == id_
+
+
+def test_a_result_that_was_to_be_looked_at_is_an_error_for_the_client() -> None:
+    result = line({"jsonrpc": "2.0", "id": 4, "result": {"content": []}})
+    assert of_server(result, [5]) == (result, [])
+    forward, replies = of_server(result, [4])
+    assert forward is not None and json.loads(forward)["id"] == 4 and "error" in json.loads(forward)
+    assert replies == []

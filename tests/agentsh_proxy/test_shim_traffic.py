@@ -41,17 +41,17 @@ def test_answers_to_ordinary_requests_do_not_matter() -> None:
 
 def test_answers_to_listings_and_handshakes_matter_once() -> None:
     traffic = after(request("initialize", 0), request("tools/list", "l"), request("tools/list", 7, cursor=""))
-    assert traffic.matters(answer(0)) == {"asked": [[0, 0, "initialize", False]], "stray": False}
-    assert traffic.matters(answer("l")) == {"asked": [[0, "l", "tools/list", False]], "stray": False}
+    assert traffic.matters(answer(0)) == {"asked": [[0, 0, "initialize", False, ""]], "stray": False}
+    assert traffic.matters(answer("l")) == {"asked": [[0, "l", "tools/list", False, ""]], "stray": False}
     batch = b"[" + answer(9) + b"," + answer(7) + b"]"
-    assert traffic.matters(batch) == {"asked": [[1, 7, "tools/list", True]], "stray": True}
+    assert traffic.matters(batch) == {"asked": [[1, 7, "tools/list", True, ""]], "stray": True}
 
 
 @pytest.mark.parametrize("id_", ["1", 1.0, True, "0x1", [1]])
 def test_an_answer_under_a_like_id_is_a_stray_that_may_mean_the_listing(id_: Any) -> None:
     traffic = after(request("tools/list", 1))
     why = traffic.matters(answer(id_, {"tools": []}))
-    assert why == {"asked": [[0, 1, "tools/list", False]], "stray": True}
+    assert why == {"asked": [[0, 1, "tools/list", False, ""]], "stray": True}
 
 
 def test_an_answer_without_an_id_is_no_stray() -> None:
@@ -83,7 +83,7 @@ def test_a_result_that_asks_matters() -> None:
 
 def test_a_line_that_cannot_be_read_matters_with_the_listings_it_may_answer() -> None:
     traffic = after(request("tools/list", "l"), request("tools/call", 2))
-    assert traffic.matters(b"oops") == {"asked": [[0, "l", "tools/list", False]], "stray": False}
+    assert traffic.matters(b"oops") == {"asked": [[0, "l", "tools/list", False, ""]], "stray": False}
 
 
 def test_requests_that_are_never_answered_do_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,3 +98,10 @@ def test_notifications_and_answers_of_the_client_are_not_waited_for() -> None:
         {"method": "notifications/initialized"}, {"id": 3, "result": {}}, {"id": True, "method": "ping"}
     )
     assert not traffic._requests
+
+
+def test_results_of_calls_matter_where_that_is_asked() -> None:
+    traffic = Traffic()
+    traffic.sent([request("tools/call", 1, name="ls"), request("ping", 2)], results=True)
+    assert traffic.matters(answer(2)) is None
+    assert traffic.matters(answer(1)) == {"asked": [[0, 1, "tools/call", False, "ls"]], "stray": False}

@@ -23,7 +23,6 @@ CASES: dict[str, tuple[Any, Any]] = {
     "network.on_shared_address": ("sni", "tag"),
     "network.resolve.snoop_dns": (True, False),
     "network.resolve.stub": (True, False),
-    "sandbox.mcp.output_inspection.enabled": (True, False),
 }
 
 

@@ -128,6 +128,7 @@ def test_a_rug_pull_is_stopped_by_the_pin(tmp_path: Path) -> None:
         assert it.got().count("tools/call") == 1
         event = here.await_event("mcp_tool_changed")
         assert [change["path"] for change in event["changes"]] == ["$.description"]
+        here.await_event("mcp_tool_called", lambda e: e["action"] == "block")
         called = [e["action"] for e in here.events("mcp_tool_called")]
         assert called == ["allow", "block"]
 
@@ -222,6 +223,18 @@ def test_sampling_cannot_be_slipped_in(tmp_path: Path) -> None:
         assert (hostile["action"], hostile["cause"]) == ("block", "hostile")
 
 
+def test_an_injection_in_a_result_is_stopped_where_that_is_wanted(tmp_path: Path) -> None:
+    inspection = {"enabled": True, "on_detection": "block"}
+    with scene(tmp_path, "injection", output_inspection=inspection) as (here, it):
+        assert blocked(it.call(2), "Result of tool 'ls' blocked by policy")
+        assert blocked(
+            it.call(3), "Result of tool 'ls' blocked by policy"
+        )  # by a standing verdict on the call
+        event = here.await_event("mcp_tool_result_inspected")
+        assert (event["action"], event["tool_name"], event["jsonrpc_id"]) == ("block", "ls", 2)
+        assert "ignore-instructions" in {d["pattern"] for d in event["detections"]}
+
+
 @pytest.mark.parametrize("closed", [False, True])
 def test_a_result_past_the_bound_passes_whole_or_becomes_an_error(tmp_path: Path, closed: bool) -> None:
     with scene(tmp_path, "long", fail_closed=closed) as (here, it):
@@ -292,7 +305,8 @@ def test_of_a_batch_the_server_gets_what_is_left(tmp_path: Path) -> None:
         answers = json.loads(it.line())
         assert [a["id"] for a in answers] == [1, 2]
         assert it.got() == ["initialize"]
-        assert [e["action"] for e in here.events("mcp_tool_called")] in ([], ["block", "block"])
+        here.await_event("mcp_tool_called", lambda e: e["jsonrpc_id"] == 2)
+        assert [e["action"] for e in here.events("mcp_tool_called")] == ["block", "block"]
 
 
 def test_audit_mode_changes_nothing_and_tells_all(tmp_path: Path) -> None:

@@ -1,0 +1,307 @@
+"""The shim's loop: client, server and daemon, each read when there is room for what it says, and lines given to who decides.
+
+How a server is started and mourned is `shim_child`'s business, what fail_closed says `shim_refusals`'. Light on purpose
+(see `shim`).
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import time
+
+from agentsh_net.core.mcp_glance import CALL, plain_call
+from agentsh_net.core.shim_link import CALLED, CLIENT, LONG, SERVER
+from agentsh_proxy import shim_refusals
+from agentsh_proxy.shim_child import Child
+from agentsh_proxy.shim_daemon import Answer, Daemon
+from agentsh_proxy.shim_traffic import Traffic, calls, read
+from agentsh_proxy.shim_way import Held, Way
+
+TYPE_CHECKING = False  # see agentsh_net.core.shim_link
+if TYPE_CHECKING:
+    from typing import Final
+
+_READ: Final = 1 << 16  # what a pipe holds
+# A pipe that poll(2) calls writable takes so many bytes without blocking (pipe(7)). The client's end is not made
+# non-blocking, because that would be so for every process that shares it.
+_WRITE: Final = select.PIPE_BUF
+
+# Seconds after the client closed our input in which a server that says nothing is let be, then asked to end, then killed.
+PATIENCE: Final = 60.0
+KILL_AFTER: Final = 5.0
+# Seconds of silence after which a dead server's output counts as ended, though a process that it left has it open.
+SILENCE: Final = 1.0
+
+
+class Relay:
+    """The loop: client, server and daemon, each read when there is room for what it says."""
+
+    def __init__(self, child: Child, daemon: Daemon, woken: int) -> None:
+        self._child = child
+        self._daemon = daemon
+        self._woken = woken
+        self._traffic = Traffic()
+        self._up = Way(self._from_client, self._long_from_client, self._lost_from_client)
+        self._down = Way(self._from_server, self._long_from_server, self._lost_from_server)
+        self._stdin: int | None = 0
+        self._stdout: int | None = 1
+        self._child_in: int | None = child.stdin
+        self._child_out: int | None = child.stdout
+        self._starting: int | None = child.started
+        self._fault = 0
+        self._ending: float | None = None  # when a server whose input has ended is asked to end, then killed
+        self._asked_to_end = False
+        self._silent_since = 0.0
+        self._poll = select.poll()
+        self._ready_to_write = select.poll()
+        self._ready_to_write.register(1, select.POLLOUT)
+        self._watched: dict[int, int] = {}
+
+    def run(self) -> int:
+        """Relay until the server is dead and all it said is written; return why it could not be started (errno), or 0."""
+        while not self._over():
+            self._watch()
+            for fd, _ in self._poll.poll(self._timeout()):
+                self._serve(fd)
+            self._expire(time.monotonic())
+            self._write()
+        return self._fault
+
+    def _over(self) -> bool:
+        if self._child.status is None or not self._down.idle or self._starting is not None:
+            return False
+        return self._child_out is None or time.monotonic() - self._silent_since >= SILENCE
+
+    def _watch(self) -> None:
+        """Tell the kernel what we wait for; a descriptor that is not wanted now must not wake us."""
+        wanted = {self._woken: select.POLLIN}
+        for fd in (
+            self._starting,
+            None if self._up.full else self._stdin,
+            None if self._down.full else self._child_out,
+        ):
+            if fd is not None:
+                wanted[fd] = select.POLLIN
+        if self._up.out and self._child_in is not None:
+            wanted[self._child_in] = select.POLLOUT
+        if self._down.out and self._stdout is not None:
+            wanted[self._stdout] = select.POLLOUT
+        if (link := self._daemon.fd) is not None:
+            wanted[link] = select.POLLIN | (select.POLLOUT if self._daemon.wants_to_write else 0)
+        if wanted == self._watched:
+            return
+        for fd in self._watched.keys() - wanted.keys():
+            self._poll.unregister(fd)
+        for fd, events in wanted.items():
+            self._poll.register(fd, events)
+        self._watched = wanted
+
+    def _timeout(self) -> float | None:
+        """Return the milliseconds until something is due, None where nothing is."""
+        due = [t for t in (self._child.deadline, self._daemon.deadline, self._ending) if t is not None]
+        if self._child.status is not None:
+            due.append(self._silent_since + SILENCE)
+        return max(0.0, (min(due) - time.monotonic()) * 1000 + 1) if due else None
+
+    def _serve(self, fd: int) -> None:
+        if fd == self._stdin:
+            self._read_client()
+        elif fd == self._child_out:
+            self._read_server()
+        elif fd == self._daemon.fd:
+            if self._daemon.wants_to_write:
+                self._daemon.write()
+            if self._daemon.fd is not None:
+                self._daemon.read()
+        elif fd == self._woken:
+            self._signalled()
+        elif fd == self._starting:
+            self._fault = self._child.fault()
+            self._starting = None
+            self._close(fd)
+
+    def _read_client(self) -> None:
+        data = _read(0)
+        if data is None:
+            return
+        if data:
+            self._up.feed(data)
+        else:
+            self._stdin = None
+            self._up.end()
+            self._ending = time.monotonic() + PATIENCE
+
+    def _read_server(self) -> None:
+        assert self._child_out is not None  # noqa: S101 - only watched while it is open
+        data = _read(self._child_out)
+        if data is None:
+            return
+        self._silent_since = time.monotonic()
+        if self._ending is not None and not self._asked_to_end:
+            self._ending = self._silent_since + PATIENCE
+        if data:
+            self._down.feed(data)
+        else:
+            self._down.end()
+            self._close_child_out()
+
+    def _signalled(self) -> None:
+        for number in os.read(self._woken, 64):
+            if number == signal.SIGCHLD:
+                if self._child.reap():
+                    self._silent_since = time.monotonic()
+            elif self._child.status is not None:
+                self._down.out.clear()  # the client wants us gone, and so is the server
+                self._close_child_out()
+            else:
+                self._child.forward(number, time.monotonic())
+
+    def _expire(self, now: float) -> None:
+        """Do what is due."""
+        self._child.expire(now)
+        self._daemon.expire()
+        if self._ending is not None and now >= self._ending:
+            self._child.kill(signal.SIGKILL if self._asked_to_end else signal.SIGTERM)
+            self._asked_to_end = True
+            self._ending = now + KILL_AFTER
+
+    def _write(self) -> None:
+        """Write what is decided, as much as goes without waiting."""
+        if self._child_in is not None and not self._to_server(self._child_in):
+            self._close(self._child_in)
+            self._child_in = None
+            if self._stdin is not None:  # the client learns of it as it would without us
+                self._close(self._stdin)
+                self._stdin = None
+        if self._child_in is None:
+            self._up.out.clear()
+        if self._stdout is not None and not self._to_client():
+            self._stdout = None
+            self._close_child_out()
+        if self._stdout is None:
+            self._down.out.clear()
+
+    def _to_server(self, fd: int) -> bool:
+        """Write to the server; say whether more can be."""
+        out = self._up.out
+        try:
+            while out:
+                del out[: os.write(fd, out)]
+        except BlockingIOError:
+            return True
+        except BrokenPipeError:
+            return False
+        return self._stdin is not None or not self._up.idle
+
+    def _to_client(self) -> bool:
+        out = self._down.out
+        try:
+            while out and self._ready_to_write.poll(0):
+                del out[: os.write(1, out[:_WRITE])]
+        except BlockingIOError:
+            return True  # somebody who shares it made it so
+        except OSError:
+            return False  # the client is gone
+        return True
+
+    def _close_child_out(self) -> None:
+        if self._child_out is not None:
+            self._close(self._child_out)
+            self._child_out = None
+
+    def _close(self, fd: int) -> None:
+        if fd in self._watched:
+            self._poll.unregister(fd)
+            del self._watched[fd]
+        os.close(fd)
+
+    # Lines, and what becomes of them.
+
+    def _from_client(self, line: bytes) -> None:
+        found = read(line) if line.strip() else []
+        if found is not None and not calls(found):
+            self._traffic.sent(found)
+            self._up.forward(line)
+            return
+        found = found or []
+        tool = plain_call(found)
+        if tool and self._daemon.stands(tool) and self._daemon.tell({"ask": CALLED}, line):
+            self._traffic.sent(found, results=self._daemon.results)
+            self._up.forward(line)
+            return
+        held = self._up.hold(line)
+
+        def decided(answer: Answer | None) -> None:
+            if answer is None and self._daemon.closed:
+                answer = Answer(passes=False, replies=tuple(shim_refusals.of_calls(line)))
+            elif answer is None:
+                self._daemon.unjudged += shim_refusals.count_calls(line)
+                answer = Answer(passes=True)
+            if answer.stands:
+                self._daemon.stand(tool)
+            forward = line if answer.passes else answer.forward
+            if forward is not None:
+                self._traffic.sent(found, results=self._daemon.results)
+            self._up.release(held, forward)
+            for reply in answer.replies:
+                self._down.insert(reply)
+
+        self._daemon.ask({"ask": CLIENT}, line, decided)
+
+    def _from_server(self, line: bytes) -> None:
+        why = self._traffic.matters(line) if line.strip() else None
+        if why is None:
+            self._down.forward(line)
+            return
+        held = self._down.hold(line)
+
+        def decided(answer: Answer | None) -> None:
+            if answer is None and self._daemon.closed:
+                results = [id_ for _, id_, method, *_ in why["asked"] if method == CALL]
+                forward, replies = shim_refusals.of_server(line, results)
+                answer = Answer(passes=False, forward=forward, replies=tuple(replies))
+            forward = line if answer is None or answer.passes else answer.forward
+            self._down.release(held, forward)
+            for reply in answer.replies if answer is not None else ():
+                self._up.insert(reply)
+
+        self._daemon.ask({"ask": SERVER, **why}, line, decided)
+
+    def _long_from_client(self, held: Held) -> None:
+        self._long("client", self._up, held)
+
+    def _long_from_server(self, held: Held) -> None:
+        self._long("server", self._down, held)
+
+    def _long(self, sender: str, way: Way, held: Held) -> None:
+        def decided(answer: Answer | None) -> None:
+            if answer is None and not self._daemon.closed:
+                self._daemon.unjudged += sender == "client"
+            if answer.passes if answer is not None else not self._daemon.closed:
+                way.release_long(held)
+            else:
+                way.cut(held)
+
+        self._daemon.ask({"ask": LONG, "sender": sender}, b"", decided)
+
+    def _lost_from_client(self, head: bytes, tail: bytes) -> None:
+        self._refuse_long(head, tail)
+
+    def _lost_from_server(self, head: bytes, tail: bytes) -> None:
+        self._refuse_long(head, tail)  # to the client, who waits for it
+
+    def _refuse_long(self, head: bytes, tail: bytes) -> None:
+        id_ = shim_refusals.id_of(head, tail)
+        self._down.insert(shim_refusals.error(id_, shim_refusals.UNREADABLE, shim_refusals.TOO_LONG))
+
+
+def _read(fd: int) -> bytes | None:
+    """Return what can be read, nothing at the end, and None where there is nothing yet after all."""
+    try:
+        return os.read(fd, _READ)
+    except BlockingIOError:  # somebody who shares it made it non-blocking, and read what there was
+        return None
+    except OSError:
+        return b""  # a connection that was reset, a terminal that hung up: the end
