@@ -106,7 +106,7 @@ def _rate(calls_per_minute: float, burst: int | None = None) -> settings.RateLim
 
 
 def _rates(
-    enabled: bool = settings.RateLimits().enabled,
+    enabled: bool = True,  # who writes limits down means them; without the section there are none
     default_rpm: float = settings.RateLimits().default_rpm,
     default_burst: int | None = None,
     per_server: Mapping[str, settings.RateLimit] | None = None,

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from agentsh_net.core import config_mcp, settings
+from agentsh_net.core.config import parse
 from agentsh_net.core.errors import Problem
 from agentsh_net.core.model import Server, Transport
 from agentsh_net.core.schema import At, Refused
@@ -51,7 +52,7 @@ def test_ten_seconds_worth_is_at_least_one(rpm: float, burst: int) -> None:
 def test_a_rate_of_a_server_completes_itself_and_the_general_one() -> None:
     value = {"default_rpm": 600, "per_server": {"web": {"calls_per_minute": 12}}}
     assert read(config_mcp.RATES, value) == (
-        settings.RateLimits(False, 600, 100, {"Web": settings.RateLimit(12, 2)}),
+        settings.RateLimits(True, 600, 100, {"Web": settings.RateLimit(12, 2)}),
         [],
     )
 
@@ -102,3 +103,9 @@ def test_an_ordinary_pattern_is_read() -> None:
     )
     assert not problems
     assert found == settings.CustomPattern("p", r"ACME-\d{6}.*", "", "low")
+
+
+def test_limits_that_are_written_down_are_in_force() -> None:
+    written = {"version": 1, "sandbox": {"mcp": {"rate_limits": {"default_rpm": 6}}}}
+    assert parse(written).sandbox.mcp.rate_limits.enabled
+    assert not parse({"version": 1}).sandbox.mcp.rate_limits.enabled
