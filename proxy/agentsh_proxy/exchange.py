@@ -245,20 +245,22 @@ class Exchange:
         try:
             plain = inflate_whole(body, self._asked.head.encoding, cap=self._asked.view.proxy.max_request)
         except ProtocolError as error:
-            self._unread("unknown_encoding", str(error), error.status)
+            self._unread(Fault("unknown_encoding", str(error), cut=False), error.status)
             return RequestFacts()
         facts = dialect.request(plain)
         if facts.fault is not None:
-            self._unread(facts.fault.cause, facts.fault.detail, 400)
+            self._unread(facts.fault, 400)
         return facts
 
-    def _unread(self, cause: str, detail: str, status: int) -> None:
-        cut = self._asked.view.fail_closed
-        self._service.reporter.fault(Fault(cause, f"request: {detail}", cut), self._subject())
+    def _unread(self, fault: Fault, status: int) -> None:
+        view = self._asked.view
+        cut = view.fail_closed or (fault.cut and view.enforce)
+        told = Fault(fault.cause, f"request: {fault.detail}", cut, would=fault.cut and not cut)
+        self._service.reporter.fault(told, self._subject())
         if cut:
             raise RefusalError(
                 status,
-                f"the request could not be inspected: {detail}",
+                f"the request could not be inspected: {fault.detail}",
                 dialect=self._asked.admitted.inspected,
             )
 

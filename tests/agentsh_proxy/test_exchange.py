@@ -198,6 +198,31 @@ async def test_a_request_that_cannot_be_read_goes_by_fail_closed(opened, coding,
     assert upstream.requests[0].body == body
 
 
+HIDDEN = {
+    "mcp_servers twice": b'{"mcp_servers":[{"name":"evil","url":"https://evil.test"}],"mcp_servers":[]}',
+    "in UTF-16": '{"mcp_servers":[{"name":"evil","url":"https://evil.test"}]}'.encode("utf-16"),
+    "too deep": b'{"a":'
+    + b"[" * 300
+    + b"]" * 300
+    + b',"mcp_servers":[{"name":"evil","url":"https://evil.test"}]}',
+}
+
+
+@pytest.mark.parametrize("name", HIDDEN)
+@on_loop
+async def test_a_request_that_may_hide_a_server_passes_only_where_nothing_is_enforced(opened, name):
+    upstream = await opened(Upstream(answering(response(b"{}"))))
+    for enforce in (True, False):
+        proxy = await opened(Proxy(snapshot(upstream.port, enforce_policy=enforce)))
+        client = await opened(Client(proxy.port))
+        answer = await client.ask(request(MESSAGES, HIDDEN[name]))
+        assert answer.status == (400 if enforce else 200)
+        assert [r.body for r in upstream.requests] == ([] if enforce else [HIDDEN[name]])
+        await until(lambda proxy=proxy: proxy.events)
+        (told,) = proxy.events
+        assert (told["action"], told.get("would")) == (("block", None) if enforce else ("allow", "block"))
+
+
 @on_loop
 async def test_a_denied_connector_is_refused_before_the_request_leaves(opened):
     upstream = await opened(Upstream())

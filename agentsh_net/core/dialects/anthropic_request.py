@@ -13,6 +13,7 @@ import orjson
 from agentsh_net.core import strict_json
 from agentsh_net.core.dialects.anthropic_blocks import folded
 from agentsh_net.core.dialects.base import Connector, Fault, RequestFacts
+from agentsh_net.core.dialects.request_reading import ambiguous, unreadable
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.strict_json import Reading
 
@@ -37,10 +38,10 @@ def read(body: bytes) -> RequestFacts:
     try:
         reading = strict_json.read(body)
     except ProtocolError as error:
-        return _fault("malformed_json", str(error))
+        return RequestFacts(fault=unreadable(body, error))
     if not isinstance(reading.value, dict):
-        return _fault("malformed_json", "the request is no JSON object")
-    return _facts(reading, reading.value)
+        return RequestFacts(fault=Fault("malformed_json", "the request is no JSON object", cut=False))
+    return _facts(body, reading, reading.value)
 
 
 def _plain(body: bytes) -> RequestFacts | None:
@@ -58,7 +59,7 @@ def _plain(body: bytes) -> RequestFacts | None:
     return _STREAMED if value.get("stream") is True else _WHOLE
 
 
-def _facts(reading: Reading, value: dict[str, Any]) -> RequestFacts:
+def _facts(body: bytes, reading: Reading, value: dict[str, Any]) -> RequestFacts:
     stream = value.get("stream") is True
     top = folded(value)
     repeated = {key.casefold() for key in reading.duplicates}
@@ -67,8 +68,8 @@ def _facts(reading: Reading, value: dict[str, Any]) -> RequestFacts:
         repeated |= {key for key in keys if keys.count(key) > 1}
     declared, toolsets = _listed(top.get("mcp_servers")), _toolsets(top.get("tools"))
     decisive = _DECISIVE | _NAMING if declared or toolsets else _DECISIVE
-    if again := sorted(repeated & decisive):
-        return _fault("duplicate_keys", f"{again[0]!r} stands twice in the request", stream=stream)
+    if (fault := ambiguous(body, repeated & decisive)) is not None:
+        return RequestFacts(stream=stream, fault=fault)
     if len(declared) + len(toolsets) > _MAX_CONNECTORS:
         return _fault("too_many_connectors", f"more than {_MAX_CONNECTORS} MCP servers", stream=stream)
     connectors: dict[str, Connector] = {}
@@ -109,5 +110,6 @@ def _toolsets(tools: Any) -> list[dict[str, Any]]:
     return found
 
 
-def _fault(cause: str, detail: str, *, stream: bool = False) -> RequestFacts:
-    return RequestFacts(stream=stream, fault=Fault(cause, detail, cut=False))
+def _fault(cause: str, detail: str, *, stream: bool) -> RequestFacts:
+    """Return the facts of a request whose servers cannot be judged."""
+    return RequestFacts(stream=stream, fault=Fault(cause, detail, cut=True))

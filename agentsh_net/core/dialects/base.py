@@ -65,7 +65,11 @@ class Connector:
 
 @dataclass(frozen=True, slots=True)
 class RequestFacts:
-    """What a request says that policy needs. `fault` is set where the body could not be read."""
+    """What a request says that policy needs.
+
+    `fault` is set where the body could not be read; its `cut` says that it may hide what policy has to judge, so that it must not
+    pass while verdicts are enforced.
+    """
 
     stream: bool = False
     connectors: tuple[Connector, ...] = ()

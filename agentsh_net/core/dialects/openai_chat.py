@@ -24,6 +24,7 @@ from agentsh_net.core.dialects.openai_chat_calls import NAME
 from agentsh_net.core.dialects.openai_chat_fragments import fold
 from agentsh_net.core.dialects.openai_chat_stream import ChatMachine
 from agentsh_net.core.dialects.openai_chat_whole import rewrite_whole
+from agentsh_net.core.dialects.request_reading import ambiguous, unreadable
 from agentsh_net.core.dialects.whole_answer import inspect_whole, is_json
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.strict_json import Reading, dump, read
@@ -70,18 +71,16 @@ class OpenAIChat:
         try:
             reading = read(body)
         except ProtocolError as error:
-            return RequestFacts(fault=Fault("malformed_json", str(error), cut=False))
+            return RequestFacts(fault=unreadable(body, error))
         if not isinstance(reading.value, dict):
             return RequestFacts(fault=Fault("malformed_json", "the request is no JSON object", cut=False))
         clashes = {key.casefold() for key in reading.duplicates}
         keys = fold(reading.value, clashes)
         stream = _truth(reading.value.get(keys.get("stream", "stream")))
         connectors = _connectors(reading.value.get(keys.get("tools", "tools")), clashes)
-        fault = None
-        if twice := min(clashes & _REQUEST_KEYS, default=""):
-            fault = Fault("duplicate_keys", f"the key {twice!r} stands twice", cut=False)
-        elif len(connectors) > MAX_CONNECTORS:
-            fault = Fault("too_many_connectors", f"more than {MAX_CONNECTORS} MCP servers", cut=False)
+        fault = ambiguous(body, clashes & _REQUEST_KEYS)
+        if fault is None and len(connectors) > MAX_CONNECTORS:
+            fault = Fault("too_many_connectors", f"more than {MAX_CONNECTORS} MCP servers", cut=True)
         return RequestFacts(stream, connectors[:MAX_CONNECTORS], fault)
 
     def stream(self, judge: Judge, *, limits: Limits, fail_closed: bool, enforce: Enforce = always) -> Stream:

@@ -17,6 +17,7 @@ import orjson
 from agentsh_net.core import strict_json
 from agentsh_net.core.dialects.base import Connector, Fault, RequestFacts
 from agentsh_net.core.dialects.openai_responses_items import Call, folded, read_call, text_of
+from agentsh_net.core.dialects.request_reading import ambiguous, may_name_server, unreadable
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.model import ToolCall
 
@@ -47,20 +48,18 @@ def read(body: bytes) -> RequestFacts:
     try:
         reading = strict_json.read(body)
     except ProtocolError as error:
-        return RequestFacts(fault=Fault("malformed_json", str(error), cut=False))
+        return RequestFacts(fault=unreadable(body, error))
     if not isinstance(reading.value, dict):
         return RequestFacts(fault=Fault("malformed_json", "the request is no JSON object", cut=False))
     clashes = {key.casefold() for key in reading.duplicates}
     top = _fold(reading.value, clashes)
     connectors = tuple(dict.fromkeys(_connectors(top, clashes)))
     approvals = tuple(_approvals(top.get("input"), clashes))
-    fault = None
-    decisive = _DECISIVE | _NAMING if connectors or approvals else _DECISIVE
-    if again := min(clashes & decisive, default=""):
-        fault = Fault("duplicate_keys", f"{again!r} stands twice in the request", cut=False)
-    elif len(connectors) + len(approvals) > MAX_CONNECTORS:
+    decisive = _DECISIVE | _NAMING if connectors or approvals or may_name_server(body) else _DECISIVE
+    fault = ambiguous(body, clashes & decisive)
+    if fault is None and len(connectors) + len(approvals) > MAX_CONNECTORS:
         fault = Fault(
-            "too_many_connectors", f"more than {MAX_CONNECTORS} MCP servers and approvals", cut=False
+            "too_many_connectors", f"more than {MAX_CONNECTORS} MCP servers and approvals", cut=True
         )
     return RequestFacts(
         stream=_truth(top.get("stream")),

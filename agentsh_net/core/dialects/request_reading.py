@@ -1,0 +1,39 @@
+"""What cannot be read of a request, and whether it may hide an MCP server that the provider is to call.
+
+What hides one must not pass while verdicts are enforced: policy would have judged it. Which keys name servers is the dialects' business.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from agentsh_net.core.dialects.base import Fault
+from agentsh_net.core.errors import ProtocolError
+from agentsh_net.core.strict_json import DivergentError
+
+# Every way to name a server has one of these in its keys or types; UTF-16 and escapes of ASCII can hide them.
+_SIGN: Final = re.compile(rb"mcp|connector_id|tunnel_id|server_url|\\u00[0-7]|\0")
+
+# What these say is found out from the answer, whatever the request said.
+_HARMLESS: Final = frozenset({"stream", "background"})
+
+
+def may_name_server(body: bytes) -> bool:
+    """Say whether a request could ask the provider to call an MCP server."""
+    return _SIGN.search(body.lower()) is not None
+
+
+def unreadable(body: bytes, error: ProtocolError) -> Fault:
+    """Return the fault of a body that is no JSON for us."""
+    if isinstance(error, DivergentError):
+        return Fault("unreadable_json", str(error), cut=may_name_server(body))
+    return Fault("malformed_json", str(error), cut=False)
+
+
+def ambiguous(body: bytes, keys: frozenset[str] | set[str]) -> Fault | None:
+    """Return the fault of a body in which these keys stand twice; None where there are none."""
+    if not keys:
+        return None
+    detail = f"{min(keys)!r} stands twice in the request"
+    return Fault("duplicate_keys", detail, cut=not keys <= _HARMLESS and may_name_server(body))
