@@ -35,6 +35,7 @@ from agentsh_net.core.settings import Network
 from agentsh_net.core.shim_link import beside
 from agentsh_net.current import Addresses, Current, Means
 from agentsh_net.handlers import handlers
+from agentsh_net.kernel.address_memory import AddressMemory
 from agentsh_net.kernel.host import open_kernel
 from agentsh_net.kernel.resolver import Resolver
 from agentsh_net.layer_watch import LOOK_EVERY, LayerWatch
@@ -197,7 +198,8 @@ class Daemon:
         kernel = await asyncio.to_thread(self._open_kernel, config.network)
         self.layers = LayerWatch(kernel, self.emit, self._log)
         stack.push_async_callback(self._close_kernel, kernel)
-        self.resolver = Resolver(config.network.resolve, changed=self._on_addresses)
+        memory = AddressMemory(store.with_suffix(".addresses.json"))
+        self.resolver = Resolver(config.network.resolve, changed=self._on_addresses, memory=memory)
         self.sessions.load(await asyncio.to_thread(queries.load_sessions, store))
         registry, pins = inventory.load(
             config.sandbox.mcp.servers,

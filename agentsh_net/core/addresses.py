@@ -113,6 +113,22 @@ class Book:
         """Take what the hosts file says of a name: it stands as long as the file says so, whatever the address."""
         self._given[name] = tuple(addresses)
 
+    def recall(
+        self, name: str, addresses: Iterable[Address], *, now: float, own: Collection[Address] = ()
+    ) -> None:
+        """Take what was known of a name before a restart: it stands until an answer, and for the time of grace after it."""
+        for address in addresses:
+            question = self._questions.get((name, "A" if address.version == 4 else "AAAA"))
+            if question is not None and not refusal(address, own):
+                question.kept_until.setdefault(address, now + self.settings.grace)
+
+    def learnt(self) -> dict[str, tuple[Address, ...]]:
+        """Return what DNS has said of each name, sorted: what `recall` takes after a restart."""
+        known: dict[str, set[Address]] = {}
+        for (name, _), question in self._questions.items():
+            known.setdefault(name, set()).update(question.kept_until)
+        return {name: tuple(sorted(found, key=_by_number)) for name, found in sorted(known.items()) if found}
+
     def names(self) -> set[str]:
         """Return the names under watch, without literals."""
         return {name for name, _ in self._questions}
@@ -188,4 +204,8 @@ class Book:
         known = set(self._given.get(host, ()))
         for kind in KINDS:
             known |= self._questions[host, kind].kept_until.keys()
-        return tuple(sorted(known, key=lambda a: (a.version, int(a))))
+        return tuple(sorted(known, key=_by_number))
+
+
+def _by_number(address: Address) -> tuple[int, int]:
+    return address.version, int(address)

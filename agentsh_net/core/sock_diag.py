@@ -20,6 +20,7 @@ _STATES = 0xFFFFFFFF & ~(1 << 10) & ~(1 << 7)
 _REQUEST = struct.Struct("=BBBxI48s")  # inet_diag_req_v2
 _MESSAGE = struct.Struct("=BBBB48sIIIII")  # inet_diag_msg
 _ID = struct.Struct(">HH16s16s")  # the part of inet_diag_sockid in network byte order
+_COOKIE = struct.Struct("=II")
 _NO_COOKIE = b"\xff" * 8  # INET_DIAG_NOCOOKIE, twice
 
 
@@ -36,6 +37,12 @@ class Socket:
     uid: int
     inode: int
     identity: bytes
+
+    @property
+    def cookie(self) -> int:
+        """The kernel's number of this socket, which it gives to no other."""
+        low, high = _COOKIE.unpack_from(self.identity, 40)
+        return int(low | high << 32)
 
 
 def listing(family: int, protocol: int) -> bytes:

@@ -16,6 +16,7 @@ import dns.exception
 
 from agentsh_net.core.addresses import Address, Book, Kind, literal
 from agentsh_net.core.settings import Resolve
+from agentsh_net.kernel.address_memory import AddressMemory
 from agentsh_net.kernel.hosts_file import HostsFile, is_localhost
 from agentsh_net.kernel.own_addresses import own_addresses
 
@@ -54,6 +55,7 @@ class Resolver:
         changed: Changed,
         ask: Ask | None = None,
         hosts_file: HostsFile | None = None,
+        memory: AddressMemory | None = None,
         own: Callable[[], Collection[Address]] = own_addresses,
         clock: Callable[[], float] = time.monotonic,
         jitter: Callable[[], float] = random.random,
@@ -63,6 +65,8 @@ class Resolver:
         self._changed = changed
         self._ask = ask or ask_dns
         self._hosts_file = hosts_file or HostsFile()
+        self._memory = memory
+        self._recalled: dict[str, tuple[Address, ...]] = memory.read() if memory else {}
         self._own, self._clock, self._jitter = own, clock, jitter
         self._places = asyncio.Semaphore(_PARALLEL)
         self._told: Mapping[str, tuple[Address, ...]] = {}
@@ -78,7 +82,9 @@ class Resolver:
         self._refused = {key: why for key, why in self._refused.items() if key[0] in self._book.names()}
         self._hosts_file.refresh()
         self._take_hosts_file()
+        self._recall()
         await self._ask_due()
+        await self._remember()
         self._told = self._book.addresses()
         self._woken.set()
         return dict(self._told)
@@ -91,6 +97,7 @@ class Resolver:
                 self._take_hosts_file()
             await self._ask_due()
             self._tell()
+            await self._remember()
 
     def addresses(self) -> dict[str, tuple[Address, ...]]:
         """Return what each server is known by now."""
@@ -118,6 +125,16 @@ class Resolver:
     def _take_hosts_file(self) -> None:
         for name in self._book.names():
             self._book.given(name, self._hosts_file.addresses(name))
+
+    def _recall(self) -> None:
+        """Take from the memory what is watched now; a name is taken once, for what DNS says since then is newer."""
+        own = self._own() if self._recalled else ()
+        for name in self._book.names() & self._recalled.keys():
+            self._book.recall(name, self._recalled.pop(name), now=self._clock(), own=own)
+
+    async def _remember(self) -> None:
+        if self._memory is not None:
+            await asyncio.to_thread(self._memory.write, self._book.learnt())
 
     async def _sleep(self) -> None:
         """Wait for the next question, the next look at the hosts file, or for new names."""

@@ -16,6 +16,7 @@ from agentsh_net.core.plane import ConnectRecord, Fate
 from agentsh_net.core.sock_diag import Socket
 from agentsh_net.kernel.netlink import SOCK_DIAG, Netlink
 from agentsh_net.kernel.process import Process, Processes
+from agentsh_net.kernel.socket_owners import SocketOwners
 from agentsh_net.kernel.sweep import look_up
 
 _INET, _INET6 = 2, 10
@@ -29,6 +30,7 @@ class Sighted:
     def __init__(self, processes: Processes) -> None:
         self._processes = processes
         self._pairs = Sightings()
+        self._sockets = SocketOwners(processes)
         self._owners_at = 0.0
 
     def connects(self, records: Sequence[wire.Record]) -> list[ConnectRecord]:
@@ -37,11 +39,13 @@ class Sighted:
             return []
         wall, boot = time.time_ns(), time.clock_gettime_ns(time.CLOCK_BOOTTIME)
         found = []
+        owners = self._sockets.by_cookie({r.socket_cookie for r in records if not r.pid})
         described: dict[
             tuple[int, int], Process
         ] = {}  # a flood is of few processes: each is looked up once a batch
         for record in records:
-            who = record.pid, record.cgroup_id
+            pid = record.pid or owners.get(record.socket_cookie, 0)
+            who = pid, record.cgroup_id
             process = described.get(who)
             if process is None:
                 process = described[who] = self._processes.describe(*who)
@@ -57,9 +61,9 @@ class Sighted:
                     family=record.family,
                     time_ns=wall - boot + record.boot_ns,
                     generation=record.generation,
-                    pid=record.pid,
+                    pid=pid,
                     uid=record.uid,
-                    comm=record.comm,
+                    comm=record.comm if record.pid or not pid else self._processes.comm(pid),
                     exe=process.exe,
                     cgroup=process.cgroup,
                     container_id=process.container_id,

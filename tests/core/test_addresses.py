@@ -224,3 +224,28 @@ def test_only_names_of_which_nothing_is_known_are_problems() -> None:
 )
 def test_every_spelling_of_this_host_leads_home(address: str, leads_to: str) -> None:
     assert home(canonical(ip_address(address))) == canonical(ip_address(leads_to))
+
+
+def test_what_was_known_before_a_restart_stands_until_dns_has_answered_and_for_the_grace_after_it() -> None:
+    made = book(grace=300)
+    made.recall("mcp.example.com", (FIRST, V6), now=0)
+    for now in range(0, 3601, 60):
+        made.failed(A, "timed out", now=now, jitter=0)
+    assert made.addresses() == {"weather": (FIRST, V6)}
+    answer(made, SECOND, now=3601)
+    assert made.addresses() == {"weather": (SECOND, V6)}
+
+
+def test_what_is_recalled_is_held_to_the_same_rules_as_an_answer() -> None:
+    made = book()
+    made.recall("mcp.example.com", (ip_address("127.0.0.1"), SECOND, FIRST), now=0, own={SECOND})
+    made.recall("elsewhere.example.com", (SECOND,), now=0)
+    assert made.addresses() == {"weather": (FIRST,)}
+
+
+def test_what_is_learnt_is_what_dns_said_and_not_what_the_operator_said() -> None:
+    made = book()
+    made.given("mcp.example.com", (SECOND,))
+    answer(made, FIRST)
+    answer(made, V6, key=AAAA)
+    assert made.learnt() == {"mcp.example.com": (FIRST, V6)}

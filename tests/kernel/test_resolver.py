@@ -18,6 +18,7 @@ import pytest
 from netns import box
 
 from agentsh_net.core.settings import Resolve
+from agentsh_net.kernel.address_memory import AddressMemory
 from agentsh_net.kernel.hosts_file import HostsFile
 from agentsh_net.kernel.resolver import Answer, ResolveError, Resolver, ask_dns
 
@@ -206,3 +207,25 @@ def test_real_answers_are_read_with_the_lowest_ttl_of_their_alias_chain(tmp_path
     assert empty.addresses == ()
     assert failure == "NoNameservers"
     assert local.addresses == ()
+
+
+def test_after_a_restart_while_dns_fails_a_name_has_the_addresses_that_it_had(tmp_path: Path) -> None:
+    memory = tmp_path / "addresses.json"
+    before, _ = resolver(Dns(one_A=[A1], one_AAAA=[V6]), tmp_path, memory=AddressMemory(memory))
+    asyncio.run(before.watch({"a": "one"}))
+    after, _ = resolver(Dns(), tmp_path, memory=AddressMemory(memory))
+    assert asyncio.run(after.watch({"a": "one"})) == {"a": (A1, V6)}
+
+
+def test_what_dns_said_since_is_newer_than_the_memory(tmp_path: Path) -> None:
+    async def scenario() -> dict[str, Any]:
+        memory = AddressMemory(tmp_path / "addresses.json")
+        memory.write({"one": (A1,)})
+        dns_, clock = Dns(one_A=[A2], one_AAAA=[]), Clock()
+        made, _ = resolver(dns_, tmp_path, memory=memory, clock=clock, settings=Resolve(grace=10.0))
+        both = await made.watch({"a": "one"})
+        await made.watch({})
+        clock.now = 100.0
+        return {"at once": both["a"], "later": (await made.watch({"a": "one"}))["a"]}
+
+    assert asyncio.run(scenario()) == {"at once": (A1, A2), "later": (A2,)}

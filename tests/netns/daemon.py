@@ -62,7 +62,9 @@ class Daemon:
         return done.stdout
 
     def connections(self) -> list[dict[str, Any]]:
-        return json.loads(self.cli("mcp", "events", "--type", "mcp_network_connection", "--json"))
+        return json.loads(
+            self.cli("mcp", "events", "--type", "mcp_network_connection", "--limit", "10000", "--json")
+        )
 
     def await_connection(self, **wanted: Any) -> dict[str, Any]:
         def found() -> dict[str, Any] | None:

@@ -1,0 +1,108 @@
+"""Rows 30 and 31 of the catalogue: no flood gets anything through, every refusal is told or counted as lost, no rule is evicted."""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+
+import pytest
+from netns import box
+from netns.scene import at, attempt, outcome
+from netns.stage import BAD, EBPF, NFT, PLANES, Stage
+
+from agentsh_net.core import wire
+from agentsh_net.core.errors import KernelError
+from agentsh_net.core.plane import Fate, Plan, Rule
+from agentsh_net.kernel import bpf_syscall
+
+pytestmark = pytest.mark.kernel
+
+# Each of two processes: more than the ring and the log's buffer hold together.
+EACH = 15_000
+FILLERS = 4500  # sockets; the kernel remembers the makers of 4096
+
+
+def flood(times: int) -> tuple[int, int]:
+    """Start a process that tries to connect so often; return its pid and where it writes what it was told."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        told = {attempt(BAD) for _ in range(times)}
+        os.write(writer, " ".join(sorted(told)).encode())
+        os._exit(0)
+    os.close(writer)
+    return child, reader
+
+
+def flooded(layers: tuple[str, ...], *, reading: bool) -> tuple[set[str], int, int, int, int]:
+    stage = Stage(layers)
+    stage.settle()
+    stage.tap.arrived()
+    attackers = [flood(EACH) for _ in range(2)]
+    events = 0
+    refused = lost = 0
+    running = dict(attackers)
+    while running:
+        if reading:
+            told, more, gone = stage.settle(within=0)
+            events, refused, lost = events + len(told), refused + more, lost + gone
+        for pid in list(running):
+            if os.waitpid(pid, os.WNOHANG if reading else 0)[0]:
+                running.pop(pid)
+    told, more, gone = stage.settle()
+    # What the log lost last is known when something comes after it.
+    said = {*b" ".join(os.read(reader, 100) for _, reader in attackers).decode().split(), attempt(BAD)}
+    last, one, rest = stage.settle()
+    assert stage.tap.arrived() == 0
+    return (
+        said,
+        refused + more + one,
+        events + len(told) + len(last),
+        lost + gone + rest,
+        len(attackers) * EACH + 1,
+    )
+
+
+@pytest.mark.parametrize("reading", [True, False], ids=["read meanwhile", "read afterwards"])
+@pytest.mark.parametrize("layers", PLANES, ids="+".join)
+def test_a_flood_is_refused_to_the_last_and_told_or_counted_to_the_last(
+    layers: tuple[str, ...], reading: bool
+) -> None:
+    said, refused, told, lost, attempts = box.in_box(lambda: flooded(layers, reading=reading), timeout=100)
+    assert said == {"EPERM" if "ebpf" in layers else "ECONNREFUSED"}
+    assert refused == attempts
+    assert told + lost == attempts
+    if layers != NFT and not reading:
+        assert lost > 0
+
+
+def with_every_map_full() -> tuple[str, list[bool], str, list[str]]:
+    """Fill the table of rules to the last place, and ask for one more; then fill the table of makers."""
+    stage = Stage(EBPF)
+    rules = stage.kernel._ebpf._loaded.maps["rules"]
+    room = wire.MAX_RULES - len(stage.plan.rules)
+    keys = [wire.KEY.pack(struct.pack(">QQ", 0xFD00 << 48, n), bytes(2)) for n in range(room)]
+    bpf_syscall.update_all(rules, keys, [bytes(4)] * room)
+    one_more = stage.plan.rules | {at("10.99.7.7"): Rule(Fate.DENY, ("evil",))}
+    try:
+        stage.kernel.apply(Plan(2, one_more))
+        remedy = ""
+    except KernelError as error:
+        remedy = error.remedy
+    in_force = [s.in_force for s in stage.kernel.status() if s.wanted]
+    with socket.socket(socket.AF_INET, socket.SOCK_RAW, 1) as raw:
+        for _ in range(FILLERS):
+            socket.socket(socket.AF_INET, socket.SOCK_RAW, 1).close()
+        said = outcome(lambda: raw.sendto(struct.pack(">BBHHH", 8, 0, 0, 1, 1), (BAD, 0)))
+    events, _, _ = stage.settle()
+    return remedy, in_force, said, [event.server_id for event in events]
+
+
+def test_a_full_table_of_rules_refuses_the_new_policy_and_a_full_table_of_makers_forgets_a_name_and_no_rule() -> (
+    None
+):
+    remedy, in_force, raw, told = box.in_box(with_every_map_full)
+    assert f"more than {wire.MAX_RULES} endpoints" in remedy
+    assert in_force == [True]  # the old policy, whole, and nothing else
+    assert (raw, told) == ("EPERM", ["evil"])

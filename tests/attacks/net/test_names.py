@@ -1,0 +1,115 @@
+"""Rows 21-23 and 34 of the catalogue: however a name's addresses move, lie or fail to come, its server stays refused."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+from typing import Any
+
+import pytest
+from netns import box
+from netns.box import await_that
+from netns.daemon import Daemon, running
+from netns.name_server import NameServer
+from netns.scene import attempt, listening
+from netns.stage import PLANES
+
+pytestmark = pytest.mark.kernel
+
+REFUSALS = {"EPERM", "ECONNREFUSED"}
+FIRST, SECOND, MOVED, SIX = "10.99.0.2", "10.99.0.3", "10.99.0.4", "fd00:99::2"
+
+
+def policy(layers: tuple[str, ...]) -> dict[str, Any]:
+    names = ("evil", "six", "rebound")
+    servers = [{"id": name, "type": "http", "url": f"http://{name}.test:8000/mcp"} for name in names]
+    resolve = {"min_ttl": "1s", "max_ttl": "1s", "grace": "1s"}
+    return {
+        "sandbox": {"mcp": {"servers": servers, "denied_servers": [{"id": "*"}]}},
+        "network": {"mode": "enforce", "layers": list(layers), "required": True, "resolve": resolve},
+    }
+
+
+def asked_again(names: NameServer, times: int = 6) -> None:
+    """Wait until every question was asked again."""
+    before = names.asked
+    await_that(lambda: names.asked >= before + times, within=15)
+
+
+def moves(folder: Path, layers: tuple[str, ...]) -> dict[str, Any]:
+    there = box.there()
+    servers = [listening(there, a, 8000) for a in (FIRST, SECOND, MOVED, SIX)]
+    local = socket.create_server(("127.0.0.1", 8000))
+    names = NameServer()
+    names.records = {
+        ("evil.test", "A"): [FIRST, SECOND],
+        ("six.test", "AAAA"): [SIX],
+        ("rebound.test", "A"): ["127.0.0.1", "10.99.0.1", "169.254.1.1"],
+    }
+    said: dict[str, Any] = {}
+    with running(folder, policy(layers)) as daemon:
+        said["both A records"] = {attempt(FIRST, 8000), attempt(SECOND, 8000)}
+        said["AAAA alone"] = attempt(SIX, 8000)
+        said["not learnt by rebinding"] = [attempt("127.0.0.1", 8000), attempt("10.99.0.4", 8000)]
+        names.records["evil.test", "A"] = [MOVED]
+        await_that(lambda: attempt(MOVED, 8000) in REFUSALS, within=10)
+        said["old address in its time of grace"] = attempt(FIRST, 8000)
+        await_that(lambda: attempt(FIRST, 8000) == "connected", within=10)
+        names.records["evil.test", "A"] = ["127.0.0.1"]
+        asked_again(names)
+        said["rebound to loopback"] = [attempt("127.0.0.1", 8000), attempt(MOVED, 8000)]
+        names.failing = True
+        asked_again(names)
+        said["DNS fails"] = {attempt(MOVED, 8000) for _ in range(20)}
+        daemon.cli("reload")
+        said["reloaded while DNS fails"] = attempt(MOVED, 8000)
+        said["told"] = told(daemon)
+        assert daemon.stop() == 0
+    assert servers
+    assert local
+    return said
+
+
+def told(daemon: Daemon) -> set[tuple[str, str]]:
+    return {(e["server_id"], e["remote_addr"]) for e in daemon.connections() if e["action"] == "block"}
+
+
+@pytest.mark.parametrize("layers", PLANES, ids="+".join)
+def test_a_denied_name_is_refused_at_every_address_that_it_has_and_at_none_that_is_ours(
+    tmp_path: Path, layers: tuple[str, ...]
+) -> None:
+    said = box.in_box(moves, tmp_path, layers, timeout=100)
+    refusal = "EPERM" if "ebpf" in layers else "ECONNREFUSED"
+    assert said["both A records"] == {refusal}
+    assert said["AAAA alone"] == refusal
+    assert said["not learnt by rebinding"] == ["connected", "connected"]
+    assert said["old address in its time of grace"] == refusal
+    assert said["rebound to loopback"] == ["connected", refusal]
+    assert said["DNS fails"] == {refusal}
+    assert said["reloaded while DNS fails"] == refusal
+    assert said["told"] >= {
+        ("evil", f"{FIRST}:8000"), ("evil", f"{SECOND}:8000"), ("evil", f"{MOVED}:8000"), ("six", f"[{SIX}]:8000"),
+    }  # fmt: skip
+
+
+def restarts(folder: Path, layers: tuple[str, ...]) -> list[str]:
+    server = listening(box.there(), FIRST, 8000)
+    names = NameServer()
+    names.records = {("evil.test", "A"): [FIRST]}
+    with server, running(folder, policy(layers)) as daemon:
+        said = [attempt(FIRST, 8000)]
+        names.failing = True
+        daemon.crash()
+        said.append(attempt(FIRST, 8000))
+        daemon.start()
+        said.append(attempt(FIRST, 8000))
+        asked_again(names)
+        return [*said, attempt(FIRST, 8000)]
+
+
+@pytest.mark.parametrize("layers", PLANES, ids="+".join)
+def test_a_restart_while_dns_fails_refuses_what_was_refused_before(
+    tmp_path: Path, layers: tuple[str, ...]
+) -> None:
+    refusal = "EPERM" if "ebpf" in layers else "ECONNREFUSED"
+    assert box.in_box(restarts, tmp_path, layers, timeout=100) == [refusal] * 4

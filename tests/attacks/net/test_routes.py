@@ -1,0 +1,172 @@
+"""Row 18 of the catalogue and its kin: an address that becomes the denied one on the way, or is another name of this host."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+from netns import box
+from netns.scene import at, attempt, drain, opened, outcome
+from netns.stage import BAD, BOTH, EBPF, NFT, OTHER, PLANES, Row, Seen, Stage, play
+
+from agentsh_net.core import kernel_plan
+from agentsh_net.core.plane import Fate, Plan, Rule
+
+pytestmark = pytest.mark.kernel
+
+MPTCP, REUSE = 262, (socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+ALIAS, LATE_ALIAS, REWRITTEN = "10.99.0.5", "10.99.0.6", "10.99.0.7"
+# As a container engine makes them, at whatever priority; and rewritten behind our own chain, without connection tracking.
+NAT = f"""
+table ip nat {{
+	chain out {{ type nat hook output priority -100; ip daddr {ALIAS} dnat to {BAD}; }}
+	chain late {{ type nat hook output priority 10; ip daddr {LATE_ALIAS} dnat to {BAD}; }}
+}}
+"""
+REWRITE = f"""
+table ip late {{
+	chain out {{ type filter hook output priority 10; ip daddr {REWRITTEN} ip daddr set {BAD}; }}
+}}
+"""
+BEHIND_US = (
+    "an address that is rewritten behind our chain is seen by no chain of that hook; only root can rewrite it, with a rule "
+    "that is not ours to touch"
+)
+UDP = {"ebpf": {"EPERM"}, "nftables": {"EPERM"}}
+# The program at egress can only drop; the packet plane resets.
+HANGS = {"ebpf": {"ETIMEDOUT"}, "nftables": {"ECONNREFUSED"}}
+
+
+def nft(text: str) -> None:
+    subprocess.run(["nft", "-f", "-"], input=text, text=True, check=True)
+
+
+def tcp(address: str, nat: str = "") -> str:
+    if nat:
+        nft(nat)
+    with socket.socket() as client:
+        client.settimeout(0.5)
+        return outcome(lambda: client.connect((address, 443)))
+
+
+def datagram(address: str) -> str:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
+        return outcome(lambda: client.sendto(b"x", (address, 443)))
+
+
+def rewritten(stage: Stage) -> str:
+    nft(REWRITE)
+    return datagram(REWRITTEN)
+
+
+def handed_out(stage: Stage) -> str:
+    """An allowed MPTCP server hands out the denied address (ADD_ADDR), and the kernel itself opens a second path to it."""
+
+    def far() -> socket.socket:
+        subprocess.run(["ip", "mptcp", "endpoint", "add", BAD, "dev", "there", "signal"], check=True)
+        subprocess.run(["ip", "mptcp", "limits", "set", "subflow", "2"], check=True)
+        server = socket.socket(socket.AF_INET, socket.SOCK_STREAM, MPTCP)
+        server.setsockopt(*REUSE)
+        server.bind(("0.0.0.0", 8000))
+        server.listen()
+        return server
+
+    server = stage.there.call(far)
+    subprocess.run(["ip", "mptcp", "limits", "set", "subflow", "2", "add_addr_accepted", "2"], check=True)
+    client = socket.socket(socket.AF_INET, socket.SOCK_STREAM, MPTCP)
+    client.connect((OTHER, 8000))
+    peer, _ = server.accept()
+    for _ in range(3):
+        client.sendall(b"x")
+        peer.recv(1)
+        peer.sendall(b"y")
+        client.recv(1)
+    before = stage._counted[0]
+    box.await_that(lambda: stage._refusals()[0] > before)
+    for end in (client, peer, server):
+        end.close()
+    return "refused"
+
+
+ROWS = {
+    "18 DNAT alias, TCP": Row(lambda s: tcp(ALIAS, NAT), "tcp", HANGS, unseen=True, unnamed=True),
+    "18 DNAT alias, UDP": Row(lambda s: datagram(ALIAS), "udp", UDP, unseen=True, unnamed=True),
+    "18 DNAT at a late priority": Row(lambda s: tcp(LATE_ALIAS), "tcp", HANGS, unseen=True, unnamed=True),
+    "18 rewritten behind our chain": Row(
+        rewritten, "udp", UDP, open_on={"nftables": BEHIND_US}, unseen=True, unnamed=True
+    ),
+    "8 MPTCP, address handed out": Row(
+        handed_out, "tcp", {"ebpf": {"refused"}, "nftables": {"refused"}}, port=8000, unnamed=True
+    ),
+}
+
+
+@pytest.fixture(scope="module", params=PLANES, ids="+".join)
+def played(request: pytest.FixtureRequest) -> tuple[tuple[str, ...], dict[str, Seen]]:
+    return request.param, play(ROWS, request.param)
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_an_address_that_becomes_the_denied_one_leads_nowhere(
+    played: tuple[tuple[str, ...], dict[str, Seen]], name: str
+) -> None:
+    layers, seen = played
+    ROWS[name].check(seen[name], layers)
+
+
+# Names of this host, and what each plane says to a TCP client: where a connect hook cannot know the name, the packet is dropped.
+NAMES = {
+    "127.0.0.1": "EPERM",
+    "127.8.9.10": "EPERM",
+    "0.0.0.0": "EPERM",
+    "::1": "EPERM",
+    "::": "EPERM",
+    "::ffff:127.0.0.1": "EPERM",
+    "::ffff:0.0.0.0": "EPERM",
+    "10.99.0.1": "ETIMEDOUT",
+    "fd00:99::1": "ETIMEDOUT",
+}
+
+
+def listeners(port: int) -> Iterator[socket.socket]:
+    for family, address in ((socket.AF_INET, "0.0.0.0"), (socket.AF_INET6, "::")):
+        server = socket.socket(family)
+        server.setsockopt(*REUSE)
+        if family == socket.AF_INET6:
+            server.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        server.bind((address, port))
+        server.listen()
+        yield server
+
+
+def to_this_host(layers: tuple[str, ...]) -> tuple[dict[str, str], dict[str, str], set[str]]:
+    """Reach for a denied local server by every name, then for its neighbour at another port; and who was refused."""
+    box.there()
+    servers = [*listeners(9000), *listeners(9001)]
+    wanted = Plan(1, {at(a, 9000): Rule(Fate.DENY, ("local",)) for a in ("127.0.0.1", "::1")})
+    kernel = opened(wanted, *layers)
+    said = {}
+    for name in NAMES:
+        with socket.socket(socket.AF_INET6 if ":" in name else socket.AF_INET) as client:
+            client.settimeout(0.5)
+            said[name] = outcome(lambda c=client, n=name: c.connect((n, 9000)))
+    told = {kernel_plan._rule_of(r, wanted).server_ids[0] for r in drain(kernel, len(NAMES))}
+    assert servers
+    return said, {name: attempt(name, 9001) for name in NAMES}, told
+
+
+@pytest.mark.parametrize("layers", PLANES, ids="+".join)
+def test_a_denied_local_server_is_refused_by_every_name_of_this_host_and_its_neighbours_are_not(
+    layers: tuple[str, ...],
+) -> None:
+    said, neighbours, told = box.in_box(to_this_host, layers)
+    wanted = {
+        EBPF: NAMES,
+        NFT: dict.fromkeys(NAMES, "ECONNREFUSED"),
+        BOTH: {name: "EPERM" if first == "EPERM" else "ECONNREFUSED" for name, first in NAMES.items()},
+    }
+    assert said == wanted[layers]
+    assert set(neighbours.values()) == {"connected"}
+    assert told == {"local"}

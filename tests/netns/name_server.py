@@ -1,0 +1,54 @@
+"""A name server on the box's own loopback, which says what a test wants it to say, or nothing at all."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import tempfile
+import threading
+from pathlib import Path
+
+import dns.flags
+import dns.message
+import dns.rcode
+import dns.rrset
+
+RESOLV_CONF = Path("/etc/resolv.conf")
+
+
+class NameServer:
+    """Answers A and AAAA with TTL 1 from `records` ((name, kind) -> addresses); with `failing` it answers SERVFAIL."""
+
+    def __init__(self) -> None:
+        """Listen at 127.0.0.1:53, and make it the only name server of this mount namespace."""
+        self.records: dict[tuple[str, str], list[str]] = {}
+        self.failing = False
+        self.asked = 0
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self._socket.bind(("127.0.0.1", 53))
+        with tempfile.NamedTemporaryFile("w", prefix="resolv-", delete=False) as file:
+            file.write("nameserver 127.0.0.1\noptions timeout:1 attempts:1\n")
+        Path(file.name).chmod(0o644)
+        subprocess.run(["mount", "--bind", file.name, str(RESOLV_CONF.resolve())], check=True)
+        Path(file.name).unlink()
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self) -> None:
+        while True:
+            data, client = self._socket.recvfrom(4096)
+            self._socket.sendto(self._answer(data), client)
+
+    def _answer(self, data: bytes) -> bytes:
+        query = dns.message.from_wire(data)
+        answer = dns.message.make_response(query)
+        answer.flags |= dns.flags.RA
+        self.asked += 1
+        if self.failing:
+            answer.set_rcode(dns.rcode.SERVFAIL)
+            return answer.to_wire()
+        question = query.question[0]
+        kind = "AAAA" if question.rdtype == 28 else "A"
+        found = self.records.get((question.name.to_text(omit_final_dot=True), kind), [])
+        if found:
+            answer.answer.append(dns.rrset.from_text(question.name, 1, "IN", kind, *found))
+        return answer.to_wire()
