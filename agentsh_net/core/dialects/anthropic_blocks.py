@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from agentsh_net.core import strict_json
 from agentsh_net.core.dialects.base import Judge
-from agentsh_net.core.dialects.inspection import Output, notice
+from agentsh_net.core.dialects.output import Output, notice
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.model import ToolCall
 

@@ -16,7 +16,7 @@ from agentsh_net.core.dialects.anthropic_blocks import (
     told,
     twice,
 )
-from agentsh_net.core.dialects.inspection import Output
+from agentsh_net.core.dialects.output import Output
 from agentsh_net.core.strict_json import Path, Reading
 
 

@@ -15,7 +15,7 @@ from agentsh_net.core.dialects.anthropic_event import Event, read, text_frames, 
 from agentsh_net.core.dialects.anthropic_message import rewritten
 from agentsh_net.core.dialects.anthropic_roster import MAX_BLOCKS, Block, Roster, State
 from agentsh_net.core.dialects.base import MIN_WEIGHT, Judge, Limits
-from agentsh_net.core.dialects.inspection import Output
+from agentsh_net.core.dialects.output import Output
 from agentsh_net.core.sse import Frame
 from agentsh_net.core.strict_json import Reading
 

@@ -19,11 +19,12 @@ from agentsh_net.core.dialects.base import (
     Stream,
     always,
 )
-from agentsh_net.core.dialects.inspection import DONE, Inspector, Output, may_hide_call
+from agentsh_net.core.dialects.inspection import DONE, Inspector, may_hide_call
 from agentsh_net.core.dialects.openai_chat_calls import NAME
 from agentsh_net.core.dialects.openai_chat_fragments import fold
 from agentsh_net.core.dialects.openai_chat_stream import ChatMachine
 from agentsh_net.core.dialects.openai_chat_whole import rewrite_whole
+from agentsh_net.core.dialects.output import Output
 from agentsh_net.core.dialects.request_reading import ambiguous, unreadable
 from agentsh_net.core.dialects.whole_answer import inspect_whole, is_json
 from agentsh_net.core.errors import ProtocolError

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from agentsh_net.core.dialects.base import Judge
-from agentsh_net.core.dialects.inspection import notice
 from agentsh_net.core.dialects.openai_chat_calls import Call, ChoiceState, Fate, Named
 from agentsh_net.core.dialects.openai_chat_fragments import Fragment
+from agentsh_net.core.dialects.output import notice
 from agentsh_net.core.model import ToolCall, Verdict
 from agentsh_net.core.strict_json import Path
 

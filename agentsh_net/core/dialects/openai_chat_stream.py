@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from agentsh_net.core.dialects.base import MIN_WEIGHT, Judge, Limits
-from agentsh_net.core.dialects.inspection import DONE, Output
+from agentsh_net.core.dialects.inspection import DONE
 from agentsh_net.core.dialects.openai_chat_calls import NAME
 from agentsh_net.core.dialects.openai_chat_edits import Findings, event, promises, rewrite, whole
 from agentsh_net.core.dialects.openai_chat_fragments import Chunk, Fragment, scan
 from agentsh_net.core.dialects.openai_chat_ledger import Ledger
 from agentsh_net.core.dialects.openai_chat_whole import rewrite_whole
+from agentsh_net.core.dialects.output import Output
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.model import ToolCall
 from agentsh_net.core.sse import Frame

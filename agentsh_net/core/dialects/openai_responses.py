@@ -13,11 +13,12 @@ from agentsh_net.core import strict_json
 from agentsh_net.core.dialects import openai_chat, openai_responses_request
 from agentsh_net.core.dialects.anthropic_event import make_frame
 from agentsh_net.core.dialects.base import Dialect, Enforce, Judge, Limits, RequestFacts, Step, Stream, always
-from agentsh_net.core.dialects.inspection import Inspector, Output
+from agentsh_net.core.dialects.inspection import Inspector
 from agentsh_net.core.dialects.openai_responses_items import NAME
 from agentsh_net.core.dialects.openai_responses_output import rewritten
 from agentsh_net.core.dialects.openai_responses_rulings import Rulings
 from agentsh_net.core.dialects.openai_responses_stream import SIGNS, ResponsesMachine
+from agentsh_net.core.dialects.output import Output
 from agentsh_net.core.dialects.whole_answer import inspect_whole, is_json
 from agentsh_net.core.strict_json import Reading
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from agentsh_net.core import strict_json
-from agentsh_net.core.dialects.inspection import Output
 from agentsh_net.core.dialects.openai_responses_items import (
     CARRIERS,
     Call,
@@ -21,6 +20,7 @@ from agentsh_net.core.dialects.openai_responses_items import (
     twice,
 )
 from agentsh_net.core.dialects.openai_responses_rulings import Rulings
+from agentsh_net.core.dialects.output import Output
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.strict_json import Path, Reading
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from agentsh_net.core.dialects.base import Judge
-from agentsh_net.core.dialects.inspection import Output, notice
 from agentsh_net.core.dialects.openai_responses_items import OTHER_ARGUMENTS, Call, text_of
+from agentsh_net.core.dialects.output import Output, notice
 
 # Far beyond any answer's calls (one takes a model dozens of tokens); each costs us some hundred bytes.
 MAX_CALLS: Final = 1 << 14

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from agentsh_net.core.dialects.anthropic_event import with_data
 from agentsh_net.core.dialects.base import MIN_WEIGHT, Judge, Limits
-from agentsh_net.core.dialects.inspection import DONE, Output
+from agentsh_net.core.dialects.inspection import DONE
 from agentsh_net.core.dialects.openai_responses_event import (
     Event,
     message_frames,
@@ -24,6 +24,7 @@ from agentsh_net.core.dialects.openai_responses_items import Call, is_call, read
 from agentsh_net.core.dialects.openai_responses_output import rewritten
 from agentsh_net.core.dialects.openai_responses_rulings import Rulings
 from agentsh_net.core.dialects.openai_responses_slots import NO_INDEX, REUSED, Slot, Slots, State
+from agentsh_net.core.dialects.output import Output
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.sse import Frame
 from agentsh_net.core.strict_json import Reading

@@ -11,7 +11,7 @@ import orjson
 
 from agentsh_net.core import strict_json
 from agentsh_net.core.dialects.base import Step
-from agentsh_net.core.dialects.inspection import Output
+from agentsh_net.core.dialects.output import Output
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.strict_json import Reading
 

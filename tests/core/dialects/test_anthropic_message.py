@@ -12,7 +12,7 @@ from agentsh_net.core import strict_json
 from agentsh_net.core.dialects.anthropic_blocks import Rulings
 from agentsh_net.core.dialects.anthropic_message import Rewriting, rewritten
 from agentsh_net.core.dialects.base import Step
-from agentsh_net.core.dialects.inspection import Output
+from agentsh_net.core.dialects.output import Output
 
 BAD = '{"type":"tool_use","id":"t","name":"bad","input":{"a":1.50}}'
 GOOD = '{"type":"tool_use","id":"u","name":"good","input":{"a":1.50}}'

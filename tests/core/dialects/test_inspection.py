@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentsh_net.core.dialects.base import Enforce, Fault, Judged, Limits, always
-from agentsh_net.core.dialects.inspection import Inspector, Output, may_hide_call, notice
-from agentsh_net.core.model import Action, ToolCall, Verdict
+from agentsh_net.core.dialects.base import Enforce, Fault, Limits, always
+from agentsh_net.core.dialects.inspection import Inspector, may_hide_call
+from agentsh_net.core.dialects.output import Output
 from agentsh_net.core.sse import Frame
 from agentsh_net.core.strict_json import Reading
 
@@ -181,13 +181,6 @@ def test_a_machine_sees_the_frames_that_it_asked_for() -> None:
     assert machine.seen == [b"data: Content_START\n\n", b"data: error\n\n"]
 
 
-def test_what_is_left_out_is_told_and_ends_nothing() -> None:
-    out = Output(fail_closed=True, error_frame=str.encode)
-    out.dropped("event_out_of_place", "a stop")
-    out.write(b"x")
-    assert out.step() == (b"x", (), (Fault("event_out_of_place", "a stop", cut=True),), False)
-
-
 # What the loop reads for every machine.
 
 
@@ -306,15 +299,3 @@ def test_enforcing_begins_in_mid_stream_once_no_call_is_leaving() -> None:
     assert stream.feed(b"data: tool drop\n\n").out == b""
     enforced = False
     assert stream.feed(b"data: tool drop\n\n").out == b""  # an answer is never half of each
-
-
-def test_a_refusal_that_comes_too_late_is_told_as_what_it_was() -> None:
-    out = Output(fail_closed=False, error_frame=str.encode, enforce=False)
-    out.judged(ToolCall("x"), Verdict(Action.BLOCK, "no", "denied_tools"))
-    assert out.step().judged == (
-        Judged(ToolCall("x"), Verdict(Action.ALLOW, "no", "denied_tools", would=Action.BLOCK)),
-    )
-
-
-def test_the_notice_is_the_documented_text() -> None:
-    assert notice("rm", "denied_tools") == "[agentsh] Tool 'rm' blocked by policy: denied_tools"

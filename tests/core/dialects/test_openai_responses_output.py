@@ -16,9 +16,9 @@ from transcripts.openai_responses import (
     response,
 )
 
-from agentsh_net.core.dialects.inspection import Output
 from agentsh_net.core.dialects.openai_responses_output import Rewriting, containers, rewritten
 from agentsh_net.core.dialects.openai_responses_rulings import Rulings
+from agentsh_net.core.dialects.output import Output
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.model import Action, Verdict
 from agentsh_net.core.strict_json import read

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from transcripts.openai_responses import denying, notice
 
-from agentsh_net.core.dialects.inspection import Output
 from agentsh_net.core.dialects.openai_responses_items import Call
 from agentsh_net.core.dialects.openai_responses_rulings import MAX_CALLS, Rulings
+from agentsh_net.core.dialects.output import Output
 from agentsh_net.core.model import ToolCall, Verdict
 
 GET = Call("function_call", "get", call_id="c1", id="f1", arguments='{"a":1}')

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agentsh_net.core.dialects.base import Fault
-from agentsh_net.core.dialects.inspection import Output
+from agentsh_net.core.dialects.output import Output
 from agentsh_net.core.dialects.whole_answer import Rewrite, inspect_whole, is_json
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.model import Action, ToolCall, Verdict
