@@ -110,3 +110,55 @@ def test_a_compressed_answer_that_breaks_off_is_never_passed_as_whole():
     with pytest.raises(ProtocolError):
         answer.feed(data[20:-12], last=True)
     assert [(f.cause, f.cut) for f in notes] == [("corrupt_encoding", True)]
+
+
+def never() -> bool:
+    return False
+
+
+def test_where_nothing_is_enforced_a_call_is_not_held():
+    answer = choose(SSE, "POST", BOTH, inspection()._replace(enforce=never))
+    assert answer.feed(TEXT + HELD, last=False).endswith(b"%x\r\n%b\r\n" % (len(TEXT + HELD), TEXT + HELD))
+    assert answer.keep_alive() == b""
+
+
+@pytest.mark.parametrize("labelled", [b"text/event-stream", b"application/json"])
+def test_where_nothing_is_enforced_a_compressed_answer_passes_as_it_came_and_is_read(labelled):
+    data = gzip.compress(TEXT + HELD)
+    fields = [
+        b"Content-Type: " + labelled,
+        b"Content-Encoding: gzip",
+        b"Content-Length: %d" % len(data),
+        b"ETag: x",
+    ]
+    notes: list = []
+    answer = choose(head(*fields), "POST", BOTH, inspection(notes)._replace(enforce=never))
+    out = b"".join(answer.feed(data[at : at + 9], last=at + 9 >= len(data)) for at in range(0, len(data), 9))
+    assert out == b"\r\n".join((b"HTTP/1.1 200 OK", *fields)) + b"\r\n\r\n" + data
+    assert answer.done
+    assert not answer.closing
+    assert [note.cause for note in notes if hasattr(note, "cause")] == ["incomplete_call"]
+
+
+@pytest.mark.parametrize("torn", [gzip.compress(TEXT)[:-3], b"no gzip"])
+@pytest.mark.parametrize("fail_closed", [True, False])
+def test_where_nothing_is_enforced_only_fail_closed_cuts_a_torn_one(torn, fail_closed):
+    notes: list = []
+    fields = (b"Content-Type: text/event-stream", b"Content-Encoding: gzip")
+    looked = inspection(notes, fail_closed=fail_closed)._replace(enforce=never)
+    answer = choose(head(*fields), "POST", BOTH, looked)
+    if fail_closed:
+        with pytest.raises(ProtocolError):
+            answer.feed(torn, last=True)
+    else:
+        assert torn in answer.feed(torn, last=True)
+    assert [(f.cause, f.cut, f.would) for f in notes] == [("corrupt_encoding", fail_closed, not fail_closed)]
+
+
+def test_a_policy_that_begins_to_enforce_bites_in_mid_stream():
+    enforced = False
+    answer = choose(SSE, "POST", BOTH, inspection()._replace(enforce=lambda: enforced))
+    assert TEXT in answer.feed(TEXT, last=False)
+    enforced = True
+    assert answer.feed(HELD, last=False) == b""
+    assert answer.keep_alive() != b""
