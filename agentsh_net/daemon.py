@@ -125,7 +125,7 @@ class Daemon:
 
     def emit(self, event: Event) -> None:
         """Stamp an event, record it, and show it to whoever follows. Never waits."""
-        value = event.stamped(id=new_id(), timestamp=now_rfc3339()).to_json()
+        value = event.to_stamped_json(id=new_id(), timestamp=now_rfc3339())
         self.writer.put(value)
         self.control.publish(value)
         self._intents.note(value, time.monotonic())

@@ -10,6 +10,8 @@ from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
+import orjson
+
 from agentsh_net import jsontext
 from agentsh_net.control.peer import Peer
 from agentsh_net.core import jsonrpc, mcp_gate, results_policy, server_asks, shim_link, steps
@@ -110,8 +112,12 @@ class Visit:
     def _called(self, line: bytes) -> bytes:
         """Take the news of a call that a standing verdict let pass; the shim waits for nothing."""
         try:
-            mcp_gate.rule_calls(line, mcp_gate.read(line, LIMITS), self._judge_passed)
-        except ProtocolError as error:
+            match orjson.loads(line):  # which tool it is was certain to the shim; the rest is for the record
+                case {"id": int() | str() as id_, "params": {"name": str(tool)} as params}:
+                    self._judge(Call(id_, tool, params.get("arguments")), passed=True)
+                case _:
+                    raise LinkError("a call that passed and is none")
+        except orjson.JSONDecodeError as error:
             self._tell.uninspected("client", MALFORMED, len(line), Verdict(Action.ALLOW, str(error)))
         return b""
 
@@ -133,9 +139,6 @@ class Visit:
             verdict = replace(verdict, action=Action.ALLOW, would=Action.BLOCK)
         self._tell.called(call, verdict, intent)
         return verdict
-
-    def _judge_passed(self, call: Call) -> Verdict:
-        return self._judge(call, passed=True)
 
     def _meant(self, tool: str, arguments: Any = None) -> ToolCall:
         # On the wire the name is the server's own: that of a client's wrapper means nothing else here.

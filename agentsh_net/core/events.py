@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
+from functools import cache
 from typing import Any, ClassVar, Self
 
 from agentsh_net.core.errors import ProtocolError
@@ -34,8 +35,20 @@ class Event:
 
     def to_json(self) -> dict[str, Any]:
         """Return the event as a JSON object, `id`, `type` and `timestamp` first."""
-        head = {"id": self.id, "type": self.type, "timestamp": self.timestamp}
-        return head | {f.name: getattr(self, f.name) for f in fields(self) if f.name not in head}
+        value = {"id": self.id, "type": self.type, "timestamp": self.timestamp}
+        for name in _further_fields(type(self)):  # type: ignore[arg-type] # mypy takes the hash of events for that of their types
+            value[name] = getattr(self, name)
+        return value
+
+    def to_stamped_json(self, *, id: str, timestamp: str) -> dict[str, Any]:  # noqa: A002 - the field's name
+        """Return what `stamped` and `to_json` do together, at half their price: the daemon does it for every call."""
+        return {**self.to_json(), "id": id, "timestamp": self.timestamp or timestamp}
+
+
+@cache
+def _further_fields(kind: type[Event]) -> tuple[str, ...]:
+    """Return the fields of an event type besides its identity."""
+    return tuple(f.name for f in fields(kind) if f.name not in {"id", "timestamp"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

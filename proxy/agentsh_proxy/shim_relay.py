@@ -58,6 +58,7 @@ class Relay:
         self._ready_to_write = select.poll()
         self._ready_to_write.register(1, select.POLLOUT)
         self._watched: dict[int, int] = {}
+        self._wants: tuple[int | None, ...] = ()
 
     def run(self) -> int:
         """Relay until the server is dead and all it said is written; return why it could not be started (errno), or 0."""
@@ -76,22 +77,23 @@ class Relay:
 
     def _watch(self) -> None:
         """Tell the kernel what we wait for; a descriptor that is not wanted now must not wake us."""
-        wanted = {self._woken: select.POLLIN}
-        for fd in (
+        link = self._daemon.fd
+        wants = (
             self._starting,
             None if self._up.full else self._stdin,
             None if self._down.full else self._child_out,
-        ):
-            if fd is not None:
-                wanted[fd] = select.POLLIN
-        if self._up.out and self._child_in is not None:
-            wanted[self._child_in] = select.POLLOUT
-        if self._down.out and self._stdout is not None:
-            wanted[self._stdout] = select.POLLOUT
-        if (link := self._daemon.fd) is not None:
-            wanted[link] = select.POLLIN | (select.POLLOUT if self._daemon.wants_to_write else 0)
-        if wanted == self._watched:
+            self._child_in if self._up.out else None,
+            self._stdout if self._down.out else None,
+            link,
+            self._daemon.wants_to_write,
+        )
+        if wants == self._wants:
             return
+        self._wants = wants
+        wanted = dict.fromkeys((self._woken, *(fd for fd in wants[:3] if fd is not None)), select.POLLIN)
+        wanted |= dict.fromkeys((fd for fd in wants[3:5] if fd is not None), select.POLLOUT)
+        if link is not None:
+            wanted[link] = select.POLLIN | (select.POLLOUT if self._daemon.wants_to_write else 0)
         for fd in self._watched.keys() - wanted.keys():
             self._poll.unregister(fd)
         for fd, events in wanted.items():
@@ -215,6 +217,7 @@ class Relay:
         if fd in self._watched:
             self._poll.unregister(fd)
             del self._watched[fd]
+            self._wants = ()
         os.close(fd)
 
     # Lines, and what becomes of them.

@@ -14,6 +14,14 @@ def test_what_is_written_is_read_back_equal(kind: str) -> None:
     assert from_json(event.to_json()) == event
 
 
+@pytest.mark.parametrize("kind", EVENT_TYPES)
+def test_the_cheap_way_to_a_stamped_event_is_the_same_way(kind: str) -> None:
+    for event in (EVENT_TYPES[kind](session_id="s"), EVENT_TYPES[kind](timestamp="then")):
+        cheap = event.to_stamped_json(id="1", timestamp="now")
+        assert cheap == event.stamped(id="1", timestamp="now").to_json()
+        assert list(cheap) == list(event.to_json())
+
+
 def test_the_head_of_an_event_comes_first() -> None:
     assert list(ToolCallIntercepted().to_json())[:3] == ["id", "type", "timestamp"]
 
