@@ -27,7 +27,7 @@ MAX_HELD: Final = 2 * MAX_PAYLOAD  # bytes that all shims of one user may have w
 BURST: Final = 100_000
 PER_SECOND: Final = 2_000
 # Seconds in which news that nobody waits for gathers: read one by one it would cost three times as much.
-REST: Final = 0.005
+REST: Final = 0.01
 KEEP_WAITING: Final = 1.0  # seconds between two signs of life to a shim that has to wait
 _OPENING: Final = 10.0  # seconds a connection may take to say whom it is in front of
 _READ_AHEAD: Final = 256  # questions of one shim that wait here; past it they wait in the socket
