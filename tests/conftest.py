@@ -8,8 +8,12 @@ import pytest
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the marker by which an emulated machine leaves out what compiles there for minutes."""
+    """Register the markers by which an emulated machine leaves tests out."""
     config.addinivalue_line("markers", "bcc: has BCC compile the probes, which takes minutes under emulation")
+    config.addinivalue_line(
+        "markers",
+        "slow: takes minutes under emulation, and tells nothing of a kernel that a quicker test does not",
+    )
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

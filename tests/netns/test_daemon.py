@@ -48,6 +48,7 @@ def reach(
     return outcome, event
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", ["v4", "v6"])
 def test_an_allowed_server_is_reached_and_tagged(tmp_path: Path, family: str) -> None:
     outcome, event = in_box(reach, tmp_path, family, ("ebpf", "nftables"), ())
@@ -57,6 +58,7 @@ def test_an_allowed_server_is_reached_and_tagged(tmp_path: Path, family: str) ->
     assert event["comm"].startswith("python")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", ["v4", "v6"])
 @pytest.mark.parametrize(("layer", "error"), [("ebpf", "EPERM"), ("nftables", "ECONNREFUSED")])
 def test_a_denied_server_is_refused_by_either_plane_alone(
@@ -85,6 +87,7 @@ def mapped(folder: Path, layer: str) -> dict[str, Any]:
         return event | {"said": said}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("layer", "error"), [("ebpf", "EPERM"), ("nftables", "ECONNREFUSED")])
 def test_a_mapped_address_is_the_same_server(tmp_path: Path, layer: str, error: str) -> None:
     event = in_box(mapped, tmp_path, layer)
