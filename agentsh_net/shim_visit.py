@@ -143,7 +143,13 @@ class Visit:
     def _meant(self, tool: str, arguments: Any = None) -> ToolCall:
         # On the wire the name is the server's own: that of a client's wrapper means nothing else here.
         wrapper = tool.strip().lower() in WRAPPERS
-        return ToolCall(tool, input=None if wrapper else arguments, server_name=self.server_id, dialect="mcp")
+        return ToolCall(
+            tool,
+            input=None if wrapper else arguments,
+            server_name=self.server_id,
+            dialect="mcp",
+            doubt="the tool has the name of a client's wrapper" if wrapper else "",
+        )
 
     # What the server sends.
 

@@ -11,6 +11,7 @@ from shim_front import Front, call, message, result, tools
 from agentsh_net.core import pins
 from agentsh_net.core.pins import Pins
 from agentsh_net.core.settings import (
+    ArgumentMatch,
     CustomPattern,
     Inspection,
     OutputInspection,
@@ -507,3 +508,14 @@ def test_an_index_past_the_batch_is_ignored() -> None:
     front = Front()
     assert front.server(front.enter(), result(7, tools=[]), [5, 7, "tools/list", False]).passed
     assert not front.reports
+
+
+def test_a_rule_over_arguments_is_asked_call_by_call() -> None:
+    etc = {"server": "fs", "tool": "write", "args": (ArgumentMatch("path", "glob", "/etc/*"),)}
+    front = Front(offers={"fs": ["write"]}, denied_tools=[etc])
+    visit = front.enter()
+    allowed = front.client(visit, call("write", 1, path="/srv/x"))
+    assert allowed.passed and not allowed.stands
+    refused = front.client(visit, call("write", 2, path="/etc/x"))
+    assert refused.line is None
+    assert [e["action"] for e in front.told("mcp_tool_called")] == ["allow", "block"]

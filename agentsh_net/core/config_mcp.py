@@ -10,10 +10,10 @@ from dataclasses import replace
 from typing import Any
 
 from agentsh_net.core import settings, urls
+from agentsh_net.core.config_arguments import arguments, bounded_regex
 from agentsh_net.core.folding import fold
-from agentsh_net.core.inspect import regex_cost
 from agentsh_net.core.model import Server, Transport
-from agentsh_net.core.patterns import content_hash, glob, native_tool, regex
+from agentsh_net.core.patterns import content_hash, glob, native_tool
 from agentsh_net.core.scalars import (
     duration,
     environment_name,
@@ -90,8 +90,8 @@ def server_rule(at: At, value: Any) -> settings.ServerRule:
 
 def tool_rule(at: At, value: Any) -> settings.ToolRule:
     """Read a rule over tools; an empty one would mean every tool of every server, which is written with `*`."""
-    given = record({"server": glob, "tool": glob, "content_hash": content_hash})(at, value)
-    if not value:
+    given = record({"server": glob, "tool": glob, "content_hash": content_hash, "args": arguments})(at, value)
+    if not value or set(value) == {"args"}:
         at.refuse(value, "`server`, `tool` or both (`*` for every one)")
     return settings.ToolRule(**given, path=at.path)
 
@@ -129,17 +129,6 @@ RATES = section(
 PINNING = section(
     settings.VersionPinning, {"enabled": flag, "on_change": REACTIONS, "auto_trust_first": flag}
 )
-
-
-def bounded_regex(at: At, value: Any) -> str:
-    """Read a regular expression that no hostile text can make run for seconds."""
-    pattern = regex(at, value)
-    if not regex_cost.window(pattern):
-        at.refuse(
-            value,
-            "a regular expression with at most one unbounded repeat and none inside another: write `.{0,50}` for `.*`",
-        )
-    return pattern
 
 
 CUSTOM_PATTERN = section(

@@ -54,10 +54,14 @@ def check(pattern: str) -> str | None:
     return None
 
 
-def parse(pattern: str, path: str = "") -> Glob:
-    """Return the pattern ready to match; `path` is where it stands in the file. Raises ConfigError."""
+def parse(pattern: str, path: str = "", *, exact: bool = False) -> Glob:
+    """Return the pattern ready to match; `path` is where it stands in the file. Raises ConfigError.
+
+    `exact`: it will match text as it is written, not folded text.
+    """
+    form = str if exact else normal
     try:
-        segments = _segments(pattern.strip())
+        segments = _segments(pattern.strip(), form)
     except _BadPatternError as error:
         raise ConfigError((Problem(path, str(error), EXPECTED),)) from error
     if segments == [[], []]:
@@ -65,7 +69,7 @@ def parse(pattern: str, path: str = "") -> Glob:
     if all(isinstance(item, str) for segment in segments for item in segment):
         texts = ["".join(str(item) for item in segment) for segment in segments]
         if len(texts) == 1:
-            literal = fold(texts[0])
+            literal = texts[0] if exact else fold(texts[0])
             return Glob(pattern, literal, matches=literal.__eq__)
         return Glob(pattern, begins=texts[0], matches=_between_stars(texts))
     begins = segments[0][0] if segments[0] else ""
@@ -76,7 +80,7 @@ class _BadPatternError(ValueError):
     """What is wrong with a pattern, as `parse` tells it."""
 
 
-def _segments(text: str) -> list[_Segment]:
+def _segments(text: str, form: Callable[[str], str]) -> list[_Segment]:
     """Cut a pattern at its runs of `*`. Wildcards are read before folding, so that no full-width star becomes one."""
     if not text or not fold(text):
         raise _BadPatternError("an empty pattern")
@@ -95,18 +99,18 @@ def _segments(text: str) -> list[_Segment]:
                 segments[-1].append(_OneOf())
                 at += 1
             case "[":
-                one_of, at = _one_of(text, at)
+                one_of, at = _one_of(text, at, form)
                 segments[-1].append(one_of)
             case "\\":
                 raise _BadPatternError("a backslash (a literal `*` is written `[*]`)")
             case _:
                 end = next((i for i in range(at, len(text)) if text[i] in "*?[\\"), len(text))
-                segments[-1].append(normal(text[at:end]))
+                segments[-1].append(form(text[at:end]))
                 at = end
     return segments
 
 
-def _one_of(text: str, start: int) -> tuple[_OneOf, int]:
+def _one_of(text: str, start: int, form: Callable[[str], str]) -> tuple[_OneOf, int]:
     """Read `[...]` at `start`; return the set and the index behind it. A leading `]` is a member, as in POSIX."""
     at = start + 1
     negated = text[at : at + 1] in ("!", "^")
@@ -123,7 +127,7 @@ def _one_of(text: str, start: int) -> tuple[_OneOf, int]:
             last, step = members[at + 2], 3
         if ord(last) < ord(first) or ord(last) - ord(first) > MAX_RANGE:
             raise _BadPatternError(f"the range {first}-{last} (backwards, or over {MAX_RANGE} characters)")
-        chars |= {normal(chr(code)) for code in range(ord(first), ord(last) + 1)}
+        chars |= {form(chr(code)) for code in range(ord(first), ord(last) + 1)}
         at += step
     if any(len(c) != 1 for c in chars):
         raise _BadPatternError("a character in `[...]` that no single character equals when case is ignored")

@@ -73,6 +73,7 @@ class ToolCall:
     dialect: str = ""
     flaw: str = ""  # why clients could read something else out of its bytes: policy refuses it for that
     ordinal: int = 0  # which call of its answer this is, from 1; 0: nobody counted
+    doubt: str = ""  # why nobody can tell what its arguments say, though the call itself is certain
     hypothetical: bool = False  # what some client might read: it is judged, and nothing is charged
 
     @property

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from agentsh_net.core import connectors, steps
+from agentsh_net.core.argument_rules import Given, given_by
 from agentsh_net.core.folding import fold, visible
 from agentsh_net.core.inspect.contents import inspect_arguments
 from agentsh_net.core.inspect.custom import compiled
@@ -51,6 +52,7 @@ class _Ruling:
 
     explanation: Explanation
     charged: tuple[Candidate, ...]
+    of_arguments: bool = False  # another call of the name may get another ruling
 
 
 class Policy:
@@ -105,7 +107,8 @@ class Policy:
         Whatever `judge` looks at besides names (rates, other calls, arguments) makes this false: shims that are told
         a verdict stands let the next call of the tool pass at once and tell of it.
         """
-        return not self._ruling(call).charged and not call.flaw and not self._mcp.cross_server.enabled
+        ruling = self._ruling(call)
+        return not (ruling.charged or ruling.of_arguments or call.flaw or self._mcp.cross_server.enabled)
 
     def judge_server(self, server_id: str) -> Verdict:
         """Return the verdict of the server step alone."""
@@ -129,7 +132,7 @@ class Policy:
         if known is not None:
             return known
         ruling = self._work_out(call)
-        if sum(map(len, (*key[:3], *(key[3] or ())))) <= MAX_REMEMBERED_NAME:
+        if not ruling.of_arguments and sum(map(len, (*key[:3], *(key[3] or ())))) <= MAX_REMEMBERED_NAME:
             _remember(self._rulings, key, ruling)
         return ruling
 
@@ -144,17 +147,18 @@ class Policy:
         if call.flaw:
             hostile = steps.protocol_step(call.flaw)
             return _Ruling(self._concluded([*taken, hostile], hostile, candidates), ())
+        given = self._arguments(call, candidates)
         for index, candidate in enumerate(candidates):
-            taken += self._judge_pair(candidate, seen=index < len(meant.registered))
+            taken += self._judge_pair(candidate, given, seen=index < len(meant.registered))
         shared = steps.shared_name_step(self._mcp.cross_server, meant.registered)
         taken += [shared] if shared else []
         blocks = [step for step in taken if step.outcome is Outcome.BLOCK]
         if not blocks and not meant.registered:
-            unseen = self._unseen_step(call, meant, candidates, native)
+            unseen = self._unseen_step(call, meant, candidates, native, given)
             taken.append(unseen)
             blocks = [unseen] if unseen.outcome is Outcome.BLOCK else []
         if blocks:
-            return _Ruling(self._concluded(taken, blocks[0], candidates), ())
+            return _Ruling(self._concluded(taken, blocks[0], candidates), (), given is not None)
         charged = tuple(self._charged((*meant.registered, *meant.bound)))
         if self._mcp.cross_server.enabled and charged:
             taken.append(
@@ -162,7 +166,20 @@ class Policy:
             )
         if self._mcp.rate_limits.enabled:
             taken += [steps.rate_step(self._mcp.rate_limits, pair, Outcome.PASS) for pair in charged]
-        return _Ruling(self._concluded(taken, _weightiest(taken), candidates), charged)
+        return _Ruling(self._concluded(taken, _weightiest(taken), candidates), charged, given is not None)
+
+    def _arguments(self, call: ToolCall, candidates: tuple[Candidate, ...]) -> Given | None:
+        """Return a call's arguments where a rule asks for them; None where none does, so that the ruling can be remembered."""
+        lists = (self._rules.denied_tools, self._rules.allowed_tools)
+        asked = any(
+            rules.narrowed(fold(c.server_id), fold(c.tool), c.tool_hash)
+            for rules in lists
+            for c in candidates
+        )
+        if not asked and not candidates and self._names is not None:
+            tools = self._names.unplaced(fold(call.name))
+            asked = any(self._rules.denied_tools.narrowed_anywhere(tool) for tool in tools)
+        return given_by(call, wrapped=wrapped_pair(call) is not None) if asked else None
 
     def _name_step(self, call: ToolCall, candidates: tuple[Candidate, ...]) -> Step:
         name = visible(call.name, MAX_NAME)
@@ -171,24 +188,26 @@ class Policy:
             meaning += f" and {len(candidates) - MAX_LISTED} more"
         return Step("name", Outcome.PASS, f"{name!r} may mean {meaning}")
 
-    def _judge_pair(self, about: Candidate, *, seen: bool) -> tuple[Step, ...]:
+    def _judge_pair(self, about: Candidate, given: Given | None, *, seen: bool) -> tuple[Step, ...]:
         """Take the steps about one candidate, up to the first block."""
+        if given is not None:
+            return tuple(self._steps_of(about, given, seen=seen))
         known = self._judged.get((about, seen))
         if known is None:
-            known = tuple(self._steps_of(about, seen=seen))
+            known = tuple(self._steps_of(about, None, seen=seen))
             _remember(self._judged, (about, seen), known)
         return known
 
-    def _steps_of(self, about: Candidate, *, seen: bool) -> Iterator[Step]:
-        for step in self._each_step(about, seen=seen):
+    def _steps_of(self, about: Candidate, given: Given | None, *, seen: bool) -> Iterator[Step]:
+        for step in self._each_step(about, given, seen=seen):
             if step is not None:
                 yield step
                 if step.outcome is Outcome.BLOCK:
                     return
 
-    def _each_step(self, about: Candidate, *, seen: bool) -> Iterator[Step | None]:
+    def _each_step(self, about: Candidate, given: Given | None, *, seen: bool) -> Iterator[Step | None]:
         yield steps.server_step(self._rules, self._mcp.server_policy, about)
-        yield steps.tool_step(self._rules, self._mcp.tool_policy, about)
+        yield steps.tool_step(self._rules, self._mcp.tool_policy, about, given)
         if seen:
             yield steps.pin_step(self._pins, self._mcp.version_pinning, about)
             tool = self._registry.tool(about.server_id, about.tool)
@@ -202,11 +221,16 @@ class Policy:
         return self._natives.find(fold(call.name))
 
     def _unseen_step(
-        self, call: ToolCall, meant: Resolution, candidates: tuple[Candidate, ...], native: Native | None
+        self,
+        call: ToolCall,
+        meant: Resolution,
+        candidates: tuple[Candidate, ...],
+        native: Native | None,
+        given: Given | None,
     ) -> Step:
         """Judge a call that resolves to no registered tool, and that no rule about its candidates denies."""
         if not candidates and not (native is not None and native.exact):
-            denied = self._denied_everywhere(call)
+            denied = self._denied_everywhere(call, given)
             if denied is not None:
                 return denied
         name = visible(call.name, MAX_NAME)
@@ -222,13 +246,18 @@ class Policy:
         reason += "; let through because fail_closed is false"
         return Step("fail_closed", Outcome.ALERT, reason, f"{ROOT}.fail_closed")
 
-    def _denied_everywhere(self, call: ToolCall) -> Step | None:
+    def _denied_everywhere(self, call: ToolCall, given: Given | None) -> Step | None:
         """Return the block of a tool that a rule denies on every server, where nobody knows the server."""
         for tool in self._names.unplaced(fold(call.name)) if self._names else ():
             rule = self._rules.denied_tools.first_anywhere(tool)
+            why = ""
+            for narrowed in self._rules.denied_tools.narrowed_anywhere(tool) if given is not None else ():
+                if rule is None and narrowed.args is not None and given is not None:
+                    why = narrowed.args.denies(given)
+                    rule = narrowed if why else None
             if rule is not None:
                 reason = f"tool {visible(call.name, MAX_NAME)} of an unknown server is denied by {rule.shown}"
-                return Step("tool", Outcome.BLOCK, reason, rule.path)
+                return Step("tool", Outcome.BLOCK, f"{reason}: {why}" if why else reason, rule.path)
         return None
 
     def _charged(self, candidates: tuple[Candidate, ...]) -> Iterator[Candidate]:

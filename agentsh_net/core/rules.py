@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from agentsh_net.core import globs
+from agentsh_net.core.argument_rules import ArgumentRule
 from agentsh_net.core.folding import fold, visible
 from agentsh_net.core.globs import Glob
 from agentsh_net.core.settings import Mcp, ServerRule, ToolRule
@@ -25,11 +26,12 @@ class Rule:
     content_hash: str
     path: str
     order: int
+    args: ArgumentRule | None = None
 
     @property
     def bare(self) -> bool:
         """Say whether the rule is the catch-all, which in a deny list is the default for what no allow rule names."""
-        return self.server.every and self.tool.every and not self.content_hash
+        return self.server.every and self.tool.every and not self.content_hash and self.args is None
 
     @property
     def shown(self) -> str:
@@ -37,15 +39,20 @@ class Rule:
         server = "" if self.server.every else f"server {visible(self.server.pattern)}"
         tool = "" if self.tool.every else f"tool {visible(self.tool.pattern)}"
         version = f"version {self.content_hash}" if self.content_hash else ""
-        said = ", ".join(part for part in (server, tool, version) if part) or "*"
+        args = f"args {self.args.shown}" if self.args else ""
+        said = ", ".join(part for part in (server, tool, version, args) if part) or "*"
         return f"{self.path.removeprefix(ROOT + '.')} ({said})"
 
 
 class RuleList:
-    """One list, in file order. The first rule that matches is the one that is named."""
+    """One list, in file order. The first rule that matches is the one that is named.
+
+    Rules over arguments stand apart: whether one holds is a matter of the call, not of its name.
+    """
 
     def __init__(self, rules: Iterable[Rule]) -> None:
         self.rules = tuple(rules)
+        self._narrowed: dict[str | None, list[Rule]] = {}  # by the tool's literal name; None: patterns
         self._pairs: dict[tuple[str, str], list[Rule]] = {}
         self._by_server: dict[str, list[Rule]] = {}
         self._by_tool: dict[str, list[Rule]] = {}
@@ -54,6 +61,9 @@ class RuleList:
         ] = {}  # of the tool's pattern; empty where it begins with a wildcard
         self._servers_by_initial: dict[str, list[Rule]] = {}  # likewise, of rules that name every tool
         for rule in self.rules:
+            if rule.args is not None:
+                self._narrowed.setdefault(rule.tool.literal, []).append(rule)
+                continue
             server, tool = rule.server.literal, rule.tool.literal
             if server is not None and tool is not None:
                 self._pairs.setdefault((server, tool), []).append(rule)
@@ -65,6 +75,23 @@ class RuleList:
                 self._servers_by_initial.setdefault(rule.server.begins[:1], []).append(rule)
             else:
                 self._by_initial.setdefault(rule.tool.begins[:1], []).append(rule)
+
+    def narrowed(self, server: str, tool: str, tool_hash: str = "") -> tuple[Rule, ...]:
+        """Return the rules over the arguments of this tool, in file order."""
+        if not self._narrowed:
+            return ()
+        found = (
+            rule
+            for rule in (*self._narrowed.get(tool, ()), *self._narrowed.get(None, ()))
+            if rule.tool.matches(tool)
+            and rule.server.matches(server)
+            and rule.content_hash in ("", tool_hash)
+        )
+        return tuple(sorted(found, key=lambda rule: rule.order))
+
+    def narrowed_anywhere(self, tool: str) -> tuple[Rule, ...]:
+        """Return the rules over the arguments of this tool on every server."""
+        return tuple(r for r in self.narrowed("", tool) if r.server.every and not r.content_hash)
 
     def first(self, server: str, tool: str = "", tool_hash: str = "") -> Rule | None:
         """Return the first rule about a folded server id and tool name. A version narrows only what is known to be that version."""
@@ -141,7 +168,8 @@ def _tool_rules(rules: Iterable[ToolRule], name: str) -> Iterator[Rule]:
     for order, rule in enumerate(rules):
         path = rule.path or f"{ROOT}.{name}[{order}]"
         server, tool = globs.parse(rule.server, path), globs.parse(rule.tool, path)
-        yield Rule(server, tool, full_hash(rule.content_hash), path, order)
+        args = ArgumentRule(rule.args) if rule.args else None
+        yield Rule(server, tool, full_hash(rule.content_hash), path, order, args)
 
 
 def full_hash(content_hash: str) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from agentsh_net.core.model import Server
 
@@ -20,13 +21,26 @@ class ServerRule:
 
 
 @dataclass(frozen=True, slots=True)
+class ArgumentMatch:
+    """One condition on the arguments of a call: what `path` (core.json_path) selects, and what it is compared with."""
+
+    path: str
+    kind: str  # equals | in | glob | regex
+    value: Any = None  # a scalar, a tuple of scalars (in), or the pattern
+
+
+@dataclass(frozen=True, slots=True)
 class ToolRule:
-    """A rule over tools: globs over server id and tool name; `content_hash` narrows it to one version of the tool."""
+    """A rule over tools: globs over server id and tool name; `content_hash` narrows it to one version of the tool.
+
+    `args` narrows it to calls with such arguments: all conditions must hold.
+    """
 
     server: str = "*"
     tool: str = "*"
     content_hash: str = ""
     path: str = ""
+    args: tuple[ArgumentMatch, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from agentsh_net.core import pins
+from agentsh_net.core.argument_rules import Given
 from agentsh_net.core.folding import fold, visible
 from agentsh_net.core.inspect.findings import Finding
 from agentsh_net.core.model import Candidate, Crossing, Tool
 from agentsh_net.core.pins import Pins, PinState
 from agentsh_net.core.ratelimit import limit_of
-from agentsh_net.core.rules import ROOT, Rules
+from agentsh_net.core.rules import ROOT, Rule, Rules
 from agentsh_net.core.settings import CrossServer, Inspection, RateLimits, VersionPinning
 
 MAX_SHARED = 8  # servers that a reason lists
@@ -76,23 +77,53 @@ def server_step(rules: Rules, policy: str, about: Candidate) -> Step:
     return Step("server", Outcome.PASS, f"no rule denies {name}", about=about)
 
 
-def tool_step(rules: Rules, policy: str, about: Candidate) -> Step:
-    """Judge a pair by the rules over tools, as server_step does by those over servers."""
+def tool_step(rules: Rules, policy: str, about: Candidate, given: Given | None = None) -> Step:
+    """Judge a pair by the rules over tools, as server_step does by those over servers.
+
+    Without arguments (`given`) it is the tool itself that is judged: denied is what no arguments would save.
+    """
     pair = fold(about.server_id), fold(about.tool), about.tool_hash
     name = f"tool {shown(about)}"
-    denied = rules.denied_tools.first(*pair)
+    denied, why = _denied(rules, pair, given)
     if denied is not None:
-        return Step("tool", Outcome.BLOCK, f"{name} is denied by {denied.shown}", denied.path, about)
-    allowed = rules.allowed_tools.first(*pair)
+        reason = f"{name} is denied by {denied.shown}" + (f": {why}" if why else "")
+        return Step("tool", Outcome.BLOCK, reason, denied.path, about)
+    allowed, almost = _allowed(rules, pair, given)
     if allowed is not None:
         return Step("tool", Outcome.PASS, f"{name} is allowed by {allowed.shown}", allowed.path, about)
+    missing = f"not in allowed_tools{f' with these arguments ({almost.shown})' if almost else ''}"
     if rules.other_tools is not None:
-        reason = f"{name} is not in allowed_tools, and {rules.other_tools.shown} denies every other"
+        reason = f"{name} is {missing}, and {rules.other_tools.shown} denies every other"
         return Step("tool", Outcome.BLOCK, reason, rules.other_tools.path, about)
     if policy == "allowlist":
-        reason = f"{name} is not in allowed_tools (tool_policy: allowlist)"
+        reason = f"{name} is {missing} (tool_policy: allowlist)"
         return Step("tool", Outcome.BLOCK, reason, f"{ROOT}.tool_policy", about)
     return Step("tool", Outcome.PASS, f"no rule denies {name}", about=about)
+
+
+def _denied(rules: Rules, pair: tuple[str, str, str], given: Given | None) -> tuple[Rule | None, str]:
+    """Return the first denied rule that holds, and what its arguments have to do with it."""
+    plain, why = rules.denied_tools.first(*pair), ""
+    for rule in rules.denied_tools.narrowed(*pair) if given is not None else ():
+        if plain is not None and plain.order < rule.order:
+            break
+        if rule.args is not None and given is not None and (why := rule.args.denies(given)):
+            return rule, why
+    return plain, ""
+
+
+def _allowed(
+    rules: Rules, pair: tuple[str, str, str], given: Given | None
+) -> tuple[Rule | None, Rule | None]:
+    """Return the first allowed rule that holds, and one that would with other arguments."""
+    found, almost = rules.allowed_tools.first(*pair), None
+    for rule in rules.allowed_tools.narrowed(*pair):
+        if found is not None and found.order < rule.order:
+            break
+        if given is None or (rule.args is not None and rule.args.allows(given)):
+            return rule, None
+        almost = almost or rule
+    return found, almost
 
 
 def pin_step(board: Pins, pinning: VersionPinning, about: Candidate) -> Step | None:

@@ -125,3 +125,16 @@ def test_a_step_shows_nothing_raw():
     assert trace({"steps": [step], "verdict": {"action": "allow"}}) == [
         "name         pass   evil<U+001B>[2J  [r]"
     ]
+
+
+def test_arguments_are_judged_and_the_steps_say_why(run, tmp_path):
+    path = tmp_path / "policy.yaml"
+    path.write_text(
+        "version: 1\nsandbox:\n  mcp:\n    servers: [{id: fs, type: stdio, command: fs}]\n"
+        "    denied_tools:\n      - {server: fs, tool: write, args: {path: {glob: /etc/*}}}\n"
+    )
+    asking = ("policy", "explain", "--config", path, "--server", "fs", "--tool", "write", "--args")
+    refused = run(*asking, '{"path": "/tmp/../etc/x"}')
+    assert refused.exit_code == 1
+    assert "its argument $.path matches the glob '/etc/*'" in refused.stdout
+    assert run(*asking, '{"path": "/srv/x"}').exit_code == 0

@@ -14,7 +14,15 @@ from agentsh_net.core.model import Action, Candidate, Crossing, ToolCall
 from agentsh_net.core.pins import Pins, tool_of, trust, trust_first
 from agentsh_net.core.ratelimit import Buckets
 from agentsh_net.core.registry import Registry
-from agentsh_net.core.settings import Config, CrossServer, Inspection, RateLimit, RateLimits, VersionPinning
+from agentsh_net.core.settings import (
+    ArgumentMatch,
+    Config,
+    CrossServer,
+    Inspection,
+    RateLimit,
+    RateLimits,
+    VersionPinning,
+)
 from agentsh_net.core.steps import Outcome
 
 ALLOW, BLOCK = Action.ALLOW, Action.BLOCK
@@ -526,3 +534,62 @@ def test_the_trace_says_that_the_session_decides():
     snapshot = situation(["mail"], {"mail": ["send"]}, cross_server=CROSS)
     steps_taken = [s.step for s in snapshot.explain(ToolCall("mcp__mail__send")).steps]
     assert steps_taken == ["name", "server", "tool", "pin", "session", "verdict"]
+
+
+ONLY_SRV = {
+    "denied_tools": [("*", "*")],
+    "allowed_tools": [{"server": "fs", "tool": "write", "args": (ArgumentMatch("path", "glob", "/srv/*"),)}],
+}
+
+
+def test_rules_over_arguments_decide_call_by_call_and_no_verdict_on_a_name_stands():
+    etc = {"server": "fs", "tool": "write", "args": (ArgumentMatch("path", "glob", "/etc/*"),)}
+    snapshot = situation(["fs"], {"fs": ["write", "read"]}, denied_tools=[etc])
+    calls = {
+        path: ToolCall("mcp__fs__write", input={"path": path}) for path in ("/srv/x", "/etc/x", "/srv/y")
+    }
+    assert [verdict(snapshot, call).action for call in calls.values()] == [ALLOW, BLOCK, ALLOW]
+    judged = verdict(snapshot, calls["/etc/x"])
+    assert judged.rule == "sandbox.mcp.denied_tools[0]"
+    assert "its argument $.path matches the glob '/etc/*'" in judged.reason
+    assert not snapshot.stands(calls["/srv/x"])
+    assert snapshot.stands(ToolCall("mcp__fs__read"))
+
+
+def test_the_first_rule_in_the_file_is_the_one_that_is_named():
+    etc = {"server": "fs", "tool": "write", "args": (ArgumentMatch("path", "glob", "/etc/*"),)}
+    call = ToolCall("mcp__fs__write", input={"path": "/etc/x"})
+    for rules, named in (([etc, ("fs", "write")], 0), ([("fs", "write"), etc], 0), ([("a", "b"), etc], 1)):
+        judged = verdict(situation(["fs"], {"fs": ["write"]}, denied_tools=rules), call)
+        assert judged.rule == f"sandbox.mcp.denied_tools[{named}]"
+
+
+@pytest.mark.parametrize("seen", [True, False])
+@pytest.mark.parametrize(
+    "policy_", [ONLY_SRV, {"tool_policy": "allowlist", "allowed_tools": ONLY_SRV["allowed_tools"]}]
+)
+def test_an_allowed_rule_over_arguments_allows_nothing_else(policy_, seen):
+    snapshot = situation(["fs"], {"fs": ["write"]} if seen else {}, **policy_)
+    assert verdict(snapshot, ToolCall("mcp__fs__write", input={"path": "/srv/x"})).action is ALLOW
+    refused = verdict(snapshot, ToolCall("mcp__fs__write", input={"path": "/etc/x"}))
+    assert refused.action is BLOCK
+    assert "with these arguments (allowed_tools[0]" in refused.reason
+    assert verdict(snapshot, ToolCall("mcp__fs__write", input='{"path": "/srv/x"')).action is BLOCK
+
+
+def test_a_tool_of_an_unknown_server_is_judged_by_rules_over_arguments_for_every_server():
+    rm = {"server": "*", "tool": "wipe", "args": (ArgumentMatch("force", "equals", True),)}
+    snapshot = situation([], denied_tools=[rm])
+    assert verdict(snapshot, ToolCall("wipe", input={"force": True})).action is BLOCK
+    assert verdict(snapshot, ToolCall("wipe", input={"force": False})).action is ALLOW
+    assert verdict(snapshot, ToolCall("mcp__new__wipe", input={"force": "true"})).action is BLOCK
+
+
+def test_a_wrapped_call_is_judged_by_its_inner_arguments():
+    etc = {"server": "fs", "tool": "write", "args": (ArgumentMatch("path", "glob", "/etc/*"),)}
+    snapshot = situation(["fs"], {"fs": ["write"]}, denied_tools=[etc])
+    for arguments, action in (('{"path": "/etc/x"}', BLOCK), ({"path": "/srv/x"}, ALLOW), ("{", BLOCK)):
+        call = ToolCall(
+            "use_mcp_tool", input={"server_name": "fs", "tool_name": "write", "arguments": arguments}
+        )
+        assert verdict(snapshot, call).action is action

@@ -91,6 +91,12 @@ def arguments(block: Mapping[str, Any], text: str) -> tuple[Any, str]:
     return value, "two different inputs" if start and start != value else ""
 
 
+def unsure(block: dict[str, Any]) -> None:
+    """Turn the input of a folded block into text: a key that stands twice may be in it, and parsers differ on which counts."""
+    if isinstance(block.get("input"), dict) and block["input"]:
+        block["input"] = strict_json.dump(block["input"])
+
+
 def text_block(text: str) -> dict[str, str]:
     """Return the block that stands where a refused one stood."""
     return {"type": "text", "text": text}
@@ -147,11 +153,16 @@ class Rulings:
             return ""
         return self._refused.get(_text(block.get("tool_use_id")), "")
 
-    def replaced(self, content: Any, flaw: str, out: Output) -> dict[int, str]:
-        """Judge the calls of a `content` list; return the notices of those entries that may not stay."""
+    def replaced(self, content: Any, flaw: str, out: Output, *, doubtful: bool = False) -> dict[int, str]:
+        """Judge the calls of a `content` list; return the notices of those entries that may not stay.
+
+        `doubtful`: a key stands twice somewhere.
+        """
         notices: dict[int, str] = {}
         for at, entry in enumerate(content if isinstance(content, list) else ()):
             block = folded(entry)
+            if doubtful:
+                unsure(block)
             if is_call(block):
                 flaws = flaw or told(twice(entry)) or flaw_of(block)
                 notices[at] = self.decide(block, block.get("input"), flaws, out)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from agentsh_net.core.dialects.anthropic_blocks import folded, is_call, told, twice
+from agentsh_net.core.dialects.anthropic_blocks import folded, is_call, told, twice, unsure
 from agentsh_net.core.sse import Frame
 from agentsh_net.core.strict_json import Reading, dump
 
@@ -41,6 +41,8 @@ def read(frame: Frame, reading: Reading) -> Event | None:
     kind = top.get("type")
     kind = kind.strip().casefold() if isinstance(kind, str) else frame.event
     block, delta = folded(top.get("content_block")), folded(top.get("delta"))
+    if reading.duplicates:
+        unsure(block)
     message = "message" if isinstance(top.get("message"), dict) else None
     if message is None and isinstance(top.get("content"), list):
         message = ""

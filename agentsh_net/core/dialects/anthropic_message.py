@@ -50,7 +50,7 @@ def rewritten(
     content = folded(message).get("content")
     entries = content if isinstance(content, list) else []
     flaw = flaw or told(twice(top, message, *entries, duplicates=reading.duplicates))
-    notices = rulings.replaced(entries, late or flaw, out)
+    notices = rulings.replaced(entries, late or flaw, out, doubtful=bool(reading.duplicates))
     calls = frozenset(at for at, entry in enumerate(entries) if is_call(folded(entry)))
     where = (*prefix, spelled(message, "content"))
     edits: dict[Path, Any] = {(*where, at): text_block(text) for at, text in notices.items()}

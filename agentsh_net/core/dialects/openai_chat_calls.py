@@ -80,6 +80,7 @@ class Call:
             dialect=NAME,
             flaw=self.hostile,
             ordinal=self.ordinal,
+            doubt="they came both as text and as a value" if self.texts and self.value is not None else "",
         )
 
     def _input(self) -> Any:
@@ -89,9 +90,10 @@ class Call:
         if self.custom:
             return text
         try:
-            return read(text.encode("utf-8", "replace")).value
+            reading = read(text.encode("utf-8", "replace"))
         except ProtocolError:
             return text
+        return text if reading.duplicates else reading.value
 
 
 @dataclass(slots=True, eq=False)

@@ -7,7 +7,7 @@ What the fragments add up to is not decided here.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from agentsh_net.core.strict_json import Path, dump
@@ -87,6 +87,12 @@ def scan(value: Any, duplicates: frozenset[str] = frozenset()) -> Chunk:
         for number, item in enumerate(listed if isinstance(listed, list) else ()):
             if isinstance(item, dict):
                 _completion(item, ("data", number), chunk)
+    if duplicates:
+        # A key that stands twice may be one of the arguments': as text they are what nobody can read for certain.
+        chunk.fragments = [
+            replace(fragment, value=dump(fragment.value)) if isinstance(fragment.value, dict) else fragment
+            for fragment in chunk.fragments
+        ]
     return chunk
 
 

@@ -15,6 +15,7 @@ from agentsh_net.core.dialects.anthropic_event import make_frame
 from agentsh_net.core.dialects.openai_responses_items import (
     CARRIERS,
     Call,
+    doubtful,
     folded,
     message,
     spelled,
@@ -92,7 +93,7 @@ def read(frame: Frame, reading: Reading) -> Event | None:
     index, odd = _index(top.get("output_index"))
     hidden = bool(clashes & CARRIERS)
     matters = hidden or brings or isinstance(item, dict)
-    flaw = told(clashes)
+    flaw = told(clashes) or (doubtful(folded(item), reading.duplicates) if reading.duplicates else "")
     if not flaw and name.startswith("response.") and name != kind:
         flaw = "the event's name and its type differ"  # clients go by one of the two
     return Event(

@@ -202,6 +202,12 @@ class Call:
         )
 
 
+def doubtful(item: Mapping[str, Any], duplicates: frozenset[str]) -> str:
+    """Say why the arguments of a folded item may be read in two ways; text is read again on its own."""
+    loose = duplicates and any(isinstance(item.get(key), dict) for key in _ARGUMENTS)
+    return f"duplicate key {min(duplicates)!r} beside arguments that are no text" if loose else ""
+
+
 def read_call(item: Mapping[str, Any], flaw: str = "") -> Call:
     """Return what a folded item says."""
     kind = item.get("type")

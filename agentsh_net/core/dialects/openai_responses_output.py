@@ -10,6 +10,7 @@ from agentsh_net.core import strict_json
 from agentsh_net.core.dialects.openai_responses_items import (
     CARRIERS,
     Call,
+    doubtful,
     folded,
     is_call,
     message,
@@ -81,7 +82,7 @@ def rewritten(
         for at, entry in enumerate(_entries(holder)):
             item = folded(entry)
             if is_call(item):
-                call = read_call(item, flaw)
+                call = read_call(item, flaw or doubtful(item, reading.duplicates))
                 call = extra(at, call) if extra is not None else call
                 again = bool(call.reply_id) and call.reply_id in ids
                 ids.add(call.reply_id)

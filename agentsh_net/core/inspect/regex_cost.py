@@ -32,6 +32,16 @@ def window(pattern: str) -> int:
     return next((size for size in WINDOWS if _ways(tree, size) <= MAX_WAYS), 0)
 
 
+def ways(pattern: str, size: int) -> int:
+    """Return in how many ways a pattern can match at one place of a text of this size, at most. Raises re.error."""
+    return _ways(_parser.parse(pattern), size)
+
+
+def widest(pattern: str) -> int:
+    """Return how many characters a match may span, at most. Raises re.error."""
+    return int(_parser.parse(pattern).getwidth()[1])
+
+
 def _ways(nodes: Iterable[Node], size: int) -> int:
     """Return in how many ways a sequence can match at one place, at most."""
     ways = 1
