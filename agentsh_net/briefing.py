@@ -17,7 +17,12 @@ _ROLE = {"ebpf": "connect() to a denied server fails", "nftables": "its packets 
 
 
 def brief(
-    snapshot: Snapshot, source: str, layers: Sequence[LayerStatus], url: str, notes: Iterable[str]
+    snapshot: Snapshot,
+    source: str,
+    layers: Sequence[LayerStatus],
+    url: str,
+    notes: Iterable[str],
+    limits: Iterable[object] = (),
 ) -> list[str]:
     """Return all of it."""
     config = snapshot.config
@@ -25,6 +30,7 @@ def brief(
         policy_line(snapshot, source),
         *server_lines(config.sandbox.mcp.servers, notes),
         *layer_lines(layers, config),
+        *(f"limit: {limit}" for limit in limits),
         *proxy_lines(url, config.proxy.providers),
     ]
 

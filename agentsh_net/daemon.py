@@ -37,6 +37,7 @@ from agentsh_net.current import Addresses, Current, Means
 from agentsh_net.handlers import handlers
 from agentsh_net.kernel.address_memory import AddressMemory
 from agentsh_net.kernel.host import open_kernel
+from agentsh_net.kernel.limits import limits
 from agentsh_net.kernel.resolver import Resolver
 from agentsh_net.layer_watch import LOOK_EVERY, LayerWatch
 from agentsh_net.options import Options
@@ -301,7 +302,12 @@ class Daemon:
             )
         )
         for line in briefing.brief(
-            snapshot, self.source, self.layers.layers, self.proxy_url, self._initial.notes
+            snapshot,
+            self.source,
+            self.layers.layers,
+            self.proxy_url,
+            self._initial.notes,
+            limits(snapshot.config.network),
         ):
             self._log.info("%s", line)
         if self._wanted.ready_file is not None:

@@ -26,6 +26,7 @@ from agentsh_net.core.model import Tool, ToolCall
 from agentsh_net.core.pins import trust
 from agentsh_net.core.snapshot import explain
 from agentsh_net.current import Current
+from agentsh_net.kernel.limits import limits
 from agentsh_net.store import queries, records
 
 if TYPE_CHECKING:
@@ -63,6 +64,7 @@ async def _status(daemon: Daemon, args: Mapping[str, Any], peer: Peer) -> dict[s
             "pending": list(current.pending),
         },
         "layers": [asdict(status) for status in daemon.layers.layers],
+        "limits": [asdict(limit) for limit in limits(current.loaded.config.network)],
         "proxy": _proxy(daemon),
         "store": asdict(daemon.writer.status()),
         "servers": _servers(current),

@@ -24,6 +24,7 @@ from agentsh_net.core.errors import ConfigError, Problem, ProtocolError
 from agentsh_net.core.events import Event, WorkerExited
 from agentsh_net.core.settings import Proxy
 from agentsh_net.core.snapshot import Snapshot
+from agentsh_net.kernel.limits import may_change_user
 from agentsh_net.worker_link import WorkerLink
 
 ACK_SECONDS = (
@@ -267,7 +268,7 @@ class _Worker:
             process = await asyncio.create_subprocess_exec(
                 sys.executable, "-m", "agentsh_proxy",
                 "--link-fd", str(fds[0]), "--charge-fd", str(fds[1]), "--listen-fd", str(fds[2]),
-                "--uid", str(who.uid), "--gid", str(who.gid), "--supervisor", str(os.getpid()),
+                "--uid", str(who.uid), "--gid", str(who.gid), *([] if may_change_user() else ["--keep-user"]), "--supervisor", str(os.getpid()),
                 *(["--discover"] if self._discovers else []),
                 stdin=asyncio.subprocess.DEVNULL,
                 pass_fds=fds,

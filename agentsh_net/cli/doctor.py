@@ -20,7 +20,7 @@ from agentsh_net.cli.failures import Exit
 from agentsh_net.cli.main import Daemon
 from agentsh_net.cli.output import Column, Format, show, shown
 from agentsh_net.cli.source import formatted
-from agentsh_net.core.settings import Config
+from agentsh_net.core.settings import Config, Network
 
 Check = Mapping[str, Any]  # layer, usable, detail, reason, remedy, wanted
 
@@ -31,23 +31,37 @@ Check = Mapping[str, Any]  # layer, usable, detail, reason, remedy, wanted
 @click.pass_context
 def doctor(ctx: click.Context, config: Path | None, form: Format) -> None:
     """Tell of each layer whether it is usable, why not, and the command that mends it. Exit code 3 if a layer asked for is not usable."""
-    from agentsh_net.kernel.probe import probe
-
     settings = _settings(config)
     daemon: Daemon = ctx.obj
     checks = [
         *_machine(),
-        *(asdict(found) for found in probe(settings.network.bpf_loader)),
+        *_layers(settings.network),
         _store(Path(settings.store.path)),
         *_ports(settings, daemon),
     ]
-    wanted = (
-        {*settings.network.layers, "store", "proxy"} if settings.network.mode != "off" else {"store", "proxy"}
-    )
+    wanted = _wanted(settings.network)
     rows = [{**check, "wanted": check["layer"] in wanted} for check in checks]
     show(rows, form, _COLUMNS)
     if any(row["wanted"] and not row["usable"] for row in rows):
         ctx.exit(Exit.ENVIRONMENT)
+
+
+def _layers(network: Network) -> Iterator[Check]:
+    from agentsh_net.kernel.limits import limits
+    from agentsh_net.kernel.probe import probe
+
+    for found in probe(network.bpf_loader):
+        if network.scope != "netns" or found.layer != "ebpf":
+            yield asdict(found)
+    for limit in limits(network):
+        yield _missing("limits", limit.missing, f"{limit.missing}: {limit.cost}", limit.remedy)
+
+
+def _wanted(network: Network) -> set[str]:
+    layers = set(network.layers) if network.mode != "off" else set()
+    if network.scope == "netns":
+        layers.discard("ebpf")
+    return {*layers, "store", "proxy"}
 
 
 _COLUMNS = (

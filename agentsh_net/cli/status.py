@@ -84,6 +84,8 @@ def report(told: Mapping[str, Any]) -> Iterator[str]:
         yield _line("note", str(note))
     for setting in policy.get("pending") or ():
         yield _line("pending", f"{setting} waits for the next start")
+    for limit in _rows(told, "limits"):
+        yield _line("limit", f"{limit['missing']}: {limit['cost']} (fix: {limit['remedy']})")
     yield ""
     yield from _table(_rows(told, "layers"), _LAYERS)
     servers = _rows(told, "servers")

@@ -46,7 +46,7 @@ NOT_YET = (
     NotYet("proxy.providers.*.dialect", among("gemini", "ollama", "bedrock"), "`anthropic` or `openai`"),
     NotYet("gateway.enabled", true, "`false`"),
     NotYet("metrics.listen", filled, "no `metrics` section"),
-    NotYet("network.scope", among("sessions", "netns"), "`host`"),
+    NotYet("network.scope", among("sessions"), "`host`"),
     NotYet("network.llm_direct", among("tag", "refuse"), "`off`"),
     NotYet("network.on_shared_address", among("sni"), "`block` or `tag`"),
     NotYet("network.resolve.snoop_dns", true, "`false`"),

@@ -45,6 +45,7 @@ class Host:
         self._unwanted: dict[str, str] = {}
         # The daemon applies and asks from threads, and reads records in its event loop, which must not wait for an apply.
         self._changing, self._reading = threading.Lock(), threading.Lock()
+        self._everywhere = True  # other network namespaces are swept too
         self._silent = ""  # why the packet plane tells nothing
         self._sighted = Sighted(Processes(hierarchy))
 
@@ -61,7 +62,7 @@ class Host:
 
     def sweep(self, plan: Plan) -> list[ConnectRecord]:
         """Close established sockets to denied endpoints and return what was closed. Raises KernelError."""
-        closed = sweep(plan)
+        closed = sweep(plan, everywhere=self._everywhere)
         with self._reading:
             return self._sighted.swept(closed, plan.generation)
 
@@ -90,6 +91,7 @@ class Host:
     def open_layers(self, network: Network, load: Callable[[], loader.Loaded]) -> None:
         """Open what `network` asks for. Raises KernelError where a required layer cannot be had."""
         self._unwanted = _unwanted(network)
+        self._everywhere = network.scope != "netns"
         if ebpf.LAYER not in self._unwanted:
             self._try(ebpf.LAYER, lambda: self._open_ebpf(load))
         if nft.LAYER not in self._unwanted:

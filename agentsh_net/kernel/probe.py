@@ -19,6 +19,7 @@ from pathlib import Path
 from agentsh_net.core import sock_diag
 from agentsh_net.core.errors import KernelError
 from agentsh_net.kernel import bpf_syscall, cgroup, headers, loader, nft, probe_source
+from agentsh_net.kernel.limits import effective_capabilities
 from agentsh_net.kernel.netlink import SOCK_DIAG, Netlink
 from agentsh_net.kernel.sweep import REMEDY as SWEEP_REMEDY
 
@@ -125,15 +126,6 @@ def _privilege(layer: str, wanted: tuple[str, ...]) -> Probe:
         return Probe(layer, usable=True, detail=f"has {', '.join(wanted)}")
     reason = f"lacks {', '.join(lacking)}"
     return Probe(layer, usable=False, detail=reason, reason=reason, remedy="run as root (sudo)")
-
-
-def effective_capabilities(status: str | None = None) -> int:
-    """Return the effective capability set as a bit mask (proc_pid_status(5))."""
-    text = (
-        Path("/proc/self/status").read_text(encoding="ascii", errors="replace") if status is None else status
-    )
-    found = re.search(r"^CapEff:\s*([0-9a-f]+)$", text, re.MULTILINE)
-    return int(found[1], 16) if found else 0
 
 
 def _bcc() -> Probe:

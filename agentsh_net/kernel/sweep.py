@@ -21,13 +21,16 @@ from agentsh_net.kernel.netlink import SOCK_DIAG, Netlink
 REMEDY = "a kernel with CONFIG_INET_DIAG_DESTROY; until then the packet plane refuses what such a socket still sends"
 
 
-def sweep(plan: Plan) -> list[Socket]:
-    """Destroy every socket connected to a denied endpoint; return those destroyed. Raises KernelError."""
+def sweep(plan: Plan, *, everywhere: bool = True) -> list[Socket]:
+    """Destroy every socket connected to a denied endpoint; return those destroyed. Raises KernelError.
+
+    Without `everywhere` other network namespaces are left alone.
+    """
     if not any(rule.fate is Fate.DENY for rule in plan.rules.values()):
         return []
     with Netlink(SOCK_DIAG) as connection:
         destroyed = _sweep_one(connection, plan)
-    for path in net_namespaces.others():
+    for path in net_namespaces.others() if everywhere else ():
         try:
             elsewhere = net_namespaces.within(path, lambda: Netlink(SOCK_DIAG))
         except OSError:

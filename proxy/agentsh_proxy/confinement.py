@@ -18,6 +18,7 @@ from agentsh_proxy.landlock import restrict_to_reading
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS = 1, 4, 24, 38
 _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
 _CAPABILITY_V3 = 0x20080522
+_CAP_SETPCAP = 8
 _LAST_CAP = Path("/proc/sys/kernel/cap_last_cap")
 # What an HTTPS client and the interpreter read while they run. /etc as a folder, not as files: resolv.conf is replaced
 # by renaming, and a rule on a file would hold on to the old one. Secrets in it are guarded by their modes.
@@ -31,17 +32,22 @@ class _CapHeader(ctypes.Structure):
     _fields_ = [("version", ctypes.c_uint32), ("pid", ctypes.c_int)]
 
 
-def confine(uid: int, gid: int, *, supervisor: int) -> int:
+def confine(uid: int, gid: int, *, supervisor: int, keep_user: bool = False) -> int:
     """Give up what a parser of hostile bytes must not have; return the Landlock ABI in force (0: the kernel has none).
 
-    As root the process becomes `uid`:`gid`; otherwise it stays who it is. It dies with `supervisor`, its parent.
+    As root the process becomes `uid`:`gid`; otherwise, or with `keep_user`, which a container without CAP_SETUID needs, it stays
+    who it is. It dies with `supervisor`, its parent.
     """
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    if os.geteuid() == 0:
-        _become(uid, gid)
+    # First: after it, no program that is run gets what the process does not have, be it root's or set-user-id.
     _prctl(_PR_SET_NO_NEW_PRIVS, 1)
+    if os.geteuid() == 0 and not keep_user:
+        _become(uid, gid)
+    else:
+        _prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL)
+    _drop_capabilities()
     _prctl(_PR_SET_DUMPABLE, 0)
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)  # after the change of user, which clears it (prctl(2))
     if os.getppid() != supervisor:
@@ -53,12 +59,14 @@ def _become(uid: int, gid: int) -> None:
     if uid == 0 or gid == 0:
         raise OSError("a worker must not run as root: pass --uid and --gid of an unprivileged user")
     _prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL)
-    for capability in range(int(_LAST_CAP.read_text()) + 1):
-        _prctl(_PR_CAPBSET_DROP, capability)
+    if (
+        _held() >> _CAP_SETPCAP & 1
+    ):  # without it nothing that is in the bounding set can be had either (no_new_privs)
+        for capability in range(int(_LAST_CAP.read_text()) + 1):
+            _prctl(_PR_CAPBSET_DROP, capability)
     os.setgroups([])
     os.setresgid(gid, gid, gid)
     os.setresuid(uid, uid, uid)
-    _drop_capabilities()
     if os.getresuid() != (uid, uid, uid) or os.getresgid() != (gid, gid, gid):
         raise OSError("the change of user did not take hold")
 
@@ -70,6 +78,14 @@ def _drop_capabilities() -> None:
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.capset(ctypes.byref(header), ctypes.byref(data)):
         raise OSError(ctypes.get_errno(), "capset failed")
+
+
+def _held() -> int:
+    """Return the effective capability set (proc_pid_status(5))."""
+    for line in Path("/proc/self/status").read_text(encoding="ascii", errors="replace").splitlines():
+        if line.startswith("CapEff:"):
+            return int(line.split()[1], 16)
+    return 0
 
 
 def _readable() -> list[str]:

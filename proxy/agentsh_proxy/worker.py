@@ -53,11 +53,18 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--discover", action="store_true", help="ask the declared servers for their tools")
     parser.add_argument("--uid", type=int, default=65534)
     parser.add_argument("--gid", type=int, default=65534)
+    parser.add_argument(
+        "--keep-user",
+        action="store_true",
+        help="the supervisor may not change users: stay its user, without capabilities",
+    )
     parser.add_argument("--supervisor", type=int, default=os.getppid(), help="the supervisor's process id")
     options = parser.parse_args(arguments)
     logging.basicConfig(format="agentsh-net: worker: %(message)s", level=logging.WARNING)
     try:
-        landlock = confine(options.uid, options.gid, supervisor=options.supervisor)
+        landlock = confine(
+            options.uid, options.gid, supervisor=options.supervisor, keep_user=options.keep_user
+        )
     except OSError as error:
         log.error("cannot give up privileges, so it does not run: %s", error)  # noqa: TRY400 - the reason is the whole story
         return EXIT_UNCONFINED

@@ -67,3 +67,22 @@ def test_a_worker_whose_supervisor_is_gone_does_not_run():
     run = confined(65534, 1 if os.getpid() != 1 else 2, "/none")
     assert run.returncode != 0
     assert "the supervisor is gone" in run.stderr
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has privileges to give up")
+def test_without_the_right_to_change_users_it_keeps_its_own_and_no_capability():
+    script = (
+        "from agentsh_proxy.confinement import confine\n"
+        f"confine(65534, 65534, supervisor={os.getpid()}, keep_user=True)\n"
+        "import subprocess\n"
+        "print(open('/proc/self/status').read())\n"
+        "print(subprocess.run(['cat', '/proc/self/status'], capture_output=True, text=True).stdout)\n"
+    )
+    run = subprocess.run(
+        ["setpriv", "--bounding-set=-all,+net_admin", "--inh-caps=-all", sys.executable, "-c", script],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}, capture_output=True, text=True,
+    )  # fmt: skip
+    assert run.returncode == 0, run.stderr
+    rows = [line.split()[1] for line in run.stdout.splitlines() if line.startswith(("CapEff", "CapPrm"))]
+    assert rows == ["0" * 16] * 4  # its own, and those of a program that it runs
+    assert run.stdout.count("NoNewPrivs:\t1") == 2

@@ -18,7 +18,7 @@ CASES: dict[str, tuple[Any, Any]] = {
     "proxy.providers.*.dialect": ("gemini", "openai"),
     "gateway.enabled": (True, False),
     "metrics.listen": ("127.0.0.1", None),
-    "network.scope": ("netns", "host"),
+    "network.scope": ("sessions", "netns"),
     "network.llm_direct": ("tag", "off"),
     "network.on_shared_address": ("sni", "tag"),
     "network.resolve.snoop_dns": (True, False),

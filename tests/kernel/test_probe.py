@@ -32,14 +32,6 @@ def test_a_kernel_without_ring_buffers_is_too_old(release: str, usable: bool) ->
     assert probe._kernel(release).usable is usable
 
 
-def test_capabilities_are_read_from_the_effective_set() -> None:
-    assert (
-        probe.effective_capabilities("Name:\tx\nCapPrm:\tffff\nCapEff:\t0000008000001000\n")
-        == 1 << 39 | 1 << 12
-    )
-    assert probe.effective_capabilities("") == 0
-
-
 def test_a_user_without_privilege_is_told_to_be_root(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(probe, "effective_capabilities", lambda: 1 << 12)
     found = probe._privilege("ebpf", ("CAP_BPF", "CAP_NET_ADMIN"))

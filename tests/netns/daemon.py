@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -22,8 +22,9 @@ ROOT = Path(__file__).parent.parent.parent
 class Daemon:
     """`agentsh-net run` over one policy file."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, under: Sequence[str] = ()) -> None:
         self.folder = folder
+        self._under = under  # a command that runs it
         self.file = folder / "policy.yaml"
         self.process: subprocess.Popen[bytes]
 
@@ -42,7 +43,17 @@ class Daemon:
         ready.unlink(missing_ok=True)
         with (self.folder / "log").open("ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "agentsh_net", "run", "--config", self.file, "--ready-file", ready],
+                [
+                    *self._under,
+                    sys.executable,
+                    "-m",
+                    "agentsh_net",
+                    "run",
+                    "--config",
+                    self.file,
+                    "--ready-file",
+                    ready,
+                ],
                 stderr=log,
                 stdout=log,
             )
@@ -83,9 +94,9 @@ class Daemon:
 
 
 @contextmanager
-def running(folder: Path, policy: dict[str, Any]) -> Iterator[Daemon]:
+def running(folder: Path, policy: dict[str, Any], under: Sequence[str] = ()) -> Iterator[Daemon]:
     """Run the daemon over a policy until the block ends."""
-    daemon = Daemon(folder)
+    daemon = Daemon(folder, under)
     daemon.write(policy)
     daemon.start()
     try:

@@ -1,0 +1,98 @@
+"""What this process may not do here, what that costs, and what mends it: a container's capabilities and namespaces.
+
+For `status`, `doctor` and the start-up lines. A layer that cannot be had at all is the planes' own business.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from agentsh_net.core.settings import Network
+
+# Bits of the effective set (capabilities(7)).
+_BITS = {"CAP_SETGID": 6, "CAP_SETUID": 7, "CAP_SYS_PTRACE": 19, "CAP_SYS_ADMIN": 21, "CAP_BPF": 39}
+_PROC = Path("/proc")
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """One thing that is missing. None of them stops a layer."""
+
+    missing: str
+    cost: str
+    remedy: str
+
+    def __str__(self) -> str:
+        return f"{self.missing}: {self.cost} (fix: {self.remedy})"
+
+
+def limits(network: Network, *, held: int | None = None, proc: Path = _PROC) -> list[Limit]:
+    """Return what is missing for all that `network` could have. `held` is the effective capability set, by default this process's."""
+    held = effective_capabilities() if held is None else held
+    here = network.scope == "netns"
+    found = []
+    if network.mode != "off":
+        if here:
+            found.append(_WITHOUT_EBPF)
+        elif not _has(held, "CAP_SYS_ADMIN"):
+            found.append(_OWN_SOCKETS_ONLY)
+        if not _sees_the_host(proc):
+            found.append(_OWN_PROCESSES_ONLY)
+        elif not _has(held, "CAP_SYS_PTRACE"):
+            found.append(_NO_EXECUTABLES)
+    if os.geteuid() == 0 and not may_change_user(held):
+        found.append(_WORKERS_STAY_ROOT)
+    return found
+
+
+def may_change_user(held: int | None = None) -> bool:
+    """Say whether this process can become another user."""
+    held = effective_capabilities() if held is None else held
+    return _has(held, "CAP_SETUID") and _has(held, "CAP_SETGID")
+
+
+def effective_capabilities(status: str | None = None) -> int:
+    """Return the effective capability set as a bit mask (proc_pid_status(5))."""
+    text = (_PROC / "self/status").read_text(encoding="ascii", errors="replace") if status is None else status
+    found = re.search(r"^CapEff:\s*([0-9a-f]+)$", text, re.MULTILINE)
+    return int(found[1], 16) if found else 0
+
+
+def _has(held: int, name: str) -> bool:
+    return bool(held >> _BITS[name] & 1)
+
+
+def _sees_the_host(proc: Path) -> bool:
+    """Say whether the host's processes are visible: process 2 is the kernel's thread starter there, and only there."""
+    try:
+        return (proc / "2/comm").read_text(encoding="utf-8", errors="replace").strip() == "kthreadd"
+    except OSError:
+        return False
+
+
+_WITHOUT_EBPF = Limit(
+    "no eBPF (network.scope is netns)",
+    "a denied connection is reset by nftables, not failed at connect(); a refused TCP connection is told with its user, not its process",
+    "run the daemon on the node (deploy/kubernetes/daemonset.yaml), with CAP_BPF and network.scope: host",
+)
+_OWN_SOCKETS_ONLY = Limit(
+    "no CAP_SYS_ADMIN",
+    "connections that stand in other network namespaces are not closed; their packets are refused where they pass this one",
+    "add the capability, or set network.scope: netns where there is one namespace",
+)
+_OWN_PROCESSES_ONLY = Limit(
+    "another process namespace than the host's",
+    "events name only processes of the namespace that the daemon shares",
+    "share the agent's (Kubernetes: shareProcessNamespace: true; podman, docker: --pid=container:AGENT), or the host's",
+)
+_NO_EXECUTABLES = Limit(
+    "no CAP_SYS_PTRACE", "events do not name the executables of other users' processes", "add the capability"
+)
+_WORKERS_STAY_ROOT = Limit(
+    "no CAP_SETUID and CAP_SETGID",
+    "the proxy's workers keep this user's id: without any capability, but whoever else runs as it may stop them",
+    "add SETUID and SETGID to the container's capabilities, or run it as a user of its own",
+)

@@ -1,0 +1,76 @@
+"""What a process may not do is told with what that costs and what mends it, and what it may do is not."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from agentsh_net.core.settings import Network
+from agentsh_net.kernel import limits
+
+EVERYTHING = (1 << 41) - 1
+NET_ADMIN = 1 << 12
+SETUID_SETGID = 1 << 7 | 1 << 6
+
+
+@pytest.fixture
+def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A /proc that shows the host's processes, seen by root."""
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    (tmp_path / "2").mkdir()
+    (tmp_path / "2/comm").write_text("kthreadd\n")
+    return tmp_path
+
+
+def missing(network: Network, held: int, proc: Path) -> list[str]:
+    return [limit.missing for limit in limits.limits(network, held=held, proc=proc)]
+
+
+def test_root_on_its_host_lacks_nothing(host: Path) -> None:
+    assert missing(Network(), EVERYTHING, host) == []
+
+
+def test_a_sidecar_is_told_of_everything_it_lacks(host: Path) -> None:
+    (host / "2/comm").unlink()
+    assert missing(Network(scope="netns"), NET_ADMIN, host) == [
+        "no eBPF (network.scope is netns)",
+        "another process namespace than the host's",
+        "no CAP_SETUID and CAP_SETGID",
+    ]
+
+
+def test_on_a_host_each_capability_is_missed_for_what_it_does(host: Path) -> None:
+    assert missing(Network(), NET_ADMIN | SETUID_SETGID, host) == ["no CAP_SYS_ADMIN", "no CAP_SYS_PTRACE"]
+
+
+def test_without_the_network_layer_only_the_workers_count(host: Path) -> None:
+    assert missing(Network(mode="off"), 0, host) == ["no CAP_SETUID and CAP_SETGID"]
+    assert missing(Network(mode="off"), SETUID_SETGID, host) == []
+
+
+def test_who_is_not_root_has_nobody_to_become(host: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert missing(Network(mode="off"), 0, host) == []
+
+
+def test_either_half_of_the_identity_is_not_enough() -> None:
+    assert limits.may_change_user(SETUID_SETGID)
+    assert not limits.may_change_user(1 << 7)
+    assert not limits.may_change_user(1 << 6)
+
+
+def test_every_limit_reads_as_a_cost_and_a_remedy(host: Path) -> None:
+    for limit in limits.limits(Network(scope="netns"), held=0, proc=host):
+        assert str(limit) == f"{limit.missing}: {limit.cost} (fix: {limit.remedy})"
+        assert limit.cost
+        assert limit.remedy
+
+
+def test_capabilities_are_read_from_the_effective_set() -> None:
+    assert (
+        limits.effective_capabilities("Name:\tx\nCapPrm:\tffff\nCapEff:\t0000008000001000\n")
+        == 1 << 39 | 1 << 12
+    )
+    assert limits.effective_capabilities("") == 0
