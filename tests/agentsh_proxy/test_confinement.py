@@ -75,14 +75,23 @@ def test_without_the_right_to_change_users_it_keeps_its_own_and_no_capability():
         "from agentsh_proxy.confinement import confine\n"
         f"confine(65534, 65534, supervisor={os.getpid()}, keep_user=True)\n"
         "import subprocess\n"
-        "print(open('/proc/self/status').read())\n"
-        "print(subprocess.run(['cat', '/proc/self/status'], capture_output=True, text=True).stdout)\n"
+        "child = subprocess.Popen(['cat'])\n"
+        "print(child.pid, flush=True)\n"
+        "child.wait()\n"
     )
-    run = subprocess.run(
+    with subprocess.Popen(
         ["setpriv", "--bounding-set=-all,+net_admin", "--inh-caps=-all", sys.executable, "-c", script],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}, capture_output=True, text=True,
-    )  # fmt: skip
-    assert run.returncode == 0, run.stderr
-    rows = [line.split()[1] for line in run.stdout.splitlines() if line.startswith(("CapEff", "CapPrm"))]
-    assert rows == ["0" * 16] * 4  # its own, and those of a program that it runs
-    assert run.stdout.count("NoNewPrivs:\t1") == 2
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    ) as worker:  # fmt: skip
+        assert worker.stdout is not None
+        child = int(worker.stdout.readline())
+        held = [capabilities(worker.pid), capabilities(child)]
+        worker.communicate()
+    assert held == [(0, 0, 1)] * 2  # its own, and those of a program that it runs
+
+
+def capabilities(pid: int) -> tuple[int, int, int]:
+    """Return the permitted and effective capabilities of a process, and its no_new_privs."""
+    status = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
+    return int(status["CapPrm"], 16), int(status["CapEff"], 16), int(status["NoNewPrivs"])
