@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from agentsh_net import inventory, options
+from agentsh_net import inventory, options, server_identity
 from agentsh_net.arbiter import Arbiter
 from agentsh_net.clock import now_rfc3339, rfc3339
 from agentsh_net.config_file import Loaded
@@ -61,6 +61,7 @@ class Current:
         self.lock = asyncio.Lock()
         self.loaded = loaded
         self._inspector = Inspector(loaded.config.sandbox.mcp.inspection)
+        inventory.recall(self._inspector, registry, pins)
         registry = self._inspector.inspect(registry).registry  # by the detectors of this version
         self.snapshot = Snapshot(1, loaded.digest, loaded.config, registry, pins, loaded.mapping)
         self.addresses: Addresses = {}
@@ -152,6 +153,7 @@ class Current:
                 "error"
             ):  # the same failure of every further try is in `status`
                 self._log.warning("%s: its tools cannot be listed: %s", server.id, report.get("error"))
+            await self.recognise(report)  # it may have failed because the server is another
             return
         now = now_rfc3339()
         pinning = self.snapshot.config.sandbox.mcp.version_pinning
@@ -169,15 +171,36 @@ class Current:
         except ProtocolError as error:  # what was known of the server stays in force
             self._log.warning("%s: its list of tools is refused: %s", server.id, error)
             return
-        stored = self._means.writer.change(inventory.rows(taken, now))
-        if taken.changes or taken.saved_pins or taken.judged_anew:
-            await self._apply(self.snapshot.evolve(registry=taken.registry, pins=taken.pins), self.addresses)
-        for event in taken.events:
+        seen = server_identity.offered(report, server)
+        known = server_identity.recognise(seen, server, taken.pins, pinning, now)
+        identities = records.save_identities(known.saved, by="auto_trust_first")
+        stored = self._means.writer.change([*inventory.rows(taken, now), *identities])
+        if taken.changes or taken.saved_pins or taken.judged_anew or known.saved:
+            await self._apply(self.snapshot.evolve(registry=taken.registry, pins=known.pins), self.addresses)
+        for event in (*known.events, *taken.events):
             self._emit(event)
         try:
             await asyncio.wrap_future(stored)
         except StoreError as error:
             self._log.error("%s: its tools are in force but not stored: %s", server.id, error)
+
+    async def recognise(self, report: Mapping[str, Any]) -> None:
+        """Take what a report says of a server itself: who it is, not what it offers."""
+        server = self.snapshot.registry.server(str(report.get("server_id")))
+        if server is None:
+            return
+        now, pinning = now_rfc3339(), self.snapshot.config.sandbox.mcp.version_pinning
+        seen = server_identity.offered(report, server)
+        known = server_identity.recognise(seen, server, self.snapshot.pins, pinning, now)
+        if known.saved:
+            await self._apply(self.snapshot.evolve(pins=known.pins), self.addresses)
+        for event in known.events:
+            self._emit(event)
+        try:
+            rows = records.save_identities(known.saved, by="auto_trust_first")
+            await asyncio.wrap_future(self._means.writer.change(rows))
+        except StoreError as error:
+            self._log.error("%s: who it is is in force but not stored: %s", server.id, error)
 
     async def store_again(self) -> None:
         """Write tools and pins to a database that may be a new one. Rows that are there already do not change."""

@@ -206,6 +206,7 @@ class Daemon:
             config.sandbox.mcp.servers,
             await asyncio.to_thread(queries.load_tools, store),
             await asyncio.to_thread(queries.load_pins, store),
+            await asyncio.to_thread(queries.load_identities, store),
         )
         means = Means(self.writer, arbiter, buckets, self.pool, kernel, self.resolver)
         self.current = Current(self._initial, registry, pins, means, emit=self.emit, log=self._log)
@@ -228,6 +229,7 @@ class Daemon:
         around = Surroundings(
             snapshot=lambda: self.current.snapshot,
             take=lambda report: self._locked(self.current.take, report),
+            recognise=lambda report: self._locked(self.current.recognise, report),
             within=arbiter.charge,
             emit=self.emit,
             warn=self._log.warning,

@@ -19,9 +19,10 @@ from agentsh_net.clock import now_rfc3339
 from agentsh_net.control.errors import ControlError
 from agentsh_net.control.peer import Peer
 from agentsh_net.control.server import Handler
-from agentsh_net.core import kernel_plan
+from agentsh_net.core import identity, kernel_plan
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.folding import fold
+from agentsh_net.core.identity import Identity
 from agentsh_net.core.model import Tool, ToolCall
 from agentsh_net.core.pins import trust
 from agentsh_net.core.snapshot import explain
@@ -164,7 +165,7 @@ async def _sessions(daemon: Daemon, args: Mapping[str, Any], peer: Peer) -> list
 async def _trust(daemon: Daemon, args: Mapping[str, Any], peer: Peer) -> list[dict[str, Any]]:
     current = daemon.current
     async with current.lock:
-        chosen = _tools(current, args)
+        chosen = [] if args.get("identity") else _tools(current, args)
         wanted = _text(args, "hash", default="")
         if wanted and (len(chosen) != 1 or not _same_hash(chosen[0].hash, wanted)):
             offered = ", ".join(tool.hash for tool in chosen) or "nothing"
@@ -173,11 +174,21 @@ async def _trust(daemon: Daemon, args: Mapping[str, Any], peer: Peer) -> list[di
                 kind="denied",
                 remedy="look again: agentsh-net mcp pins diff",
             )
-        now = now_rfc3339()
+        now, by = now_rfc3339(), f"uid {peer.uid}"
         pins = [trust(tool, now) for tool in chosen]
-        rows = records.save_pins([inventory.pin_record(pin, by=f"uid {peer.uid}") for pin in pins])
-        await current.change_pins(current.snapshot.pins.with_pins(pins), rows)
-        return [{"server_id": p.server_id, "tool_name": p.tool, "tool_hash": p.hash} for p in pins]
+        identities = [identity.trusted(i, now) for i in _identities(current, args) if i.offered]
+        rows = [
+            *records.save_pins([inventory.pin_record(pin, by=by) for pin in pins]),
+            *records.save_identities(identities, by=by),
+        ]
+        await current.change_pins(current.snapshot.pins.with_pins(pins).with_identities(identities), rows)
+        return [
+            *(
+                {"server_id": p.server_id, "tool_name": p.tool, "kind": "tool", "tool_hash": p.hash}
+                for p in pins
+            ),
+            *(_shown(i, tool_hash=identity.mark(i.aspect, i.pinned)) for i in identities),
+        ]
 
 
 def _same_hash(whole: str, given: str) -> bool:
@@ -197,12 +208,31 @@ async def _reset(daemon: Daemon, args: Mapping[str, Any], peer: Peer) -> list[di
         chosen = [
             pin
             for pin in board.entries.values()
-            if fold(pin.server_id) == server and (not tool or pin.tool == tool)
+            if not args.get("identity") and fold(pin.server_id) == server and (not tool or pin.tool == tool)
         ]
         for pin in chosen:
             board = board.without(pin.server_id, pin.tool)
-        await current.change_pins(board, records.delete_pins([(p.server_id, p.tool) for p in chosen]))
-        return [{"server_id": pin.server_id, "tool_name": pin.tool} for pin in chosen]
+        identities = [identity.forgotten(i) for i in _identities(current, args) if i.pinned]
+        rows = [
+            *records.delete_pins([(p.server_id, p.tool) for p in chosen]),
+            *records.save_identities(identities, by=""),
+        ]
+        await current.change_pins(board.with_identities(identities), rows)
+        return [
+            *({"server_id": p.server_id, "tool_name": p.tool, "kind": "tool"} for p in chosen),
+            *map(_shown, identities),
+        ]
+
+
+def _identities(current: Current, args: Mapping[str, Any]) -> list[Identity]:
+    """Return what a request about pins means of the server itself: nothing where it names a tool, nor what the file declares."""
+    if _text(args, "tool", default=""):
+        return []
+    return [i for i in current.snapshot.pins.identities_of(_text(args, "server")) if not i.declared]
+
+
+def _shown(one: Identity, **more: Any) -> dict[str, Any]:
+    return {"server_id": one.server_id, "tool_name": "", "kind": one.aspect.value, **more}
 
 
 def _tools(current: Current, args: Mapping[str, Any]) -> list[Tool]:

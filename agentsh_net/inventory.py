@@ -12,10 +12,11 @@ from typing import Any
 from agentsh_net.core import events, pins
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.events import Event
+from agentsh_net.core.identity import Aspect, Identity
 from agentsh_net.core.inspect.findings import Finding, worst
 from agentsh_net.core.inspect.inspector import Inspected, Inspector
-from agentsh_net.core.model import Server, Tool
-from agentsh_net.core.pins import Pin, Pins, PinState
+from agentsh_net.core.model import PinState, Server, Tool
+from agentsh_net.core.pins import Pin, Pins
 from agentsh_net.core.registry import Change, ChangeKind, Registry, ToolKey
 from agentsh_net.core.settings import Inspection, VersionPinning
 from agentsh_net.store import records
@@ -40,7 +41,10 @@ class Taken:
 
 
 def load(
-    servers: Iterable[Server], tools: Iterable[ToolRecord], found: Iterable[PinRecord]
+    servers: Iterable[Server],
+    tools: Iterable[ToolRecord],
+    found: Iterable[PinRecord],
+    identities: Iterable[Identity] = (),
 ) -> tuple[Registry, Pins]:
     """Return registry and pins as the store remembers them: a server that is down keeps its last known tools judged."""
     known = {
@@ -49,7 +53,11 @@ def load(
         if t.removed is None
     }
     board = Pins.of(
-        Pin(p.server_id, p.tool, p.hash, p.definition, PinState(p.state), p.trusted_at or "") for p in found
+        (
+            Pin(p.server_id, p.tool, p.hash, p.definition, PinState(p.state), p.trusted_at or "")
+            for p in found
+        ),
+        identities,
     )
     return Registry(tools=known).with_servers(servers), board
 
@@ -115,6 +123,14 @@ def inspect(registry: Registry, board: Pins, inspector: Inspector) -> Taken:
     )
 
 
+def recall(inspector: Inspector, registry: Registry, board: Pins) -> None:
+    """Let the detectors know the instructions that servers are remembered by, until they report again."""
+    for server in registry.servers:
+        known = board.identity(server.id, Aspect.INSTRUCTIONS)
+        if known is not None:
+            inspector.learn(server.id, (), str(known.offered.get("text", "")))
+
+
 def rows(taken: Taken, now: str) -> records.Change:
     """Return what the store has to write."""
     return [
@@ -128,7 +144,11 @@ def everything(registry: Registry, board: Pins, now: str) -> records.Change:
     """Return what a new, empty database has to know."""
     pins = [pin_record(p, by="an earlier database") for p in board.entries.values()]
     tools = [_tool_record(t) for t in registry.tools.values()]
-    return [*records.save_tools(tools, now), *records.save_pins(pins, only_missing=True)]
+    return [
+        *records.save_tools(tools, now),
+        *records.save_pins(pins, only_missing=True),
+        *records.save_identities(board.identities.values(), by="an earlier database", only_missing=True),
+    ]
 
 
 def pin_record(pin: Pin, *, by: str) -> PinRecord:

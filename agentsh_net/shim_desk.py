@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agentsh_net.control.peer import Peer
-from agentsh_net.core import canonical, events
+from agentsh_net.core import canonical, events, identity
 from agentsh_net.core.events import DEFAULT_SESSION, Event
 from agentsh_net.core.folding import fold, visible
 from agentsh_net.core.inspect.custom import Custom, compiled
@@ -24,6 +24,8 @@ from agentsh_net.core.shim_link import LinkError
 from agentsh_net.core.snapshot import Snapshot
 from agentsh_net.shim_visit import Visit
 
+MAX_PATH = 4096  # characters of a path (Linux: PATH_MAX)
+
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
@@ -33,6 +35,7 @@ class Surroundings:
     take: Callable[
         [Mapping[str, Any]], Awaitable[None]
     ]  # a discovery report, as `agentsh_proxy.discovery` makes them
+    recognise: Callable[[Mapping[str, Any]], Awaitable[None]]  # one that speaks of the server itself only
     within: Callable[[str, str, str], bool | Crossing]  # charges a call: server, tool, session
     emit: Callable[[Event], None]
     warn: Callable[[str], None]
@@ -65,10 +68,11 @@ class Desk:
                 pass
             case _:
                 raise LinkError("an opening without server, session, hide and unjudged")
+        binary = _binary(opening.get("binary"))
         if not 0 < len(server_id) <= MAX_ID:
             raise LinkError(f"a server id has 1 to {MAX_ID} characters")
         server_id = self.around.snapshot().registry.canonical_id(server_id)
-        visit = Visit(self, peer, server_id, self._session(token), hide=hide, trusted=trusted)
+        visit = Visit(self, peer, server_id, self._session(token), hide=hide, trusted=trusted, binary=binary)
         self._visits.add(visit)
         if unjudged > 0:
             self._tell_unjudged(visit, unjudged)
@@ -135,6 +139,11 @@ class Desk:
         )
         self._taken[fold(visit.server_id)] = (mark, self.around.snapshot().generation)
 
+    async def recognise(self, visit: Visit) -> None:
+        """Hand on which program a shim is about to start, so that it counts for everybody."""
+        if visit.binary is not None and self.may_list(visit):
+            await self.around.recognise({"server_id": visit.server_id, "binary": visit.binary})
+
     def _session(self, token: str) -> str:
         digest = hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
         return self.around.sessions().get(digest, DEFAULT_SESSION)
@@ -148,3 +157,27 @@ class Desk:
                 reason=f"tools/call of {visible(visit.server_id)} that passed unjudged while the daemon was away (fail_closed is false)",
             )
         )
+
+
+def _binary(facts: Any) -> Mapping[str, Any] | None:
+    """Return which program a shim says that it starts, checked and bounded; None where it does not say. Raises LinkError."""
+    match facts:
+        case None:
+            return None
+        case {"executable": str(executable), "sha256": str(digest), "scripts": list(listed)}:
+            scripts = [_script(script) for script in listed[: identity.MAX_SCRIPTS]]
+            return identity.binary(_path(executable), _path(digest), scripts)
+    raise LinkError("a binary that is none")
+
+
+def _script(value: Any) -> tuple[str, str]:
+    match value:
+        case {"path": str(path), "sha256": str(digest)}:
+            return _path(path), _path(digest)
+    raise LinkError("a script that is none")
+
+
+def _path(text: str) -> str:
+    if len(text) > MAX_PATH:
+        raise LinkError(f"a path of more than {MAX_PATH} characters")
+    return text.encode("utf-8", "backslashreplace").decode()

@@ -14,8 +14,9 @@ import orjson
 
 from agentsh_net import jsontext
 from agentsh_net.control.peer import Peer
-from agentsh_net.core import jsonrpc, mcp_gate, results_policy, server_asks, shim_link, steps
+from agentsh_net.core import identity, jsonrpc, mcp_gate, results_policy, server_asks, shim_link, steps
 from agentsh_net.core.errors import ProtocolError
+from agentsh_net.core.identity import Aspect
 from agentsh_net.core.inspect.contents import inspect_content
 from agentsh_net.core.jsonrpc import Body, Id, Message, Response
 from agentsh_net.core.mcp_client import META
@@ -27,8 +28,10 @@ from agentsh_net.core.names import WRAPPERS
 from agentsh_net.core.rules import ROOT
 from agentsh_net.core.settings import Mcp
 from agentsh_net.core.shim_link import LinkError
+from agentsh_net.core.snapshot import Snapshot
 from agentsh_net.shim_events import HOSTILE, MALFORMED, TOO_LONG, Teller
 from agentsh_net.shim_listing import Listing, refused
+from agentsh_net.shim_standing import Standing
 
 if TYPE_CHECKING:
     from agentsh_net.shim_desk import Desk
@@ -56,13 +59,23 @@ class Visit:
     """One connected shim. Its questions are answered one after the other, in their order."""
 
     def __init__(
-        self, desk: Desk, peer: Peer, server_id: str, session_id: str, *, hide: bool, trusted: bool
+        self,
+        desk: Desk,
+        peer: Peer,
+        server_id: str,
+        session_id: str,
+        *,
+        hide: bool,
+        trusted: bool,
+        binary: Mapping[str, Any] | None = None,
     ) -> None:
         self.peer = peer
+        self.binary = binary  # the program that the shim says it starts, where it was asked
         self.server_id = server_id
         self.session_id = session_id
         self.trusted = trusted
         self.listing = Listing(server_id)
+        self._own = Standing(server_id)
         self._desk = desk
         self._around = desk.around
         self._hide = hide
@@ -74,10 +87,20 @@ class Visit:
             "era": "",
         }
 
-    def opened(self) -> bytes:
-        """Return the answer to the opening."""
-        declared = self._around.snapshot().registry.server(self.server_id) is not None
-        return self._say(shim_link.OPENED, declared=declared)
+    def opened(self) -> Answer:
+        """Return the answer to the opening, or what to await for it."""
+        server = self._around.snapshot().registry.server(self.server_id)
+        if server is None or not server.pin_binary or self.binary is None:
+            pin_binary = server is not None and server.pin_binary
+            return self._say(shim_link.OPENED, declared=server is not None, pin_binary=pin_binary)
+        return self._opened_after_a_look()
+
+    async def _opened_after_a_look(self) -> bytes:
+        """Hold the program that is about to be started against its pin; the payload is why it may not be."""
+        await self._desk.recognise(self)
+        verdict = self._own.verdict(self._around.snapshot(), {Aspect.BINARY: self.binary or {}})
+        refusal = verdict.reason if verdict and verdict.blocked else ""
+        return self._say(shim_link.OPENED, refusal.encode(), declared=True, pin_binary=True)
 
     def revoked(self) -> bytes:
         """Return the news that no verdict stands any more."""
@@ -134,11 +157,22 @@ class Visit:
             self._meant(call.tool, call.input), session_id=self.session_id, charge=charge
         )
         if not verdict.blocked:
-            verdict = self.listing.verdict(snapshot, call.tool) or verdict
+            itself = self._own.verdict(snapshot, self._itself(snapshot))
+            verdict = itself or self.listing.verdict(snapshot, call.tool) or verdict
         if passed and verdict.blocked:  # the policy changed between the call and now
             verdict = replace(verdict, action=Action.ALLOW, would=Action.BLOCK)
         self._tell.called(call, verdict, intent)
         return verdict
+
+    def _itself(self, snapshot: Snapshot) -> dict[Aspect, identity.Value | None]:
+        """Return what the server showed to this client of itself."""
+        seen: dict[Aspect, identity.Value | None] = {}
+        server = snapshot.registry.server(self.server_id)
+        if server is not None and server.pin_binary:
+            seen[Aspect.BINARY] = self.binary
+        if self._facts["era"]:
+            seen[Aspect.INSTRUCTIONS] = identity.instructions(self._facts["instructions"])
+        return seen
 
     def _meant(self, tool: str, arguments: Any = None) -> ToolCall:
         # On the wire the name is the server's own: that of a client's wrapper means nothing else here.
@@ -254,7 +288,9 @@ class Visit:
         snapshot = self._around.snapshot()
 
         def blocked(tool: str) -> bool:
-            shown = self.listing.verdict(snapshot, tool)
+            shown = self._own.verdict(snapshot, self._itself(snapshot)) or self.listing.verdict(
+                snapshot, tool
+            )
             return (shown or snapshot.explain(self._meant(tool)).verdict).blocked
 
         return tuple(i for i, definition in enumerate(definitions) if blocked(definition["name"]))

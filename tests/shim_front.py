@@ -9,7 +9,7 @@ from typing import Any
 
 from situations import situation
 
-from agentsh_net import inventory
+from agentsh_net import inventory, server_identity
 from agentsh_net.control.peer import Peer
 from agentsh_net.core.joining import Intents
 from agentsh_net.core.pins import Pins
@@ -69,13 +69,19 @@ class Front:
         self.now = 0.0
         self.tokens: dict[str, str] = {}
         around = Surroundings(
-            snapshot=lambda: self.snapshot, take=self._take, within=self._within, warn=self.warnings.append,
+            snapshot=lambda: self.snapshot, take=self._take, recognise=self._recognise, within=self._within, warn=self.warnings.append,
             emit=lambda event: self.events.append(event.to_json()), sessions=lambda: self.tokens, monotonic=lambda: self.now,
         )  # fmt: skip
         self.desk = Desk(around, Intents())
 
-    def enter(self, server: str = "fs", *, hide: bool = False, uid: int = 1000, trusted: bool = False, session: str = "", unjudged: int = 0) -> Visit:  # fmt: skip
-        opening = {"ask": "open", "server": server, "session": session, "hide": hide, "unjudged": unjudged}
+    def enter(self, server: str = "fs", *, hide: bool = False, uid: int = 1000, trusted: bool = False, session: str = "", unjudged: int = 0, **more: Any) -> Visit:  # fmt: skip
+        opening = {
+            "ask": "open",
+            "server": server,
+            "session": session,
+            "hide": hide,
+            "unjudged": unjudged,
+        } | more
         return self.desk.begin(Peer(4711, uid, uid), opening, trusted=trusted)
 
     def client(self, visit: Visit, value: Any) -> Answered:
@@ -114,6 +120,15 @@ class Front:
             report, self.snapshot.registry, self.snapshot.pins, pinning, "2026-01-01T00:00:00Z"
         )
         self.snapshot = self.snapshot.evolve(registry=taken.registry, pins=taken.pins)
+
+    async def _recognise(self, report: Mapping[str, Any]) -> None:
+        server = self.snapshot.registry.server(report["server_id"])
+        assert server is not None
+        pinning = self.snapshot.config.sandbox.mcp.version_pinning
+        seen = server_identity.offered(report, server)
+        known = server_identity.recognise(seen, server, self.snapshot.pins, pinning, "2026-01-01T00:00:00Z")
+        self.snapshot = self.snapshot.evolve(pins=known.pins)
+        self.events += [event.to_json() for event in known.events]
 
     def _within(self, server_id: str, *_: str) -> bool:
         self.charged.append(server_id)

@@ -66,7 +66,7 @@ def test_trust_and_reset_are_in_force_at_once_and_on_the_disk(listed: Running) -
         "uid ",
     )
     assert listed.client.call("pins.reset", server="weather", tool="get") == [
-        {"server_id": "weather", "tool_name": "get"}
+        {"server_id": "weather", "tool_name": "get", "kind": "tool"}
     ]
     assert verdict(listed, "get")["action"] == "block"
     assert listed.client.call("query", kind="pins", filters={})["rows"] == []

@@ -14,19 +14,26 @@ from agentsh_net.cli.main import Daemon
 from agentsh_net.cli.output import Column, Format, Row, moment, short_hash, show
 from agentsh_net.cli.source import Source, formatted, reading
 
+
+def pinned_name(row: Row) -> str:
+    """Return the tool that a pin is of, or which aspect of the server itself: `(tls)`, `(binary)`, `(instructions)`."""
+    kind = str(row.get("kind") or "tool")
+    return str(row["tool_name"]) if kind == "tool" else f"({kind})"
+
+
 _SERVER = Column("SERVER", lambda row: str(row["server_id"]))
-_TOOL = Column("TOOL", lambda row: str(row["tool_name"]), fold=True)
+_TOOL = Column("TOOL", pinned_name, fold=True)
 
 
 @click.group()
 def pins() -> None:
-    """Trusted versions of tools."""
+    """Trusted versions of tools, and what servers themselves are: certificate, binary, instructions."""
 
 
 @pins.command("list")
 @reading("server", "tool")
 def list_pins(source: Source, filters: Mapping[str, Any], form: Format) -> None:
-    """List every pin, and whether the tool is still what was trusted."""
+    """List every pin, and whether the tool (or the server itself) is still what was trusted."""
     columns = (
         _SERVER,
         _TOOL,
@@ -56,28 +63,53 @@ def diff(source: Source, filters: Mapping[str, Any], form: Format) -> None:
 
 @pins.command()
 @click.option("--server", required=True, help="The server's id.")
-@click.option("--tool", help="The tool; without it every tool of the server.")
+@click.option("--tool", help="The tool; without it every tool of the server, and the server itself.")
+@click.option(
+    "--identity",
+    is_flag=True,
+    help="Only the server itself (certificate, binary, instructions), none of its tools.",
+)
 @click.option("--hash", "tool_hash", help="Only if the tool is this version (see `pins diff --json`), so that nothing can change between look and trust.")  # fmt: skip
 @formatted
 @click.pass_obj
-def trust(daemon: Daemon, server: str, tool: str | None, tool_hash: str | None, form: Format) -> None:
+def trust(
+    daemon: Daemon, server: str, tool: str | None, tool_hash: str | None, form: Format, *, identity: bool
+) -> None:
     """Trust the version that a server offers now."""
+    _one_of(tool, identity=identity)
     if tool_hash and not tool:
         raise click.UsageError("--hash wants --tool: a hash is of one tool")
-    trusted = daemon.client().call("pins.trust", server=server, tool=tool, hash=tool_hash)
+    trusted = daemon.client().call(
+        "pins.trust", server=server, tool=tool, hash=tool_hash, **_only(identity=identity)
+    )
     columns = (_SERVER, _TOOL, Column("TRUSTED", lambda row: short_hash(row.get("tool_hash"))))
     show(trusted, form, columns, empty="nothing to trust")
 
 
 @pins.command()
 @click.option("--server", required=True, help="The server's id.")
-@click.option("--tool", help="The tool; without it every tool of the server.")
+@click.option("--tool", help="The tool; without it every tool of the server, and the server itself.")
+@click.option(
+    "--identity",
+    is_flag=True,
+    help="Only the server itself (certificate, binary, instructions), none of its tools.",
+)
 @formatted
 @click.pass_obj
-def reset(daemon: Daemon, server: str, tool: str | None, form: Format) -> None:
+def reset(daemon: Daemon, server: str, tool: str | None, form: Format, *, identity: bool) -> None:
     """Forget a pin: the tool counts as never seen."""
-    forgotten = daemon.client().call("pins.reset", server=server, tool=tool)
+    _one_of(tool, identity=identity)
+    forgotten = daemon.client().call("pins.reset", server=server, tool=tool, **_only(identity=identity))
     show(forgotten, form, (_SERVER, _TOOL), empty="nothing to forget")
+
+
+def _one_of(tool: str | None, *, identity: bool) -> None:
+    if tool and identity:
+        raise click.UsageError("--tool and --identity exclude each other")
+
+
+def _only(*, identity: bool) -> Mapping[str, bool]:
+    return {"identity": True} if identity else {}
 
 
 def _differences(rows: Iterator[Row]) -> Iterator[Row]:
@@ -87,6 +119,9 @@ def _differences(rows: Iterator[Row]) -> Iterator[Row]:
     for row in rows:
         if row["offered"] is None or row["pinned_hash"] == row["tool_hash"]:
             continue
-        names = {name: row[name] for name in ("server_id", "tool_name", "state", "pinned_hash", "tool_hash")}
+        if row["kind"] != "tool" and row["state"] == "trusted":
+            continue  # a certificate renewed for the same key, a binary moved elsewhere
+        shown = ("server_id", "tool_name", "kind", "state", "pinned_hash", "tool_hash")
+        names = {name: row[name] for name in shown}
         for difference in core_pins.diff(row["pinned"], row["offered"]):
             yield {**names, **difference.to_json()}

@@ -36,7 +36,7 @@ _READ_AHEAD: Final = 256  # questions of one shim that wait here; past it they w
 class Visitor(Protocol):
     """What answers one shim."""
 
-    def opened(self) -> bytes:
+    def opened(self) -> bytes | Awaitable[bytes]:
         """Return the answer to its opening."""
 
     def revoked(self) -> bytes:

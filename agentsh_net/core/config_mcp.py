@@ -51,12 +51,14 @@ SERVER = record(
         "url": http_url,
         "headers": secret(table(header_name, header_value)),
         "tls_fingerprint": fingerprint,
+        "pin_tls": flag,
+        "pin_binary": flag,
     }
 )
 BELONGS = {
-    Transport.STDIO: ("command", "args", "env"),
-    Transport.HTTP: ("url", "headers", "tls_fingerprint"),
-    Transport.SSE: ("url", "headers", "tls_fingerprint"),
+    Transport.STDIO: ("command", "args", "env", "pin_binary"),
+    Transport.HTTP: ("url", "headers", "tls_fingerprint", "pin_tls"),
+    Transport.SSE: ("url", "headers", "tls_fingerprint", "pin_tls"),
 }
 
 

@@ -149,6 +149,25 @@ class ToolRemoved(ToolSeen):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ServerSeen(Event):
+    """A server's certificate, binary or instructions were seen for the first time."""
+
+    type = "mcp_server_seen"
+    server_id: str = ""
+    aspect: str = ""  # tls | binary | instructions
+    digest: str = ""
+    previous_digest: str = ""
+    changes: list[dict[str, Any]] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerChanged(ServerSeen):
+    """A server's certificate, binary or instructions are not what was trusted."""
+
+    type = "mcp_server_changed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ServerRequest(Event):
     """A server asked the client for something, or said that its tools changed; `type` says which."""
 
@@ -309,6 +328,8 @@ EVENT_TYPES: Mapping[str, type[Event]] = {
         ToolSeen,
         ToolChanged,
         ToolRemoved,
+        ServerSeen,
+        ServerChanged,
         SamplingRequest,
         ElicitationRequest,
         ToolsListChanged,

@@ -23,6 +23,14 @@ class Transport(StrEnum):
     SSE = "sse"
 
 
+class PinState(StrEnum):
+    """How what is offered stands to what was trusted."""
+
+    TRUSTED = "trusted"
+    NEW = "new"
+    CHANGED = "changed"
+
+
 @dataclass(frozen=True, slots=True)
 class Server:
     """A declared MCP server. `host` and `port` are set for network transports only."""
@@ -35,6 +43,8 @@ class Server:
     url: str = ""
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     tls_fingerprint: str = ""
+    pin_tls: bool = True  # the certificate is pinned at first sight
+    pin_binary: bool = False  # so is the program that a shim starts
     host: str = ""
     port: int = 0
     source: str = ""  # the file the declaration came from

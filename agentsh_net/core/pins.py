@@ -6,7 +6,7 @@ Pure: the pin store writes what is decided here, and the clock is the caller's.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any
@@ -15,19 +15,12 @@ from agentsh_net.core import canonical
 from agentsh_net.core.differences import Difference, between
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.folding import fold
-from agentsh_net.core.model import Tool
+from agentsh_net.core.identity import Aspect, Identity
+from agentsh_net.core.model import PinState, Tool
 from agentsh_net.core.settings import VersionPinning
 
 # `execution` exists in one protocol revision only: hashing it would call every tool changed when a server moves on.
 UNPINNED = frozenset({"execution"})
-
-
-class PinState(StrEnum):
-    """How a tool's definition stands to its pin."""
-
-    TRUSTED = "trusted"
-    NEW = "new"
-    CHANGED = "changed"
 
 
 class PinEffect(StrEnum):
@@ -52,14 +45,18 @@ class Pin:
 
 @dataclass(frozen=True, slots=True)
 class Pins:
-    """All pins, frozen. Keys are (folded server id, tool name as the server writes it)."""
+    """All pins, frozen. Keys are (folded server id, tool name as the server writes it), for servers (folded id, aspect)."""
 
     entries: Mapping[tuple[str, str], Pin] = field(default_factory=dict)
+    identities: Mapping[tuple[str, Aspect], Identity] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, pins: Iterable[Pin]) -> Pins:
+    def of(cls, pins: Iterable[Pin], identities: Iterable[Identity] = ()) -> Pins:
         """Return the board of these pins; of two for one tool the later counts."""
-        return cls(MappingProxyType({_key(p.server_id, p.tool): p for p in pins}))
+        return cls(
+            MappingProxyType({_key(p.server_id, p.tool): p for p in pins}),
+            MappingProxyType({(fold(i.server_id), i.aspect): i for i in identities}),
+        )
 
     def get(self, server_id: str, tool: str) -> Pin | None:
         """Return the pin of a tool, or None."""
@@ -74,12 +71,27 @@ class Pins:
 
     def with_pins(self, pins: Iterable[Pin]) -> Pins:
         """Return the board with these pins set."""
-        return Pins(MappingProxyType({**self.entries, **Pins.of(pins).entries}))
+        return replace(self, entries=MappingProxyType({**self.entries, **Pins.of(pins).entries}))
 
     def without(self, server_id: str, tool: str) -> Pins:
         """Return the board without the pin of a tool (`mcp pins reset`)."""
         key = _key(server_id, tool)
-        return Pins(MappingProxyType({k: p for k, p in self.entries.items() if k != key}))
+        return replace(self, entries=MappingProxyType({k: p for k, p in self.entries.items() if k != key}))
+
+    def identity(self, server_id: str, aspect: Aspect) -> Identity | None:
+        """Return how an aspect of a server stands, or None where nothing was seen of it."""
+        return self.identities.get((fold(server_id), aspect))
+
+    def identities_of(self, server_id: str) -> tuple[Identity, ...]:
+        """Return what is known of a server itself."""
+        own = ((fold(server_id), aspect) for aspect in Aspect)
+        return tuple(self.identities[key] for key in own if key in self.identities)
+
+    def with_identities(self, identities: Iterable[Identity]) -> Pins:
+        """Return the board with these identities set."""
+        return replace(
+            self, identities=MappingProxyType({**self.identities, **Pins.of((), identities).identities})
+        )
 
 
 def _key(server_id: str, tool: str) -> tuple[str, str]:

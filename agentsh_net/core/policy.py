@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from agentsh_net.core import connectors, steps
+from agentsh_net.core import connectors, identity, steps
 from agentsh_net.core.argument_rules import Given, given_by
 from agentsh_net.core.folding import fold, visible
+from agentsh_net.core.identity import Identity
 from agentsh_net.core.inspect.contents import inspect_arguments
 from agentsh_net.core.inspect.custom import compiled
 from agentsh_net.core.model import Action, Candidate, Crossing, ToolCall, Verdict
@@ -208,11 +209,18 @@ class Policy:
     def _each_step(self, about: Candidate, given: Given | None, *, seen: bool) -> Iterator[Step | None]:
         yield steps.server_step(self._rules, self._mcp.server_policy, about)
         yield steps.tool_step(self._rules, self._mcp.tool_policy, about, given)
+        yield steps.identity_step(self._identities(about), self._mcp.version_pinning, about)
         if seen:
             yield steps.pin_step(self._pins, self._mcp.version_pinning, about)
             tool = self._registry.tool(about.server_id, about.tool)
             yield steps.inspection_step(self._mcp.inspection, tool, about)
             yield steps.shadowing_step(self._mcp.cross_server, tool, about)
+
+    def _identities(self, about: Candidate) -> list[Identity]:
+        """Return what is known of a pair's server itself, as far as the policy pins it."""
+        server = self._registry.server(about.server_id)
+        known = self._pins.identities_of(about.server_id) if server else ()
+        return [each for each in known if server and identity.wanted(server, each.aspect)]
 
     def _native(self, call: ToolCall) -> Native | None:
         """Return the entry of native_tools for a call that names no MCP server beside its name."""

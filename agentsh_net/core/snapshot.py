@@ -11,8 +11,9 @@ from types import MappingProxyType
 from typing import Any, Self
 
 from agentsh_net.core import config as config_reader
-from agentsh_net.core.model import Server, Tool, ToolCall, Transport, Verdict
-from agentsh_net.core.pins import Pin, Pins, PinState
+from agentsh_net.core.identity import Aspect, Identity
+from agentsh_net.core.model import PinState, Server, Tool, ToolCall, Transport, Verdict
+from agentsh_net.core.pins import Pin, Pins
 from agentsh_net.core.policy import Charge, Explanation, Policy
 from agentsh_net.core.registry import Registry
 from agentsh_net.core.settings import Config
@@ -84,6 +85,10 @@ def encode(snapshot: Snapshot) -> dict[str, Any]:
         "pins": [
             [p.server_id, p.tool, p.hash, p.state.value, p.trusted_at] for p in snapshot.pins.entries.values()
         ],
+        "identities": [
+            [i.server_id, i.aspect.value, i.state.value, i.declared]
+            for i in snapshot.pins.identities.values()
+        ],
     }
 
 
@@ -94,12 +99,16 @@ def decode(value: Mapping[str, Any]) -> Snapshot:
         for sid, name, tool_hash, severity, shadows in value["tools"]
     }
     pins = (Pin(sid, tool, h, {}, PinState(state), at) for sid, tool, h, state, at in value["pins"])
+    identities = (
+        Identity(sid, Aspect(aspect), PinState(state), declared=declared)
+        for sid, aspect, state, declared in value["identities"]
+    )
     return Snapshot(
         generation=value["generation"],
         digest=value["digest"],
         config=config_reader.parse(value["mapping"]),
         registry=Registry(tuple(map(_server, value["servers"])), MappingProxyType(tools)),
-        pins=Pins.of(pins),
+        pins=Pins.of(pins, identities),
         mapping=value["mapping"],
     )
 

@@ -5,16 +5,17 @@ In which order they are taken, and what several candidates lead to, is core.poli
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from agentsh_net.core import pins
 from agentsh_net.core.argument_rules import Given
 from agentsh_net.core.folding import fold, visible
+from agentsh_net.core.identity import Aspect, Identity
 from agentsh_net.core.inspect.findings import Finding
-from agentsh_net.core.model import Candidate, Crossing, Tool
-from agentsh_net.core.pins import Pins, PinState
+from agentsh_net.core.model import Candidate, Crossing, PinState, Tool
+from agentsh_net.core.pins import Pins
 from agentsh_net.core.ratelimit import limit_of
 from agentsh_net.core.rules import ROOT, Rule, Rules
 from agentsh_net.core.settings import CrossServer, Inspection, RateLimits, VersionPinning
@@ -23,6 +24,8 @@ MAX_SHARED = 8  # servers that a reason lists
 MAX_NAME = 100  # characters of a name in a reason: what people read; events carry the whole
 
 PROTOCOL = "protocol"  # the rule of verdicts on a call's shape: no line of the configuration stands behind it
+
+ASPECTS = {Aspect.TLS: "TLS certificate", Aspect.BINARY: "binary", Aspect.INSTRUCTIONS: "instructions text"}
 
 SEVERITIES = ("low", "medium", "high", "critical")
 
@@ -39,7 +42,7 @@ class Outcome(StrEnum):
 class Step:
     """One step of the reasoning. `rule` is the YAML path of what decided, `about` the pair it is about, if one."""
 
-    step: str  # name | protocol | server | tool | seen | pin | inspection | arguments | session | native | fail_closed | rate | verdict
+    step: str  # name | protocol | server | tool | identity | pin | inspection | arguments | session | native | fail_closed | rate | verdict
     outcome: Outcome
     reason: str
     rule: str = ""
@@ -147,6 +150,34 @@ def pin_step(board: Pins, pinning: VersionPinning, about: Candidate) -> Step | N
         case PinState.NEW:
             reason = f"nobody trusts tool {shown(about)} yet (`agentsh-net mcp pins trust`)"
             return Step("pin", outcome, reason, f"{where}.auto_trust_first", about)
+
+
+def identity_step(identities: Iterable[Identity], pinning: VersionPinning, about: Candidate) -> Step | None:
+    """Judge who the server is: certificate, binary, instructions. None where all is as trusted, or nothing was seen."""
+    taken = [_aspect_step(known, pinning) for known in identities]
+    for outcome in (Outcome.BLOCK, Outcome.ALERT):
+        for step in taken:
+            if step.outcome is outcome:
+                return replace(step, about=about)
+    return None
+
+
+def _aspect_step(identity: Identity, pinning: VersionPinning) -> Step:
+    name, where = visible(identity.server_id, MAX_NAME), f"{ROOT}.version_pinning"
+    what = ASPECTS[identity.aspect]
+    if identity.declared and identity.state is PinState.CHANGED:
+        reason = f"server {name} shows another TLS certificate than its tls_fingerprint names"
+        return Step("identity", Outcome.BLOCK, reason, f"{ROOT}.servers")
+    outcome = Outcome(pins.effect(identity.state, pinning).value)
+    if identity.state is PinState.CHANGED:
+        reason = (
+            f"the {what} of server {name} is not the one that was trusted (on_change: {pinning.on_change})"
+        )
+        return Step("identity", outcome, reason, f"{where}.on_change")
+    if identity.state is PinState.NEW and outcome is Outcome.BLOCK:
+        reason = f"nobody trusts the {what} of server {name} yet (`agentsh-net mcp pins trust`)"
+        return Step("identity", outcome, reason, f"{where}.auto_trust_first")
+    return Step("identity", Outcome.PASS, f"the {what} of server {name} is {identity.state}")
 
 
 def inspection_step(inspection: Inspection, tool: Tool | None, about: Candidate) -> Step | None:

@@ -15,6 +15,8 @@ from typing import Any, Final
 
 from agentsh_net import jsontext
 from agentsh_net.core.errors import ProtocolError
+from agentsh_net.core.identity import Aspect, Identity
+from agentsh_net.core.model import PinState
 from agentsh_net.store.connect import reader
 from agentsh_net.store.filters import Filters, Where
 from agentsh_net.store.records import PinRecord, SessionRecord, ToolRecord
@@ -71,6 +73,23 @@ def load_pins(path: Path) -> list[PinRecord]:
         return [
             PinRecord(**{**row, "definition": jsontext.loads(row["definition"])})
             for row in connection.execute("SELECT * FROM pins ORDER BY server_id, tool")
+        ]
+
+
+def load_identities(path: Path) -> list[Identity]:
+    """Return what servers are and were trusted to be."""
+    with reader(path) as connection:
+        return [
+            Identity(
+                row["server_id"],
+                Aspect(row["aspect"]),
+                PinState(row["state"]),
+                jsontext.loads(row["pinned"]),
+                jsontext.loads(row["offered"]),
+                row["trusted_at"] or "",
+                bool(row["declared"]),
+            )
+            for row in connection.execute("SELECT * FROM identities ORDER BY server_id, aspect")
         ]
 
 
@@ -131,8 +150,8 @@ def _servers(connection: sqlite3.Connection, filters: Filters) -> Page:
 
 
 def _pins(connection: sqlite3.Connection, filters: Filters) -> Page:
-    where = filters.of_names("pins.server_id", "pins.tool", "trusted_at")
-    found = _few(connection, _PINS, where, "pins.server_id, pins.tool", filters.limit)
+    where = filters.of_names("server_id", "tool_name", "trusted_at")
+    found = _few(connection, _PINS, where, "server_id, kind = 'tool', kind, tool_name", filters.limit)
     for row in found.rows:
         row["pinned"] = jsontext.loads(row["pinned"])
         row["offered"] = jsontext.loads(row["offered"]) if row["offered"] else None
@@ -162,16 +181,27 @@ _SERVERS: Final = """
     known AS (
         SELECT server_id,
             (SELECT count(*) FROM tools WHERE tools.server_id = named.server_id AND removed IS NULL) AS tools,
-            (SELECT count(*) FROM pins WHERE pins.server_id = named.server_id AND state = 'changed') AS changed_pins,
+            (SELECT count(*) FROM pins JOIN tools ON tools.server_id = pins.server_id AND tools.name = pins.tool
+                WHERE pins.server_id = named.server_id AND (pins.state = 'changed' OR tools.hash <> pins.hash))
+            + (SELECT count(*) FROM identities WHERE identities.server_id = named.server_id AND state = 'changed') AS changed_pins,
             (SELECT timestamp FROM events WHERE events.server_id = named.server_id ORDER BY id DESC LIMIT 1) AS last_event
         FROM named
     )
     SELECT * FROM known"""
 
+# Tools and what servers are themselves (`kind`: tool, tls, binary, instructions), as they stand now to what was trusted.
 _PINS: Final = """
-    SELECT pins.server_id, pins.tool AS tool_name, pins.state, pins.hash AS pinned_hash, tools.hash AS tool_hash,
-        trusted_at, trusted_by, pins.definition AS pinned, tools.definition AS offered
-    FROM pins LEFT JOIN tools ON tools.server_id = pins.server_id AND tools.name = pins.tool"""
+    SELECT * FROM (
+        SELECT pins.server_id, pins.tool AS tool_name, 'tool' AS kind,
+            CASE WHEN pins.state = 'trusted' AND tools.hash <> pins.hash THEN 'changed' ELSE pins.state END AS state,
+            pins.hash AS pinned_hash, tools.hash AS tool_hash, trusted_at, trusted_by, pins.definition AS pinned,
+            tools.definition AS offered
+        FROM pins LEFT JOIN tools ON tools.server_id = pins.server_id AND tools.name = pins.tool
+        UNION ALL
+        SELECT server_id, '' AS tool_name, aspect AS kind, state, pinned_mark, offered_mark, trusted_at,
+            CASE WHEN declared THEN 'the policy file' ELSE trusted_by END, pinned, offered
+        FROM identities
+    )"""
 
 _KINDS: Final[Mapping[str, Callable[[sqlite3.Connection, Filters], Page]]] = {
     "events": _any_events,

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agentsh_net import jsontext
+from agentsh_net.core.identity import Identity, mark
 
 # One SQL statement with the parameters of each of its executions. A change is a few of them, done in one transaction.
 Statement = tuple[str, Sequence[Sequence[Any]]]
@@ -109,6 +110,20 @@ def delete_pins(keys: Iterable[tuple[str, str]]) -> Change:
     return [("DELETE FROM pins WHERE server_id = ? AND tool = ?", [_name(*key) for key in keys])]
 
 
+def save_identities(identities: Iterable[Identity], *, by: str, only_missing: bool = False) -> Change:
+    """Record what servers are and were trusted to be; `by` is who trusted what carries the newest trust."""
+    verb = "INSERT OR IGNORE" if only_missing else "INSERT"
+    sql = f"{verb} INTO identities VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    if not only_missing:  # who trusted it stays on record as long as the trust is the same
+        sql += (
+            " ON CONFLICT (server_id, aspect) DO UPDATE SET pinned = excluded.pinned, pinned_mark = excluded.pinned_mark,"
+            " offered = excluded.offered, offered_mark = excluded.offered_mark, state = excluded.state,"
+            " declared = excluded.declared, trusted_by = CASE WHEN trusted_at IS excluded.trusted_at"
+            " THEN trusted_by ELSE excluded.trusted_by END, trusted_at = excluded.trusted_at"
+        )
+    return [(sql, [_identity_row(identity, by) for identity in identities])]
+
+
 def save_session(session: SessionRecord) -> Change:
     """Record a session."""
     row = (session.session_id, session.token_sha256, session.created)
@@ -125,6 +140,15 @@ def _text(value: Any) -> str:
 def _tool_row(tool: ToolRecord, now: str) -> Sequence[str]:
     names = _name(tool.server_id, tool.name)
     return (*names, tool.hash, _json(tool.definition), tool.max_severity, tool.first_seen or now, now)
+
+
+def _identity_row(i: Identity, by: str) -> Sequence[Any]:
+    pinned, offered = _json(i.pinned), _json(i.offered)
+    marks = (mark(i.aspect, i.pinned), mark(i.aspect, i.offered))
+    who = (i.trusted_at, by) if i.trusted_at else (None, None)
+    return (
+        _text(i.server_id), i.aspect.value, pinned, marks[0], offered, marks[1], i.state.value, int(i.declared), *who
+    )  # fmt: skip
 
 
 def _name(server_id: str, tool: str) -> tuple[str, str]:

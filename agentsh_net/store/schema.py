@@ -68,6 +68,21 @@ MIGRATIONS: Final = (
         created TEXT NOT NULL
     ) WITHOUT ROWID;
     """,
+    """
+    CREATE TABLE identities (
+        server_id TEXT NOT NULL,
+        aspect TEXT NOT NULL,
+        pinned TEXT NOT NULL,
+        pinned_mark TEXT NOT NULL,
+        offered TEXT NOT NULL,
+        offered_mark TEXT NOT NULL,
+        state TEXT NOT NULL CHECK (state IN ('trusted', 'new', 'changed')),
+        declared INTEGER NOT NULL,
+        trusted_at TEXT,
+        trusted_by TEXT,
+        PRIMARY KEY (server_id, aspect)
+    ) WITHOUT ROWID;
+    """,
 )
 
 VERSION: Final = len(MIGRATIONS)

@@ -36,6 +36,7 @@ class Discovered:
     protocol_version: str
     transport: str  # http | sse: how it is really spoken to
     tls_fingerprint: str  # sha256:<hex> of the certificate, empty without TLS
+    tls_public_key: str  # likewise of its public key, which a renewal may keep
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,14 +145,19 @@ class Watcher:
             said = self._tell(server.id, found, said)
 
         while True:
+            session = Session(server, tls=self._tls)
             try:
-                async with Session(server, tls=self._tls) as session:
+                async with session:
                     await self._follow(session, tell)
             except ProtocolError as fault:
                 failures += 1
                 said = b""
                 delay = self._backoff.delay(failures, random.random())  # noqa: S311 - spreads load, guards nothing
-                self._report(_failed(server.id, str(fault), failures, delay))
+                shown = session.certificate  # which may be why
+                self._report(
+                    _failed(server.id, str(fault), failures, delay)
+                    | {"tls_fingerprint": shown.certificate, "tls_public_key": shown.public_key}
+                )
                 await asyncio.sleep(delay)
 
     async def _follow(self, session: Session, tell: Callable[[Discovered], None]) -> None:
@@ -182,6 +188,7 @@ class Watcher:
             "protocol_version": found.protocol_version,
             "transport": found.transport,
             "tls_fingerprint": found.tls_fingerprint,
+            "tls_public_key": found.tls_public_key,
         }
         # compared as text: to Python, 1, 1.0 and true are equal, to a model they are not
         mark = hashlib.sha256(json.dumps(news).encode()).digest()
@@ -203,5 +210,6 @@ def _discovered(session: Session, listing: Listing) -> Discovered:
         era=listing.era,
         protocol_version=listing.version,
         transport=session.transport.value,
-        tls_fingerprint=session.fingerprint,
+        tls_fingerprint=session.certificate.certificate,
+        tls_public_key=session.certificate.public_key,
     )

@@ -93,7 +93,9 @@ class HttpClient:
 
     def __init__(self, origin: Address, *, tls: ssl.SSLContext | None = None, pin: str = "") -> None:
         self.origin = origin
-        self.fingerprint = ""  # of the certificate seen last
+        self.seen: certificate.Fingerprints | None = (
+            None  # the certificate seen last, whether it was taken or not
+        )
         self._tls = tls
         self._pin = pin
         self._idle: list[Connection] = []
@@ -196,7 +198,7 @@ class HttpClient:
                 raise ProtocolError(f"{where} is not TLS, but tls_fingerprint is declared", status=502)
             return
         found = certificate.fingerprints(tls.getpeercert(binary_form=True) or b"")
-        self.fingerprint = found.certificate
+        self.seen = found
         if self._pin and not certificate.matches(self._pin, found):
             raise ProtocolError(
                 f"{where} shows another TLS certificate than tls_fingerprint names: {found.certificate} "

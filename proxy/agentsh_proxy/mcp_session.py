@@ -10,6 +10,7 @@ import ssl
 from collections.abc import Callable
 from typing import Protocol, Self
 
+from agentsh_net.core.certificate import Fingerprints
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.mcp_client import Conversation
 from agentsh_net.core.mcp_exchange import Ask, FallBack, Listing, Outcome, Tell
@@ -67,9 +68,9 @@ class Session:
         return Transport.SSE if isinstance(self._carrier, LegacySse) else Transport.HTTP
 
     @property
-    def fingerprint(self) -> str:
-        """Return the SHA-256 of the TLS certificate seen last, empty without TLS."""
-        return self._site.http.fingerprint
+    def certificate(self) -> Fingerprints:
+        """Return the digests of the TLS certificate seen last, empty without TLS."""
+        return self._site.http.seen or Fingerprints("", "")
 
     async def list(self, timeout: float) -> Listing:  # noqa: ASYNC109 - it ends in a ProtocolError
         """Return what the server offers now, within so many seconds. Raises ProtocolError."""

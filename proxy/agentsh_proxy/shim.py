@@ -51,10 +51,16 @@ def run(options: Options) -> int:
     for number in (*FORWARDED, signal.SIGCHLD):
         if signal.getsignal(number) is not signal.SIG_IGN or number == signal.SIGCHLD:
             signal.signal(number, _noted)  # the pipe tells of it
-    child = spawn(options.command, environ)
     opening = {"ask": OPEN, "server": options.server, "session": session, "hide": options.hide}
     daemon = Daemon(options.socket, opening, closed=options.closed, now=time.monotonic, say=_say)
-    daemon.connect()
+    if daemon.connect() and daemon.opened() and daemon.pins_binary:
+        from agentsh_proxy.shim_binary import describe
+
+        daemon.reopen({"binary": describe(options.command, environ)})
+        if daemon.opened() and daemon.refusal:
+            _say(f"{options.command[0]!r} is not started: {daemon.refusal}")
+            return NOT_EXECUTABLE
+    child = spawn(options.command, environ)
     fault = Relay(child, daemon, woken).run()
     if fault:
         _say(f"cannot start {options.command[0]!r}: {os.strerror(fault)}")

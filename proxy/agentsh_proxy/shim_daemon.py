@@ -6,6 +6,7 @@ What is asked and what an answer leads to is not its business. Light on purpose 
 from __future__ import annotations
 
 import json
+import select
 import socket
 from collections import deque
 
@@ -71,7 +72,10 @@ class Daemon:
         self._told = False  # that the daemon is away
         self._undeclared = False  # that it does not know the server
         self._standing: set[str] = set()  # tools whose calls pass until the daemon revokes it
+        self._opening_sent = False  # and not answered yet
         self.results = False  # results of calls are to be looked at
+        self.pins_binary = False  # the program that is started has to be the one that is trusted
+        self.refusal = ""  # why it may not be started
         self.unjudged = 0  # calls that passed while it was away
 
     @property
@@ -113,8 +117,32 @@ class Daemon:
         self._socket, self._told = connection, False
         self._frames = Frames()
         unjudged, self.unjudged = self.unjudged, 0
+        self._opening_sent = True
         self._send(frame(self._opening | {"unjudged": unjudged}), _ignore)
         return self._socket is not None
+
+    def opened(self) -> bool:
+        """Wait, before there is anything else to do, until the opening is answered; say whether it was."""
+        while (fd := self.fd) is not None and self._opening_sent:
+            waiting = select.poll()
+            waiting.register(fd, select.POLLIN | (select.POLLOUT if self._out else 0))
+            waiting.poll(max(0.0, (self._deadline - self._now()) * 1000 + 1))
+            if self._out:
+                self.write()
+            if self.fd is not None:
+                self.read()
+            self.expire()
+        return self.fd is not None
+
+    def reopen(self, facts: dict[str, Any]) -> None:
+        """Begin the conversation anew with an opening that says more."""
+        self._opening = self._opening | facts
+        if self._socket is not None:
+            self._socket.close()
+        self._socket, self._next_try = None, 0.0
+        self._out.clear()
+        self._asks.clear()
+        self.connect()
 
     def stand(self, tool: str) -> None:
         """Remember that calls of a tool pass."""
@@ -194,6 +222,10 @@ class Daemon:
         if not self._asks or do not in {PASS, EDIT, OPENED}:
             raise LinkError("an answer to no question")
         self._heed(header)
+        if do == OPENED:
+            self._opening_sent = False
+            self.pins_binary = header.get("pin_binary") is True
+            self.refusal = payload.decode("utf-8", "replace")
         if do == OPENED and header.get("declared") is False and not self._undeclared:
             self._undeclared = True
             self._say(
@@ -218,6 +250,7 @@ class Daemon:
         if self._socket is not None:
             self._socket.close()
         self._socket = None
+        self._opening_sent = False
         self._out.clear()
         self._standing.clear()
         self._next_try = self._now() + RETRY

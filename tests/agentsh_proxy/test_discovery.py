@@ -397,6 +397,7 @@ def test_a_report_tells_all_that_the_supervisor_needs() -> None:
             "protocol_version": "2025-11-25",
             "transport": "http",
             "tls_fingerprint": "",
+            "tls_public_key": "",
         }
 
     watching(legacy(), scene)

@@ -353,13 +353,17 @@ def test_tls_uses_the_systems_trust_and_the_pin_comes_on_top(
             for pin in ("", right):
                 client = HttpClient(address(server.url()), tls=trust, pin=pin)
                 assert await fetched(client) == (200, b"ok")
-                assert client.fingerprint == right
+                assert client.seen is not None
+                assert client.seen.certificate == right
                 client.close()
             before = len(server.seen)
             wrong = HttpClient(address(server.url()), tls=trust, pin="sha256:" + "0" * 64)
             with pytest.raises(ProtocolError, match=f"another TLS certificate.*{right}"):
                 await wrong.request("GET", "/mcp", (("Authorization", "secret"),))
             assert len(server.seen) == before
+            assert wrong.seen is not None and wrong.seen.certificate == right, (
+                "who it was is known all the same"
+            )
 
     with asyncio.Runner(loop_factory=loop) as runner:
         runner.run(main())

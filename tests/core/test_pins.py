@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from agentsh_net.core import pins
 from agentsh_net.core.errors import ProtocolError
-from agentsh_net.core.pins import Pin, PinEffect, Pins, PinState, definition_hash, tool_of, trust_first
+from agentsh_net.core.model import PinState
+from agentsh_net.core.pins import Pin, PinEffect, Pins, definition_hash, tool_of, trust_first
 from agentsh_net.core.settings import VersionPinning
 
 DEFINITION = {

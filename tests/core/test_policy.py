@@ -7,10 +7,11 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from situations import pairs, situation, unlimited, verdict
+from situations import pairs, registry, server, situation, unlimited, verdict
 
 from agentsh_net.core import policy
-from agentsh_net.core.model import Action, Candidate, Crossing, ToolCall
+from agentsh_net.core.identity import Aspect, Identity
+from agentsh_net.core.model import Action, Candidate, Crossing, PinState, ToolCall
 from agentsh_net.core.pins import Pins, tool_of, trust, trust_first
 from agentsh_net.core.ratelimit import Buckets
 from agentsh_net.core.registry import Registry
@@ -19,6 +20,7 @@ from agentsh_net.core.settings import (
     Config,
     CrossServer,
     Inspection,
+    Mcp,
     RateLimit,
     RateLimits,
     VersionPinning,
@@ -593,3 +595,16 @@ def test_a_wrapped_call_is_judged_by_its_inner_arguments():
             "use_mcp_tool", input={"server_name": "fs", "tool_name": "write", "arguments": arguments}
         )
         assert verdict(snapshot, call).action is action
+
+
+@pytest.mark.parametrize(("pin_binary", "action"), [(True, "block"), (False, "allow")])
+def test_a_server_that_is_another_blocks_every_call_of_its_tools_and_of_no_other(
+    pin_binary: bool, action: str
+) -> None:
+    changed = Identity("fs", Aspect.BINARY, PinState.CHANGED)
+    declared = [replace(server("fs"), pin_binary=pin_binary), server("web")]
+    known = registry(declared, {"fs": ["ls"], "web": ["get"]})
+    judge = policy.Policy(Mcp(servers=tuple(declared)), known, Pins.of((), [changed])).judge
+    found = judge(ToolCall("mcp__fs__ls"), "default", lambda *_: True)
+    assert (found.action, judge(ToolCall("get"), "default", lambda *_: True).action) == (action, "allow")
+    assert pin_binary is ("the binary of server fs" in found.reason)

@@ -9,7 +9,8 @@ import pytest
 from situations import situation, verdict
 
 from agentsh_net.core import config, snapshot
-from agentsh_net.core.model import Action, Server, ToolCall, Transport
+from agentsh_net.core.identity import Aspect, Identity
+from agentsh_net.core.model import Action, PinState, Server, ToolCall, Transport
 from agentsh_net.core.pins import Pins, trust_first
 from agentsh_net.core.registry import Registry
 from agentsh_net.core.snapshot import Snapshot, decode, encode, explain
@@ -69,6 +70,19 @@ def test_a_pin_travels():
     evolved = over_the_wire(original.evolve(registry=changed))
     assert verdict(evolved, "mcp__weather__get").action is Action.BLOCK
     assert verdict(over_the_wire(original), "mcp__weather__get").action is Action.ALLOW
+
+
+def test_a_server_that_is_another_travels_and_what_it_said_stays_here():
+    original = loaded()
+    changed = Identity(
+        "weather", Aspect.TLS, PinState.CHANGED, {}, {"certificate": "secretly"}, declared=True
+    )
+    evolved = original.evolve(pins=original.pins.with_identities([changed]))
+    assert "secretly" not in json.dumps(encode(evolved))
+    found = verdict(over_the_wire(evolved), "mcp__weather__get")
+    assert found.action is Action.BLOCK
+    assert found == verdict(evolved, "mcp__weather__get")
+    assert "tls_fingerprint" in found.reason
 
 
 def test_generation_digest_and_servers_travel():

@@ -6,8 +6,8 @@ import pytest
 
 from agentsh_net.core import pins, steps
 from agentsh_net.core.inspect.contents import inspect_arguments
-from agentsh_net.core.model import Candidate, Tool
-from agentsh_net.core.pins import Pin, Pins, PinState
+from agentsh_net.core.model import Candidate, PinState, Tool
+from agentsh_net.core.pins import Pin, Pins
 from agentsh_net.core.rules import Rules
 from agentsh_net.core.settings import (
     Inspection,

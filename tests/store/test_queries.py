@@ -1,5 +1,7 @@
 """Each query answers from a database being written, newest last, by any filter, in pages that join without gap or repeat."""
 
+from dataclasses import replace
+
 import pytest
 
 from agentsh_net import clock
@@ -11,6 +13,8 @@ from agentsh_net.core.events import (
     ToolCallIntercepted,
     ToolChanged,
 )
+from agentsh_net.core.identity import Aspect, Identity
+from agentsh_net.core.model import PinState
 from agentsh_net.store import queries, records
 from agentsh_net.store.connect import open_writer
 from agentsh_net.store.records import PinRecord, SessionRecord, ToolRecord
@@ -232,4 +236,24 @@ def test_filters_by_name_are_served_by_an_index(database):
             where.values,
         ).fetchall()
         assert not any(row[3].startswith("SCAN") for row in plan), (filters, plan)
+    connection.close()
+
+
+def test_what_servers_are_is_kept_with_who_trusted_it_and_listed_beside_the_tools(database):
+    first = Identity(
+        "weather", Aspect.TLS, PinState.TRUSTED, {"certificate": "a"}, {"certificate": "a"}, "2026"
+    )
+    changed = replace(first, state=PinState.CHANGED, offered={"certificate": "b"})
+    connection = open_writer(database)
+    apply(connection, records.save_identities([first], by="auto_trust_first"))
+    apply(connection, records.save_identities([changed], by="uid 7"))
+    assert queries.load_identities(database) == [changed]
+    (row,) = [r for r in ask(database, "pins") if r["kind"] != "tool"]
+    assert (row["kind"], row["state"], row["pinned_hash"], row["tool_hash"]) == ("tls", "changed", "a", "b")
+    assert (row["offered"], row["trusted_by"]) == ({"certificate": "b"}, "auto_trust_first")
+    apply(connection, records.save_identities([replace(changed, trusted_at="2027")], by="uid 7"))
+    (row,) = [r for r in ask(database, "pins") if r["kind"] != "tool"]
+    assert row["trusted_by"] == "uid 7"
+    apply(connection, records.save_identities([first], by="x", only_missing=True))
+    assert queries.load_identities(database)[0].trusted_at == "2027"
     connection.close()
