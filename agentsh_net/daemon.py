@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +103,7 @@ class Daemon:
         self.current: Current
         self.desk: Desk
         self._intents = Intents()
+        self._intents.mask = self._masked
 
     async def run(self) -> int:
         """Start, serve until told to stop, stop. Raises our errors where it cannot start."""
@@ -126,10 +128,17 @@ class Daemon:
 
     def emit(self, event: Event) -> None:
         """Stamp an event, record it, and show it to whoever follows. Never waits."""
+        if isinstance(event, events.ToolCalled):
+            event = replace(event, input=self._masked(event.input))
         value = event.to_stamped_json(id=new_id(), timestamp=now_rfc3339())
         self.writer.put(value)
         self.control.publish(value)
         self._intents.note(value, time.monotonic())
+
+    def _masked(self, value: Any) -> Any:
+        """Return a call's input as DLP lets it be told."""
+        guard = self.current.snapshot.guard
+        return guard.masked(value) if guard is not None else value
 
     @property
     def source(self) -> str:

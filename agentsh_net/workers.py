@@ -16,6 +16,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from secrets import token_hex
 from typing import Any
 
 from agentsh_net.arbiter import Arbiter
@@ -106,6 +107,7 @@ class Pool:
         self._snapshot: Mapping[str, Any] | None = None
         self._sessions: Mapping[str, str] = {}
         self._stopping = False
+        self._token_key = token_hex(32)  # of DLP tokens: one for all workers, so that prompts stay alike
 
     @property
     def address(self) -> tuple[str, int]:
@@ -127,7 +129,7 @@ class Pool:
 
     async def start(self, first: Snapshot) -> None:
         """Start the workers and return when all of them accept. Raises ProtocolError where one does not."""
-        self._snapshot = snapshot.encode(first)
+        self._snapshot = self._encoded(first)
         # One of them is enough to ask the servers for their tools.
         self._workers = [
             _Worker(self, listener, discovers=n == 0) for n, listener in enumerate(self._listeners)
@@ -136,8 +138,11 @@ class Pool:
 
     async def publish(self, current: Snapshot) -> None:
         """Make every worker judge by `current`; return when all that live do. One that does not in time is replaced."""
-        self._snapshot = snapshot.encode(current)
+        self._snapshot = self._encoded(current)
         await self._tell(link.Apply(self._next(), self._snapshot))
+
+    def _encoded(self, current: Snapshot) -> dict[str, Any]:
+        return {**snapshot.encode(current), "token_key": self._token_key}
 
     async def publish_sessions(self, sessions: Mapping[str, str]) -> None:
         """Make every worker know exactly these sessions: sha256 of the token (hex) to session id."""

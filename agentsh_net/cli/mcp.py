@@ -134,6 +134,10 @@ def detail(row: Row) -> str:
             return "; ".join(map(str, row.get("problems") or ()))  # its reason says no more
         case "layer_state_changed":
             told = f"{row.get('layer')}: {row.get('state')}"
+        case "llm_request_redacted":
+            counts: Mapping[str, int] = row.get("counts") or {}
+            told = ", ".join(f"{count} {kind}" for kind, count in counts.items())
+            told = f"{told} ({row.get('mode')})"
         case "events_lost":
             told = f"{row.get('lost')} lost ({row.get('layer')})"
         case _:

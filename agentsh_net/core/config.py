@@ -15,6 +15,7 @@ from typing import Any
 from agentsh_net.core import settings
 from agentsh_net.core.config_gateway import GATEWAY
 from agentsh_net.core.config_mcp import CUSTOM_PATTERNS, MCP
+from agentsh_net.core.dlp.shapes import BUILT_IN
 from agentsh_net.core.errors import ConfigError, Problem
 from agentsh_net.core.folding import fold
 from agentsh_net.core.not_yet import refusals
@@ -24,7 +25,6 @@ from agentsh_net.core.scalars import (
     base_url,
     duration,
     flag,
-    identifier,
     integer,
     listen,
     one_of,
@@ -83,7 +83,7 @@ DLP = section(
     settings.Dlp,
     {
         "mode": one_of("redact", "tokenize", "disabled"),
-        "patterns": table(identifier, flag),
+        "patterns": table(one_of(*BUILT_IN), flag),
         "custom_patterns": CUSTOM_PATTERNS,
     },
 )

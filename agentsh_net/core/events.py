@@ -253,6 +253,16 @@ class ResponseUninspected(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RequestRedacted(Event):
+    """A request left without what DLP found in it: how many of what kind, never what."""
+
+    type = "llm_request_redacted"
+    dialect: str = ""
+    mode: str = ""  # redact | tokenize
+    counts: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyReloaded(Event):
     """A new policy is in force in every layer."""
 
@@ -338,6 +348,7 @@ EVENT_TYPES: Mapping[str, type[Event]] = {
         ConnectorRequest,
         LlmDirectConnection,
         ResponseUninspected,
+        RequestRedacted,
         PolicyReloaded,
         PolicyRejected,
         LayerStateChanged,

@@ -30,6 +30,7 @@ MAX_CHARGE_NAME = 512  # characters; real names of tools, sessions and calls hav
 WORKER_EVENTS: tuple[type[events.Event], ...] = (
     events.ToolCallIntercepted,
     events.ResponseUninspected,
+    events.RequestRedacted,
     events.ConnectorRequest,
     events.EventsLost,
     events.CrossServerBlocked,
@@ -186,6 +187,12 @@ def _check_field(kind: str, name: str, declared: str, value: Any) -> None:
             sound = value is None or (isinstance(value, str) and len(value) <= MAX_TEXT)
         case "int":
             sound = type(value) is int
+        case "dict[str, int]":
+            sound = (
+                isinstance(value, dict)
+                and len(value) <= MAX_EVENTS
+                and all(len(key) <= MAX_TEXT and type(count) is int for key, count in value.items())
+            )
         case "list[dict[str, Any]]":
             sound = (
                 isinstance(value, list)

@@ -40,7 +40,6 @@ def filled(value: Any) -> bool:
 MCP = "sandbox.mcp"
 
 NOT_YET = (
-    NotYet("dlp.mode", among("redact", "tokenize"), "`disabled`"),
     NotYet("llm_storage.store_bodies", true, "`false`"),
     NotYet("proxy.mode", among("mcp-only"), "`embedded` or `disabled`"),
     NotYet("proxy.providers.*.dialect", among("gemini", "ollama", "bedrock"), "`anthropic` or `openai`"),

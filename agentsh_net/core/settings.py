@@ -186,7 +186,7 @@ class Proxy:
 
 @dataclass(frozen=True, slots=True)
 class Dlp:
-    """`dlp`: redaction of request bodies."""
+    """`dlp`: redaction of request bodies; `patterns` switches built-in ones off (all are on)."""
 
     mode: str = "disabled"  # redact | tokenize | disabled
     patterns: Mapping[str, bool] = field(default_factory=dict)

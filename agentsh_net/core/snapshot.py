@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any, Self
 
 from agentsh_net.core import config as config_reader
+from agentsh_net.core.dlp.guard import Guard
 from agentsh_net.core.identity import Aspect, Identity
 from agentsh_net.core.model import PinState, Server, Tool, ToolCall, Transport, Verdict
 from agentsh_net.core.pins import Pin, Pins
@@ -33,9 +34,11 @@ class Snapshot:
     pins: Pins
     mapping: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
     _policy: Policy = field(init=False, repr=False, compare=False)
+    guard: Guard | None = field(init=False, repr=False, compare=False)  # DLP, where it is on
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_policy", Policy(self.config.sandbox.mcp, self.registry, self.pins))
+        object.__setattr__(self, "guard", Guard.of(self.config.dlp))
 
     def judge(self, call: ToolCall, *, session_id: str, charge: Charge) -> Verdict:
         """Return the verdict on a tool call. `charge` is asked last, for each server the call may reach."""

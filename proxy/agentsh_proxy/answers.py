@@ -348,7 +348,7 @@ def choose(head: ResponseHead, method: str, client: Client, inspection: Inspecti
     except ProtocolError as error:
         unreadable(inspection, "unknown_encoding", str(error))
         return Relay(head, client)
-    if decoder is not None and not inspection.enforce():
+    if decoder is not None and not inspection.enforce() and not inspection.restores:
         return Watched(head, client, inspection, decoder)
     if inspection.wants_stream and head.content_type == "text/event-stream" and head.status < 300:
         return StreamInspection(head, client, inspection, decoder)

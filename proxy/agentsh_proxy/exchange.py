@@ -11,12 +11,14 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from agentsh_net.core.dialects.base import Dialect, Fault, Judge, Judged, RequestFacts, Step
+from agentsh_net.core.dlp.guard import Guard
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.http_head import RequestHead, ResponseHead, forwarded_request, forwarded_response
 from agentsh_net.core.model import ToolCall, Verdict
 from agentsh_proxy.admission import Admitted, RefusalError
 from agentsh_proxy.answers import choose
 from agentsh_proxy.chunks import LAST_CHUNK, chunk
+from agentsh_proxy.guarding import Restoring, scrubbed, without_description
 from agentsh_proxy.inflating import inflate_whole
 from agentsh_proxy.inspecting import Inspection
 from agentsh_proxy.relaying import Answer, Client
@@ -103,9 +105,11 @@ class Exchange:
     def on_request(self, body: bytes) -> None:
         """Take the whole request (`held`). Raises RefusalError."""
         if self._asked.admitted.inspected is not None:
-            self._facts = self._read_request(body)
+            plain = self._read_request(body)
             self._judge_connectors()
             self._judge_approvals()
+            if self._asked.view.guard is not None and plain:
+                body = self._guarded(self._asked.view.guard, plain, body)
         self._body = body
         self._uploaded = True
         self._ask()
@@ -238,19 +242,32 @@ class Exchange:
         origin, seconds = self._asked.admitted.provider.origin, self._asked.view.proxy.connect_timeout
         self._connecting = self._service.pool.ask(origin, self, seconds=seconds, fresh=fresh)
 
-    def _read_request(self, body: bytes) -> RequestFacts:
-        """Return what the body says. Raises RefusalError where it cannot be read and fail_closed says to stop it."""
+    def _read_request(self, body: bytes) -> bytes:
+        """Read what the body says and return it decoded; empty where it cannot be. Raises RefusalError by fail_closed."""
         dialect = self._asked.admitted.inspected
         assert dialect is not None  # noqa: S101 - the caller checked
         try:
             plain = inflate_whole(body, self._asked.head.encoding, cap=self._asked.view.proxy.max_request)
         except ProtocolError as error:
             self._unread(Fault("unknown_encoding", str(error), cut=False), error.status)
-            return RequestFacts()
-        facts = dialect.request(plain)
-        if facts.fault is not None:
-            self._unread(facts.fault, 400)
-        return facts
+            return b""
+        self._facts = dialect.request(plain)
+        if self._facts.fault is not None:
+            self._unread(self._facts.fault, 400)
+        return plain
+
+    def _guarded(self, guard: Guard, plain: bytes, body: bytes) -> bytes:
+        """Return the body as DLP lets it leave. Raises RefusalError where it cannot be read and fail_closed says to stop it."""
+        try:
+            done = scrubbed(guard, plain, self._service.vaults.of(self._asked.admitted.session_id))
+        except ProtocolError as error:
+            self._unread(Fault("dlp_unread", f"{error}, so DLP did not search it", cut=False), 400)
+            return body
+        if not done.counts:
+            return body
+        self._asked = self._asked._replace(opening=without_description(self._asked.opening))
+        self._service.reporter.redacted(guard.mode, done.counts, self._subject())
+        return done.body
 
     def _unread(self, fault: Fault, status: int) -> None:
         view = self._asked.view
@@ -296,6 +313,9 @@ class Exchange:
         if dialect is None:
             return None
         view = self._asked.view
+        restores = view.guard is not None and view.guard.mode == "tokenize"
+        if restores:
+            dialect = Restoring(dialect, self._service.vaults.of(self._asked.admitted.session_id))
         return Inspection(
             dialect,
             self._judge,
@@ -305,6 +325,7 @@ class Exchange:
             self._facts.stream,
             self._note,
             self._service.enforcing,
+            restores,
         )
 
     def _judge(self, call: ToolCall) -> Verdict:

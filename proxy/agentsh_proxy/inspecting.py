@@ -24,6 +24,7 @@ class Inspection(NamedTuple):
     wants_stream: bool
     note: Callable[[Step], None]
     enforce: Enforce = always
+    restores: bool = False  # its dialect rewrites what nobody stops
 
     def tell(self, step: Step) -> None:
         """Note what a step found, if anything."""

@@ -20,6 +20,7 @@ from agentsh_net.core.events import (
     CrossServerBlocked,
     Event,
     EventsLost,
+    RequestRedacted,
     ResponseUninspected,
     ToolCallIntercepted,
 )
@@ -125,6 +126,19 @@ class Reporter:
                 dialect=subject.dialect,
                 server_url=_bounded(url.partition("?")[0]),
                 server_id=_bounded(server_id),
+            )
+        )
+
+    def redacted(self, mode: str, counts: Mapping[str, int], subject: Subject) -> None:
+        """Tell what was taken out of a request, by kind."""
+        self.emit(
+            RequestRedacted(
+                timestamp=now_rfc3339(),
+                session_id=subject.session_id,
+                rule="dlp",
+                dialect=subject.dialect,
+                mode=mode,
+                counts=dict(counts),
             )
         )
 

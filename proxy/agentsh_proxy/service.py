@@ -9,14 +9,17 @@ import asyncio
 import contextlib
 from collections.abc import Mapping
 from dataclasses import replace
+from secrets import token_bytes
 from typing import TYPE_CHECKING
 
 from agentsh_net.core.dialects.base import Fault, Judge, Step
+from agentsh_net.core.dlp.tokens import Vaults
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.model import ToolCall, Verdict
 from agentsh_proxy.admission import Admitted
 from agentsh_proxy.charging import Charges
 from agentsh_proxy.counting import Counts
+from agentsh_proxy.guarding import masked
 from agentsh_proxy.reporting import Reporter, Subject
 from agentsh_proxy.turn import Turn
 from agentsh_proxy.upstream import Pool
@@ -42,6 +45,7 @@ class Service:
         charges: Charges,
         counts: Counts,
         pool: Pool,
+        token_key: bytes = b"",
     ) -> None:
         self._loop = loop
         self.view = view
@@ -50,6 +54,7 @@ class Service:
         self.reporter = reporter
         self.counts = counts
         self.pool = pool
+        self.vaults = Vaults(token_key or token_bytes(32))
         self.draining = False
         self.now = loop.time()
         self._charges = charges
@@ -81,7 +86,9 @@ class Service:
         for judged in step.judged:
             self.counts.calls_judged += 1
             self.counts.calls_blocked += judged.verdict.blocked
-        self.reporter.step(step, subject, self.view.servers)
+        guard = self.view.guard
+        told = masked(guard, step) if guard is not None and step.judged else step
+        self.reporter.step(told, subject, self.view.servers)
 
     def note_unread(self, admitted: Admitted) -> None:
         """Report a request that passes to an endpoint whose answers cannot be read."""

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from agentsh_net.core.dialects.base import Dialect, Limits
 from agentsh_net.core.dialects.catalog import WIRES
+from agentsh_net.core.dlp.guard import Guard
 from agentsh_net.core.model import Server
 from agentsh_net.core.settings import Provider, Proxy
 from agentsh_net.core.snapshot import Snapshot
@@ -54,6 +55,7 @@ class View:
     dialect_names: Mapping[str, str]
     servers: Mapping[str, Server]
     limits: Limits
+    guard: Guard | None  # DLP, where it is on
     ways: dict[Hashable, Any] = field(
         default_factory=dict
     )  # admission's memory of what it decided by this view
@@ -72,6 +74,7 @@ def unfold(snapshot: Snapshot) -> View:
         dialect_names={name: provider.dialect for name, provider in proxy.providers.items()},
         servers={server.id: server for server in mcp.servers},
         limits=Limits(max_frame=proxy.max_frame),
+        guard=snapshot.guard,
     )
 
 

@@ -179,6 +179,7 @@ class Worker(asyncio.Protocol):
             charges=Charges(self._charge, lambda: service.view.fail_closed),
             counts=self.counts,
             pool=Pool(self._loop, self.counts),
+            token_key=bytes.fromhex(encoded.get("token_key", "")),
         )
         service.sessions = self._sessions
         self._starting = self._loop.create_task(self._listen(service, seq))

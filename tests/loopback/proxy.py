@@ -34,6 +34,7 @@ def snapshot(
     *,
     generation: int = 1,
     proxy: dict[str, Any] | None = None,
+    dlp: dict[str, Any] | None = None,
     base: str = "http://127.0.0.1:{}",
     **mcp: Any,
 ) -> Snapshot:
@@ -57,6 +58,7 @@ def snapshot(
             }
         },
         "proxy": {"port": 0, "providers": providers, **(proxy or {})},
+        "dlp": dlp or {},
     }
     parsed = config.parse(mapping)
     registry = Registry(servers=parsed.sandbox.mcp.servers)
