@@ -20,6 +20,7 @@ from typing import Any
 
 from agentsh_net import __version__, briefing, inventory, log, notify, options, privileges
 from agentsh_net.arbiter import Arbiter
+from agentsh_net.call_inspection import CallInspector
 from agentsh_net.clock import new_id, now_rfc3339
 from agentsh_net.config_file import Loaded
 from agentsh_net.config_watch import Watch
@@ -104,6 +105,7 @@ class Daemon:
         self.desk: Desk
         self._intents = Intents()
         self._intents.mask = self._masked
+        self._arguments = CallInspector(lambda: self.current.snapshot.config.sandbox.mcp.inspection)
 
     async def run(self) -> int:
         """Start, serve until told to stop, stop. Raises our errors where it cannot start."""
@@ -131,9 +133,14 @@ class Daemon:
         if isinstance(event, events.ToolCalled):
             event = replace(event, input=self._masked(event.input))
         value = event.to_stamped_json(id=new_id(), timestamp=now_rfc3339())
+        self._intents.note(value, time.monotonic())
+        reading = self._arguments.take(value, self._record)
+        if reading is not None:
+            self._spawn(reading)
+
+    def _record(self, value: dict[str, Any]) -> None:
         self.writer.put(value)
         self.control.publish(value)
-        self._intents.note(value, time.monotonic())
 
     def _masked(self, value: Any) -> Any:
         """Return a call's input as DLP lets it be told."""

@@ -28,7 +28,7 @@ from agentsh_net.core.pins import trust
 from agentsh_net.core.snapshot import explain
 from agentsh_net.current import Current
 from agentsh_net.kernel.limits import limits
-from agentsh_net.store import queries, records
+from agentsh_net.store import queries, records, stories
 
 if TYPE_CHECKING:
     from agentsh_net.daemon import Daemon
@@ -145,6 +145,12 @@ async def _query(daemon: Daemon, args: Mapping[str, Any], peer: Peer) -> dict[st
     return page.to_json()
 
 
+async def _story(daemon: Daemon, args: Mapping[str, Any], peer: Peer) -> dict[str, Any] | None:  # noqa: ARG001 - see Call
+    path = Path(daemon.writer.status().path)
+    found = await asyncio.to_thread(stories.find, path, _text(args, "call"))
+    return found.to_json() if found else None
+
+
 async def _new_session(daemon: Daemon, args: Mapping[str, Any], peer: Peer) -> dict[str, Any]:  # noqa: ARG001 - see Call
     async with daemon.current.lock:
         session_id = _text(args, "session_id", default="") or f"s-{secrets.token_hex(6)}"
@@ -255,6 +261,7 @@ _CALLS: Final[Mapping[str, Call]] = {
     "stop": _stop,
     "explain": _explain,
     "query": _query,
+    "story": _story,
     "session.new": _new_session,
     "session.list": _sessions,
     "pins.trust": _trust,

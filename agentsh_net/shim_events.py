@@ -14,7 +14,7 @@ from agentsh_net import jsontext
 from agentsh_net.control.peer import Peer
 from agentsh_net.core import events
 from agentsh_net.core.events import Event
-from agentsh_net.core.inspect.findings import Finding
+from agentsh_net.core.inspect.findings import Finding, worst
 from agentsh_net.core.joining import Intent
 from agentsh_net.core.jsonrpc import Id
 from agentsh_net.core.link import MAX_TEXT
@@ -73,7 +73,10 @@ class Teller:
                 tool_name=_bounded(tool),
                 jsonrpc_id=id_,
                 detections=[finding.to_json() for finding in found],
+                max_severity=worst(found),
                 content_length=size,
+                via="shim",
+                pid=self._who["pid"],
             )
         )
 

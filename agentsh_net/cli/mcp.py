@@ -24,11 +24,23 @@ def mcp() -> None:
 
 
 @mcp.command()
+@click.option(
+    "--show",
+    "show_id",
+    metavar="ID",
+    help="One call through every layer: intent, execution, connection, result. ID is an event's or the model's.",
+)
 @reading("session", "server", "tool", "type", "action", "since")
-def calls(source: Source, filters: Mapping[str, Any], form: Format) -> None:
+def calls(source: Source, filters: Mapping[str, Any], form: Format, show_id: str | None) -> None:
     """List tool calls and what was decided about them, the newest last."""
+    if show_id is not None:
+        from agentsh_net.cli.story import show_story
+
+        show_story(source, show_id, form)
+        return
     columns = (
         _TIME,
+        Column("ID", lambda row: str(row.get("id") or "-")),
         _ACTION,
         _SERVER,
         _TOOL,

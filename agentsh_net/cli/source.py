@@ -52,6 +52,16 @@ class Source:
                 return
             asked = {**asked, "after": page["next"], "limit": left}
 
+    def story(self, call: str) -> Mapping[str, Any] | None:
+        """Return one call as every layer saw it, None where there is no such call."""
+        if self.database is None:
+            told: Mapping[str, Any] | None = self.call("story", call=call)
+            return told
+        from agentsh_net.store import stories
+
+        found = stories.find(self.database, call)
+        return found.to_json() if found else None
+
     def call(self, name: str, **args: Any) -> Any:
         """Return what the daemon answers to a call. Raises ControlError that names --direct-db where there is no daemon."""
         try:

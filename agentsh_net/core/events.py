@@ -66,6 +66,8 @@ class ToolCallIntercepted(Event):
     server_addr: str = ""
     tool_hash: str = ""
     candidates: list[dict[str, Any]] = field(default_factory=list)
+    detections: list[dict[str, Any]] = field(default_factory=list)  # in the arguments
+    max_severity: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +83,8 @@ class ToolCalled(Event):
     tool_hash: str = ""
     tool_call_id: str = ""  # of the call in the model's answer that this one carries out, where it was seen
     intercepted_id: str = ""  # the id of the event that tells of it
+    detections: list[dict[str, Any]] = field(default_factory=list)  # in the arguments
+    max_severity: str = ""
     pid: int = 0  # of who asked for it at the shim's socket
     uid: int | None = None
 
@@ -94,7 +98,10 @@ class ToolResultInspected(Event):
     tool_name: str = ""
     jsonrpc_id: Any = None
     detections: list[dict[str, Any]] = field(default_factory=list)
+    max_severity: str = ""
     content_length: int = 0
+    via: str = ""  # shim | gateway
+    pid: int = 0  # as of the call
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

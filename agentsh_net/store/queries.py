@@ -30,7 +30,7 @@ DEADLINE: Final = (
 )
 
 _CALLS: Final = ("mcp_tool_call_intercepted", "mcp_tool_called")
-_INSPECTED: Final = ("mcp_tool_result_inspected", "mcp_tool_seen", "mcp_tool_changed")
+_INSPECTED: Final = (*_CALLS, "mcp_tool_result_inspected", "mcp_tool_seen", "mcp_tool_changed")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,84 @@
+"""What detectors find in the arguments of calls, put into their events: told, and never a verdict.
+
+One place for every layer that sees a call, in the supervisor, where the operator's own patterns are known.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from agentsh_net.core.events import ToolCalled, ToolCallIntercepted
+from agentsh_net.core.inspect.contents import inspect_arguments
+from agentsh_net.core.inspect.custom import Custom, compiled
+from agentsh_net.core.inspect.findings import worst
+from agentsh_net.core.settings import CustomPattern, Inspection
+
+Record = Callable[[dict[str, Any]], None]
+
+KINDS = frozenset({ToolCalled.type, ToolCallIntercepted.type})
+
+# Strings and other values that are looked at on the spot, some 2 ms; more of them would hold up the event loop.
+MAX_AT_ONCE = 4 << 10
+
+
+class CallInspector:
+    """The detectors of the policy in force, over the arguments that events carry (64 KiB of them at most)."""
+
+    def __init__(self, inspection: Callable[[], Inspection]) -> None:
+        self._inspection = inspection
+        self._customs: tuple[tuple[CustomPattern, ...], tuple[Custom, ...]] = (), ()
+
+    def take(self, value: dict[str, Any], record: Record) -> Coroutine[Any, Any, None] | None:
+        """Record an event with what its arguments hold, or return what does so: long ones wait for a thread, their call does not."""
+        if not self.wanted(value):
+            record(value)
+        elif self.quick(value):
+            record(self.inspected(value))
+        else:
+            return self._later(value, record)
+        return None
+
+    async def _later(self, value: dict[str, Any], record: Record) -> None:
+        try:
+            value = await asyncio.to_thread(self.inspected, value)
+        finally:
+            record(value)  # as it is, where the daemon ends meanwhile
+
+    def wanted(self, value: dict[str, Any]) -> bool:
+        """Say whether an event (as JSON) is a call with arguments."""
+        return value["type"] in KINDS and bool(value.get("input"))
+
+    def quick(self, value: dict[str, Any]) -> bool:
+        """Say whether its arguments are read at once."""
+        return _size(value["input"], MAX_AT_ONCE) <= MAX_AT_ONCE
+
+    def inspected(self, value: dict[str, Any]) -> dict[str, Any]:
+        """Return the event with what was found."""
+        found = inspect_arguments(value["input"], self._patterns())
+        if not found:
+            return value
+        return value | {"detections": [f.to_json() for f in found], "max_severity": worst(found)}
+
+    def _patterns(self) -> tuple[Custom, ...]:
+        wanted = self._inspection().custom_patterns
+        if self._customs[0] != wanted:
+            self._customs = wanted, compiled(wanted)
+        return self._customs[1]
+
+
+def _size(value: Any, limit: int) -> int:
+    """Return about how many characters a value holds; past `limit` it stops counting."""
+    waiting, size = [value], 0
+    while waiting and size <= limit:
+        match waiting.pop():
+            case str() as text:
+                size += len(text)
+            case dict() as members:
+                size += sum(map(len, members)) + len(members)
+                waiting += members.values()
+            case list() as items:
+                size += len(items)
+                waiting += items
+    return size

@@ -1,0 +1,90 @@
+"""What detectors find in a call's arguments stands in its event, whichever layer saw the call; other events stay as they are."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any
+
+import pytest
+
+from agentsh_net.call_inspection import CallInspector
+from agentsh_net.core.settings import CustomPattern, Inspection
+
+CUSTOM = Inspection(custom_patterns=(CustomPattern("project", "PROJ-[0-9]+", severity="medium"),))
+
+
+def event(value: Any, kind: str = "mcp_tool_called") -> dict[str, Any]:
+    return {"type": kind, "input": value, "detections": [], "max_severity": ""}
+
+
+@pytest.mark.parametrize("kind", ["mcp_tool_called", "mcp_tool_call_intercepted"])
+def test_a_call_that_reaches_for_a_secret_says_so(kind: str) -> None:
+    inspector = CallInspector(Inspection)
+    value = event({"path": "/home/u/.ssh/id_rsa"}, kind)
+    assert inspector.wanted(value) and inspector.quick(value)
+    found = inspector.inspected(value)
+    assert found["max_severity"]
+    assert {d["path"] for d in found["detections"]} == {"$.path"}
+    assert value["detections"] == [], "the value that was given is not changed"
+
+
+def test_ordinary_arguments_leave_the_event_as_it_is() -> None:
+    value = event({"path": "/srv/app/main.py", "content": "print(1); x = `ls`"})
+    assert CallInspector(Inspection).inspected(value) is value
+
+
+def test_the_operators_patterns_are_those_of_the_policy_in_force() -> None:
+    policy = [Inspection()]
+    inspector = CallInspector(lambda: policy[0])
+    value = event({"title": "PROJ-1234"})
+    assert inspector.inspected(value)["detections"] == []
+    policy[0] = CUSTOM
+    assert [d["pattern"] for d in inspector.inspected(value)["detections"]] == ["project"]
+
+
+@pytest.mark.parametrize(
+    ("value", "wanted"),
+    [
+        (event({}), False),
+        (event(None), False),
+        (event("not JSON {"), True),
+        (event({"a": 1}, "mcp_tool_seen"), False),
+    ],
+)
+def test_only_calls_with_arguments_are_read(value: Any, wanted: bool) -> None:
+    assert CallInspector(Inspection).wanted(value) is wanted
+
+
+def test_long_arguments_are_not_read_on_the_spot_and_counting_them_is_quick() -> None:
+    inspector = CallInspector(Inspection)
+    assert inspector.quick(event({"a": ["x" * 100] * 30}))
+    assert not inspector.quick(event({"a": "x" * 5000}))
+    deep: Any = "x"
+    for _ in range(20_000):
+        deep = [deep]
+    began = time.perf_counter()
+    assert not inspector.quick(event([deep, *range(100_000)]))
+    assert time.perf_counter() - began < 1
+
+
+def test_long_arguments_are_recorded_when_they_are_read_or_when_the_daemon_ends() -> None:
+    inspector, kept = CallInspector(Inspection), []
+    inspector.take(event({"path": "/tmp"}), kept.append)
+    assert len(kept) == 1
+    long = event({"a": "x" * 5000, "path": "~/.ssh/id_rsa"})
+    reading = inspector.take(long, kept.append)
+    assert reading is not None and len(kept) == 1
+    asyncio.run(reading)
+    assert kept[1]["max_severity"]
+
+    async def ended() -> None:
+        reading = inspector.take(long, kept.append)
+        assert reading is not None
+        task = asyncio.create_task(reading)
+        await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.wait([task])
+
+    asyncio.run(ended())
+    assert kept[2] == long
