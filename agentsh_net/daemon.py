@@ -218,12 +218,8 @@ class Daemon:
         memory = AddressMemory(store.with_suffix(".addresses.json"))
         self.resolver = Resolver(config.network.resolve, changed=self._on_addresses, memory=memory)
         self.sessions.load(await asyncio.to_thread(queries.load_sessions, store))
-        registry, pins = inventory.load(
-            config.sandbox.mcp.servers,
-            await asyncio.to_thread(queries.load_tools, store),
-            await asyncio.to_thread(queries.load_pins, store),
-            await asyncio.to_thread(queries.load_identities, store),
-        )
+        servers = config.sandbox.mcp.servers
+        registry, pins = await asyncio.to_thread(inventory.remembered, servers, store)
         means = Means(self.writer, arbiter, buckets, self.pool, kernel, self.resolver)
         self.current = Current(self._initial, registry, pins, means, emit=self.emit, log=self._log)
         if self.pool is not None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 from agentsh_net.core import events, pins
@@ -19,7 +20,7 @@ from agentsh_net.core.model import PinState, Server, Tool
 from agentsh_net.core.pins import Pin, Pins
 from agentsh_net.core.registry import Change, ChangeKind, Registry, ToolKey
 from agentsh_net.core.settings import Inspection, VersionPinning
-from agentsh_net.store import records
+from agentsh_net.store import queries, records
 from agentsh_net.store.records import PinRecord, ToolRecord
 
 # Of one server; official servers offer dozens, and each tool costs memory in every worker.
@@ -38,6 +39,12 @@ class Taken:
     saved_pins: tuple[PinRecord, ...] = ()
     events: tuple[Event, ...] = field(default=())
     judged_anew: bool = False  # the detectors say something else of a tool that did not change itself
+
+
+def remembered(servers: Iterable[Server], store: Path) -> tuple[Registry, Pins]:
+    """Return registry and pins as a database remembers them. Raises StoreError."""
+    tools, pinned = queries.load_tools(store), queries.load_pins(store)
+    return load(servers, tools, pinned, queries.load_identities(store))
 
 
 def load(
