@@ -10,16 +10,17 @@ import contextlib
 import selectors
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 import orjson
 
-from agentsh_net.core.link import MAX_CHARGE, MAX_CHARGE_NAME
+from agentsh_net.core.api_limits import ApiLimits
+from agentsh_net.core.link import MAX_CHARGE, MAX_CHARGE_NAME, MAX_TOKENS
 from agentsh_net.core.model import Crossing
 from agentsh_net.core.registry import Registry
 from agentsh_net.core.session_ledger import Asked, SessionLedger
-from agentsh_net.core.settings import CrossServer
+from agentsh_net.core.settings import CrossServer, ProviderLimits
 
 MAX_SERVERS = 4096
 
@@ -35,6 +36,7 @@ class Buckets(Protocol):
 class Arbiter:
     """Answers `[number, server, call key, tool, session, turn, call id]` on every socket it was given.
 
+    Of a provider's limits `[number, {"admit": [provider, tokens]}]`, answered by the seconds to wait, and `settle` likewise.
     The answer is `[number, within]`, or `[number, {rule, severity, reason, related}]` where a session rule is against the call.
     """
 
@@ -44,6 +46,7 @@ class Arbiter:
         self._lock = threading.Lock()
         self._charging = threading.Lock()  # the daemon's own thread charges too, for shims
         self._ledger = SessionLedger()
+        self._api = ApiLimits({})
         self._selector = selectors.DefaultSelector()
         self._wake, self._woken = socket.socketpair()
         self._wake.setblocking(False)
@@ -60,6 +63,11 @@ class Arbiter:
     def replace(self, buckets: Buckets) -> None:
         """Charge these buckets from now on (a reload; what they inherit is the caller's business)."""
         self._buckets = buckets
+
+    def limit(self, providers: Mapping[str, ProviderLimits]) -> None:
+        """Let requests be within these limits from now on; what was used stays used."""
+        with self._charging:
+            self._api = self._api.with_limits(providers)
 
     def follow(self, settings: CrossServer, registry: Registry, *, audit: bool) -> None:
         """Judge sessions by these rules and definitions from now on."""
@@ -120,6 +128,8 @@ class Arbiter:
         try:
             question = connection.recv(MAX_CHARGE + 1)
             match orjson.loads(question) if 0 < len(question) <= MAX_CHARGE else None:
+                case [int(number), dict(about)]:
+                    connection.send(orjson.dumps([number, self._of_provider(about)]))
                 case [int(number), *names]:
                     answer = self._take(self._asked(*names))
                     connection.send(orjson.dumps([number, answer]))
@@ -129,6 +139,18 @@ class Arbiter:
             return  # the worker does not read its answers; it will time out on its own
         except (OSError, ValueError):  # gone, or no JSON, or no question
             self._forget(connection)
+
+    def _of_provider(self, about: dict[str, object]) -> float:
+        """Charge or settle a request. Raises ValueError for what a sound worker cannot say."""
+        match about:
+            case {"admit": [str(provider), int(tokens)]} if 0 <= tokens <= MAX_TOKENS:
+                with self._charging:
+                    return self._api.admit(provider, tokens, self._clock())
+            case {"settle": [str(provider), int(tokens)]} if abs(tokens) <= MAX_TOKENS:
+                with self._charging:
+                    self._api.settle(provider, tokens, self._clock())
+                return 0.0
+        raise ValueError("no question about a provider's limits")
 
     def _asked(self, *names: object) -> Asked:
         """Return what is asked about. Raises ValueError for what a sound worker cannot say."""

@@ -90,6 +90,8 @@ class Current:
     def _follow(self) -> None:
         """Let sessions be judged by the snapshot in force."""
         mcp = self.snapshot.config.sandbox.mcp
+        providers = self.snapshot.config.proxy.providers.values()
+        self._means.arbiter.limit({provider.name: provider.limits for provider in providers})
         self._means.arbiter.follow(mcp.cross_server, self.snapshot.registry, audit=not mcp.enforce_policy)
 
     async def switch(self, loaded: Loaded) -> None:

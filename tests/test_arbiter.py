@@ -15,7 +15,7 @@ from agentsh_net.core.link import MAX_CHARGE, MAX_CHARGE_NAME
 from agentsh_net.core.model import Crossing
 from agentsh_net.core.ratelimit import Buckets
 from agentsh_net.core.registry import Registry
-from agentsh_net.core.settings import Burst, CrossServer, RateLimits
+from agentsh_net.core.settings import Burst, CrossServer, ProviderLimits, RateLimits
 
 
 @pytest.fixture
@@ -130,3 +130,21 @@ def test_half_a_question_is_none(arbiter, said):
     connection.settimeout(5)
     connection.send(orjson.dumps(said))
     assert connection.recv(10) == b""
+
+
+def test_a_providers_limits_are_shared_by_all_who_ask_and_settled(arbiter):
+    arbiter.limit({"openai": ProviderLimits(requests_per_minute=60, tokens_per_minute=1000)})
+    one, two = arbiter.attach(), arbiter.attach()
+    assert ask(one, 1, {"admit": ["openai", 600]}) == 0
+    assert ask(two, 2, {"admit": ["openai", 600]}) == 12
+    assert ask(one, 3, {"settle": ["openai", -600]}) == 0
+    assert ask(two, 4, {"admit": ["openai", 600]}) == 0
+    assert ask(two, 5, {"admit": ["anthropic", 600]}) == 0
+
+
+def test_a_question_about_limits_that_a_sound_worker_cannot_ask_is_the_last(arbiter):
+    for about in ({"admit": ["openai", -1]}, {"settle": ["openai", 10**12]}, {"admit": "openai"}, {"x": []}):
+        connection = arbiter.attach()
+        connection.settimeout(5)
+        connection.send(orjson.dumps([1, about]))
+        assert connection.recv(100) == b""

@@ -14,7 +14,7 @@ from typing import Any
 
 from agentsh_net.core import settings
 from agentsh_net.core.config_gateway import GATEWAY
-from agentsh_net.core.config_mcp import CUSTOM_PATTERNS, MCP
+from agentsh_net.core.config_mcp import CUSTOM_PATTERNS, MAX_RATE, MCP
 from agentsh_net.core.dlp.shapes import BUILT_IN
 from agentsh_net.core.errors import ConfigError, Problem
 from agentsh_net.core.folding import fold
@@ -45,10 +45,18 @@ ANY_ADDRESS = {"0.0.0.0", "::"}  # noqa: S104  compared with, not bound
 DIALECTS = one_of("anthropic", "openai", "gemini", "ollama", "bedrock")
 
 
+# Tokens: more than any provider sells in a minute, and few enough for the bucket's arithmetic.
+PROVIDER_LIMITS = section(
+    settings.ProviderLimits,
+    {"requests_per_minute": positive(MAX_RATE), "tokens_per_minute": positive(1e10)},
+)
+
+
 def provider(at: At, value: Any) -> settings.Provider:
     """Read a provider; the built-in names have a dialect and a base URL of their own."""
     known = settings.DEFAULT_PROVIDERS.get(at.name)
-    given = record({"dialect": DIALECTS, "base_url": base_url})(at, value)
+    given = record({"dialect": DIALECTS, "base_url": base_url, "limits": PROVIDER_LIMITS})(at, value)
+    limits = given.pop("limits", settings.ProviderLimits())
     built_in = {"dialect": known.dialect, "base_url": known.base_url} if known else {}
     for name in ("dialect", "base_url"):
         if name not in value and name not in built_in:
@@ -56,7 +64,7 @@ def provider(at: At, value: Any) -> settings.Provider:
     complete = built_in | given
     if complete.keys() != {"dialect", "base_url"}:
         raise Refused
-    return settings.Provider(name=at.name, **complete)
+    return settings.Provider(name=at.name, limits=limits, **complete)
 
 
 def _providers(at: At, value: Any) -> dict[str, settings.Provider]:

@@ -270,6 +270,16 @@ class RequestRedacted(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RequestLimited(Event):
+    """A request was refused because the provider's limits (`proxy.providers.<name>.limits`) were used up."""
+
+    type = "llm_request_limited"
+    provider: str = ""
+    dialect: str = ""
+    retry_after: int = 0  # seconds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyReloaded(Event):
     """A new policy is in force in every layer."""
 
@@ -356,6 +366,7 @@ EVENT_TYPES: Mapping[str, type[Event]] = {
         LlmDirectConnection,
         ResponseUninspected,
         RequestRedacted,
+        RequestLimited,
         PolicyReloaded,
         PolicyRejected,
         LayerStateChanged,

@@ -25,12 +25,14 @@ MAX_EVENTS = 512  # in one message
 MAX_INPUT = 64 << 10  # bytes of a call's arguments kept in an event
 MAX_TEXT = 8 << 10  # characters of any other text in an event: model-written names can be long
 MAX_CHARGE = 16 << 10  # one question about a call, or its answer: a handful of names, cut at MAX_CHARGE_NAME
+MAX_TOKENS = 10**9  # of one request, in a question about a provider's limits
 MAX_CHARGE_NAME = 512  # characters; real names of tools, sessions and calls have at most 128
 
 WORKER_EVENTS: tuple[type[events.Event], ...] = (
     events.ToolCallIntercepted,
     events.ResponseUninspected,
     events.RequestRedacted,
+    events.RequestLimited,
     events.ConnectorRequest,
     events.EventsLost,
     events.CrossServerBlocked,

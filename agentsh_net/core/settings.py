@@ -154,12 +154,21 @@ class Sandbox:
 
 
 @dataclass(frozen=True, slots=True)
+class ProviderLimits:
+    """What may be asked of a provider in a minute, by all agents together; 0 is no limit."""
+
+    requests_per_minute: float = 0
+    tokens_per_minute: float = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Provider:
     """An LLM provider the proxy forwards to. `base_url` keeps its path."""
 
     name: str
     dialect: str  # anthropic | openai
     base_url: str
+    limits: ProviderLimits = ProviderLimits()
 
 
 DEFAULT_PROVIDERS: Mapping[str, Provider] = {

@@ -13,7 +13,7 @@ from typing import Any
 
 import orjson
 
-from agentsh_net.core.link import MAX_CHARGE, MAX_CHARGE_NAME
+from agentsh_net.core.link import MAX_CHARGE, MAX_CHARGE_NAME, MAX_TOKENS
 from agentsh_net.core.model import Crossing, call_id_of
 from agentsh_net.core.policy import Charge
 
@@ -53,6 +53,29 @@ class Charges:
             return self._ask(server_id, f"{answer}.{key}" if call else "", names)
 
         return charge
+
+    def admit(self, provider: str, tokens: int) -> float:
+        """Charge a request of about so many tokens: 0, or the seconds until it may be asked again. Without an answer: by fail_closed."""
+        wait = self._ask_of(provider, min(tokens, MAX_TOKENS), "admit")
+        return wait if wait is not None else float(self._fail_closed())
+
+    def settle(self, provider: str, tokens: int) -> None:
+        """Charge what an answer cost beyond its estimate, or give back."""
+        self._ask_of(provider, max(-MAX_TOKENS, min(tokens, MAX_TOKENS)), "settle")
+
+    def _ask_of(self, provider: str, tokens: int, what: str) -> float | None:
+        self._number += 1
+        try:
+            self._socket.send(orjson.dumps([self._number, {what: [provider, tokens]}]))
+            for _ in range(_STALE):
+                match orjson.loads(self._socket.recv(MAX_CHARGE) or b"null"):
+                    case [int(number), int(wait) | float(wait)] if number == self._number:
+                        return float(wait)
+                    case None:
+                        break
+        except (OSError, ValueError):
+            pass  # told by the caller's choice
+        return None
 
     def _ask(self, server_id: str, call_key: str, names: list[str]) -> bool | Crossing:
         """Charge one call and return what is against it, or whether it is within the rate. Without an answer in time: by fail_closed."""

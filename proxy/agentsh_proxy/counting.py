@@ -13,6 +13,7 @@ class Counts:
     open_connections: int = 0
     requests: int = 0
     refused: int = 0
+    rate_limited: int = 0
     calls_judged: int = 0
     calls_blocked: int = 0
     upstream_opened: int = 0

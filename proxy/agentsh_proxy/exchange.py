@@ -23,6 +23,7 @@ from agentsh_proxy.inflating import inflate_whole
 from agentsh_proxy.inspecting import Inspection
 from agentsh_proxy.relaying import Answer, Client
 from agentsh_proxy.reporting import Subject
+from agentsh_proxy.trail import Trail, begin
 from agentsh_proxy.upstream import UpstreamConnection
 from agentsh_proxy.view import View
 
@@ -67,7 +68,7 @@ class Exchange:
 
     __slots__ = (
         "_answer", "_asked", "_body", "_client", "_connecting", "_connection", "_facts", "_judge_of_answer", "_over", "_paused_at",
-        "_request_id", "_retried", "_reused", "_seen", "_service", "_uploaded", "_wrote", "held", "method",
+        "_request_id", "_retried", "_reused", "_seen", "_service", "_trail", "_uploaded", "_wrote", "held", "method",
     )  # fmt: skip
 
     def __init__(self, service: Service, client: ClientConnection, what: Asked) -> None:
@@ -81,6 +82,7 @@ class Exchange:
         self._connecting: asyncio.Task[None] | None = None
         self._judge_of_answer: Judge | None = None
         self._request_id = ""  # the provider's, for its support and for who reads the audit
+        self._trail: Trail | None = None  # what the exchange leaves behind, where something asks for it
         self._over = False
         self._retried = False
         self._reused = False
@@ -110,6 +112,7 @@ class Exchange:
             self._judge_approvals()
             if self._asked.view.guard is not None and plain:
                 body = self._guarded(self._asked.view.guard, plain, body)
+        self._trail = begin(self._service, self._asked, body)
         self._body = body
         self._uploaded = True
         self._ask()
@@ -133,6 +136,7 @@ class Exchange:
         """Drop the request: its client is gone."""
         self._over = True
         self._let_go()
+        self._leave()
 
     def on_client_writable(self, *, writable: bool) -> None:
         """Make the upstream wait while the client takes no more."""
@@ -196,6 +200,8 @@ class Exchange:
         client = Client(
             chunks=self._asked.head.minor == 1, keep_alive=self._client.keeps_alive(self._asked.head)
         )
+        if self._trail is not None:
+            self._trail.head(head)
         self._answer = choose(head, self.method, client, self._inspection())
 
     def on_data(self, data: bytes, *, last: bool) -> None:
@@ -205,6 +211,8 @@ class Exchange:
         answer = self._answer
         assert answer is not None  # noqa: S101 - a body follows its head
         self._seen = self._service.now
+        if self._trail is not None:
+            self._trail.data(data)
         try:
             out = answer.feed(data, last=last)
         except ProtocolError as error:
@@ -360,6 +368,7 @@ class Exchange:
         if self._over:
             return
         self._service.counts.upstream_failed += 1
+        self._leave()
         answer, self._answer = self._answer, None
         self._let_go()
         if answer is None or not answer.started:
@@ -376,9 +385,14 @@ class Exchange:
         answer, self._answer = self._answer, None
         assert answer is not None  # noqa: S101 - it is done
         self._over = True
+        self._leave()
         if self._connection is not None:
             self._let_go()
         self._client.on_answered(keep_alive=not answer.closing, whole=True)
+
+    def _leave(self) -> None:
+        if self._trail is not None:
+            self._trail.end()
 
     def _let_go(self) -> None:
         if self._connecting is not None:

@@ -20,6 +20,7 @@ from agentsh_net.core.events import (
     CrossServerBlocked,
     Event,
     EventsLost,
+    RequestLimited,
     RequestRedacted,
     ResponseUninspected,
     ToolCallIntercepted,
@@ -139,6 +140,21 @@ class Reporter:
                 dialect=subject.dialect,
                 mode=mode,
                 counts=dict(counts),
+            )
+        )
+
+    def limited(self, provider: str, retry_after: int, session_id: str, dialect: str) -> None:
+        """Tell of a request that a provider's limits refused."""
+        self.emit(
+            RequestLimited(
+                timestamp=now_rfc3339(),
+                session_id=session_id,
+                action="block",
+                reason=f"the limit of {provider} is used up",
+                rule=_bounded(f"proxy.providers.{provider}.limits"),
+                provider=_bounded(provider),
+                dialect=dialect,
+                retry_after=retry_after,
             )
         )
 

@@ -57,7 +57,7 @@ class Service:
         self.vaults = Vaults(token_key or token_bytes(32))
         self.draining = False
         self.now = loop.time()
-        self._charges = charges
+        self.charges = charges
         self._clients: set[ClientConnection] = set()
         self._quiet = asyncio.Event()  # set while no client is connected
         self._quiet.set()
@@ -65,7 +65,7 @@ class Service:
 
     def judge_for(self, session_id: str) -> Judge:
         """Return the judge of one answer. It asks the view in force per call, so that a revocation bites in mid-stream."""
-        charges = self._charges
+        charges = self.charges
         charge = charges.of_one_answer()
 
         def judge(call: ToolCall) -> Verdict:

@@ -15,7 +15,7 @@ from agentsh_net.core.dialects.base import Dialect, Limits
 from agentsh_net.core.dialects.catalog import WIRES
 from agentsh_net.core.dlp.guard import Guard
 from agentsh_net.core.model import Server
-from agentsh_net.core.settings import Provider, Proxy
+from agentsh_net.core.settings import Provider, ProviderLimits, Proxy
 from agentsh_net.core.snapshot import Snapshot
 
 
@@ -36,6 +36,7 @@ class ProviderView:
     host_field: bytes
     base_path: bytes
     dialects: tuple[Dialect, ...]
+    limited: bool = False  # has limits of requests or tokens a minute
 
     @property
     def dialect(self) -> Dialect:
@@ -87,5 +88,6 @@ def _provider(provider: Provider) -> ProviderView:
         origin=Origin(parts.hostname or "", parts.port or (443 if tls else 80), tls),
         host_field=parts.netloc.rpartition("@")[2].encode("idna" if not parts.netloc.isascii() else "ascii"),
         base_path=parts.path.encode("ascii"),
+        limited=provider.limits != ProviderLimits(),
         dialects=(*WIRES[provider.dialect], *chain.from_iterable(others)),
     )

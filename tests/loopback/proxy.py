@@ -16,6 +16,7 @@ from agentsh_proxy.service import Service
 from agentsh_proxy.upstream import Pool
 from agentsh_proxy.view import unfold
 
+from agentsh_net.arbiter import Arbiter
 from agentsh_net.core import config, link
 from agentsh_net.core.model import Tool
 from agentsh_net.core.pins import Pins
@@ -71,9 +72,15 @@ def snapshot(
 class Proxy:
     """A service on a port of its own."""
 
-    def __init__(self, first: Snapshot, charge: Callable[[bytes], bytes | None] | None = None) -> None:
+    def __init__(
+        self,
+        first: Snapshot,
+        charge: Callable[[bytes], bytes | None] | None = None,
+        arbiter: Arbiter | None = None,
+    ) -> None:
         self._first = first
         self._charge = charge
+        self._answering = arbiter
         self.events: list[dict[str, Any]] = []
         self.port = 0
         self.service: Service
@@ -88,6 +95,9 @@ class Proxy:
 
         self._arbiter, worker_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._arbiter.setblocking(False)
+        if self._answering is not None:
+            worker_end.close()
+            worker_end = self._answering.attach()
         self.counts = Counts()
         self.service = Service(
             loop,
