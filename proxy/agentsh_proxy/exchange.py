@@ -7,16 +7,16 @@ others on both sides; what an answer becomes is `answers`' business.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from agentsh_net.core.dialects.base import Dialect, Fault, Judge, Judged, RequestFacts, Step
 from agentsh_net.core.dlp.guard import Guard
 from agentsh_net.core.errors import ProtocolError
-from agentsh_net.core.http_head import RequestHead, ResponseHead, forwarded_request, forwarded_response
+from agentsh_net.core.http_head import ResponseHead, forwarded_response
 from agentsh_net.core.model import ToolCall, Verdict
-from agentsh_proxy.admission import Admitted, RefusalError
+from agentsh_proxy.admission import RefusalError
 from agentsh_proxy.answers import choose
+from agentsh_proxy.asked import Asked
 from agentsh_proxy.chunks import LAST_CHUNK, chunk
 from agentsh_proxy.guarding import Restoring, scrubbed, without_description
 from agentsh_proxy.inflating import inflate_whole
@@ -25,7 +25,6 @@ from agentsh_proxy.relaying import Answer, Client
 from agentsh_proxy.reporting import Subject
 from agentsh_proxy.trail import Trail, begin
 from agentsh_proxy.upstream import UpstreamConnection
-from agentsh_proxy.view import View
 
 if TYPE_CHECKING:
     from agentsh_proxy.server import ClientConnection
@@ -33,34 +32,6 @@ if TYPE_CHECKING:
 
 PATIENCE = 5.0  # seconds of silence over a held call before a comment is sent; the shortest client timeout seen is 10
 _NO_FACTS = RequestFacts()
-
-
-class Asked(NamedTuple):
-    """What a request's head led to. The same head on the same connection leads to the same, while view and sessions stand."""
-
-    head: RequestHead
-    admitted: Admitted
-    view: View
-    sessions: Mapping[str, str]
-    opening: bytes  # of the request to the upstream: line and fields, but for the framing and the blank line
-    held: bool  # the body must be whole before anything leaves
-
-
-def asked(head: RequestHead, admitted: Admitted, view: View, sessions: Mapping[str, str]) -> Asked:
-    """Return what an admitted head led to."""
-    inspected = admitted.inspected is not None
-    opening = b"".join(
-        (
-            head.method.encode("ascii"),
-            b" ",
-            admitted.target,
-            b" HTTP/1.1\r\nHost: ",
-            admitted.provider.host_field,
-            forwarded_request(head, plain=inspected),
-            b"\r\nAccept-Encoding: identity" if inspected else b"",
-        )
-    )
-    return Asked(head, admitted, view, sessions, opening, held=inspected or not head.has_body)
 
 
 class Exchange:

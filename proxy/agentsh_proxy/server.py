@@ -12,8 +12,9 @@ from agentsh_net.core.dialects.base import Dialect
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.http_head import Mould, RequestHead, find_head, mould, parse_request
 from agentsh_proxy.admission import Answered, RefusalError, admit
+from agentsh_proxy.asked import Asked, asked
 from agentsh_proxy.chunks import ChunkedReader
-from agentsh_proxy.exchange import Asked, Exchange, asked
+from agentsh_proxy.exchange import Exchange
 from agentsh_proxy.replies import CONTINUE, error_body, reply
 from agentsh_proxy.service import Service
 from agentsh_proxy.turn import MAX_WAITING

@@ -13,7 +13,7 @@ from agentsh_net.core.usage import Usage
 from agentsh_proxy.admission import RefusalError
 
 if TYPE_CHECKING:
-    from agentsh_proxy.exchange import Asked
+    from agentsh_proxy.asked import Asked
     from agentsh_proxy.service import Service
 
 BYTES_A_TOKEN = 4  # of English and of code, about
