@@ -10,7 +10,6 @@ import asyncio
 import logging
 import os
 import signal
-import sys
 import time
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack
@@ -18,17 +17,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from agentsh_net import __version__, briefing, inventory, log, notify, options, privileges
+from agentsh_net import __version__, briefing, inventory, notify, options
 from agentsh_net.arbiter import Arbiter
 from agentsh_net.call_inspection import CallInspector
 from agentsh_net.clock import new_id, now_rfc3339
 from agentsh_net.config_file import Loaded
 from agentsh_net.config_watch import Watch
-from agentsh_net.control.errors import ControlError
 from agentsh_net.control.server import Server as ControlServer
 from agentsh_net.control.shim_server import ShimServer
 from agentsh_net.core import events
-from agentsh_net.core.errors import ConfigError, KernelError, Problem, ProtocolError, StoreError
+from agentsh_net.core.errors import ConfigError, KernelError, Problem, StoreError
 from agentsh_net.core.events import Event
 from agentsh_net.core.joining import Intents
 from agentsh_net.core.plane import Kernel
@@ -49,26 +47,7 @@ from agentsh_net.store import queries
 from agentsh_net.store.writer import Writer
 from agentsh_net.workers import Pool
 
-EXIT_OK, EXIT_CONFIG, EXIT_ENVIRONMENT = 0, 2, 3
-
-
-def main(config: Path | None, *, audit: bool | None, ready_file: Path | None) -> int:
-    """Run the daemon until a signal or `agentsh-net down` stops it, and return its exit status."""
-    wanted = Options(config, audit, ready_file)
-    if os.geteuid() == 0:
-        privileges.reduce()
-    try:
-        loaded = options.load(wanted, os.environ)
-        logger = log.configure(form=loaded.config.log.format, level=loaded.config.log.level)
-        return asyncio.run(Daemon(wanted, loaded, logger).run())
-    except ConfigError as error:
-        for problem in error.problems:
-            print(f"{wanted.config or 'built-in default'}: {problem}", file=sys.stderr)  # noqa: T201 - as `policy check` does
-        return EXIT_CONFIG
-    except (KernelError, StoreError, ControlError, ProtocolError) as error:
-        remedy = getattr(error, "remedy", "")
-        logger.error("%s%s", error, f"; mend it: {remedy}" if remedy else "")  # noqa: TRY400 - the reason is the whole story
-        return EXIT_ENVIRONMENT
+EXIT_OK = 0
 
 
 class Daemon:

@@ -13,7 +13,6 @@ import pytest
 from fake_kernel import FakeKernel
 from running import awaited, running
 
-from agentsh_net import daemon
 from agentsh_net.core.errors import StoreError
 from agentsh_net.core.plane import ConnectRecord, Fate
 
@@ -166,26 +165,6 @@ def test_a_start_that_fails_leaves_what_an_earlier_daemon_enforces(tmp_path: Pat
     ):
         pytest.fail("it started")
     assert kernel[0].closed == "kept"
-
-
-def test_a_second_daemon_touches_nothing_of_the_first(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    with running(tmp_path, policy()) as here:
-        assert daemon.main(here.file, audit=None, ready_file=None) == daemon.EXIT_ENVIRONMENT
-        assert "already" in capfd.readouterr().err
-        assert here.status()["policy"]["generation"] == 1
-
-
-def test_a_broken_file_at_the_start_is_told_line_by_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file = tmp_path / "p.yaml"
-    file.write_text("version: 1\nsandbox: {mcp: {servers: 7, tool_policy: maybe}}\n")
-    assert daemon.main(file, audit=None, ready_file=None) == daemon.EXIT_CONFIG
-    lines = capsys.readouterr().err.splitlines()
-    assert len(lines) == 2
-    assert all(line.startswith(f"{file}: sandbox.mcp.") for line in lines)
 
 
 def test_a_foreign_database_is_refused_and_left_alone(tmp_path: Path) -> None:

@@ -19,6 +19,6 @@ import click
 @click.pass_context
 def run(ctx: click.Context, config: Path | None, audit: bool | None, ready_file: Path | None) -> None:
     """Run the daemon in the foreground. SIGHUP reloads, SIGTERM drains and stops."""
-    from agentsh_net import daemon
+    from agentsh_net import start
 
-    ctx.exit(daemon.main(config, audit=audit, ready_file=ready_file))
+    ctx.exit(start.main(config, audit=audit, ready_file=ready_file))

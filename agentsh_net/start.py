@@ -1,0 +1,38 @@
+"""From the command line to a running daemon and its exit status: what is wrong at the start is said in the operator's words.
+
+What the daemon does while it runs is its own business.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+
+from agentsh_net import log, options, privileges
+from agentsh_net.control.errors import ControlError
+from agentsh_net.core.errors import ConfigError, KernelError, ProtocolError, StoreError
+from agentsh_net.daemon import Daemon
+from agentsh_net.options import Options
+
+EXIT_CONFIG, EXIT_ENVIRONMENT = 2, 3
+
+
+def main(config: Path | None, *, audit: bool | None, ready_file: Path | None) -> int:
+    """Run the daemon until a signal or `agentsh-net down` stops it, and return its exit status."""
+    wanted = Options(config, audit, ready_file)
+    if os.geteuid() == 0:
+        privileges.reduce()
+    try:
+        loaded = options.load(wanted, os.environ)
+        logger = log.configure(form=loaded.config.log.format, level=loaded.config.log.level)
+        return asyncio.run(Daemon(wanted, loaded, logger).run())
+    except ConfigError as error:
+        for problem in error.problems:
+            print(f"{wanted.config or 'built-in default'}: {problem}", file=sys.stderr)  # noqa: T201 - as `policy check` does
+        return EXIT_CONFIG
+    except (KernelError, StoreError, ControlError, ProtocolError) as error:
+        remedy = getattr(error, "remedy", "")
+        logger.error("%s%s", error, f"; mend it: {remedy}" if remedy else "")  # noqa: TRY400 - the reason is the whole story
+        return EXIT_ENVIRONMENT

@@ -1,0 +1,31 @@
+"""What is wrong at the start is told in the operator's words, and nothing that another daemon enforces is touched."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from running import running
+from test_daemon import policy
+
+from agentsh_net import start
+
+
+def test_a_second_daemon_touches_nothing_of_the_first(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with running(tmp_path, policy()) as here:
+        assert start.main(here.file, audit=None, ready_file=None) == start.EXIT_ENVIRONMENT
+        assert "already" in capfd.readouterr().err
+        assert here.status()["policy"]["generation"] == 1
+
+
+def test_a_broken_file_at_the_start_is_told_line_by_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "p.yaml"
+    file.write_text("version: 1\nsandbox: {mcp: {servers: 7, tool_policy: maybe}}\n")
+    assert start.main(file, audit=None, ready_file=None) == start.EXIT_CONFIG
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 2
+    assert all(line.startswith(f"{file}: sandbox.mcp.") for line in lines)
