@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from agentsh_net.core import events, pins
+from agentsh_net.core import events, outline, pins
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.events import Event
 from agentsh_net.core.identity import Aspect, Identity
@@ -55,7 +55,9 @@ def load(
 ) -> tuple[Registry, Pins]:
     """Return registry and pins as the store remembers them: a server that is down keeps its last known tools judged."""
     known = {
-        (t.server_id, t.name): Tool(t.server_id, t.name, t.hash, t.definition)
+        (t.server_id, t.name): Tool(
+            t.server_id, t.name, t.hash, t.definition, outline=outline.of_definition(t.definition)
+        )
         for t in tools
         if t.removed is None
     }

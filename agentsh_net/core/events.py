@@ -168,6 +168,15 @@ class ServerSeen(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ToolAltered(ToolSeen):
+    """A request showed the model another definition of a tool (`tool_hash`) than its server gives (`previous_hash`)."""
+
+    type = "mcp_tool_altered"
+    dialect: str = ""
+    shown_name: str = ""  # the name that the model was given
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ServerChanged(ServerSeen):
     """A server's certificate, binary or instructions are not what was trusted."""
 
@@ -357,6 +366,7 @@ EVENT_TYPES: Mapping[str, type[Event]] = {
         ToolRemoved,
         ServerSeen,
         ServerChanged,
+        ToolAltered,
         SamplingRequest,
         ElicitationRequest,
         ToolsListChanged,

@@ -34,6 +34,7 @@ WORKER_EVENTS: tuple[type[events.Event], ...] = (
     events.RequestRedacted,
     events.RequestLimited,
     events.ConnectorRequest,
+    events.ToolAltered,
     events.EventsLost,
     events.CrossServerBlocked,
 )

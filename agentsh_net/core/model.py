@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from agentsh_net.core.outline import NOTHING, Outline
+
 
 class Action(StrEnum):
     """What is done with a call or a connection."""
@@ -51,6 +53,27 @@ class Server:
 
 
 @dataclass(frozen=True, slots=True)
+class Candidate:
+    """One (server, tool) that a name may mean; `tool_hash` is empty while the tool has not been seen."""
+
+    server_id: str
+    tool: str
+    tool_hash: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What a request showed a name to be: registered tools that it describes, or (`altered`: in what) something else than they are."""
+
+    candidates: tuple[Candidate, ...] = ()
+    altered: str = ""
+
+    def with_(self, other: Shown) -> Shown:
+        """Return what both say."""
+        return Shown((*self.candidates, *other.candidates), self.altered or other.altered)
+
+
+@dataclass(frozen=True, slots=True)
 class Tool:
     """A tool that a server was seen to offer; `hash` is the canonical hash of its whole definition."""
 
@@ -59,16 +82,8 @@ class Tool:
     hash: str
     definition: Mapping[str, Any] = field(default_factory=dict)
     max_severity: str = ""  # the worst finding of the detectors that read this definition; empty: none
+    outline: Outline = NOTHING  # what a model reads of it, as hashes
     shadows: bool = False  # it gives orders about another server's tool, or its name passes for one
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """One (server, tool) that a name may mean; `tool_hash` is empty while the tool has not been seen."""
-
-    server_id: str
-    tool: str
-    tool_hash: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +98,7 @@ class ToolCall:
     dialect: str = ""
     flaw: str = ""  # why clients could read something else out of its bytes: policy refuses it for that
     ordinal: int = 0  # which call of its answer this is, from 1; 0: nobody counted
+    shown: Shown | None = None  # what the request that is answered showed the name to be
     doubt: str = ""  # why nobody can tell what its arguments say, though the call itself is certain
     hypothetical: bool = False  # what some client might read: it is judged, and nothing is charged
 

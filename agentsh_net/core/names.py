@@ -6,7 +6,7 @@ Everything a name may mean is returned; whether any of it is allowed is core.pol
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from agentsh_net.core import aliases
@@ -36,13 +36,10 @@ class Resolution:
 
 
 class Names:
-    """The index of one snapshot. `learned` binds folded wire names to what a request showed them to be, besides what they spell."""
+    """The index of one snapshot."""
 
-    def __init__(
-        self, registry: Registry, rules: Rules, learned: Mapping[str, tuple[Candidate, ...]] | None = None
-    ) -> None:
+    def __init__(self, registry: Registry, rules: Rules) -> None:
         self._registry = registry
-        self._learned = learned or {}
         self._seen = AliasIndex(Candidate(t.server_id, t.name, t.hash) for t in registry.tools.values())
         self._denied = AliasIndex(self._unseen(rules.denied_pairs()))
         self._denied_tools = _by_spelling(rules.denied_anywhere())
@@ -53,7 +50,14 @@ class Names:
         self._longest_head = max(map(len, self._heads), default=0)
 
     def resolve(self, call: ToolCall) -> Resolution:
-        """Return everything a call may mean."""
+        """Return everything a call may mean: what its name spells, and what the request showed it to be."""
+        learned = call.shown.candidates if call.shown is not None else ()
+        meant = self._spelled(call, learned)
+        if not learned:
+            return meant
+        return replace(meant, registered=_unique((*meant.registered, *learned)))
+
+    def _spelled(self, call: ToolCall, learned: tuple[Candidate, ...]) -> Resolution:
         name = fold(call.name)
         wrapped = wrapped_pair(call)
         if wrapped is not None:
@@ -62,12 +66,12 @@ class Names:
             return self._of_server(self._servers_named(call.server_name), name, call.name)
         if call.namespace:
             return self._namespaced(call, name)
-        return self._flat(name, call.name)
+        return self._flat(name, call.name, learned)
 
-    def _flat(self, name: str, raw: str) -> Resolution:
-        """Resolve a name that stands alone."""
+    def _flat(self, name: str, raw: str, learned: tuple[Candidate, ...] = ()) -> Resolution:
+        """Resolve a name that stands alone; what is learned of it leaves less to guess."""
         looks_mcp = aliases.looks_mcp(name)
-        seen = (*self._seen.find(name), *self._learned.get(name, ())) or self._seen.find_cut(name)
+        seen = (*self._seen.find(name), *learned) or self._seen.find_cut(name)
         unseen = self._denied.find(name)
         if not seen:
             unseen += (*self._denied.find_cut(name), *self._renamed(name))

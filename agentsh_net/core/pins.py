@@ -11,7 +11,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any
 
-from agentsh_net.core import canonical
+from agentsh_net.core import canonical, outline
 from agentsh_net.core.differences import Difference, between
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.folding import fold
@@ -108,7 +108,14 @@ def tool_of(server_id: str, definition: Mapping[str, Any], max_severity: str = "
     name = definition.get("name")
     if not isinstance(name, str) or not fold(name):
         raise ProtocolError("a tool definition without a name")
-    return Tool(server_id, name, definition_hash(definition), definition, max_severity)
+    return Tool(
+        server_id,
+        name,
+        definition_hash(definition),
+        definition,
+        max_severity,
+        outline=outline.of_definition(definition),
+    )
 
 
 def trust(tool: Tool, now: str) -> Pin:

@@ -6,7 +6,7 @@ was seen) native tools and fail_closed, then the rate. `explain` returns the ver
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -16,7 +16,7 @@ from agentsh_net.core.folding import fold, visible
 from agentsh_net.core.identity import Identity
 from agentsh_net.core.inspect.contents import inspect_arguments
 from agentsh_net.core.inspect.custom import compiled
-from agentsh_net.core.model import Action, Candidate, Crossing, ToolCall, Verdict
+from agentsh_net.core.model import Action, Candidate, Crossing, Shown, ToolCall, Verdict
 from agentsh_net.core.names import Names, Resolution, wrapped_pair
 from agentsh_net.core.native_tools import Native, NativeTools
 from agentsh_net.core.pins import Pins
@@ -36,7 +36,7 @@ MAX_LISTED = 8  # candidates in the words of a step; the verdict has them all
 
 K = TypeVar("K")
 V = TypeVar("V")
-CallKey = tuple[str, str, str, tuple[str, str] | None]
+CallKey = tuple[str, str, str, tuple[str, str] | None, Shown | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +64,10 @@ class Policy:
         mcp: Mcp,
         registry: Registry,
         pins: Pins,
-        learned: Mapping[str, tuple[Candidate, ...]] | None = None,
     ) -> None:
         self._mcp = mcp
         self._registry = registry
         self._pins = pins
-        self._learned = learned
         self._rules = Rules(mcp)
         self._natives = NativeTools(mcp.native_tools)
         self._customs = compiled(mcp.inspection.custom_patterns)
@@ -111,6 +109,14 @@ class Policy:
         ruling = self._ruling(call)
         return not (ruling.charged or ruling.of_arguments or call.flaw or self._mcp.cross_server.enabled)
 
+    def meant(self, call: ToolCall) -> tuple[Candidate, ...]:
+        """Return the registered tools that a call's name spells."""
+        return self._resolve(call).registered
+
+    def judge_offer(self, call: ToolCall) -> Verdict:
+        """Return the verdict on the offer of a tool: blocked is what would be, whatever the arguments of the call."""
+        return self._work_out(call, offered=True).explanation.verdict
+
     def judge_server(self, server_id: str) -> Verdict:
         """Return the verdict of the server step alone."""
         return self._verdict(self.server_step(server_id), ())
@@ -128,7 +134,7 @@ class Policy:
     def _ruling(self, call: ToolCall) -> _Ruling:
         if call.flaw:
             return self._work_out(call)  # too rare to remember
-        key = call.name, call.namespace, call.server_name, wrapped_pair(call)
+        key = call.name, call.namespace, call.server_name, wrapped_pair(call), call.shown
         known = self._rulings.get(key)
         if known is not None:
             return known
@@ -137,10 +143,13 @@ class Policy:
             _remember(self._rulings, key, ruling)
         return ruling
 
-    def _work_out(self, call: ToolCall) -> _Ruling:
+    def _resolve(self, call: ToolCall) -> Resolution:
         if self._names is None:
-            self._names = Names(self._registry, self._rules, self._learned)
-        meant = self._names.resolve(call)
+            self._names = Names(self._registry, self._rules)
+        return self._names.resolve(call)
+
+    def _work_out(self, call: ToolCall, *, offered: bool = False) -> _Ruling:
+        meant = self._resolve(call)
         native = self._native(call)
         chance = () if native is not None and native.exact and not meant.registered else meant.guessed
         candidates = (*meant.registered, *meant.bound, *chance)
@@ -148,7 +157,9 @@ class Policy:
         if call.flaw:
             hostile = steps.protocol_step(call.flaw)
             return _Ruling(self._concluded([*taken, hostile], hostile, candidates), ())
-        given = self._arguments(call, candidates)
+        given = None if offered else self._arguments(call, candidates)
+        changed = self._altered_step(call, candidates)
+        taken += [changed] if changed else []
         for index, candidate in enumerate(candidates):
             taken += self._judge_pair(candidate, given, seen=index < len(meant.registered))
         shared = steps.shared_name_step(self._mcp.cross_server, meant.registered)
@@ -181,6 +192,12 @@ class Policy:
             tools = self._names.unplaced(fold(call.name))
             asked = any(self._rules.denied_tools.narrowed_anywhere(tool) for tool in tools)
         return given_by(call, wrapped=wrapped_pair(call) is not None) if asked else None
+
+    def _altered_step(self, call: ToolCall, candidates: tuple[Candidate, ...]) -> Step | None:
+        """Judge a tool that the request showed with another definition than its server does."""
+        if call.shown is None or not call.shown.altered or not candidates:
+            return None
+        return steps.altered_step(self._mcp.version_pinning, candidates[0], call.shown.altered)
 
     def _name_step(self, call: ToolCall, candidates: tuple[Candidate, ...]) -> Step:
         name = visible(call.name, MAX_NAME)

@@ -13,7 +13,8 @@ from typing import Any, Self
 from agentsh_net.core import config as config_reader
 from agentsh_net.core.dlp.guard import Guard
 from agentsh_net.core.identity import Aspect, Identity
-from agentsh_net.core.model import PinState, Server, Tool, ToolCall, Transport, Verdict
+from agentsh_net.core.model import Candidate, PinState, Server, Tool, ToolCall, Transport, Verdict
+from agentsh_net.core.outline import Outline
 from agentsh_net.core.pins import Pin, Pins
 from agentsh_net.core.policy import Charge, Explanation, Policy
 from agentsh_net.core.registry import Registry
@@ -52,6 +53,14 @@ class Snapshot:
         """Say whether the verdict on a call holds for every call of its name while this snapshot is in force."""
         return self._policy.stands(call)
 
+    def meant(self, call: ToolCall) -> tuple[Candidate, ...]:
+        """Return the registered tools that a call's name spells."""
+        return self._policy.meant(call)
+
+    def judge_offer(self, call: ToolCall) -> Verdict:
+        """Return the verdict on the offer of a tool: blocked is what would be, whatever the arguments of the call."""
+        return self._policy.judge_offer(call)
+
     def judge_server(self, server_id: str) -> Verdict:
         """Return the verdict of the server step alone."""
         return self._policy.judge_server(server_id)
@@ -83,7 +92,8 @@ def encode(snapshot: Snapshot) -> dict[str, Any]:
         "mapping": _without_secrets(snapshot.mapping),
         "servers": [_server_json(server) for server in snapshot.registry.servers],
         "tools": [
-            [t.server_id, t.name, t.hash, t.max_severity, t.shadows] for t in snapshot.registry.tools.values()
+            [t.server_id, t.name, t.hash, t.max_severity, t.shadows, t.outline]
+            for t in snapshot.registry.tools.values()
         ],
         "pins": [
             [p.server_id, p.tool, p.hash, p.state.value, p.trusted_at] for p in snapshot.pins.entries.values()
@@ -98,8 +108,10 @@ def encode(snapshot: Snapshot) -> dict[str, Any]:
 def decode(value: Mapping[str, Any]) -> Snapshot:
     """Return the snapshot that `encode` wrote. Raises ConfigError where this side reads the configuration otherwise."""
     tools = {
-        (sid, name): Tool(sid, name, tool_hash, max_severity=severity, shadows=shadows)
-        for sid, name, tool_hash, severity, shadows in value["tools"]
+        (sid, name): Tool(
+            sid, name, tool_hash, max_severity=severity, shadows=shadows, outline=_outline(*outline)
+        )
+        for sid, name, tool_hash, severity, shadows, outline in value["tools"]
     }
     pins = (Pin(sid, tool, h, {}, PinState(state), at) for sid, tool, h, state, at in value["pins"])
     identities = (
@@ -114,6 +126,10 @@ def decode(value: Mapping[str, Any]) -> Snapshot:
         pins=Pins.of(pins, identities),
         mapping=value["mapping"],
     )
+
+
+def _outline(description: str, heads: list[str], texts: list[str]) -> Outline:
+    return Outline(description, tuple(heads), tuple(texts))
 
 
 def _server_json(server: Server) -> dict[str, Any]:

@@ -180,6 +180,15 @@ def _aspect_step(identity: Identity, pinning: VersionPinning) -> Step:
     return Step("identity", Outcome.PASS, f"the {what} of server {name} is {identity.state}")
 
 
+def altered_step(pinning: VersionPinning, about: Candidate, fields: str) -> Step | None:
+    """Judge a tool whose definition, as the request showed it to the model, is not the server's; None where pinning is off."""
+    if not pinning.enabled:
+        return None
+    outcome = Outcome(pins.effect(PinState.CHANGED, pinning).value)
+    reason = f"the request shows tool {shown(about)} with another {fields} than its server does (on_change: {pinning.on_change})"
+    return Step("pin", outcome, reason, f"{ROOT}.version_pinning.on_change", about)
+
+
 def inspection_step(inspection: Inspection, tool: Tool | None, about: Candidate) -> Step | None:
     """Judge what the detectors recorded about a definition; None where they recorded nothing."""
     if tool is None or not tool.max_severity:

@@ -7,20 +7,20 @@ others on both sides; what an answer becomes is `answers`' business.
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from agentsh_net.core.dialects.base import Dialect, Fault, Judge, Judged, RequestFacts, Step
-from agentsh_net.core.dlp.guard import Guard
+from agentsh_net.core.dialects.base import Dialect, Judge, Step
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.http_head import ResponseHead, forwarded_response
 from agentsh_net.core.model import ToolCall, Verdict
-from agentsh_proxy.admission import RefusalError
+from agentsh_net.core.offers import NOTHING
 from agentsh_proxy.answers import choose
 from agentsh_proxy.asked import Asked
 from agentsh_proxy.chunks import LAST_CHUNK, chunk
-from agentsh_proxy.guarding import Restoring, scrubbed, without_description
-from agentsh_proxy.inflating import inflate_whole
+from agentsh_proxy.guarding import Restoring
 from agentsh_proxy.inspecting import Inspection
+from agentsh_proxy.receiving import NO_FACTS, Reception, dialect_of, subject_of
 from agentsh_proxy.relaying import Answer, Client
 from agentsh_proxy.reporting import Subject
 from agentsh_proxy.trail import Trail, begin
@@ -31,14 +31,13 @@ if TYPE_CHECKING:
     from agentsh_proxy.service import Service
 
 PATIENCE = 5.0  # seconds of silence over a held call before a comment is sent; the shortest client timeout seen is 10
-_NO_FACTS = RequestFacts()
 
 
 class Exchange:
     """One request on its way."""
 
     __slots__ = (
-        "_answer", "_asked", "_body", "_client", "_connecting", "_connection", "_facts", "_judge_of_answer", "_over", "_paused_at",
+        "_answer", "_asked", "_body", "_client", "_connecting", "_connection", "_facts", "_judge_of_answer", "_lessons", "_over", "_paused_at",
         "_request_id", "_retried", "_reused", "_seen", "_service", "_trail", "_uploaded", "_wrote", "held", "method",
     )  # fmt: skip
 
@@ -46,7 +45,8 @@ class Exchange:
         self._service = service
         self._client = client
         self._asked = what
-        self._facts = _NO_FACTS
+        self._facts = NO_FACTS
+        self._lessons = NOTHING
         self._answer: Answer | None = None
         self._body: bytes | None = None  # kept so that the request can be sent again
         self._connection: UpstreamConnection | None = None
@@ -71,18 +71,16 @@ class Exchange:
     @property
     def dialect(self) -> Dialect:
         """The dialect in which the client expects errors."""
-        return self._asked.admitted.inspected or self._asked.admitted.provider.dialect
+        return dialect_of(self._asked)
 
     # The client's side.
 
     def on_request(self, body: bytes) -> None:
         """Take the whole request (`held`). Raises RefusalError."""
         if self._asked.admitted.inspected is not None:
-            plain = self._read_request(body)
-            self._judge_connectors()
-            self._judge_approvals()
-            if self._asked.view.guard is not None and plain:
-                body = self._guarded(self._asked.view.guard, plain, body)
+            received = Reception(self._service, self._asked)
+            body = received.take(body)
+            self._asked, self._facts, self._lessons = received.asked, received.facts, received.lessons
         self._trail = begin(self._service, self._asked, body)
         self._body = body
         self._uploaded = True
@@ -221,72 +219,6 @@ class Exchange:
         origin, seconds = self._asked.admitted.provider.origin, self._asked.view.proxy.connect_timeout
         self._connecting = self._service.pool.ask(origin, self, seconds=seconds, fresh=fresh)
 
-    def _read_request(self, body: bytes) -> bytes:
-        """Read what the body says and return it decoded; empty where it cannot be. Raises RefusalError by fail_closed."""
-        dialect = self._asked.admitted.inspected
-        assert dialect is not None  # noqa: S101 - the caller checked
-        try:
-            plain = inflate_whole(body, self._asked.head.encoding, cap=self._asked.view.proxy.max_request)
-        except ProtocolError as error:
-            self._unread(Fault("unknown_encoding", str(error), cut=False), error.status)
-            return b""
-        self._facts = dialect.request(plain)
-        if self._facts.fault is not None:
-            self._unread(self._facts.fault, 400)
-        return plain
-
-    def _guarded(self, guard: Guard, plain: bytes, body: bytes) -> bytes:
-        """Return the body as DLP lets it leave. Raises RefusalError where it cannot be read and fail_closed says to stop it."""
-        try:
-            done = scrubbed(guard, plain, self._service.vaults.of(self._asked.admitted.session_id))
-        except ProtocolError as error:
-            self._unread(Fault("dlp_unread", f"{error}, so DLP did not search it", cut=False), 400)
-            return body
-        if not done.counts:
-            return body
-        self._asked = self._asked._replace(opening=without_description(self._asked.opening))
-        self._service.reporter.redacted(guard.mode, done.counts, self._subject())
-        return done.body
-
-    def _unread(self, fault: Fault, status: int) -> None:
-        view = self._asked.view
-        cut = view.fail_closed or (fault.cut and view.enforce)
-        told = Fault(fault.cause, f"request: {fault.detail}", cut, would=fault.cut and not cut)
-        self._service.reporter.fault(told, self._subject())
-        if cut:
-            raise RefusalError(
-                status,
-                f"the request could not be inspected: {fault.detail}",
-                dialect=self._asked.admitted.inspected,
-            )
-
-    def _judge_connectors(self) -> None:
-        """Judge every MCP server that the provider is asked to call. Raises RefusalError."""
-        for connector in self._facts.connectors:
-            verdict = self._service.view.snapshot.judge_connector(connector.server_id, connector.url)
-            self._service.reporter.connector(connector.server_id, connector.url, verdict, self._subject())
-            if verdict.blocked:
-                name = connector.server_id or connector.url.partition("?")[0]
-                raise RefusalError(
-                    403,
-                    f"MCP server {name!r} blocked by policy: {verdict.reason}",
-                    dialect=self._asked.admitted.inspected,
-                )
-
-    def _judge_approvals(self) -> None:
-        """Judge every call that the request lets the provider run; no rate is charged before it runs. Raises RefusalError."""
-        for call in self._facts.approvals:
-            if not call.name and not self._asked.view.fail_closed:
-                continue  # proposed in an answer that this request does not repeat: it was judged there
-            verdict = self._service.view.snapshot.explain(call).verdict
-            self._service.note(Step(b"", (Judged(call, verdict),)), self._subject())
-            if verdict.blocked:
-                raise RefusalError(
-                    403,
-                    f"the approval of tool {call.name!r} is blocked by policy: {verdict.reason}",
-                    dialect=self._asked.admitted.inspected,
-                )
-
     def _inspection(self) -> Inspection | None:
         dialect = self._asked.admitted.inspected
         if dialect is None:
@@ -310,14 +242,15 @@ class Exchange:
     def _judge(self, call: ToolCall) -> Verdict:
         if self._judge_of_answer is None:  # most answers hold no call
             self._judge_of_answer = self._service.judge_for(self._asked.admitted.session_id)
-        return self._judge_of_answer(call)
+        shown = self._lessons.told(call) if self._lessons.names else None
+        return self._judge_of_answer(call if shown is None else replace(call, shown=shown))
 
     def _note(self, step: Step) -> None:
         if step.judged or step.faults:
             self._service.note(step, self._subject())
 
     def _subject(self) -> Subject:
-        return Subject(self._asked.admitted.session_id, self._request_id, self.dialect.name)
+        return subject_of(self._asked, self._request_id)
 
     def _request_head(self) -> bytes:
         head = self._asked.head

@@ -20,6 +20,7 @@ from agentsh_proxy.admission import Admitted
 from agentsh_proxy.charging import Charges
 from agentsh_proxy.counting import Counts
 from agentsh_proxy.guarding import masked
+from agentsh_proxy.offering import Offering
 from agentsh_proxy.reporting import Reporter, Subject
 from agentsh_proxy.turn import Turn
 from agentsh_proxy.upstream import Pool
@@ -55,6 +56,7 @@ class Service:
         self.counts = counts
         self.pool = pool
         self.vaults = Vaults(token_key or token_bytes(32))
+        self.offering = Offering(reporter)
         self.draining = False
         self.now = loop.time()
         self.charges = charges

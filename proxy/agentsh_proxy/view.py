@@ -15,6 +15,7 @@ from agentsh_net.core.dialects.base import Dialect, Limits
 from agentsh_net.core.dialects.catalog import WIRES
 from agentsh_net.core.dlp.guard import Guard
 from agentsh_net.core.model import Server
+from agentsh_net.core.offers import Lessons, Teacher
 from agentsh_net.core.settings import Provider, ProviderLimits, Proxy
 from agentsh_net.core.snapshot import Snapshot
 
@@ -57,6 +58,9 @@ class View:
     servers: Mapping[str, Server]
     limits: Limits
     guard: Guard | None  # DLP, where it is on
+    teacher: Teacher
+    hide_denied: bool = False
+    lessons: dict[bytes, Lessons] = field(default_factory=dict)  # by the hash of a request's tools
     ways: dict[Hashable, Any] = field(
         default_factory=dict
     )  # admission's memory of what it decided by this view
@@ -76,6 +80,8 @@ def unfold(snapshot: Snapshot) -> View:
         servers={server.id: server for server in mcp.servers},
         limits=Limits(max_frame=proxy.max_frame),
         guard=snapshot.guard,
+        teacher=Teacher(snapshot),
+        hide_denied=mcp.hide_denied,
     )
 
 

@@ -10,20 +10,20 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from situations import registry, servers, tool_rule
 
-from agentsh_net.core.model import Candidate, ToolCall
+from agentsh_net.core.model import Candidate, Shown, ToolCall
 from agentsh_net.core.names import Names, wrapped_pair
 from agentsh_net.core.rules import Rules
 from agentsh_net.core.settings import Mcp, ServerRule
 
 
-def names(ids=(), offers=None, denied=(), denied_servers=(), learned=None):
+def names(ids=(), offers=None, denied=(), denied_servers=()):
     rules = Rules(
         Mcp(
             denied_tools=tuple(map(tool_rule, denied)),
             denied_servers=tuple(map(ServerRule, denied_servers)),
         )
     )
-    return Names(registry(servers(*ids), offers), rules, learned)
+    return Names(registry(servers(*ids), offers), rules)
 
 
 def found(index, name, **call):
@@ -336,8 +336,10 @@ def test_a_wrapper_carries_the_pair_in_its_arguments():
 
 
 def test_learned_names_add_to_what_a_name_spells():
-    index = names(["fs"], {"fs": ["read"]}, learned={"mcp__x1__r": (Candidate("fs", "read", "sha256:0"),)})
-    assert ("fs", "read") in found(index, "MCP__x1__r")
+    index = names(["fs", "web"], {"fs": ["read"], "web": ["get"]})
+    shown = Shown((Candidate("fs", "read", "sha256:0"),))
+    assert found(index, "MCP__x1__r", shown=shown) == {("fs", "read")}
+    assert found(index, "mcp__web__get", shown=shown) == {("web", "get"), ("fs", "read")}
 
 
 def test_hostile_names_end():

@@ -11,7 +11,7 @@ from situations import pairs, registry, server, situation, unlimited, verdict
 
 from agentsh_net.core import policy
 from agentsh_net.core.identity import Aspect, Identity
-from agentsh_net.core.model import Action, Candidate, Crossing, PinState, ToolCall
+from agentsh_net.core.model import Action, Candidate, Crossing, PinState, Shown, ToolCall
 from agentsh_net.core.pins import Pins, tool_of, trust, trust_first
 from agentsh_net.core.ratelimit import Buckets
 from agentsh_net.core.registry import Registry
@@ -459,10 +459,28 @@ def test_wrapped_calls_are_remembered_by_what_they_wrap():
 
 def test_learned_names_are_judged_as_what_they_were_shown_to_be():
     base = situation(["fs"], {"fs": ["rm"]}, denied_tools=[("fs", "rm")])
-    learned = {"x91": (Candidate("fs", "rm", tool_of("fs", {"name": "rm"}).hash),)}
-    taught = policy.Policy(base.config.sandbox.mcp, base.registry, base.pins, learned)
+    shown = Shown((Candidate("fs", "rm", tool_of("fs", {"name": "rm"}).hash),))
     assert verdict(base, "x91").action is ALLOW
-    assert taught.judge(ToolCall("X91"), "s", unlimited).action is BLOCK
+    assert verdict(base, ToolCall("X91", shown=shown)).action is BLOCK
+
+
+@pytest.mark.parametrize(("reaction", "action"), [("block", BLOCK), ("alert", ALLOW), ("allow", ALLOW)])
+def test_a_tool_that_was_changed_on_its_way_is_judged_as_a_changed_pin_is(reaction, action):
+    snapshot = situation(["fs"], {"fs": ["read"]}, version_pinning=VersionPinning(on_change=reaction))
+    judged = verdict(snapshot, ToolCall("mcp__fs__read", shown=Shown(altered="description")))
+    assert judged.action is action
+    if reaction != "allow":
+        assert judged.rule == "sandbox.mcp.version_pinning.on_change"
+        assert "another description than its server does" in judged.reason
+
+
+def test_an_offer_is_denied_where_no_arguments_would_save_the_call():
+    etc = {"server": "fs", "tool": "write", "args": (ArgumentMatch("path", "glob", "/etc/*"),)}
+    snapshot = situation(["fs"], {"fs": ["write", "rm"]}, denied_tools=[etc, ("fs", "rm")])
+    assert not snapshot.judge_offer(ToolCall("mcp__fs__write")).blocked
+    assert snapshot.judge_offer(ToolCall("mcp__fs__rm")).blocked
+    only = situation(["fs"], {"fs": ["write"]}, **ONLY_SRV)
+    assert not only.judge_offer(ToolCall("mcp__fs__write")).blocked
 
 
 def test_what_is_found_in_arguments_stands_in_the_trace_and_decides_nothing():

@@ -17,7 +17,7 @@ from agentsh_proxy.upstream import Pool
 from agentsh_proxy.view import unfold
 
 from agentsh_net.arbiter import Arbiter
-from agentsh_net.core import config, link
+from agentsh_net.core import config, link, outline
 from agentsh_net.core.model import Tool
 from agentsh_net.core.pins import Pins
 from agentsh_net.core.registry import Registry
@@ -27,6 +27,14 @@ SERVERS = [
     {"id": "weather", "type": "http", "url": "http://127.0.0.1:9/mcp"},
     {"id": "files", "type": "stdio", "command": "files"},
 ]
+DEFINITIONS = {
+    "read_file": {
+        "name": "read_file",
+        "description": "Reads a file.",
+        "inputSchema": {"properties": {"path": {"type": "string"}}},
+    },
+    "delete_files": {"name": "delete_files", "description": "Deletes files."},
+}
 TOOLS = (("weather", "get_weather"), ("files", "read_file"), ("files", "delete_files"))
 
 
@@ -64,7 +72,11 @@ def snapshot(
     parsed = config.parse(mapping)
     registry = Registry(servers=parsed.sandbox.mcp.servers)
     for server_id in {server for server, _ in TOOLS}:
-        tools = [Tool(server, name, f"sha256:{name}") for server, name in TOOLS if server == server_id]
+        tools = [
+            Tool(server, name, f"sha256:{name}", outline=outline.of_definition(DEFINITIONS.get(name, {})))
+            for server, name in TOOLS
+            if server == server_id
+        ]
         registry, _ = registry.register(server_id, tools)
     return Snapshot(generation, config.digest(mapping), parsed, registry, Pins(), mapping)
 

@@ -24,6 +24,8 @@ _MAX_CONNECTORS: Final = 64
 _DECISIVE: Final = frozenset({"stream", "mcp_servers", "tools"})
 _NAMING: Final = frozenset({"type", "name", "url", "mcp_server_name"})
 
+# Every way to name a server; the `mcp` in the names of an agent's own tools is none.
+_NAMES_SERVER: Final = re.compile(rb"mcp_(?:servers|server_name|toolset)")
 _ESCAPED_ASCII: Final = re.compile(rb"\\u00[0-7]")
 
 # What almost every request says; made once, since a frozen dataclass costs more to make than the body costs to parse.
@@ -46,7 +48,7 @@ def read(body: bytes) -> RequestFacts:
 
 def _plain(body: bytes) -> RequestFacts | None:
     """Return the facts of a body that names no connector and can be read in one way; None where that is not certain."""
-    if body.lower().find(b"mcp") >= 0 or body.count(b'"stream"') > 1 or body.count(b'"tools"') > 1:
+    if _NAMES_SERVER.search(body.lower()) or body.count(b'"stream"') > 1 or body.count(b'"tools"') > 1:
         return None
     if body.find(b"\\u00") >= 0 and _ESCAPED_ASCII.search(body):
         return None
@@ -56,6 +58,8 @@ def _plain(body: bytes) -> RequestFacts | None:
         return None
     if not isinstance(value, dict):
         return None
+    if value.get("tools"):
+        return RequestFacts(stream=value.get("stream") is True, parsed=value)
     return _STREAMED if value.get("stream") is True else _WHOLE
 
 
@@ -87,7 +91,7 @@ def _facts(body: bytes, reading: Reading, value: dict[str, Any]) -> RequestFacts
         if not isinstance(name, str):
             return _fault("malformed_connector", "an mcp_toolset names no server", stream=stream)
         connectors.setdefault(name, Connector(name, ""))
-    return RequestFacts(stream=stream, connectors=tuple(connectors.values()))
+    return RequestFacts(stream=stream, connectors=tuple(connectors.values()), parsed=value)
 
 
 def _listed(value: Any) -> list[Any]:

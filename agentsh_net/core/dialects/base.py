@@ -5,9 +5,9 @@ A dialect decides nothing: it finds calls, asks the judge it was given, and writ
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
 
 from agentsh_net.core.model import ToolCall, Verdict
 
@@ -76,6 +76,7 @@ class RequestFacts:
     fault: Fault | None = None
     # Calls that the request approves, for the provider to run; one whose name is empty was proposed in an answer, not here.
     approvals: tuple[ToolCall, ...] = ()
+    parsed: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)  # where it offers tools
     background: bool = False  # the provider works on after the connection; the answer is fetched later
 
 

@@ -82,7 +82,7 @@ class OpenAIChat:
         fault = ambiguous(body, clashes & _REQUEST_KEYS)
         if fault is None and len(connectors) > MAX_CONNECTORS:
             fault = Fault("too_many_connectors", f"more than {MAX_CONNECTORS} MCP servers", cut=True)
-        return RequestFacts(stream, connectors[:MAX_CONNECTORS], fault)
+        return RequestFacts(stream, connectors[:MAX_CONNECTORS], fault, parsed=reading.value)
 
     def stream(self, judge: Judge, *, limits: Limits, fail_closed: bool, enforce: Enforce = always) -> Stream:
         """Return the machine for one streamed answer."""

@@ -67,6 +67,7 @@ def read(body: bytes) -> RequestFacts:
         fault=fault,
         approvals=approvals[:MAX_CONNECTORS],
         background=_truth(top.get("background")),
+        parsed=reading.value,
     )
 
 
@@ -82,7 +83,11 @@ def _plain(body: bytes) -> RequestFacts | None:
     if not isinstance(value, dict):
         return None
     top = folded(value)
-    return RequestFacts(stream=_truth(top.get("stream")), background=_truth(top.get("background")))
+    return RequestFacts(
+        stream=_truth(top.get("stream")),
+        background=_truth(top.get("background")),
+        parsed=value if b'"tools"' in body else None,
+    )
 
 
 def _fold(value: Any, clashes: set[str]) -> dict[str, Any]:

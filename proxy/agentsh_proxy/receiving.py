@@ -1,0 +1,141 @@
+"""A request before it leaves: what its head led to, what its body says, and the body as policy lets it go.
+
+Connectors and approvals are judged, offered tools learned and hidden, DLP applied. Connections are the exchange's business.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from agentsh_net.core.dialects.base import Dialect, Fault, Judged, RequestFacts, Step
+from agentsh_net.core.dlp.guard import Guard
+from agentsh_net.core.errors import ProtocolError
+from agentsh_net.core.offers import NOTHING, Lessons
+from agentsh_proxy.admission import RefusalError
+from agentsh_proxy.asked import Asked
+from agentsh_proxy.guarding import scrubbed, without_description
+from agentsh_proxy.inflating import inflate_whole
+from agentsh_proxy.offering import reduced
+from agentsh_proxy.reporting import Subject
+
+if TYPE_CHECKING:
+    from agentsh_proxy.service import Service
+
+NO_FACTS = RequestFacts()
+
+
+def dialect_of(what: Asked) -> Dialect:
+    """Return the dialect in which the client expects errors."""
+    return what.admitted.inspected or what.admitted.provider.dialect
+
+
+def subject_of(what: Asked, request_id: str = "") -> Subject:
+    """Return what events about a request are about."""
+    return Subject(what.admitted.session_id, request_id, dialect_of(what).name)
+
+
+class Reception:
+    """One inspected request's body, read and judged; afterwards `asked`, `facts` and `lessons` say what it led to."""
+
+    __slots__ = ("_service", "asked", "facts", "lessons")
+
+    def __init__(self, service: Service, what: Asked) -> None:
+        self._service = service
+        self.asked = what
+        self.facts = NO_FACTS
+        self.lessons: Lessons = NOTHING
+
+    def take(self, body: bytes) -> bytes:
+        """Return the body that leaves. Raises RefusalError."""
+        plain = self._read(body)
+        self._judge_connectors()
+        self._judge_approvals()
+        left = self._learned(plain)
+        if left is not plain:
+            body = left
+            self.asked = self.asked._replace(opening=without_description(self.asked.opening))
+        if self.asked.view.guard is not None and left:
+            body = self._guarded(self.asked.view.guard, left, body)
+        return body
+
+    def _read(self, body: bytes) -> bytes:
+        """Read what the body says and return it decoded; empty where it cannot be. Raises RefusalError by fail_closed."""
+        dialect = self.asked.admitted.inspected
+        assert dialect is not None  # noqa: S101 - the caller checked
+        try:
+            plain = inflate_whole(body, self.asked.head.encoding, cap=self.asked.view.proxy.max_request)
+        except ProtocolError as error:
+            self._unread(Fault("unknown_encoding", str(error), cut=False), error.status)
+            return b""
+        self.facts = dialect.request(plain)
+        if self.facts.fault is not None:
+            self._unread(self.facts.fault, 400)
+        return plain
+
+    def _guarded(self, guard: Guard, plain: bytes, body: bytes) -> bytes:
+        """Return the body as DLP lets it leave. Raises RefusalError where it cannot be read and fail_closed says to stop it."""
+        try:
+            done = scrubbed(guard, plain, self._service.vaults.of(self.asked.admitted.session_id))
+        except ProtocolError as error:
+            self._unread(Fault("dlp_unread", f"{error}, so DLP did not search it", cut=False), 400)
+            return body
+        if not done.counts:
+            return body
+        self.asked = self.asked._replace(opening=without_description(self.asked.opening))
+        self._service.reporter.redacted(guard.mode, done.counts, subject_of(self.asked))
+        return done.body
+
+    def _learned(self, plain: bytes) -> bytes:
+        """Learn what the offered tools are, and return the body without those that policy hides."""
+        request, offering = self.facts.parsed, self._service.offering
+        if request is None:
+            self.lessons = offering.last(self.asked.admitted.session_id) if not plain else NOTHING
+            return plain
+        self.facts = replace(self.facts, parsed=None)  # not kept for as long as the answer takes
+        view = self.asked.view
+        self.lessons = offering.read(request, view, subject_of(self.asked))
+        if not (view.hide_denied and self.lessons.hidden):
+            return plain
+        return reduced(request, plain, self.lessons)
+
+    def _unread(self, fault: Fault, status: int) -> None:
+        view = self.asked.view
+        cut = view.fail_closed or (fault.cut and view.enforce)
+        told = Fault(fault.cause, f"request: {fault.detail}", cut, would=fault.cut and not cut)
+        self._service.reporter.fault(told, subject_of(self.asked))
+        if cut:
+            raise RefusalError(
+                status,
+                f"the request could not be inspected: {fault.detail}",
+                dialect=self.asked.admitted.inspected,
+            )
+
+    def _judge_connectors(self) -> None:
+        """Judge every MCP server that the provider is asked to call. Raises RefusalError."""
+        for connector in self.facts.connectors:
+            verdict = self._service.view.snapshot.judge_connector(connector.server_id, connector.url)
+            self._service.reporter.connector(
+                connector.server_id, connector.url, verdict, subject_of(self.asked)
+            )
+            if verdict.blocked:
+                name = connector.server_id or connector.url.partition("?")[0]
+                raise RefusalError(
+                    403,
+                    f"MCP server {name!r} blocked by policy: {verdict.reason}",
+                    dialect=self.asked.admitted.inspected,
+                )
+
+    def _judge_approvals(self) -> None:
+        """Judge every call that the request lets the provider run; no rate is charged before it runs. Raises RefusalError."""
+        for call in self.facts.approvals:
+            if not call.name and not self.asked.view.fail_closed:
+                continue  # proposed in an answer that this request does not repeat: it was judged there
+            verdict = self._service.view.snapshot.explain(call).verdict
+            self._service.note(Step(b"", (Judged(call, verdict),)), subject_of(self.asked))
+            if verdict.blocked:
+                raise RefusalError(
+                    403,
+                    f"the approval of tool {call.name!r} is blocked by policy: {verdict.reason}",
+                    dialect=self.asked.admitted.inspected,
+                )
