@@ -57,10 +57,11 @@ def provider(at: At, value: Any) -> settings.Provider:
     known = settings.DEFAULT_PROVIDERS.get(at.name)
     given = record({"dialect": DIALECTS, "base_url": base_url, "limits": PROVIDER_LIMITS})(at, value)
     limits = given.pop("limits", settings.ProviderLimits())
+    known_names = ", ".join(settings.DEFAULT_PROVIDERS)
     built_in = {"dialect": known.dialect, "base_url": known.base_url} if known else {}
     for name in ("dialect", "base_url"):
         if name not in value and name not in built_in:
-            at.key(name).note("nothing", "a value: only anthropic and openai have a default")
+            at.key(name).note("nothing", f"a value: only {known_names} have a default")
     complete = built_in | given
     if complete.keys() != {"dialect", "base_url"}:
         raise Refused

@@ -42,7 +42,7 @@ MCP = "sandbox.mcp"
 NOT_YET = (
     NotYet("llm_storage.store_bodies", true, "`false`"),
     NotYet("proxy.mode", among("mcp-only"), "`embedded` or `disabled`"),
-    NotYet("proxy.providers.*.dialect", among("gemini", "ollama", "bedrock"), "`anthropic` or `openai`"),
+    NotYet("proxy.providers.*.dialect", among("ollama", "bedrock"), "`anthropic`, `openai` or `gemini`"),
     NotYet("gateway.enabled", true, "`false`"),
     NotYet("metrics.listen", filled, "no `metrics` section"),
     NotYet("network.scope", among("sessions"), "`host`"),

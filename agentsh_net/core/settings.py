@@ -167,7 +167,7 @@ class Provider:
     """An LLM provider the proxy forwards to. `base_url` keeps its path."""
 
     name: str
-    dialect: str  # anthropic | openai
+    dialect: str  # anthropic | openai | gemini
     base_url: str
     limits: ProviderLimits = ProviderLimits()
 
@@ -175,6 +175,7 @@ class Provider:
 DEFAULT_PROVIDERS: Mapping[str, Provider] = {
     "anthropic": Provider("anthropic", "anthropic", "https://api.anthropic.com"),
     "openai": Provider("openai", "openai", "https://api.openai.com/v1"),
+    "gemini": Provider("gemini", "gemini", "https://generativelanguage.googleapis.com"),
 }
 
 

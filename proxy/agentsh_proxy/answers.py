@@ -27,6 +27,7 @@ class StreamInspection:
         "_head",
         "_inspection",
         "_machine",
+        "_own",
         "_unsure",
         "_whole",
         "closing",
@@ -47,6 +48,7 @@ class StreamInspection:
             fail_closed=inspection.fail_closed,
             enforce=inspection.enforce,
         )
+        self._own = inspection.dialect.own_framing
         self._unsure: bytes | None = b""  # the beginning, while it may be that of JSON
         self._whole = True  # what the client has ends with a whole event
         self.started = False
@@ -77,18 +79,21 @@ class StreamInspection:
     def fail(self, message: str) -> bytes:
         """Tell the client in an event of the dialect; what is held is never released."""
         self.closing = self.done = True
-        out = self._inspection.dialect.error_frame(message)
-        return self._framed(out if self._whole else b"\n\n" + out)
+        out = self._machine.fail(message)
+        return self._framed(out if self._whole or self._own else b"\n\n" + out)
 
     def keep_alive(self) -> bytes:
         """Return a comment while a call is held, if one is legal here (WHATWG HTML section 9.2.7)."""
-        return self._framed(b": \n\n") if self._machine.holding and self._whole and not self.done else b""
+        if self.done or not (self._whole or self._own):
+            return b""
+        comment = self._machine.keep_alive()
+        return self._framed(comment) if comment else b""
 
     def _settled(self, beginning: bytes, *, last: bool) -> bytes:
         """Look whether JSON came as a stream, which some client may take for what it is; return what is to be read now."""
         kind = kind_of(beginning, last=last)
         self._unsure = beginning if kind is None else None
-        if kind is Kind.WHOLE:
+        if kind is Kind.WHOLE and not self._own:
             self._machine = WholeStream(self._inspection)
         elif kind is Kind.PACKED:
             unreadable(self._inspection, *_PACKED, must_cut=True)
@@ -262,6 +267,8 @@ class Undecided:
             return None
         head, inspection = self._head, self._inspection
         stream = inspection.wants_stream or head.content_type == "text/event-stream"
+        if inspection.wants_stream and inspection.dialect.own_framing and head.status < 300:
+            return StreamInspection(head, self._client, inspection, self._decoder)
         if kind in (Kind.WHOLE, Kind.PACKED) or (last and not stream and not sniffed.strip()):
             return WholeInspection(head, self._client, inspection)
         if stream or kind is Kind.EVENTS:
@@ -350,7 +357,8 @@ def choose(head: ResponseHead, method: str, client: Client, inspection: Inspecti
         return Relay(head, client)
     if decoder is not None and not inspection.enforce() and not inspection.restores:
         return Watched(head, client, inspection, decoder)
-    if inspection.wants_stream and head.content_type == "text/event-stream" and head.status < 300:
+    streams = head.content_type == "text/event-stream" or inspection.dialect.own_framing
+    if inspection.wants_stream and streams and head.status < 300:
         return StreamInspection(head, client, inspection, decoder)
     if decoder is None and not inspection.wants_stream and head.content_type == "application/json":
         return WholeInspection(head, client, inspection)  # the usual case; it looks at the first byte too

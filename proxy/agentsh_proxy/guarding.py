@@ -54,12 +54,13 @@ class Restoring:
     Before they are judged: rules over arguments are about what a tool will get, not about what stands for it.
     """
 
-    __slots__ = ("_inner", "_vault", "name")
+    __slots__ = ("_inner", "_vault", "name", "own_framing")
 
     def __init__(self, inner: Dialect, vault: Vault) -> None:
         self._inner = inner
         self._vault = vault
         self.name = inner.name
+        self.own_framing = inner.own_framing
 
     def inspects(self, method: str, path: str) -> bool:
         """Say what the dialect says."""
@@ -100,6 +101,14 @@ class _RestoredStream:
     def holding(self) -> bool:
         """Say whether something is held back."""
         return self._machine.holding or self._restorer.holding
+
+    def keep_alive(self) -> bytes:
+        """Return what the machine would say; a comment while a token waits for its rest."""
+        return self._machine.keep_alive() or (b": \n\n" if self._restorer.holding else b"")
+
+    def fail(self, message: str) -> bytes:
+        """Write what the machine writes."""
+        return self._machine.fail(message)
 
     def feed(self, data: bytes) -> Step:
         """Take the next bytes of the answer."""

@@ -78,6 +78,14 @@ class WholeStream:
         self._pieces.clear()
         return Step(passed, faults=(fault,), end=fault.cut)
 
+    def keep_alive(self) -> bytes:
+        """Nothing may be said inside JSON."""
+        return b""
+
+    def fail(self, message: str) -> bytes:
+        """Tell who asked for a stream that there is none."""
+        return self._inspection.dialect.error_frame(message)
+
     def finish(self) -> Step:
         """Read what was collected; who asked for a stream is told of an end in an event."""
         if self._passing:

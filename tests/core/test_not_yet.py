@@ -14,7 +14,7 @@ from agentsh_net.core.not_yet import NOT_YET, NotYet, among, filled, refusals, t
 CASES: dict[str, tuple[Any, Any]] = {
     "llm_storage.store_bodies": (True, False),
     "proxy.mode": ("mcp-only", "disabled"),
-    "proxy.providers.*.dialect": ("gemini", "openai"),
+    "proxy.providers.*.dialect": ("ollama", "gemini"),
     "gateway.enabled": (True, False),
     "metrics.listen": ("127.0.0.1", None),
     "network.scope": ("sessions", "netns"),

@@ -5,6 +5,7 @@ Batches and their JSONL results, and `count_tokens`, are not inspected: nothing 
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from agentsh_net.core import strict_json
@@ -34,6 +35,8 @@ _ERROR_TYPES: Final = {
 }
 
 _PATHS: Final = frozenset({"/v1/messages", "/messages"})
+# Claude on Vertex AI: the same bodies under projects/P/locations/L/publishers/anthropic/models/M.
+_VERTEX: Final = re.compile(r"/.*/publishers/anthropic/models/[^/]+:(?:stream)?rawpredict")
 
 
 def _error(kind: str, message: str) -> bytes:
@@ -46,11 +49,12 @@ class AnthropicDialect:
     __slots__ = ()
 
     name = NAME
+    own_framing = False
 
     def inspects(self, method: str, path: str) -> bool:
         """Say whether this is a request for a message; what a lenient router takes for one counts too."""
         plain = path.partition("?")[0].rstrip("/").casefold()
-        return method.upper() == "POST" and plain in _PATHS
+        return method.upper() == "POST" and (plain in _PATHS or _VERTEX.fullmatch(plain) is not None)
 
     def request(self, body: bytes) -> RequestFacts:
         """Read whether the answer streams and which MCP servers the provider is to call."""

@@ -111,11 +111,20 @@ class Stream(Protocol):
         """Say whether a call is held back, so that the shell keeps the client alive meanwhile."""
         ...
 
+    def keep_alive(self) -> bytes:
+        """Return what keeps a client patient while a call is held; nothing where that cannot be said between two frames."""
+        ...
+
+    def fail(self, message: str) -> bytes:
+        """Return what tells the client, where the answer has come to, that it ends here with an error."""
+        ...
+
 
 class Dialect(Protocol):
     """One LLM wire format."""
 
     name: str
+    own_framing: bool  # its streams are no server-sent events: the machine takes whatever comes for a stream
 
     def inspects(self, method: str, path: str) -> bool:
         """Say whether answers to this request may carry tool calls (`path` is below the provider's base, without query)."""

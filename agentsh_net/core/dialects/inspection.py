@@ -23,12 +23,13 @@ DONE: Final = b"[DONE]"  # OpenAI's end of a stream; no JSON
 
 # A JSON escape of an ASCII character can spell any key, type or name in disguise; those of others cannot.
 _ESCAPED_ASCII: Final = re.compile(rb"\\u00[0-7]")
+_FUNCTION_CALL: Final = re.compile(rb"function_?call")
 
 
 def may_hide_call(frames: bytes, signs: tuple[bytes, ...] = ()) -> bool:
     """Say whether any frame of these could speak of a call, in any dialect.
 
-    Every call of every dialect stands under a key or type that contains `tool` or `function_call`; case is folded because some
+    Every call of every dialect stands under a key or type that contains `tool`, `function_call` or `functionCall`; case is folded because some
     parsers fold the case of keys (Go's encoding/json). A NUL byte is UTF-16 or UTF-32, which Python's `json.loads` detects.
     `signs` (lower case) are what else a dialect's machine must see.
     """
@@ -39,10 +40,22 @@ def may_hide_call(frames: bytes, signs: tuple[bytes, ...] = ()) -> bool:
             return True
     return (
         find(b"tool") >= 0
-        or find(b"function_call") >= 0
+        or (find(b"function") >= 0 and _FUNCTION_CALL.search(folded) is not None)
         or find(b"\0") >= 0
         or (find(b"\\u00") >= 0 and _ESCAPED_ASCII.search(folded) is not None)
     )
+
+
+class FrameDecoder(Protocol):
+    """What cuts the bytes of a stream into frames, within a bound."""
+
+    def feed(self, data: bytes) -> list[Frame]:
+        """Return the frames that `data` completes."""
+        ...
+
+    def finish(self) -> Frame | None:
+        """Return what the stream ended in the middle of."""
+        ...
 
 
 class Machine(Protocol):
@@ -74,16 +87,21 @@ class Inspector:
     """A `base.Stream` around a machine."""
 
     __slots__ = (
+        "_comment",
         "_decoder",
         "_ended",
         "_enforce",
         "_enforcing",
         "_error_frame",
+        "_events",
         "_fail_closed",
         "_fast",
+        "_frames",
         "_machine",
         "_make",
         "_signs",
+        "_skims",
+        "_strict",
         "_told_oversize",
     )
 
@@ -97,10 +115,18 @@ class Inspector:
         enforce: Enforce = always,
         fast: bool = True,
         signs: tuple[bytes, ...] = (),
+        frames: FrameDecoder | None = None,
+        strict: bool = False,
+        comment: bytes = b": \n\n",
     ) -> None:
         self._make = make
         self._machine = make()
         self._decoder = Decoder(limits.max_frame)
+        self._frames = frames or self._decoder
+        self._events = frames is None  # server-sent events
+        self._skims = fast and self._events  # what is framed otherwise is cut before it is looked at
+        self._strict = strict  # some clients cut broken JSON in other ways, and find some that is whole
+        self._comment = comment  # what says nothing to a client (WHATWG HTML section 9.2.7)
         self._fail_closed = fail_closed
         self._error_frame = error_frame
         self._enforce = enforce
@@ -115,11 +141,23 @@ class Inspector:
         """Say whether a call is held back."""
         return self._enforcing and self._machine.holding
 
+    def heed(self) -> None:
+        """Let the machine see every frame from now on."""
+        self._fast = self._skims = False
+
+    def keep_alive(self) -> bytes:
+        """Return a comment while a call is held."""
+        return self._comment if self.holding else b""
+
+    def fail(self, message: str) -> bytes:
+        """Return the event that ends the answer with an error."""
+        return self._error_frame(message)
+
     def feed(self, data: bytes) -> Step:
         """Take the next bytes of the answer."""
         if self._ended:
             return Step(b"", end=True)
-        if not self._fast or not self._machine.idle:
+        if not self._skims or not self._machine.idle:
             return self._slow(data)
         waiting = self._decoder.take()
         if waiting is None:
@@ -142,7 +180,7 @@ class Inspector:
         if self._ended:
             return Step(b"", end=True)
         out = self._output()
-        rest = self._decoder.finish()
+        rest = self._frames.finish()
         if rest is not None:
             self._frame(rest, out)
         if not out.end:
@@ -176,7 +214,7 @@ class Inspector:
         return out.step()
 
     def _take(self, data: bytes, out: Output) -> None:
-        for frame in self._decoder.feed(data):
+        for frame in self._frames.feed(data):
             self._frame(frame, out)
             if out.end:
                 self._ended = True
@@ -207,10 +245,12 @@ class Inspector:
 
     def _read(self, frame: Frame, out: Output) -> Reading | None:
         """Return what the data of a frame says, and stop what only some clients would find a call in."""
-        if hides_event(frame):
+        if self._events and hides_event(frame):
             self._cut("ambiguous_lines", "a line of an event is an event to some clients", out)
         data = frame.data
-        if data is None or out.end or not (text := data.strip()) or text.startswith(DONE):
+        if data is None or out.end or not (text := data.strip()):
+            return None
+        if self._events and text.startswith(DONE):
             return None
         try:
             reading = strict_json.read(data)
@@ -218,7 +258,10 @@ class Inspector:
             self._cut("unreadable_json", str(error), out)
             return None
         except ProtocolError as error:
-            out.fault("malformed_json", str(error))
+            if self._strict and may_hide_call(data):
+                self._cut("malformed_json", str(error), out)
+            else:
+                out.fault("malformed_json", str(error))
             return None
         if "invalid_utf8" in reading.flaws:
             out.fault("invalid_utf8", "an event is not UTF-8")

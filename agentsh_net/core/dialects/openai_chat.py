@@ -54,6 +54,7 @@ class OpenAIChat:
     """`base.Dialect` of `/v1/chat/completions`."""
 
     name = NAME
+    own_framing = False
 
     def inspects(self, method: str, path: str) -> bool:
         """Say whether answers to this request may carry tool calls."""

@@ -36,6 +36,7 @@ class OpenAIResponses:
     __slots__ = ()
 
     name = NAME
+    own_framing = False
 
     def inspects(self, method: str, path: str) -> bool:
         """Say whether answers to this request may carry tool calls."""

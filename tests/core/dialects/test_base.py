@@ -29,13 +29,13 @@ def test_a_stream_may_hold_more_than_one_frame() -> None:
 def test_every_error_is_json_of_the_providers_shape_and_says_why(name: str, status: int) -> None:
     body = json.loads(BY_NAME[name].error(status, "why it was refused"))
     assert body["error"]["message"] == "why it was refused"
-    assert body["error"]["type"]
+    assert body["error"].get("type") or body["error"]["status"]
 
 
 @DIALECTS
 def test_an_error_frame_ends_on_a_blank_line_and_carries_the_reason(name: str) -> None:
     frame = BY_NAME[name].error_frame("why\nit ended")
-    assert frame.endswith(b"\n\n")
+    assert frame.endswith((b"\n\n", b"\r\n\r\n"))
     assert b"why\\nit ended" in frame
 
 

@@ -8,15 +8,15 @@ from agentsh_net.core.dialects.catalog import BY_NAME, WIRES
 
 
 def test_the_names_are_those_of_the_configuration() -> None:
-    assert set(BY_NAME) == {"anthropic", "openai"}
+    assert set(BY_NAME) == {"anthropic", "openai", "gemini"}
 
 
-@pytest.mark.parametrize("name", ["anthropic", "openai"])
+@pytest.mark.parametrize("name", ["anthropic", "openai", "gemini"])
 def test_a_dialect_makes_errors_a_client_of_it_can_read(name: str) -> None:
     dialect = BY_NAME[name]
     assert b'"error"' in dialect.error(502, "upstream failed")
     frame = dialect.error_frame("upstream failed")
-    assert frame.endswith(b"\n\n")
+    assert frame.endswith((b"\n\n", b"\r\n\r\n"))
     assert b"upstream failed" in frame
 
 
@@ -40,5 +40,9 @@ def test_no_path_is_claimed_by_two_wire_formats() -> None:
         ("POST", "/v1/messages"),
         ("POST", "/v1/chat/completions"),
         ("POST", "/v1/responses"),
+        ("POST", "/v1beta/models/m:generateContent"),
+        ("POST", "/v1beta/models/m:streamGenerateContent"),
+        ("POST", "/v1/projects/p/locations/l/publishers/anthropic/models/m:streamRawPredict"),
+        ("POST", "/v1beta/cachedContents"),
     ):
         assert sum(w.inspects(method, path) for wires in WIRES.values() for w in wires) == 1
