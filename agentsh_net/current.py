@@ -65,6 +65,7 @@ class Current:
         registry = self._inspector.inspect(registry).registry  # by the detectors of this version
         self.snapshot = Snapshot(1, loaded.digest, loaded.config, registry, pins, loaded.mapping)
         self.addresses: Addresses = {}
+        self.hearsay: Addresses = {}  # what was overheard of their names (core.hearsay)
         self.plan = Plan()
         self.discovery: dict[str, Mapping[str, Any]] = {}  # server id -> its last report, without the tools
         self.pending: tuple[str, ...] = ()  # settings that wait for the next start
@@ -132,15 +133,29 @@ class Current:
         except StoreError as error:
             self._log.error("severities of tools are in force but not stored: %s", error)
 
-    async def readdress(self, addresses: Addresses) -> None:
-        """Take what the declared servers' names resolve to now; on failure the old addresses stay in force."""
+    async def readdress(
+        self,
+        addresses: Addresses,
+        hearsay: Addresses | None = None,
+        confirmed: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Take what the declared servers' names resolve to now; on failure the old addresses stay in force.
+
+        `confirmed` is called once the planes have them, before connections that were quicker are closed.
+        """
         watched = kernel_plan.watched_hosts(self.snapshot.config.sandbox.mcp.servers)
         addresses = {server_id: addresses.get(server_id, ()) for server_id in watched}
-        if addresses == self.addresses:
+        heard = {
+            s: found for s in watched if (found := (self.hearsay if hearsay is None else hearsay).get(s))
+        }
+        if addresses == self.addresses and heard == self.hearsay:
+            confirmed()
             return
+        before, self.hearsay = self.hearsay, heard
         try:
-            await self._apply(self.snapshot, addresses)
+            await self._apply(self.snapshot, addresses, confirmed)
         except KernelError as error:
+            self.hearsay = before
             self._log.error("new addresses are not in force, the old ones are: %s", error)
 
     async def take(self, report: Mapping[str, Any]) -> None:
@@ -234,12 +249,15 @@ class Current:
             event = kernel_plan.attribute(self.snapshot, record, self.plan)
             self._emit(replace(event, timestamp=rfc3339(record.time_ns)))
 
-    async def _apply(self, snapshot: Snapshot, addresses: Addresses) -> None:
+    async def _apply(
+        self, snapshot: Snapshot, addresses: Addresses, confirmed: Callable[[], None] = lambda: None
+    ) -> None:
         """Bring the kernel, then the workers, to a snapshot; then close what is connected against it. Raises KernelError."""
-        plan = kernel_plan.build(snapshot, addresses)
+        plan = kernel_plan.build(snapshot, addresses, self.hearsay)
         if replace(plan, generation=self.plan.generation) != self.plan:
             await asyncio.to_thread(self._means.kernel.apply, plan)
             self.plan = plan
+        confirmed()
         before, self.snapshot = self.snapshot, snapshot
         self.on_change()
         self.addresses = addresses

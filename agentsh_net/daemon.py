@@ -34,6 +34,7 @@ from agentsh_net.core.ratelimit import Buckets
 from agentsh_net.core.settings import Network
 from agentsh_net.core.shim_link import beside
 from agentsh_net.current import Addresses, Current, Means
+from agentsh_net.dns_snoop import DnsSnoop
 from agentsh_net.handlers import handlers
 from agentsh_net.kernel.address_memory import AddressMemory
 from agentsh_net.kernel.host import open_kernel
@@ -41,6 +42,7 @@ from agentsh_net.kernel.limits import limits
 from agentsh_net.kernel.resolver import Resolver
 from agentsh_net.layer_watch import LOOK_EVERY, LayerWatch
 from agentsh_net.options import Options
+from agentsh_net.readdressing import Readdressing
 from agentsh_net.sessions import Sessions
 from agentsh_net.shim_desk import Desk, Surroundings
 from agentsh_net.store import queries
@@ -79,6 +81,8 @@ class Daemon:
         self.control: ControlServer
         self.pool: Pool | None = None
         self.resolver: Resolver
+        self.readdressing: Readdressing
+        self.snoop: DnsSnoop | None = None
         self.layers: LayerWatch
         self.current: Current
         self.desk: Desk
@@ -201,11 +205,13 @@ class Daemon:
         registry, pins = await asyncio.to_thread(inventory.remembered, servers, store)
         means = Means(self.writer, arbiter, buckets, self.pool, kernel, self.resolver)
         self.current = Current(self._initial, registry, pins, means, emit=self.emit, log=self._log)
+        self.readdressing = Readdressing(self.current, self.resolver, self._spawn)
         if self.pool is not None:
             stack.push_async_callback(self.pool.stop)  # drains while the kernel still enforces
             await self.pool.publish_sessions(self.sessions.digests())
         await self.current.establish()
         self._read_records(stack, loop, kernel)
+        self._follow_names(stack)
         await self.layers.look(self.current.plan)
         stack.push_async_callback(self._end_tasks)
         self._spawn(self.resolver.run())
@@ -215,6 +221,14 @@ class Daemon:
             self._watch = Watch(self._initial.path, loop, self.reload_soon, read=self._initial.read)
             stack.callback(self._watch.close)
         self.ready = True
+
+    def _follow_names(self, stack: AsyncExitStack) -> None:
+        """Hear of addresses from others' DNS answers too."""
+        network = self._initial.config.network
+        if network.resolve.snoop_dns and network.mode != "off":
+            self.snoop = DnsSnoop(self.resolver, self.readdressing.soon, self.emit, self._log)
+            self.snoop.start()
+            stack.callback(self.snoop.stop)
 
     async def _serve_shims(self, stack: AsyncExitStack, arbiter: Arbiter) -> None:
         around = Surroundings(
@@ -311,8 +325,8 @@ class Daemon:
 
     # What comes in.
 
-    def _on_addresses(self, addresses: Addresses) -> None:
-        self._spawn(self._locked(self.current.readdress, addresses))
+    def _on_addresses(self, addresses: Addresses) -> None:  # noqa: ARG002 - the newest are taken when it is their turn
+        self.readdressing.soon()
 
     def _on_report(self, report: Mapping[str, Any]) -> None:
         self._spawn(self._locked(self.current.take, report))

@@ -20,6 +20,7 @@ KEPT: Final = {
     "CAP_SETPCAP": 8,  # a worker empties its bounding set
     "CAP_NET_BIND_SERVICE": 10,  # proxy.port below 1024
     "CAP_NET_ADMIN": 12,
+    "CAP_NET_RAW": 13,  # the packet socket that sees DNS answers
     "CAP_SYS_PTRACE": 19,  # the executable behind a pid
     "CAP_SYS_ADMIN": 21,
     "CAP_SYS_RESOURCE": 24,  # locked memory for maps on kernels before 5.11

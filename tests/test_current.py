@@ -169,3 +169,51 @@ def test_our_own_workers_are_not_told_as_agents() -> None:
 
     stage.current.tell([seen(4242), seen(77)])
     assert [e.pid for e in stage.events if hasattr(e, "pid")] == [77]
+
+
+def test_hearsay_is_in_force_before_it_is_confirmed_and_confirmed_before_the_sweep() -> None:
+    stage = Stage(policy("a", a="a.test"), {"a.test": A})
+    log: list[str] = []
+    swept = stage.kernel.sweep
+    stage.kernel.sweep = lambda plan: log.append("swept") or swept(plan)
+
+    async def script() -> None:
+        await stage.current.establish()
+        log.clear()
+        await stage.current.readdress({"a": (A,)}, {"a": (B,)}, lambda: log.append(stage.kernel.text()))
+        await stage.current.readdress({"a": (A,)}, {"a": (B,)}, lambda: log.append("known already"))
+
+    asyncio.run(script())
+    assert log == ["deny 10.9.0.1:0 a\ndeny 10.9.0.2:0 a", "swept", "known already"]
+
+
+def test_hearsay_outlives_a_change_of_policy_and_is_void_once_the_server_is_allowed() -> None:
+    stage = Stage(policy("a", a="a.test"), {"a.test": A})
+
+    async def script() -> list[str]:
+        texts = []
+        await stage.current.establish()
+        await stage.current.readdress({"a": (A,)}, {"a": (B,)})
+        await stage.current.switch(policy("a", a="a.test", b="b.test"))
+        texts.append(stage.kernel.text())
+        await stage.current.switch(policy(a="a.test"))
+        return [*texts, stage.kernel.text()]
+
+    assert asyncio.run(script()) == ["deny 10.9.0.1:0 a\ndeny 10.9.0.2:0 a", "tag 10.9.0.1:8000 a"]
+
+
+def test_hearsay_that_cannot_be_put_in_force_is_not_confirmed_and_not_taken_for_in_force() -> None:
+    stage = Stage(policy("a", a="a.test"), {"a.test": A})
+    confirmed: list[str] = []
+
+    async def script() -> None:
+        await stage.current.establish()
+        stage.kernel.broken = "no memory"
+        await stage.current.readdress({"a": (A,)}, {"a": (B,)}, lambda: confirmed.append("once"))
+        assert (confirmed, stage.current.hearsay) == ([], {})
+        stage.kernel.broken = ""
+        await stage.current.readdress({"a": (A,)}, {"a": (B,)}, lambda: confirmed.append("twice"))
+
+    asyncio.run(script())
+    assert confirmed == ["twice"]
+    assert stage.kernel.text() == "deny 10.9.0.1:0 a\ndeny 10.9.0.2:0 a"

@@ -46,6 +46,10 @@ def shortfall(told: Mapping[str, Any]) -> list[str]:
         part = told.get(name) or {}
         if part.get("trouble"):
             missing.append(_with_remedy(name, part["trouble"], part.get("remedy")))
+    for name, what in (("snoop", "DNS snooping"), ("stub", "DNS stub")):
+        part = told.get(name) or {}
+        if part.get("wanted") and not part.get("in_force"):
+            missing.append(_with_remedy(what, part.get("reason"), part.get("remedy")))
     return [*missing, *_unresolved(told)]
 
 
@@ -80,6 +84,8 @@ def report(told: Mapping[str, Any]) -> Iterator[str]:
     )
     yield _line("proxy", listening)
     yield _line("store", _store(store))
+    if (told.get("snoop") or {}).get("in_force"):
+        yield _line("dns", _snooped(told["snoop"]))
     for note in told.get("notes") or ():
         yield _line("note", str(note))
     for setting in policy.get("pending") or ():
@@ -92,6 +98,36 @@ def report(told: Mapping[str, Any]) -> Iterator[str]:
     if servers:
         yield ""
         yield from _table(servers, _SERVERS)
+    names = _rows(told.get("resolver") or {}, "names")
+    if names:
+        yield ""
+        yield from _table(names, _NAMES)
+
+
+def _snooped(snoop: Mapping[str, Any]) -> str:
+    """Say what came of listening to others' answers: the gap is from an answer's arrival to the planes' confirmation."""
+    gap = snoop.get("gap") or {}
+    told = f"answers snooped: {snoop.get('seen', 0)} seen, {snoop.get('lost', 0)} lost, {snoop.get('changes', 0)} brought an address"
+    return told + (
+        f", in force after {gap['p50'] * 1000:.1f} ms (p99 {gap['p99'] * 1000:.1f})"
+        if gap.get("count")
+        else ""
+    )
+
+
+def _addresses(row: Row) -> str:
+    """Return the addresses of a name; those that only others' answers told of are marked."""
+    heard = [f"{address} (overheard)" for address in row.get("overheard") or ()]
+    return ", ".join([*map(str, row.get("addresses") or ()), *heard]) or "-"
+
+
+def _age(row: Row) -> str:
+    age = row.get("age")
+    if age is None:
+        return "never"
+    return (
+        f"{age:.0f}s ago" if age < 120 else f"{age / 60:.0f}m ago" if age < 7200 else f"{age / 3600:.0f}h ago"
+    )
 
 
 def _tools(row: Row) -> str:
@@ -139,4 +175,17 @@ _SERVERS = (
     Column("ACTION", decision),
     Column("TOOLS", _tools),
     Column("ADDRESSES", lambda row: ", ".join(map(str, row.get("addresses") or ())) or "-", fold=True),
+)
+
+_NAMES = (
+    Column("NAME", lambda row: str(row.get("name"))),
+    Column("ANSWERED", _age),
+    Column("ADDRESSES", _addresses, fold=True),
+    Column(
+        "LAST FAILURE",
+        lambda row: (
+            f"{shown(row['failure'])} ({row.get('failures')} in a row)" if row.get("failure") else "-"
+        ),
+        fold=True,
+    ),
 )

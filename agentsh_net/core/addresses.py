@@ -78,6 +78,17 @@ def refusal(address: Address, own: Collection[Address]) -> str:
     return ""
 
 
+@dataclass(frozen=True, slots=True)
+class NameState:
+    """A name as `status` tells it. `age`: seconds since the last good answer, None before the first; `failures`: in a row."""
+
+    addresses: tuple[Address, ...]
+    hosts_file: tuple[Address, ...]
+    age: float | None
+    failure: str
+    failures: int
+
+
 @dataclass(slots=True)
 class _Question:
     """What is known of one name and one record type. Times are the caller's seconds."""
@@ -85,7 +96,8 @@ class _Question:
     due: float
     kept_until: dict[Address, float] = field(default_factory=dict)
     failures: int = 0
-    problem: str = ""
+    problem: str = ""  # of the last answer, empty where it was good
+    answered: float | None = None  # when the last good answer came
 
 
 @dataclass(slots=True)
@@ -170,8 +182,40 @@ class Book:
         question.kept_until = fresh | {a: old[a] for a in latest}
         # Up to a tenth early: names of one policy file do not ask in step.
         question.due = now + ttl * (1 - 0.1 * jitter)
-        question.failures, question.problem = 0, ""
+        question.failures, question.problem, question.answered = 0, "", now
         return refused
+
+    def also(
+        self,
+        name: str,
+        addresses: Iterable[Address],
+        *,
+        ttl: float,
+        now: float,
+        own: Collection[Address] = (),
+    ) -> bool:
+        """Take an answer to somebody whom we asked for (the stub); say whether all of it that may be learnt found room."""
+        stay = min(max(ttl, self.settings.min_ttl), self.settings.max_ttl) + self.settings.grace
+        for address in addresses:
+            question = self._questions.get((name, "A" if address.version == 4 else "AAAA"))
+            if question is None or refusal(address, own):
+                continue
+            held = question.kept_until
+            if address not in held and len(held) >= MAX_ADDRESSES_PER_NAME:
+                return False
+            held[address] = max(held.get(address, 0.0), now + stay)
+        return True
+
+    def hasten(self, name: str, now: float) -> bool:
+        """Make a name's questions due, but for those answered within min_ttl; say whether one is."""
+        hastened = False
+        for kind in KINDS:
+            question = self._questions.get((name, kind))
+            if question is None or (question.failures and question.due > now):
+                continue  # patience after a failure is kept
+            if question.answered is None or question.answered + self.settings.min_ttl <= now:
+                question.due, hastened = min(question.due, now), True
+        return hastened
 
     def failed(self, key: tuple[str, Kind], problem: str, *, now: float, jitter: float) -> None:
         """Take a failure: what was known stays, the question is asked again sooner than its TTL."""
@@ -185,7 +229,7 @@ class Book:
 
     def addresses(self) -> dict[str, tuple[Address, ...]]:
         """Return what each server is known by, sorted; a server whose name was never resolved has none."""
-        return {server_id: self._known(host) for server_id, host in self._hosts.items()}
+        return {server_id: self.known(host) for server_id, host in self._hosts.items()}
 
     def problems(self) -> dict[str, str]:
         """Return the names of which nothing at all is known, with the last failure of each record type."""
@@ -194,10 +238,27 @@ class Book:
                 f"{kind}: {self._questions[name, kind].problem or 'not asked yet'}" for kind in KINDS
             )
             for name in sorted(self.names())
-            if not self._known(name)
+            if not self.known(name)
         }
 
-    def _known(self, host: str) -> tuple[Address, ...]:
+    def state(self, now: float) -> dict[str, NameState]:
+        """Return what `status` tells of each name."""
+        found = {}
+        for name in sorted(self.names()):
+            questions = [self._questions[name, kind] for kind in KINDS]
+            answers = [q.answered for q in questions if q.answered is not None]
+            failing = {k: q.problem for k, q in zip(KINDS, questions, strict=True) if q.problem}
+            found[name] = NameState(
+                addresses=self.known(name),
+                hosts_file=self._given.get(name, ()),
+                age=now - max(answers) if answers else None,
+                failure="; ".join(f"{kind}: {problem}" for kind, problem in failing.items()),
+                failures=max(q.failures for q in questions),
+            )
+        return found
+
+    def known(self, host: str) -> tuple[Address, ...]:
+        """Return what one watched host is known by, sorted."""
         spelt = literal(host)
         if spelt is not None:
             return (spelt,)

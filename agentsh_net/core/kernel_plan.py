@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv6Address
+from types import MappingProxyType
 from typing import Protocol
 
 from agentsh_net.core.addresses import LOOPBACKS, Address, canonical, home, plain
@@ -78,12 +79,17 @@ def denied(verdict: Verdict) -> bool:
     return verdict.blocked or verdict.would is Action.BLOCK
 
 
-def build(snapshot: Judge, addresses: Mapping[str, Sequence[Address]]) -> Plan:
+def build(
+    snapshot: Judge,
+    addresses: Mapping[str, Sequence[Address]],
+    hearsay: Mapping[str, Sequence[Address]] = MappingProxyType({}),
+) -> Plan:
     """Return the plan for a snapshot. A denied server is refused at its addresses on every port, others are tagged by port.
 
     Where an address also belongs to a server that is not denied, only the denied server's port is refused; where even the
     port is the same, `network.on_shared_address` decides. A server on this host's loopback has everything here for a
     neighbour: it is refused at its port alone, but at both loopback addresses, and the planes know this host's other names.
+    `hearsay` (server id -> addresses) only ever refuses, and only at addresses that are nobody else's (core.hearsay).
     """
     network = snapshot.config.network
     rules: dict[Endpoint, Rule] = {}
@@ -95,6 +101,7 @@ def build(snapshot: Judge, addresses: Mapping[str, Sequence[Address]]) -> Plan:
                 blocked = network.mode == "enforce" and snapshot.judge_server(server.id).blocked
                 (refused if blocked else tagged).append(server)
             rules |= _at(address, refused, tagged, on_shared=network.on_shared_address)
+        rules |= _overheard(snapshot, addresses, hearsay)
     here = [(e.port, rule) for e, rule in rules.items() if e.address in LOOPBACKS and rule.fate is Fate.DENY]
     for port, rule in here:
         for address in LOOPBACKS:  # unless policy says something else of the server that is declared there
@@ -209,6 +216,24 @@ def _at(
         else:
             rules[Endpoint(address, port)] = Rule(Fate.DENY if here else Fate.TAG, _ids([*here, *innocent]))
     return rules
+
+
+def _overheard(
+    snapshot: Judge, addresses: Mapping[str, Sequence[Address]], hearsay: Mapping[str, Sequence[Address]]
+) -> dict[Endpoint, Rule]:
+    """Return the denials that rest on hearsay: none where our own questions named any server for the address."""
+    if snapshot.config.network.mode != "enforce":
+        return {}
+    taken = {home(canonical(a)) for known in addresses.values() for a in known}
+    blocked = [
+        s for s in snapshot.registry.servers if s.id in hearsay and snapshot.judge_server(s.id).blocked
+    ]
+    found = _by_address(blocked, hearsay)
+    return {
+        Endpoint(a): Rule(Fate.DENY, _ids(servers))
+        for a, servers in found.items()
+        if a not in taken and a not in LOOPBACKS
+    }
 
 
 def _ids(servers: Sequence[Server]) -> tuple[str, ...]:

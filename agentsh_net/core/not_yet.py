@@ -48,7 +48,6 @@ NOT_YET = (
     NotYet("network.scope", among("sessions"), "`host`"),
     NotYet("network.llm_direct", among("tag", "refuse"), "`off`"),
     NotYet("network.on_shared_address", among("sni"), "`block` or `tag`"),
-    NotYet("network.resolve.snoop_dns", true, "`false`"),
     NotYet("network.resolve.stub", true, "`false`"),
 )
 

@@ -8,16 +8,20 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
-import dns.asyncresolver
 import dns.exception
 
-from agentsh_net.core.addresses import Address, Book, Kind, literal
+from agentsh_net.core.addresses import Address, Book, Kind, NameState, literal, refusal
+from agentsh_net.core.dns_message import Ascribed, WireName, wire_name
+from agentsh_net.core.errors import ProtocolError
+from agentsh_net.core.hearsay import Hearsay, Source
 from agentsh_net.core.settings import Resolve
 from agentsh_net.kernel.address_memory import AddressMemory
 from agentsh_net.kernel.hosts_file import HostsFile, is_localhost
+from agentsh_net.kernel.name_servers import NameServers
 from agentsh_net.kernel.own_addresses import own_addresses
 
 # Seconds for one question with all its retries: a dead server must not hold a reload up for longer.
@@ -57,19 +61,24 @@ class Resolver:
         hosts_file: HostsFile | None = None,
         memory: AddressMemory | None = None,
         own: Callable[[], Collection[Address]] = own_addresses,
+        name_servers: NameServers | None = None,
         clock: Callable[[], float] = time.monotonic,
         jitter: Callable[[], float] = random.random,
     ) -> None:
         """Take the settings and the way to tell: `changed` is called with server id -> addresses whenever that mapping is no longer what it was."""
         self._book = Book(settings)
         self._changed = changed
-        self._ask = ask or ask_dns
+        self._hearsay = Hearsay(settings)
+        self._servers = name_servers or NameServers()
+        self._ask = ask or partial(ask_dns, servers=self._servers)
         self._hosts_file = hosts_file or HostsFile()
         self._memory = memory
         self._recalled: dict[str, tuple[Address, ...]] = memory.read() if memory else {}
         self._own, self._clock, self._jitter = own, clock, jitter
         self._places = asyncio.Semaphore(_PARALLEL)
-        self._told: Mapping[str, tuple[Address, ...]] = {}
+        self._told: tuple[object, object] = ({}, {})
+        self._wire: dict[WireName, str] = {}
+        self._hosts: Mapping[str, str] = {}
         self._woken = asyncio.Event()
         self._refused: dict[tuple[str, Kind], list[str]] = {}
 
@@ -78,16 +87,20 @@ class Resolver:
 
         Does not call `changed`: the caller is about to build its plan from what is returned.
         """
+        self._hosts = dict(hosts)
         self._book.watch(hosts, self._clock())
+        self._hearsay.keep(self._book.names())
+        self._wire = dict(self._on_the_wire())
         self._refused = {key: why for key, why in self._refused.items() if key[0] in self._book.names()}
         self._hosts_file.refresh()
         self._take_hosts_file()
         self._recall()
         await self._ask_due()
         await self._remember()
-        self._told = self._book.addresses()
+        known = self._book.addresses()
+        self._told = known, self.hearsay()
         self._woken.set()
-        return dict(self._told)
+        return known
 
     async def run(self) -> None:
         """Keep what is known fresh until cancelled."""
@@ -95,6 +108,7 @@ class Resolver:
             await self._sleep()
             if self._hosts_file.refresh():
                 self._take_hosts_file()
+            self._hearsay.expire(self._clock())
             await self._ask_due()
             self._tell()
             await self._remember()
@@ -102,6 +116,61 @@ class Resolver:
     def addresses(self) -> dict[str, tuple[Address, ...]]:
         """Return what each server is known by now."""
         return self._book.addresses()
+
+    def hearsay(self) -> dict[str, tuple[Address, ...]]:
+        """Return what was overheard of each server's name and may be refused (core.hearsay)."""
+        known = self._hearsay.known()
+        return {server_id: tuple(known[host]) for server_id, host in self._hosts.items() if host in known}
+
+    def wire_names(self) -> Collection[WireName]:
+        """Return the names under watch as they stand in a DNS message."""
+        return self._wire.keys()
+
+    def overheard(self, said: Mapping[WireName, Ascribed], sender: Address) -> bool:
+        """Take an answer to somebody else; say whether it brought an address that nobody knew of its name."""
+        source = Source.RESOLVER if self._servers.has(sender) else Source.STRANGER
+        new = False
+        for wire, answer in said.items():
+            name = self._wire[wire]
+            unknown = {*answer.addresses} - {*self._book.known(name)}
+            own = {*self._own(), *self._servers.addresses()} if unknown else set()
+            found = [a for a in answer.addresses if a in unknown and not refusal(a, own)]
+            if self._hearsay.heard(name, found, ttl=answer.ttl, source=source, now=self._clock()):
+                new = True
+        if new:
+            self._tell()
+        return new
+
+    def released(self, said: Mapping[WireName, Ascribed]) -> bool:
+        """Take an answer that our stub got from our name servers; say whether all of it is known now."""
+        own, now = self._own(), self._clock()
+        known = [
+            self._book.also(self._wire[wire], answer.addresses, ttl=answer.ttl, now=now, own=own)
+            for wire, answer in said.items()
+            if wire in self._wire
+        ]
+        self._tell()
+        return all(known)
+
+    def ask_soon(self, names: Collection[WireName]) -> None:
+        """Ask for these at once, where they were not asked for just now: somebody else got an answer that we may not have."""
+        now = self._clock()
+        hastened = [self._book.hasten(self._wire[wire], now) for wire in names if wire in self._wire]
+        if any(hastened):
+            self._woken.set()
+
+    def names(self) -> dict[str, NameState]:
+        """Return what is known of each name, for people."""
+        return self._book.state(self._clock())
+
+    def heard(self) -> dict[str, dict[Address, Source]]:
+        """Return what was overheard of each name, and from whom."""
+        return self._hearsay.known()
+
+    @property
+    def unheard(self) -> int:
+        """Return how many overheard addresses found no room."""
+        return self._hearsay.over
 
     def problems(self) -> dict[str, str]:
         """Return the names of which no address is known, and why."""
@@ -117,14 +186,23 @@ class Resolver:
         return found
 
     def _tell(self) -> None:
-        now = self._book.addresses()
+        now = self._book.addresses(), self.hearsay()
         if now != self._told:
             self._told = now
-            self._changed(now)
+            self._changed(now[0])
 
     def _take_hosts_file(self) -> None:
         for name in self._book.names():
             self._book.given(name, self._hosts_file.addresses(name))
+
+    def _on_the_wire(self) -> Iterator[tuple[WireName, str]]:
+        """Yield every name that a question for a watched one may have: with the search list, as the C library tries it."""
+        for name in self._book.names():
+            for suffix in ("", *(self._servers.search() if "." not in name else ())):
+                try:
+                    yield wire_name(f"{name}.{suffix}"), name
+                except ProtocolError:
+                    continue  # too long: then nobody can ask for it
 
     def _recall(self) -> None:
         """Take from the memory what is watched now; a name is taken once, for what DNS says since then is newer."""
@@ -168,12 +246,12 @@ class Resolver:
         self._refused[name, kind] = refused
 
 
-async def ask_dns(name: str, kind: Kind) -> Answer:
+async def ask_dns(name: str, kind: Kind, servers: NameServers | None = None) -> Answer:
     """Ask the servers of /etc/resolv.conf, search list included, as the C library would. Raises ResolveError."""
     if is_localhost(name):
         return Answer((), _NO_RECORD_TTL)  # never a question for DNS (RFC 6761, 6.3)
     try:
-        resolver = dns.asyncresolver.Resolver()
+        resolver = (servers or NameServers()).resolver()
         answer = await resolver.resolve(name, kind, raise_on_no_answer=False, search=True, lifetime=LIFETIME)
     except (dns.exception.DNSException, OSError) as error:
         raise ResolveError(f"{type(error).__name__}: {error}") from error

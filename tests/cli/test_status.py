@@ -110,3 +110,33 @@ def test_what_waits_and_what_was_noted_is_shown(run, daemon):
 def test_a_daemon_that_says_little_is_still_shown(run, daemon):
     daemon(status={})
     assert run("status").exit_code == 0
+
+
+NAMES = [
+    {"name": "evil.test", "addresses": ["10.0.0.1"], "overheard": {"10.0.0.2": "resolver"}, "age": 12.3, "failure": "AAAA: SERVFAIL", "failures": 2},
+    {"name": "new.test", "addresses": [], "overheard": {}, "age": None, "failure": "", "failures": 0},
+]  # fmt: skip
+
+
+def test_names_are_shown_with_their_addresses_their_age_and_their_last_failure(run, daemon):
+    daemon(status={**GOOD, "resolver": {"names": NAMES}})
+    lines = [" ".join(line.split()) for line in run("status").stdout.splitlines()]
+    assert "NAME ANSWERED ADDRESSES LAST FAILURE" in lines
+    assert "evil.test 12s ago 10.0.0.1, 10.0.0.2 (overheard) AAAA: SERVFAIL (2 in a row)" in lines
+    assert "new.test never - -" in lines
+
+
+def test_snooping_is_shown_with_its_gap(run, daemon):
+    gap = {"count": 3, "p50": 0.004, "p99": 0.0102, "max": 0.0102}
+    snoop = {"wanted": True, "in_force": True, "seen": 9, "lost": 1, "changes": 3, "gap": gap}
+    daemon(status={**GOOD, "snoop": snoop})
+    shown = "dns     answers snooped: 9 seen, 1 lost, 3 brought an address, in force after 4.0 ms (p99 10.2)"
+    assert shown in run("status").stdout
+
+
+def test_snooping_that_is_off_is_missed(run, daemon):
+    off = {"wanted": True, "in_force": False, "reason": "no packet socket", "remedy": "run as root"}
+    daemon(status={**GOOD, "snoop": off})
+    result = run("status")
+    assert result.exit_code == 1
+    assert "NOT IN FORCE: DNS snooping: no packet socket (fix: run as root)" in result.stdout

@@ -249,3 +249,44 @@ def test_what_is_learnt_is_what_dns_said_and_not_what_the_operator_said() -> Non
     answer(made, FIRST)
     answer(made, V6, key=AAAA)
     assert made.learnt() == {"mcp.example.com": (FIRST, V6)}
+
+
+def test_what_the_stub_was_answered_stands_beside_our_own_answers() -> None:
+    made = book()
+    answer(made, FIRST, ttl=60)
+    assert made.also("mcp.example.com", [SECOND, V6, ip_address("127.0.0.1")], ttl=60, now=10)
+    assert made.addresses() == {"weather": (FIRST, SECOND, V6)}
+    answer(made, FIRST, ttl=60, now=300)
+    assert SECOND in made.addresses()["weather"]
+    answer(made, FIRST, ttl=60, now=371)
+    assert SECOND not in made.addresses()["weather"]
+
+
+def test_what_the_stub_was_answered_beyond_the_bound_is_told() -> None:
+    made = book()
+    many = [IPv4Address(0x0A000000 + n) for n in range(addresses.MAX_ADDRESSES_PER_NAME)]
+    assert made.also("mcp.example.com", many, ttl=60, now=0)
+    assert not made.also("mcp.example.com", [FIRST], ttl=60, now=0)
+    assert made.also("mcp.example.com", many[:1], ttl=60, now=0)
+
+
+def test_a_question_is_hastened_but_not_within_the_smallest_ttl_nor_past_the_patience_after_a_failure() -> (
+    None
+):
+    made = book()
+    answer(made, FIRST, now=0, ttl=600)
+    made.failed(AAAA, "SERVFAIL", now=0, jitter=0)
+    assert not made.hasten("mcp.example.com", 0.5)
+    made.failed(AAAA, "SERVFAIL", now=1, jitter=0)
+    assert made.hasten("mcp.example.com", 5)
+    assert A in made.due(5)
+    assert not made.hasten("other.example.com", 5)
+
+
+def test_the_state_of_a_name_tells_its_age_and_its_last_failure() -> None:
+    made = book()
+    assert made.state(1)["mcp.example.com"] == addresses.NameState((), (), None, "", 0)
+    answer(made, FIRST, now=2)
+    made.failed(AAAA, "SERVFAIL", now=3, jitter=0)
+    made.failed(AAAA, "timed out", now=4, jitter=0)
+    assert made.state(10)["mcp.example.com"] == addresses.NameState((FIRST,), (), 8, "AAAA: timed out", 2)

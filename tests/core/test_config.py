@@ -151,7 +151,6 @@ def test_what_the_example_switches_on_too_early_is_refused_line_by_line() -> Non
         "metrics.listen",
         "network.llm_direct",
         "network.on_shared_address",
-        "network.resolve.snoop_dns",
     ]
     assert all("not available in this version" in str(p) for p in problems(complete()))
 

@@ -270,3 +270,41 @@ def test_what_was_refused_at_any_name_of_this_host_is_the_local_servers(name: st
 def test_what_was_let_pass_to_another_address_is_not_the_local_servers() -> None:
     made = build(policy(server("local", 9000), denied="local"), {"local": [ip_address("127.0.0.1")]})
     assert find(made, canonical(ip_address("192.0.2.7")), 9000) is None
+
+
+def test_hearsay_adds_denials_of_a_denied_server() -> None:
+    snapshot = policy(server("bad"), denied="bad")
+    assert build(snapshot, {"bad": [A]}, {"bad": [B, V6]}).rules == {
+        at(A): Rule(Fate.DENY, ("bad",)),
+        at(B): Rule(Fate.DENY, ("bad",)),
+        at(V6): Rule(Fate.DENY, ("bad",)),
+    }
+
+
+@pytest.mark.parametrize("shared", ["block", "tag"])
+@pytest.mark.parametrize("liar", ["bad", "good"])
+def test_hearsay_neither_shares_nor_allows_nor_denies_an_address_that_somebody_has(
+    liar: str, shared: str
+) -> None:
+    snapshot = policy(server("bad"), server("good"), denied="bad", shared=shared)
+    known = {"bad": [A], "good": [B]}
+    told = build(snapshot, known, {liar: [A, B]})
+    assert told == build(snapshot, known)
+
+
+@pytest.mark.parametrize(("mode", "audit"), [("tag", False), ("off", False), ("enforce", True)])
+def test_hearsay_denies_nothing_where_nothing_is_denied(mode: str, audit: bool) -> None:
+    snapshot = policy(server("bad"), server("good"), denied="bad", mode=mode, audit=audit)
+    assert build(snapshot, {}, {"bad": [A], "good": [B]}).rules == {}
+
+
+@given(st.data())
+def test_hearsay_never_takes_a_rule_away_or_changes_one(data: st.DataObject) -> None:
+    addresses = st.lists(st.sampled_from([A, B, V6, ip_address("127.0.0.1"), ip_address("::1")]), max_size=4)
+    book = st.fixed_dictionaries({}, optional=dict.fromkeys(("bad", "worse", "good"), addresses))
+    shared = data.draw(st.sampled_from(["block", "tag"]))
+    snapshot = policy(server("bad"), server("worse", 80), server("good"), denied="bad worse", shared=shared)
+    known = data.draw(book)
+    before, after = build(snapshot, known).rules, build(snapshot, known, data.draw(book)).rules
+    assert {e: after.get(e) for e in before} == dict(before)
+    assert all(rule.fate is Fate.DENY and not rule.shared for e, rule in after.items() if e not in before)

@@ -20,7 +20,6 @@ CASES: dict[str, tuple[Any, Any]] = {
     "network.scope": ("sessions", "netns"),
     "network.llm_direct": ("tag", "off"),
     "network.on_shared_address": ("sni", "tag"),
-    "network.resolve.snoop_dns": (True, False),
     "network.resolve.stub": (True, False),
 }
 

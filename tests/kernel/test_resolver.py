@@ -17,9 +17,11 @@ import dns.rrset
 import pytest
 from netns import box
 
+from agentsh_net.core.dns_message import Ascribed, wire_name
 from agentsh_net.core.settings import Resolve
 from agentsh_net.kernel.address_memory import AddressMemory
 from agentsh_net.kernel.hosts_file import HostsFile
+from agentsh_net.kernel.name_servers import NameServers
 from agentsh_net.kernel.resolver import Answer, ResolveError, Resolver, ask_dns
 
 A1, A2, V6 = ip_address("203.0.113.1"), ip_address("203.0.113.2"), ip_address("2001:db8::1")
@@ -229,3 +231,108 @@ def test_what_dns_said_since_is_newer_than_the_memory(tmp_path: Path) -> None:
         return {"at once": both["a"], "later": (await made.watch({"a": "one"}))["a"]}
 
     assert asyncio.run(scenario()) == {"at once": (A1, A2), "later": (A2,)}
+
+
+def said(name: str, *addresses: Any, ttl: int = 60) -> dict[bytes, Ascribed]:
+    return {wire_name(name): Ascribed(tuple(addresses), ttl)}
+
+
+NS, STRANGER = ip_address("10.0.0.53"), ip_address("10.0.0.66")
+
+
+def listening(
+    tmp_path: Path, clock: Clock, **table: list[Any]
+) -> tuple[Resolver, list[Mapping[str, Any]], Dns]:
+    conf = tmp_path / "resolv.conf"
+    conf.write_text("nameserver 10.0.0.53\nsearch corp.test\n")
+    asked = Dns(**table)
+    servers = NameServers(files=[conf], clock=clock)
+    made, told = resolver(asked, tmp_path, name_servers=servers, clock=clock)
+    return made, told, asked
+
+
+def test_an_overheard_address_is_told_at_once_and_beside_what_we_know(tmp_path: Path) -> None:
+    made, told, _ = listening(tmp_path, Clock(), evil_A=[A1])
+    asyncio.run(made.watch({"e": "evil"}))
+    assert made.overheard(said("evil", A1, A2, V6), NS)
+    assert told == [{"e": (A1,)}]  # the resolver's own word does not change
+    assert made.hearsay() == {"e": (A2, V6)}
+    assert not made.overheard(said("evil", A2), STRANGER)
+    assert len(told) == 1
+
+
+def test_an_overheard_address_is_never_loopback_ours_or_a_name_servers(tmp_path: Path) -> None:
+    made, _, _ = listening(tmp_path, Clock(), evil_A=[A1])
+    made._own = lambda: (A2,)
+    asyncio.run(made.watch({"e": "evil"}))
+    assert not made.overheard(said("evil", ip_address("127.0.0.1"), ip_address("169.254.1.1"), A2, NS), NS)
+    assert made.hearsay() == {}
+
+
+def test_a_name_is_known_by_what_the_search_list_makes_of_it(tmp_path: Path) -> None:
+    made, _, _ = listening(tmp_path, Clock(), evil_A=[A1])
+    asyncio.run(made.watch({"e": "evil", "f": "far.test"}))
+    assert {*made.wire_names()} == {wire_name(n) for n in ("evil", "evil.corp.test", "far.test")}
+    assert made.overheard(said("evil.corp.test", A2), NS)
+    assert made.hearsay() == {"e": (A2,)}
+
+
+def test_hearsay_ends_with_its_time_and_with_its_name(tmp_path: Path) -> None:
+    clock = Clock()
+    made, told, _ = listening(tmp_path, clock, evil_A=[A1])
+    asyncio.run(made.watch({"e": "evil"}))
+    made.overheard(said("evil", A2), STRANGER)
+
+    async def later() -> None:
+        clock.now = 301
+        await runs_a_while(made)
+
+    asyncio.run(later())
+    assert made.hearsay() == {}
+    assert len(told) == 2
+    made.overheard(said("evil", A2), STRANGER)
+    asyncio.run(made.watch({"o": "other"}))
+    assert made.hearsay() == {}
+
+
+async def runs_a_while(made: Resolver) -> None:
+    task = asyncio.create_task(made.run())
+    made._woken.set()
+    for _ in range(20):
+        await asyncio.sleep(0.001)
+        made._woken.set()
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
+
+
+def test_what_the_stub_got_counts_as_our_own_answer(tmp_path: Path) -> None:
+    made, told, _ = listening(tmp_path, Clock(), evil_A=[A1])
+    asyncio.run(made.watch({"e": "evil"}))
+    assert made.released(said("evil", A2) | said("unwatched", V6))
+    assert told == [{"e": (A1, A2)}]
+
+
+def test_who_is_asked_to_hurry_asks_once_the_smallest_ttl_is_over(tmp_path: Path) -> None:
+    clock = Clock()
+    made, _, asked = listening(tmp_path, clock, evil_A=[A1], evil_AAAA=[V6])
+
+    async def script() -> list[int]:
+        counts = []
+        await made.watch({"e": "evil"})
+        for clock.now in (1.0, 6.0):
+            made.ask_soon({wire_name("evil")})
+            await runs_a_while(made)
+            counts.append(len(asked.asked))
+        return counts
+
+    assert asyncio.run(script()) == [2, 4]
+
+
+def test_the_state_of_names_is_told(tmp_path: Path) -> None:
+    clock = Clock()
+    made, _, _ = listening(tmp_path, clock, evil_A=[A1])
+    asyncio.run(made.watch({"e": "evil"}))
+    clock.now = 4
+    state = made.names()["evil"]
+    assert (state.addresses, state.age, state.failure) == ((A1,), 4, "AAAA: timed out")

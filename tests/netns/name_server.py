@@ -17,11 +17,15 @@ RESOLV_CONF = Path("/etc/resolv.conf")
 
 
 class NameServer:
-    """Answers A and AAAA with TTL 1 from `records` ((name, kind) -> addresses); with `failing` it answers SERVFAIL."""
+    """Answers A and AAAA with TTL 1 from `records` ((name, kind) -> addresses); with `failing` it answers SERVFAIL.
+
+    `aliases` (name -> name) are answered as CNAME with the records of what they lead to. Over UDP and TCP.
+    """
 
     def __init__(self) -> None:
         """Listen at 127.0.0.1:53, and make it the only name server of this mount namespace."""
         self.records: dict[tuple[str, str], list[str]] = {}
+        self.aliases: dict[str, str] = {}
         self.failing = False
         self.asked = 0
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -32,6 +36,18 @@ class NameServer:
         subprocess.run(["mount", "--bind", file.name, str(RESOLV_CONF.resolve())], check=True)
         Path(file.name).unlink()
         threading.Thread(target=self._serve, daemon=True).start()
+        self._streams = socket.create_server(("127.0.0.1", 53))
+        threading.Thread(target=self._serve_streams, daemon=True).start()
+
+    def _serve_streams(self) -> None:
+        while True:
+            client, _ = self._streams.accept()
+            with client, client.makefile("rb") as stream:
+                while head := stream.read(2):
+                    answer = self._answer(stream.read(int.from_bytes(head, "big")))
+                    whole = len(answer).to_bytes(2, "big") + answer
+                    for piece in (whole[:1], whole[1:20], whole[20:]):  # as hostile as a stream may be
+                        client.sendall(piece)
 
     def _serve(self) -> None:
         while True:
@@ -48,7 +64,11 @@ class NameServer:
             return answer.to_wire()
         question = query.question[0]
         kind = "AAAA" if question.rdtype == 28 else "A"
-        found = self.records.get((question.name.to_text(omit_final_dot=True), kind), [])
+        name = question.name.to_text(omit_final_dot=True)
+        if target := self.aliases.get(name):
+            answer.answer.append(dns.rrset.from_text(f"{name}.", 1, "IN", "CNAME", f"{target}."))
+            name = target
+        found = self.records.get((name, kind), [])
         if found:
-            answer.answer.append(dns.rrset.from_text(question.name, 1, "IN", kind, *found))
+            answer.answer.append(dns.rrset.from_text(f"{name}.", 1, "IN", kind, *found))
         return answer.to_wire()

@@ -1,0 +1,153 @@
+"""Takes DNS answers that anybody on this machine receives to the resolver, and measures how long the planes took to follow.
+
+An answer that goes by is not held up: a client may be quicker, and the sweep after the change closes what it opened. What an
+answer may do at all is core.hearsay's business; who never wants to be overtaken has the stub.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any
+
+from agentsh_net.core.dns_message import Message, ascribe, mentioned, parse
+from agentsh_net.core.dns_packets import Messages, Payload
+from agentsh_net.core.errors import KernelError, ProtocolError
+from agentsh_net.core.events import Event, LayerStateChanged
+from agentsh_net.core.gap import Gaps
+from agentsh_net.kernel.dns_capture import LAYER, DnsCapture
+from agentsh_net.kernel.resolver import Resolver
+
+# Packets read per second (each costs 20 to 60 us, the worst that can be made 2 ms); beyond that the kernel's buffer holds
+# them and then drops, which is counted: a flood of answers does not take the supervisor's time from what else it does.
+RATE = 2000
+_PAUSE = 0.05
+
+
+class DnsSnoop:
+    """Listens while it is started. `why_not` is empty while it does."""
+
+    def __init__(
+        self,
+        resolver: Resolver,
+        readdress: Callable[[], asyncio.Future[bool]],
+        emit: Callable[[Event], None],
+        log: logging.Logger,
+        *,
+        opened: Callable[[], DnsCapture] = DnsCapture,
+    ) -> None:
+        self._resolver, self._readdress = resolver, readdress
+        self._emit, self._log, self._open = emit, log, opened
+        self._capture: DnsCapture | None = None
+        self._messages = Messages()
+        self._gaps = Gaps()
+        self._taken, self._since = 0, 0.0
+        self._unreadable, self._new = 0, 0
+        self._error: KernelError | None = KernelError("not started")
+
+    @property
+    def gaps(self) -> Gaps:
+        """How long the planes took, from an answer's arrival by the kernel's clock to their confirmation."""
+        return self._gaps
+
+    def start(self) -> None:
+        """Begin to listen; where that cannot be had, `status` says so."""
+        try:
+            self._capture = self._open()
+        except KernelError as error:
+            self._fail(error)
+            return
+        self._error = None
+        asyncio.get_running_loop().add_reader(self._capture.fileno(), self._read)
+
+    def stop(self) -> None:
+        """Stop listening."""
+        if self._capture is not None:
+            asyncio.get_running_loop().remove_reader(self._capture.fileno())
+            self._capture.close()
+            self._capture = None
+
+    def status(self) -> dict[str, Any]:
+        """Return what it did. The kernel is asked what it dropped, and with it whether the socket is still there."""
+        lost = 0
+        if self._capture is not None:
+            try:
+                lost = self._capture.count_lost()
+            except KernelError as error:
+                self._fail(error)
+        why = self._error
+        return {
+            "wanted": True,
+            "in_force": why is None,
+            "reason": str(why) if why else "",
+            "remedy": why.remedy if why else "",
+            "seen": self._capture.seen if self._capture is not None else 0,
+            "lost": lost + self._messages.lost,
+            "unreadable": self._unreadable,
+            "changes": self._new,
+            "no_room": self._resolver.unheard,
+            "gap": asdict(self._gaps.summary()),
+        }
+
+    def _fail(self, error: KernelError) -> None:
+        self.stop()
+        self._error = error
+        self._log.error("DNS answers are not snooped: %s (%s)", error, error.remedy)
+        self._emit(
+            LayerStateChanged(layer=LAYER, state="not in force", reason=str(error), remedy=error.remedy)
+        )
+
+    def _read(self) -> None:
+        assert self._capture is not None  # noqa: S101 - only called while there is one
+        try:
+            packets = self._capture.packets()
+        except KernelError as error:
+            self._fail(error)
+            return
+        for packet in packets:
+            for payload in self._messages.feed(packet.data):
+                self._take(payload, packet.time_ns)
+        self._pace(len(packets))
+
+    def _take(self, payload: Payload, time_ns: int) -> None:
+        try:
+            message = parse(payload.message)
+        except ProtocolError:
+            self._unreadable += 1
+            return
+        if self._hear(message, payload):
+            self._new += 1
+            self._readdress().add_done_callback(lambda done: self._measure(done, time_ns))
+
+    def _hear(self, message: Message, payload: Payload) -> bool:
+        """Say whether the answer brought an address that was not known."""
+        watched = self._resolver.wire_names()
+        named = mentioned(message, watched)
+        if not named:
+            return False
+        new = self._resolver.overheard(ascribe(message, named), payload.sender)
+        if new or payload.cut or not message.whole:  # what we could not read the client may have read
+            self._resolver.ask_soon(named)
+        return new
+
+    def _measure(self, done: asyncio.Future[bool], time_ns: int) -> None:
+        if not done.cancelled() and done.result() and time_ns:
+            self._gaps.add((time.time_ns() - time_ns) / 1e9)
+
+    def _pace(self, packets: int) -> None:
+        """Read no more than RATE: pause until the second is over that the packets were for."""
+        loop = asyncio.get_running_loop()
+        now = loop.time()
+        if now - self._since > 1:
+            self._since, self._taken = now, 0
+        self._taken += packets
+        if self._taken >= RATE and self._capture is not None:
+            loop.remove_reader(self._capture.fileno())
+            loop.call_later(max(_PAUSE, self._since + 1 - now), self._go_on)
+
+    def _go_on(self) -> None:
+        if self._capture is not None:
+            asyncio.get_running_loop().add_reader(self._capture.fileno(), self._read)

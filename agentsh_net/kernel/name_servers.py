@@ -1,0 +1,103 @@
+"""Which name servers this system uses (resolv.conf(5)), and the ones that our own questions go to.
+
+They are the same, but for our stub: a machine that is pointed at it must not make it ask itself.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Sequence
+from ipaddress import IPv4Address, IPv6Address, ip_address
+from pathlib import Path
+
+import dns.asyncresolver
+import dns.exception
+import dns.resolver
+
+from agentsh_net.core.addresses import Address, plain
+
+RESOLV_CONF = Path("/etc/resolv.conf")
+# Where systemd-resolved says whom it asks itself (systemd-resolved.service(8)).
+BEHIND_RESOLVED = Path("/run/systemd/resolve/resolv.conf")
+# How old (seconds) what was read may be: a laptop that changes its network is followed soon.
+_FRESH = 5.0
+
+
+class NameServers:
+    """Reads the files anew every few seconds. `chosen` are the operator's instead; `stub` is never among them."""
+
+    def __init__(
+        self,
+        chosen: Sequence[str] = (),
+        stub: str = "",
+        *,
+        files: Sequence[Path] = (RESOLV_CONF, BEHIND_RESOLVED),
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._chosen, self._stub, self._files, self._clock = tuple(chosen), stub, files, clock
+        self._read_at: float | None = None
+        self._asked: tuple[str, ...] = ()
+        self._all: frozenset[Address] = frozenset()
+        self._search: tuple[str, ...] = ()
+
+    def asked(self) -> tuple[str, ...]:
+        """Return whom our own questions go to; nobody, where the stub is all that the system knows."""
+        self._refresh()
+        return self._asked
+
+    def addresses(self) -> Collection[Address]:
+        """Return every name server of the system."""
+        self._refresh()
+        return self._all
+
+    def has(self, address: Address) -> bool:
+        """Say whether a name server of the system has this address."""
+        self._refresh()
+        return plain(address) in self._all
+
+    def search(self) -> tuple[str, ...]:
+        """Return the search list."""
+        self._refresh()
+        return self._search
+
+    def resolver(self) -> dns.asyncresolver.Resolver:
+        """Return a resolver that asks them. Raises DNSException where there is nobody to ask."""
+        try:
+            found = dns.asyncresolver.Resolver(str(self._files[0]))  # with its options
+        except dns.exception.DNSException:
+            found = dns.asyncresolver.Resolver(configure=False)
+        found.nameservers = list(self.asked())
+        if not found.nameservers:
+            raise dns.resolver.NoResolverConfiguration
+        return found
+
+    def _refresh(self) -> None:
+        now = self._clock()
+        if self._read_at is not None and now - self._read_at < _FRESH:
+            return
+        self._read_at = now
+        listed = [_configuration(path) for path in self._files]
+        each = [tuple(map(str, found.nameservers)) for found in listed if found is not None]
+        others = [[s for s in servers if s != self._stub] for servers in each]
+        self._asked = self._chosen or tuple(next((found for found in others if found), ()))
+        self._all = frozenset(
+            plain(address) for servers in (*each, self._chosen) for s in servers if (address := _address(s))
+        )
+        first = listed[0]
+        self._search = (
+            tuple(n.to_text(omit_final_dot=True) for n in first.search) if first is not None else ()
+        )
+
+
+def _configuration(path: Path) -> dns.resolver.Resolver | None:
+    try:
+        return dns.resolver.Resolver(str(path))
+    except (dns.exception.DNSException, OSError):
+        return None
+
+
+def _address(text: str) -> IPv4Address | IPv6Address | None:
+    try:
+        return ip_address(text.partition("%")[0])
+    except ValueError:
+        return None

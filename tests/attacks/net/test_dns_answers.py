@@ -1,0 +1,215 @@
+"""Row 21, between refreshes: a denied name's new address is refused within milliseconds of anybody's being told of it, and what
+was quicker is closed; and a forged answer can neither allow nor share nor take away anything."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import dns.message
+import dns.query
+import dns.rrset
+import pytest
+from netns import box
+from netns.box import await_that
+from netns.daemon import Daemon, running
+from netns.name_server import NameServer
+from netns.scene import attempt, listening
+from netns.stage import PLANES
+
+pytestmark = pytest.mark.kernel
+
+FIRST, GOOD, SIX = "10.99.0.2", "10.99.0.5", "fd00:99::2"
+REFUSALS = {"ebpf": "EPERM", "nftables": "ECONNREFUSED"}
+
+
+def policy(layers: tuple[str, ...], **network: Any) -> dict[str, Any]:
+    """Our own questions are asked once in an hour: what is known sooner was overheard."""
+    servers = [
+        {"id": name, "type": "http", "url": f"http://{name}.test:8000/mcp"} for name in ("evil", "good")
+    ]
+    rules = {"servers": servers, "server_policy": "denylist", "denied_servers": [{"id": "evil"}]}
+    resolve = {"min_ttl": "1h", "max_ttl": "1h", "grace": "5m", "snoop_dns": True}
+    return {
+        "sandbox": {"mcp": rules},
+        "network": {
+            "mode": "enforce",
+            "layers": list(layers),
+            "required": True,
+            "resolve": resolve,
+            **network,
+        },
+    }
+
+
+def pool(there: box.Namespace, count: int) -> list[str]:
+    """Give the far end more addresses than anybody has heard of."""
+    found = [f"10.99.1.{n}" for n in range(1, count + 1)]
+    there.call(
+        lambda: [subprocess.run(["ip", "addr", "add", f"{a}/32", "dev", "there"], check=True) for a in found]
+    )
+    subprocess.run(["ip", "route", "add", "10.99.1.0/24", "dev", "here"], check=True)
+    return found
+
+
+def ask(name: str, *, tcp: bool = False, server: str = "127.0.0.1") -> None:
+    """Ask as a client does, and wait for the answer."""
+    send = dns.query.tcp if tcp else dns.query.udp
+    send(dns.message.make_query(name, "A"), server, timeout=5)
+
+
+class Stranger:
+    """A name server that an agent runs for itself, which says what the agent wants."""
+
+    def __init__(self, there: box.Namespace) -> None:
+        self.socket = there.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.socket.bind(("10.99.0.6", 53))
+
+    def tell(self, name: str, *addresses: str) -> None:
+        query = dns.message.make_query(name, "A")
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
+            client.connect(("10.99.0.6", 53))
+            client.send(query.to_wire())
+            data, who = self.socket.recvfrom(4096)
+            answer = dns.message.make_response(dns.message.from_wire(data))
+            answer.answer.append(dns.rrset.from_text(f"{name}.", 3600, "IN", "A", *addresses))
+            self.socket.sendto(answer.to_wire(), who)
+            client.recv(4096)
+
+
+def snooped(daemon: Daemon) -> dict[str, Any]:
+    return json.loads(daemon.cli("status", "--json"))["snoop"]
+
+
+def hears(folder: Path, layers: tuple[str, ...]) -> dict[str, Any]:
+    there = box.there()
+    fresh = pool(there, 6)
+    servers = [listening(there, "0.0.0.0", 8000), listening(there, SIX, 8000)]
+    names = NameServer()
+    names.records = {("evil.test", "A"): [FIRST], ("good.test", "A"): [GOOD]}
+    stranger = Stranger(there)
+    said: dict[str, Any] = {}
+
+    def refused_after(action: Callable[[], None], address: str) -> str:
+        assert attempt(address, 8000) == "connected"
+        action()
+        return await_that(lambda: (r := attempt(address, 8000)) != "connected" and r, within=5)
+
+    with running(folder, policy(layers)) as daemon:
+        names.records["evil.test", "A"] = [fresh[0]]
+        said["UDP"] = refused_after(lambda: ask("evil.test"), fresh[0])
+        names.records["evil.test", "A"] = [fresh[1]]
+        said["TCP"] = refused_after(lambda: ask("evil.test", tcp=True), fresh[1])
+        names.aliases["www.test"] = "evil.test"
+        names.records["evil.test", "A"] = [fresh[2]]
+        said["alias"] = refused_after(lambda: ask("www.test"), fresh[2])
+        said["another's name server"] = refused_after(lambda: stranger.tell("evil.test", fresh[3]), fresh[3])
+        names.records["evil.test", "AAAA"] = [SIX]
+        said["AAAA"] = refused_after(lambda: _ask_six("evil.test"), SIX)
+        # What was quicker than the planes.
+        early = socket.create_connection((fresh[4], 8000), 5)
+        early.settimeout(5)
+        names.records["evil.test", "A"] = [fresh[4]]
+        ask("evil.test")
+        said["what was quicker"] = _end_of(early)
+        said["old ones"] = {attempt(a, 8000) for a in (FIRST, *fresh[:4])}
+        said["neighbours"] = {attempt(a, 8000) for a in (GOOD, fresh[5])}
+        daemon.await_connection(
+            remote_addr=f"{fresh[4]}:8000", layer="sweep", action="block", server_id="evil"
+        )
+        said["told"] = {
+            e["remote_addr"]
+            for e in daemon.connections()
+            if e["action"] == "block" and e["server_id"] == "evil"
+        }
+        said["snoop"] = snooped(daemon)
+        said["names"] = daemon.cli("status")
+        assert daemon.stop() == 0
+    assert servers
+    return {**said, "fresh": fresh}
+
+
+def _ask_six(name: str) -> None:
+    dns.query.udp(dns.message.make_query(name, "AAAA"), "127.0.0.1", timeout=5)
+
+
+def _end_of(connection: socket.socket) -> str:
+    try:
+        return "closed" if connection.recv(1) == b"" else "alive"
+    except ConnectionError:
+        return "closed"
+    except TimeoutError:
+        return "alive"
+
+
+@pytest.mark.parametrize("layers", PLANES, ids="+".join)
+def test_an_address_that_anybody_is_told_of_is_refused_at_once_and_what_was_quicker_is_closed(
+    tmp_path: Path, layers: tuple[str, ...]
+) -> None:
+    said = box.in_box(hears, tmp_path, layers, timeout=100)
+    refusal = REFUSALS[layers[0]]
+    for way in ("UDP", "TCP", "alias", "another's name server", "AAAA"):
+        assert said[way] == refusal, way
+    assert said["what was quicker"] == "closed"
+    assert said["old ones"] == {refusal}  # an answer adds, it never removes
+    assert said["neighbours"] == {"connected"}
+    assert said["told"] >= {f"{address}:8000" for address in said["fresh"][:5]} | {f"[{SIX}]:8000"}
+    snoop = said["snoop"]
+    assert (snoop["in_force"], snoop["lost"], snoop["gap"]["count"]) == (True, 0, 6)
+    assert 0 < snoop["gap"]["p50"] <= snoop["gap"]["p99"] < 2
+    assert f"{said['fresh'][0]} (overheard)" in " ".join(said["names"].split())
+
+
+def forges(folder: Path, layers: tuple[str, ...], on_shared: str) -> dict[str, Any]:
+    there = box.there()
+    fresh = pool(there, 40)
+    servers = [listening(there, "0.0.0.0", 8000), listening(there, "0.0.0.0", 9000)]
+    local = socket.create_server(("127.0.0.1", 8000))
+    names = NameServer()
+    names.records = {("evil.test", "A"): [FIRST], ("good.test", "A"): [GOOD]}
+    stranger = Stranger(there)
+    said: dict[str, Any] = {}
+    with running(folder, policy(layers, on_shared_address=on_shared)) as daemon:
+        stranger.tell("good.test", FIRST)  # to make the denied address a shared one
+        stranger.tell("evil.test", GOOD)  # to have an innocent one refused
+        stranger.tell("evil.test", "127.0.0.1", "10.99.0.1", "169.254.1.1")
+        stranger.tell("evil.test", *fresh)
+        await_that(lambda: snooped(daemon)["no_room"] > 0)
+        said["denied"] = [attempt(FIRST, port) for port in (8000, 9000)]
+        said["innocent"] = [attempt(GOOD, port) for port in (8000, 9000)]
+        said["loopback"] = attempt("127.0.0.1", 8000)
+        said["refused by the lie"] = sum(attempt(a, 8000) != "connected" for a in fresh)
+        # The system's own name server is still believed.
+        names.records["evil.test", "A"] = ["10.99.0.3"]
+        ask("evil.test")
+        said["truth after the flood"] = await_that(
+            lambda: (r := attempt("10.99.0.3", 8000)) != "connected" and r
+        )
+        said["events"] = {
+            (e["server_id"], e["action"])
+            for e in daemon.connections()
+            if e["remote_addr"].startswith(f"{FIRST}:")
+        }
+        assert daemon.stop() == 0
+    assert servers
+    assert local
+    return said
+
+
+@pytest.mark.parametrize("on_shared", ["block", "tag"])
+@pytest.mark.parametrize("layers", PLANES, ids="+".join)
+def test_a_forged_answer_allows_nothing_and_has_at_most_sixteen_innocents_refused(
+    tmp_path: Path, layers: tuple[str, ...], on_shared: str
+) -> None:
+    said = box.in_box(forges, tmp_path, layers, on_shared, timeout=100)
+    refusal = REFUSALS[layers[0]]
+    assert said["denied"] == [refusal, refusal]
+    assert said["innocent"] == ["connected", "connected"]
+    assert said["loopback"] == "connected"
+    assert said["refused by the lie"] == 15  # of 16: the innocent one above is heard of, and left alone
+    assert said["truth after the flood"] == refusal
+    assert said["events"] == {("evil", "block")}
