@@ -33,16 +33,13 @@ from agentsh_net.core.plane import Kernel
 from agentsh_net.core.ratelimit import Buckets
 from agentsh_net.core.settings import Network
 from agentsh_net.core.shim_link import beside
-from agentsh_net.current import Addresses, Current, Means
-from agentsh_net.dns_snoop import DnsSnoop
+from agentsh_net.current import Current, Means
 from agentsh_net.handlers import handlers
-from agentsh_net.kernel.address_memory import AddressMemory
 from agentsh_net.kernel.host import open_kernel
 from agentsh_net.kernel.limits import limits
-from agentsh_net.kernel.resolver import Resolver
 from agentsh_net.layer_watch import LOOK_EVERY, LayerWatch
+from agentsh_net.name_watch import NameWatch
 from agentsh_net.options import Options
-from agentsh_net.readdressing import Readdressing
 from agentsh_net.sessions import Sessions
 from agentsh_net.shim_desk import Desk, Surroundings
 from agentsh_net.store import queries
@@ -80,9 +77,7 @@ class Daemon:
         self.writer: Writer
         self.control: ControlServer
         self.pool: Pool | None = None
-        self.resolver: Resolver
-        self.readdressing: Readdressing
-        self.snoop: DnsSnoop | None = None
+        self.names: NameWatch
         self.layers: LayerWatch
         self.current: Current
         self.desk: Desk
@@ -198,37 +193,28 @@ class Daemon:
         kernel = await asyncio.to_thread(self._open_kernel, config.network)
         self.layers = LayerWatch(kernel, self.emit, self._log)
         stack.push_async_callback(self._close_kernel, kernel)
-        memory = AddressMemory(store.with_suffix(".addresses.json"))
-        self.resolver = Resolver(config.network.resolve, changed=self._on_addresses, memory=memory)
+        memory = store.with_suffix(".addresses.json")
+        self.names = NameWatch(config.network, memory, spawn=self._spawn, emit=self.emit, log=self._log)
         self.sessions.load(await asyncio.to_thread(queries.load_sessions, store))
         servers = config.sandbox.mcp.servers
         registry, pins = await asyncio.to_thread(inventory.remembered, servers, store)
-        means = Means(self.writer, arbiter, buckets, self.pool, kernel, self.resolver)
+        means = Means(self.writer, arbiter, buckets, self.pool, kernel, self.names.resolver)
         self.current = Current(self._initial, registry, pins, means, emit=self.emit, log=self._log)
-        self.readdressing = Readdressing(self.current, self.resolver, self._spawn)
         if self.pool is not None:
             stack.push_async_callback(self.pool.stop)  # drains while the kernel still enforces
             await self.pool.publish_sessions(self.sessions.digests())
         await self.current.establish()
         self._read_records(stack, loop, kernel)
-        self._follow_names(stack)
         await self.layers.look(self.current.plan)
         stack.push_async_callback(self._end_tasks)
-        self._spawn(self.resolver.run())
+        self.names.start(self.current)
+        stack.callback(self.names.stop)
         self._spawn(self._look_around())
         await self._serve_shims(stack, arbiter)
         if self._initial.path is not None:
             self._watch = Watch(self._initial.path, loop, self.reload_soon, read=self._initial.read)
             stack.callback(self._watch.close)
         self.ready = True
-
-    def _follow_names(self, stack: AsyncExitStack) -> None:
-        """Hear of addresses from others' DNS answers too."""
-        network = self._initial.config.network
-        if network.resolve.snoop_dns and network.mode != "off":
-            self.snoop = DnsSnoop(self.resolver, self.readdressing.soon, self.emit, self._log)
-            self.snoop.start()
-            stack.callback(self.snoop.stop)
 
     async def _serve_shims(self, stack: AsyncExitStack, arbiter: Arbiter) -> None:
         around = Surroundings(
@@ -324,9 +310,6 @@ class Daemon:
         notify.sd_notify("READY=1")
 
     # What comes in.
-
-    def _on_addresses(self, addresses: Addresses) -> None:  # noqa: ARG002 - the newest are taken when it is their turn
-        self.readdressing.soon()
 
     def _on_report(self, report: Mapping[str, Any]) -> None:
         self._spawn(self._locked(self.current.take, report))

@@ -69,12 +69,7 @@ async def _status(daemon: Daemon, args: Mapping[str, Any], peer: Peer) -> dict[s
         "proxy": _proxy(daemon),
         "store": asdict(daemon.writer.status()),
         "servers": _servers(current),
-        "resolver": {
-            "problems": daemon.resolver.problems(),
-            "refused": daemon.resolver.refused,
-            "names": _names(daemon),
-        },
-        "snoop": daemon.snoop.status() if daemon.snoop is not None else {"wanted": False, "in_force": False},
+        **daemon.names.status(),
         "sessions": daemon.sessions.ids(),
         "shims": daemon.desk.describe(),
         "notes": list(current.loaded.notes),
@@ -98,25 +93,6 @@ def _proxy(daemon: Daemon) -> dict[str, Any]:
         "trouble": f"{missing} of {config.workers} workers are not running" if missing > 0 else "",
         "remedy": "they are restarted with growing patience; see the log" if missing > 0 else "",
     }
-
-
-def _names(daemon: Daemon) -> list[dict[str, Any]]:
-    """Return what is known of each name under watch: by our own questions, by the hosts file, by others' answers."""
-    heard = daemon.resolver.heard()
-    return [
-        {
-            "name": name,
-            "addresses": [str(address) for address in state.addresses],
-            "hosts_file": [str(address) for address in state.hosts_file],
-            "overheard": {
-                str(address): source.name.lower() for address, source in heard.get(name, {}).items()
-            },
-            "age": state.age,
-            "failure": state.failure,
-            "failures": state.failures,
-        }
-        for name, state in daemon.resolver.names().items()
-    ]
 
 
 def _servers(current: Current) -> list[dict[str, Any]]:

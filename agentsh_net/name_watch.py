@@ -1,0 +1,91 @@
+"""Follows what the declared servers' names mean: our own questions, others' answers, and the planes that take both.
+
+The daemon starts it, and asks it what to tell people. What an answer may do is core.addresses' and core.hearsay's business.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+from agentsh_net.core.events import Event
+from agentsh_net.core.gap import GapSummary
+from agentsh_net.core.settings import Network
+from agentsh_net.current import Addresses, Current
+from agentsh_net.dns_snoop import DnsSnoop
+from agentsh_net.kernel.address_memory import AddressMemory
+from agentsh_net.kernel.resolver import Resolver
+from agentsh_net.readdressing import Readdressing
+
+Spawn = Callable[[Coroutine[Any, Any, None]], None]
+
+
+class NameWatch:
+    """The resolver, and whoever else hears of addresses."""
+
+    def __init__(
+        self,
+        network: Network,
+        memory: Path,
+        *,
+        spawn: Spawn,
+        emit: Callable[[Event], None],
+        log: logging.Logger,
+    ) -> None:
+        self.resolver = Resolver(network.resolve, changed=self._changed, memory=AddressMemory(memory))
+        self._network, self._spawn, self._emit, self._log = network, spawn, emit, log
+        self._readdressing: Readdressing | None = None
+        self._snoop: DnsSnoop | None = None
+
+    def start(self, current: Current) -> None:
+        """Begin, once `current` has put in force what was known at first."""
+        self._readdressing = Readdressing(current, self.resolver, self._spawn)
+        self._spawn(self.resolver.run())
+        if self._network.resolve.snoop_dns and self._network.mode != "off":
+            self._snoop = DnsSnoop(self.resolver, self._readdressing.soon, self._emit, self._log)
+            self._snoop.start()
+
+    def stop(self) -> None:
+        """Stop listening; the tasks are their spawner's."""
+        if self._snoop is not None:
+            self._snoop.stop()
+
+    def gap(self) -> GapSummary:
+        """Return how long the planes took to follow what clients knew."""
+        return self._snoop.gaps.summary() if self._snoop is not None else GapSummary()
+
+    def status(self) -> dict[str, Any]:
+        """Return the parts of `status` that are about names."""
+        off = {"wanted": False, "in_force": False}
+        return {
+            "resolver": {
+                "problems": self.resolver.problems(),
+                "refused": self.resolver.refused,
+                "names": self._names(),
+            },
+            "snoop": self._snoop.status() if self._snoop is not None else off,
+        }
+
+    def _names(self) -> list[dict[str, Any]]:
+        """Return what is known of each name: by our own questions, by the hosts file, by others' answers."""
+        heard = self.resolver.heard()
+        return [
+            {
+                "name": name,
+                "addresses": [str(address) for address in state.addresses],
+                "hosts_file": [str(address) for address in state.hosts_file],
+                "overheard": {
+                    str(address): source.name.lower() for address, source in heard.get(name, {}).items()
+                },
+                "age": state.age,
+                "failure": state.failure,
+                "failures": state.failures,
+            }
+            for name, state in self.resolver.names().items()
+        ]
+
+    def _changed(self, addresses: Addresses) -> None:  # noqa: ARG002 - the newest are taken when it is their turn
+        if self._readdressing is not None:
+            self._readdressing.soon()
