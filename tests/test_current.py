@@ -62,6 +62,9 @@ class Rates:
     def replace(self, buckets: Buckets) -> None:
         self.buckets = buckets
 
+    def limit(self, *_: Any) -> None:
+        """So are the providers' limits."""
+
     def follow(self, *_: Any, **__: Any) -> None:
         """Session rules are the arbiter's tests'."""
 
