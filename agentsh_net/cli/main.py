@@ -30,6 +30,7 @@ COMMANDS: Final = {
     "down": "agentsh_net.cli.lifecycle:down",
     "doctor": "agentsh_net.cli.doctor:doctor",
     "tail": "agentsh_net.cli.tail:tail",
+    "watch": "agentsh_net.cli.watch:watch",
     "mcp": "agentsh_net.cli.mcp:mcp",
     "policy": "agentsh_net.cli.policy:policy",
     "session": "agentsh_net.cli.session:session",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from agentsh_net.cli.failures import Exit, Failure
+from agentsh_net.cli.lazy import LazyGroup
 from agentsh_net.cli.main import Daemon
 from agentsh_net.cli.output import json_text
 from agentsh_net.core.errors import ConfigError
@@ -19,9 +20,9 @@ if TYPE_CHECKING:
     from agentsh_net.core.settings import Config
 
 
-@click.group()
+@click.group(cls=LazyGroup, lazy={"suggest": "agentsh_net.cli.suggest:suggest"})
 def policy() -> None:
-    """Check a policy file, explain a verdict."""
+    """Check a policy file, explain a verdict, suggest a policy."""
 
 
 @policy.command()

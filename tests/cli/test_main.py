@@ -21,10 +21,10 @@ ALL = list(every_command())
 
 def test_exactly_these_commands_exist():
     assert {" ".join(path) for path, command in ALL if not isinstance(command, click.Group)} == {
-        "run", "status", "reload", "down", "doctor", "tail", "version", "completion", "session new", "session list", "shim", "init",
+        "run", "status", "reload", "down", "doctor", "tail", "watch", "version", "completion", "session new", "session list", "shim", "init",
         "mcp calls", "mcp events", "mcp detections", "mcp tools", "mcp servers",
         "mcp pins list", "mcp pins diff", "mcp pins trust", "mcp pins reset",
-        "policy check", "policy explain",
+        "policy check", "policy explain", "policy suggest",
     }  # fmt: skip
 
 
@@ -47,7 +47,7 @@ def test_the_socket_may_come_from_the_environment(monkeypatch, socket):
 
 
 def test_an_unknown_command_is_a_usage_error(run):
-    assert run("watch").exit_code == 2
+    assert run("dance").exit_code == 2
 
 
 def test_without_a_daemon_the_exit_code_is_four_and_the_remedy_is_told(run):
