@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from agentsh_net.core.agent_environment import base_urls
 from agentsh_net.core.folding import visible
 from agentsh_net.core.model import Server
 from agentsh_net.core.plane import LayerStatus
@@ -49,6 +50,8 @@ def layer_lines(layers: Iterable[LayerStatus], config: Config) -> list[str]:
 
 
 def _layer_line(layer: LayerStatus, config: Config) -> str:
+    if layer.in_force and layer.layer not in _ROLE:
+        return f"{layer.layer}: {layer.detail}"
     if layer.in_force:
         enforcing = config.network.mode == "enforce" and config.sandbox.mcp.enforce_policy
         does = _ROLE[layer.layer] if enforcing else "connections are recorded, none is refused"
@@ -65,15 +68,8 @@ def proxy_lines(url: str, providers: Iterable[str]) -> list[str]:
         return ["LLM proxy: off (proxy.mode is disabled)"]
     return [
         f"LLM proxy: {url}; point agents at it:",
-        *(f"  export {n}={v}" for n, v in exports(url, providers).items()),
+        *(f"  export {n}={v}" for n, v in base_urls(url, providers).items()),
     ]
-
-
-def exports(base: str, providers: Iterable[str]) -> dict[str, str]:
-    """Return the variables that point the official SDKs and the agents at the proxy."""
-    known = {"anthropic": ("ANTHROPIC_BASE_URL", "/anthropic"), "openai": ("OPENAI_BASE_URL", "/openai/v1")}
-    there = set(providers)
-    return {variable: base + path for name, (variable, path) in known.items() if name in there}
 
 
 def server_lines(servers: Iterable[Server], notes: Iterable[str]) -> list[str]:

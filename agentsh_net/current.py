@@ -80,7 +80,7 @@ class Current:
         means = self._means
         hosts = kernel_plan.watched_hosts(self.loaded.config.sandbox.mcp.servers)
         self.addresses = await means.resolver.watch(hosts)
-        self.plan = kernel_plan.build(self.snapshot, self.addresses)
+        self.plan = self._plan(self.snapshot, self.addresses)
         self._follow()
         starting = [asyncio.to_thread(means.kernel.apply, self.plan)]
         if means.pool is not None:
@@ -253,7 +253,7 @@ class Current:
         self, snapshot: Snapshot, addresses: Addresses, confirmed: Callable[[], None] = lambda: None
     ) -> None:
         """Bring the kernel, then the workers, to a snapshot; then close what is connected against it. Raises KernelError."""
-        plan = kernel_plan.build(snapshot, addresses, self.hearsay)
+        plan = self._plan(snapshot, addresses)
         if replace(plan, generation=self.plan.generation) != self.plan:
             await asyncio.to_thread(self._means.kernel.apply, plan)
             self.plan = plan
@@ -266,6 +266,18 @@ class Current:
         if snapshot is not before and self._means.pool is not None:
             await self._means.pool.publish(snapshot)
         await self.sweep()
+
+    async def follow_sessions(self) -> None:
+        """Let the planes tell the sessions apart that run now. Raises KernelError with the old ones told apart."""
+        plan = self._plan(self.snapshot, self.addresses)
+        if plan != self.plan:
+            await asyncio.to_thread(self._means.kernel.apply, plan)
+            self.plan = plan
+
+    def _plan(self, snapshot: Snapshot, addresses: Addresses) -> Plan:
+        cgroups = self._means.kernel.cgroups
+        sessions = cgroups.live() if cgroups is not None else ()
+        return kernel_plan.build(snapshot, addresses, self.hearsay, sessions)
 
     def _known(self, hosts: Mapping[str, str]) -> Addresses:
         """Return what is known of hosts without asking anybody."""

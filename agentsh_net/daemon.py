@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from agentsh_net import __version__, briefing, inventory, notify, options
+from agentsh_net.agent_sessions import AgentSessions
 from agentsh_net.arbiter import Arbiter
 from agentsh_net.call_inspection import CallInspector
 from agentsh_net.clock import new_id, now_rfc3339
@@ -81,6 +82,7 @@ class Daemon:
         self.layers: LayerWatch
         self.current: Current
         self.desk: Desk
+        self.agents: AgentSessions
         self._intents = Intents()
         self._intents.mask = self._masked
         self._arguments = CallInspector(lambda: self.current.snapshot.config.sandbox.mcp.inspection)
@@ -200,6 +202,7 @@ class Daemon:
         registry, pins = await asyncio.to_thread(inventory.remembered, servers, store)
         means = Means(self.writer, arbiter, buckets, self.pool, kernel, self.names.resolver)
         self.current = Current(self._initial, registry, pins, means, emit=self.emit, log=self._log)
+        self.agents = AgentSessions(self.sessions, self.current, means, self._log)
         if self.pool is not None:
             stack.push_async_callback(self.pool.stop)  # drains while the kernel still enforces
             await self.pool.publish_sessions(self.sessions.digests())
@@ -323,6 +326,7 @@ class Daemon:
             await asyncio.sleep(LOOK_EVERY)
             async with self.current.lock:
                 await self.layers.look(self.current.plan)
+                await self.agents.clear()
 
     def _on_store_trouble(self, error: StoreError | None) -> None:
         state, reason = ("degraded", str(error)) if error else ("in force", "events are stored again")

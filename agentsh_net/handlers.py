@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import os
-import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from agentsh_net import __version__, briefing, inventory
+from agentsh_net import __version__, inventory
 from agentsh_net.clock import now_rfc3339
 from agentsh_net.control.errors import ControlError
 from agentsh_net.control.peer import Peer
@@ -71,6 +70,7 @@ async def _status(daemon: Daemon, args: Mapping[str, Any], peer: Peer) -> dict[s
         "servers": _servers(current),
         **daemon.names.status(),
         "sessions": daemon.sessions.ids(),
+        "running": [row["session_id"] for row in daemon.agents.describe() if row["running"]],
         "shims": daemon.desk.describe(),
         "notes": list(current.loaded.notes),
     }
@@ -153,19 +153,16 @@ async def _story(daemon: Daemon, args: Mapping[str, Any], peer: Peer) -> dict[st
 
 async def _new_session(daemon: Daemon, args: Mapping[str, Any], peer: Peer) -> dict[str, Any]:  # noqa: ARG001 - see Call
     async with daemon.current.lock:
-        session_id = _text(args, "session_id", default="") or f"s-{secrets.token_hex(6)}"
-        token, record = daemon.sessions.new(session_id, now_rfc3339())
-        await asyncio.wrap_future(daemon.writer.change(records.save_session(record)))
-        env = {"AGENTSH_NET_SESSION": token}  # what shims name the session by
-        if daemon.pool is not None:
-            await daemon.pool.publish_sessions(daemon.sessions.digests())
-            providers = daemon.current.snapshot.config.proxy.providers
-            env |= briefing.exports(f"{daemon.proxy_url}/s/{token}", providers)
-        return {"session_id": session_id, "token": token, "env": env}
+        return await daemon.agents.open(_text(args, "session_id", default=""), daemon.proxy_url)
 
 
-async def _sessions(daemon: Daemon, args: Mapping[str, Any], peer: Peer) -> list[dict[str, Any]]:  # noqa: ARG001 - see Call
-    return [{"session_id": session_id} for session_id in daemon.sessions.ids()]
+async def _exec(daemon: Daemon, args: Mapping[str, Any], peer: Peer) -> dict[str, Any]:
+    async with daemon.current.lock:
+        return await daemon.agents.start(_text(args, "session_id", default=""), peer, daemon.proxy_url)
+
+
+async def _sessions(daemon: Daemon, args: Mapping[str, Any], peer: Peer) -> list[Mapping[str, Any]]:  # noqa: ARG001 - see Call
+    return daemon.agents.describe()
 
 
 async def _trust(daemon: Daemon, args: Mapping[str, Any], peer: Peer) -> list[dict[str, Any]]:
@@ -263,6 +260,7 @@ _CALLS: Final[Mapping[str, Call]] = {
     "query": _query,
     "story": _story,
     "session.new": _new_session,
+    "session.exec": _exec,
     "session.list": _sessions,
     "pins.trust": _trust,
     "pins.reset": _reset,

@@ -31,10 +31,7 @@ class Sessions:
 
         Raises ProtocolError for an id that cannot stand in a URL or a file name.
         """
-        if not _ID.fullmatch(session_id) or session_id == "default":
-            raise ProtocolError(
-                f"a session id is 1 to 64 of A-Z a-z 0-9 . _ - and not 'default': {session_id[:80]!r}"
-            )
+        self.check(session_id)
         if len(self._by_digest) >= MAX_SESSIONS:
             raise ProtocolError(f"there are {MAX_SESSIONS} sessions already")
         token = secrets.token_urlsafe(_TOKEN_BYTES)
@@ -42,6 +39,18 @@ class Sessions:
         self._by_digest = {d: s for d, s in self._by_digest.items() if s != session_id}
         self._by_digest[record.token_sha256] = session_id
         return token, record
+
+    @staticmethod
+    def check(session_id: str) -> None:
+        """Raise ProtocolError for an id that cannot stand in a URL or a file name."""
+        if not _ID.fullmatch(session_id) or session_id == "default":
+            raise ProtocolError(
+                f"a session id is 1 to 64 of A-Z a-z 0-9 . _ - and not 'default': {session_id[:80]!r}"
+            )
+
+    def forget(self, session_id: str) -> None:
+        """Void a session's token."""
+        self._by_digest = {d: s for d, s in self._by_digest.items() if s != session_id}
 
     def digests(self) -> dict[str, str]:
         """Return sha256 of the token (hex) -> session id, as the workers need it."""

@@ -98,6 +98,7 @@ class Pool:
         on_report: Callable[[Mapping[str, Any]], None],
         arbiter: Arbiter,
     ) -> None:
+        self.employ: Callable[[int], None] = lambda _: None  # told of every process before it serves
         self._on_event = on_event
         self._on_report = on_report
         self._arbiter = arbiter
@@ -282,6 +283,7 @@ class _Worker:
         finally:
             theirs.close()
             charge.close()
+        self._pool.employ(process.pid)  # before it knows a server or a provider to connect to
         _, conversation = await asyncio.get_running_loop().create_unix_connection(
             lambda: WorkerLink(self._pool.report, self._pool.discovered if self._discovers else None),
             sock=ours,

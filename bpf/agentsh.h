@@ -8,7 +8,7 @@
 
 /* rules: a full host map refuses the next insert (loudly); it never evicts a denial, as an LRU map would. */
 #define AGENTSH_MAX_RULES 262144
-/* records: 1 MiB holds 10,922 of them: a flood of 100,000 a second while the reader pauses for 0.1 s. */
+/* records: 1 MiB holds 10,082 of them: a flood of 100,000 a second while the reader pauses for 0.1 s. */
 #define AGENTSH_RING_BYTES (1 << 20)
 #define AGENTSH_COMM_BYTES 16
 /*
@@ -32,6 +32,10 @@ enum agentsh_fate {
 	AGENTSH_DENY = 1,
 	AGENTSH_TAG = 2,
 };
+
+/* rule.fate: the fate is the low byte. Our own proxy may reach this endpoint: it is an LLM provider's. */
+#define AGENTSH_FATE 0xff
+#define AGENTSH_UNLESS_OURS 0x100
 
 enum agentsh_hook {
 	AGENTSH_CONNECT4 = 1,
@@ -66,8 +70,15 @@ struct agentsh_rule {
 /* The one element of the config map. */
 struct agentsh_config {
 	__u32 generation; /* of the plan that the rules belong to */
-	__u32 enforce;    /* 0: denials are recorded as observed and let pass */
+	__u32 enforce;    /* switches: AGENTSH_ENFORCE unset: denials are recorded as observed and let pass */
+	__u64 sessions;   /* id of the cgroup below which every session has one; 0: there is none, nor for the workers */
+	__u64 workers;    /* id of the cgroup of the proxy's workers */
 };
+
+/* config.enforce */
+#define AGENTSH_ENFORCE 1
+#define AGENTSH_SESSIONS_ONLY 2 /* network.scope: who is in no session is not looked at */
+
 
 /* Who made a socket, by its cookie: a packet does not say who sent it. */
 struct agentsh_maker {
@@ -93,6 +104,7 @@ struct agentsh_record {
 	__u8 hook;
 	__u8 flags;
 	char comm[AGENTSH_COMM_BYTES];
+	__u64 session; /* id of the session's cgroup; 0: none */
 };
 
 #endif

@@ -82,6 +82,7 @@ static __always_inline void submit_record(struct agentsh_record *record) { bpf_r
 #endif
 
 #define INLINE static inline __attribute__((always_inline))
+#include "audience.h"
 
 #define AGENTSH_AF_INET 2
 #define AGENTSH_AF_INET6 10
@@ -164,7 +165,7 @@ INLINE __u32 fate_of(struct agentsh_key *key, __u16 port)
 	any = find_rule(key);
 	if (any)
 		fate = any->fate;
-	if (fate == AGENTSH_DENY)
+	if ((fate & AGENTSH_FATE) == AGENTSH_DENY)
 		return fate;
 	key->port = port;
 	exact = find_rule(key);
@@ -186,12 +187,13 @@ INLINE struct agentsh_record *begin_record(struct agentsh_config *current, struc
 	record->generation = current->generation;
 	__builtin_memcpy(record->address, key->address, sizeof(record->address));
 	record->port = port;
-	record->flags = current->enforce ? 0 : AGENTSH_OBSERVED;
+	record->flags = current->enforce & AGENTSH_ENFORCE ? 0 : AGENTSH_OBSERVED;
 	return record;
 }
 
 INLINE int judge(struct bpf_sock_addr *ctx, struct agentsh_key *key, __u8 family, __u8 hook)
 {
+	struct agentsh_audience who = {};
 	struct agentsh_config *current;
 	struct agentsh_record *record;
 	__u16 port = (__u16)ctx->user_port;
@@ -206,6 +208,10 @@ INLINE int judge(struct bpf_sock_addr *ctx, struct agentsh_key *key, __u8 family
 	current = find_config(&slot);
 	if (!current)
 		return AGENTSH_REFUSE;
+	audience_of_task(&who, current);
+	if (!concerns(&who, current, fate))
+		return AGENTSH_PASS;
+	fate &= AGENTSH_FATE;
 	count(fate == AGENTSH_DENY ? AGENTSH_DENIED : AGENTSH_TAGGED);
 	record = begin_record(current, key, port);
 	if (record) {
@@ -220,10 +226,11 @@ INLINE int judge(struct bpf_sock_addr *ctx, struct agentsh_key *key, __u8 family
 		record->family = family;
 		record->fate = fate;
 		record->hook = hook;
+		record->session = who.session;
 		bpf_get_current_comm(record->comm, sizeof(record->comm));
 		submit_record(record);
 	}
-	return fate == AGENTSH_DENY && current->enforce ? AGENTSH_REFUSE : AGENTSH_PASS;
+	return fate == AGENTSH_DENY && (current->enforce & AGENTSH_ENFORCE) ? AGENTSH_REFUSE : AGENTSH_PASS;
 }
 
 INLINE int judge_v4(struct bpf_sock_addr *ctx, __u8 hook)
@@ -308,7 +315,7 @@ INLINE int is_bare_reset(struct __sk_buff *skb, struct agentsh_transport *where)
 }
 
 /* A packet may leave long after it was sent, in anybody's time: who made the socket is what can be known of its process. */
-INLINE void record_packet(struct __sk_buff *skb, struct agentsh_config *current, struct agentsh_key *key, __u8 protocol, __u16 port)
+INLINE void record_packet(struct __sk_buff *skb, struct agentsh_config *current, struct agentsh_key *key, __u8 protocol, __u16 port, __u64 session)
 {
 	struct agentsh_record *record = begin_record(current, key, port);
 	struct agentsh_maker *maker;
@@ -325,6 +332,7 @@ INLINE void record_packet(struct __sk_buff *skb, struct agentsh_config *current,
 	record->family = skb->protocol == bpf_htons(AGENTSH_ETH_IP) ? AGENTSH_AF_INET : AGENTSH_AF_INET6;
 	record->fate = AGENTSH_DENY;
 	record->hook = AGENTSH_EGRESS;
+	record->session = session;
 	record->pid = 0;
 	record->tid = 0;
 	__builtin_memset(record->comm, 0, sizeof(record->comm));
@@ -340,8 +348,9 @@ INLINE void record_packet(struct __sk_buff *skb, struct agentsh_config *current,
 INLINE int judge_packet(struct __sk_buff *skb, struct agentsh_key *key, int v4)
 {
 	struct agentsh_transport where = {};
+	struct agentsh_audience who = {};
 	struct agentsh_config *current;
-	__u32 slot = 0;
+	__u32 fate, slot = 0;
 	__u16 port;
 
 	if (!(sifted(key) & AGENTSH_SIEVE_DENY))
@@ -351,16 +360,20 @@ INLINE int judge_packet(struct __sk_buff *skb, struct agentsh_key *key, int v4)
 	else
 		find_transport_v6(skb, &where);
 	port = port_of(skb, &where);
-	if (fate_of(key, port) != AGENTSH_DENY)
+	fate = fate_of(key, port);
+	if ((fate & AGENTSH_FATE) != AGENTSH_DENY)
 		return AGENTSH_PASS;
 	current = find_config(&slot);
 	if (!current)
 		return AGENTSH_REFUSE;
+	audience_of_socket(&who, current, skb);
+	if (!concerns(&who, current, fate))
+		return AGENTSH_PASS;
 	if (!is_bare_reset(skb, &where)) {
 		count(AGENTSH_DENIED);
-		record_packet(skb, current, key, where.protocol, port);
+		record_packet(skb, current, key, where.protocol, port, who.session);
 	}
-	return current->enforce ? AGENTSH_REFUSE : AGENTSH_PASS;
+	return current->enforce & AGENTSH_ENFORCE ? AGENTSH_REFUSE : AGENTSH_PASS;
 }
 
 /* To this host by whichever of its addresses: what is denied at its loopback is denied there too. */

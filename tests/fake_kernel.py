@@ -9,6 +9,35 @@ from agentsh_net.core.kernel_plan import remote
 from agentsh_net.core.plane import ConnectRecord, LayerStatus, Plan
 
 
+class FakeCgroups:
+    """Remembers who was moved where; `empty` are the sessions in which nothing runs any more."""
+
+    def __init__(self) -> None:
+        self.inside: dict[str, list[int]] = {}
+        self.workers: list[int] = []
+        self.empty: list[str] = []
+
+    def live(self) -> list[str]:
+        return sorted(self.inside)
+
+    def begin(self, session_id: str) -> None:
+        if self.inside.get(session_id):
+            raise KernelError(f"session {session_id} runs already", layer="cgroups")
+        self.inside[session_id] = []
+
+    def enter(self, session_id: str, pid: int) -> None:
+        self.inside[session_id].append(pid)
+
+    def ended(self) -> list[str]:
+        return [s for s in self.live() if s in self.empty or not self.inside[s]]
+
+    def end(self, session_id: str) -> None:
+        del self.inside[session_id]
+
+    def employ(self, pid: int) -> None:
+        self.workers.append(pid)
+
+
 class FakeKernel:
     """Holds one plan. `seen` are records to be read, `swept` what the next sweep closes, `broken` fails the next apply."""
 
@@ -22,6 +51,7 @@ class FakeKernel:
         self.behind = ""  # what came to the machine
         self.lost = 0
         self.closed: str | None = None
+        self.cgroups: FakeCgroups | None = FakeCgroups()
         self._reader, self._writer = os.pipe()
 
     def apply(self, plan: Plan) -> None:

@@ -90,7 +90,7 @@ def test_a_new_session_has_a_token_of_which_only_the_digest_is_kept(here: Runnin
     told = here.client.call("session.new", session_id="agent-7")
     assert told["session_id"] == "agent-7"
     assert told["env"]["AGENTSH_NET_SESSION"] == told["token"]  # by which shims name the session
-    assert here.client.call("session.list") == [{"session_id": "agent-7"}]
+    assert here.client.call("session.list") == [{"session_id": "agent-7", "running": False}]
     database = b"".join(path.read_bytes() for path in here.folder.glob("events.db*"))
     assert told["token"].encode() not in database
     assert hashlib.sha256(told["token"].encode()).hexdigest().encode() in database

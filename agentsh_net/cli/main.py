@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 COMMANDS: Final = {
     "run": "agentsh_net.cli.run:run",
+    "exec": "agentsh_net.cli.exec:run_agent",
     "init": "agentsh_net.cli.init:init",
     "status": "agentsh_net.cli.status:status",
     "reload": "agentsh_net.cli.lifecycle:reload",

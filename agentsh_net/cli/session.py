@@ -46,5 +46,8 @@ def new(daemon: Daemon, session_id: str | None, as_json: bool) -> None:
 @click.pass_obj
 def list_sessions(daemon: Daemon, form: Format) -> None:
     """List the sessions there are."""
-    columns = (Column("SESSION", lambda row: str(row.get("session_id"))),)
+    columns = (
+        Column("SESSION", lambda row: str(row.get("session_id"))),
+        Column("AGENT", lambda row: "runs" if row.get("running") else "-"),
+    )
     show(daemon.client().call("session.list"), form, columns, empty="no sessions found")

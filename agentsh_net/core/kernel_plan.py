@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from ipaddress import IPv6Address
 from types import MappingProxyType
 from typing import Protocol
 
 from agentsh_net.core.addresses import LOOPBACKS, Address, canonical, home, plain
-from agentsh_net.core.events import NetworkConnection
+from agentsh_net.core.events import DEFAULT_SESSION, NetworkConnection
 from agentsh_net.core.model import Action, Server, Transport, Verdict
 from agentsh_net.core.plane import ConnectRecord, Endpoint, Fate, Plan, Rule
 from agentsh_net.core.registry import Registry
@@ -83,6 +83,7 @@ def build(
     snapshot: Judge,
     addresses: Mapping[str, Sequence[Address]],
     hearsay: Mapping[str, Sequence[Address]] = MappingProxyType({}),
+    sessions: Sequence[str] = (),
 ) -> Plan:
     """Return the plan for a snapshot. A denied server is refused at its addresses on every port, others are tagged by port.
 
@@ -111,7 +112,15 @@ def build(
         rules=dict(sorted(rules.items())),
         mark=network.mark & network.mark_mask,
         mark_mask=network.mark_mask,
+        sessions=tuple(sessions),
+        sessions_only=network.scope == "sessions",
     )
+
+
+def without_providers(plan: Plan) -> Plan:
+    """Return the plan for a host that cannot tell our own proxy from others: what would cut it off is left out."""
+    rules = {e: replace(r, providers=()) for e, r in plan.rules.items() if r.server_ids}
+    return replace(plan, rules=rules)
 
 
 def diff(old: Plan, new: Plan) -> Diff:
@@ -138,6 +147,7 @@ def attribute(snapshot: Judge, record: ConnectRecord, plan: Plan) -> NetworkConn
     server = next((s for s in snapshot.registry.servers if s.id == blamed), None)
     refused = record.fate is Fate.DENY and not record.observed
     return NetworkConnection(
+        session_id=record.session_id or DEFAULT_SESSION,
         action=Action.BLOCK if refused else Action.ALLOW,
         would=_would(refused=refused, record=record, verdict=verdicts.get(blamed)),
         reason=_reason(record, rule, verdicts.get(blamed)),

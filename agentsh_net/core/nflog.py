@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from agentsh_net.core import netlink
 from agentsh_net.core.ip_packet import Packet, read, read_frame
-from agentsh_net.core.nft_ruleset import SNAPLEN, parse_prefix
+from agentsh_net.core.nft_verdicts import SNAPLEN, parse_prefix
 from agentsh_net.core.plane import Fate
 
 SUBSYSTEM = 4  # NFNL_SUBSYS_ULOG
@@ -41,6 +41,7 @@ class Logged:
     packet: Packet
     uid: int | None
     time_ns: int
+    session_id: str = ""
 
 
 def bind(group: int) -> list[bytes]:
@@ -77,6 +78,7 @@ def parse(message: netlink.Message) -> Logged | None:
         packet=packet,
         uid=None if uid is None else netlink.number(uid),
         time_ns=seconds * 1_000_000_000 + micros * 1000,
+        session_id=ours[2],
     )
 
 

@@ -6,14 +6,15 @@ Loading it, and asking the kernel what is loaded, is kernel/'s business.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from agentsh_net.core import nft_sets
+from agentsh_net.core import nft_sets, nft_verdicts
 from agentsh_net.core.kernel_plan import Diff
 from agentsh_net.core.nft_sets import Element
+from agentsh_net.core.nft_sockets import Sockets
+from agentsh_net.core.nft_verdicts import ROUTED, match
 from agentsh_net.core.plane import Fate, Plan
 
 FAMILY, TABLE = "inet", "agentsh_net"
@@ -23,21 +24,20 @@ BRIDGE = "agentsh_net_bridge"  # exists only while TABLE is being replaced
 PRIORITY = -10
 HOOKS = ("output", "forward")
 # IPv6 has a chain of its own, so that an IPv4 packet is asked about it once only.
-CHAINS = (*HOOKS, "six", "refuse", "tag")
+SIX = {"output": "six", "forward": f"six{ROUTED}"}
+CHAINS = (*HOOKS, *SIX.values(), *nft_verdicts.CHAINS)
 COUNTERS = ("denied", "tagged")
-PREFIX = "agentsh-net"
-# The largest headers whose ports are wanted: IPv4 with all options (60) or IPv6 (40) with extension headers, and 4 bytes.
-SNAPLEN = 128
-# Records that wait in the kernel before a wake-up; the reader's timeout bounds how long.
-LOG_BATCH = 16
 
 # Transport protocols whose first four bytes are the ports: TCP, UDP, DCCP, SCTP, UDP-Lite.
 _WITH_PORTS = [6, 17, 33, 132, 136]
 _Command = dict[str, Any]
 
 
-def replace(plan: Plan, *, nflog_group: int) -> dict[str, Any]:
-    """Return the transaction that makes the table exactly `plan`, whatever it was."""
+NOWHERE = Sockets()
+
+
+def replace(plan: Plan, *, nflog_group: int, sockets: Sockets = NOWHERE) -> dict[str, Any]:
+    """Return the transaction that makes the table exactly `plan`, whatever it was. `sockets`: where our cgroups are."""
     table = {"family": FAMILY, "name": TABLE}
     return _transaction(
         {"add": {"table": table}},
@@ -47,16 +47,16 @@ def replace(plan: Plan, *, nflog_group: int) -> dict[str, Any]:
         *({"add": {"set": _set(name)}} for name in nft_sets.TYPES),
         *({"add": {"chain": chain}} for chain in _chains()),
         *_elements("add", nft_sets.elements(plan.rules)),
-        *_rules(plan, nft_sets.used(plan.rules), nflog_group),
+        *_rules(plan, nft_sets.used(plan.rules), nflog_group, sockets),
     )
 
 
-def bridge(plan: Plan, *, nflog_group: int) -> dict[str, Any]:
+def bridge(plan: Plan, *, nflog_group: int, sockets: Sockets = NOWHERE) -> dict[str, Any]:
     """Return `replace` for the other table, which holds the line while the table is replaced.
 
     A packet that found the old hooks before the new ones were there, and their rules after the switch, has met neither.
     """
-    return _in_table(replace(plan, nflog_group=nflog_group), BRIDGE)
+    return _in_table(replace(plan, nflog_group=nflog_group, sockets=sockets), BRIDGE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class Change:
     narrow: dict[str, Any] | None
 
 
-def change(old: Plan, new: Plan, step: Diff, *, nflog_group: int) -> Change:
+def change(old: Plan, new: Plan, step: Diff, *, nflog_group: int, sockets: Sockets = NOWHERE) -> Change:
     """Return how the table goes from `old`, which must be what it holds, to `new`; `step` is their diff."""
     fresh, renamed, gone = nft_sets.steps(old, step)
     before, after = nft_sets.used(old.rules), nft_sets.used(new.rules)
@@ -81,12 +81,13 @@ def change(old: Plan, new: Plan, step: Diff, *, nflog_group: int) -> Change:
         *_elements("delete", renamed.items()),
         *_elements("add", [*renamed.items(), *fresh.items()]),
         *flush,
-        *_rules(new, before | after, nflog_group),
+        *_rules(new, before | after, nflog_group, sockets),
     )
     if not gone and before <= after:
         return Change(widen, None)
     return Change(
-        widen, _transaction(*flush, *_rules(new, after, nflog_group), *_elements("delete", gone.items()))
+        widen,
+        _transaction(*flush, *_rules(new, after, nflog_group, sockets), *_elements("delete", gone.items())),
     )
 
 
@@ -94,17 +95,6 @@ def remove(*tables: str) -> dict[str, Any]:
     """Return the transaction after which these tables of ours are gone; it succeeds where they never were."""
     names = [{"table": {"family": FAMILY, "name": name}} for name in tables or (TABLE, BRIDGE)]
     return _transaction(*({verb: name} for name in names for verb in ("add", "delete")))
-
-
-def prefix(fate: Fate, generation: int) -> str:
-    """Return the log prefix that tells the reader what happened, under which policy."""
-    return f"{PREFIX}:{fate}:{generation}"
-
-
-def parse_prefix(text: str) -> tuple[Fate, int] | None:
-    """Return fate and generation of a log prefix, None for a message that is not ours."""
-    found = re.fullmatch(rf"{PREFIX}:(deny|tag):([0-9]{{1,20}})", text)
-    return (Fate(found[1]), int(found[2])) if found else None
 
 
 def _ours(**fields: Any) -> _Command:
@@ -116,7 +106,7 @@ def _set(name: str) -> _Command:
 
 
 def _chains() -> Iterator[_Command]:
-    for name in ("refuse", "tag", "six"):
+    for name in (*nft_verdicts.CHAINS, *SIX.values()):
         yield _ours(name=name)
     for hook in HOOKS:
         yield _ours(name=hook, type="filter", hook=hook, prio=PRIORITY, policy="accept")
@@ -134,89 +124,43 @@ def _elements(verb: str, elements: Iterable[tuple[Element, str]]) -> Iterator[_C
         yield {verb: {"element": _ours(name=name, elem=values)}}
 
 
-def _rules(plan: Plan, used: set[str], nflog_group: int) -> Iterator[_Command]:
+def _rules(plan: Plan, used: set[str], nflog_group: int, sockets: Sockets) -> Iterator[_Command]:
     """Yield the rules of every chain. A lookup stands only where its set has elements: others cost the path nothing."""
     ordered = [name for name in nft_sets.TYPES if name in used]  # denials first
-    six = [name for name in ordered if nft_sets.version(name) == 6]
-    for name in six:
-        yield from (_rule("six", *expressions) for expressions in _lookups(name))
-    for hook in HOOKS:
+    # What is forwarded comes out of no socket of a session.
+    hooks = HOOKS[:1] if plan.sessions_only else HOOKS
+    for hook in hooks:
         for name in ordered:
-            if name not in six:
-                yield from (_rule(hook, *expressions) for expressions in _lookups(name))
-        if six:
-            yield _rule(hook, _match({"meta": {"key": "nfproto"}}, "ipv6"), {"jump": {"target": "six"}})
-    for expressions in _refuse(plan, nflog_group):
-        yield _rule("refuse", *expressions)
-    if any(name.startswith(Fate.TAG) for name in used):  # any `ct` expression switches connection tracking on
-        for expressions in _tag(plan, nflog_group):
-            yield _rule("tag", *expressions)
+            chain = SIX[hook] if nft_sets.version(name) == 6 else hook
+            yield from (_rule(chain, *e) for e in _lookups(name, plan, routed=hook == "forward"))
+        if any(nft_sets.version(name) == 6 for name in ordered):
+            yield _rule(hook, match({"meta": {"key": "nfproto"}}, "ipv6"), {"jump": {"target": SIX[hook]}})
+    tags = any(name.startswith(Fate.TAG) for name in used)
+    ours = any(map(nft_sets.unless_ours, used))
+    for chain, expressions in nft_verdicts.rules(plan, nflog_group, sockets, tags=tags, ours=ours):
+        yield _rule(chain, *expressions)
 
 
-def _lookups(name: str) -> Iterator[list[_Command]]:
+def _lookups(name: str, plan: Plan, *, routed: bool) -> Iterator[list[_Command]]:
     protocol = "ip" if nft_sets.version(name) == 4 else "ip6"
-    verdict = {"goto": {"target": "refuse"}} if name.startswith(Fate.DENY) else {"jump": {"target": "tag"}}
+    fate, ours = Fate.DENY if name.startswith(Fate.DENY) else Fate.TAG, nft_sets.unless_ours(name)
+    verdict = nft_verdicts.verdict(fate, plan, ours=ours, routed=routed)
     daddr = {"payload": {"protocol": protocol, "field": "daddr"}}
     dport = {"payload": {"protocol": "th", "field": "dport"}}
-    has_ports = _match({"meta": {"key": "l4proto"}}, {"set": _WITH_PORTS})
-    if name.endswith("_here"):  # every address that this host has, asked for only where the port is right
-        local = _match({"fib": {"result": "type", "flags": "daddr"}}, "local")
-        family = _match({"meta": {"key": "nfproto"}}, "ipv4" if protocol == "ip" else "ipv6")
-        yield [family, has_ports, _match(dport, f"@{name}"), local, verdict]
+    has_ports = match({"meta": {"key": "l4proto"}}, {"set": _WITH_PORTS})
+    shape = nft_sets.shape(name)
+    if shape == "_here":  # every address that this host has, asked for only where the port is right
+        local = match({"fib": {"result": "type", "flags": "daddr"}}, "local")
+        family = match({"meta": {"key": "nfproto"}}, "ipv4" if protocol == "ip" else "ipv6")
+        yield [family, has_ports, match(dport, f"@{name}"), local, verdict]
         return
-    if name.endswith("_port"):
-        yield [has_ports, _match({"concat": [daddr, dport]}, f"@{name}"), verdict]
+    if shape == "_port":
+        yield [has_ports, match({"concat": [daddr, dport]}, f"@{name}"), verdict]
         return
-    yield [_match(daddr, f"@{name}"), verdict]
+    yield [match(daddr, f"@{name}"), verdict]
     if protocol == "ip6":
         site = {"&": [daddr, "ffff:ffff:ffff::"]}
-        yield [_match(daddr, {"prefix": {"addr": "2002::", "len": 16}}), _match(site, f"@{name}"), verdict]
-
-
-def _refuse(plan: Plan, nflog_group: int) -> Iterator[list[_Command]]:
-    """Yield the refusal: counted exactly and logged each time (what the log loses, its sequence numbers tell).
-
-    A reset is what is left of a connection that is closed already, by a sweep for one: stopped, but no news.
-    """
-    flags = {"payload": {"protocol": "tcp", "field": "flags"}}
-    yield [_match({"&": [flags, 4]}, 4), {"drop": None}]
-    yield [{"counter": "denied"}, _log(Fate.DENY, plan, nflog_group)]
-    yield [_match({"meta": {"key": "l4proto"}}, 6), {"reject": {"type": "tcp reset"}}]
-    yield [{"reject": {"type": "icmpx", "expr": "admin-prohibited"}}]
-
-
-def _tag(plan: Plan, nflog_group: int) -> Iterator[list[_Command]]:
-    """Yield the tagging: the connection's first packet is logged, every packet carries the mark in our bits only."""
-    log = [{"counter": "tagged"}, _log(Fate.TAG, plan, nflog_group)]
-    if not plan.mark_mask:
-        yield [_match({"ct": {"key": "state"}}, "new", op="in"), *log]
-        return
-    known = _match({"&": [{"ct": {"key": "mark"}}, plan.mark_mask]}, plan.mark)
-    yield [known, _set_mark("meta", plan), {"return": None}]
-    yield log
-    yield [_set_mark("ct", plan)]
-    yield [_set_mark("meta", plan)]
-
-
-def _set_mark(where: str, plan: Plan) -> _Command:
-    key = {where: {"key": "mark"}}
-    others = {"&": [key, ~plan.mark_mask & 0xFFFFFFFF]}
-    return {"mangle": {"key": key, "value": {"|": [others, plan.mark]}}}
-
-
-def _log(fate: Fate, plan: Plan, nflog_group: int) -> _Command:
-    return {
-        "log": {
-            "prefix": prefix(fate, plan.generation),
-            "group": nflog_group,
-            "snaplen": SNAPLEN,
-            "queue-threshold": LOG_BATCH,
-        }
-    }
-
-
-def _match(left: Any, right: Any, *, op: str = "==") -> _Command:
-    return {"match": {"op": op, "left": left, "right": right}}
+        yield [match(daddr, {"prefix": {"addr": "2002::", "len": 16}}), match(site, f"@{name}"), verdict]
 
 
 def _rule(chain: str, *expressions: _Command) -> _Command:

@@ -1,7 +1,7 @@
 """What of a plan stands in which set of the table `inet agentsh_net`: names, types, elements, and the keys the kernel holds.
 
 A set is named fate, IP version, shape: `deny4` has whole addresses, `deny4_port` an address with a port, `deny4_here` ports
-of this host, whichever of its addresses is used. The rules that look into them are nft_ruleset's business.
+of this host, whichever of its addresses is used. What ends in `_llm` does not concern our own proxy. The rules that look into them are nft_ruleset's business.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ from agentsh_net.core.kernel_plan import Diff
 from agentsh_net.core.plane import Endpoint, Fate, Plan, Rule
 
 TYPES: Mapping[str, str | list[str]] = {
-    f"{fate}{version}{shape}": kinds
+    f"{fate}{version}{shape}{whose}": kinds
     for fate in (Fate.DENY, Fate.TAG)
     for version, kind in ((4, "ipv4_addr"), (6, "ipv6_addr"))
     for shape, kinds in (("", kind), ("_port", [kind, "inet_service"]), ("_here", "inet_service"))
-    if (fate, shape) != (Fate.TAG, "_here")
+    for whose in ("", "_llm")
+    if (fate, shape) != (Fate.TAG, "_here") and (shape, whose) != ("", "_llm")
 }
 SIX_TO_FOUR = b"\x20\x02"  # 2002::/16, RFC 3056
 _NAT64 = b"\x00\x64\xff\x9b" + bytes(8)  # 64:ff9b::/96, RFC 6052
@@ -32,6 +33,16 @@ Element = tuple[str, str, int]  # set, address or nothing, port or 0
 def version(name: str) -> int:
     """Return the IP version of a set's packets."""
     return 4 if "4" in name else 6
+
+
+def shape(name: str) -> str:
+    """Return what a set's elements are: nothing (addresses), `_port` or `_here`."""
+    return name.removesuffix("_llm")[5 if name.startswith(Fate.DENY) else 4 :]
+
+
+def unless_ours(name: str) -> bool:
+    """Say whether our own proxy is exempt from what a set says."""
+    return name.endswith("_llm")
 
 
 def spellings(address: IPv6Address, *, with_port: bool) -> Iterator[tuple[int, bytes]]:
@@ -50,7 +61,7 @@ def spellings(address: IPv6Address, *, with_port: bool) -> Iterator[tuple[int, b
 def elements(rules: Mapping[Endpoint, Rule]) -> Iterator[tuple[Element, str]]:
     """Yield every element of these rules with its comment."""
     for endpoint, rule in rules.items():
-        note = comment(rule.server_ids)
+        note = comment((*rule.server_ids, *rule.providers))
         for name, packed in _places(endpoint, rule):
             text = str(IPv4Address(packed) if len(packed) == 4 else IPv6Address(packed)) if packed else ""
             yield (name, text, endpoint.port), note
@@ -88,9 +99,10 @@ def comment(server_ids: Iterable[str]) -> str:
 
 def _places(endpoint: Endpoint, rule: Rule) -> Iterator[tuple[str, bytes]]:
     """Yield set and address of every element of one rule; no address where the set has ports alone."""
+    whose = "_llm" if rule.unless_ours else ""
     if rule.fate is Fate.DENY and endpoint.port and endpoint.address in LOOPBACKS:
-        yield f"{rule.fate}{4 if endpoint.address.ipv4_mapped else 6}_here", b""
+        yield f"{rule.fate}{4 if endpoint.address.ipv4_mapped else 6}_here{whose}", b""
         return
-    shape = "_port" if endpoint.port else ""
-    for number, packed in spellings(endpoint.address, with_port=bool(shape)):
-        yield f"{rule.fate}{number}{shape}", packed
+    ports = "_port" if endpoint.port else ""
+    for number, packed in spellings(endpoint.address, with_port=bool(ports)):
+        yield f"{rule.fate}{number}{ports}{whose}", packed

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from agentsh_net.core.kernel_plan import Diff
-from agentsh_net.core.nft_ruleset import BRIDGE, SNAPLEN, TABLE, prefix
+from agentsh_net.core.nft_ruleset import BRIDGE, TABLE
 from agentsh_net.core.nft_sets import SIX_TO_FOUR, spellings
+from agentsh_net.core.nft_verdicts import SNAPLEN, prefix
 from agentsh_net.core.plane import Endpoint, Fate, Plan, Rule
 
 COUNTER = "denied"
@@ -69,8 +70,8 @@ _KEYS = {"deny4": "@nh,128,32", "deny6": "@nh,192,128", "site6": "@nh,192,48"}
 
 
 def wanted(plan: Plan) -> bool:
-    """Say whether there is anything to stop."""
-    return any(_stopped(endpoint, rule) for endpoint, rule in plan.rules.items())
+    """Say whether there is anything to stop. Not for sessions alone: a device tells no cgroup, and their agents may have no such socket."""
+    return not plan.sessions_only and any(_stopped(endpoint, rule) for endpoint, rule in plan.rules.items())
 
 
 def devices(found: Iterable[tuple[int, str]]) -> tuple[str, ...]:

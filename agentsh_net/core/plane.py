@@ -29,21 +29,33 @@ class Rule:
     """What is done at an endpoint, and for which declared servers (sorted ids).
 
     `shared`: a denied and an allowed server live at this very endpoint, and `network.on_shared_address` chose the fate.
+    `providers`: the LLM providers (sorted names) that are reached here; then our own proxy is exempt from the rule.
     """
 
     fate: Fate
     server_ids: tuple[str, ...]
     shared: bool = False
+    providers: tuple[str, ...] = ()
+
+    @property
+    def unless_ours(self) -> bool:
+        """Say whether the proxy's own workers are exempt."""
+        return bool(self.providers)
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The desired state of every plane: applying it twice changes nothing. Equal plans have equal rules."""
+    """The desired state of every plane: applying it twice changes nothing. Equal plans have equal rules.
+
+    `sessions` are those that run now (sorted ids), whose events are told apart; `sessions_only`: nobody else is looked at.
+    """
 
     generation: int = 0
     rules: Mapping[Endpoint, Rule] = field(default_factory=dict)
     mark: int = 0
     mark_mask: int = 0
+    sessions: tuple[str, ...] = ()
+    sessions_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +80,7 @@ class ConnectRecord:
     socket_cookie: int = 0
     netns_cookie: int = 0
     observed: bool = False  # the fate was a denial, but the layer let it pass
+    session_id: str = ""  # whose agent it was; empty: nobody's that is known
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +99,41 @@ class LayerStatus:
     behind: str = ""  # what came to the machine since and is not covered: applying the same plan covers it
 
 
+class Cgroups(Protocol):
+    """The cgroups of ours: one for each session, one for the proxy's workers. Raises KernelError."""
+
+    def live(self) -> list[str]:
+        """Return the ids of the sessions that have a cgroup, sorted."""
+        ...
+
+    def begin(self, session_id: str) -> None:
+        """Make a session's cgroup; one in which something still runs is refused."""
+        ...
+
+    def enter(self, session_id: str, pid: int) -> None:
+        """Move a process into a session's cgroup."""
+        ...
+
+    def ended(self) -> list[str]:
+        """Return the sessions in which nothing runs any more."""
+        ...
+
+    def end(self, session_id: str) -> None:
+        """Remove a session's cgroup."""
+        ...
+
+    def employ(self, pid: int) -> None:
+        """Move a process of the proxy's into the workers' cgroup."""
+        ...
+
+
 class Kernel(Protocol):
     """The kernel planes together. Raises KernelError; a failed apply leaves the old plan in force."""
+
+    @property
+    def cgroups(self) -> Cgroups | None:
+        """The cgroups of ours, None where none can be had (`status` says why)."""
+        ...
 
     def apply(self, plan: Plan) -> None:
         """Make every layer enforce exactly `plan`: adds before deletes, one transaction where the layer has one."""

@@ -6,9 +6,12 @@ Bytes only; the socket and the decision whom to destroy are kernel/sweep.py's.
 from __future__ import annotations
 
 import struct
+import sys
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address
 
+from agentsh_net.core import netlink
+from agentsh_net.core.errors import KernelError
 from agentsh_net.core.netlink import Message
 
 BY_FAMILY, DESTROY = 20, 21
@@ -21,6 +24,7 @@ _REQUEST = struct.Struct("=BBBxI48s")  # inet_diag_req_v2
 _MESSAGE = struct.Struct("=BBBB48sIIIII")  # inet_diag_msg
 _ID = struct.Struct(">HH16s16s")  # the part of inet_diag_sockid in network byte order
 _COOKIE = struct.Struct("=II")
+_CGROUP_ID = 21  # INET_DIAG_CGROUP_ID
 _NO_COOKIE = b"\xff" * 8  # INET_DIAG_NOCOOKIE, twice
 
 
@@ -37,6 +41,7 @@ class Socket:
     uid: int
     inode: int
     identity: bytes
+    cgroup_id: int = 0  # of whoever made it; 0 where the kernel does not say (before Linux 5.9)
 
     @property
     def cookie(self) -> int:
@@ -76,6 +81,10 @@ def parse(message: Message, protocol: int) -> Socket | None:
         message.body
     )
     source_port, destination_port, source, destination = _ID.unpack_from(identity)
+    try:
+        attributes = netlink.attributes(message.body, _MESSAGE.size)
+    except KernelError:
+        attributes = {}
     return Socket(
         family=family,
         protocol=protocol,
@@ -86,6 +95,7 @@ def parse(message: Message, protocol: int) -> Socket | None:
         uid=uid,
         inode=inode,
         identity=identity,
+        cgroup_id=int.from_bytes(attributes.get(_CGROUP_ID, b""), sys.byteorder),
     )
 
 

@@ -10,21 +10,23 @@ from dataclasses import dataclass
 from ipaddress import IPv6Address
 
 from agentsh_net.core.errors import KernelError
-from agentsh_net.core.plane import Endpoint, Fate
+from agentsh_net.core.plane import Endpoint, Fate, Rule
 
 MAX_RULES = 262_144
 RING_BYTES = 1 << 20
 
 KEY = struct.Struct("=16s2s2x")  # agentsh_key: address, port (network byte order), reserved
 RULE = struct.Struct("=I")  # agentsh_rule: fate
-CONFIG = struct.Struct("=II")  # agentsh_config: generation, enforce
+CONFIG = struct.Struct("=IIQQ")  # agentsh_config: generation, enforce, sessions, workers
 COUNTER = struct.Struct("=Q")
 # agentsh_record: time_ns cgroup_id netns_cookie socket_cookie | pid tid uid generation | address port protocol |
-# family fate hook flags | comm
-RECORD = struct.Struct("=QQQQIIII16s2sHBBBB16s")
+# family fate hook flags | comm | session
+RECORD = struct.Struct("=QQQQIIII16s2sHBBBB16sQ")
 
 DENIED, TAGGED, LOST, COUNTERS = 0, 1, 2, 3  # agentsh_counter
 OBSERVED = 1  # record.flags
+UNLESS_OURS = 0x100  # rule.fate, beside the fate
+ENFORCE, SESSIONS_ONLY = 1, 2  # config.enforce
 
 FATES = {Fate.DENY: 1, Fate.TAG: 2}
 _FATE_OF = {number: fate for fate, number in FATES.items()}
@@ -54,6 +56,18 @@ class Record:
     hook: str
     observed: bool
     comm: str
+    session: int = 0  # id of the session's cgroup, 0: none
+
+
+@dataclass(frozen=True, slots=True)
+class OwnIds:
+    """Ids of cgroups of ours, 0 where there are none: the parent of all sessions', and the workers'."""
+
+    sessions: int = 0
+    workers: int = 0
+
+
+NO_CGROUPS = OwnIds()
 
 
 def encode_key(endpoint: Endpoint) -> bytes:
@@ -67,14 +81,17 @@ def decode_key(data: bytes) -> Endpoint:
     return Endpoint(IPv6Address(address), int.from_bytes(port, "big"))
 
 
-def encode_rule(fate: Fate) -> bytes:
-    """Return the value of the rules map for a fate."""
-    return RULE.pack(FATES[fate])
+def encode_rule(rule: Rule) -> bytes:
+    """Return the value of the rules map for a rule."""
+    return RULE.pack(FATES[rule.fate] | (UNLESS_OURS if rule.unless_ours else 0))
 
 
-def encode_config(*, generation: int, enforce: bool) -> bytes:
+def encode_config(
+    *, generation: int, enforce: bool, sessions_only: bool = False, own: OwnIds = NO_CGROUPS
+) -> bytes:
     """Return the one value of the config map."""
-    return CONFIG.pack(generation & 0xFFFFFFFF, int(enforce))
+    switches = ENFORCE * enforce | SESSIONS_ONLY * sessions_only
+    return CONFIG.pack(generation & 0xFFFFFFFF, switches, own.sessions, own.workers)
 
 
 def decode(data: bytes) -> Record:
@@ -83,7 +100,7 @@ def decode(data: bytes) -> Record:
         raise KernelError(f"a record of {len(data)} bytes, expected {RECORD.size}", layer="ebpf")
     fields = RECORD.unpack_from(data)
     boot_ns, cgroup_id, netns, cookie, pid, tid, uid, generation, address, port, protocol, *rest = fields
-    family, fate, hook, flags, comm = rest
+    family, fate, hook, flags, comm, session = rest
     if fate not in _FATE_OF or hook not in HOOKS:
         raise KernelError(f"a record with fate {fate} and hook {hook}", layer="ebpf")
     return Record(
@@ -103,4 +120,5 @@ def decode(data: bytes) -> Record:
         hook=HOOKS[hook],
         observed=bool(flags & OBSERVED),
         comm=comm.split(b"\0", 1)[0].decode("utf-8", "replace"),
+        session=session,
     )

@@ -46,9 +46,15 @@ class _Expected:
 class Ebpf:
     """The loaded programs and maps. Nothing is refused before `start`."""
 
-    def __init__(self, cgroup_root: Path, load: Callable[[], loader.Loaded] = loader.load) -> None:
-        """Load programs and maps. Raises KernelError."""
+    def __init__(
+        self,
+        cgroup_root: Path,
+        load: Callable[[], loader.Loaded] = loader.load,
+        own: wire.OwnIds = wire.NO_CGROUPS,
+    ) -> None:
+        """Load programs and maps. `own` are the cgroups of ours. Raises KernelError."""
         self._root = cgroup_root
+        self._own = own
         self._cgroup = os.open(cgroup_root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         self._cpus = bpf_syscall.possible_cpus()
         self._stale = 0
@@ -154,7 +160,7 @@ class Ebpf:
         """Say what in the kernel is not as `plan` wants it. Raises OSError."""
         expected = self._expected
         if expected is None or expected.plan is not plan:
-            rules = {wire.encode_key(e): wire.encode_rule(rule.fate) for e, rule in plan.rules.items()}
+            rules = {wire.encode_key(e): wire.encode_rule(rule) for e, rule in plan.rules.items()}
             expected = self._expected = _Expected(plan, rules, sieve.build(plan.rules).tobytes())
         if missing := [name for name, _ in self._missing()]:
             return f"detached from {self._root}: {', '.join(missing)}"
@@ -165,7 +171,7 @@ class Ebpf:
         if not sieve.covers(self._sieve(), expected.sieve):
             return "the sieve in the kernel lets pass what the plan denies"
         config = bpf_syscall.lookup(self._loaded.maps["config"], _ONLY, wire.CONFIG.size)
-        if config != wire.encode_config(generation=plan.generation, enforce=True):
+        if config != self._switches(plan, enforce=True):
             return "the switch in the kernel is off, or of another policy"
         return ""
 
@@ -178,7 +184,7 @@ class Ebpf:
         words = sieve.from_bytes(self._sieve())
         self._write_sieve(words, sorted(sieve.mark(words, rules)))
         keys = [wire.encode_key(e) for e in rules]
-        values = [wire.encode_rule(rule.fate) for rule in rules.values()]
+        values = [wire.encode_rule(rule) for rule in rules.values()]
         bpf_syscall.update_all(self._loaded.maps["rules"], keys, values)
 
     def _delete(self, endpoints: Sequence[Endpoint]) -> None:
@@ -199,8 +205,12 @@ class Ebpf:
         self._stale = 0
 
     def _configure(self, plan: Plan, *, enforce: bool) -> None:
-        value = wire.encode_config(generation=plan.generation, enforce=enforce)
-        bpf_syscall.update(self._loaded.maps["config"], _ONLY, value)
+        bpf_syscall.update(self._loaded.maps["config"], _ONLY, self._switches(plan, enforce=enforce))
+
+    def _switches(self, plan: Plan, *, enforce: bool) -> bytes:
+        return wire.encode_config(
+            generation=plan.generation, enforce=enforce, sessions_only=plan.sessions_only, own=self._own
+        )
 
     def _counters(self) -> tuple[int, int, int]:
         """Return denied, tagged and lost, summed over the CPUs."""

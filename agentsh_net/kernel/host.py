@@ -13,14 +13,18 @@ from functools import partial
 from pathlib import Path
 
 from agentsh_net.core.errors import KernelError
-from agentsh_net.core.kernel_plan import diff
-from agentsh_net.core.plane import ConnectRecord, LayerStatus, Plan
+from agentsh_net.core.kernel_plan import diff, without_providers
+from agentsh_net.core.nft_sockets import Sockets
+from agentsh_net.core.plane import ConnectRecord, LayerStatus, Plan, Rule
 from agentsh_net.core.settings import Network
-from agentsh_net.kernel import cgroup, ebpf, leftovers, loader, nft
+from agentsh_net.core.sock_diag import Socket
+from agentsh_net.core.wire import NO_CGROUPS
+from agentsh_net.kernel import cgroup, ebpf, leftovers, loader, nft, own_cgroups
 from agentsh_net.kernel.ebpf import Ebpf
 from agentsh_net.kernel.leftovers import down, hierarchy
 from agentsh_net.kernel.nflog import Nflog
 from agentsh_net.kernel.nft import Nftables
+from agentsh_net.kernel.own_cgroups import OwnCgroups
 from agentsh_net.kernel.process import Processes
 from agentsh_net.kernel.readers import wait_for_readers
 from agentsh_net.kernel.sightings import Sighted
@@ -34,10 +38,18 @@ LAYERS = (ebpf.LAYER, nft.LAYER)
 class Host:
     """The planes of this host. Made by `open_kernel`; nothing is enforced before the first `apply`."""
 
-    def __init__(self, hierarchy: Path | None, *, required: bool) -> None:
+    def __init__(
+        self, hierarchy: Path | None, *, required: bool, cgroups: bool = True, worker_uid: int | None = None
+    ) -> None:
         self._required = required
+        self._worker_uid = worker_uid
+        self._ownless = "network.mode is off" if not cgroups else ""  # why there are no cgroups of ours
+        self._own: OwnCgroups | None = None
+        if cgroups:
+            self._make_cgroups(hierarchy)
         self._hierarchy = hierarchy
         self._plan: Plan | None = None
+        self._wanted: Plan | None = None  # the same, and what no plane can have
         self._ebpf: Ebpf | None = None
         self._nft: Nftables | None = None
         self._nflog: Nflog | None = None
@@ -47,11 +59,24 @@ class Host:
         self._changing, self._reading = threading.Lock(), threading.Lock()
         self._everywhere = True  # other network namespaces are swept too
         self._silent = ""  # why the packet plane tells nothing
-        self._sighted = Sighted(Processes(hierarchy))
+        self._sighted = Sighted(Processes(hierarchy), self._own)
+
+    @property
+    def cgroups(self) -> OwnCgroups | None:
+        """The cgroups of ours, None where none can be had."""
+        return self._own
 
     def apply(self, plan: Plan) -> None:
         """Make every layer enforce exactly `plan`. Raises KernelError with the old plan in force."""
+        if plan.sessions_only and self._own is None:
+            raise KernelError(
+                f"network.scope is sessions, and no session can be told: {self._ownless}",
+                layer=own_cgroups.LAYER,
+                remedy=own_cgroups.REMEDY,
+            )
         with self._changing:
+            self._wanted = plan
+            plan = plan if self._knows_workers() else without_providers(plan)
             if self._plan is None:
                 self._start(plan)
             elif plan != self._plan:
@@ -62,7 +87,17 @@ class Host:
 
     def sweep(self, plan: Plan) -> list[ConnectRecord]:
         """Close established sockets to denied endpoints and return what was closed. Raises KernelError."""
-        closed = sweep(plan, everywhere=self._everywhere)
+        own = self._own
+        members = own.members() if own is not None and plan.sessions_only else {}
+
+        def concerns(rule: Rule, found: Socket) -> bool:
+            if plan.sessions_only and found.cgroup_id not in members:
+                return False
+            return not (rule.unless_ours and own is not None and found.cgroup_id == own.ids.workers)
+
+        closed = sweep(
+            plan if self._knows_workers() else without_providers(plan), concerns, everywhere=self._everywhere
+        )
         with self._reading:
             return self._sighted.swept(closed, plan.generation)
 
@@ -81,7 +116,7 @@ class Host:
     def status(self) -> list[LayerStatus]:
         """Ask the kernel what is in force."""
         with self._changing:
-            return [self._status(layer) for layer in LAYERS]
+            return [*(self._status(layer) for layer in LAYERS), *self._status_of_cgroups()]
 
     def close(self, *, remove: bool) -> None:
         """Let go of the kernel. Raises KernelError for what could not be removed, after everything was tried."""
@@ -100,10 +135,14 @@ class Host:
     def _open_ebpf(self, load: Callable[[], loader.Loaded]) -> None:
         if self._hierarchy is None:
             raise KernelError("no cgroup v2 hierarchy is mounted", layer=ebpf.LAYER, remedy=cgroup.REMEDY)
-        self._ebpf = Ebpf(self._hierarchy, load)
+        self._ebpf = Ebpf(self._hierarchy, load, self._own.ids if self._own is not None else NO_CGROUPS)
 
     def _open_nft(self, group: int) -> None:
-        self._nft = Nftables(group)
+        own = self._own
+        if own is None:
+            self._nft = Nftables(group, Sockets(worker_uid=self._worker_uid))
+        else:
+            self._nft = Nftables(group, replace(own.sockets(), worker_uid=self._worker_uid), own.present)
         try:
             self._nflog = Nflog(group)
         except KernelError as error:
@@ -117,6 +156,48 @@ class Host:
             self._off[layer] = error
             if self._required:
                 raise
+
+    def _make_cgroups(self, hierarchy: Path | None) -> None:
+        if hierarchy is None:
+            self._ownless = f"no cgroup v2 hierarchy is mounted ({cgroup.REMEDY})"
+            return
+        try:
+            self._own = OwnCgroups(hierarchy)
+        except KernelError as error:
+            self._ownless = f"{error} ({error.remedy})"
+
+    def _knows_workers(self) -> bool:
+        """Say whether every plane can tell our proxy from others, so that what is denied to others does not cut it off."""
+        nft_knows = self._nft is None or self._nft.knows_workers
+        return nft_knows and (self._ebpf is None or self._own is not None)
+
+    def _status_of_cgroups(self) -> list[LayerStatus]:
+        """Return the row of our cgroups, where there are any or something hangs on them."""
+        plan = self._wanted
+        needs = plan is not None and (plan.sessions_only or any(r.unless_ours for r in plan.rules.values()))
+        if self._own is None:
+            exempt = not needs or (self._knows_workers() and not (plan and plan.sessions_only))
+            detail = f"the proxy is exempt as uid {self._worker_uid}" if needs and exempt else ""
+            reason = "" if detail else self._ownless
+            row = LayerStatus(
+                own_cgroups.LAYER, needs, bool(detail), detail, reason, own_cgroups.REMEDY if reason else ""
+            )
+            return [row] if needs else []
+        if not needs and not self._own.live():
+            return []
+        reason = self._own.why_not()
+        if needs and not reason and not self._knows_workers():
+            reason = "nftables finds no cgroup of ours: cgroup v2 is not mounted below /sys/fs/cgroup"
+        return [
+            LayerStatus(
+                own_cgroups.LAYER,
+                wanted=needs,
+                in_force=not reason,
+                detail=self._own.describe(),
+                reason=reason,
+                remedy="restart agentsh-net" if reason else "",
+            )
+        ]
 
     def _start(self, plan: Plan) -> None:
         predecessor = self._predecessor()
@@ -149,6 +230,8 @@ class Host:
                 problems.append(error)
         if self._nflog is not None:
             self._nflog.close()
+        if self._own is not None and remove:
+            self._own.remove()
         self._ebpf, self._nft, self._nflog = None, None, None
         if problems:
             raise problems[0]
@@ -233,12 +316,18 @@ def open_kernel(
     *,
     cgroup_root: Path | None = None,
     load: Callable[[], loader.Loaded] | None = None,
+    worker_uid: int | None = None,
 ) -> Host:
     """Open the layers that `network` asks for. Raises KernelError only where `network.required` and one cannot be had.
 
-    `load` stands in for what `network.bpf_loader` names.
+    `load` stands in for what `network.bpf_loader` names; `worker_uid` is a user that only the proxy's workers are.
     """
-    host = Host(cgroup_root or hierarchy(), required=network.required)
+    host = Host(
+        cgroup_root or hierarchy(),
+        required=network.required,
+        cgroups=network.mode != "off",
+        worker_uid=worker_uid,
+    )
     try:
         host.open_layers(network, load or partial(loader.load, network.bpf_loader))
     except KernelError:

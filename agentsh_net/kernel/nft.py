@@ -7,13 +7,14 @@ fetch every element of every table on the machine for that.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
-from agentsh_net.core import nft_dump, nft_ruleset, nft_sets
+from agentsh_net.core import nft_dump, nft_ruleset, nft_sets, nft_text
 from agentsh_net.core.errors import KernelError
 from agentsh_net.core.kernel_plan import Diff
+from agentsh_net.core.nft_sockets import Sockets
 from agentsh_net.core.plane import LayerStatus, Plan
 from agentsh_net.kernel.netlink import NETFILTER, Netlink
 from agentsh_net.kernel.nft_table import Commits, Contents, Table
@@ -38,10 +39,17 @@ class Narrowing:
 class Nftables:
     """Our tables in the network namespace in which this object was made."""
 
-    def __init__(self, nflog_group: int) -> None:
-        """Open libnftables. Raises KernelError where binding, kernel support or privilege is missing; changes nothing."""
+    def __init__(
+        self,
+        nflog_group: int,
+        sockets: Sockets = nft_ruleset.NOWHERE,
+        present: Callable[[tuple[str, ...]], tuple[str, ...]] = lambda _: (),
+    ) -> None:
+        """Open libnftables. `sockets`: where our cgroups are; `present`: which sessions of some have one. Raises KernelError where binding, kernel support or privilege is missing; changes nothing."""
         self._library = _library()
         self._group = nflog_group
+        self._sockets = sockets
+        self._present = present
         self._netlink = Netlink(NETFILTER)
         self._table = Table(self._netlink, nft_dump.INET, nft_ruleset.TABLE)
         try:
@@ -54,14 +62,20 @@ class Nftables:
         self._contents = Contents(self._table, self._commits, nft_sets.keys)
         self._fence = PacketFence(self._netlink, self._commits, self._run, nflog_group)
 
+    @property
+    def knows_workers(self) -> bool:
+        """Say whether the proxy's own packets can be told from others'."""
+        return self._sockets.knows_workers
+
     def start(self, plan: Plan) -> None:
         """Make the tables exactly `plan`, and let no packet slip through while a predecessor's go. Raises KernelError."""
+        named = self._named(plan)
         with _answered(), self._contents.made():
             replaces = self._table.found() is not None
             if replaces:
-                self._run(nft_ruleset.bridge(plan, nflog_group=self._group))
+                self._run(nft_ruleset.bridge(named, nflog_group=self._group, sockets=self._sockets))
                 wait_for_readers()
-            self._run(nft_ruleset.replace(plan, nflog_group=self._group))
+            self._run(nft_ruleset.replace(named, nflog_group=self._group, sockets=self._sockets))
             if replaces:
                 wait_for_readers()
             self._run(nft_ruleset.remove(nft_ruleset.BRIDGE))
@@ -73,7 +87,8 @@ class Nftables:
 
         A table that is not `old` any more, because somebody changed it, is replaced by `new` whole.
         """
-        change = nft_ruleset.change(old, new, step, nflog_group=self._group)
+        named = self._named(new)
+        change = nft_ruleset.change(old, named, step, nflog_group=self._group, sockets=self._sockets)
         try:
             with _answered(), self._contents.rules_changed():
                 self._run(change.widen)
@@ -130,6 +145,10 @@ class Nftables:
         finally:
             self._netlink.close()
 
+    def _named(self, plan: Plan) -> Plan:
+        """Return the plan without sessions whose cgroup somebody removed: libnftables takes no path that is not there."""
+        return replace(plan, sessions=self._present(plan.sessions))
+
     def _detail(self) -> str:
         table, age = self._table.found(), self._contents.age()
         if table is None:
@@ -140,6 +159,8 @@ class Nftables:
     def _run(self, transaction: Transaction | str) -> None:
         """Commit. Raises KernelError with nothing changed."""
         with self._commits.ours():
+            if not isinstance(transaction, str) and nft_text.needed(transaction):
+                transaction = nft_text.render(transaction)
             if isinstance(transaction, str):
                 code, _output, complaint = self._library.cmd(transaction)
             else:

@@ -15,6 +15,7 @@ from agentsh_net.core.pairing import Sightings
 from agentsh_net.core.plane import ConnectRecord, Fate
 from agentsh_net.core.sock_diag import Socket
 from agentsh_net.kernel.netlink import SOCK_DIAG, Netlink
+from agentsh_net.kernel.own_cgroups import OwnCgroups
 from agentsh_net.kernel.process import Process, Processes
 from agentsh_net.kernel.socket_owners import SocketOwners
 from agentsh_net.kernel.sweep import look_up
@@ -27,8 +28,9 @@ _OWNERS_EVERY = 0.1
 class Sighted:
     """Keeps what is needed from one call to the next: paired connections, known cgroups."""
 
-    def __init__(self, processes: Processes) -> None:
+    def __init__(self, processes: Processes, own: OwnCgroups | None = None) -> None:
         self._processes = processes
+        self._own = own
         self._pairs = Sightings()
         self._sockets = SocketOwners(processes)
         self._owners_at = 0.0
@@ -71,6 +73,7 @@ class Sighted:
                     socket_cookie=record.socket_cookie,
                     netns_cookie=record.netns_cookie,
                     observed=record.observed,
+                    session_id=self._session(record.session, process.cgroup),
                 )
             )
         return found
@@ -116,9 +119,16 @@ class Sighted:
                     exe=process.exe,
                     cgroup=process.cgroup,
                     container_id=process.container_id,
+                    session_id=self._session(socket.cgroup_id, process.cgroup),
                 )
             )
         return found
+
+    def _session(self, cgroup_id: int, path: str) -> str:
+        """Return the session of a record: by what the kernel said at that time, else by where its process is now."""
+        if self._own is None:
+            return ""
+        return self._own.session_of(cgroup_id) or self._own.session_of_path(path)
 
     def _packet(self, logged: nflog.Logged, pid: int) -> ConnectRecord:
         packet, process = logged.packet, self._processes.describe(pid)
@@ -137,6 +147,7 @@ class Sighted:
             exe=process.exe,
             cgroup=process.cgroup,
             container_id=process.container_id,
+            session_id=logged.session_id or self._session(0, process.cgroup),
         )
 
     def _owners_of(self, logged: Sequence[nflog.Logged]) -> dict[int, int]:

@@ -6,14 +6,14 @@ Looks at TCP and connected UDP in every network namespace that may be entered. W
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from agentsh_net.core import netlink, sock_diag
 from agentsh_net.core.addresses import canonical
 from agentsh_net.core.errors import KernelError
 from agentsh_net.core.ip_packet import Packet
 from agentsh_net.core.kernel_plan import find
-from agentsh_net.core.plane import Fate, Plan
+from agentsh_net.core.plane import Fate, Plan, Rule
 from agentsh_net.core.sock_diag import Socket
 from agentsh_net.kernel import net_namespaces
 from agentsh_net.kernel.netlink import SOCK_DIAG, Netlink
@@ -21,22 +21,24 @@ from agentsh_net.kernel.netlink import SOCK_DIAG, Netlink
 REMEDY = "a kernel with CONFIG_INET_DIAG_DESTROY; until then the packet plane refuses what such a socket still sends"
 
 
-def sweep(plan: Plan, *, everywhere: bool = True) -> list[Socket]:
-    """Destroy every socket connected to a denied endpoint; return those destroyed. Raises KernelError.
+def sweep(
+    plan: Plan, concerns: Callable[[Rule, Socket], bool] = lambda *_: True, *, everywhere: bool = True
+) -> list[Socket]:
+    """Destroy every socket connected to a denied endpoint, as far as the rule concerns it; return those. Raises KernelError.
 
     Without `everywhere` other network namespaces are left alone.
     """
     if not any(rule.fate is Fate.DENY for rule in plan.rules.values()):
         return []
     with Netlink(SOCK_DIAG) as connection:
-        destroyed = _sweep_one(connection, plan)
+        destroyed = _sweep_one(connection, plan, concerns)
     for path in net_namespaces.others() if everywhere else ():
         try:
             elsewhere = net_namespaces.within(path, lambda: Netlink(SOCK_DIAG))
         except OSError:
             continue  # gone meanwhile, or CAP_SYS_ADMIN was dropped: the forward chain still refuses its packets
         with elsewhere:
-            destroyed += _sweep_one(elsewhere, plan)
+            destroyed += _sweep_one(elsewhere, plan, concerns)
     return destroyed
 
 
@@ -68,12 +70,14 @@ def look_up(connection: Netlink, wanted: Packet) -> Socket | None:
     return next((found for m in answers if (found := sock_diag.parse(m, wanted.protocol))), None)
 
 
-def _sweep_one(connection: Netlink, plan: Plan) -> list[Socket]:
+def _sweep_one(connection: Netlink, plan: Plan, concerns: Callable[[Rule, Socket], bool]) -> list[Socket]:
     destroyed = []
     try:
         for found in list(connected(connection)):
             rule = find(plan, canonical(found.destination), found.destination_port)
-            if rule is not None and rule.fate is Fate.DENY and _destroy(connection, found):
+            if rule is None or rule.fate is not Fate.DENY or not concerns(rule, found):
+                continue
+            if _destroy(connection, found):
                 destroyed.append(found)
     except OSError as error:
         raise KernelError(

@@ -130,6 +130,11 @@ def save_session(session: SessionRecord) -> Change:
     return [("INSERT OR REPLACE INTO sessions VALUES (?, ?, ?)", [row])]
 
 
+def delete_session(session_id: str) -> Change:
+    """Forget a session; its events stay."""
+    return [("DELETE FROM sessions WHERE session_id = ?", [(session_id,)])]
+
+
 def _text(value: Any) -> str:
     """Return text that SQLite can hold: a lone surrogate, which UTF-8 cannot, becomes its escape."""
     if value is None:

@@ -50,5 +50,5 @@ def test_without_a_daemon_there_is_no_session(run):
 
 
 def test_sessions_are_listed_without_their_tokens(run, daemon):
-    daemon(session__list=[{"session_id": "s1"}, {"session_id": "s2"}])
-    assert run("session", "list").stdout.split() == ["SESSION", "s1", "s2"]
+    daemon(session__list=[{"session_id": "s1", "running": True}, {"session_id": "s2", "running": False}])
+    assert run("session", "list").stdout.split() == ["SESSION", "AGENT", "s1", "runs", "s2", "-"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from ipaddress import ip_address
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from agentsh_net.core import nft_ruleset, nft_sets
 from agentsh_net.core.addresses import canonical
 from agentsh_net.core.kernel_plan import diff
+from agentsh_net.core.nft_sockets import Sockets
 from agentsh_net.core.plane import Endpoint, Fate, Plan, Rule
 
 A, B, V6 = (canonical(ip_address(text)) for text in ("10.0.0.1", "10.0.0.2", "fd00::1"))
@@ -216,18 +218,6 @@ def test_a_comment_fits_the_kernel() -> None:
     assert len(nft_sets.comment(["server"] * 1000)) == 100
 
 
-@pytest.mark.parametrize("fate", list(Fate))
-def test_a_log_prefix_reads_back(fate: Fate) -> None:
-    assert nft_ruleset.parse_prefix(nft_ruleset.prefix(fate, 12)) == (fate, 12)
-
-
-@pytest.mark.parametrize(
-    "text", ["", "agentsh-net:deny:", "agentsh-net:allow:1", "other:deny:1", "agentsh-net:deny:1x"]
-)
-def test_a_log_prefix_of_somebody_else_is_not_ours(text: str) -> None:
-    assert nft_ruleset.parse_prefix(text) is None
-
-
 def test_an_ipv4_packet_is_asked_once_whether_it_is_ipv6() -> None:
     made = rules(
         nft_ruleset.replace(plan({Endpoint(A): DENY, Endpoint(V6, 443): DENY}), nflog_group=5), "output"
@@ -242,3 +232,36 @@ def test_a_port_of_this_host_is_asked_for_before_the_address_is() -> None:
     made = rules(nft_ruleset.replace(plan({local: DENY}), nflog_group=5), "output")[0]
     assert made.index("@deny4_here") < made.index('"fib"')
     assert '"refuse"' in made
+
+
+SOCKETS = Sockets("agentsh-net/sessions", "agentsh-net/workers", ".session", (2,))
+
+
+def test_with_sessions_alone_nothing_that_is_forwarded_is_asked_for() -> None:
+    wanted = replace(plan({Endpoint(A): DENY, Endpoint(V6, 443): TAG}), sessions_only=True)
+    made = nft_ruleset.replace(wanted, nflog_group=5, sockets=SOCKETS)
+    assert rules(made, "forward") == []
+    assert '"refuse_scope"' in rules(made, "output")[0]
+    assert '"tag_scope"' in rules(made, "six")[-1]
+
+
+def test_forwarded_packets_are_asked_for_no_socket_because_the_kernel_refuses_the_question() -> None:
+    rule = Rule(Fate.DENY, (), providers=("openai",))
+    wanted = replace(plan({Endpoint(A): DENY, Endpoint(B, 443): rule}), sessions=("one",))
+    made = nft_ruleset.replace(wanted, nflog_group=5, sockets=SOCKETS)
+    reached = [
+        r for chain in ("forward", "six_routed", "refuse_routed", "tag_routed") for r in rules(made, chain)
+    ]
+    assert not any("socket" in rule for rule in reached)
+    assert '"refuse_routed"' in reached[0]
+
+
+def test_a_providers_endpoint_is_asked_for_apart_and_does_not_concern_the_proxy() -> None:
+    rule = Rule(Fate.DENY, (), providers=("openai",))
+    made = nft_ruleset.replace(plan({Endpoint(A, 443): rule}), nflog_group=5, sockets=SOCKETS)
+    assert elements(made, "add").keys() == {"deny4_port_llm", "deny6_port_llm"}
+    assert '"refuse_ours"' in rules(made, "output")[0]
+    exempt, rest = rules(made, "refuse_ours")
+    assert "agentsh-net/workers" in exempt
+    assert exempt.endswith('{"return": null}]')
+    assert rest == '[{"goto": {"target": "refuse"}}]'

@@ -11,7 +11,7 @@ import pytest
 
 from agentsh_net.core import sieve, wire
 from agentsh_net.core.errors import KernelError
-from agentsh_net.core.plane import Endpoint, Fate
+from agentsh_net.core.plane import Endpoint, Fate, Rule
 
 HEADER = Path(__file__).parents[2] / "bpf" / "agentsh.h"
 
@@ -19,7 +19,7 @@ HEADER = Path(__file__).parents[2] / "bpf" / "agentsh.h"
 LAYOUTS = {
     "agentsh_key": {"address": (0, 16), "port": (16, 2)},
     "agentsh_rule": {"fate": (0, 4)},
-    "agentsh_config": {"generation": (0, 4), "enforce": (4, 4)},
+    "agentsh_config": {"generation": (0, 4), "enforce": (4, 4), "sessions": (8, 8), "workers": (16, 8)},
     "agentsh_maker": {"pid": (0, 4), "tid": (4, 4), "comm": (8, 16)},
     "agentsh_record": {
         "time_ns": (0, 8),
@@ -38,6 +38,7 @@ LAYOUTS = {
         "hook": (70, 1),
         "flags": (71, 1),
         "comm": (72, 16),
+        "session": (88, 8),
     },
 }
 SIZES = {
@@ -57,6 +58,9 @@ CONSTANTS = {
     "AGENTSH_LOST": wire.LOST,
     "AGENTSH_COUNTERS": wire.COUNTERS,
     "AGENTSH_OBSERVED": wire.OBSERVED,
+    "AGENTSH_UNLESS_OURS": wire.UNLESS_OURS,
+    "AGENTSH_ENFORCE": wire.ENFORCE,
+    "AGENTSH_SESSIONS_ONLY": wire.SESSIONS_ONLY,
     "AGENTSH_CONNECT4": 1,
     "AGENTSH_CONNECT6": 2,
     "AGENTSH_SENDMSG4": 3,
@@ -115,6 +119,7 @@ def packed(**changes: object) -> bytes:
         "hook": 2,
         "flags": 0,
         "comm": b"curl\0rubbish\0\0\0\0",
+        "session": 9,
     }
     assert list(fields) == list(LAYOUTS["agentsh_record"])
     return wire.RECORD.pack(*(fields | changes).values())
@@ -145,6 +150,7 @@ def test_a_record_says_who_went_where_and_what_became_of_it() -> None:
         hook="connect6",
         observed=False,
         comm="curl",
+        session=9,
     )
 
 
@@ -176,3 +182,14 @@ def test_a_key_reads_back_as_the_endpoint_it_was_made_from(endpoint: Endpoint) -
 def test_a_key_has_its_port_in_network_byte_order() -> None:
     key = wire.encode_key(Endpoint(IPv6Address("::ffff:1.2.3.4"), 443))
     assert key == bytes(10) + b"\xff\xff\x01\x02\x03\x04" + b"\x01\xbb" + bytes(2)
+
+
+def test_a_rule_that_does_not_concern_the_proxy_says_so_beside_its_fate() -> None:
+    assert wire.encode_rule(Rule(Fate.DENY, ("evil",))) == b"\x01\0\0\0"
+    assert wire.encode_rule(Rule(Fate.DENY, (), providers=("openai",))) == b"\x01\x01\0\0"
+
+
+def test_the_switches_are_apart_and_the_cgroups_stand_behind_them() -> None:
+    own = wire.OwnIds(sessions=7, workers=8)
+    value = wire.encode_config(generation=5, enforce=False, sessions_only=True, own=own)
+    assert wire.CONFIG.unpack(value) == (5, wire.SESSIONS_ONLY, 7, 8)

@@ -17,7 +17,7 @@ from netns.scene import at, attempt, listening, outcome, plan
 from agentsh_net.core import sieve, wire
 from agentsh_net.core.errors import KernelError
 from agentsh_net.core.kernel_plan import diff
-from agentsh_net.core.plane import Fate
+from agentsh_net.core.plane import Fate, Rule
 from agentsh_net.kernel import bpf_syscall, ebpf, loader
 from agentsh_net.kernel.ebpf import Ebpf, detach_ours, ours
 from agentsh_net.kernel.probe_source import PROGRAMS
@@ -323,7 +323,12 @@ def test_a_rule_that_somebody_deleted_is_seen_and_put_back() -> None:
 @pytest.mark.parametrize(
     ("table", "key", "value", "reason"),
     [
-        ("rules", wire.encode_key(at("10.99.0.2")), wire.encode_rule(Fate.TAG), "other rules"),
+        (
+            "rules",
+            wire.encode_key(at("10.99.0.2")),
+            wire.encode_rule(Rule(Fate.TAG, ("good",))),
+            "other rules",
+        ),
         ("sieve", struct.pack("=I", sieve.place(at("10.99.0.2").address) >> 5), bytes(8), "sieve"),
         ("config", bytes(4), wire.encode_config(generation=1, enforce=False), "switch"),
         ("config", bytes(4), wire.encode_config(generation=2, enforce=True), "switch"),

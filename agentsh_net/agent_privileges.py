@@ -1,0 +1,97 @@
+"""What an agent that `exec` starts may not have: root, capabilities, new privileges, internet sockets of whoever started it.
+
+Raises OSError where the kernel refuses: an agent that cannot be confined is not started.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import pwd
+import socket
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+
+from agentsh_net.core.agent_environment import Account
+from agentsh_net.core.errors import ConfigError, Problem
+
+_PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS = 24, 38
+_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
+_LAST_CAP = Path("/proc/sys/kernel/cap_last_cap")
+
+
+def account(wanted: str, environ: Mapping[str, str], euid: int) -> Account | None:
+    """Return who the agent shall be, None: who we are. Raises ConfigError.
+
+    Root names somebody, or comes by sudo; nobody else can become another.
+    """
+    if euid != 0:
+        if wanted and _entry(wanted).uid != euid:
+            raise ConfigError([Problem("--as", wanted, "root to start it, with sudo")])
+        return None
+    if wanted:
+        return _entry(wanted)
+    if environ.get("SUDO_UID", "0") != "0":
+        return _entry(environ["SUDO_UID"])
+    raise ConfigError(
+        [
+            Problem(
+                "--as", "nothing", "the agent's user: it does not run as root unless that is said (--as root)"
+            )
+        ]
+    )
+
+
+def _entry(wanted: str) -> Account:
+    try:
+        found = pwd.getpwuid(int(wanted)) if wanted.isdigit() else pwd.getpwnam(wanted)
+    except (KeyError, OverflowError) as error:
+        raise ConfigError([Problem("--as", wanted, "a user of this machine")]) from error
+    return Account(found.pw_name, found.pw_uid, found.pw_gid, found.pw_dir, found.pw_shell)
+
+
+def give_up(who: Account | None) -> None:
+    """Become `who`, without capabilities, and never gain a privilege again: neither setuid nor file capabilities count."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if who is not None:
+        _prctl(libc, _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL)
+        for capability in range(int(_LAST_CAP.read_text(encoding="ascii")) + 1):
+            _prctl(libc, _PR_CAPBSET_DROP, capability)
+        os.setgroups(os.getgrouplist(who.name, who.gid))
+        os.setresgid(who.gid, who.gid, who.gid)
+        os.setresuid(who.uid, who.uid, who.uid)
+        if os.getresuid() != (who.uid,) * 3 or os.getresgid() != (who.gid,) * 3:
+            raise OSError("the change of user did not take hold")
+    _prctl(libc, _PR_SET_NO_NEW_PRIVS, 1)
+
+
+def close_internet_sockets() -> list[int]:
+    """Close inherited internet sockets behind standard error and return their numbers.
+
+    They were made outside of the session, which is what the packet plane knows a socket by.
+    """
+    closed = []
+    for name in os.listdir("/proc/self/fd"):  # noqa: PTH208 - numbers, not paths
+        number = int(name)
+        try:
+            if number > 2 and os.get_inheritable(number) and _is_internet(number):
+                os.close(number)
+                closed.append(number)
+        except OSError:
+            continue  # the directory's own descriptor, closed by now
+    return sorted(closed)
+
+
+def _is_internet(number: int) -> bool:
+    if not stat.S_ISSOCK(os.fstat(number).st_mode):
+        return False
+    with socket.socket(fileno=os.dup(number)) as copy:
+        return copy.family not in {socket.AF_UNIX, socket.AF_NETLINK, socket.AF_VSOCK}
+
+
+def _prctl(libc: ctypes.CDLL, option: int, argument: int) -> None:
+    zero = ctypes.c_ulong(0)
+    if libc.prctl(ctypes.c_int(option), ctypes.c_ulong(argument), zero, zero, zero):
+        number = ctypes.get_errno()
+        raise OSError(number, f"prctl({option}): {os.strerror(number)}")

@@ -1,0 +1,136 @@
+"""Sessions of agents that `exec` started: from the process that asked for one until nothing runs in its cgroup any more.
+
+What holds a session is the cgroup, not this object: a restart finds those that run. Callers hold the lock of what is in force.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from agentsh_net.clock import now_rfc3339
+from agentsh_net.control.errors import ControlError
+from agentsh_net.control.peer import Peer
+from agentsh_net.core.agent_environment import base_urls
+from agentsh_net.core.errors import KernelError, StoreError
+from agentsh_net.core.plane import Cgroups
+from agentsh_net.current import Current, Means
+from agentsh_net.sessions import Sessions
+from agentsh_net.store import records
+
+
+class AgentSessions:
+    """Opens sessions, puts processes into them, and clears away after them."""
+
+    def __init__(self, sessions: Sessions, current: Current, means: Means, log: logging.Logger) -> None:
+        """Know the parts. From now on new workers of the proxy are told to the planes as ours."""
+        self._sessions = sessions
+        self._current = current
+        self._writer = means.writer
+        self._pool = means.pool
+        self._cgroups = means.kernel.cgroups
+        self._log = log
+        if self._pool is not None:
+            self._pool.employ = self._employ
+
+    async def open(self, wanted: str, proxy_url: str) -> dict[str, Any]:
+        """Open a session by name (empty: one is made) and return its id, its token and its agent's variables.
+
+        Raises ProtocolError for an id that is none, StoreError.
+        """
+        session_id = wanted or f"s-{secrets.token_hex(6)}"
+        token, record = self._sessions.new(session_id, now_rfc3339())
+        await asyncio.wrap_future(self._writer.change(records.save_session(record)))
+        env = {"AGENTSH_NET_SESSION": token}  # what shims name the session by
+        if self._pool is not None:
+            await self._pool.publish_sessions(self._sessions.digests())
+            providers = self._current.snapshot.config.proxy.providers
+            env |= base_urls(f"{proxy_url}/s/{token}", providers)
+        return {"session_id": session_id, "token": token, "env": env}
+
+    async def start(self, wanted: str, peer: Peer, proxy_url: str) -> dict[str, Any]:
+        """Open a session and move the process that asked into it. Raises KernelError, ControlError and what `open` raises."""
+        session_id = wanted or f"s-{secrets.token_hex(6)}"
+        self._sessions.check(session_id)
+        network, cgroups, warnings = self._current.snapshot.config.network, self._cgroups, []
+        if cgroups is not None:
+            await self._enter(cgroups, session_id, peer)
+        elif network.mode != "off":
+            why = "the daemon can make no cgroup (see: agentsh-net status)"
+            if network.scope == "sessions":
+                raise KernelError(
+                    f"the agent would not be policed: {why}", layer="cgroups", remedy="run the daemon as root"
+                )
+            warnings.append(f"no cgroup of its own: {why}; its connections are told as nobody's session")
+        if self._pool is None:
+            warnings.append("the LLM proxy is off: what models answer this agent is not seen")
+        return await self.open(session_id, proxy_url) | {"warnings": warnings}
+
+    async def clear(self) -> None:
+        """End the sessions in which nothing runs any more: their tokens are void from now on."""
+        cgroups = self._cgroups
+        ended = cgroups.ended() if cgroups is not None else []
+        if cgroups is None or not ended:
+            return
+        try:
+            await self._clear(cgroups, ended)
+        except (KernelError, StoreError) as error:
+            self._log.error("an ended session is not cleared away yet: %s", error)
+
+    async def _clear(self, cgroups: Cgroups, ended: list[str]) -> None:
+        for session_id in ended:
+            try:
+                cgroups.end(session_id)
+            except KernelError as error:
+                self._log.warning(
+                    "session %s: %s", session_id, error
+                )  # something came to life in it: the next look tells
+                continue
+            self._sessions.forget(session_id)
+            await asyncio.wrap_future(self._writer.change(records.delete_session(session_id)))
+        await self._current.follow_sessions()
+        if self._pool is not None:
+            await self._pool.publish_sessions(self._sessions.digests())
+
+    def describe(self) -> list[Mapping[str, Any]]:
+        """Return the sessions, for `status` and `session list`; `running`: its agent has not ended."""
+        cgroups = self._cgroups
+        running = {*cgroups.live()} - {*cgroups.ended()} if cgroups is not None else set()
+        return [{"session_id": s, "running": s in running} for s in sorted({*self._sessions.ids(), *running})]
+
+    def _employ(self, pid: int) -> None:
+        """Put a worker where the planes know it as ours."""
+        if self._cgroups is None:
+            return  # `status` says what that costs
+        try:
+            self._cgroups.employ(pid)
+        except KernelError as error:
+            self._log.error("worker %d is nobody's to the kernel: %s (%s)", pid, error, error.remedy)
+
+    async def _enter(self, cgroups: Cgroups, session_id: str, peer: Peer) -> None:
+        """Make the cgroup, let the planes know it, move the process. Raises KernelError, ControlError."""
+        if not _is_there(peer):
+            raise ControlError(
+                "the daemon does not see the process that asks",
+                kind="request",
+                remedy="run exec where the daemon runs: in the same pid namespace",
+            )
+        cgroups.begin(session_id)
+        try:
+            await self._current.follow_sessions()
+            cgroups.enter(session_id, peer.pid)
+        except KernelError:
+            cgroups.end(session_id)
+            raise
+
+
+def _is_there(peer: Peer) -> bool:
+    """Say whether the process still is who it was when it connected."""
+    try:
+        return peer.pid > 0 and Path(f"/proc/{peer.pid}").stat().st_uid in {peer.uid, 0}
+    except OSError:
+        return False

@@ -1,0 +1,95 @@
+"""The text says what the JSON says: the kernel makes the same table of either, and what cannot be said is an error."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from dataclasses import replace
+from ipaddress import ip_address
+from typing import Any
+
+import pytest
+from netns import box
+
+from agentsh_net.core import nft_ruleset, nft_text
+from agentsh_net.core.addresses import canonical
+from agentsh_net.core.kernel_plan import diff
+from agentsh_net.core.nft_sockets import Sockets
+from agentsh_net.core.plane import Endpoint, Fate, Plan, Rule
+from agentsh_net.kernel.nft import _library
+
+FATES = {
+    ("10.0.0.1", 0): Rule(Fate.DENY, ("bad",)),
+    ("fd00::1", 0): Rule(Fate.DENY, ("bad", "worse")),
+    ("10.0.0.2", 443): Rule(Fate.DENY, ("bad",)),
+    ("10.0.0.3", 443): Rule(Fate.TAG, ("good",)),
+    ("fd00::3", 443): Rule(Fate.TAG, ("good",)),
+    ("127.0.0.1", 9000): Rule(Fate.DENY, ("local",)),
+    ("10.0.0.4", 443): Rule(Fate.DENY, (), providers=("openai",)),
+    ("::1", 11434): Rule(Fate.DENY, (), providers=("ollama",)),
+}
+RULES = {Endpoint(canonical(ip_address(a)), port): rule for (a, port), rule in FATES.items()}
+PLAN = Plan(3, RULES, 0x00A50000, 0x00FF0000)
+WITH_USER = Sockets(worker_uid=990)
+
+
+def normal(listing: str) -> list[Any]:
+    """Return a listing without what counts up."""
+
+    def bare(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {k: bare(v) for k, v in value.items() if k not in {"handle", "packets", "bytes"}}
+        if isinstance(value, list):
+            return [bare(v) for v in value]
+        return value
+
+    return [bare(x) for x in json.loads(listing)["nftables"] if "metainfo" not in x]
+
+
+def both_ways() -> tuple[list[Any], list[Any]]:
+    library, listings = _library(), []
+    smaller = replace(PLAN, generation=4, rules=dict(list(RULES.items())[:3]))
+    step = nft_ruleset.change(PLAN, smaller, diff(PLAN, smaller), nflog_group=5, sockets=WITH_USER)
+    for run in (library.json_cmd, lambda t: library.cmd(nft_text.render(t))):
+        for transaction in (
+            nft_ruleset.replace(PLAN, nflog_group=5, sockets=WITH_USER),
+            nft_ruleset.bridge(PLAN, nflog_group=5, sockets=WITH_USER),
+            step.widen,
+            step.narrow,
+            nft_ruleset.remove(nft_ruleset.BRIDGE),
+        ):
+            code, _, complaint = run(transaction)
+            assert code == 0, complaint
+        listing = ["nft", "-j", "list", "table", "inet", "agentsh_net"]
+        listings.append(subprocess.run(listing, capture_output=True, text=True, check=True).stdout)
+        library.cmd("delete table inet agentsh_net")
+    return normal(listings[0]), normal(listings[1])
+
+
+@pytest.mark.kernel
+def test_the_kernel_makes_the_same_table_of_either() -> None:
+    by_json, by_text = box.in_box(both_ways)
+    assert by_json == by_text
+    assert len(by_json) > 40
+
+
+def test_text_is_needed_only_where_a_cgroup_is_asked_for() -> None:
+    cgroups = Sockets("a/sessions", "a/workers", ".session", (2,))
+    assert not nft_text.needed(nft_ruleset.replace(PLAN, nflog_group=5, sockets=WITH_USER))
+    assert nft_text.needed(nft_ruleset.replace(PLAN, nflog_group=5, sockets=cgroups))
+    wanted = replace(PLAN, sessions_only=True)
+    assert nft_text.needed(nft_ruleset.bridge(wanted, nflog_group=5, sockets=cgroups))
+
+
+def test_a_cgroup_is_asked_for_by_level_and_path() -> None:
+    (match,) = Sockets("a/sessions", "", ".session", (2,)).of_sessions()
+    assert nft_text._statement(match) == 'socket cgroupv2 level 2 "a/sessions"'
+
+
+@pytest.mark.parametrize(
+    "expression", [{"queue": {"num": 1}}, {"match": {"op": "==", "left": {"rt": 1}, "right": 1}}]
+)
+def test_what_is_not_known_is_an_error(expression: dict[str, Any]) -> None:
+    rule = {"family": "inet", "table": "t", "chain": "c", "expr": [expression]}
+    with pytest.raises(ValueError, match="a "):
+        nft_text.render({"nftables": [{"add": {"rule": rule}}]})

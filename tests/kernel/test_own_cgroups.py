@@ -1,0 +1,118 @@
+"""Sessions have cgroups of their own, which a process enters by number, and which go when nothing runs in them."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+from netns import box
+
+from agentsh_net.core.errors import KernelError
+from agentsh_net.kernel import own_cgroups
+from agentsh_net.kernel.own_cgroups import OwnCgroups
+
+pytestmark = pytest.mark.kernel
+
+ROOT = Path("/sys/fs/cgroup")
+
+
+def asleep() -> int:
+    child = os.fork()
+    if child == 0:
+        signal.pause()
+    return child
+
+
+def cgroup_of(pid: int) -> str:
+    return next(
+        line for line in Path(f"/proc/{pid}/cgroup").read_text().splitlines() if line.startswith("0::")
+    )
+
+
+def life() -> dict[str, object]:
+    own = OwnCgroups(ROOT)
+    said: dict[str, object] = {"empty": own.live()}
+    own.begin("one")
+    child = asleep()
+    own.enter("one", child)
+    said["inside"] = cgroup_of(child)
+    number = (own.sessions / "one.session").stat().st_ino
+    (own.sessions / "one.session" / "below").mkdir()
+    said["ended while it runs"] = own.ended()
+    again = OwnCgroups(ROOT)  # after a crash
+    said["adopted"] = again.live(), again.session_of(number)
+    try:
+        again.begin("one")
+    except KernelError as error:
+        said["twice"] = str(error)
+    box.kill(child)
+    said["ended"] = box.await_that(again.ended)
+    again.end("one")
+    said["gone"] = again.live(), again.session_of(number)
+    worker = asleep()
+    again.employ(worker)
+    said["worker"] = cgroup_of(worker)
+    said["kept"] = own_cgroups.remove_empty(ROOT)
+    box.kill(worker)
+    box.await_that(lambda: not own_cgroups.remove_empty(ROOT))
+    said["left"] = (ROOT / "agentsh-net").exists()
+    return said
+
+
+def test_a_session_lives_from_its_first_process_to_its_last_whoever_looks_after_it() -> None:
+    assert box.in_box(life) == {
+        "empty": [],
+        "inside": "0::/agentsh-net/sessions/one.session",
+        "ended while it runs": [],
+        "adopted": (["one"], "one"),
+        "twice": "session one runs already",
+        "ended": ["one"],
+        "gone": ([], "one"),
+        "worker": "0::/agentsh-net/workers",
+        "kept": ["/agentsh-net/workers", "/agentsh-net"],
+        "left": False,
+    }
+
+
+def names() -> list[str]:
+    own = OwnCgroups(ROOT)
+    for name in ("cgroup.procs", "..x", "a" * 64, "memory.max"):
+        own.begin(name)
+    return [*own.live(), *own.present(("memory.max", "nobody"))]
+
+
+def test_a_session_may_be_called_as_a_file_of_cgroupfs_is() -> None:
+    assert box.in_box(names) == ["..x", "a" * 64, "cgroup.procs", "memory.max", "memory.max"]
+
+
+def test_a_path_names_its_session_from_any_depth() -> None:
+    def inside() -> list[str]:
+        own = OwnCgroups(ROOT)
+        paths = [
+            "/agentsh-net/sessions/x.session",
+            "/agentsh-net/sessions/x.session/a/b",
+            "/agentsh-net/workers",
+        ]
+        return [own.session_of_path(p) for p in [*paths, "/", "/user.slice/agentsh-net/sessions/x.session"]]
+
+    assert box.in_box(inside) == ["x", "x", "", "", ""]
+
+
+def test_a_hierarchy_that_may_not_be_written_is_told_with_its_remedy(tmp_path: Path) -> None:
+    with pytest.raises(KernelError) as caught:
+        OwnCgroups(tmp_path / "file-system" / "\0".replace("\0", "x" * 300))
+    assert caught.value.remedy
+
+
+def test_a_cgroup_that_somebody_removed_is_missed() -> None:
+    def inside() -> list[str]:
+        own = OwnCgroups(ROOT)
+        before = own.why_not()
+        own.sessions.rmdir()
+        return [before, own.why_not()]
+
+    before, after = box.in_box(inside)
+    assert before == ""
+    assert "sessions" in after

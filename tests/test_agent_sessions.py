@@ -1,0 +1,83 @@
+"""A session lasts from the process that asked for it to the last one in its cgroup; then its token is void and its row is gone."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from running import Running, awaited, running
+
+from agentsh_net.control.errors import ControlError
+
+POLICY: dict[str, Any] = {"proxy": {"mode": "disabled"}}
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Iterator[Running]:
+    with running(tmp_path, POLICY) as daemon:
+        yield daemon
+
+
+def listed(here: Running) -> list[tuple[str, bool]]:
+    return [(row["session_id"], row["running"]) for row in here.client.call("session.list")]
+
+
+def test_who_asks_is_moved_and_told_what_its_agent_needs(here: Running) -> None:
+    told = here.client.call("session.exec", session_id="mine")
+    assert here.kernel.cgroups.inside == {"mine": [os.getpid()]}
+    assert here.kernel.plan.sessions == ("mine",)
+    assert told["session_id"] == "mine"
+    assert told["env"] == {"AGENTSH_NET_SESSION": told["token"]}
+    assert "LLM proxy is off" in told["warnings"][0]
+    assert listed(here) == [("mine", True)]
+
+
+def test_a_session_in_which_nothing_runs_is_cleared_away_with_its_token(here: Running) -> None:
+    here.client.call("session.new", session_id="for-people")
+    here.client.call("session.exec", session_id="mine")
+    here.kernel.cgroups.empty.append("mine")
+    awaited(lambda: listed(here) == [("for-people", False)])
+    awaited(lambda: here.kernel.plan.sessions == ())
+    assert here.daemon.sessions.ids() == ["for-people"]
+
+
+def test_a_second_agent_in_a_running_session_is_refused_and_the_first_keeps_its_token(here: Running) -> None:
+    here.client.call("session.exec", session_id="mine")
+    before = here.daemon.sessions.digests()
+    with pytest.raises(ControlError, match="runs already"):
+        here.client.call("session.exec", session_id="mine")
+    assert here.daemon.sessions.digests() == before
+
+
+@pytest.mark.parametrize("name", ["../x", "a/b", "default"])
+def test_a_name_that_is_no_name_makes_nothing(here: Running, name: str) -> None:
+    with pytest.raises(ControlError, match="session id"):
+        here.client.call("session.exec", session_id=name)
+    assert here.kernel.cgroups.inside == {}
+
+
+def test_where_the_planes_refuse_the_session_it_does_not_begin(here: Running) -> None:
+    here.kernel.broken = "no more room"
+    with pytest.raises(ControlError, match="no more room"):
+        here.client.call("session.exec", session_id="mine")
+    here.kernel.broken = ""
+    assert here.kernel.cgroups.inside == {}
+    assert listed(here) == []
+
+
+def without_cgroups(here: Running) -> None:
+    here.kernel.cgroups = None
+
+
+def test_without_cgroups_the_agent_is_told_that_nobody_can_tell_it_apart(tmp_path: Path) -> None:
+    with running(tmp_path, POLICY, without_cgroups) as here:
+        told = here.client.call("session.exec", session_id="mine")
+        assert any("no cgroup" in warning for warning in told["warnings"])
+
+
+def test_every_worker_is_known_as_ours_before_it_serves(tmp_path: Path) -> None:
+    with running(tmp_path, {"proxy": {"port": 0}}) as here:
+        assert here.kernel.cgroups.workers == here.daemon.pool.pids
