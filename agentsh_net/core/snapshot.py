@@ -92,7 +92,7 @@ def encode(snapshot: Snapshot) -> dict[str, Any]:
         "mapping": _without_secrets(snapshot.mapping),
         "servers": [_server_json(server) for server in snapshot.registry.servers],
         "tools": [
-            [t.server_id, t.name, t.hash, t.max_severity, t.shadows, t.outline]
+            [t.server_id, t.name, t.hash, t.max_severity, t.shadows, list(t.outline)]
             for t in snapshot.registry.tools.values()
         ],
         "pins": [

@@ -9,7 +9,7 @@ from agentsh_net.core.dialects.base import Stream
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.http_head import ResponseHead, forwarded_response
 from agentsh_proxy.chunks import LAST_CHUNK, chunk
-from agentsh_proxy.inflating import Inflater, inflate_whole, inflater
+from agentsh_proxy.inflating import Decoder, inflate_whole, inflater
 from agentsh_proxy.inspecting import Inspection, WholeStream, read_whole, too_large, unreadable
 from agentsh_proxy.relaying import Answer, Client, Relay, opening
 from agentsh_proxy.sniffing import Kind, kind_of
@@ -36,7 +36,7 @@ class StreamInspection:
     )
 
     def __init__(
-        self, head: ResponseHead, client: Client, inspection: Inspection, decoder: Inflater | None
+        self, head: ResponseHead, client: Client, inspection: Inspection, decoder: Decoder | None
     ) -> None:
         self._head = head
         self._client = client
@@ -215,7 +215,7 @@ class Undecided:
     __slots__ = ("_chosen", "_client", "_decoder", "_head", "_held", "_inspection")
 
     def __init__(
-        self, head: ResponseHead, client: Client, inspection: Inspection, decoder: Inflater | None
+        self, head: ResponseHead, client: Client, inspection: Inspection, decoder: Decoder | None
     ) -> None:
         self._head = head
         self._client = client
@@ -282,7 +282,8 @@ class Undecided:
 
     def _peeked(self, data: bytes) -> bytes:
         try:
-            return Inflater(self._head.encoding.removeprefix("x-")).feed(data)
+            decoder = inflater(self._head.encoding)
+            return data if decoder is None else decoder.feed(data)
         except ProtocolError as error:
             unreadable(self._inspection, "corrupt_encoding", str(error), must_cut=True)
             raise
@@ -293,7 +294,7 @@ class Watched:
 
     __slots__ = ("_copy", "_fail_closed", "_relay")
 
-    def __init__(self, head: ResponseHead, client: Client, inspection: Inspection, decoder: Inflater) -> None:
+    def __init__(self, head: ResponseHead, client: Client, inspection: Inspection, decoder: Decoder) -> None:
         self._relay = Relay(head, client)
         self._copy: Answer | None = Undecided(head, client, inspection._replace(enforce=_never), decoder)
         self._fail_closed = inspection.fail_closed

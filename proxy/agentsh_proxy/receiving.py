@@ -18,6 +18,7 @@ from agentsh_proxy.guarding import scrubbed, without_description
 from agentsh_proxy.inflating import inflate_whole
 from agentsh_proxy.offering import reduced
 from agentsh_proxy.reporting import Subject
+from agentsh_proxy.sniffing import Kind, kind_of
 
 if TYPE_CHECKING:
     from agentsh_proxy.service import Service
@@ -67,6 +68,11 @@ class Reception:
             plain = inflate_whole(body, self.asked.head.encoding, cap=self.asked.view.proxy.max_request)
         except ProtocolError as error:
             self._unread(Fault("unknown_encoding", str(error), cut=False), error.status)
+            return b""
+        if kind_of(plain, last=True) is Kind.PACKED:
+            self._unread(
+                Fault("unknown_encoding", "compressed, though the head does not say so", cut=True), 415
+            )
             return b""
         self.facts = dialect.request(plain)
         if self.facts.fault is not None:

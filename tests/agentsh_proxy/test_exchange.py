@@ -10,8 +10,10 @@ import gzip
 import os
 import zlib
 
+import brotli
 import orjson
 import pytest
+import zstandard
 from agentsh_proxy import exchange
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -156,24 +158,53 @@ async def test_an_uninspected_upload_streams_and_a_slow_upstream_slows_it(opened
     listening.close()
 
 
-@pytest.mark.parametrize("encode", [gzip.compress, zlib.compress])
+CODINGS = [
+    (b"gzip", gzip.compress),
+    (b"deflate", zlib.compress),
+    (b"br", brotli.compress),
+    (b"zstd", zstandard.compress),
+    (b"gzip, zstd", lambda data: zstandard.compress(gzip.compress(data))),
+]
+
+
+@pytest.mark.parametrize(("coding", "encode"), CODINGS)
 @on_loop
-async def test_a_compressed_request_is_read_and_leaves_compressed(opened, encode):
+async def test_a_compressed_request_is_read_and_leaves_compressed(opened, coding, encode):
     upstream = await opened(Upstream(answering(*chunked(DENIED))))
     proxy = await opened(Proxy(snapshot(upstream.port, fail_closed=True)))
     client = await opened(Client(proxy.port))
-    coding = b"gzip" if encode is gzip.compress else b"deflate"
     answer = await client.ask(request(MESSAGES, encode(STREAM), b"Content-Encoding: " + coding))
     assert b"blocked by policy" in answer.body
     assert upstream.requests[0].body == encode(STREAM)
     assert upstream.requests[0].values("content-encoding") == [coding]
 
 
+@pytest.mark.parametrize("coding", [b"br", b"zstd", b"gzip, zstd", b""])
+@on_loop
+async def test_a_connector_hides_in_no_compressed_request(opened, coding):
+    body = orjson.dumps(
+        {"mcp_servers": [{"type": "url", "name": "weather", "url": "http://127.0.0.1:9/mcp"}]}
+    )
+    encode = dict(CODINGS).get(
+        coding, gzip.compress
+    )  # not labelled at all: some provider may look at the bytes
+    upstream = await opened(Upstream())
+    proxy = await opened(Proxy(snapshot(upstream.port, denied_servers=["weather"])))
+    client = await opened(Client(proxy.port))
+    fields = [b"Content-Encoding: " + coding] if coding else []
+    answer = await client.ask(request(MESSAGES, encode(body), *fields))
+    assert answer.status == (403 if coding else 415)
+    assert upstream.requests == []
+
+
 @pytest.mark.parametrize(
     ("coding", "body", "status"),
     [
-        (b"br", b"xx", 415),
-        (b"zstd", b"xx", 415),
+        (b"compress", b"xx", 415),
+        (b"br, br, br, br", b"xx", 415),
+        (b"br", b"xx", 400),
+        (b"zstd", b"xx", 400),
+        (b"zstd", zstandard.compress(b" " * (2 << 20)), 413),
         (b"gzip", b"junk", 400),
         (b"gzip", gzip.compress(b" " * (2 << 20)), 413),
         (b"", b"{", 400),
@@ -399,14 +430,10 @@ async def test_a_denied_call_is_replaced_in_the_stream_and_told(opened):
     assert proxy.counts.calls_blocked == 1
 
 
-@pytest.mark.parametrize("encode", [None, gzip.compress, zlib.compress])
+@pytest.mark.parametrize(("coding", "encode"), [(b"", bytes), *CODINGS])
 @on_loop
-async def test_a_denied_call_is_replaced_in_a_json_answer(opened, encode):
-    body = whole("delete_files")
-    sent = response(
-        encode(body) if encode else body,
-        *([b"Content-Encoding: " + (b"gzip" if encode is gzip.compress else b"deflate")] if encode else []),
-    )
+async def test_a_denied_call_is_replaced_in_a_json_answer(opened, coding, encode):
+    sent = response(encode(whole("delete_files")), *([b"Content-Encoding: " + coding] if coding else []))
     upstream = await opened(Upstream(answering(sent)))
     proxy = await opened(Proxy(snapshot(upstream.port)))
     client = await opened(Client(proxy.port))
@@ -418,10 +445,9 @@ async def test_a_denied_call_is_replaced_in_a_json_answer(opened, encode):
     assert answer.values("content-length") == [b"%d" % len(answer.body)]
 
 
-@pytest.mark.parametrize("encode", [gzip.compress, zlib.compress])
+@pytest.mark.parametrize(("coding", "encode"), CODINGS)
 @on_loop
-async def test_a_compressed_stream_is_read_and_leaves_plain(opened, encode):
-    coding = b"gzip" if encode is gzip.compress else b"deflate"
+async def test_a_compressed_stream_is_read_and_leaves_plain(opened, coding, encode):
     data = encode(DENIED)
     upstream = await opened(
         Upstream(
@@ -465,8 +491,8 @@ async def test_json_in_answer_to_a_stream_request_is_read(opened, content_type):
 
 
 UNREADABLE = {
-    "br": (response(b"xx", b"Content-Encoding: br"), "unknown_encoding"),
-    "zstd": (response(b"xx", b"Content-Encoding: zstd"), "unknown_encoding"),
+    "compress": (response(b"xx", b"Content-Encoding: compress"), "unknown_encoding"),
+    "stacked": (response(b"xx", b"Content-Encoding: br, br, br, br"), "unknown_encoding"),
     "html": (response(b"<html>", content_type=b"text/html"), "unknown_type"),
     "broken json": (response(b'{"content": ['), "malformed_json"),
     "large json": (response(b'{"a": "' + b"x" * 4096 + b'"}'), "body_too_large"),

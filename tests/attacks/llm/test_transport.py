@@ -12,8 +12,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import anthropic
+import brotli
 import openai
 import pytest
+import zstandard
 from loopback.pool import RunningPool
 from loopback.proxy import snapshot
 from loopback.upstream import Received
@@ -74,6 +76,12 @@ ROWS: dict[str, Callable[[bytes, bytes], Row]] = {
     "JSON, deflated": lambda _, whole: (
         APPLICATION_JSON, (b"Content-Encoding: deflate",), zlib.compress(whole),
     ),
+    "JSON, br": lambda _, whole: (APPLICATION_JSON, (b"Content-Encoding: br",), brotli.compress(whole)),
+    "JSON, zstd in two frames": lambda _, whole: (
+        APPLICATION_JSON, (b"Content-Encoding: zstd",), zstandard.compress(whole[:30]) + zstandard.compress(whole[30:]),
+    ),
+    "events, br": lambda events, _: (EVENT_STREAM, (b"Content-Encoding: br",), brotli.compress(events)),
+    "events, zstd and not labelled": lambda events, _: (EVENT_STREAM, (), zstandard.compress(events)),
     "JSON, gzipped and not labelled": lambda _, whole: (APPLICATION_JSON, (), gzip.compress(whole)),
     "JSON, gzipped and not labelled, as events": lambda _, whole: (EVENT_STREAM, (), gzip.compress(whole)),
     "events as JSON": lambda events, _: (APPLICATION_JSON, (), events),
@@ -173,6 +181,11 @@ def homely(base: str, path: str, headers: dict[str, str], *, stream: bool) -> li
 
 def unpacked(body: bytes, encoding: str) -> bytes:
     """Return what a forgiving decoder makes of a body, which looks at the bytes where the head says nothing."""
+    if encoding == "br":
+        return brotli.decompress(body)
+    if encoding == "zstd" or body.startswith(b"\x28\xb5\x2f\xfd"):
+        with zstandard.ZstdDecompressor().stream_reader(body, read_across_frames=True) as reader:
+            return reader.read()
     if encoding == "deflate":
         return zlib.decompress(body)
     text = b"" if body.startswith(b"\x1f\x8b") else body
