@@ -45,7 +45,6 @@ NOT_YET = (
     NotYet("proxy.providers.*.dialect", among("ollama", "bedrock"), "`anthropic`, `openai` or `gemini`"),
     NotYet("gateway.enabled", true, "`false`"),
     NotYet("metrics.listen", filled, "no `metrics` section"),
-    NotYet("network.scope", among("sessions"), "`host`"),
     NotYet("network.llm_direct", among("tag", "refuse"), "`off`"),
     NotYet("network.on_shared_address", among("sni"), "`block` or `tag`"),
     NotYet("network.resolve.stub", true, "`false`"),

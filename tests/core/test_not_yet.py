@@ -17,7 +17,6 @@ CASES: dict[str, tuple[Any, Any]] = {
     "proxy.providers.*.dialect": ("ollama", "gemini"),
     "gateway.enabled": (True, False),
     "metrics.listen": ("127.0.0.1", None),
-    "network.scope": ("sessions", "netns"),
     "network.llm_direct": ("tag", "off"),
     "network.on_shared_address": ("sni", "tag"),
     "network.resolve.stub": (True, False),

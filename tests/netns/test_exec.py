@@ -15,7 +15,7 @@ import pytest
 
 from netns.box import SLOWNESS, await_that, in_box, there
 from netns.daemon import Daemon, running
-from netns.scene import listening
+from netns.scene import attempt, listening
 
 pytestmark = pytest.mark.kernel
 
@@ -175,3 +175,41 @@ def test_an_agent_runs_as_root_only_where_that_is_said_and_by_sudo_as_its_caller
     assert by_sudo[:2] == ("1", 0)
     assert root == ("0", 0, True)
     assert unknown[1] == 2
+
+
+def scoped(folder: Path, layers: tuple[str, ...]) -> list[str]:
+    """Sessions alone, then everybody, then sessions alone again, by reloads; and through a crash."""
+    server = listening(there(), BAD, PORT)
+    said: list[str] = []
+    with server, running(folder, policy(layers, "sessions")) as daemon:
+        for scope in ("sessions", "host", "sessions"):
+            daemon.write(policy(layers, scope))
+            daemon.cli("reload")
+            said.append(f"{scope}: agent {agent(daemon)['said']}, bystander {attempt(BAD, PORT)}")
+        waiting = "import time; open(0).readline();" + CLIENT  # speaks when the daemon is dead
+        command = ["/usr/bin/python3", "-c", waiting]
+        environ = os.environ | {"AGENTSH_NET_SOCKET": str(daemon.folder / "control.sock")}
+        orphan = subprocess.Popen(
+            [sys.executable, "-m", "agentsh_net", "exec", "--as", "nobody", "--session", "orphan", "--", *command],
+            env=environ, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        await_that(lambda: Path(f"/proc/{orphan.pid}/cmdline").read_bytes().startswith(b"/usr/bin/python3"))
+        daemon.crash()
+        out, _ = orphan.communicate("go\n", timeout=30)
+        said.append(f"after SIGKILL: agent {json.loads(out)['said']}, bystander {attempt(BAD, PORT)}")
+        daemon.start()
+        row = next(r for r in json.loads(daemon.cli("status", "--json"))["layers"] if r["layer"] == "cgroups")
+        said.append(f"cgroups wanted {row['wanted']}, in force {row['in_force']}")
+    return said
+
+
+@pytest.mark.parametrize("layers", [("ebpf",), ("nftables",)], ids="+".join)
+def test_the_scope_follows_the_file_and_outlives_the_daemon(tmp_path: Path, layers: tuple[str, ...]) -> None:
+    no = {"ebpf": "EPERM", "nftables": "ECONNREFUSED"}[layers[0]]
+    assert in_box(scoped, tmp_path, layers, timeout=120) == [
+        f"sessions: agent {no}, bystander connected",
+        f"host: agent {no}, bystander {no}",
+        f"sessions: agent {no}, bystander connected",
+        f"after SIGKILL: agent {no}, bystander connected",
+        "cgroups wanted True, in force True",
+    ]
