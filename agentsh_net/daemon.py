@@ -17,7 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from agentsh_net import __version__, briefing, inventory, notify, options
+from agentsh_net import __version__, briefing, inventory, metrics, notify, options
 from agentsh_net.agent_sessions import AgentSessions
 from agentsh_net.arbiter import Arbiter
 from agentsh_net.call_inspection import CallInspector
@@ -34,11 +34,13 @@ from agentsh_net.core.plane import Kernel
 from agentsh_net.core.ratelimit import Buckets
 from agentsh_net.core.settings import Network
 from agentsh_net.core.shim_link import beside
+from agentsh_net.core.tally import Tally
 from agentsh_net.current import Current, Means
 from agentsh_net.handlers import handlers
 from agentsh_net.kernel.host import open_kernel
 from agentsh_net.kernel.limits import limits
 from agentsh_net.layer_watch import LOOK_EVERY, LayerWatch
+from agentsh_net.metrics_page import MetricsPage
 from agentsh_net.name_watch import NameWatch
 from agentsh_net.options import Options
 from agentsh_net.sessions import Sessions
@@ -74,11 +76,13 @@ class Daemon:
         self.started = now_rfc3339()
         self.ready = False
         self.sessions = Sessions()
+        self.tally = Tally()
         # Set while starting, in this order; `ready` says that all of them are there.
         self.writer: Writer
         self.control: ControlServer
         self.pool: Pool | None = None
         self.names: NameWatch
+        self.page: MetricsPage | None = None
         self.layers: LayerWatch
         self.current: Current
         self.desk: Desk
@@ -113,6 +117,7 @@ class Daemon:
         if isinstance(event, events.ToolCalled):
             event = replace(event, input=self._masked(event.input))
         value = event.to_stamped_json(id=new_id(), timestamp=now_rfc3339())
+        self.tally.note(value)
         self._intents.note(value, time.monotonic())
         reading = self._arguments.take(value, self._record)
         if reading is not None:
@@ -190,6 +195,9 @@ class Daemon:
         arbiter = Arbiter(buckets := Buckets(config.sandbox.mcp.rate_limits), time.monotonic)
         if config.proxy.mode != "disabled":
             self.pool = Pool(config.proxy, on_event=self.emit, on_report=self._on_report, arbiter=arbiter)
+        if config.metrics.listen:
+            self.page = MetricsPage(config.metrics, lambda: metrics.told(self))
+            stack.push_async_callback(self.page.stop)
         arbiter.start()
         stack.callback(arbiter.stop)
         kernel = await asyncio.to_thread(self._open_kernel, config.network)
@@ -218,6 +226,8 @@ class Daemon:
             self._watch = Watch(self._initial.path, loop, self.reload_soon, read=self._initial.read)
             stack.callback(self._watch.close)
         self.ready = True
+        if self.page is not None:
+            self.page.start()
 
     async def _serve_shims(self, stack: AsyncExitStack, arbiter: Arbiter) -> None:
         around = Surroundings(
@@ -309,6 +319,8 @@ class Daemon:
         if self._wanted.ready_file is not None:
             socket = snapshot.config.control.socket
             facts = {"pid": os.getpid(), "proxy": self.proxy_url, "control": socket, "layers": layers}
+            if self.page is not None:
+                facts["metrics"] = self.page.url
             notify.write_ready_file(self._wanted.ready_file, facts)
         notify.sd_notify("READY=1")
 

@@ -67,6 +67,7 @@ async def _status(daemon: Daemon, args: Mapping[str, Any], peer: Peer) -> dict[s
         "limits": [asdict(limit) for limit in limits(current.loaded.config.network)],
         "proxy": _proxy(daemon),
         "store": asdict(daemon.writer.status()),
+        "metrics": {"listen": daemon.page.url if daemon.page is not None else ""},
         "servers": _servers(current),
         **daemon.names.status(),
         "sessions": daemon.sessions.ids(),

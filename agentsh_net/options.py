@@ -27,6 +27,7 @@ _AT_START: Final[Mapping[str, Callable[[Config], Any]]] = {
     "network.nflog_group": lambda c: c.network.nflog_group,
     "network.resolve": lambda c: c.network.resolve,
     "store": lambda c: c.store,
+    "metrics": lambda c: c.metrics,
     "control.socket": lambda c: c.control.socket,
     "log": lambda c: c.log,
 }

@@ -108,6 +108,7 @@ class Pool:
         self._snapshot: Mapping[str, Any] | None = None
         self._sessions: Mapping[str, str] = {}
         self._stopping = False
+        self._gone: Counter[str] = Counter()  # totals of workers that ended, so that no sum ever falls
         self._token_key = token_hex(32)  # of DLP tokens: one for all workers, so that prompts stay alike
 
     @property
@@ -123,7 +124,7 @@ class Pool:
 
     def counters(self) -> dict[str, int]:
         """Return the workers' totals, summed."""
-        total: Counter[str] = Counter()
+        total = self._gone.copy()
         for worker in self._workers:
             total.update(worker.counters)
         return dict(total)
@@ -167,6 +168,10 @@ class Pool:
     def report(self, event: Event) -> None:
         """Hand an event to the daemon."""
         self._on_event(event)
+
+    def remember(self, counters: Mapping[str, int]) -> None:
+        """Keep the totals of a worker that ended; what was open in it is not."""
+        self._gone.update({k: n for k, n in counters.items() if not k.startswith(("open_", "landlock"))})
 
     def discovered(self, report: Mapping[str, Any]) -> None:
         """Hand what a server was seen to offer to the daemon."""
@@ -250,6 +255,7 @@ class _Worker:
                 began = loop.time()
                 status = await running.process.wait()
                 await running.link.closed
+                self._pool.remember(running.link.counters)
                 self._running = None
                 if self._pool.stopping:
                     return

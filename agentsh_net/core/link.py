@@ -25,6 +25,11 @@ MAX_EVENTS = 512  # in one message
 MAX_INPUT = 64 << 10  # bytes of a call's arguments kept in an event
 MAX_TEXT = 8 << 10  # characters of any other text in an event: model-written names can be long
 MAX_CHARGE = 16 << 10  # one question about a call, or its answer: a handful of names, cut at MAX_CHARGE_NAME
+MAX_COUNTERS = (
+    256  # totals of a worker: a few dozen, two histograms and the reasons why answers passed unread
+)
+# Seconds; a first token takes half of one, a long answer minutes. What a local error takes is the first.
+LATENCY_BOUNDS = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
 MAX_TOKENS = 10**9  # of one request, in a question about a provider's limits
 MAX_CHARGE_NAME = 512  # characters; real names of tools, sessions and calls have at most 128
 
@@ -157,7 +162,7 @@ def decode_from_worker(payload: bytes) -> FromWorker:
             return Ack(seq, generation)
         case {"kind": "events", "events": list(found)} if len(found) <= MAX_EVENTS:
             return Events(tuple(_mapping(event) for event in found))
-        case {"kind": "counters", "counters": dict(counters)} if len(counters) <= 64 and all(
+        case {"kind": "counters", "counters": dict(counters)} if len(counters) <= MAX_COUNTERS and all(
             type(value) is int for value in counters.values()
         ):
             return Counters(counters)

@@ -44,7 +44,6 @@ NOT_YET = (
     NotYet("proxy.mode", among("mcp-only"), "`embedded` or `disabled`"),
     NotYet("proxy.providers.*.dialect", among("ollama", "bedrock"), "`anthropic`, `openai` or `gemini`"),
     NotYet("gateway.enabled", true, "`false`"),
-    NotYet("metrics.listen", filled, "no `metrics` section"),
     NotYet("network.llm_direct", among("tag", "refuse"), "`off`"),
     NotYet("network.on_shared_address", among("sni"), "`block` or `tag`"),
     NotYet("network.resolve.stub", true, "`false`"),

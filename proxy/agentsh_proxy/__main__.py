@@ -1,10 +1,15 @@
-"""`python -m agentsh_proxy`: a worker process, started by the supervisor and by nobody else."""
+"""`python -m agentsh_proxy`: a worker process or, as `page`, the metrics page; started by the supervisor and by nobody else."""
 
 from __future__ import annotations
 
 import sys
 
-from agentsh_proxy.worker import main
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    arguments = sys.argv[1:]
+    if arguments[:1] == ["page"]:  # each loads what it needs and no more: the page is a third of a worker
+        from agentsh_proxy import page
+
+        sys.exit(page.main(arguments[1:]))
+    from agentsh_proxy import worker
+
+    sys.exit(worker.main(arguments))

@@ -2,7 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from bisect import bisect_left
+from collections import Counter
+from dataclasses import dataclass, field, fields
+
+from agentsh_net.core.link import LATENCY_BOUNDS
+
+
+@dataclass(slots=True)
+class Latency:
+    """A histogram: `counts[n]` are those at most `LATENCY_BOUNDS[n]` seconds and above the bound before, the last all others."""
+
+    counts: list[int] = field(default_factory=lambda: [0] * (len(LATENCY_BOUNDS) + 1))
+    seconds: float = 0.0
+
+    def observe(self, seconds: float) -> None:
+        """Count one."""
+        self.counts[bisect_left(LATENCY_BOUNDS, seconds)] += 1
+        self.seconds += seconds
 
 
 @dataclass(slots=True)
@@ -20,7 +37,20 @@ class Counts:
     upstream_reused: int = 0
     upstream_failed: int = 0
     landlock: int = 0  # the ABI in force, 0 where the kernel has none
+    head: Latency = field(default_factory=Latency)  # from a request to its answer's head
+    answer: Latency = field(default_factory=Latency)  # ... to its answer's end
+    uninspected: Counter[str] = field(default_factory=Counter)  # answers that passed unread, by the reason
 
     def totals(self) -> dict[str, int]:
-        """Return the totals by name."""
-        return asdict(self)
+        """Return the totals by name: `head.3` is a place of a histogram, `uninspected.x` a reason."""
+        told: dict[str, int] = {}
+        for name in (f.name for f in fields(self)):
+            match getattr(self, name):
+                case Latency(counts, seconds):
+                    told |= {f"{name}.{n}": count for n, count in enumerate(counts)}
+                    told[f"{name}.ms"] = int(seconds * 1000)
+                case Counter() as counter:
+                    told |= {f"{name}.{key}": count for key, count in counter.items()}
+                case value:
+                    told[name] = value
+        return told

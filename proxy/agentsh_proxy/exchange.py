@@ -37,8 +37,8 @@ class Exchange:
     """One request on its way."""
 
     __slots__ = (
-        "_answer", "_asked", "_body", "_client", "_connecting", "_connection", "_facts", "_judge_of_answer", "_lessons", "_over", "_paused_at",
-        "_request_id", "_retried", "_reused", "_seen", "_service", "_trail", "_uploaded", "_wrote", "held", "method",
+        "_answer", "_asked", "_began", "_body", "_client", "_connecting", "_connection", "_facts", "_judge_of_answer", "_lessons", "_over", "_paused_at",
+        "_request_id", "_retried", "_reused", "_seen", "_service", "_trail", "_unread_told", "_uploaded", "_wrote", "held", "method",
     )  # fmt: skip
 
     def __init__(self, service: Service, client: ClientConnection, what: Asked) -> None:
@@ -58,6 +58,8 @@ class Exchange:
         self._retried = False
         self._reused = False
         self._uploaded = False
+        self._unread_told = False
+        self._began = service.clock()
         self._paused_at = 0.0
         self._seen = self._wrote = service.now
         self.method = what.head.method
@@ -171,7 +173,11 @@ class Exchange:
         )
         if self._trail is not None:
             self._trail.head(head)
-        self._answer = choose(head, self.method, client, self._inspection())
+        inspection = self._inspection()
+        if inspection is None:
+            self._passed("other_endpoint" if not self._asked.admitted.unread else "unknown_dialect")
+        self._service.counts.head.observe(self._service.clock() - self._began)
+        self._answer = choose(head, self.method, client, inspection)
 
     def on_data(self, data: bytes, *, last: bool) -> None:
         """Pass body bytes through the answer, one write a read."""
@@ -248,6 +254,15 @@ class Exchange:
     def _note(self, step: Step) -> None:
         if step.judged or step.faults:
             self._service.note(step, self._subject())
+            for fault in step.faults:
+                if not fault.cut:
+                    self._passed(fault.cause)
+
+    def _passed(self, reason: str) -> None:
+        """Count an answer that passes unread, whatever of it was: once."""
+        if not self._unread_told:
+            self._unread_told = True
+            self._service.counts.uninspected[reason] += 1
 
     def _subject(self) -> Subject:
         return subject_of(self._asked, self._request_id)
@@ -290,6 +305,7 @@ class Exchange:
         assert answer is not None  # noqa: S101 - it is done
         self._over = True
         self._leave()
+        self._service.counts.answer.observe(self._service.clock() - self._began)
         if self._connection is not None:
             self._let_go()
         self._client.on_answered(keep_alive=not answer.closing, whole=True)

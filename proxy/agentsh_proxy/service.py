@@ -58,6 +58,7 @@ class Service:
         self.vaults = Vaults(token_key or token_bytes(32))
         self.offering = Offering(reporter)
         self.draining = False
+        self.clock = loop.time
         self.now = loop.time()
         self.charges = charges
         self._clients: set[ClientConnection] = set()

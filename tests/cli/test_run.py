@@ -2,7 +2,7 @@
 
 import pytest
 
-import agentsh_net.daemon
+import agentsh_net.start
 
 
 @pytest.fixture
@@ -13,7 +13,7 @@ def started(monkeypatch):
         calls.append((str(config) if config else None, audit, str(ready_file) if ready_file else None))
         return 3
 
-    monkeypatch.setattr(agentsh_net.daemon, "main", main)
+    monkeypatch.setattr(agentsh_net.start, "main", main)
     return calls
 
 

@@ -16,7 +16,6 @@ CASES: dict[str, tuple[Any, Any]] = {
     "proxy.mode": ("mcp-only", "disabled"),
     "proxy.providers.*.dialect": ("ollama", "gemini"),
     "gateway.enabled": (True, False),
-    "metrics.listen": ("127.0.0.1", None),
     "network.llm_direct": ("tag", "off"),
     "network.on_shared_address": ("sni", "tag"),
     "network.resolve.stub": (True, False),

@@ -1,0 +1,119 @@
+"""The supervisor's side of the metrics page: a process of its own answers HTTP, unprivileged, and is told numbers.
+
+What is told is `metrics`' business, how it is served the process's (`agentsh_proxy.page`); nothing is ever read from it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import socket
+import sys
+from collections.abc import Callable
+from typing import Any, Final
+
+import orjson
+
+from agentsh_net.core import link
+from agentsh_net.core.errors import ConfigError, Problem
+from agentsh_net.core.settings import Metrics
+from agentsh_net.workers import ENVIRONMENT, identity
+
+EVERY: Final = 1.0  # seconds between two tellings; a scrape is every few seconds at most
+BACKLOG: Final = 64
+PAUSE: Final = (0.5, 30.0)  # seconds before the process is replaced: the first, and the most
+_MAX_UNREAD: Final = 1 << 20  # a process that does not read is not told more
+
+
+def bind(metrics: Metrics) -> socket.socket:
+    """Return the socket that the page is served on. Raises ConfigError where it cannot be had."""
+    try:
+        family, _, _, _, address = socket.getaddrinfo(
+            metrics.listen, metrics.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        listener = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.setblocking(False)
+            listener.bind(address)
+            listener.listen(BACKLOG)
+        except OSError:
+            listener.close()
+            raise
+    except OSError as error:
+        where = "metrics.listen" if isinstance(error, socket.gaierror) else "metrics.port"
+        found = f"{metrics.listen}:{metrics.port} ({error.strerror or error})"
+        raise ConfigError(
+            [Problem(where, found, "an address and a port that are free, or port 0")]
+        ) from error
+    return listener
+
+
+class MetricsPage:
+    """Keeps the process running and tells it `gather()`, which returns the text, the state and what is not well."""
+
+    def __init__(self, metrics: Metrics, gather: Callable[[], dict[str, Any]]) -> None:
+        self._listen = metrics.listen
+        self._gather = gather
+        self._listener = bind(metrics)
+        self._keeper: asyncio.Task[None] | None = None
+
+    @property
+    def url(self) -> str:
+        """Where the page is."""
+        host, port = self._listener.getsockname()[:2]
+        return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+    def start(self) -> None:
+        """Start the process, soon."""
+        self._keeper = asyncio.create_task(self._keep())
+
+    async def stop(self) -> None:
+        """End it."""
+        if self._keeper is not None:
+            self._keeper.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._keeper
+        self._listener.close()
+
+    async def _keep(self) -> None:
+        pause, longest = PAUSE
+        while True:
+            await self._run()
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, longest)
+
+    async def _run(self) -> None:
+        """Run one process to its end, telling it what is new."""
+        ours, theirs = socket.socketpair()
+        who = identity()
+        fds = (theirs.fileno(), self._listener.fileno())
+        try:
+            process = await asyncio.create_subprocess_exec(
+                sys.executable, "-m", "agentsh_proxy", "page",
+                "--link-fd", str(fds[0]), "--listen-fd", str(fds[1]), "--listen", self._listen,
+                "--uid", str(who.uid), "--gid", str(who.gid), "--supervisor", str(os.getpid()),
+                stdin=asyncio.subprocess.DEVNULL,
+                pass_fds=fds,
+                env={name: os.environ[name] for name in ENVIRONMENT if name in os.environ},
+            )  # fmt: skip
+        finally:
+            theirs.close()
+        _, writer = await asyncio.open_connection(sock=ours)
+        telling = asyncio.create_task(self._tell(writer))
+        try:
+            await process.wait()
+        finally:
+            telling.cancel()
+            writer.close()  # the process ends with its link; without CAP_KILL over its user there is no other way
+            with contextlib.suppress(asyncio.CancelledError, ConnectionError):
+                await telling
+            if process.returncode is None:
+                await process.wait()
+
+    async def _tell(self, writer: asyncio.StreamWriter) -> None:
+        while not writer.is_closing():
+            if writer.transport.get_write_buffer_size() < _MAX_UNREAD:
+                writer.write(link.frame(orjson.dumps(self._gather())))
+            await asyncio.sleep(EVERY)
