@@ -6,12 +6,13 @@ A label is whatever the request's author wrote; the URL is what the provider wil
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from agentsh_net.core import urls
-from agentsh_net.core.folding import visible
-from agentsh_net.core.model import Candidate, Server
+from agentsh_net.core.folding import fold, visible
+from agentsh_net.core.model import Candidate, Server, ToolCall, Verdict
 from agentsh_net.core.registry import Registry
-from agentsh_net.core.rules import ROOT
+from agentsh_net.core.rules import ROOT, Rules
 from agentsh_net.core.settings import Mcp
 from agentsh_net.core.steps import MAX_NAME, Outcome, Step
 
@@ -36,6 +37,47 @@ def connector_step(
     if exact or (claimed is not None and not url):
         return taken[0]
     return _undeclared(mcp, server_id, url, claimed)
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """Which tools of a connector's server may be called. `confined`: not all; `known` are those it was seen to offer, with what is allowed.
+
+    `by_arguments`: for some it depends on the arguments, which nobody sees before the provider runs the call.
+    """
+
+    confined: bool = False
+    known: bool = False
+    allowed: tuple[str, ...] = ()
+    denied: tuple[str, ...] = ()
+    by_arguments: bool = False
+
+
+def reach(
+    registry: Registry,
+    mcp: Mcp,
+    rules: Rules,
+    offered: Callable[[ToolCall], Verdict],
+    server_id: str,
+    url: str,
+) -> Reach:
+    """Return what a connector may reach. `offered` judges the offer of a tool."""
+    if not mcp.enforce_policy:
+        return Reach()
+    exact, _ = _servers_of(registry, url)
+    declared = exact[0] if exact else registry.server(server_id)
+    name = declared.id if declared is not None else server_id or _host(url)
+    tools = registry.tools_of(name) if declared is not None else ()
+    verdicts = {t.name: offered(ToolCall(t.name, server_name=name)).blocked for t in tools}
+    by_rule, by_arguments = rules.confine(fold(name))
+    default = mcp.tool_policy == "allowlist" or rules.other_tools is not None
+    return Reach(
+        confined=by_rule or default or any(verdicts.values()),
+        known=bool(tools),
+        allowed=tuple(tool for tool, blocked in verdicts.items() if not blocked),
+        denied=tuple(tool for tool, blocked in verdicts.items() if blocked),
+        by_arguments=by_arguments,
+    )
 
 
 def _servers_of(registry: Registry, url: str) -> tuple[list[Server], list[Server]]:

@@ -126,6 +126,10 @@ class Policy:
         step = connectors.connector_step(self._registry, self._mcp, self.server_step, server_id, url)
         return self._verdict(step, (step.about,) if step.about else ())
 
+    def connector_reach(self, server_id: str, url: str) -> connectors.Reach:
+        """Return which tools a connector that may be called may reach."""
+        return connectors.reach(self._registry, self._mcp, self._rules, self.judge_offer, server_id, url)
+
     def server_step(self, server_id: str) -> Step:
         """Judge a server, declared or not."""
         about = Candidate(self._registry.canonical_id(server_id), "")

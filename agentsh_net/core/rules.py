@@ -139,6 +139,12 @@ class Rules:
         self.denied_tools = RuleList(r for r in denied_tools if not r.bare)
         self.other_tools = next((r for r in denied_tools if r.bare), None)
 
+    def confine(self, server: str) -> tuple[bool, bool]:
+        """Say whether a rule denies a tool of a folded server, and whether one looks at arguments of its tools."""
+        denied = [rule for rule in self.denied_tools.rules if rule.server.matches(server)]
+        allowed = (rule for rule in self.allowed_tools.rules if rule.server.matches(server))
+        return bool(denied), any(rule.args is not None for rule in (*denied, *allowed))
+
     def denied_pairs(self) -> Iterator[tuple[str, str]]:
         """Yield each (server, tool) that a deny rule names without wildcards, as it is written."""
         for rule in self.denied_tools.rules:

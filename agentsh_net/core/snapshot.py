@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any, Self
 
 from agentsh_net.core import config as config_reader
+from agentsh_net.core.connectors import Reach
 from agentsh_net.core.dlp.guard import Guard
 from agentsh_net.core.identity import Aspect, Identity
 from agentsh_net.core.model import Candidate, PinState, Server, Tool, ToolCall, Transport, Verdict
@@ -68,6 +69,10 @@ class Snapshot:
     def judge_connector(self, server_id: str, url: str) -> Verdict:
         """Return the verdict on an MCP server that a request asks the provider to call by itself."""
         return self._policy.judge_connector(server_id, url)
+
+    def connector_reach(self, server_id: str, url: str) -> Reach:
+        """Return which tools a connector that may be called may reach."""
+        return self._policy.connector_reach(server_id, url)
 
     def evolve(self, *, registry: Registry | None = None, pins: Pins | None = None) -> Self:
         """Return the next generation, with another registry or other pins."""

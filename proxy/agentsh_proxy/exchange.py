@@ -254,6 +254,8 @@ class Exchange:
     def _note(self, step: Step) -> None:
         if step.judged or step.faults:
             self._service.note(step, self._subject())
+            for judged in step.judged:
+                self._service.offering.propose(self._asked.admitted.session_id, judged.call)
             for fault in step.faults:
                 if not fault.cut:
                     self._passed(fault.cause)

@@ -17,7 +17,7 @@ from agentsh_net.core import strict_json
 from agentsh_net.core.dialects.request_offers import lists, offers, referred, without
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.events import ToolAltered
-from agentsh_net.core.model import Candidate, PinState
+from agentsh_net.core.model import Candidate, PinState, ToolCall
 from agentsh_net.core.offers import NOTHING, Altered, Lessons
 from agentsh_net.core.pins import PinEffect, effect
 from agentsh_net.core.rules import ROOT
@@ -35,11 +35,12 @@ _MAX_NAME: Final = 256  # characters of a name in an event; the APIs take 128
 class Offering:
     """What the requests of one worker offered."""
 
-    __slots__ = ("_by_session", "_reporter", "_told")
+    __slots__ = ("_by_session", "_proposed", "_reporter", "_told")
 
     def __init__(self, reporter: Reporter) -> None:
         self._reporter = reporter
         self._by_session: OrderedDict[str, Lessons] = OrderedDict()
+        self._proposed: OrderedDict[tuple[str, str], ToolCall] = OrderedDict()
         self._told: OrderedDict[tuple[str, str, str], None] = OrderedDict()
 
     def read(self, request: Mapping[str, Any], view: View, subject: Subject) -> Lessons:
@@ -56,6 +57,15 @@ class Offering:
     def last(self, session_id: str) -> Lessons:
         """Return what the session's last request taught: an answer that is fetched later repeats no tools."""
         return self._by_session.get(session_id, NOTHING)
+
+    def propose(self, session_id: str, call: ToolCall) -> None:
+        """Remember a call of an MCP server that an answer proposes: a later request may approve it by its id alone."""
+        if call.server_name and call.call_id:
+            _keep(self._proposed, (session_id, call.call_id), call)
+
+    def proposed(self, session_id: str, call_id: str) -> ToolCall | None:
+        """Return the call that an answer proposed under this id."""
+        return self._proposed.get((session_id, call_id))
 
     def _tell(self, altered: Altered, view: View, subject: Subject) -> None:
         """Tell once a session of a tool that was changed on its way to the model."""

@@ -8,7 +8,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from agentsh_net.core import strict_json
+from agentsh_net.core.dialects import request_connectors
 from agentsh_net.core.dialects.base import Dialect, Fault, Judged, RequestFacts, Step
+from agentsh_net.core.dialects.request_connectors import ConfinementError
 from agentsh_net.core.dlp.guard import Guard
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.offers import NOTHING, Lessons
@@ -52,7 +55,7 @@ class Reception:
         plain = self._read(body)
         self._judge_connectors()
         self._judge_approvals()
-        left = self._learned(plain)
+        left = self._learned(self._confined(plain))
         if left is not plain:
             body = left
             self.asked = self.asked._replace(opening=without_description(self.asked.opening))
@@ -132,11 +135,31 @@ class Reception:
                     dialect=self.asked.admitted.inspected,
                 )
 
+    def _confined(self, plain: bytes) -> bytes:
+        """Return the body whose connectors reach only what policy allows. Raises RefusalError where that cannot be written."""
+        request, snapshot = self.facts.parsed, self.asked.view.snapshot
+        if request is None or not self.facts.connectors:
+            return plain
+        try:
+            edits = request_connectors.confined(request, snapshot.connector_reach)
+        except ConfinementError as error:
+            raise RefusalError(403, str(error), dialect=self.asked.admitted.inspected) from error
+        if not edits:
+            return plain
+        left = strict_json.splice(plain, edits)
+        self.facts = replace(self.facts, parsed=strict_json.read(left).value)
+        return left
+
     def _judge_approvals(self) -> None:
         """Judge every call that the request lets the provider run; no rate is charged before it runs. Raises RefusalError."""
         for call in self.facts.approvals:
-            if not call.name and not self.asked.view.fail_closed:
-                continue  # proposed in an answer that this request does not repeat: it was judged there
+            if not call.name:
+                known = self._service.offering.proposed(subject_of(self.asked).session_id, call.call_id)
+                if known is None and not self.asked.view.fail_closed:
+                    unknown = "it approves an MCP call that was proposed in no answer seen here"
+                    self._unread(Fault("unknown_approval", unknown, cut=False), 400)
+                    continue
+                call = known or call  # noqa: PLW2901 - proposed in an answer that this request does not repeat
             verdict = self._service.view.snapshot.explain(call).verdict
             self._service.note(Step(b"", (Judged(call, verdict),)), subject_of(self.asked))
             if verdict.blocked:

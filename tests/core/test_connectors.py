@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from situations import registry, server
+from situations import registry, server, situation
 
+from agentsh_net.core import connectors
 from agentsh_net.core.model import Action
 from agentsh_net.core.pins import Pins
-from agentsh_net.core.settings import Config, Mcp, Sandbox, ServerRule
+from agentsh_net.core.settings import ArgumentMatch, Config, Mcp, Sandbox, ServerRule
 from agentsh_net.core.snapshot import Snapshot
 
 WEATHER = server("weather", "https://mcp.example.com/weather", host="mcp.example.com", port=443)
@@ -81,3 +82,24 @@ def test_a_secret_in_a_url_is_in_no_reason():
     for mcp in (OPEN, CLOSED, LISTED, DENIED, NONE):
         for label in ("x", ""):
             assert "s3cret" not in judge(mcp, label, "https://evil.example/mcp?token=s3cret").reason
+
+
+def reach_of(**mcp):
+    snapshot = situation(["fs"], {"fs": ["get", "rm"]} if mcp.pop("seen", True) else {}, **mcp)
+    return snapshot.connector_reach("fs", "")
+
+
+def test_a_connector_reaches_what_its_servers_rules_allow():
+    assert not reach_of().confined
+    some = reach_of(denied_tools=[("fs", "rm")])
+    assert (some.confined, some.known, some.allowed, some.denied) == (True, True, ("get",), ("rm",))
+    assert not reach_of(denied_tools=[("web", "rm")]).confined
+    assert reach_of(denied_tools=[("fs", "rm")], seen=False) == connectors.Reach(confined=True)
+    assert reach_of(tool_policy="allowlist", allowed_tools=[("fs", "get")]).denied == ("rm",)
+    assert not reach_of(denied_tools=[("fs", "rm")], enforce_policy=False).confined
+
+
+def test_rules_over_arguments_confine_and_say_so():
+    rule = {"server": "fs", "tool": "get", "args": (ArgumentMatch("path", "equals", 1),)}
+    found = reach_of(denied_tools=[rule])
+    assert (found.confined, found.by_arguments, found.allowed) == (True, True, ("get", "rm"))

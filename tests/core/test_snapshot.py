@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
+import orjson
 import pytest
 from situations import situation, verdict
 
@@ -51,7 +52,7 @@ def loaded() -> Snapshot:
 
 
 def over_the_wire(original):
-    return decode(json.loads(json.dumps(encode(original))))
+    return decode(orjson.loads(orjson.dumps(encode(original))))  # as the link carries it
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """What policy needs from a Responses request: stream or not, the MCP servers the provider is to call, the calls it approves.
 
-The request itself is never changed. A stored prompt (`prompt.id`) may bring tools that no request shows; their calls are
-judged in the answer.
+A stored prompt (`prompt.id`) may bring servers that no request shows: such a request cannot be read whole.
 """
 
 from __future__ import annotations
@@ -57,6 +56,10 @@ def read(body: bytes) -> RequestFacts:
     approvals = tuple(_approvals(top.get("input"), clashes))
     decisive = _DECISIVE | _NAMING if connectors or approvals or may_name_server(body) else _DECISIVE
     fault = ambiguous(body, clashes & decisive)
+    if fault is None and isinstance(top.get("prompt"), dict):
+        fault = Fault(
+            "stored_prompt", "a stored prompt may bring MCP servers that no request shows", cut=False
+        )
     if fault is None and len(connectors) + len(approvals) > MAX_CONNECTORS:
         fault = Fault(
             "too_many_connectors", f"more than {MAX_CONNECTORS} MCP servers and approvals", cut=True
@@ -83,6 +86,8 @@ def _plain(body: bytes) -> RequestFacts | None:
     if not isinstance(value, dict):
         return None
     top = folded(value)
+    if isinstance(top.get("prompt"), dict):
+        return None
     return RequestFacts(
         stream=_truth(top.get("stream")),
         background=_truth(top.get("background")),

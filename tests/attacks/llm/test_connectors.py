@@ -1,0 +1,116 @@
+"""Row 35: a provider runs no denied tool, be its server in the list, or its call approved by id alone, or hidden in a stored prompt."""
+
+from __future__ import annotations
+
+import orjson
+import pytest
+from loopback import on_loop
+from loopback.client import Client, request
+from loopback.proxy import Proxy, snapshot
+from loopback.upstream import Upstream, answering, response
+
+RESPONSES, MESSAGES = "/openai/v1/responses", "/anthropic/v1/messages"
+URL = "http://127.0.0.1:9/mcp"
+CONNECTOR = {"type": "mcp", "server_label": "weather", "server_url": URL, "require_approval": "never"}
+DENY_ONE = {
+    "denied_tools": [{"server": "weather", "tool": "get_weather", "args": {"city": {"equals": "Bern"}}}]
+}
+
+
+def proposal(arguments: str) -> bytes:
+    item = {
+        "type": "mcp_approval_request",
+        "id": "mcpr_1",
+        "server_label": "weather",
+        "name": "get_weather",
+        "arguments": arguments,
+    }
+    return orjson.dumps({"id": "resp_1", "object": "response", "output": [item]})
+
+
+def approving(**more) -> bytes:
+    answer = {"type": "mcp_approval_response", "approve": True, "approval_request_id": "mcpr_1"}
+    return orjson.dumps({"model": "m", "input": [answer], "previous_response_id": "resp_1", **more})
+
+
+async def opened_with(opened, *answers: bytes, **mcp):
+    upstream = await opened(Upstream(answering(response(answers[0] if answers else b"{}"))))
+    proxy = await opened(Proxy(snapshot(upstream.port, **mcp)))
+    return upstream, proxy, await opened(Client(proxy.port))
+
+
+@on_loop
+async def test_a_tool_that_arguments_decide_about_waits_for_an_approval(opened):
+    upstream, _, client = await opened_with(opened, **DENY_ONE)
+    body = orjson.dumps({"model": "m", "input": "x", "tools": [CONNECTOR]})
+    assert (await client.ask(request(RESPONSES, body))).status == 200
+    (tool,) = orjson.loads(upstream.requests[0].body)["tools"]
+    assert tool == {**CONNECTOR, "require_approval": "always", "allowed_tools": ["get_weather"]}
+
+
+@on_loop
+async def test_a_connector_without_denied_tools_leaves_to_the_byte(opened):
+    upstream, _, client = await opened_with(opened)
+    body = b'{ "model":"m","input":"x", "tools":[' + orjson.dumps(CONNECTOR) + b"]}"
+    assert (await client.ask(request(RESPONSES, body))).status == 200
+    assert upstream.requests[0].body == body
+
+
+@pytest.mark.parametrize("fail_closed", [True, False])
+@on_loop
+async def test_an_approval_by_id_alone_is_judged_as_the_call_it_approves(opened, fail_closed):
+    upstream, proxy, client = await opened_with(
+        opened, proposal('{"city": "Rome"}'), fail_closed=fail_closed, **DENY_ONE
+    )
+    asked = orjson.dumps({"model": "m", "input": "x"})
+    assert b"mcp_approval_request" in (await client.ask(request(RESPONSES, asked))).body
+    assert (await client.ask(request(RESPONSES, approving()))).status == 200
+    proxy.swap(
+        snapshot(upstream.port, fail_closed=fail_closed, denied_tools=[{"server": "weather", "tool": "*"}])
+    )
+    client = await opened(Client(proxy.port))
+    refused = await client.ask(request(RESPONSES, approving()))
+    assert refused.status == 403
+    assert b"approval of tool 'get_weather'" in refused.body
+    assert len(upstream.requests) == 2
+
+
+@on_loop
+async def test_an_approval_of_a_call_that_nobody_saw_goes_by_fail_closed_and_is_told_of(opened):
+    for fail_closed in (True, False):
+        upstream, proxy, client = await opened_with(opened, fail_closed=fail_closed)
+        answer = await client.ask(request(RESPONSES, approving()))
+        assert answer.status == (403 if fail_closed else 200)
+        assert len(upstream.requests) == (0 if fail_closed else 1)
+        proxy.service.reporter.flush()
+        expected = (
+            ("mcp_tool_call_intercepted", "block") if fail_closed else ("llm_response_uninspected", "allow")
+        )
+        assert expected in {(e["type"], e["action"]) for e in proxy.events}
+
+
+@on_loop
+async def test_a_stored_prompt_goes_by_fail_closed_and_is_told_of(opened):
+    body = orjson.dumps({"model": "m", "prompt": {"id": "pmpt_1", "version": "2"}})
+    for fail_closed in (True, False):
+        upstream, proxy, client = await opened_with(opened, fail_closed=fail_closed)
+        answer = await client.ask(request(RESPONSES, body))
+        assert answer.status == (400 if fail_closed else 200)
+        assert len(upstream.requests) == (0 if fail_closed else 1)
+        proxy.service.reporter.flush()
+        assert [(e["cause"], e["action"]) for e in proxy.events] == [
+            ("stored_prompt", "block" if fail_closed else "allow")
+        ]
+
+
+@on_loop
+async def test_anthropic_is_asked_for_the_allowed_tools_alone(opened):
+    rule = {"denied_tools": [{"server": "weather", "tool": "set_*"}]}
+    upstream, _, client = await opened_with(opened, **rule)
+    server = {"type": "url", "name": "weather", "url": URL}
+    assert (await client.ask(request(MESSAGES, orjson.dumps({"mcp_servers": [server]})))).status == 200
+    (sent,) = orjson.loads(upstream.requests[0].body)["mcp_servers"]
+    assert sent == {**server, "tool_configuration": {"allowed_tools": ["get_weather"]}}
+    client = await opened(Client((await opened(Proxy(snapshot(upstream.port, **DENY_ONE)))).port))
+    refused = await client.ask(request(MESSAGES, orjson.dumps({"mcp_servers": [server]})))
+    assert (refused.status, orjson.loads(refused.body)["error"]["type"]) == (403, "permission_error")
