@@ -42,7 +42,7 @@ MCP = "sandbox.mcp"
 NOT_YET = (
     NotYet("llm_storage.store_bodies", true, "`false`"),
     NotYet("proxy.mode", among("mcp-only"), "`embedded` or `disabled`"),
-    NotYet("proxy.providers.*.dialect", among("ollama", "bedrock"), "`anthropic`, `openai` or `gemini`"),
+    NotYet("proxy.providers.*.dialect", among("bedrock"), "`anthropic`, `openai`, `gemini` or `ollama`"),
     NotYet("gateway.enabled", true, "`false`"),
     NotYet("network.llm_direct", among("tag", "refuse"), "`off`"),
     NotYet("network.on_shared_address", among("sni"), "`block` or `tag`"),

@@ -167,7 +167,7 @@ class Provider:
     """An LLM provider the proxy forwards to. `base_url` keeps its path."""
 
     name: str
-    dialect: str  # anthropic | openai | gemini
+    dialect: str  # anthropic | openai | gemini | ollama
     base_url: str
     limits: ProviderLimits = ProviderLimits()
 
@@ -176,6 +176,7 @@ DEFAULT_PROVIDERS: Mapping[str, Provider] = {
     "anthropic": Provider("anthropic", "anthropic", "https://api.anthropic.com"),
     "openai": Provider("openai", "openai", "https://api.openai.com/v1"),
     "gemini": Provider("gemini", "gemini", "https://generativelanguage.googleapis.com"),
+    "ollama": Provider("ollama", "ollama", "http://127.0.0.1:11434"),
 }
 
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 from agentsh_net.core.dialects.base import (
     Dialect,
     Enforce,
+    Framing,
     Judge,
     Judged,
     Limits,
@@ -73,7 +74,13 @@ class Restoring:
     def stream(self, judge: Judge, *, limits: Limits, fail_closed: bool, enforce: Enforce = always) -> Stream:
         """Return the dialect's machine behind a restorer."""
         machine = self._inner.stream(judge, limits=limits, fail_closed=fail_closed, enforce=enforce)
-        return _RestoredStream(machine, Restorer(self._vault, limits.max_frame))
+        framing = self._inner.framing(limits.max_frame)
+        comment = b": \n\n" if framing is None else b""
+        return _RestoredStream(machine, Restorer(self._vault, limits.max_frame, framing), comment)
+
+    def framing(self, max_frame: int) -> Framing | None:
+        """Say what the dialect says."""
+        return self._inner.framing(max_frame)
 
     def body(self, data: bytes, judge: Judge, *, fail_closed: bool, enforce: bool = True) -> Step:
         """Return what the dialect makes of the restored text."""
@@ -91,9 +98,10 @@ class Restoring:
 class _RestoredStream:
     """A stream of which the machine sees the restored bytes (`base.Stream`)."""
 
-    __slots__ = ("_machine", "_restorer")
+    __slots__ = ("_comment", "_machine", "_restorer")
 
-    def __init__(self, machine: Stream, restorer: Restorer) -> None:
+    def __init__(self, machine: Stream, restorer: Restorer, comment: bytes) -> None:
+        self._comment = comment  # what says nothing to a client, where something does
         self._machine = machine
         self._restorer = restorer
 
@@ -104,7 +112,7 @@ class _RestoredStream:
 
     def keep_alive(self) -> bytes:
         """Return what the machine would say; a comment while a token waits for its rest."""
-        return self._machine.keep_alive() or (b": \n\n" if self._restorer.holding else b"")
+        return self._machine.keep_alive() or (self._comment if self._restorer.holding else b"")
 
     def fail(self, message: str) -> bytes:
         """Write what the machine writes."""

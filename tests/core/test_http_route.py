@@ -120,7 +120,7 @@ def test_a_base_path_is_kept_and_a_version_stands_once(base, rest, path):
         ("/anthropic/v1/messages/batches/b1", False),
         ("/g/v1beta/models/gemini-2:streamgeneratecontent", False),
         ("/g/v1beta/models/gemini-2:counttokens", False),
-        ("/o/api/chat", True),
+        ("/o/api/chat", False),
         ("/anthropic/v1/messages/batches/b1/results", True),
         ("/openai/v1/models", False),
         ("/openai/v1/embeddings", False),

@@ -14,7 +14,7 @@ from agentsh_net.core.not_yet import NOT_YET, NotYet, among, filled, refusals, t
 CASES: dict[str, tuple[Any, Any]] = {
     "llm_storage.store_bodies": (True, False),
     "proxy.mode": ("mcp-only", "disabled"),
-    "proxy.providers.*.dialect": ("ollama", "gemini"),
+    "proxy.providers.*.dialect": ("bedrock", "gemini"),
     "gateway.enabled": (True, False),
     "network.llm_direct": ("tag", "off"),
     "network.on_shared_address": ("sni", "tag"),

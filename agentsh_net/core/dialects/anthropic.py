@@ -71,6 +71,9 @@ class AnthropicDialect:
             signs=SIGNS,
         )
 
+    def framing(self, max_frame: int) -> None:
+        """Its streams are server-sent events."""
+
     def body(self, data: bytes, judge: Judge, *, fail_closed: bool, enforce: bool = True) -> Step:
         """Return what the client gets for a whole JSON answer: byte for byte the same where no call is refused."""
         if not may_hide_call(data) and is_json(data):

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 from agentsh_net.core.model import ToolCall, Verdict
+from agentsh_net.core.sse import Frame
 
 Judge = Callable[[ToolCall], Verdict]
 
@@ -95,6 +96,25 @@ class Limits:
 MIN_WEIGHT = 128
 
 
+class FrameDecoder(Protocol):
+    """What cuts the bytes of a stream into frames, within a bound."""
+
+    def feed(self, data: bytes) -> list[Frame]:
+        """Return the frames that `data` completes."""
+        ...
+
+    def finish(self) -> Frame | None:
+        """Return what the stream ended in the middle of."""
+        ...
+
+
+class Framing(NamedTuple):
+    """How a stream is cut that is no server-sent events, and a frame written with other data."""
+
+    frames: FrameDecoder
+    write: Callable[[Frame, bytes], bytes]
+
+
 class Stream(Protocol):
     """One streamed answer. Feed it what the upstream sent, in any chunks; what comes back goes to the client as it is."""
 
@@ -136,6 +156,10 @@ class Dialect(Protocol):
 
     def stream(self, judge: Judge, *, limits: Limits, fail_closed: bool, enforce: Enforce = always) -> Stream:
         """Return the machine for one streamed answer. Without `enforce` every byte leaves, unless it is unreadable and fail_closed."""
+        ...
+
+    def framing(self, max_frame: int) -> Framing | None:
+        """Return how its streams are cut for whoever looks at them besides the machine; None: as server-sent events."""
         ...
 
     def body(self, data: bytes, judge: Judge, *, fail_closed: bool, enforce: bool = True) -> Step:

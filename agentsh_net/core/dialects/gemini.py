@@ -10,10 +10,21 @@ from typing import Any, Final
 
 from agentsh_net.core import strict_json
 from agentsh_net.core.dialects import gemini_request
-from agentsh_net.core.dialects.base import Dialect, Enforce, Judge, Limits, RequestFacts, Step, Stream, always
-from agentsh_net.core.dialects.gemini_calls import NAME, Ledger, rewritten
+from agentsh_net.core.dialects.base import (
+    Dialect,
+    Enforce,
+    Framing,
+    Judge,
+    Limits,
+    RequestFacts,
+    Step,
+    Stream,
+    always,
+)
+from agentsh_net.core.dialects.gemini_calls import NAME, Ledger
 from agentsh_net.core.dialects.gemini_parts import scan
-from agentsh_net.core.dialects.gemini_stream import GeminiStream
+from agentsh_net.core.dialects.gemini_stream import EitherDecoder, GeminiStream
+from agentsh_net.core.dialects.inline_edits import in_place, rewritten
 from agentsh_net.core.dialects.inspection import may_hide_call
 from agentsh_net.core.dialects.output import Output
 from agentsh_net.core.dialects.whole_answer import inspect_whole, is_json
@@ -75,6 +86,10 @@ class GeminiDialect:
 
         return GeminiStream(judge, limits=limits, fail_closed=fail_closed, enforce=enforce, error=error)
 
+    def framing(self, max_frame: int) -> Framing | None:
+        """Its streams are events or the elements of an array: their first character tells."""
+        return Framing(EitherDecoder(max_frame), in_place) if self._streams else None
+
     def body(self, data: bytes, judge: Judge, *, fail_closed: bool, enforce: bool = True) -> Step:
         """Return what the client gets for a whole JSON answer, or for an array of them: byte for byte the same where no call is refused."""
         if not may_hide_call(data) and is_json(data):
@@ -86,7 +101,8 @@ class GeminiDialect:
             marks = ledger.add(found, out)
             ledger.abandon(out)
             hidden = bool(found.hidden) and ledger.hidden(found.hidden, out)
-            return rewritten(data, reading, found, ledger.edits(marks), hidden=hidden)
+            edits = ledger.edits(marks)
+            return rewritten(data, reading, edits, ambiguous=found.ambiguous, hidden=hidden)
 
         def error(message: str) -> bytes:
             return self.error(502, message)

@@ -14,17 +14,17 @@ _STEP: Final = re.compile(r"\.([^.\[\]'\"]+)|\[([0-9]{1,4})\]|\['([^'\\]*)'\]|\[
 _MAX_STEPS: Final = 64  # no deeper than .NET reads JSON
 
 
-def assembled(args: Any, partial: Iterable[Any]) -> Any:
-    """Return the arguments; where a piece has no place that can be told, the pieces as they came."""
+def assembled(args: Any, partial: Iterable[Any]) -> tuple[Any, str]:
+    """Return the arguments, and why nobody can tell what they are: then they are the pieces as they came."""
     pieces = list(partial)
     if not pieces:
-        return args
+        return args, ""
     root: dict[str, Any] = {"$": dict(args) if isinstance(args, dict) else {}}
     for entry in _joined(pieces):
         steps = _steps(entry.get("jsonpath"))
         if steps is None or not _put(root, ["$", *steps], entry):
-            return {"args": args, "partialArgs": pieces}
-    return root["$"]
+            return {"args": args, "partialArgs": pieces}, "a piece of them has no place"
+    return root["$"], "they came both whole and in pieces" if args else ""
 
 
 def _joined(pieces: Iterable[Any]) -> Iterator[dict[str, Any]]:

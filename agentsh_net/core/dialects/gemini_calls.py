@@ -14,7 +14,7 @@ from agentsh_net.core.dialects.gemini_arguments import assembled
 from agentsh_net.core.dialects.gemini_parts import Found, Piece
 from agentsh_net.core.dialects.output import Output, notice
 from agentsh_net.core.model import ToolCall
-from agentsh_net.core.strict_json import DELETE, Path, Reading, dump, splice
+from agentsh_net.core.strict_json import DELETE, Path
 
 NAME: Final = "gemini"
 
@@ -38,13 +38,9 @@ class Call:
 
     def asked(self) -> ToolCall:
         """Return what the judge is asked about."""
+        value, doubt = assembled(self.args, self.partial)
         return ToolCall(
-            self.name,
-            self.id,
-            assembled(self.args, self.partial),
-            dialect=NAME,
-            flaw=self.flaw,
-            ordinal=self.ordinal,
+            self.name, self.id, value, dialect=NAME, flaw=self.flaw, ordinal=self.ordinal, doubt=doubt
         )
 
 
@@ -163,14 +159,3 @@ class Ledger:
         call.args = None
         if verdict.blocked:
             call.notice = notice(call.name, verdict.reason)
-
-
-def rewritten(
-    data: bytes, reading: Reading, found: Found, edits: dict[Path, Any], *, hidden: bool
-) -> bytes | None:
-    """Return a text after its edits; None where it stays. One that parsers read differently is written anew, to be read in one way."""
-    if not edits and not hidden:
-        return None
-    if found.ambiguous:
-        data = dump(reading.value).encode()
-    return splice(data, edits) if edits else data

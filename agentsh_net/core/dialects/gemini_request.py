@@ -36,8 +36,8 @@ def read(body: bytes, *, stream: bool) -> RequestFacts:
     """Return the facts of a request body (content decoding is done by the caller); the path says whether the answer streams."""
     if not body.strip():
         return RequestFacts(stream=stream)
-    if not _SIGN.search(body.lower()) and _is_object(body):
-        return RequestFacts(stream=stream)
+    if not _SIGN.search(body.lower()) and (plain_body := _object(body)) is not None:
+        return RequestFacts(stream=stream, parsed=plain_body)
     try:
         reading = strict_json.read(body)
     except ProtocolError as error:
@@ -54,7 +54,9 @@ def read(body: bytes, *, stream: bool) -> RequestFacts:
     fault = ambiguous(body, clashes & _DECISIVE)
     if fault is None and len(connectors) > MAX_CONNECTORS:
         fault = Fault("too_many_connectors", f"more than {MAX_CONNECTORS} MCP servers", cut=True)
-    return RequestFacts(stream=stream, connectors=tuple(connectors[:MAX_CONNECTORS]), fault=fault)
+    return RequestFacts(
+        stream=stream, connectors=tuple(connectors[:MAX_CONNECTORS]), fault=fault, parsed=reading.value
+    )
 
 
 def _named(entry: Any, clashes: set[str]) -> list[Connector]:
@@ -66,8 +68,10 @@ def _named(entry: Any, clashes: set[str]) -> list[Connector]:
     return [Connector(name if isinstance(name, str) else "", address) for address in addresses or [""]]
 
 
-def _is_object(body: bytes) -> bool:
+def _object(body: bytes) -> dict[str, Any] | None:
+    """Return what a body says that every parser reads; None where it is no object."""
     try:
-        return isinstance(orjson.loads(body), dict)
+        value = orjson.loads(body)
     except orjson.JSONDecodeError:
-        return False
+        return None
+    return value if isinstance(value, dict) else None

@@ -10,14 +10,15 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from agentsh_net.core.dialects.anthropic_event import with_data
-from agentsh_net.core.dialects.base import MIN_WEIGHT, Enforce, Judge, Limits, Step
-from agentsh_net.core.dialects.gemini_calls import Ledger, Mark, rewritten
+from agentsh_net.core.dialects.base import MIN_WEIGHT, Enforce, FrameDecoder, Judge, Limits, Step
+from agentsh_net.core.dialects.gemini_calls import Ledger, Mark
 from agentsh_net.core.dialects.gemini_parts import Found, scan
+from agentsh_net.core.dialects.inline_edits import in_place, rewritten
 from agentsh_net.core.dialects.inspection import Inspector
 from agentsh_net.core.dialects.output import Output
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.json_array import ArrayDecoder
-from agentsh_net.core.sse import Frame
+from agentsh_net.core.sse import Decoder, Frame
 from agentsh_net.core.strict_json import Path, Reading, read
 
 _BOM: Final = b"\xef\xbb\xbf"
@@ -34,11 +35,6 @@ class _Held:
     found: Found | None = None
     marks: tuple[Mark, ...] = ()
     hidden: bool = False
-
-
-def in_place(frame: Frame, data: bytes) -> bytes:
-    """Return the bytes of an array's element with other data; what stands before it stays."""
-    return frame.raw[: len(frame.raw) - len(frame.data or b"")] + data
 
 
 class GeminiMachine:
@@ -121,7 +117,8 @@ class GeminiMachine:
         if reading is None or found is None:
             return frame.raw
         edits: dict[Path, Any] = self._ledger.edits(held.marks)
-        data = rewritten(frame.data or b"", reading, found, edits, hidden=held.hidden)
+        text = frame.data or b""
+        data = rewritten(text, reading, edits, ambiguous=found.ambiguous, hidden=held.hidden)
         return frame.raw if data is None else self._write(frame, data)
 
     def _strays(self, text: bytes, out: Output) -> bool:
@@ -149,6 +146,38 @@ def strays(data: bytes, *, begins_line: bool) -> bool:
         return True
     find = data.find
     return any(find(sign) >= 0 for sign in _STRAY)
+
+
+def _is_array(start: bytes) -> bool:
+    return start in (b"{", b"[", b"\0")
+
+
+class EitherDecoder:
+    """Cuts events or the elements of an array, whichever begins."""
+
+    __slots__ = ("_beginning", "_decoder", "_max")
+
+    def __init__(self, max_frame: int) -> None:
+        self._max = max_frame
+        self._beginning = b""
+        self._decoder: FrameDecoder | None = None
+
+    def feed(self, data: bytes) -> list[Frame]:
+        """Return the frames that `data` completes."""
+        if self._decoder is None:
+            data = self._beginning + data
+            start = data.removeprefix(_BOM).lstrip(_SPACE)[:1]
+            if not start and len(data) <= self._max:
+                self._beginning = data
+                return []
+            self._decoder = ArrayDecoder(self._max) if _is_array(start) else Decoder(self._max)
+        return self._decoder.feed(data)
+
+    def finish(self) -> Frame | None:
+        """Return what the stream ended in the middle of."""
+        if self._decoder is not None:
+            return self._decoder.finish()
+        return Frame(self._beginning) if self._beginning else None
 
 
 class GeminiStream:
@@ -230,7 +259,7 @@ class GeminiStream:
         return error if self._events else self._closed(error)
 
     def _begin(self, start: bytes) -> Inspector:
-        self._events = start not in (b"{", b"[", b"\0")
+        self._events = not _is_array(start)
         return Inspector(
             lambda: GeminiMachine(self._judge, self._limits, events=self._events),
             limits=self._limits,

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 from agentsh_net.core import strict_json
-from agentsh_net.core.dialects.base import Enforce, Limits, Step, always
+from agentsh_net.core.dialects.base import Enforce, FrameDecoder, Limits, Step, always
 from agentsh_net.core.dialects.line_reading import hides_event
 from agentsh_net.core.dialects.output import Output
 from agentsh_net.core.errors import ProtocolError
@@ -44,18 +44,6 @@ def may_hide_call(frames: bytes, signs: tuple[bytes, ...] = ()) -> bool:
         or find(b"\0") >= 0
         or (find(b"\\u00") >= 0 and _ESCAPED_ASCII.search(folded) is not None)
     )
-
-
-class FrameDecoder(Protocol):
-    """What cuts the bytes of a stream into frames, within a bound."""
-
-    def feed(self, data: bytes) -> list[Frame]:
-        """Return the frames that `data` completes."""
-        ...
-
-    def finish(self) -> Frame | None:
-        """Return what the stream ended in the middle of."""
-        ...
 
 
 class Machine(Protocol):

@@ -96,6 +96,9 @@ class OpenAIChat:
             signs=(DONE.lower(),),
         )
 
+    def framing(self, max_frame: int) -> None:
+        """Its streams are server-sent events."""
+
     def body(self, data: bytes, judge: Judge, *, fail_closed: bool, enforce: bool = True) -> Step:
         """Return what the client gets for a whole JSON answer: a completion, or a list of stored ones."""
         if not may_hide_call(data) and is_json(data):

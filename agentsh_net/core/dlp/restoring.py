@@ -11,6 +11,7 @@ from json.encoder import encode_basestring_ascii
 from typing import Any, Final
 
 from agentsh_net.core import strict_json
+from agentsh_net.core.dialects.base import Framing
 from agentsh_net.core.dlp import zones
 from agentsh_net.core.dlp.fragments import Channel, Fragment, fragments
 from agentsh_net.core.dlp.strings import Cut, edited, texts, unescaped
@@ -63,13 +64,17 @@ class _Event:
 
 
 class Restorer:
-    """One stream of server-sent events: bytes in, the same bytes out, but for tokens of the session."""
+    """One stream: bytes in, the same bytes out, but for tokens of the session. Without a `framing` it is server-sent events."""
 
-    __slots__ = ("_decoder", "_open", "_size", "_vault", "_waiting")
+    __slots__ = ("_events", "_frames", "_open", "_size", "_vault", "_waiting", "_write")
 
-    def __init__(self, vault: Vault, max_frame: int) -> None:
+    def __init__(self, vault: Vault, max_frame: int, framing: Framing | None = None) -> None:
         self._vault = vault
-        self._decoder = Decoder(max_frame)
+        self._events: Decoder | None = None
+        if framing is None:
+            self._events = Decoder(max_frame)
+            framing = Framing(self._events, _with_data)
+        self._frames, self._write = framing
         self._waiting: list[_Event] = []
         self._size = 0
         self._open: dict[
@@ -83,19 +88,21 @@ class Restorer:
 
     def feed(self, data: bytes) -> bytes:
         """Take the next bytes."""
+        events = self._events
         if (
-            not self._waiting
-            and not self._decoder.pending
+            events is not None
+            and not self._waiting
+            and not events.pending
             and data.endswith(b"\n\n")
             and not _SIGN.search(data)
         ):
-            self._decoder.skip()
+            events.skip()
             return data
-        return b"".join(map(self._take, self._decoder.feed(data)))
+        return b"".join(map(self._take, self._frames.feed(data)))
 
     def finish(self) -> bytes:
         """Take the end of the stream."""
-        rest = self._decoder.finish()
+        rest = self._frames.finish()
         return (self._take(rest) if rest is not None else b"") + self._release()
 
     def _take(self, frame: Frame) -> bytes:
@@ -168,10 +175,15 @@ class Restorer:
         text = restored(text, self._vault)
         if text == data:
             return frame.raw
-        if frame.raw.count(data) == 1:
-            return frame.raw.replace(data, text)
-        name = b"event: " + frame.event.encode() + b"\n" if frame.event else b""
-        return name + b"".join(b"data: " + line + b"\n" for line in text.split(b"\n")) + b"\n"
+        return self._write(frame, text)
+
+
+def _with_data(frame: Frame, text: bytes) -> bytes:
+    data = frame.data or b""
+    if frame.raw.count(data) == 1:
+        return frame.raw.replace(data, text)
+    name = b"event: " + frame.event.encode() + b"\n" if frame.event else b""
+    return name + b"".join(b"data: " + line + b"\n" for line in text.split(b"\n")) + b"\n"
 
 
 def _read(frame: Frame) -> Any:

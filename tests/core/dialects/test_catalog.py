@@ -8,15 +8,15 @@ from agentsh_net.core.dialects.catalog import BY_NAME, WIRES
 
 
 def test_the_names_are_those_of_the_configuration() -> None:
-    assert set(BY_NAME) == {"anthropic", "openai", "gemini"}
+    assert set(BY_NAME) == {"anthropic", "openai", "gemini", "ollama"}
 
 
-@pytest.mark.parametrize("name", ["anthropic", "openai", "gemini"])
+@pytest.mark.parametrize("name", sorted(BY_NAME))
 def test_a_dialect_makes_errors_a_client_of_it_can_read(name: str) -> None:
     dialect = BY_NAME[name]
     assert b'"error"' in dialect.error(502, "upstream failed")
     frame = dialect.error_frame("upstream failed")
-    assert frame.endswith((b"\n\n", b"\r\n\r\n"))
+    assert frame.endswith(b"\n")
     assert b"upstream failed" in frame
 
 
@@ -44,5 +44,6 @@ def test_no_path_is_claimed_by_two_wire_formats() -> None:
         ("POST", "/v1beta/models/m:streamGenerateContent"),
         ("POST", "/v1/projects/p/locations/l/publishers/anthropic/models/m:streamRawPredict"),
         ("POST", "/v1beta/cachedContents"),
+        ("POST", "/api/chat"),
     ):
         assert sum(w.inspects(method, path) for wires in WIRES.values() for w in wires) == 1

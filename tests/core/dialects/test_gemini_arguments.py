@@ -8,8 +8,8 @@ from agentsh_net.core.dialects.gemini_arguments import assembled
 
 
 def test_arguments_that_came_whole_stay() -> None:
-    assert assembled({"a": 1}, []) == {"a": 1}
-    assert assembled(None, []) is None
+    assert assembled({"a": 1}, []) == ({"a": 1}, "")
+    assert assembled(None, []) == (None, "")
 
 
 def test_pieces_of_strings_are_joined_and_values_are_put_where_their_paths_lead() -> None:
@@ -21,13 +21,19 @@ def test_pieces_of_strings_are_joined_and_values_are_put_where_their_paths_lead(
         {"jsonPath": "$.deep.list[1]['a b']", "boolValue": True},
         {"jsonPath": '$["q"]', "nullValue": "NULL_VALUE"},
     ]
-    assert assembled({"first": 1}, pieces) == {
-        "first": 1,
-        "path": "/etc/passwd",
-        "n": 2.5,
-        "deep": {"list": [1, {"a b": True}]},
-        "q": None,
-    }
+    assert assembled({}, pieces) == (
+        {
+            "path": "/etc/passwd",
+            "n": 2.5,
+            "deep": {"list": [1, {"a b": True}]},
+            "q": None,
+        },
+        "",
+    )
+    assert assembled({"first": 1}, pieces[2:3]) == (
+        {"first": 1, "n": 2.5},
+        "they came both whole and in pieces",
+    )
 
 
 @pytest.mark.parametrize(
@@ -47,4 +53,6 @@ def test_pieces_of_strings_are_joined_and_values_are_put_where_their_paths_lead(
     ],
 )
 def test_what_cannot_be_placed_is_judged_as_it_came(piece: object) -> None:
-    assert assembled({"s": 1}, [piece]) == {"args": {"s": 1}, "partialArgs": [piece]}
+    value, doubt = assembled({"s": 1}, [piece])
+    assert value == {"args": {"s": 1}, "partialArgs": [piece]}
+    assert doubt

@@ -7,8 +7,9 @@ from typing import Any
 
 from transcripts.gemini import DELETE, WEATHER, answer, candidate, denying, part, piece, refused, text
 
-from agentsh_net.core.dialects.gemini_calls import MAX_OPEN, Ledger, rewritten
+from agentsh_net.core.dialects.gemini_calls import MAX_OPEN, Ledger
 from agentsh_net.core.dialects.gemini_parts import scan
+from agentsh_net.core.dialects.inline_edits import rewritten
 from agentsh_net.core.dialects.output import Output
 from agentsh_net.core.strict_json import Path, Reading, read
 
@@ -61,6 +62,12 @@ def test_a_call_in_pieces_is_judged_with_all_its_arguments_and_its_later_parts_g
     assert set(here.ledger.edits(marks)) == {(*PARTS, 0), (*PARTS, 1)}
 
 
+def test_arguments_of_which_nobody_knows_where_they_stand_are_told_as_such() -> None:
+    here = Answer()
+    here.take(answer(piece("f"), piece(more=False, jsonPath="$..a", numberValue=1)))
+    assert here.judge.asked[0].doubt
+
+
 def test_another_name_within_a_call_is_a_flaw() -> None:
     here = Answer()
     here.take(answer(piece(WEATHER), piece(DELETE, more=False)))
@@ -95,13 +102,12 @@ def test_a_text_that_parsers_read_differently_is_written_anew_to_be_read_in_one_
     here = Answer()
     edits = here.take(source)
     found = scan(reading(source))
-    data = rewritten(source.encode(), reading(source), found, edits, hidden=False)
+    data = rewritten(source.encode(), reading(source), edits, ambiguous=found.ambiguous, hidden=False)
     assert data is not None
     assert b'"name"' not in data
     assert json.loads(data)["candidates"][0]["content"]["parts"] == [
         refused("b", "the key 'name' stands twice")
     ]
-    assert rewritten(b"{}", reading("{}"), scan(reading("{}")), {}, hidden=False) is None
 
 
 def test_a_hidden_call_is_refused_unheard() -> None:

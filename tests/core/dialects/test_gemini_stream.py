@@ -243,6 +243,22 @@ def test_what_could_begin_json_in_a_line_of_its_own_is_told_by_its_first_charact
     )
 
 
+# For whoever looks at the frames besides the machine.
+
+
+@given(st.lists(st.integers(0, 3000), max_size=6), st.sampled_from([events, array]))
+@settings(max_examples=20)
+def test_the_frames_are_those_of_events_or_of_an_array(cuts: list[int], write: Any) -> None:
+    data = b" \r\n" + write(*PLAIN)
+    framing = STREAMED.framing(1 << 20)
+    assert framing is not None
+    found = [frame for piece in cut_at(data, cuts) for frame in framing.frames.feed(piece)]
+    rest = framing.frames.finish()
+    found += [rest] if rest else []
+    assert b"".join(frame.raw for frame in found) == data
+    assert [json.loads(frame.data) for frame in found if frame.data is not None] == list(PLAIN)
+
+
 # The fast path.
 
 
