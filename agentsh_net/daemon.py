@@ -35,6 +35,7 @@ from agentsh_net.core.ratelimit import Buckets
 from agentsh_net.core.settings import Network
 from agentsh_net.core.shim_link import beside
 from agentsh_net.core.tally import Tally
+from agentsh_net.correlator import Correlator
 from agentsh_net.current import Current, Means
 from agentsh_net.handlers import handlers
 from agentsh_net.kernel.host import open_kernel
@@ -88,6 +89,7 @@ class Daemon:
         self.desk: Desk
         self.agents: AgentSessions
         self._intents = Intents()
+        self._correlator = Correlator(self._put)
         self._intents.mask = self._masked
         self._arguments = CallInspector(lambda: self.current.snapshot.config.sandbox.mcp.inspection)
 
@@ -113,12 +115,19 @@ class Daemon:
         self._stopping.set()
 
     def emit(self, event: Event) -> None:
-        """Stamp an event, record it, and show it to whoever follows. Never waits."""
+        """Stamp an event, record it, and show it to whoever follows. Never waits; a connection may, for what explains it."""
+        if isinstance(event, events.NetworkConnection):
+            self._correlator.take(event)
+        else:
+            self._put(event)
+
+    def _put(self, event: Event) -> None:
         if isinstance(event, events.ToolCalled):
             event = replace(event, input=self._masked(event.input))
         value = event.to_stamped_json(id=new_id(), timestamp=now_rfc3339())
         self.tally.note(value)
         self._intents.note(value, time.monotonic())
+        self._correlator.note(value)
         reading = self._arguments.take(value, self._record)
         if reading is not None:
             self._spawn(reading)
@@ -281,6 +290,7 @@ class Daemon:
         try:
             if self.ready:
                 self.current.tell(kernel.records())  # what was seen while the proxy drained
+                self._correlator.flush()
             await asyncio.to_thread(lambda: kernel.close(remove=not keep))
         except KernelError as error:
             self._log.error("something stays in the kernel: %s; remove it: agentsh-net down --force", error)

@@ -14,6 +14,7 @@ from fake_kernel import FakeKernel
 from running import awaited, running
 
 from agentsh_net.core.errors import StoreError
+from agentsh_net.core.events import ToolCallIntercepted
 from agentsh_net.core.plane import ConnectRecord, Fate
 
 SERVERS = [
@@ -69,6 +70,19 @@ def test_what_the_kernel_saw_is_told_with_its_time_process_and_reason(tmp_path: 
             1000,
         )
         assert event["rule"] == "sandbox.mcp.denied_servers[0]"
+
+
+def test_a_connection_says_whether_a_tool_call_of_its_session_explains_it(tmp_path: Path) -> None:
+    with running(tmp_path, policy()) as here:
+        for session in ("a", "b"):
+            here.kernel.see(record("::ffff:10.9.0.2", Fate.TAG, session_id=session, generation=1))
+        called = ToolCallIntercepted(session_id="a", server_id="good", tool_name="t")
+        here.on_loop(lambda: here.daemon.emit(called))
+        explained = here.await_event("mcp_network_connection", lambda e: e["session_id"] == "a")
+        flagged = here.await_event("mcp_network_connection", lambda e: e["session_id"] == "b")
+        assert explained["correlated"]
+        assert not flagged["correlated"]
+        assert "no tool call of this session" in flagged["reason"]
 
 
 def test_what_the_sweep_closed_at_the_start_is_told(tmp_path: Path) -> None:

@@ -124,7 +124,7 @@ class NetworkConnection(Event):
     container_id: str = ""
     uid: int | None = None
     sni: str = ""
-    correlated: bool = False
+    correlated: bool = False  # a tool call of the same session to the same server explains it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
