@@ -34,8 +34,11 @@ class Correlator:
         if self._causes.note(event, self._monotonic()) and self._waiting:
             self._tell(lambda _: False)
 
-    def take(self, event: NetworkConnection) -> None:
-        """Put a connection on record; one that was let through and that nothing explains yet, a moment later."""
+    def take(self, event: Event) -> None:
+        """Put an event on record: a connection that was let through and that nothing explains yet, a moment later."""
+        if not isinstance(event, NetworkConnection):
+            self._put(event)
+            return
         if event.action == "block" or self._explained(event):
             self._put(replace(event, correlated=self._explained(event)))
             return

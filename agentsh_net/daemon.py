@@ -116,10 +116,7 @@ class Daemon:
 
     def emit(self, event: Event) -> None:
         """Stamp an event, record it, and show it to whoever follows. Never waits; a connection may, for what explains it."""
-        if isinstance(event, events.NetworkConnection):
-            self._correlator.take(event)
-        else:
-            self._put(event)
+        self._correlator.take(event)
 
     def _put(self, event: Event) -> None:
         if isinstance(event, events.ToolCalled):
