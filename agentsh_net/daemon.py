@@ -224,8 +224,8 @@ class Daemon:
         self._read_records(stack, loop, kernel)
         await self.layers.look(self.current.plan)
         stack.push_async_callback(self._end_tasks)
-        self.names.start(self.current)
         stack.callback(self.names.stop)
+        await self.names.start(self.current)
         self._spawn(self._look_around())
         await self._serve_shims(stack, arbiter)
         if self._initial.path is not None:

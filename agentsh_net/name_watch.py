@@ -15,7 +15,9 @@ from agentsh_net.core.gap import GapSummary
 from agentsh_net.core.settings import Network
 from agentsh_net.current import Addresses, Current
 from agentsh_net.dns_snoop import DnsSnoop
+from agentsh_net.dns_stub import DnsStub
 from agentsh_net.kernel.address_memory import AddressMemory
+from agentsh_net.kernel.name_servers import NameServers
 from agentsh_net.kernel.resolver import Resolver
 from agentsh_net.readdressing import Readdressing
 
@@ -34,18 +36,35 @@ class NameWatch:
         emit: Callable[[Event], None],
         log: logging.Logger,
     ) -> None:
-        self.resolver = Resolver(network.resolve, changed=self._changed, memory=AddressMemory(memory))
+        resolve = network.resolve
+        stub = resolve.stub_listen if resolve.stub else ""
+        self._servers = NameServers(resolve.upstream, stub)
+        self.resolver = Resolver(
+            resolve, changed=self._changed, memory=AddressMemory(memory), name_servers=self._servers
+        )
         self._network, self._spawn, self._emit, self._log = network, spawn, emit, log
         self._readdressing: Readdressing | None = None
         self._snoop: DnsSnoop | None = None
+        self._stub: DnsStub | None = None
 
-    def start(self, current: Current) -> None:
-        """Begin, once `current` has put in force what was known at first."""
+    async def start(self, current: Current) -> None:
+        """Begin, once `current` has put in force what was known at first. Raises ConfigError where the stub's port is taken."""
         self._readdressing = Readdressing(current, self.resolver, self._spawn)
         self._spawn(self.resolver.run())
         if self._network.resolve.snoop_dns and self._network.mode != "off":
             self._snoop = DnsSnoop(self.resolver, self._readdressing.soon, self._emit, self._log)
             self._snoop.start()
+        if self._network.resolve.stub:
+            self._stub = DnsStub(
+                self._network.resolve,
+                self._servers,
+                self.resolver,
+                self._readdressing.soon,
+                self._emit,
+                self._log,
+            )
+            self._spawn(self._stub.run())
+            await self._stub.serving()
 
     def stop(self) -> None:
         """Stop listening; the tasks are their spawner's."""
@@ -66,6 +85,7 @@ class NameWatch:
                 "names": self._names(),
             },
             "snoop": self._snoop.status() if self._snoop is not None else off,
+            "stub": self._stub.status() if self._stub is not None else off,
         }
 
     def _names(self) -> list[dict[str, Any]]:

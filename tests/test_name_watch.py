@@ -39,7 +39,7 @@ def watched(folder: Path, **resolve: Any) -> tuple[dict[str, Any], list[Any], Ga
             spawn=lambda work: tasks.add(asyncio.ensure_future(work)), emit=lambda _: None, log=logging.getLogger("t"),
         )  # fmt: skip
         await names.resolver.watch({"a": "name.localhost"})
-        names.start(planes)
+        await names.start(planes)
         names.resolver._book.given("name.localhost", [LITERAL])
         names.resolver._tell()
         async with asyncio.timeout(5):

@@ -86,6 +86,8 @@ def report(told: Mapping[str, Any]) -> Iterator[str]:
     yield _line("store", _store(store))
     if (told.get("snoop") or {}).get("in_force"):
         yield _line("dns", _snooped(told["snoop"]))
+    if (told.get("stub") or {}).get("in_force"):
+        yield _line("dns", _stub(told["stub"]))
     for note in told.get("notes") or ():
         yield _line("note", str(note))
     for setting in policy.get("pending") or ():
@@ -112,6 +114,18 @@ def _snooped(snoop: Mapping[str, Any]) -> str:
         f", in force after {gap['p50'] * 1000:.1f} ms (p99 {gap['p99'] * 1000:.1f})"
         if gap.get("count")
         else ""
+    )
+
+
+def _stub(stub: Mapping[str, Any]) -> str:
+    """Say where the stub answers, and how to have it asked: nothing is pointed at it by itself."""
+    held = stub.get("held") or {}
+    port = "" if stub.get("port") == 53 else f" (port {stub.get('port')})"
+    told = f"stub asks {', '.join(map(str, stub.get('upstream') or ()))}; used by who has `nameserver {stub.get('listen')}`{port} in resolv.conf"
+    if not held.get("count"):
+        return told
+    return (
+        f"{told}; {held['count']} answers held for {held['p50'] * 1000:.1f} ms (p99 {held['p99'] * 1000:.1f})"
     )
 
 

@@ -43,12 +43,13 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """The answer section as far as it could be read. Not `whole`: the message was cut, by its sender (TC) or on its way."""
+    """The answer section as far as it could be read. `readable`: to its end. `whole`: and its sender did not cut it (TC)."""
 
     ident: int
     question: WireName
     kind: int
     rcode: int
+    readable: bool
     whole: bool
     aliases: Mapping[WireName, tuple[WireName, int]] = field(default_factory=dict)
     records: tuple[Record, ...] = ()
@@ -87,16 +88,27 @@ def parse(data: bytes) -> Message:
     if offset + 4 > len(data):
         raise ProtocolError("no question")
     answers = _Answers(reader)
-    whole = answers.read(offset + 4)
+    readable = answers.read(offset + 4)
     return Message(
         ident=int.from_bytes(data[:2], "big"),
         question=question,
         kind=int.from_bytes(data[offset : offset + 2], "big"),
         rcode=flags & _RCODE,
-        whole=whole and not flags & _TRUNCATED,
+        readable=readable,
+        whole=readable and not flags & _TRUNCATED,
         aliases=answers.aliases,
         records=tuple(answers.records),
     )
+
+
+def question_of(data: bytes) -> bytes:
+    """Return the one question of a query or an answer, as it stands there. Raises ProtocolError for none, or compressed names."""
+    offset = _HEADER
+    while offset < len(data) and 0 < data[offset] < 64 and offset - _HEADER < _MAX_NAME:
+        offset += 1 + data[offset]
+    if data[4:6] != b"\0\1" or offset + 5 > len(data) or data[offset]:
+        raise ProtocolError("not one question")
+    return data[_HEADER : offset + 5]
 
 
 def ascribe(message: Message, watched: Collection[WireName]) -> dict[WireName, Ascribed]:

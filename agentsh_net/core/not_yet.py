@@ -46,7 +46,6 @@ NOT_YET = (
     NotYet("gateway.enabled", true, "`false`"),
     NotYet("network.llm_direct", among("tag", "refuse"), "`off`"),
     NotYet("network.on_shared_address", among("sni"), "`block` or `tag`"),
-    NotYet("network.resolve.stub", true, "`false`"),
 )
 
 

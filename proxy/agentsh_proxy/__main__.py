@@ -1,4 +1,4 @@
-"""`python -m agentsh_proxy`: a worker process or, as `page`, the metrics page; started by the supervisor and by nobody else."""
+"""`python -m agentsh_proxy`: a worker process or, as `page` or `dns-stub`, what these names say; started by the supervisor only."""
 
 from __future__ import annotations
 
@@ -10,6 +10,10 @@ if __name__ == "__main__":
         from agentsh_proxy import page
 
         sys.exit(page.main(arguments[1:]))
+    if arguments[:1] == ["dns-stub"]:
+        from agentsh_proxy import dns_stub
+
+        sys.exit(dns_stub.main(arguments[1:]))
     from agentsh_proxy import worker
 
     sys.exit(worker.main(arguments))

@@ -140,3 +140,22 @@ def test_snooping_that_is_off_is_missed(run, daemon):
     result = run("status")
     assert result.exit_code == 1
     assert "NOT IN FORCE: DNS snooping: no packet socket (fix: run as root)" in result.stdout
+
+
+def test_the_stub_is_shown_with_the_way_to_use_it_and_missed_when_it_does_not_answer(run, daemon):
+    held = {"count": 2, "p50": 0.02, "p99": 0.0815, "max": 0.0815}
+    stub = {
+        "wanted": True,
+        "in_force": True,
+        "listen": "127.0.0.55",
+        "port": 53,
+        "upstream": ["10.0.0.53"],
+        "held": held,
+    }
+    daemon(status={**GOOD, "stub": stub})
+    assert (
+        "dns     stub asks 10.0.0.53; used by who has `nameserver 127.0.0.55` in resolv.conf; 2 answers held for 20.0 ms (p99 81.5)"
+        in run("status").stdout
+    )
+    off = {"wanted": True, "in_force": False, "reason": "starting", "remedy": "see the log"}
+    assert shortfall({"stub": off}) == ["DNS stub: starting (fix: see the log)"]

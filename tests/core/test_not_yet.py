@@ -18,7 +18,6 @@ CASES: dict[str, tuple[Any, Any]] = {
     "gateway.enabled": (True, False),
     "network.llm_direct": ("tag", "off"),
     "network.on_shared_address": ("sni", "tag"),
-    "network.resolve.stub": (True, False),
 }
 
 
