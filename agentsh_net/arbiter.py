@@ -11,11 +11,13 @@ import selectors
 import socket
 import threading
 from collections.abc import Callable, Mapping
-from typing import Protocol
+from typing import Any, Protocol
 
 import orjson
 
 from agentsh_net.core.api_limits import ApiLimits
+from agentsh_net.core.events import ToolCallIntercepted
+from agentsh_net.core.joining import Intent, Intents
 from agentsh_net.core.link import MAX_CHARGE, MAX_CHARGE_NAME, MAX_TOKENS
 from agentsh_net.core.model import Crossing
 from agentsh_net.core.registry import Registry
@@ -38,10 +40,12 @@ class Arbiter:
 
     Of a provider's limits `[number, {"admit": [provider, tokens]}]`, answered by the seconds to wait, and `settle` likewise.
     The answer is `[number, within]`, or `[number, {rule, severity, reason, related}]` where a session rule is against the call.
+    To `[number, server, tool, session, mark]`, a call on the wire, it is the intent that the call carries out, or nothing.
     """
 
-    def __init__(self, buckets: Buckets, clock: Callable[[], float]) -> None:
+    def __init__(self, buckets: Buckets, clock: Callable[[], float], intents: Intents | None = None) -> None:
         self._buckets = buckets
+        self._intents = intents or Intents()
         self._clock = clock
         self._lock = threading.Lock()
         self._charging = threading.Lock()  # the daemon's own thread charges too, for shims
@@ -82,6 +86,17 @@ class Arbiter:
         with self._charging:
             now = self._clock()
             return self._ledger.take(asked, now, lambda: self._buckets.take(asked.server_id, asked.key, now))
+
+    def note(self, event: Mapping[str, Any]) -> None:
+        """Remember an event (as JSON) that may be a call which is still to be made."""
+        if event.get("type") == ToolCallIntercepted.type:
+            with self._charging:
+                self._intents.note(event, self._clock())
+
+    def claim(self, server_id: str, tool: str, marked: Callable[[], str], session_id: str) -> Intent | None:
+        """Return the call in a model's answer that a call on the wire carries out, from any thread; each once."""
+        with self._charging:
+            return self._intents.claim(server_id, tool, marked, session_id, self._clock())
 
     def attach(self) -> socket.socket:
         """Return a new socket for a worker to ask on."""
@@ -131,8 +146,7 @@ class Arbiter:
                 case [int(number), dict(about)]:
                     connection.send(orjson.dumps([number, self._of_provider(about)]))
                 case [int(number), *names]:
-                    answer = self._take(self._asked(*names))
-                    connection.send(orjson.dumps([number, answer]))
+                    connection.send(orjson.dumps([number, self._answer(names)]))
                 case _:
                     self._forget(connection)
         except BlockingIOError:
@@ -151,6 +165,21 @@ class Arbiter:
                     self._api.settle(provider, tokens, self._clock())
                 return 0.0
         raise ValueError("no question about a provider's limits")
+
+    def _answer(self, names: list[object]) -> bool | Crossing | dict[str, str] | None:
+        """Answer a question. Raises ValueError for what a sound worker cannot ask."""
+        match names:
+            case [str(server_id), str(tool), str(session_id), str(mark)]:
+                intent = self.claim(server_id, tool, lambda: mark, session_id)
+                if intent is None:
+                    return None
+                return {
+                    "event_id": intent.event_id,
+                    "session_id": intent.session_id,
+                    "tool_call_id": intent.tool_call_id,
+                }
+            case _:
+                return self._take(self._asked(*names))
 
     def _asked(self, *names: object) -> Asked:
         """Return what is asked about. Raises ValueError for what a sound worker cannot say."""

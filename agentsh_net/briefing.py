@@ -24,6 +24,8 @@ def brief(
     url: str,
     notes: Iterable[str],
     limits: Iterable[object] = (),
+    *,
+    gateway: str = "",
 ) -> list[str]:
     """Return all of it."""
     config = snapshot.config
@@ -33,6 +35,7 @@ def brief(
         *layer_lines(layers, config),
         *(f"limit: {limit}" for limit in limits),
         *proxy_lines(url, config.proxy.providers),
+        *([f"MCP gateway: {gateway}/mcp/<server-id>"] if gateway else []),
     ]
 
 

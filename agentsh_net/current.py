@@ -164,7 +164,12 @@ class Current:
         if server is None:
             return  # a policy later it is not declared any more
         before = self.discovery.get(server.id, {})
-        self.discovery[server.id] = {k: v for k, v in report.items() if k not in {"tools", "instructions"}}
+        if report.get("partial"):  # what one client was shown: the rest of what is known stays
+            report = self._completed(server.id, report)
+        else:
+            self.discovery[server.id] = {
+                k: v for k, v in report.items() if k not in {"tools", "instructions"}
+            }
         if not report.get("ok"):
             if report.get("error") != before.get(
                 "error"
@@ -218,6 +223,12 @@ class Current:
             await asyncio.wrap_future(self._means.writer.change(rows))
         except StoreError as error:
             self._log.error("%s: who it is is in force but not stored: %s", server.id, error)
+
+    def _completed(self, server_id: str, report: Mapping[str, Any]) -> dict[str, Any]:
+        shown = [tool for tool in report.get("tools") or () if isinstance(tool, dict)]
+        named = {tool.get("name") for tool in shown}
+        known = self.snapshot.registry.tools_of(server_id)
+        return {**report, "tools": [*shown, *(dict(t.definition) for t in known if t.name not in named)]}
 
     async def store_again(self) -> None:
         """Write tools and pins to a database that may be a new one. Rows that are there already do not change."""

@@ -29,7 +29,6 @@ from agentsh_net.control.shim_server import ShimServer
 from agentsh_net.core import events
 from agentsh_net.core.errors import ConfigError, KernelError, Problem, StoreError
 from agentsh_net.core.events import Event
-from agentsh_net.core.joining import Intents
 from agentsh_net.core.plane import Kernel
 from agentsh_net.core.ratelimit import Buckets
 from agentsh_net.core.settings import Network
@@ -46,6 +45,7 @@ from agentsh_net.name_watch import NameWatch
 from agentsh_net.options import Options
 from agentsh_net.sessions import Sessions
 from agentsh_net.shim_desk import Desk, Surroundings
+from agentsh_net.stdio_servers import StdioServers
 from agentsh_net.store import queries
 from agentsh_net.store.writer import Writer
 from agentsh_net.workers import Pool
@@ -79,6 +79,7 @@ class Daemon:
         self.sessions = Sessions()
         self.tally = Tally()
         # Set while starting, in this order; `ready` says that all of them are there.
+        self.arbiter: Arbiter
         self.writer: Writer
         self.control: ControlServer
         self.pool: Pool | None = None
@@ -88,10 +89,9 @@ class Daemon:
         self.current: Current
         self.desk: Desk
         self.agents: AgentSessions
-        self._intents = Intents()
         self._correlator = Correlator(self._put)
-        self._intents.mask = self._masked
         self._arguments = CallInspector(lambda: self.current.snapshot.config.sandbox.mcp.inspection)
+        self.stdio = StdioServers(lambda: self.current.snapshot, logger.warning)
 
     async def run(self) -> int:
         """Start, serve until told to stop, stop. Raises our errors where it cannot start."""
@@ -120,10 +120,10 @@ class Daemon:
 
     def _put(self, event: Event) -> None:
         if isinstance(event, events.ToolCalled):
-            event = replace(event, input=self._masked(event.input))
+            event = replace(event, input=self.current.snapshot.masked(event.input))
         value = event.to_stamped_json(id=new_id(), timestamp=now_rfc3339())
         self.tally.note(value)
-        self._intents.note(value, time.monotonic())
+        self.arbiter.note(value)
         self._correlator.note(value)
         reading = self._arguments.take(value, self._record)
         if reading is not None:
@@ -133,11 +133,6 @@ class Daemon:
         self.writer.put(value)
         self.control.publish(value)
 
-    def _masked(self, value: Any) -> Any:
-        """Return a call's input as DLP lets it be told."""
-        guard = self.current.snapshot.guard
-        return guard.masked(value) if guard is not None else value
-
     @property
     def source(self) -> str:
         """Where the policy came from, for people."""
@@ -146,10 +141,12 @@ class Daemon:
     @property
     def proxy_url(self) -> str:
         """The LLM proxy's base, empty while it is off."""
-        if self.pool is None:
-            return ""
-        host, port = self.pool.address
-        return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+        return self.pool.url if self.pool is not None else ""
+
+    @property
+    def gateway_url(self) -> str:
+        """The MCP gateway's base, empty while it is off."""
+        return self.pool.gateway_url if self.pool is not None else ""
 
     async def reload(self) -> dict[str, Any]:
         """Put the policy file as it now is in force. Raises ConfigError or KernelError with the old policy in force."""
@@ -196,11 +193,13 @@ class Daemon:
         self.control = ControlServer(Path(config.control.socket), handlers(self))
         await self.control.start()  # first: a second daemon must not touch what the first one enforces
         stack.push_async_callback(self.control.close)
+        arbiter = self.arbiter = Arbiter(buckets := Buckets(config.sandbox.mcp.rate_limits), time.monotonic)
         self.writer = await asyncio.to_thread(self._open_store, loop, store)
         stack.push_async_callback(self._close_store)
-        arbiter = Arbiter(buckets := Buckets(config.sandbox.mcp.rate_limits), time.monotonic)
-        if config.proxy.mode != "disabled":
-            self.pool = Pool(config.proxy, on_event=self.emit, on_report=self._on_report, arbiter=arbiter)
+        if config.proxy.mode != "disabled" or config.gateway.enabled:
+            self.pool = Pool(
+                config.proxy, on_event=self.emit, on_report=self._on_report, arbiter=arbiter, gateway=config.gateway, stdio=self.stdio.attach
+            )  # fmt: skip
         if config.metrics.listen:
             self.page = MetricsPage(config.metrics, lambda: metrics.told(self))
             stack.push_async_callback(self.page.stop)
@@ -218,6 +217,7 @@ class Daemon:
         self.current = Current(self._initial, registry, pins, means, emit=self.emit, log=self._log)
         self.agents = AgentSessions(self.sessions, self.current, means, self._log)
         if self.pool is not None:
+            stack.push_async_callback(self.stdio.close)
             stack.push_async_callback(self.pool.stop)  # drains while the kernel still enforces
             await self.pool.publish_sessions(self.sessions.digests())
         await self.current.establish()
@@ -241,11 +241,12 @@ class Daemon:
             take=lambda report: self._locked(self.current.take, report),
             recognise=lambda report: self._locked(self.current.recognise, report),
             within=arbiter.charge,
+            claim=arbiter.claim,
             emit=self.emit,
             warn=self._log.warning,
             sessions=self.sessions.digests,
         )
-        self.desk = Desk(around, self._intents)
+        self.desk = Desk(around)
         shims = ShimServer(Path(beside(self._initial.config.control.socket)), self.desk, self._failed)
         await shims.start()
         stack.push_async_callback(shims.close)
@@ -314,18 +315,16 @@ class Daemon:
                 reason=f"policy from {self.source}",
             )
         )
-        for line in briefing.brief(
-            snapshot,
-            self.source,
-            self.layers.layers,
-            self.proxy_url,
-            self._initial.notes,
-            limits(snapshot.config.network),
-        ):
+        lines = briefing.brief(
+            snapshot, self.source, self.layers.layers, self.proxy_url, self._initial.notes, limits(snapshot.config.network), gateway=self.gateway_url
+        )  # fmt: skip
+        for line in lines:
             self._log.info("%s", line)
         if self._wanted.ready_file is not None:
             socket = snapshot.config.control.socket
             facts = {"pid": os.getpid(), "proxy": self.proxy_url, "control": socket, "layers": layers}
+            if self.gateway_url:
+                facts["gateway"] = self.gateway_url
             if self.page is not None:
                 facts["metrics"] = self.page.url
             notify.write_ready_file(self._wanted.ready_file, facts)

@@ -80,18 +80,19 @@ async def _status(daemon: Daemon, args: Mapping[str, Any], peer: Peer) -> dict[s
 def _proxy(daemon: Daemon) -> dict[str, Any]:
     pool, config = daemon.pool, daemon.current.loaded.config.proxy
     if pool is None:
-        return {"mode": config.mode, "listen": "", "workers": [], "counters": {}}
+        return {"mode": config.mode, "listen": "", "gateway": "", "workers": [], "counters": {}}
     running = pool.pids
-    missing = config.workers - len(running)
+    missing = pool.size - len(running)
     return {
         "mode": config.mode,
         "listen": daemon.proxy_url,
+        "gateway": daemon.gateway_url,
         "workers": [{"pid": pid} for pid in running],
         "counters": pool.counters(),
         "providers": {
             p.name: {"dialect": p.dialect, "base_url": p.base_url} for p in config.providers.values()
         },
-        "trouble": f"{missing} of {config.workers} workers are not running" if missing > 0 else "",
+        "trouble": f"{missing} of {pool.size} workers are not running" if missing > 0 else "",
         "remedy": "they are restarted with growing patience; see the log" if missing > 0 else "",
     }
 

@@ -6,7 +6,6 @@ What is answered to one of them is `shim_visit`'s business; how they get in is `
 from __future__ import annotations
 
 import hashlib
-import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +15,7 @@ from agentsh_net.core import canonical, events, identity
 from agentsh_net.core.events import DEFAULT_SESSION, Event
 from agentsh_net.core.folding import fold, visible
 from agentsh_net.core.inspect.custom import Custom, compiled
-from agentsh_net.core.joining import Intents
+from agentsh_net.core.joining import Intent
 from agentsh_net.core.model import Crossing
 from agentsh_net.core.scalars import MAX_ID
 from agentsh_net.core.settings import CustomPattern, Inspection
@@ -37,18 +36,18 @@ class Surroundings:
     ]  # a discovery report, as `agentsh_proxy.discovery` makes them
     recognise: Callable[[Mapping[str, Any]], Awaitable[None]]  # one that speaks of the server itself only
     within: Callable[[str, str, str], bool | Crossing]  # charges a call: server, tool, session
+    # Claims the call in a model's answer that a call carries out: server, tool, mark of its arguments, session.
+    claim: Callable[[str, str, Callable[[], str], str], Intent | None]
     emit: Callable[[Event], None]
     warn: Callable[[str], None]
     sessions: Callable[[], Mapping[str, str]]  # sha256 of a session's token (hex) -> session id
-    monotonic: Callable[[], float] = time.monotonic
 
 
 class Desk:
     """The shims that are connected, and what they have in common."""
 
-    def __init__(self, around: Surroundings, intents: Intents) -> None:
+    def __init__(self, around: Surroundings) -> None:
         self.around = around
-        self.intents = intents
         self._visits: set[Visit] = set()
         self._taken: dict[
             str, tuple[str, int]

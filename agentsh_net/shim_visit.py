@@ -1,6 +1,6 @@
 """One shim's conversation with the daemon: its lines are judged by the policy in force, and what they tell is taken.
 
-What a line may hold is core's gate's business, and what the events look like `shim_events`'.
+What a line may hold is core's gate's business, and what the events look like `call_events`'.
 """
 
 from __future__ import annotations
@@ -13,25 +13,23 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 
 from agentsh_net import jsontext
+from agentsh_net.call_events import HOSTILE, MALFORMED, TOO_LONG, Teller
 from agentsh_net.control.peer import Peer
-from agentsh_net.core import identity, jsonrpc, mcp_gate, results_policy, server_asks, shim_link, steps
+from agentsh_net.core import identity, jsonrpc, mcp_gate, mcp_judging, results_policy, shim_link
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.identity import Aspect
 from agentsh_net.core.inspect.contents import inspect_content
+from agentsh_net.core.joining import mark
 from agentsh_net.core.jsonrpc import Body, Id, Message, Response
-from agentsh_net.core.mcp_client import META
-from agentsh_net.core.mcp_exchange import MODERN, changes_tools
-from agentsh_net.core.mcp_gate import Call, Drop, Edit, Hide, Swap
+from agentsh_net.core.mcp_exchange import changes_tools
+from agentsh_net.core.mcp_gate import Call, Edit, Hide, Swap
 from agentsh_net.core.mcp_glance import CALL, HANDSHAKES, LIST
-from agentsh_net.core.model import Action, Crossing, ToolCall, Verdict
-from agentsh_net.core.names import WRAPPERS
-from agentsh_net.core.rules import ROOT
+from agentsh_net.core.mcp_listing import Listing
+from agentsh_net.core.mcp_standing import Standing
+from agentsh_net.core.model import Action, Crossing, Verdict
 from agentsh_net.core.settings import Mcp
 from agentsh_net.core.shim_link import LinkError
 from agentsh_net.core.snapshot import Snapshot
-from agentsh_net.shim_events import HOSTILE, MALFORMED, TOO_LONG, Teller
-from agentsh_net.shim_listing import Listing, refused
-from agentsh_net.shim_standing import Standing
 
 if TYPE_CHECKING:
     from agentsh_net.shim_desk import Desk
@@ -79,13 +77,10 @@ class Visit:
         self._desk = desk
         self._around = desk.around
         self._hide = hide
-        self._tell = Teller(desk.around.emit, peer, server_id, session_id)
-        self._facts: dict[str, Any] = {
-            "instructions": "",
-            "server_info": {},
-            "protocol_version": "",
-            "era": "",
-        }
+        self._tell = Teller(
+            desk.around.emit, server_id, session_id, via="shim", who={"pid": peer.pid, "uid": peer.uid}
+        )
+        self._facts = mcp_judging.NO_FACTS
 
     def opened(self) -> Answer:
         """Return the answer to the opening, or what to await for it."""
@@ -129,7 +124,9 @@ class Visit:
         except ProtocolError as error:
             return self._uncertain(line, "client", str(error), mcp_gate.doubt(line))
         if ruling.forward is line and (tool := mcp_gate.lone_call(body)):
-            return self._say(shim_link.PASS, stands=self._around.snapshot().stands(self._meant(tool)))
+            return self._say(
+                shim_link.PASS, stands=self._around.snapshot().stands(mcp_judging.meant(self.server_id, tool))
+            )
         return self._ruled(line, ruling.forward, ruling.replies)
 
     def _called(self, line: bytes) -> bytes:
@@ -146,19 +143,17 @@ class Visit:
 
     def _judge(self, call: Call, *, passed: bool = False) -> Verdict:
         """Judge a call and tell of it."""
-        now = self._around.monotonic()
-        intent = self._desk.intents.claim(self.server_id, call.tool, call.input, self.session_id, now)
+        snapshot = self._around.snapshot()
+        intent = self._around.claim(
+            self.server_id, call.tool, lambda: mark(snapshot.masked(call.input)), self.session_id
+        )
 
         def charge(server_id: str, tool: str, *_: str) -> bool | Crossing:
             return intent is not None or self._around.within(server_id, tool, self.session_id)
 
-        snapshot = self._around.snapshot()
-        verdict = snapshot.judge(
-            self._meant(call.tool, call.input), session_id=self.session_id, charge=charge
+        verdict = mcp_judging.judge_call(
+            snapshot, self._shown(snapshot), self.server_id, call, self.session_id, charge
         )
-        if not verdict.blocked:
-            itself = self._own.verdict(snapshot, self._itself(snapshot))
-            verdict = itself or self.listing.verdict(snapshot, call.tool) or verdict
         if passed and verdict.blocked:  # the policy changed between the call and now
             verdict = replace(verdict, action=Action.ALLOW, would=Action.BLOCK)
         self._tell.called(call, verdict, intent)
@@ -174,16 +169,10 @@ class Visit:
             seen[Aspect.INSTRUCTIONS] = identity.instructions(self._facts["instructions"])
         return seen
 
-    def _meant(self, tool: str, arguments: Any = None) -> ToolCall:
-        # On the wire the name is the server's own: that of a client's wrapper means nothing else here.
-        wrapper = tool.strip().lower() in WRAPPERS
-        return ToolCall(
-            tool,
-            input=None if wrapper else arguments,
-            server_name=self.server_id,
-            dialect="mcp",
-            doubt="the tool has the name of a client's wrapper" if wrapper else "",
-        )
+    def _shown(self, snapshot: Snapshot) -> mcp_judging.Shown:
+        """Return what blocks a tool because this client was shown it, or its server, otherwise than it is trusted."""
+        itself = self._own.verdict(snapshot, self._itself(snapshot))
+        return lambda tool: itself or self.listing.verdict(snapshot, tool)
 
     # What the server sends.
 
@@ -199,11 +188,11 @@ class Visit:
             return self._uncertain(line, "server", "an answer to no request", danger, asked)
         if any(map(changes_tools, body.messages)):
             self._tell.list_changed()
-        replies, edits = self._judge_askings(body)
+        replies, edits = mcp_judging.judge_askings(self._mcp(), self.server_id, body, self._tell.asked)
         answers = [(ask, body.messages[ask.index]) for ask in asked if ask.index < len(body.messages)]
         for ask, message in answers:
             if ask.method in HANDSHAKES and isinstance(message, Response):
-                self._learn(message.result)
+                self._facts = mcp_judging.facts(message.result) or self._facts
         lists = [(a, m) for a, m in answers if a.method == LIST and isinstance(m, Response)]
         if lists:
             return self._listed(line, body, lists, replies, edits)
@@ -211,37 +200,6 @@ class Visit:
         if results:
             return self._resulted(line, body, results, replies, edits)
         return self._ruled(line, mcp_gate.edited(line, body, edits), replies)
-
-    def _judge_askings(self, body: Body) -> tuple[list[bytes], dict[int, Edit]]:
-        """Judge what the server wants of the client; return what it is answered, and what becomes of its messages."""
-        replies: list[bytes] = []
-        edits: dict[int, Edit] = {}
-        for asking in mcp_gate.askings(body):
-            verdict = server_asks.judge(self._mcp(), self.server_id, asking.method)
-            self._tell.asked(asking, verdict)
-            if not verdict.blocked:
-                continue
-            refusal = mcp_gate.answer_to_asking(asking, verdict)
-            if asking.embedded:
-                edits[asking.index] = Swap(refusal)
-            else:
-                edits[asking.index] = Drop()
-                replies.append(refusal)
-        return replies, edits
-
-    def _learn(self, result: Any) -> None:
-        """Keep what a handshake says of the server."""
-        if not isinstance(result, dict):
-            return
-        version, instructions = result.get("protocolVersion"), result.get("instructions")
-        meta = result.get("_meta")  # where servers of 2026-07-28 say who they are
-        info = result.get("serverInfo") or (meta.get(META + "serverInfo") if isinstance(meta, dict) else None)
-        self._facts = {
-            "instructions": instructions if isinstance(instructions, str) else "",
-            "server_info": info if isinstance(info, dict) else {},
-            "protocol_version": version if isinstance(version, str) else MODERN,
-            "era": "legacy" if isinstance(version, str) else "modern",
-        }
 
     async def _listed(
         self,
@@ -258,7 +216,12 @@ class Visit:
             except ProtocolError as error:
                 return self._uncertain(line, "server", str(error), "", [ask for ask, _ in lists])
             await self._desk.take(self, definitions, self._facts)
-            hidden = self._denied(message.result["tools"]) if self._hide else ()
+            hidden: tuple[int, ...] = ()
+            if self._hide:
+                snapshot = self._around.snapshot()
+                hidden = mcp_judging.denied(
+                    snapshot, self._shown(snapshot), self.server_id, message.result["tools"]
+                )
             if hidden and ask.index not in edits:
                 edits[ask.index] = Hide(hidden)
         return self.revoked() + self._ruled(line, mcp_gate.edited(line, body, edits), replies)
@@ -283,25 +246,13 @@ class Visit:
                 edits[ask.index] = Swap(mcp_gate.refused_result(ask.id, ask.tool, verdict.reason))
         return self._ruled(line, mcp_gate.edited(line, body, edits), replies)
 
-    def _denied(self, definitions: list[Any]) -> tuple[int, ...]:
-        """Return the positions of the tools whose calls would be blocked."""
-        snapshot = self._around.snapshot()
-
-        def blocked(tool: str) -> bool:
-            shown = self._own.verdict(snapshot, self._itself(snapshot)) or self.listing.verdict(
-                snapshot, tool
-            )
-            return (shown or snapshot.explain(self._meant(tool)).verdict).blocked
-
-        return tuple(i for i, definition in enumerate(definitions) if blocked(definition["name"]))
-
     # What cannot be read for certain.
 
     def _uncertain(
         self, line: bytes, sender: str, why: str, danger: str, asked: Sequence[Asked] = ()
     ) -> bytes:
         """Decide on a line that peers may read differently: what may be a call is refused, the rest follows fail_closed."""
-        verdict = self._doubted(why, danger)
+        verdict = mcp_judging.doubted(self._mcp(), why, danger)
         self._tell.uninspected(sender, HOSTILE if danger else MALFORMED, len(line), verdict)
         if not verdict.blocked:
             return self._ruled(line, line)
@@ -312,17 +263,9 @@ class Visit:
         return self._ruled(line, b"\n".join(_error(ask.id, error) for ask in asked) or None)
 
     def _long(self, sender: str) -> bytes:
-        verdict = self._doubted(f"a line of more than {shim_link.MAX_LINE} bytes", "")
+        verdict = mcp_judging.doubted(self._mcp(), f"a line of more than {shim_link.MAX_LINE} bytes", "")
         self._tell.uninspected(sender, TOO_LONG, shim_link.MAX_LINE, verdict)
         return self._say(shim_link.EDIT if verdict.blocked else shim_link.PASS)
-
-    def _doubted(self, why: str, danger: str) -> Verdict:
-        mcp = self._mcp()
-        if danger:
-            return refused(mcp, danger, steps.PROTOCOL)
-        if mcp.fail_closed:
-            return refused(mcp, why, f"{ROOT}.fail_closed")
-        return Verdict(Action.ALLOW, why, f"{ROOT}.fail_closed")
 
     # Answers.
 

@@ -23,7 +23,7 @@ from agentsh_net.arbiter import Arbiter
 from agentsh_net.core import link, snapshot
 from agentsh_net.core.errors import ConfigError, Problem, ProtocolError
 from agentsh_net.core.events import Event, WorkerExited
-from agentsh_net.core.settings import Proxy
+from agentsh_net.core.settings import Gateway, Proxy
 from agentsh_net.core.snapshot import Snapshot
 from agentsh_net.kernel.limits import may_change_user
 from agentsh_net.worker_link import WorkerLink
@@ -66,22 +66,23 @@ def identity() -> Identity:
     return Identity(65534, 65534)
 
 
-def bind(proxy: Proxy) -> list[socket.socket]:
+def bind(settings: Proxy | Gateway, section: str = "proxy") -> list[socket.socket]:
     """Return one bound socket a worker, all on one port (0: any). Raises ConfigError where that cannot be had."""
+    workers = settings.workers if isinstance(settings, Proxy) else 1  # MCP sessions live in one process
     try:
         family, _, _, _, address = socket.getaddrinfo(
-            proxy.listen, proxy.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+            settings.listen, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
         # Exclusive first: SO_REUSEPORT alone would silently share the port with another daemon of ours.
         first = _bound(family, address, shared=False)
-        if proxy.workers == 1:
+        if workers == 1:
             return [first]
         address = (address[0], first.getsockname()[1], *address[2:])
         first.close()
-        return [_bound(family, address, shared=True) for _ in range(proxy.workers)]
+        return [_bound(family, address, shared=True) for _ in range(workers)]
     except OSError as error:
-        where = "proxy.listen" if isinstance(error, socket.gaierror) else "proxy.port"
-        found = f"{proxy.listen}:{proxy.port} ({error.strerror or error})"
+        where = f"{section}.listen" if isinstance(error, socket.gaierror) else f"{section}.port"
+        found = f"{settings.listen}:{settings.port} ({error.strerror or error})"
         raise ConfigError(
             [Problem(where, found, "an address and a port that are free, or port 0")]
         ) from error
@@ -97,12 +98,21 @@ class Pool:
         on_event: Callable[[Event], None],
         on_report: Callable[[Mapping[str, Any]], None],
         arbiter: Arbiter,
+        gateway: Gateway | None = None,
+        stdio: Callable[[], socket.socket] | None = None,
     ) -> None:
         self.employ: Callable[[int], None] = lambda _: None  # told of every process before it serves
         self._on_event = on_event
         self._on_report = on_report
         self._arbiter = arbiter
-        self._listeners = bind(proxy)
+        self._stdio = stdio
+        self._listeners = bind(proxy) if proxy.mode != "disabled" else []
+        try:
+            self._gateway = bind(gateway, section="gateway")[0] if gateway and gateway.enabled else None
+        except ConfigError:
+            for listener in self._listeners:
+                listener.close()
+            raise
         self._workers: list[_Worker] = []
         self._seq = 0
         self._snapshot: Mapping[str, Any] | None = None
@@ -113,9 +123,23 @@ class Pool:
 
     @property
     def address(self) -> tuple[str, int]:
-        """Where the workers listen."""
-        host, port = self._listeners[0].getsockname()[:2]
-        return host, port
+        """Where the LLM proxy listens; empty and 0 while it is off."""
+        return _address(self._listeners[0]) if self._listeners else ("", 0)
+
+    @property
+    def url(self) -> str:
+        """The LLM proxy's base, empty while it is off."""
+        return _url(self._listeners[0]) if self._listeners else ""
+
+    @property
+    def gateway_url(self) -> str:
+        """The MCP gateway's base, empty while it is off."""
+        return _url(self._gateway) if self._gateway is not None else ""
+
+    @property
+    def size(self) -> int:
+        """How many processes there should be."""
+        return max(1, len(self._listeners))
 
     @property
     def pids(self) -> list[int]:
@@ -132,9 +156,11 @@ class Pool:
     async def start(self, first: Snapshot) -> None:
         """Start the workers and return when all of them accept. Raises ProtocolError where one does not."""
         self._snapshot = self._encoded(first)
-        # One of them is enough to ask the servers for their tools.
+        # One of them is enough to ask the servers for their tools, and MCP sessions live in one process.
+        first_listener = self._listeners[0] if self._listeners else None
         self._workers = [
-            _Worker(self, listener, discovers=n == 0) for n, listener in enumerate(self._listeners)
+            _Worker(self, first_listener, gateway=self._gateway, discovers=True),
+            *(_Worker(self, listener) for listener in self._listeners[1:]),
         ]
         await asyncio.gather(*(worker.start() for worker in self._workers))
 
@@ -154,7 +180,7 @@ class Pool:
     async def stop(self, seconds: float = DRAIN_SECONDS) -> None:
         """Let what is under way end within `seconds`, then end the workers and let the port go."""
         self._stopping = True
-        for listener in self._listeners:
+        for listener in (*self._listeners, *((self._gateway,) if self._gateway is not None else ())):
             listener.close()
         await asyncio.gather(*(worker.stop(seconds) for worker in self._workers))
 
@@ -182,6 +208,10 @@ class Pool:
         """Who answers the rate questions."""
         return self._arbiter
 
+    def stdio(self) -> socket.socket | None:
+        """Return a new conversation with who starts stdio servers, for the worker that runs the gateway."""
+        return self._stdio() if self._stdio is not None else None
+
     @property
     def stopping(self) -> bool:
         """Say whether dead workers stay dead."""
@@ -198,9 +228,17 @@ class Pool:
 class _Worker:
     """One place in the pool: a listening socket and the process that accepts on it, replaced when it dies."""
 
-    def __init__(self, pool: Pool, listener: socket.socket, *, discovers: bool) -> None:
+    def __init__(
+        self,
+        pool: Pool,
+        listener: socket.socket | None,
+        *,
+        gateway: socket.socket | None = None,
+        discovers: bool = False,
+    ) -> None:
         self._pool = pool
         self._listener = listener
+        self._gateway = gateway
         self._discovers = discovers
         self._running: _Running | None = None
         self._keeper: asyncio.Task[None] | None = None
@@ -275,20 +313,30 @@ class _Worker:
         ours, theirs = socket.socketpair()
         charge = self._pool.arbiter.attach()
         who = identity()
-        fds = (theirs.fileno(), charge.fileno(), self._listener.fileno())
+        stdio = self._pool.stdio() if self._gateway is not None else None
+        passed = {
+            "--link-fd": theirs,
+            "--charge-fd": charge,
+            "--listen-fd": self._listener,
+            "--gateway-fd": self._gateway,
+            "--stdio-fd": stdio,
+        }
+        fds = {option: passing.fileno() for option, passing in passed.items() if passing is not None}
         try:
             process = await asyncio.create_subprocess_exec(
                 sys.executable, "-m", "agentsh_proxy",
-                "--link-fd", str(fds[0]), "--charge-fd", str(fds[1]), "--listen-fd", str(fds[2]),
+                *(word for option, fd in fds.items() for word in (option, str(fd))),
                 "--uid", str(who.uid), "--gid", str(who.gid), *([] if may_change_user() else ["--keep-user"]), "--supervisor", str(os.getpid()),
                 *(["--discover"] if self._discovers else []),
                 stdin=asyncio.subprocess.DEVNULL,
-                pass_fds=fds,
+                pass_fds=tuple(fds.values()),
                 env={name: os.environ[name] for name in ENVIRONMENT if name in os.environ},
             )  # fmt: skip
         finally:
             theirs.close()
             charge.close()
+            if stdio is not None:
+                stdio.close()
         self._pool.employ(process.pid)  # before it knows a server or a provider to connect to
         _, conversation = await asyncio.get_running_loop().create_unix_connection(
             lambda: WorkerLink(self._pool.report, self._pool.discovered if self._discovers else None),
@@ -317,6 +365,16 @@ class _Running:
         self.link.close()
         with contextlib.suppress(ProcessLookupError, PermissionError):
             self.process.kill()
+
+
+def _address(listener: socket.socket) -> tuple[str, int]:
+    host, port = listener.getsockname()[:2]
+    return host, port
+
+
+def _url(listener: socket.socket) -> str:
+    host, port = _address(listener)
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 def _bound(family: int, address: Any, *, shared: bool) -> socket.socket:

@@ -68,11 +68,13 @@ class Front:
         self.left = 1000  # calls within the rate
         self.now = 0.0
         self.tokens: dict[str, str] = {}
+        self.intents = Intents()
         around = Surroundings(
             snapshot=lambda: self.snapshot, take=self._take, recognise=self._recognise, within=self._within, warn=self.warnings.append,
-            emit=lambda event: self.events.append(event.to_json()), sessions=lambda: self.tokens, monotonic=lambda: self.now,
+            emit=lambda event: self.events.append(event.to_json()), sessions=lambda: self.tokens,
+            claim=lambda *asked: self.intents.claim(*asked, self.now),
         )  # fmt: skip
-        self.desk = Desk(around, Intents())
+        self.desk = Desk(around)
 
     def enter(self, server: str = "fs", *, hide: bool = False, uid: int = 1000, trusted: bool = False, session: str = "", unjudged: int = 0, **more: Any) -> Visit:  # fmt: skip
         opening = {

@@ -83,6 +83,8 @@ def report(told: Mapping[str, Any]) -> Iterator[str]:
         else "off"
     )
     yield _line("proxy", listening)
+    if proxy.get("gateway"):
+        yield _line("gateway", f"{proxy['gateway']}/mcp/<server-id>")
     yield _line("store", _store(store))
     if (told.get("snoop") or {}).get("in_force"):
         yield _line("dns", _snooped(told["snoop"]))

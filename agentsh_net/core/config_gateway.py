@@ -60,6 +60,23 @@ def security_scheme(at: At, value: Any) -> settings.SecurityScheme:
     return settings.SecurityScheme(location=given.pop("in", ""), **given)
 
 
+def _guarded(at: At, server: settings.GatewayServer) -> settings.GatewayServer:
+    if server.user and not server.downstream_security:
+        at.key("user").note(
+            f"{server.user!r} without `downstream_security`",
+            "a `downstream_security`: without one every local user could act as that user",
+        )
+    return server
+
+
+def _user(at: At, value: Any) -> str:
+    """Read the name of a user; root is none that a server may have."""
+    name = identifier(at, value)
+    if name in {"root", "0"}:
+        at.refuse(value, "a user other than root: a server behind the gateway never runs as root")
+    return name
+
+
 def _passes_or_replaces(at: At, server: settings.GatewayServer) -> settings.GatewayServer:
     if server.passthrough and server.upstream_security:
         at.key("passthrough").note("true beside `upstream_security`", "one of the two")
@@ -86,6 +103,8 @@ GATEWAY: Reader[settings.Gateway] = section(
                         "downstream_security": SECURITY,
                         "upstream_security": SECURITY,
                         "passthrough": flag,
+                        "hide_denied": flag,
+                        "user": _user,
                         "allow_tools": items(glob),
                         "tools": table(
                             identifier, section(settings.GatewayTool, {"upstream_security": SECURITY})
@@ -93,6 +112,7 @@ GATEWAY: Reader[settings.Gateway] = section(
                     },
                 ),
                 _passes_or_replaces,
+                _guarded,
             ),
         ),
     },

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any
 
 from agentsh_net.core import canonical
@@ -41,8 +42,6 @@ class Intents:
     def __init__(self) -> None:
         self._waiting: OrderedDict[str, Intent] = OrderedDict()
         self._by_pair: dict[Pair, dict[str, Intent]] = {}
-        # Events tell of inputs as DLP leaves them: so are those compared that are seen on the wire.
-        self.mask: Callable[[Any], Any] = lambda value: value
 
     def note(self, event: Mapping[str, Any], now: float) -> None:
         """Remember an event (as JSON) if it is a call that was let through."""
@@ -60,15 +59,17 @@ class Intents:
         while len(self._waiting) > MAX_REMEMBERED or now - next(iter(self._waiting.values())).at > PATIENCE:
             self._forget(next(iter(self._waiting.values())))
 
-    def claim(self, server_id: str, tool: str, arguments: Any, session_id: str, now: float) -> Intent | None:
-        """Return and forget the intent that this call carries out, or None. A call of no known session may be of any."""
+    def claim(
+        self, server_id: str, tool: str, marked: Callable[[], str], session_id: str, now: float
+    ) -> Intent | None:
+        """Return and forget the intent that a call with this mark carries out, or None. A call of no known session may be of any."""
         waiting = self._by_pair.get((fold(server_id), tool))
         if not waiting:
             return None
-        wanted = _mark(self.mask(arguments))
+        wanted = marked()
         for intent in waiting.values():
             known = session_id in {DEFAULT_SESSION, intent.session_id}
-            if known and now - intent.at <= PATIENCE and _mark(intent.input) == wanted:
+            if known and now - intent.at <= PATIENCE and mark(intent.input) == wanted:
                 self._forget(intent)
                 return intent
         return None
@@ -82,9 +83,13 @@ class Intents:
                 self._by_pair.pop(pair, None)
 
 
-def _mark(arguments: Any) -> str:
-    """Return a text that equal arguments share; none and an empty object are the same to a tool."""
+def mark(arguments: Any) -> str:
+    """Return a digest that equal arguments share; none and an empty object are the same to a tool.
+
+    Events tell of inputs as DLP leaves them: so are those to be given that are seen on the wire.
+    """
     try:
-        return canonical.text(arguments or {})
+        text = canonical.text(arguments or {})
     except (ProtocolError, TypeError):
-        return repr(arguments)
+        text = repr(arguments)
+    return sha256(text.encode("utf-8", "backslashreplace")).hexdigest()

@@ -42,6 +42,13 @@ WORKER_EVENTS: tuple[type[events.Event], ...] = (
     events.ToolAltered,
     events.EventsLost,
     events.CrossServerBlocked,
+    # and of the MCP gateway
+    events.ToolCalled,
+    events.ToolResultInspected,
+    events.SamplingRequest,
+    events.ElicitationRequest,
+    events.ToolsListChanged,
+    events.MessageUninspected,
 )
 
 

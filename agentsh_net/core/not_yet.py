@@ -43,7 +43,6 @@ NOT_YET = (
     NotYet("llm_storage.store_bodies", true, "`false`"),
     NotYet("proxy.mode", among("mcp-only"), "`embedded` or `disabled`"),
     NotYet("proxy.providers.*.dialect", among("bedrock"), "`anthropic`, `openai`, `gemini` or `ollama`"),
-    NotYet("gateway.enabled", true, "`false`"),
     NotYet("network.llm_direct", among("tag", "refuse"), "`off`"),
     NotYet("network.on_shared_address", among("sni"), "`block` or `tag`"),
 )

@@ -249,6 +249,8 @@ class GatewayServer:
     upstream_security: str = ""
     passthrough: bool = False
     allow_tools: tuple[str, ...] = ()
+    hide_denied: bool = False  # leave tools whose calls policy blocks out of tools/list
+    user: str = ""  # who a stdio server runs as; needed where the daemon is root
     tools: Mapping[str, GatewayTool] = field(default_factory=dict)
 
 

@@ -74,6 +74,10 @@ class Snapshot:
         """Return which tools a connector that may be called may reach."""
         return self._policy.connector_reach(server_id, url)
 
+    def masked(self, value: Any) -> Any:
+        """Return a call's input as DLP lets it be told."""
+        return self.guard.masked(value) if self.guard is not None else value
+
     def evolve(self, *, registry: Registry | None = None, pins: Pins | None = None) -> Self:
         """Return the next generation, with another registry or other pins."""
         return replace(

@@ -13,6 +13,7 @@ from typing import Any
 
 import orjson
 
+from agentsh_net.core.joining import Intent
 from agentsh_net.core.link import MAX_CHARGE, MAX_CHARGE_NAME, MAX_TOKENS
 from agentsh_net.core.model import Crossing, call_id_of
 from agentsh_net.core.policy import Charge
@@ -64,36 +65,53 @@ class Charges:
         self._ask_of(provider, max(-MAX_TOKENS, min(tokens, MAX_TOKENS)), "settle")
 
     def _ask_of(self, provider: str, tokens: int, what: str) -> float | None:
-        self._number += 1
         try:
-            self._socket.send(orjson.dumps([self._number, {what: [provider, tokens]}]))
-            for _ in range(_STALE):
-                match orjson.loads(self._socket.recv(MAX_CHARGE) or b"null"):
-                    case [int(number), int(wait) | float(wait)] if number == self._number:
-                        return float(wait)
-                    case None:
-                        break
+            match self._question({what: [provider, tokens]}):
+                case int(wait) | float(wait):
+                    return float(wait)
         except (OSError, ValueError):
             pass  # told by the caller's choice
         return None
 
+    def of_the_wire(self, server_id: str, tool: str, session_id: str) -> bool | Crossing:
+        """Charge a call that was seen on the wire: each costs, and nobody knows of which turn it is."""
+        self.unanswered = False
+        return self._ask(server_id, "", [_sendable(tool), _sendable(session_id), "", ""])
+
+    def claim(self, server_id: str, tool: str, marked: Callable[[], str], session_id: str) -> Intent | None:
+        """Return the call in a model's answer that a call on the wire carries out, where there is one."""
+        try:
+            match self._question(server_id, _sendable(tool), _sendable(session_id), marked()):
+                case {"event_id": str(event_id), "session_id": str(session), "tool_call_id": str(call_id)}:
+                    return Intent(event_id, session, call_id, None, (), 0.0)
+        except (OSError, ValueError):
+            pass  # it is charged like any other, and that question tells of who does not answer
+        return None
+
     def _ask(self, server_id: str, call_key: str, names: list[str]) -> bool | Crossing:
         """Charge one call and return what is against it, or whether it is within the rate. Without an answer in time: by fail_closed."""
-        self._number += 1
         try:
-            self._socket.send(orjson.dumps([self._number, server_id, call_key, *names]))
-            for _ in range(_STALE):
-                match orjson.loads(self._socket.recv(MAX_CHARGE) or b"null"):
-                    case [int(number), bool(within)] if number == self._number:
-                        return within
-                    case [int(number), dict(against)] if number == self._number:
-                        return _crossing(against)
-                    case None:
-                        break
+            match self._question(server_id, call_key, *names):
+                case bool(within):
+                    return within
+                case dict(against):
+                    return _crossing(against)
         except (OSError, ValueError, LookupError):
             pass  # told by `unanswered`, which becomes part of the verdict's reason
         self.unanswered = True
         return not self._fail_closed()
+
+    def _question(self, *asked: str | dict[str, list[Any]]) -> Any:
+        """Ask, and return the answer; None without one. Raises OSError, ValueError."""
+        self._number += 1
+        self._socket.send(orjson.dumps([self._number, *asked]))
+        for _ in range(_STALE):
+            match orjson.loads(self._socket.recv(MAX_CHARGE) or b"null"):
+                case [int(number), answer] if number == self._number:
+                    return answer
+                case None:
+                    break
+        return None
 
 
 def _sendable(name: str) -> str:

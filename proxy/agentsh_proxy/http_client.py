@@ -48,6 +48,10 @@ class Response:
             raise ProtocolError(f"the server sends header {name} twice, with two values", status=502)
         return next(iter(found), "")
 
+    async def next(self) -> bytes:
+        """Return the next bytes of the body as they come, empty at its end. Raises ProtocolError if it was cut."""
+        return await self._connection.chunk()
+
     async def chunks(self) -> AsyncIterator[bytes]:
         """Iterate over the body as it comes."""
         while data := await self._connection.chunk():
@@ -91,13 +95,21 @@ class Response:
 class HttpClient:
     """A client of one origin. `pin` (`sha256:<hex>`) must match the certificate or its public key, on top of its validity."""
 
-    def __init__(self, origin: Address, *, tls: ssl.SSLContext | None = None, pin: str = "") -> None:
+    def __init__(
+        self,
+        origin: Address,
+        *,
+        tls: ssl.SSLContext | None = None,
+        pin: str = "",
+        max_idle: int = MAX_IDLE,
+    ) -> None:
         self.origin = origin
         self.seen: certificate.Fingerprints | None = (
             None  # the certificate seen last, whether it was taken or not
         )
         self._tls = tls
         self._pin = pin
+        self._max_idle = max_idle
         self._idle: list[Connection] = []
         self._open: set[Connection] = set()
 
@@ -125,7 +137,7 @@ class HttpClient:
 
     def give_back(self, connection: Connection) -> None:
         """Take a connection whose exchange is over."""
-        if connection.usable and len(self._idle) < MAX_IDLE:
+        if connection.usable and len(self._idle) < self._max_idle:
             self._idle.append(connection)
         else:
             self.forget(connection)

@@ -22,6 +22,9 @@ from agentsh_proxy.charging import Charges
 from agentsh_proxy.confinement import confine
 from agentsh_proxy.counting import Counts
 from agentsh_proxy.discovery import Watcher
+from agentsh_proxy.gateway import Gateway
+from agentsh_proxy.gateway import Means as GatewayMeans
+from agentsh_proxy.gateway_connection import GatewayConnection
 from agentsh_proxy.reporting import Reporter
 from agentsh_proxy.server import ClientConnection
 from agentsh_proxy.service import Service
@@ -48,7 +51,15 @@ def main(arguments: list[str]) -> int:
         "--charge-fd", type=int, required=True, help="rate questions to the supervisor (SOCK_SEQPACKET)"
     )
     parser.add_argument(
-        "--listen-fd", type=int, action="append", required=True, help="a bound socket to accept on"
+        "--listen-fd",
+        type=int,
+        action="append",
+        default=[],
+        help="a bound socket for clients of the LLM proxy",
+    )
+    parser.add_argument("--gateway-fd", type=int, help="a bound socket for clients of the MCP gateway")
+    parser.add_argument(
+        "--stdio-fd", type=int, help="who starts stdio servers for the gateway (SOCK_SEQPACKET)"
     )
     parser.add_argument("--discover", action="store_true", help="ask the declared servers for their tools")
     parser.add_argument("--uid", type=int, default=65534)
@@ -80,6 +91,8 @@ async def _work(options: argparse.Namespace, landlock: int) -> None:
         socket.socket(fileno=options.charge_fd),
         [socket.socket(fileno=fd) for fd in options.listen_fd],
         discovers=options.discover,
+        gateway=_socket(options.gateway_fd),
+        stdio=_socket(options.stdio_fd),
     )
     worker.counts.landlock = landlock
     loop.set_exception_handler(_report_bug)
@@ -104,6 +117,8 @@ class Worker(asyncio.Protocol):
         listeners: list[socket.socket],
         *,
         discovers: bool = False,
+        gateway: socket.socket | None = None,
+        stdio: socket.socket | None = None,
     ) -> None:
         self._loop = loop
         self._listeners = listeners
@@ -116,6 +131,9 @@ class Worker(asyncio.Protocol):
         self._charge = charge
         self._discovers = discovers
         self._watcher: Watcher | None = None
+        self._gateway_listener = gateway
+        self._stdio = stdio
+        self.gateway: Gateway | None = None
         self.counts = Counts()
         self.service: Service | None = None
         self.ended: asyncio.Future[None] = loop.create_future()
@@ -160,6 +178,8 @@ class Worker(asyncio.Protocol):
                 self._sessions = dict(sessions)
                 if self.service is not None:
                     self.service.sessions = self._sessions
+                if self.gateway is not None:
+                    self.gateway.sessions = self._sessions
                 self._acknowledge(seq)
             case link.Drain(_, seconds):
                 self.drain(seconds)
@@ -170,6 +190,8 @@ class Worker(asyncio.Protocol):
         self._discover(current)
         if self.service is not None:
             self.service.view = view
+            if self.gateway is not None:
+                self.gateway.follow(current)
             self._acknowledge(seq)
             return
         service = self.service = Service(
@@ -182,7 +204,20 @@ class Worker(asyncio.Protocol):
             token_key=bytes.fromhex(encoded.get("token_key", "")),
         )
         service.sessions = self._sessions
+        if self._gateway_listener is not None:
+            self.gateway = Gateway(self._loop, current, self._means(service))
+            self.gateway.sessions = self._sessions
         self._starting = self._loop.create_task(self._listen(service, seq))
+
+    def _means(self, service: Service) -> GatewayMeans:
+        return GatewayMeans(
+            charges=service.charges,
+            counts=self.counts,
+            emit=service.reporter.emit,
+            report=lambda report: self._write(link.encode(link.Report(report))),
+            claims=lambda: service.view.proxy.mode != "disabled",
+            stdio=self._stdio,
+        )
 
     def _discover(self, current: snapshot.Snapshot) -> None:
         """Follow the servers that policy does not deny: who must not be called is not talked to either."""
@@ -201,13 +236,20 @@ class Worker(asyncio.Protocol):
                 lambda: ClientConnection(service), sock=listener, backlog=BACKLOG
             )
             self._servers.append(server)
+        if self.gateway is not None and self._gateway_listener is not None:
+            front = self.gateway.front
+            server = await self._loop.create_server(
+                lambda: GatewayConnection(front), sock=self._gateway_listener, backlog=BACKLOG
+            )
+            self._servers.append(server)
         self._acknowledge(seq)
 
     async def _drain(self, seconds: float) -> None:
         for server in self._servers:
             server.close()
         if self.service is not None:
-            await self.service.drain(seconds)
+            gateway = (self.gateway.drain(seconds),) if self.gateway is not None else ()
+            await asyncio.gather(self.service.drain(seconds), *gateway)
         self._end()
 
     def _end(self) -> None:
@@ -229,6 +271,10 @@ class Worker(asyncio.Protocol):
 
     def _waiting(self) -> int:
         return self._transport.get_write_buffer_size() if self._transport is not None else 0
+
+
+def _socket(descriptor: int | None) -> socket.socket | None:
+    return None if descriptor is None else socket.socket(fileno=descriptor)
 
 
 def _report_bug(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:  # noqa: ARG001 - asyncio's signature

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agentsh_net.core import joining
-from agentsh_net.core.joining import Intents
+from agentsh_net.core.joining import Intents, mark
 
 
 def event(number: int = 1, **more: Any) -> dict[str, Any]:
@@ -18,7 +18,8 @@ def event(number: int = 1, **more: Any) -> dict[str, Any]:
 
 
 def claim(intents: Intents, server: str = "fs", tool: str = "read", arguments: Any = None, session: str = "default", now: float = 1) -> str:  # fmt: skip
-    found = intents.claim(server, tool, {"a": 1} if arguments is None else arguments, session, now)
+    wanted = {"a": 1} if arguments is None else arguments
+    found = intents.claim(server, tool, lambda: mark(wanted), session, now)
     return found.event_id if found else ""
 
 

@@ -15,7 +15,6 @@ CASES: dict[str, tuple[Any, Any]] = {
     "llm_storage.store_bodies": (True, False),
     "proxy.mode": ("mcp-only", "disabled"),
     "proxy.providers.*.dialect": ("bedrock", "gemini"),
-    "gateway.enabled": (True, False),
     "network.llm_direct": ("tag", "off"),
     "network.on_shared_address": ("sni", "tag"),
 }

@@ -9,10 +9,10 @@ from situations import situation
 
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.jsonrpc import Response
+from agentsh_net.core.mcp_listing import Listing, refused
 from agentsh_net.core.model import Action
 from agentsh_net.core.pins import Pins, tool_of, trust
 from agentsh_net.core.settings import Mcp
-from agentsh_net.shim_listing import Listing, refused
 
 
 def page(*names: str, **more: Any) -> Response:

@@ -9,10 +9,10 @@ from collections.abc import Mapping
 
 from agentsh_net.core import identity, steps
 from agentsh_net.core.identity import Aspect, Identity
+from agentsh_net.core.mcp_listing import refused
 from agentsh_net.core.model import Candidate, PinState, Verdict
 from agentsh_net.core.rules import ROOT
 from agentsh_net.core.snapshot import Snapshot
-from agentsh_net.shim_listing import refused
 
 
 class Standing:

@@ -9,10 +9,10 @@ from situations import situation
 
 from agentsh_net.core import identity
 from agentsh_net.core.identity import Aspect, Identity
+from agentsh_net.core.mcp_standing import Standing
 from agentsh_net.core.model import PinState
 from agentsh_net.core.pins import Pins
 from agentsh_net.core.settings import VersionPinning
-from agentsh_net.shim_standing import Standing
 
 A, B = "sha256:" + "a" * 64, "sha256:" + "b" * 64
 

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from agentsh_net.control.peer import Peer
+from agentsh_net.call_events import MALFORMED, MAX_DETAIL, Teller
 from agentsh_net.core.events import Event
 from agentsh_net.core.link import MAX_INPUT, MAX_TEXT
 from agentsh_net.core.mcp_gate import Asking, Call
 from agentsh_net.core.model import Action, Candidate, Verdict
-from agentsh_net.shim_events import MALFORMED, MAX_DETAIL, Teller
 
 ALLOW = Verdict(Action.ALLOW, "fine", "a.rule", None, (Candidate("fs", "t", "sha256:1"),))
 
 
 def told(act: Any) -> dict[str, Any]:
     events: list[Event] = []
-    act(Teller(events.append, Peer(5, 6, 7), "fs", "s1"))
+    act(Teller(events.append, "fs", "s1", via="shim", who={"pid": 5, "uid": 6}))
     (event,) = events
     return event.to_json()
 

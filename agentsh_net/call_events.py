@@ -1,17 +1,16 @@
-"""What one shim sees, as events of the audit trail: calls, requests of the server, changes, and what could not be read.
+"""What one shim, or the gateway of one client, sees, as events of the audit trail: calls, requests of the server, changes, and what could not be read.
 
-What is decided is not its business; every text is bounded here, as both sides of a shim may write what they like.
+What is decided is not its business; every text is bounded here, as both sides may write what they like.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from agentsh_proxy.reporting import bounded_input
 
 from agentsh_net import jsontext
-from agentsh_net.control.peer import Peer
 from agentsh_net.core import events
 from agentsh_net.core.events import Event
 from agentsh_net.core.inspect.findings import Finding, worst
@@ -29,9 +28,18 @@ MALFORMED, HOSTILE, TOO_LONG = "malformed", "hostile", "too_long"  # why a messa
 class Teller:
     """Tells of what happens between one client and one server."""
 
-    def __init__(self, emit: Callable[[Event], None], peer: Peer, server_id: str, session_id: str) -> None:
+    def __init__(
+        self,
+        emit: Callable[[Event], None],
+        server_id: str,
+        session_id: str,
+        *,
+        via: str,
+        who: Mapping[str, Any] | None = None,  # pid and uid, where they are known
+    ) -> None:
         self._emit = emit
-        self._who: dict[str, Any] = {"pid": peer.pid, "uid": peer.uid}
+        self._via = via
+        self._who = dict(who or {})
         self._server_id = server_id
         self._session_id = session_id
 
@@ -45,7 +53,7 @@ class Teller:
                 tool_name=_bounded(call.tool),
                 jsonrpc_id=call.id,
                 input=bounded_input(call.input),
-                via="shim",
+                via=self._via,
                 tool_hash=verdict.candidates[0].tool_hash if verdict.candidates else "",
                 tool_call_id=intent.tool_call_id if intent else "",
                 intercepted_id=intent.event_id if intent else "",
@@ -75,8 +83,8 @@ class Teller:
                 detections=[finding.to_json() for finding in found],
                 max_severity=worst(found),
                 content_length=size,
-                via="shim",
-                pid=self._who["pid"],
+                via=self._via,
+                pid=self._who.get("pid", 0),
             )
         )
 
@@ -105,7 +113,7 @@ class Teller:
                 **_decided(verdict),
                 session_id=self._session_id,
                 server_id=self._server_id,
-                via="shim",
+                via=self._via,
                 sender=sender,
                 cause=cause,
                 size=size,

@@ -1,0 +1,294 @@
+"""The MCP gateway: `/mcp/<server-id>`, who may ask, which server is meant, and who carries the request to it.
+
+One worker runs it, because sessions live in it. Carrying is `gateway_forward`'s and `gateway_bridge`'s business.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import ssl
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any, Final, Protocol
+
+from agentsh_net.core import gateway_http, jsonrpc, mcp_gate
+from agentsh_net.core.errors import ProtocolError
+from agentsh_net.core.events import DEFAULT_SESSION, Event
+from agentsh_net.core.folding import fold, visible
+from agentsh_net.core.model import Server, Transport, Verdict
+from agentsh_net.core.settings import GatewayServer
+from agentsh_net.core.snapshot import Snapshot
+from agentsh_proxy.charging import Charges
+from agentsh_proxy.counting import Counts
+from agentsh_proxy.gateway_bridge import Bridge, OpenPipe
+from agentsh_proxy.gateway_connection import JSON, Asked, Front, GatewayConnection
+from agentsh_proxy.gateway_forward import Forward
+from agentsh_proxy.gateway_review import Around, Review, flattened
+from agentsh_proxy.gateway_session import Pipe
+from agentsh_proxy.gateway_sse import SsePipe
+from agentsh_proxy.gateway_stdio import Starter, StdioPipe
+from agentsh_proxy.gateway_view import GatewayView, Place, unfold
+from agentsh_proxy.http_client import tls_context
+
+METHODS: Final = ("GET", "POST", "DELETE")
+TICK: Final = 1.0  # seconds between two looks at what takes too long
+
+# Fields of a client's first request that say nothing about the session it begins.
+_OF_ONE_MESSAGE: Final = frozenset(("content-type", "accept", "last-event-id", "cache-control"))
+
+log = logging.getLogger("agentsh_proxy")
+
+
+class Carrier(Protocol):
+    """Who carries requests to one server."""
+
+    server: Server
+
+    async def serve(
+        self, asked: Asked, client: GatewayConnection, place: Place, session_id: str, limits: tuple[int, int]
+    ) -> None:
+        """Answer a request of a client."""
+        ...
+
+    def tick(self, now: float) -> None:
+        """Let go of what nobody uses (once a second)."""
+        ...
+
+    def close(self) -> None:
+        """End everything with the server."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """What the gateway has of its worker."""
+
+    charges: Charges
+    counts: Counts
+    emit: Callable[[Event], None]
+    report: Callable[[dict[str, Any]], None]
+    claims: Callable[[], bool]  # whether there may be calls in models' answers to join calls with
+    stdio: socket.socket | None  # who starts stdio servers
+
+
+class Gateway:
+    """The gateway of one worker."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, snapshot: Snapshot, means: Means) -> None:
+        self._loop = loop
+        self._means = means
+        self.view: GatewayView = unfold(snapshot)
+        self.sessions: Mapping[str, str] = {}
+        self.front = Front(self.serve, lambda: self.view.gateway.max_request, self._bug)
+        self._carriers: dict[str, Carrier] = {}
+        self._tls: ssl.SSLContext | None = None
+        self._starter = Starter(means.stdio, loop) if means.stdio is not None else None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._changed = asyncio.Event()
+        self._around = Around(
+            snapshot=lambda: self.view.snapshot,
+            charge=means.charges.of_the_wire,
+            claim=self._claim,
+            unanswered=lambda: means.charges.unanswered,
+            emit=means.emit,
+            report=means.report,
+            changed=self._until_changed,
+            customs=lambda: self.view.customs,
+            counted=self._count,
+        )
+        self._timer = loop.call_later(TICK, self._tick)
+
+    def follow(self, snapshot: Snapshot) -> None:
+        """Judge by another snapshot from now on; servers that are declared otherwise now are let go."""
+        self.view = unfold(snapshot)
+        for key, carrier in tuple(self._carriers.items()):
+            place = self.view.places.get(key)
+            if place is None or place.server != carrier.server:
+                del self._carriers[key]
+                carrier.close()
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    async def drain(self, seconds: float) -> None:
+        """End: let what is under way finish for so long."""
+        self.front.drain()
+        try:
+            async with asyncio.timeout(seconds):
+                await self.front.quiet()
+        except TimeoutError:
+            log.warning("requests to the gateway were cut: they took longer than %g s to end", seconds)
+        self.close()
+
+    def close(self) -> None:
+        """End everything."""
+        self._timer.cancel()
+        self.front.close()
+        for carrier in self._carriers.values():
+            carrier.close()
+        for task in self._tasks:
+            task.cancel()
+
+    async def serve(self, asked: Asked, client: GatewayConnection) -> None:
+        """Answer one request. Raises ProtocolError."""
+        self._means.counts.requests += 1
+        view = self.view
+        gateway = view.gateway
+        if not gateway_http.host_ok(asked.head.host, gateway):
+            raise ProtocolError("the Host of the request is not this gateway's", status=421)
+        if not gateway_http.origin_ok(asked.head.origin, gateway):
+            raise ProtocolError(
+                "requests from web pages of this origin are not taken (gateway.allowed_origins)", status=403
+            )
+        client.cors = gateway_http.cors(asked.head.origin)
+        if asked.method == "OPTIONS" and asked.head.origin is not None:
+            client.answer(204, b"", gateway_http.preflight(asked.fields))
+            return
+        if asked.head.target in (b"/", b"/healthz"):
+            client.answer(200, b'{"name":"agentsh-net","status":"ok"}')
+            return
+        route = gateway_http.route(asked.head.target)
+        place = view.places.get(fold(route.server_id)) if route is not None else None
+        if route is None or place is None:
+            raise ProtocolError(self._unknown(route), status=404)
+        session_id = self._session(route.token)
+        if place.downstream is not None and not gateway_http.authorized(
+            place.downstream, asked.fields, route.query
+        ):
+            message = jsonrpc.error(
+                None, mcp_gate.UNREADABLE, "agentsh-net: the credential of the request is not accepted"
+            )
+            client.answer(401, message, (*JSON, *gateway_http.challenge(place.downstream)))
+            return
+        if asked.method not in METHODS:
+            body = jsonrpc.error(None, mcp_gate.UNREADABLE, f"agentsh-net: no {asked.method} here")
+            client.answer(405, body, (*JSON, ("Allow", ", ".join(METHODS))))
+            return
+        denied = view.snapshot.judge_server(place.server.id)
+        if denied.blocked:
+            self._deny(asked, client, place, session_id, denied)
+            return
+        limits = gateway.max_request, gateway.max_response
+        await self._carrier(place).serve(asked, client, place, session_id, limits)
+
+    def _deny(
+        self, asked: Asked, client: GatewayConnection, place: Place, session_id: str, denied: Verdict
+    ) -> None:
+        """Refuse whatever is asked of a server that policy denies; calls are told of as such."""
+        message = f"[agentsh] server {place.server.id} is denied by policy: {denied.reason}"
+        if asked.method == "POST":
+            taken = self._review(place.server.id, session_id).client(
+                asked.body, self.view.gateway.max_request
+            )
+            errors = [*taken.replies, *(jsonrpc.error(id_, mcp_gate.BLOCKED, message) for id_ in taken.ids)]
+            if not errors and taken.forward is not None and taken.body is not None:
+                client.answer(202)
+                return
+            if not errors:
+                errors = [jsonrpc.error(mcp_gate.id_in(flattened(asked.body)), mcp_gate.BLOCKED, message)]
+            batch = taken.body is not None and taken.body.batch
+            whole = b",".join(e[1:-1] if e.startswith(b"[") else e for e in errors)
+            client.answer(200, b"[" + whole + b"]" if batch else whole)
+            return
+        client.answer(403, jsonrpc.error(None, mcp_gate.BLOCKED, message))
+
+    def _carrier(self, place: Place) -> Carrier:
+        key = fold(place.server.id)
+        carrier = self._carriers.get(key)
+        if carrier is None:
+            carrier = self._carriers[key] = self._connect(place.server)
+        return carrier
+
+    def _connect(self, server: Server) -> Carrier:
+        def review(session_id: str) -> Review:
+            return self._review(server.id, session_id)
+
+        if server.transport is Transport.HTTP:
+            return Forward(server, self._tls_context, review, self._spawn)
+        return Bridge(server, self._pipe(server), review, self._spawn)
+
+    def _pipe(self, server: Server) -> OpenPipe:
+        """Return how to reach a server that speaks no Streamable HTTP."""
+        key = fold(server.id)
+
+        def limits() -> tuple[int, float]:
+            place = self.view.places.get(key)
+            seconds = place.settings.timeout if place is not None else GatewayServer().timeout
+            return self.view.gateway.max_response, seconds
+
+        def sse(asked: Asked, place: Place) -> Pipe:
+            through = place.settings.passthrough
+            fields = gateway_http.forwarded(asked.fields, asked.names, place.downstream, passthrough=through)
+            kept = tuple(
+                h
+                for h in fields
+                if h[0].lower() not in _OF_ONE_MESSAGE and not h[0].lower().startswith("mcp-")
+            )
+            return SsePipe(server, self._tls_context, kept, place.upstream, limits)
+
+        def stdio(asked: Asked, place: Place) -> Pipe:  # noqa: ARG001 - as `sse`
+            if self._starter is None:
+                raise ProtocolError(f"stdio server {server.id} cannot be started here", status=503)
+            return StdioPipe(server, self._starter, lambda: limits()[0])
+
+        return stdio if server.transport is Transport.STDIO else sse
+
+    def _review(self, server_id: str, session_id: str) -> Review:
+        key = fold(server_id)
+        return Review(self._around, server_id, session_id, lambda: self.view.places[key])
+
+    def _unknown(self, route: gateway_http.Route | None) -> str:
+        known = ", ".join(visible(place.server.id) for place in self.view.places.values()) or "none"
+        asked = (
+            f"server {visible(route.server_id)!r} is not declared"
+            if route
+            else "the path is /mcp/<server-id>"
+        )
+        return f"{asked}; declared servers: {known}"
+
+    def _session(self, token: str) -> str:
+        if not token:
+            return DEFAULT_SESSION
+        session_id = self.sessions.get(sha256(token.encode("ascii")).hexdigest())
+        if session_id is None:
+            raise ProtocolError("the session token in the path is not known", status=403)
+        return session_id
+
+    def _claim(self, server_id: str, tool: str, marked: Callable[[], str], session_id: str) -> Any:
+        if not self._means.claims():
+            return None
+        return self._means.charges.claim(server_id, tool, marked, session_id)
+
+    def _count(self, verdict: Verdict) -> None:
+        self._means.counts.calls_judged += 1
+        self._means.counts.calls_blocked += verdict.blocked
+
+    def _tls_context(self) -> ssl.SSLContext:
+        if self._tls is None:
+            self._tls = tls_context()  # reads the whole trust store: once is enough
+        return self._tls
+
+    async def _until_changed(self) -> None:
+        await self._changed.wait()
+
+    def _tick(self) -> None:
+        now = self._loop.time()
+        self.front.tick(now)
+        for carrier in tuple(self._carriers.values()):
+            carrier.tick(now)
+        self._timer = self._loop.call_later(TICK, self._tick)
+
+    def _spawn(self, work: Awaitable[None]) -> None:
+        task: asyncio.Task[None] = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._bug(error)
+
+    def _bug(self, error: BaseException) -> None:
+        log.error("the gateway failed, which is a bug: %s", type(error).__name__, exc_info=error)

@@ -1,0 +1,206 @@
+"""The gateway in front of stdio and HTTP+SSE servers: it is their Streamable HTTP server, in both eras.
+
+A session of an older revision has a server process (or stream) of its own; requests of 2026-07-28, which know no session,
+share one. Verdicts are the review's business, pipes and processes the pipes'.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Awaitable, Callable
+from hashlib import sha256
+from typing import Any, Final
+
+from agentsh_net.core import gateway_http, jsonrpc, mcp_http
+from agentsh_net.core.errors import ProtocolError
+from agentsh_net.core.jsonrpc import Request
+from agentsh_net.core.mcp_exchange import LEGACY, MODERN
+from agentsh_net.core.model import Server
+from agentsh_proxy.gateway_connection import JSON, Asked, GatewayConnection
+from agentsh_proxy.gateway_review import Review
+from agentsh_proxy.gateway_session import Pipe, Session
+from agentsh_proxy.gateway_shared import Shared
+from agentsh_proxy.gateway_view import Place
+
+MAX_SESSIONS: Final = 1024  # of one server; a stdio server's processes are bounded by who starts them too
+SESSION_IDLE: Final = (
+    1800.0  # seconds after which a session that nobody uses is ended; its client begins anew (404)
+)
+SHARED_IDLE: Final = 120.0  # seconds that a server without sessions is kept warm
+NOT_FOUND: Final = -32001  # what SDK servers say of a session that they do not know
+INVALID: Final = -32600
+
+OpenPipe = Callable[[Asked, Place], Pipe]
+
+
+class Bridge:
+    """One declared server."""
+
+    def __init__(
+        self,
+        server: Server,
+        pipe: OpenPipe,
+        review: Callable[[str], Review],
+        spawn: Callable[[Awaitable[None]], None],
+    ) -> None:
+        self.server = server
+        self._pipe = pipe
+        self._review = review
+        self._spawn = spawn
+        self._sessions: dict[tuple[str, str], Session] = {}
+        self._shared: dict[tuple[str, str], Shared] = {}
+        self._now = asyncio.get_running_loop().time()
+
+    @property
+    def sessions(self) -> int:
+        """How many sessions are open."""
+        return len(self._sessions)
+
+    def tick(self, now: float) -> None:
+        """End what nobody uses."""
+        self._now = now
+        for key, session in tuple(self._sessions.items()):
+            if session.ended or (not session.busy and now - session.used > SESSION_IDLE):
+                self._end(key)
+        for key, shared in tuple(self._shared.items()):
+            if shared.ended or (not shared.busy and now - shared.used > SHARED_IDLE):
+                del self._shared[key]
+                shared.close()
+
+    def close(self) -> None:
+        """End every session."""
+        for key in tuple(self._sessions):
+            self._end(key)
+        for shared in self._shared.values():
+            shared.close()
+        self._shared.clear()
+
+    async def serve(
+        self, asked: Asked, client: GatewayConnection, place: Place, session_id: str, limits: tuple[int, int]
+    ) -> None:
+        """Answer a request of a client. Raises ProtocolError."""
+        if not _acceptable(asked, client):
+            return
+        if asked.method == "POST":
+            await self._post(asked, client, place, session_id, limits)
+            return
+        if _modern(asked):
+            client.answer(405, _error("this revision knows POST only"), (*JSON, ("Allow", "POST")))
+            return
+        session = self._known(asked, client, session_id)
+        if session is None:
+            return
+        if asked.method == "DELETE":
+            self._end((session_id, asked.fields["mcp-session-id"]))
+            client.answer(200)
+        else:
+            await session.listen(asked, client)
+
+    async def _post(
+        self, asked: Asked, client: GatewayConnection, place: Place, session_id: str, limits: tuple[int, int]
+    ) -> None:
+        if "mcp-session-id" in asked.fields:
+            session = self._known(asked, client, session_id)
+            if session is not None:
+                session.used = self._now
+                await session.post(asked, client, place, limits)
+            return
+        if _modern(asked):
+            shared = await self._share(asked, place, session_id, limits[1])
+            shared.used = self._now
+            await shared.post(asked, client, place, limits, self._review(session_id))
+            return
+        await self._begin(asked, client, place, session_id, limits)
+
+    async def _begin(
+        self, asked: Asked, client: GatewayConnection, place: Place, session_id: str, limits: tuple[int, int]
+    ) -> None:
+        """Take what has no session: an `initialize` begins one."""
+        review = self._review(session_id)
+        taken = review.client(asked.body, limits[0])
+        messages = taken.body.messages if taken.body is not None else ()
+        begins = (
+            len(messages) == 1 and isinstance(messages[0], Request) and messages[0].method == "initialize"
+        )
+        if not begins:
+            review.forget(taken.ids)
+            refused = taken.replies[0] if taken.forward is None and taken.replies else None
+            client.answer(200 if refused else 400, refused or _error("no Mcp-Session-Id, and no initialize"))
+            return
+        if len(self._sessions) >= MAX_SESSIONS:
+            raise ProtocolError(f"{MAX_SESSIONS} sessions with this server are open", status=503)
+        session = Session(self._pipe(asked, place), review, secrets.token_hex(16), limits[1], self._spawn)
+        key = (session_id, session.id)
+        self._sessions[key] = session
+        session.used = self._now
+        try:
+            await session.begin(taken, client, place)
+        finally:
+            if session.ended or not session.begun:
+                self._end(key)
+
+    async def _share(self, asked: Asked, place: Place, session_id: str, max_response: int) -> Shared:
+        """Return what requests without a session go through: one for each agent session and, passed through, credential."""
+        theirs = asked.fields.get("authorization", "") if place.settings.passthrough else ""
+        key = (session_id, sha256(theirs.encode("latin-1")).hexdigest() if theirs else "")
+        shared = self._shared.get(key)
+        if shared is None or shared.ended:
+            shared = self._shared[key] = Shared(self._pipe(asked, place), max_response, self._spawn)
+        try:
+            await shared.opened()
+        except ProtocolError:
+            if self._shared.get(key) is shared:
+                del self._shared[key]
+            raise
+        return shared
+
+    def _known(self, asked: Asked, client: GatewayConnection, session_id: str) -> Session | None:
+        """Return the session that a request names; None where the client was told that there is none."""
+        named = asked.fields.get("mcp-session-id")
+        session = self._sessions.get((session_id, named)) if named else None
+        if session is None or session.ended:
+            status = 404 if named else 400
+            what = "Session not found" if named else "Mcp-Session-Id is required"
+            client.answer(status, jsonrpc.error(None, NOT_FOUND if named else INVALID, what))
+            return None
+        version = asked.fields.get("mcp-protocol-version", LEGACY[0])
+        if version not in LEGACY:
+            client.answer(400, _error(f"unsupported MCP-Protocol-Version; known: {', '.join(LEGACY)}"))
+            return None
+        return session
+
+    def _end(self, key: tuple[str, str]) -> None:
+        session = self._sessions.pop(key, None)
+        if session is not None:
+            session.close()
+
+
+def _modern(asked: Asked) -> bool:
+    """Say whether a request is of the revision without sessions, by its headers or by what its body says of itself."""
+    if asked.fields.get("mcp-protocol-version") == MODERN or "mcp-method" in asked.fields:
+        return True
+    return gateway_http.VERSION_KEY.encode() in asked.body
+
+
+def _acceptable(asked: Asked, client: GatewayConnection) -> bool:
+    """Check what a client takes and sends (Streamable HTTP, "sending messages"); where it will not do, it is told."""
+    accept = asked.fields.get("accept", "")
+    takes = {mcp_http.media_type(part) for part in accept.split(",")}
+    streams = bool(takes & {"text/event-stream", "text/*", "*/*"})
+    json = bool(takes & {"application/json", "application/*", "*/*"})
+    if asked.method == "POST":
+        if mcp_http.media_type(asked.fields.get("content-type", "")) != "application/json":
+            client.answer(415, _error("the Content-Type has to be application/json"))
+            return False
+        if not (streams and json):
+            client.answer(406, _error("Accept has to name application/json and text/event-stream"))
+            return False
+    elif asked.method == "GET" and not streams and not _modern(asked):
+        client.answer(406, _error("Accept has to name text/event-stream"))
+        return False
+    return True
+
+
+def _error(message: Any) -> bytes:
+    return jsonrpc.error(None, INVALID, f"agentsh-net: {message}")

@@ -1,0 +1,368 @@
+"""The gateway in front of a Streamable HTTP server: requests and answers travel as they came, and a copy is judged.
+
+Sessions, eras and resumption stay between client and server; nothing of them is made here. Verdicts are the review's business.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import ssl
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Collection
+from typing import Any, Final
+
+from agentsh_net.core import gateway_http, jsonrpc, mcp_http, sse
+from agentsh_net.core.errors import ProtocolError
+from agentsh_net.core.gateway_http import Headers
+from agentsh_net.core.jsonrpc import Id, Request
+from agentsh_net.core.mcp_gate import lone_call
+from agentsh_net.core.model import Server
+from agentsh_proxy.gateway_connection import Asked, GatewayConnection
+from agentsh_proxy.gateway_review import Passed, Review, Taken, as_body
+from agentsh_proxy.gateway_view import Place
+from agentsh_proxy.http_client import HttpClient, Response
+from agentsh_proxy.mcp_site import is_json, is_stream
+
+INTERNAL: Final = -32603
+MAX_IDLE: Final = 256  # connections kept to one server; as many calls as a busy agent farm has in flight
+MAX_SESSIONS: Final = 10_000  # whose listings and open requests are remembered; past it the oldest begin anew
+MAX_OTHER: Final = 1 << 20  # bytes of an answer that is neither JSON nor events: an error page
+# Methods whose answer is a stream that stays open as long as the client listens (2026-07-28).
+_ID_FIELD: Final = re.compile(rb"^id:", re.MULTILINE)
+ENDLESS: Final = frozenset(("subscriptions/listen",))
+
+
+class Forward:
+    """One declared server that speaks Streamable HTTP."""
+
+    def __init__(
+        self,
+        server: Server,
+        tls: Callable[[], ssl.SSLContext],
+        review: Callable[[str], Review],
+        spawn: Callable[[Awaitable[None]], None],
+    ) -> None:
+        address = mcp_http.address(server.url)
+        secure = address.scheme == "https"
+        self.server = server
+        self._address = address
+        self._http = HttpClient(
+            address, tls=tls() if secure else None, pin=server.tls_fingerprint, max_idle=MAX_IDLE
+        )
+        self._declared = mcp_http.declared(server.headers)
+        self._review = review
+        self._spawn = spawn
+        self._reviews: OrderedDict[tuple[str, str], Review] = OrderedDict()
+
+    @property
+    def sessions(self) -> int:
+        """How many sessions are remembered."""
+        return len(self._reviews)
+
+    def tick(self, now: float) -> None:
+        """Keep everything: sessions are the server's, and are bounded in number here."""
+
+    def close(self) -> None:
+        """Close every connection to the server."""
+        self._http.close()
+
+    async def serve(
+        self, asked: Asked, client: GatewayConnection, place: Place, session_id: str, limits: tuple[int, int]
+    ) -> None:
+        """Answer a request of a client. Raises ProtocolError where there is no answer yet."""
+        exchange = _Exchange(self, asked, client, place, limits[1])
+        mcp_session = asked.fields.get("mcp-session-id", "")
+        review = self._reviews.get((session_id, mcp_session)) if mcp_session else None
+        if review is None:
+            review = self._review(session_id)
+            if mcp_session:
+                self._remember((session_id, mcp_session), review)
+        if asked.method == "POST":
+            new = await exchange.post(review, limits[0])
+            if new and not mcp_session:
+                self._remember((session_id, new), review)
+        else:
+            await exchange.other(review)
+        if mcp_session and exchange.session_ended:
+            self._reviews.pop((session_id, mcp_session), None)
+
+    def _remember(self, key: tuple[str, str], review: Review) -> None:
+        self._reviews[key] = review
+        if len(self._reviews) > MAX_SESSIONS:
+            self._reviews.popitem(last=False)
+
+    async def send(self, method: str, headers: Headers, place: Place, tool: str, body: bytes) -> Response:
+        """Send a request to the server; redirects inside its origin are followed. Raises ProtocolError."""
+        merged = mcp_http.merged(self._declared, headers)
+        url = self.server.url
+        for _ in range(mcp_http.MAX_REDIRECTS + 1):
+            target = self._address.target if url == self.server.url else mcp_http.address(url).target
+            secured, target = gateway_http.with_credential(place.scheme(tool), merged, target)
+            response = await self._http.request(method, target, secured, body)
+            redirect = mcp_http.redirection(method, url, response.status, response.header("location"))
+            if redirect is None:
+                return response
+            await response.release()
+            url = redirect
+        raise ProtocolError(f"the server redirects more than {mcp_http.MAX_REDIRECTS} times", status=502)
+
+    def answer_server(self, replies: Collection[bytes], headers: Headers, place: Place) -> None:
+        """Answer requests of the server that do not reach the client, soon."""
+        for reply in replies:
+            self._spawn(self._tell(reply, headers, place))
+
+    async def _tell(self, body: bytes, headers: Headers, place: Place) -> None:
+        try:
+            async with asyncio.timeout(place.settings.timeout):
+                response = await self.send("POST", headers, place, "", body)
+            await response.release()
+        except (ProtocolError, TimeoutError):
+            return  # the server that does not take an answer waits for it in vain, as it would for a client's
+
+
+class _Exchange:
+    """One request of a client and its answer."""
+
+    def __init__(
+        self, forward: Forward, asked: Asked, client: GatewayConnection, place: Place, max_response: int
+    ) -> None:
+        self._forward = forward
+        self._asked = asked
+        self._client = client
+        self._place = place
+        self._max = max_response
+        self._passthrough = place.settings.passthrough
+        self._headers = gateway_http.forwarded(
+            asked.fields, asked.names, place.downstream, passthrough=self._passthrough
+        )
+        self._ids: list[Id] = []  # requests of this POST that wait for their answers
+        self._extra: tuple[bytes, ...] = ()  # errors of the calls of a batch that do not go on
+        self._endless = False
+        self._resumable = False  # the stream has event ids: a client that lost it comes back for the rest
+        self.session_ended = False
+
+    async def post(self, review: Review, max_request: int) -> str:
+        """Carry a message to the server; return the id of the session that began with it."""
+        taken = review.client(self._asked.body, max_request)
+        if taken.forward is None:
+            body = as_body(taken.replies)
+            self._client.answer(200 if body else 202, body or b"")
+            return ""
+        contradiction = _contradiction(self._asked, taken)
+        if contradiction is not None:
+            review.forget(taken.ids)
+            self._client.answer(400, contradiction)
+            return ""
+        self._ids = list(taken.ids)
+        self._extra = taken.replies
+        tool = lone_call(taken.body) if taken.body is not None else ""
+        self._endless = taken.body is not None and any(
+            isinstance(m, Request) and m.method in ENDLESS for m in taken.body.messages
+        )
+        try:
+            response = await self._send("POST", tool, taken.forward)
+        except ProtocolError as error:
+            review.forget(taken.ids)
+            self._fail(error)
+            return ""
+        return await self._respond(response, review)
+
+    async def other(self, review: Review) -> None:
+        """Carry a GET or a DELETE."""
+        self._endless = self._asked.method == "GET"
+        response = await self._send(self._asked.method, "", b"")
+        if self._asked.method == "DELETE" and response.status < 300:
+            self.session_ended = True
+        await self._respond(response, review)
+
+    async def _send(self, method: str, tool: str, body: bytes) -> Response:
+        seconds = self._place.settings.timeout
+        try:
+            async with asyncio.timeout(seconds):
+                return await self._forward.send(method, self._headers, self._place, tool, body)
+        except TimeoutError as error:
+            self._cancel()
+            raise ProtocolError(
+                f"server {self._place.server.id} did not answer within {seconds:g} s", status=504
+            ) from error
+
+    def _cancel(self) -> None:
+        """Tell a server of the older era that nobody waits for it any more; in the newer one the closed stream has said so."""
+        if "mcp-method" in self._asked.fields:
+            return
+        for id_ in self._ids:
+            params = {"requestId": id_, "reason": "gateway timeout"}
+            note = jsonrpc.notification("notifications/cancelled", params)
+            self._forward.answer_server((note,), self._headers, self._place)
+
+    async def _respond(self, response: Response, review: Review) -> str:
+        try:
+            session = response.header("mcp-session-id")
+            self.session_ended = self.session_ended or response.status == 404
+            self._check_credential(response)
+            fields = gateway_http.answered(response.headers, passthrough=self._passthrough)
+            if is_stream(response) and response.status < 300:
+                await self._stream(response, review, fields)
+            elif is_json(response):
+                await self._whole(response, review, fields)
+            else:
+                body = await self._bounded(response.read(MAX_OTHER))
+                if self._extra and not body:
+                    self._client.answer(200, as_body(self._extra) or b"")
+                else:
+                    self._client.answer(response.status, body, fields)
+            await response.release()
+        except ProtocolError as error:
+            response.close()
+            self._forget(review)
+            self._fail(error)
+            return ""
+        except BaseException:
+            response.close()
+            self._forget(review)
+            raise
+        return session if response.status < 300 else ""
+
+    def _check_credential(self, response: Response) -> None:
+        """Keep a 401 that is about the gateway's own credential from a client that cannot mend it."""
+        if response.status == 401 and not self._passthrough:
+            raise ProtocolError(
+                f"server {self._place.server.id} refuses the gateway's credential (HTTP 401): "
+                "check gateway.servers and security_schemes, or set `passthrough`",
+                status=502,
+            )
+
+    async def _whole(self, response: Response, review: Review, fields: Headers) -> None:
+        data = await self._bounded(response.read(self._max))
+        if not data:
+            self._client.answer(response.status, as_body(self._extra) or b"", fields)
+            return
+        passed = await review.server(data, self._max, self._ids)
+        self._forward.answer_server(passed.replies, self._headers, self._place)
+        body = passed.forward
+        if self._extra:
+            body = _joined(body, self._extra)
+        self._client.answer(response.status, body or b"", fields)
+
+    async def _stream(self, response: Response, review: Review, fields: Headers) -> None:
+        client = self._client
+        client.endless = self._endless
+        client.begin(response.status, fields)
+        decoder = sse.Decoder(self._max)
+        size = 0
+        if self._extra:
+            await client.send(b"".join(map(event_of, self._extra)))
+        while data := await self._bounded(response.next(), endless=self._endless):
+            size += len(data)
+            out: list[bytes] = []
+            for frame in decoder.feed(data):
+                if frame.oversize or (size > self._max and not self._endless):
+                    return await self._cut(response, review, out, size)
+                out.append(await self._frame(frame, review))
+            if out:
+                await client.send(out[0] if len(out) == 1 else b"".join(out))
+        rest = decoder.finish()
+        if rest is not None:  # by the standard it is not dispatched; some clients read it all the same
+            await client.send(await self._frame(rest, review))
+        if self._ids and not self._resumable:
+            raise ProtocolError(
+                f"server {self._place.server.id} ended its stream without an answer", status=502
+            )
+        client.end()
+        return None
+
+    async def _frame(self, frame: sse.Frame, review: Review) -> bytes:
+        """Return what goes on of an event."""
+        self._resumable = self._resumable or _ID_FIELD.search(frame.raw) is not None
+        if not frame.data:
+            return frame.raw
+        passed = await review.server(frame.data, self._max, self._ids)
+        self._note(passed)
+        self._forward.answer_server(passed.replies, self._headers, self._place)
+        if passed.forward is frame.data:
+            return frame.raw
+        return rewritten(frame, passed.forward)
+
+    def _note(self, passed: Passed) -> None:
+        for id_ in passed.answered:
+            if id_ in self._ids:
+                self._ids.remove(id_)
+
+    async def _cut(self, response: Response, review: Review, out: list[bytes], size: int) -> None:
+        """End a stream that grew past its bound: whoever waits is told so."""
+        review.oversize(size)
+        message = f"[agentsh] the answer is longer than {self._max} bytes (gateway.max_response)"
+        out += [event_of(jsonrpc.error(id_, INTERNAL, message)) for id_ in self._ids]
+        review.forget(self._ids)
+        response.close()
+        await self._client.send(b"".join(out))
+        self._client.end()
+
+    async def _bounded(self, work: Awaitable[bytes], *, endless: bool = False) -> bytes:
+        """Wait for the server, but not for longer than its timeout."""
+        if endless:
+            return await work
+        seconds = self._place.settings.timeout
+        try:
+            async with asyncio.timeout(seconds):
+                return await work
+        except TimeoutError as error:
+            self._cancel()
+            raise ProtocolError(
+                f"server {self._place.server.id} was silent for {seconds:g} s", status=504
+            ) from error
+
+    def _forget(self, review: Review) -> None:
+        if not self._resumable:
+            review.forget(self._ids)
+
+    def _fail(self, error: ProtocolError) -> None:
+        """Tell the client that there is no answer: as an HTTP error while nothing is sent, as an event in a stream."""
+        errors = [jsonrpc.error(id_, INTERNAL, f"[agentsh] {error}") for id_ in self._ids]
+        client = self._client
+        if not client.streaming:
+            body = as_body(errors) or jsonrpc.error(None, INTERNAL, f"[agentsh] {error}")
+            client.answer(error.status if error.status >= 500 else 502, body)
+            return
+        if self._resumable:
+            client.abort()
+        else:
+            client.last(b"".join(map(event_of, errors)))
+
+
+def _contradiction(asked: Asked, taken: Taken) -> bytes | None:
+    """Return the error for a request whose header fields say another thing than its body."""
+    if taken.body is None or taken.body.batch:
+        return None
+    message: Any = taken.body.messages[0]
+    why = gateway_http.disagreement(asked.fields, asked.repeated, message.raw)
+    id_ = message.id if isinstance(message, Request) else None
+    return jsonrpc.error(id_, gateway_http.HEADER_MISMATCH, f"[agentsh] {why}") if why else None
+
+
+def event_of(message: bytes) -> bytes:
+    """Return a message as an event."""
+    return b"event: message\ndata: " + message + b"\n\n"
+
+
+def rewritten(frame: sse.Frame, data: bytes | None) -> bytes:
+    """Return an event with other data; without any, what is left of it is its id, which streams are resumed by."""
+    kept = [
+        line
+        for line in frame.raw.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
+        if line.startswith((b"id:", b"retry:", b"event:")) and (data is not None or line.startswith(b"id:"))
+    ]
+    if data is not None:
+        kept.append(b"data: " + data)
+    return b"\n".join(kept) + b"\n\n" if kept else b""
+
+
+def _joined(body: bytes | None, extra: Collection[bytes]) -> bytes | None:
+    """Return the answer to a batch with the errors of those calls in it that did not go on."""
+    text = (body or b"").strip()
+    if not text:
+        return as_body(extra)
+    inner = text[1:-1].strip() if text.startswith(b"[") else text
+    mine = [message[1:-1] if message.startswith(b"[") else message for message in extra]
+    return b"[" + b",".join([*([inner] if inner else []), *mine]) + b"]"

@@ -1,0 +1,258 @@
+"""Requests of 2026-07-28, which know no session, through one pipe that clients share: ids are made different and back again.
+
+What may pass is each request's own review's business; when a pipe is opened and let go is the bridge's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from agentsh_net.core import gateway_http, jsonrpc, mcp_gate, strict_json
+from agentsh_net.core.errors import ProtocolError
+from agentsh_net.core.jsonrpc import Body, ErrorResponse, Id, Limits, Notification, Request, Response
+from agentsh_proxy.gateway_connection import JSON, Asked, GatewayConnection
+from agentsh_proxy.gateway_forward import ENDLESS
+from agentsh_proxy.gateway_review import Review, Taken, as_body, flattened
+from agentsh_proxy.gateway_session import INTERNAL, PING, STREAM, Pipe, progress_token
+from agentsh_proxy.gateway_stream import Stream, event
+from agentsh_proxy.gateway_view import Place
+
+MAX_IN_FLIGHT: Final = 4096  # requests of all clients
+SUBSCRIPTION: Final = "io.modelcontextprotocol/subscriptionId"
+# The HTTP status of an error that is the whole answer (2026-07-28, Streamable HTTP).
+STATUS: Final[Mapping[int, int]] = {
+    -32700: 400, -32600: 400, -32602: 400, -32601: 404, -32020: 400, -32021: 400, -32022: 400,
+}  # fmt: skip
+
+
+@dataclass(slots=True)
+class _Flight:
+    """A request under way: what its client calls it, and where its answer goes."""
+
+    own_id: Id
+    token: Id | None
+    review: Review
+    stream: Stream
+
+
+class Shared:
+    """One pipe and the requests that go through it."""
+
+    def __init__(self, pipe: Pipe, max_response: int, spawn: Callable[[Awaitable[None]], None]) -> None:
+        self.used = 0.0
+        self.ended = ""
+        self._pipe = pipe
+        self._max = max_response
+        self._spawn = spawn
+        self._number = 0
+        self._flights: dict[Id, _Flight] = {}
+        self._opening = asyncio.get_running_loop().create_task(self._open())
+        self._reader: asyncio.Task[None] | None = None
+
+    @property
+    def busy(self) -> bool:
+        """Say whether a request is under way."""
+        return bool(self._flights)
+
+    async def opened(self) -> None:
+        """Wait until the pipe is open. Raises ProtocolError where it cannot be."""
+        await asyncio.shield(self._opening)
+
+    def close(self) -> None:
+        """End it: whoever waits is told."""
+        self._lost("the server was let go")
+        self._opening.cancel()
+        if self._reader is not None:
+            self._reader.cancel()
+        self._pipe.close()
+
+    async def post(
+        self, asked: Asked, client: GatewayConnection, place: Place, limits: tuple[int, int], review: Review
+    ) -> None:
+        """Carry a request to the server and its answer back. Raises ProtocolError."""
+        taken = review.client(asked.body, limits[0])
+        if taken.forward is None:
+            body = as_body(taken.replies)
+            client.answer(200 if body else 202, body or b"")
+            return
+        request = taken.body.messages[0] if taken.body is not None else None
+        if taken.body is None or taken.body.batch or not isinstance(request, Request):
+            # A notification: over HTTP this revision has none for servers, a closed stream says what there is to say.
+            notes = isinstance(request, Notification) and taken.body is not None and not taken.body.batch
+            client.answer(202 if notes else 400, b"" if notes else _invalid(None, "one request is expected"))
+            return
+        raw: Any = request.raw
+        why = gateway_http.disagreement(asked.fields, asked.repeated, raw) or gateway_http.missing(
+            asked.fields, raw
+        )
+        if why:
+            review.forget(taken.ids)
+            client.answer(400, jsonrpc.error(request.id, gateway_http.HEADER_MISMATCH, f"[agentsh] {why}"))
+            return
+        if len(self._flights) >= MAX_IN_FLIGHT:
+            raise ProtocolError("too many requests are under way", status=503)
+        await self._fly(taken, request, client, place, review)
+
+    async def _fly(
+        self, taken: Taken, request: Request, client: GatewayConnection, place: Place, review: Review
+    ) -> None:
+        assert taken.forward is not None  # noqa: S101 - the caller asks
+        self._number += 1
+        number = self._number
+        stream = Stream(number, (request.id,))
+        flight = _Flight(request.id, _token(request), review, stream)
+        self._flights[number] = flight
+        changes: dict[strict_json.Path, Any] = {("id",): number}
+        if flight.token is not None:
+            changes["params", "_meta", "progressToken"] = number
+        client.endless = request.method in ENDLESS
+        seconds = None if client.endless else place.settings.timeout
+        try:
+            await self._pipe.send(strict_json.splice(flattened(taken.forward), changes))
+            await self._respond(stream, client, seconds)
+        except TimeoutError:
+            self._fail(flight, client, f"the server did not answer within {seconds} s", 504)
+        except ProtocolError as error:
+            self._fail(flight, client, str(error), 502)
+        finally:
+            del self._flights[number]
+            review.forget((request.id,))
+            if stream.ids and not self.ended:  # the closed stream is the cancellation
+                note = {"requestId": number, "reason": "the client closed the stream"}
+                self._spawn(self._tell(jsonrpc.notification("notifications/cancelled", note)))
+
+    async def _respond(self, stream: Stream, client: GatewayConnection, seconds: float | None) -> None:
+        try:
+            async with asyncio.timeout(PING if seconds is None else min(seconds, PING)):
+                await stream.news()
+        except TimeoutError:
+            if seconds is not None and seconds <= PING:
+                raise
+        if not stream.ids and stream.waiting:
+            _, message = stream.take()
+            if not stream.waiting:
+                client.answer(_status(message), message, JSON)
+                return
+            client.begin(200, STREAM)
+            await client.send(event(0, 0, message))
+        elif self.ended:
+            raise ProtocolError(self.ended, status=502)
+        else:
+            client.begin(200, STREAM)
+        silent = 0.0
+        while stream.waiting or stream.ids:
+            if stream.waiting:
+                await client.send(event(0, 0, stream.take()[1]))
+                silent = 0.0
+                continue
+            if stream.cut or self.ended:
+                raise ProtocolError(self.ended or "the client reads too slowly", status=502)
+            try:
+                async with asyncio.timeout(PING if seconds is None else min(PING, seconds)):
+                    await stream.news()
+            except TimeoutError:
+                silent += PING
+                if seconds is not None and silent >= seconds:
+                    raise
+                await client.send(b": ping\n\n")
+        client.end()
+
+    def _fail(self, flight: _Flight, client: GatewayConnection, why: str, status: int) -> None:
+        error = jsonrpc.error(flight.own_id, INTERNAL, f"[agentsh] {why}")
+        if client.streaming:
+            client.last(event(0, 0, error))
+        else:
+            client.answer(status, error)
+
+    # What the server sends.
+
+    async def _open(self) -> None:
+        try:
+            await self._pipe.open()
+        except ProtocolError as error:
+            self.ended = str(error)
+            raise
+        self._reader = asyncio.get_running_loop().create_task(self._read())
+
+    async def _read(self) -> None:
+        try:
+            while True:
+                await self._take(flattened(await self._pipe.receive()))
+        except ProtocolError as error:
+            self._lost(str(error))
+
+    async def _take(self, message: bytes) -> None:
+        try:
+            body = mcp_gate.read(message, Limits(size=self._max))
+        except ProtocolError:
+            return  # whose it is cannot be known for certain; whoever waits for it is told after its time
+        if body.batch:
+            return  # this revision has none
+        found = self._flight_of(body)
+        if found is None:
+            return  # of nobody who is still there
+        flight, changes = found
+        passed = await flight.review.server(strict_json.splice(message, changes), self._max, (flight.own_id,))
+        for reply in passed.replies:
+            await self._pipe.send(reply)
+        if passed.answered:
+            flight.stream.ids = []
+        if passed.forward is not None:
+            flight.stream.put(0, passed.forward)
+
+    def _flight_of(self, body: Body) -> tuple[_Flight, dict[strict_json.Path, Any]] | None:
+        """Return whose a message is, and what makes it the one that its client expects."""
+        message = body.messages[0]
+        if isinstance(message, Response | ErrorResponse):
+            flight = self._flights.get(message.id) if message.id is not None else None
+            changes: dict[strict_json.Path, Any] = {("id",): flight.own_id} if flight else {}
+            meta = (
+                message.result.get("_meta")
+                if isinstance(message, Response) and isinstance(message.result, Mapping)
+                else None
+            )
+            if flight and isinstance(meta, Mapping) and SUBSCRIPTION in meta:
+                changes["result", "_meta", SUBSCRIPTION] = flight.own_id
+            return (flight, changes) if flight else None
+        token = progress_token(body)
+        flight = self._flights.get(token) if token is not None else None
+        if flight is not None and flight.token is not None:
+            return flight, {("params", "progressToken"): flight.token}
+        meta = message.params.get("_meta") if isinstance(message.params, Mapping) else None
+        subscription = meta.get(SUBSCRIPTION) if isinstance(meta, Mapping) else None
+        flight = self._flights.get(subscription) if isinstance(subscription, int | str) else None
+        if flight is not None:
+            return flight, {("params", "_meta", SUBSCRIPTION): flight.own_id}
+        if len(self._flights) == 1:
+            return next(iter(self._flights.values())), {}
+        return None
+
+    async def _tell(self, message: bytes) -> None:
+        try:
+            await self._pipe.send(message)
+        except ProtocolError as error:
+            self._lost(str(error))
+
+    def _lost(self, why: str) -> None:
+        self.ended = self.ended or why
+        for flight in self._flights.values():
+            flight.stream.wake()
+
+
+def _token(request: Request) -> Id | None:
+    meta = request.params.get("_meta") if isinstance(request.params, Mapping) else None
+    token = meta.get("progressToken") if isinstance(meta, Mapping) else None
+    return token if isinstance(token, str | int) and not isinstance(token, bool) else None
+
+
+def _status(message: bytes) -> int:
+    """Return the HTTP status of a message that is the whole answer."""
+    found = jsonrpc.parse(message, Limits(size=len(message))).messages[0]
+    return STATUS.get(found.code, 200) if isinstance(found, ErrorResponse) else 200
+
+
+def _invalid(id_: Id | None, why: str) -> bytes:
+    return jsonrpc.error(id_, mcp_gate.UNREADABLE, f"agentsh-net: {why}")

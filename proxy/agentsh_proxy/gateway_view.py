@@ -1,0 +1,72 @@
+"""The gateway's configuration as a snapshot has it, looked up once a reload instead of once a request.
+
+It decides nothing and sends nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from agentsh_net.core import globs
+from agentsh_net.core.folding import fold
+from agentsh_net.core.globs import Glob
+from agentsh_net.core.inspect.custom import Custom, compiled
+from agentsh_net.core.model import Server
+from agentsh_net.core.settings import Gateway, GatewayServer, SecurityScheme
+from agentsh_net.core.snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One declared server as the gateway offers it."""
+
+    server: Server
+    settings: GatewayServer
+    offered: tuple[Glob, ...]
+    downstream: SecurityScheme | None
+    upstream: SecurityScheme | None
+    of_tools: Mapping[str, SecurityScheme]
+
+    def offers(self, tool: str) -> bool:
+        """Say whether `allow_tools` lets a tool through (empty: every one)."""
+        return not self.offered or any(pattern.matches(fold(tool)) for pattern in self.offered)
+
+    def scheme(self, tool: str) -> SecurityScheme | None:
+        """Return the credential that goes to the server with a call of this tool (empty: with anything else)."""
+        return self.of_tools.get(tool, self.upstream)
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayView:
+    """One snapshot, unfolded. `places` are by folded server id."""
+
+    snapshot: Snapshot
+    gateway: Gateway
+    places: Mapping[str, Place]
+    customs: tuple[Custom, ...]
+
+
+def unfold(snapshot: Snapshot) -> GatewayView:
+    """Return the view of a snapshot."""
+    gateway = snapshot.config.gateway
+    schemes = {fold(scheme.id): scheme for scheme in gateway.security_schemes}
+    settings = {fold(name): server for name, server in gateway.servers.items()}
+
+    def scheme(name: str) -> SecurityScheme | None:
+        return schemes[fold(name)] if name else None
+
+    places = {}
+    for server in snapshot.registry.servers:
+        own = settings.get(fold(server.id), GatewayServer())
+        named = {tool: scheme(tools.upstream_security) for tool, tools in own.tools.items()}
+        places[fold(server.id)] = Place(
+            server=server,
+            settings=own,
+            offered=tuple(globs.parse(pattern) for pattern in own.allow_tools),
+            downstream=scheme(own.downstream_security),
+            upstream=scheme(own.upstream_security),
+            of_tools={tool: found for tool, found in named.items() if found is not None},
+        )
+    customs = compiled(snapshot.config.sandbox.mcp.inspection.custom_patterns)
+    return GatewayView(snapshot, gateway, places, customs)

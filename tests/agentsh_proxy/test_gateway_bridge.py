@@ -1,0 +1,81 @@
+"""In front of servers without HTTP the gateway is the strict server of the specification: what it takes, what it names, what it lets go."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import Any
+
+import pytest
+from agentsh_proxy.gateway_bridge import SESSION_IDLE
+from gateway_front import INITIALIZE, call, snapshot
+from gateway_pipes import FakePipe, begun, play
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Content-Type": "text/plain"}, 415),
+        ({"Accept": "application/json"}, 406),
+        ({"Accept": "text/event-stream"}, 406),
+        ({"Accept": "*/*"}, 400),
+        ({"Mcp-Session-Id": "nobody's"}, 404),
+        ({}, 400),
+    ],
+)
+def test_what_is_no_proper_request_is_refused_by_its_status(headers: dict[str, str], status: int) -> None:
+    async def scene(front: Any, pipes: list[FakePipe]) -> None:
+        assert (await front.post(call(), **headers)).status == status
+        assert pipes == []
+
+    play(scene)
+
+
+def test_a_revision_that_nobody_knows_is_refused() -> None:
+    async def scene(front: Any, pipes: list[FakePipe]) -> None:
+        session, _ = await begun(front, pipes)
+        answer = await front.post(call(), **session | {"MCP-Protocol-Version": "1999-01-01"})
+        assert answer.status == 400 and "2025-11-25" in answer.json["error"]["message"]
+
+    play(scene)
+
+
+def test_a_session_is_its_agents_own() -> None:
+    async def scene(front: Any, pipes: list[FakePipe]) -> None:
+        session, _ = await begun(front, pipes)
+
+        front.gateway.sessions = {sha256(b"tok").hexdigest(): "agent-7"}
+        assert (await front.ask("POST", call(), path="/s/tok/mcp/peer", **session)).status == 404
+
+    play(scene)
+
+
+def test_a_server_that_cannot_be_opened_is_an_error_under_the_requests_id() -> None:
+    async def scene(front: Any, pipes: list[FakePipe]) -> None:
+        front.gateway._pipe = lambda server: lambda *_: FakePipe("no such program")
+        answer = await front.post(INITIALIZE)
+        assert (answer.status, answer.json["id"]) == (502, 0)
+        assert "no such program" in answer.json["error"]["message"]
+
+    play(scene)
+
+
+def test_a_session_that_nobody_uses_is_ended() -> None:
+    async def scene(front: Any, pipes: list[FakePipe]) -> None:
+        _, pipe = await begun(front, pipes)
+        (carrier,) = front.gateway._carriers.values()
+        carrier.tick(carrier._now + SESSION_IDLE)
+        assert not pipe.closed
+        carrier.tick(carrier._now + SESSION_IDLE + 1)
+        assert pipe.closed and carrier.sessions == 0
+
+    play(scene)
+
+
+def test_a_reload_that_takes_the_server_away_ends_its_sessions() -> None:
+    async def scene(front: Any, pipes: list[FakePipe]) -> None:
+
+        _, pipe = await begun(front, pipes)
+        front.follow(snapshot([], generation=2))
+        assert pipe.closed
+
+    play(scene)

@@ -1,0 +1,196 @@
+"""Requests are read strictly and whole, one at a time, bounded in bytes and time; a client that goes is noticed."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+
+import pytest
+from agentsh_proxy.gateway_connection import (
+    BODY_SECONDS,
+    IDLE_SECONDS,
+    Asked,
+    Front,
+    GatewayConnection,
+    Handler,
+)
+from mcp_peers.scripted import run
+
+from agentsh_net.core.errors import ProtocolError
+
+
+async def echo(asked: Asked, client: GatewayConnection) -> None:
+    client.answer(200, asked.body or b"nothing", (("X-Seen", asked.fields.get("x-a", "")),))
+
+
+@contextlib.asynccontextmanager
+async def front_over(handler: Handler, max_request: int = 1000) -> AsyncIterator[tuple[Front, int]]:
+    bugs: list[BaseException] = []
+    front = Front(handler, lambda: max_request, bugs.append)
+    server = await asyncio.get_running_loop().create_server(lambda: GatewayConnection(front), "127.0.0.1", 0)
+    try:
+        yield front, server.sockets[0].getsockname()[1]
+    finally:
+        server.close()
+        front.close()
+    assert [repr(bug) for bug in bugs] == [], "a bug was told"
+
+
+async def say(port: int, data: bytes) -> bytes:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(data)
+    answer = await reader.read()
+    writer.close()
+    return answer
+
+
+def asked(data: bytes, handler: Handler = echo, max_request: int = 1000) -> bytes:
+    found: list[bytes] = []
+
+    async def main() -> None:
+        async with front_over(handler, max_request) as (_, port):
+            found.append(await say(port, data))
+
+    run(main())
+    return found[0]
+
+
+HEAD = b"POST / HTTP/1.1\r\nHost: h\r\nX-A: 1\r\nConnection: close\r\n"
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        HEAD + b"Content-Length: 2\r\n\r\nhi",
+        HEAD + b"Transfer-Encoding: chunked\r\n\r\n1\r\nh\r\n1\r\ni\r\n0\r\n\r\n",
+        HEAD + b"Expect: 100-continue\r\nContent-Length: 2\r\n\r\nhi",
+    ],
+)
+def test_a_body_is_read_whole_in_every_coding(data: bytes) -> None:
+    answer = asked(data)
+    assert answer.startswith(b"HTTP/1.1 200 OK\r\nX-Seen: 1\r\n") and answer.endswith(b"\r\n\r\nhi")
+
+
+def test_a_body_that_is_waited_for_is_asked_for() -> None:
+    async def main() -> None:
+        async with front_over(echo) as (_, port):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(HEAD + b"Expect: 100-continue\r\nContent-Length: 2\r\n\r\n")
+            assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 100 ")
+            writer.write(b"hi")
+            assert (await reader.read()).endswith(b"hi")
+            writer.close()
+
+    run(main())
+
+
+def test_requests_behind_each_other_are_answered_in_their_order() -> None:
+    one = b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\n\r\n"
+    answer = asked(one + b"a" + one + b"b" + HEAD + b"Content-Length: 1\r\n\r\nc")
+    assert [part[-1:] for part in answer.split(b"HTTP/1.1 200 OK")[1:]] == [b"a", b"b", b"c"]
+
+
+@pytest.mark.parametrize(
+    ("data", "status"),
+    [
+        (b"GET / HTTP/1.1\r\n\r\n", b"400"),
+        (HEAD + b"Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n", b"400"),
+        (HEAD + b"Content-Length: 1001\r\n\r\n", b"413"),
+        (HEAD + b"Transfer-Encoding: chunked\r\n\r\n400\r\n" + b"x" * 1024 + b"\r\n", b"413"),
+        (HEAD + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n", b"400"),
+        (b"GET / HTTP/2.0\r\n\r\n", b"505"),
+    ],
+)
+def test_what_is_no_sound_request_is_refused_with_the_reason(data: bytes, status: bytes) -> None:
+    answer = asked(data)
+    assert answer.startswith(b"HTTP/1.1 " + status) and b'"message":"agentsh-net: ' in answer
+
+
+def test_an_answer_may_be_streamed_and_an_older_client_reads_to_the_end() -> None:
+    async def stream(_: Asked, client: GatewayConnection) -> None:
+        client.begin(200, (("Content-Type", "text/event-stream"),))
+        for part in (b"a", b"b"):
+            await client.send(part)
+        client.end()
+
+    assert asked(HEAD + b"Content-Length: 0\r\n\r\n", stream).endswith(b"1\r\na\r\n1\r\nb\r\n0\r\n\r\n")
+    assert asked(b"GET / HTTP/1.0\r\nHost: h\r\n\r\n", stream).endswith(b"\r\n\r\nab")
+
+
+def test_a_client_that_goes_ends_what_it_asked_for() -> None:
+    async def main() -> None:
+        ended = asyncio.Event()
+        begun = asyncio.Event()
+
+        async def hang(_: Asked, client: GatewayConnection) -> None:
+            begun.set()
+            try:
+                await asyncio.sleep(60)
+            finally:
+                ended.set()
+
+        async with front_over(hang) as (front, port):
+            _, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(HEAD + b"Content-Length: 0\r\n\r\n")
+            await begun.wait()
+            writer.transport.abort()
+            await ended.wait()
+            while front.connections:
+                await asyncio.sleep(0)
+
+    run(main())
+
+
+def test_a_slow_client_makes_who_writes_wait() -> None:
+    async def main() -> None:
+        sent = 0
+
+        async def flood(_: Asked, client: GatewayConnection) -> None:
+            nonlocal sent
+            client.begin(200, ())
+            for _unused in range(400):
+                await client.send(b"x" * 65536)
+                sent += 1
+            client.end()
+
+        async with front_over(flood) as (_, port):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1024)
+            writer.write(HEAD + b"Content-Length: 0\r\n\r\n")
+            await reader.readexactly(100)
+            before = -1
+            while sent != before:
+                before = sent
+                await asyncio.sleep(0.05)
+            assert sent < 400
+            size = len(await reader.read())
+            assert size > 400 * 65536
+            writer.close()
+
+    run(main())
+
+
+def test_quiet_connections_are_closed_and_half_requests_refused() -> None:
+    async def main() -> None:
+        async with front_over(echo) as (front, port):
+            idle_reader, idle = await asyncio.open_connection("127.0.0.1", port)
+            half_reader, half = await asyncio.open_connection("127.0.0.1", port)
+            half.write(HEAD + b"Content-Length: 2\r\n\r\n")
+            while len(front.connections) < 2:
+                await asyncio.sleep(0)
+            await asyncio.sleep(0.05)
+            front.tick(BODY_SECONDS + 1)
+            assert (await half_reader.read()).startswith(b"HTTP/1.1 408 ")
+            front.tick(IDLE_SECONDS + 1)
+            assert await idle_reader.read() == b""
+            idle.close()
+            half.close()
+
+    run(main())
+
+
+def test_an_error_of_the_handler_is_told_as_its_status() -> None:
+    async def refuse(_: Asked, client: GatewayConnection) -> None:
+        raise ProtocolError("not today", status=503)
+
+    assert asked(HEAD + b"Content-Length: 0\r\n\r\n", refuse).startswith(b"HTTP/1.1 503 ")

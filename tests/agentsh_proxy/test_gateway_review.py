@@ -1,0 +1,139 @@
+"""A copy is judged and the original travels: what a review lets through is the very object that came in."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+from agentsh_proxy.gateway_review import MAX_WAITING, Around, Review, as_body, flattened
+from agentsh_proxy.gateway_view import unfold
+from gateway_front import FakeCharges, call, request, snapshot
+
+PEER = {"id": "peer", "type": "http", "url": "http://127.0.0.1:1/mcp"}
+LIMIT = 1 << 20
+
+
+class Front:
+    """A review over a snapshot of the test's."""
+
+    def __init__(self, **mcp: Any) -> None:
+        self.view = unfold(snapshot([PEER], **mcp))
+        self.events: list[dict[str, Any]] = []
+        self.reports: list[dict[str, Any]] = []
+        charges = FakeCharges()
+        around = Around(
+            snapshot=lambda: self.view.snapshot, charge=charges.of_the_wire, claim=lambda *_: None, unanswered=lambda: charges.unanswered,
+            emit=lambda event: self.events.append(event.to_json()), report=self._report, changed=self._changed,
+            customs=lambda: self.view.customs, counted=lambda _: None,
+        )  # fmt: skip
+        self.charges = charges
+        self.review = Review(around, "peer", "s1", lambda: self.view.places["peer"])
+
+    def client(self, message: Any) -> Any:
+        return self.review.client(encoded(message), LIMIT)
+
+    def server(self, message: Any, *ids: Any) -> Any:
+        return asyncio.run(self.review.server(encoded(message), LIMIT, ids))
+
+    def _report(self, report: dict[str, Any]) -> None:
+        self.reports.append(report)
+        self.view = unfold(snapshot([PEER], offers={"peer": [t["name"] for t in report["tools"]]}))
+
+    async def _changed(self) -> None:
+        raise AssertionError("the registry knows already")
+
+
+def encoded(message: Any) -> bytes:
+    return message if isinstance(message, bytes) else json.dumps(message).encode()
+
+
+def test_what_is_allowed_is_the_very_object_that_came() -> None:
+    front = Front()
+    data = b'{"jsonrpc":"2.0",\r\n"id":1,"method":"tools/call","params":{"name":"a"}}'
+    assert front.review.client(data, LIMIT).forward is data
+    answer = b'{"jsonrpc":"2.0","id":1,\n"result":{}}'
+    passed = asyncio.run(front.review.server(answer, LIMIT, (1,)))
+    assert passed.forward is answer and passed.answered == (1,)
+
+
+def test_line_breaks_between_values_mean_nothing() -> None:
+    assert flattened(b"{\r\n}") == b"{  }"
+    same = b"{}"
+    assert flattened(same) is same
+
+
+def test_messages_are_one_body() -> None:
+    assert (as_body([]), as_body([b"1"]), as_body([b"1", b"2"])) == (None, b"1", b"[1,2]")
+
+
+def test_an_answer_is_known_by_its_id_and_once_only() -> None:
+    front = Front()
+    front.client(request("tools/list", 4))
+    assert front.server({"jsonrpc": "2.0", "id": 4, "result": {"tools": []}}).answered == (4,)
+    again = front.server({"jsonrpc": "2.0", "id": 4, "result": {}})
+    assert again.answered == () and again.forward is not None
+    assert front.events[-1]["reason"] == "an answer to no request"
+
+
+def test_a_stray_answer_is_refused_where_fail_closed_says_so() -> None:
+    front = Front(fail_closed=True)
+    assert front.server({"jsonrpc": "2.0", "id": 4, "result": {}}).forward is None
+
+
+def test_requests_that_wait_are_bounded() -> None:
+    front = Front()
+    for number in range(MAX_WAITING + 5):
+        front.client(request("ping", number))
+    assert front.server({"jsonrpc": "2.0", "id": 0, "result": {}}).answered == ()
+    assert front.server({"jsonrpc": "2.0", "id": MAX_WAITING, "result": {}}).answered == (MAX_WAITING,)
+
+
+def test_a_listing_that_the_registry_does_not_know_is_told_to_it_once() -> None:
+    front = Front()
+    front.client(request("tools/list", 1))
+    front.server(
+        {"jsonrpc": "2.0", "id": 1, "result": {"tools": [{"name": "a", "inputSchema": {"type": "object"}}]}},
+        1,
+    )
+    assert [r["tools"][0]["name"] for r in front.reports] == ["a"]
+
+
+@pytest.mark.parametrize(
+    "doubtful",
+    [
+        b'{"jsonrpc":"2.0","id":1,"method":"tools/call","Method":"ping","params":{"name":"a"}}',
+        b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","name":"b"}}',
+        b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"Name":"a","name":"b"}}',
+    ],
+)
+def test_a_call_that_peers_may_read_differently_does_not_go_on(doubtful: bytes) -> None:
+    front = Front()
+    taken = front.client(doubtful)
+    assert taken.forward is None and json.loads(taken.replies[0])["id"] == 1
+    assert front.events[0]["type"] == "mcp_message_uninspected"
+    assert front.events[0]["action"] == "block"
+
+
+def test_what_is_no_json_at_all_is_the_servers_to_refuse() -> None:
+    front = Front()
+    assert front.client(b"hello").forward == b"hello"
+    assert Front(fail_closed=True).client(b"hello").forward is None
+
+
+def test_a_limiter_that_does_not_answer_is_said_so() -> None:
+    front = Front(rate_limits={"default_rpm": 60})
+    front.charges.unanswered = True
+    front.client(call())
+    assert "did not answer" in front.events[0]["reason"]
+
+
+def test_a_result_is_inspected_where_the_policy_says_so() -> None:
+    front = Front(output_inspection={"enabled": True, "on_detection": "alert"})
+    for size in (10, 10_000):  # at once, and in a thread
+        front.client(call())
+        front.server(
+            {"jsonrpc": "2.0", "id": 1, "result": {"content": [{"type": "text", "text": "x" * size}]}}, 1
+        )
+    assert [e["type"] for e in front.events].count("mcp_tool_result_inspected") == 2

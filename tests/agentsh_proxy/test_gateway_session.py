@@ -1,0 +1,189 @@
+"""A session of an older revision: each answer goes where it was asked for, and a client that lost a stream has the rest of it."""
+
+from __future__ import annotations
+
+import asyncio
+
+from gateway_front import GatewayFront, call, request
+from gateway_pipes import RESULT, FakePipe, begun, play
+
+
+def test_a_session_begins_with_initialize_and_ends_with_delete() -> None:
+    async def scene(front: GatewayFront, pipes: list[FakePipe]) -> None:
+        session, pipe = await begun(front, pipes)
+        note = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+        assert (await front.post(note, **session)).status == 202
+        await pipe.heard("notifications/initialized")
+        assert (await front.ask("DELETE", **session)).status == 200
+        assert pipe.closed
+        gone = await front.post(call(), **session)
+        assert (gone.status, gone.json["error"]["code"]) == (404, -32001)
+
+    play(scene)
+
+
+def test_answers_find_their_requests_whatever_their_order_and_type_of_id() -> None:
+    async def scene(front: GatewayFront, pipes: list[FakePipe]) -> None:
+        session, pipe = await begun(front, pipes)
+        asked = [asyncio.create_task(front.post(call("add", id_), **session)) for id_ in (1, "1", 2)]
+        while len(pipe.sent) < 3:
+            await asyncio.sleep(0)
+        for id_ in ("1", 2, 1):
+            pipe.say({"jsonrpc": "2.0", "id": id_, "result": {"for": repr(id_)}})
+        answers = [await task for task in asked]
+        assert [a.json["result"]["for"] for a in answers] == ["1", "'1'", "2"]
+
+    play(scene)
+
+
+def test_an_id_that_is_under_way_is_not_used_again() -> None:
+    async def scene(front: GatewayFront, pipes: list[FakePipe]) -> None:
+        session, pipe = await begun(front, pipes)
+        first = asyncio.create_task(front.post(call(), **session))
+        await pipe.heard("tools/call")
+        second = await front.post(call(), **session)
+        assert second.status == 400 and "under way" in second.json["error"]["message"]
+        await pipe.answer("tools/call", RESULT)
+        assert (await first).json["result"] == RESULT
+
+    play(scene)
+
+
+def test_progress_travels_on_the_stream_of_its_request() -> None:
+    async def scene(front: GatewayFront, pipes: list[FakePipe]) -> None:
+        session, pipe = await begun(front, pipes)
+        asked = call() | {"params": {"name": "add", "_meta": {"progressToken": "t"}}}
+        asking = asyncio.create_task(front.post(asked, **session))
+        await pipe.heard("tools/call")
+        step = {
+            "jsonrpc": "2.0",
+            "method": "notifications/progress",
+            "params": {"progressToken": "t", "progress": 1},
+        }
+        pipe.say(step)
+        await pipe.answer("tools/call", RESULT)
+        answer = await asking
+        assert answer.messages == [step, {"jsonrpc": "2.0", "id": 1, "result": RESULT}]
+
+    play(scene)
+
+
+def test_a_blocked_call_is_answered_here_and_the_server_hears_nothing() -> None:
+    async def scene(front: GatewayFront, pipes: list[FakePipe]) -> None:
+        session, pipe = await begun(front, pipes)
+        assert "error" in (await front.post(call("rm"), **session)).json
+        assert pipe.sent == []
+        assert front.told("mcp_tool_called")[0]["action"] == "block"
+
+    play(scene, denied_tools=[{"tool": "rm"}])
+
+
+def test_what_a_server_asks_by_itself_goes_to_the_open_stream_and_its_answer_back() -> None:
+    async def scene(front: GatewayFront, pipes: list[FakePipe]) -> None:
+        session, pipe = await begun(front, pipes)
+        stream = await front.open("GET", **session)
+        pipe.say(request("roots/list", 5))
+        assert b'"roots/list"' in await stream.next()
+        assert (await front.ask("GET", **session)).status == 409
+        answer = {"jsonrpc": "2.0", "id": 5, "result": {"roots": []}}
+        assert (await front.post(answer, **session)).status == 202
+        assert answer in pipe.sent
+        stream.close()
+
+    play(scene)
+
+
+def test_blocked_sampling_is_answered_to_the_server() -> None:
+    async def scene(front: GatewayFront, pipes: list[FakePipe]) -> None:
+        session, pipe = await begun(front, pipes)
+        pipe.say(request("sampling/createMessage", 8))
+        while not pipe.sent:
+            await asyncio.sleep(0)
+        assert (pipe.sent[0]["id"], pipe.sent[0]["error"]["code"]) == (8, -32090)
+        assert front.told("mcp_sampling_request")[0]["action"] == "block"
+        assert session
+
+    play(scene, sampling={"policy": "block"})
+
+
+def test_a_client_that_lost_its_stream_has_the_rest_of_it() -> None:
+    async def scene(front: GatewayFront, pipes: list[FakePipe]) -> None:
+        session, pipe = await begun(front, pipes)
+        asked = call() | {"params": {"name": "add", "_meta": {"progressToken": 3}}}
+        opening = asyncio.create_task(front.open("POST", asked, **session))
+        await pipe.heard("tools/call")
+        step = {
+            "jsonrpc": "2.0",
+            "method": "notifications/progress",
+            "params": {"progressToken": 3, "progress": 1},
+        }
+        pipe.say(step)
+        stream = await opening
+        first = await stream.next()
+        last = next(line for line in first.decode().splitlines() if line.startswith("id: "))[4:]
+        stream.close()
+        while any(c.busy for c in front.gateway.front.connections):
+            await asyncio.sleep(0.01)
+        pipe.say(step)
+        await pipe.answer("tools/call", RESULT)
+        rest = await front.ask("GET", **session, **{"Last-Event-ID": last})
+        assert rest.messages == [step, {"jsonrpc": "2.0", "id": 1, "result": RESULT}]
+        assert not [
+            m for m in pipe.sent if m.get("method") == "notifications/cancelled"
+        ]  # a lost stream is no cancellation
+
+    play(scene)
+
+
+def test_a_server_that_ends_is_told_to_who_waits_and_its_session_is_over() -> None:
+    async def scene(front: GatewayFront, pipes: list[FakePipe]) -> None:
+        session, pipe = await begun(front, pipes)
+        asking = asyncio.create_task(front.post(call(), **session))
+        await pipe.heard("tools/call")
+        pipe.end()
+        answer = await asking
+        assert (answer.status, answer.json["id"]) == (502, 1)
+        assert "the server ended" in answer.json["error"]["message"]
+        assert (await front.post(call(), **session)).status == 404
+
+    play(scene)
+
+
+def test_a_silent_server_is_given_up_and_told_so() -> None:
+    async def scene(front: GatewayFront, pipes: list[FakePipe]) -> None:
+        session, pipe = await begun(front, pipes)
+        answer = await front.post(call(id_="x"), **session)
+        assert (answer.status, answer.json["id"]) == (504, "x")
+        assert (await pipe.heard("notifications/cancelled"))["params"]["requestId"] == "x"
+
+    play(scene, {"servers": {"peer": {"timeout": "300ms"}}})
+
+
+def test_of_a_batch_what_is_blocked_and_what_is_not_come_in_one_answer() -> None:
+    async def scene(front: GatewayFront, pipes: list[FakePipe]) -> None:
+        session, pipe = await begun(front, pipes)
+        asking = asyncio.create_task(front.ask("POST", [call("rm", 1), call("add", 2)], **session))
+        while not pipe._said.empty() or not front.told("mcp_tool_called"):
+            await asyncio.sleep(0)
+        pipe.say([{"jsonrpc": "2.0", "id": 2, "result": RESULT}])
+        ids = {
+            m["id"] for part in (await asking).messages for m in (part if isinstance(part, list) else [part])
+        }
+        assert ids == {1, 2}
+
+    async def batch(front: GatewayFront, pipes: list[FakePipe]) -> None:
+        FakePipe.send = _sends_anything  # type: ignore[method-assign] # batches are no objects
+        try:
+            await scene(front, pipes)
+        finally:
+            FakePipe.send = _SEND  # type: ignore[method-assign] # as it was
+
+    play(batch, denied_tools=[{"tool": "rm"}])
+
+
+_SEND = FakePipe.send
+
+
+async def _sends_anything(self: FakePipe, message: bytes) -> None:
+    if not message.startswith(b"["):
+        await _SEND(self, message)

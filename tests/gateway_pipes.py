@@ -1,0 +1,94 @@
+"""A server behind a pipe that tests speak for: what it was sent is a list, what it says is put."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from gateway_front import INITIALIZE, GatewayFront, gateway_over, snapshot
+from mcp_peers.scripted import run
+
+from agentsh_net.core.errors import ProtocolError
+from agentsh_net.core.mcp_exchange import LEGACY
+
+
+class FakePipe:
+    """One server. `refuses`: why it cannot be opened."""
+
+    def __init__(self, refuses: str = "") -> None:
+        self.sent: list[Any] = []
+        self.closed = False
+        self._refuses = refuses
+        self._news = asyncio.Event()
+        self._said: asyncio.Queue[bytes | None] = asyncio.Queue()
+
+    async def open(self) -> None:
+        if self._refuses:
+            raise ProtocolError(self._refuses, status=502)
+
+    async def send(self, message: bytes) -> None:
+        assert b"\n" not in message
+        self.sent.append(json.loads(message))
+        self._news.set()
+
+    async def receive(self) -> bytes:
+        said = await self._said.get()
+        if said is None:
+            raise ProtocolError("the server ended", status=502)
+        return said
+
+    def close(self) -> None:
+        self.closed = True
+
+    def say(self, message: Any) -> None:
+        self._said.put_nowait(message if isinstance(message, bytes) else json.dumps(message).encode())
+
+    def end(self) -> None:
+        self._said.put_nowait(None)
+
+    async def heard(self, method: str) -> Any:
+        """Wait for a message of this method and return it."""
+        while True:
+            for message in self.sent:
+                if message.get("method") == method:
+                    return message
+            self._news.clear()
+            await self._news.wait()
+
+    async def answer(self, method: str, result: Any) -> None:
+        asked = await self.heard(method)
+        self.sent.remove(asked)
+        self.say({"jsonrpc": "2.0", "id": asked["id"], "result": result})
+
+
+PEER = {"id": "peer", "type": "stdio", "command": "x"}
+RESULT = {"content": []}
+READY = {"protocolVersion": LEGACY[0], "capabilities": {}, "serverInfo": {"name": "p", "version": "1"}}
+
+
+def play(scene: Callable[[GatewayFront, list[FakePipe]], Awaitable[None]], gateway: dict[str, Any] | None = None, **mcp: Any) -> None:  # fmt: skip
+    async def main() -> None:
+        pipes: list[FakePipe] = []
+
+        def pipe(*_: Any) -> FakePipe:
+            pipes.append(FakePipe())
+            return pipes[-1]
+
+        async with gateway_over(snapshot([PEER], gateway=gateway, **mcp)) as front:
+            front.gateway._pipe = lambda server: pipe  # type: ignore[method-assign,assignment] # the server is a list here
+            await scene(front, pipes)
+
+    run(main())
+
+
+async def begun(front: GatewayFront, pipes: list[FakePipe]) -> tuple[dict[str, str], FakePipe]:
+    """Begin a session; return the headers of its requests and its server."""
+    asking = asyncio.create_task(front.post(INITIALIZE))
+    while not pipes:
+        await asyncio.sleep(0)
+    await pipes[-1].answer("initialize", READY)
+    answer = await asking
+    assert answer.json["result"] == READY
+    return {"Mcp-Session-Id": answer.headers["mcp-session-id"], "MCP-Protocol-Version": LEGACY[0]}, pipes[-1]

@@ -1,0 +1,204 @@
+"""A worker gets processes of declared servers and of nothing else, as the user that is configured, with none of our environment."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import pwd
+import socket
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from gateway_front import snapshot
+from loopback import until
+
+from agentsh_net.core.errors import ProtocolError
+from agentsh_net.core.snapshot import Snapshot
+from agentsh_net.stdio_servers import StdioServers, account, environment
+
+ROOT = os.geteuid() == 0
+KEY = {"id": "k", "type": "http", "scheme": "bearer", "credential": "c"}
+
+
+def declared(code: str, user: str = "nobody" if ROOT else "", **mcp: Any) -> Snapshot:
+    io = {
+        "id": "io",
+        "type": "stdio",
+        "command": "/usr/bin/python3",
+        "args": ["-c", code],
+        "env": {"OWN": "1"},
+    }
+    net = {"id": "net", "type": "http", "url": "http://127.0.0.1:1/"}
+    settings = {"downstream_security": "k"} | ({"user": user} if user else {})
+    return snapshot([io, net], gateway={"security_schemes": [KEY], "servers": {"io": settings}}, **mcp)
+
+
+class Worker:
+    """The worker's end."""
+
+    def __init__(self, servers: StdioServers) -> None:
+        self.link = servers.attach()
+        self.link.setblocking(False)
+
+    async def say(self, **question: Any) -> None:
+        await asyncio.get_running_loop().sock_sendall(self.link, json.dumps(question).encode())
+
+    async def hear(self) -> tuple[dict[str, Any], list[int]]:
+        while True:
+            try:
+                data, pipes, _, _ = socket.recv_fds(self.link, 8192, 3)
+            except BlockingIOError:
+                await asyncio.sleep(0.01)
+                continue
+            return json.loads(data), list(pipes)
+
+
+def play(current: Snapshot, scene: Callable[[StdioServers, Worker], Awaitable[None]]) -> list[str]:
+    logged: list[str] = []
+
+    async def main() -> None:
+        servers = StdioServers(lambda: current, logged.append)
+        worker = Worker(servers)
+        try:
+            async with asyncio.timeout(20):
+                await scene(servers, worker)
+        finally:
+            worker.link.close()
+            await servers.close()
+
+    asyncio.run(main())
+    return logged
+
+
+def test_a_server_runs_as_its_user_in_its_own_session_with_next_to_nothing_of_ours(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("SECRET_OF_OURS", "1")
+    code = (
+        "import json,os,sys; print(json.dumps([os.getuid(), os.getsid(0)==os.getpid(), dict(os.environ), os.getgroups(), "
+        "sorted(map(int, os.listdir('/proc/self/fd')))[:4]]), flush=True); print('said', file=sys.stderr); sys.stdin.read(); sys.exit(3)"
+    )
+
+    async def scene(servers: StdioServers, worker: Worker) -> None:
+        await worker.say(start=1, server="IO")
+        answer, pipes = await worker.hear()
+        assert answer == {"started": 1} and len(pipes) == 3
+        out = await asyncio.to_thread(os.read, pipes[1], 65536)
+        uid, leads, env, groups, descriptors = json.loads(out)
+        assert uid == (pwd.getpwnam("nobody").pw_uid if ROOT else os.geteuid())
+        assert leads and env["OWN"] == "1" and "SECRET_OF_OURS" not in env
+        assert 0 not in groups or not ROOT
+        assert descriptors == [0, 1, 2, 3]  # the last one is the listing's own
+        assert await asyncio.to_thread(os.read, pipes[2], 100) == b"said\n"
+        os.close(pipes[0])
+        assert await worker.hear() == ({"ended": 1, "status": "exit status 3"}, [])
+        assert servers.pids == []
+        for pipe in pipes[1:]:
+            os.close(pipe)
+
+    assert play(declared(code), scene) == []
+
+
+def test_only_declared_stdio_servers_that_policy_does_not_deny_are_started() -> None:
+    async def scene(_: StdioServers, worker: Worker) -> None:
+        for number, server in enumerate(("net", "nope", "io"), 1):
+            await worker.say(start=number, server=server)
+            answer, pipes = await worker.hear()
+            assert answer["failed"] == number and pipes == []
+        assert "denied by policy" in answer["error"]
+
+    logged = play(declared("", server_policy="denylist", denied_servers=["io"]), scene)
+    assert len(logged) == 3
+
+
+@pytest.mark.skipif(not ROOT, reason="only root can become another user")
+def test_root_runs_no_server_as_root() -> None:
+    async def scene(_: StdioServers, worker: Worker) -> None:
+        await worker.say(start=1, server="io")
+        answer, _ = await worker.hear()
+        assert "has to say who the server runs as" in answer["error"]
+
+    play(declared("", user=""), scene)
+
+
+def test_a_command_that_is_not_there_is_an_error_that_names_it() -> None:
+    current = declared("")
+    servers = tuple(
+        replace(s, command="/no/such/program") if s.id == "io" else s for s in current.registry.servers
+    )
+    current = replace(current, registry=replace(current.registry, servers=servers))
+
+    async def scene(_: StdioServers, worker: Worker) -> None:
+        await worker.say(start=1, server="io")
+        answer, _ = await worker.hear()
+        assert "/no/such/program: No such file" in answer["error"]
+
+    play(current, scene)
+
+
+def test_a_server_that_will_not_end_is_killed_with_what_it_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agentsh_net.stdio_servers.GRACE", (0.1, 0.1))
+    code = "import signal,os,time; signal.signal(15, signal.SIG_IGN); p=os.fork(); print(os.getpid(), flush=True); time.sleep(60)"
+
+    async def scene(servers: StdioServers, worker: Worker) -> None:
+        await worker.say(start=1, server="io")
+        _, pipes = await worker.hear()
+        first, second = sorted(map(int, (await lines(pipes[1], 2))))
+        await worker.say(end=1)
+        assert await worker.hear() == ({"ended": 1, "status": "signal 9"}, [])
+        await until(lambda: not alive(first) and not alive(second))
+        for pipe in pipes:
+            os.close(pipe)
+
+    play(declared(code), scene)
+
+
+async def lines(pipe: int, count: int) -> list[bytes]:
+    data = b""
+    while data.count(b"\n") < count:
+        data += await asyncio.to_thread(os.read, pipe, 100)
+    return data.split()
+
+
+def alive(pid: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/stat") as stat:
+            return stat.read().rpartition(") ")[2][0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+@pytest.mark.parametrize("nonsense", [b"no json", b'{"start":"1"}', b"[]", b'{"run":"sh"}'])
+def test_a_worker_that_talks_nonsense_gets_nothing_more_and_its_servers_end(nonsense: bytes) -> None:
+    async def scene(servers: StdioServers, worker: Worker) -> None:
+        await worker.say(start=1, server="io")
+        _, pipes = await worker.hear()
+        for pipe in pipes:
+            os.close(pipe)
+        worker.link.send(nonsense)
+        while servers.pids:
+            await asyncio.sleep(0.01)
+        with pytest.raises(OSError, match=r"Broken pipe|reset"):
+            worker.link.send(b"{}")
+
+    play(declared("import sys; sys.stdin.read()"), scene)
+
+
+def test_a_user_that_is_not_there_or_is_root_is_refused() -> None:
+    with pytest.raises(ProtocolError, match="no user nobody-here"):
+        account("nobody-here")
+    with pytest.raises(ProtocolError, match=r"never runs as root|only a daemon that runs as root"):
+        account("root")
+
+
+def test_what_is_declared_wins_over_what_is_ours() -> None:
+    who = account("nobody") if ROOT else account("")
+    server = declared("").registry.servers[0]
+    env = environment(
+        replace(server, env={"PATH": "/own"}), who, {"PATH": "/ours", "LANG": "C", "TOKEN": "x"}
+    )
+    assert env["PATH"] == "/own" and env["LANG"] == "C" and "TOKEN" not in env
+    assert env["USER"] == who.name
