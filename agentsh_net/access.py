@@ -5,6 +5,7 @@ The control socket and the store give it access to their files; nothing here dec
 
 from __future__ import annotations
 
+import contextlib
 import grp
 import os
 from pathlib import Path
@@ -26,7 +27,10 @@ def share(path: Path, mode: int) -> None:
     path.chmod(mode)
     group = group_id()
     if group is not None and os.geteuid() == 0:
-        os.chown(path, -1, group)
+        with contextlib.suppress(
+            PermissionError
+        ):  # a container's root without CAP_CHOWN: then only root may look
+            os.chown(path, -1, group)
 
 
 def make_directory(path: Path) -> None:

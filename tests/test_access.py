@@ -27,6 +27,19 @@ def test_share_gives_the_file_to_the_group(tmp_path, monkeypatch):
     assert path.stat().st_gid == 4321
 
 
+def test_root_without_the_right_to_give_files_away_keeps_them_for_root(tmp_path, monkeypatch):
+    def refuse(*_):
+        raise PermissionError
+
+    monkeypatch.setattr(access, "group_id", lambda: 4321)
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(os, "chown", refuse)
+    path = tmp_path / "f"
+    path.touch()
+    access.share(path, 0o660)
+    assert path.stat().st_mode & 0o777 == 0o660
+
+
 def test_a_group_that_does_not_exist_has_no_id(monkeypatch):
     monkeypatch.setattr(access, "GROUP", "no-such-group-here")
     assert access.group_id() is None

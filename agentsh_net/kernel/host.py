@@ -22,6 +22,7 @@ from agentsh_net.core.wire import NO_CGROUPS
 from agentsh_net.kernel import cgroup, ebpf, leftovers, loader, nft, own_cgroups
 from agentsh_net.kernel.ebpf import Ebpf
 from agentsh_net.kernel.leftovers import down, hierarchy
+from agentsh_net.kernel.limits import may_load_programs
 from agentsh_net.kernel.nflog import Nflog
 from agentsh_net.kernel.nft import Nftables
 from agentsh_net.kernel.own_cgroups import OwnCgroups
@@ -248,6 +249,8 @@ class Host:
     def _remove_unwanted(self) -> None:
         """Remove what a predecessor left in layers that the configuration no longer asks for, or say that it is there."""
         for layer, reason in self._unwanted.items():
+            if layer == ebpf.LAYER and not may_load_programs():
+                continue  # a sidecar: nobody of its kind left any
             try:
                 leftovers.remove(layer, self._hierarchy)
             except KernelError as error:

@@ -54,6 +54,12 @@ def may_change_user(held: int | None = None) -> bool:
     return _has(held, "CAP_SETUID") and _has(held, "CAP_SETGID")
 
 
+def may_load_programs(held: int | None = None) -> bool:
+    """Say whether this process could ever have attached an eBPF program, and so have left one."""
+    held = effective_capabilities() if held is None else held
+    return _has(held, "CAP_BPF") or _has(held, "CAP_SYS_ADMIN")
+
+
 def effective_capabilities(status: str | None = None) -> int:
     """Return the effective capability set as a bit mask (proc_pid_status(5))."""
     text = (_PROC / "self/status").read_text(encoding="ascii", errors="replace") if status is None else status

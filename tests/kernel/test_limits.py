@@ -74,3 +74,9 @@ def test_capabilities_are_read_from_the_effective_set() -> None:
         == 1 << 39 | 1 << 12
     )
     assert limits.effective_capabilities("") == 0
+
+
+def test_who_may_load_no_program_has_left_none() -> None:
+    assert not limits.may_load_programs(NET_ADMIN | SETUID_SETGID)
+    assert limits.may_load_programs(1 << 39)
+    assert limits.may_load_programs(1 << 21)
