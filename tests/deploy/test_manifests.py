@@ -1,0 +1,78 @@
+"""What is deployed asks for the capabilities that the code keeps, no more, and carries policies that the code accepts."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from agentsh_net import __version__
+from agentsh_net.core.config import parse
+from agentsh_net.core.settings import Config
+from agentsh_net.privileges import KEPT
+
+DEPLOY = Path(__file__).parent.parent.parent / "deploy"
+MANIFESTS = sorted((DEPLOY / "kubernetes").glob("*.yaml"))
+
+
+def documents(path: Path) -> dict[str, dict[str, Any]]:
+    return {document["kind"]: document for document in yaml.safe_load_all(path.read_text())}
+
+
+def policy(path: Path) -> Config:
+    return parse(yaml.safe_load(documents(path)["ConfigMap"]["data"]["policy.yaml"]))
+
+
+def containers(path: Path) -> dict[str, dict[str, Any]]:
+    found = documents(path)
+    spec = found["Pod"]["spec"] if "Pod" in found else found["DaemonSet"]["spec"]["template"]["spec"]
+    return {c["name"]: c for c in (*spec.get("initContainers", ()), *spec["containers"])}
+
+
+@pytest.mark.parametrize("path", MANIFESTS, ids=lambda path: path.name)
+def test_the_policy_in_it_is_one_that_enforces_and_must(path: Path) -> None:
+    network = policy(path).network
+    assert (network.mode, network.required) == ("enforce", True)
+
+
+@pytest.mark.parametrize("path", MANIFESTS, ids=lambda path: path.name)
+def test_the_image_is_this_version_and_its_root_is_read_only(path: Path) -> None:
+    ours = containers(path)["agentsh-net"]
+    assert ours["image"] == f"agentsh-net:{__version__}"
+    assert ours["securityContext"]["readOnlyRootFilesystem"]
+    writable = {m["mountPath"] for m in ours["volumeMounts"] if not m.get("readOnly")}
+    assert {"/run/agentsh-net", "/var/lib/agentsh-net"} <= writable
+
+
+def test_the_sidecar_has_net_admin_alone_and_the_agent_nothing() -> None:
+    found = containers(DEPLOY / "kubernetes/sidecar.yaml")
+    assert found["agentsh-net"]["securityContext"]["capabilities"] == {"drop": ["ALL"], "add": ["NET_ADMIN"]}
+    assert found["agent"]["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+    assert policy(DEPLOY / "kubernetes/sidecar.yaml").network.scope == "netns"
+
+
+def test_the_agent_starts_when_the_sidecar_enforces() -> None:
+    sidecar = containers(DEPLOY / "kubernetes/sidecar.yaml")["agentsh-net"]
+    assert sidecar["restartPolicy"] == "Always"
+    assert sidecar["startupProbe"]["exec"]["command"] == ["agentsh-net", "status"]
+
+
+def test_on_a_node_it_has_what_it_keeps() -> None:
+    asked = containers(DEPLOY / "kubernetes/daemonset.yaml")["agentsh-net"]["securityContext"]["capabilities"]
+    assert asked["drop"] == ["ALL"]
+    assert {f"CAP_{name}" for name in asked["add"]} == set(KEPT)
+
+
+def test_systemd_bounds_it_to_what_it_keeps() -> None:
+    unit = (DEPLOY / "agentsh-net.service").read_text()
+    (bound,) = re.findall(r"^CapabilityBoundingSet=(.*)$", unit, re.MULTILINE)
+    assert set(bound.split()) == set(KEPT)
+
+
+def test_the_image_holds_no_compiler_and_every_folder_that_the_wheel_needs() -> None:
+    text = (DEPLOY / "Containerfile").read_text()
+    assert "bpfcc" not in text
+    assert {"agentsh_net", "proxy", "bpf"} <= set(re.findall(r"^COPY (\w+) ", text, re.MULTILINE))
