@@ -20,7 +20,7 @@ from agentsh_net.core.errors import ConfigError, Problem
 from agentsh_net.core.schema import quoted
 from agentsh_net.core.settings import Config
 
-# A Kubernetes ConfigMap has at most 1 MiB; reading that much takes about two seconds.
+# A Kubernetes ConfigMap has at most 1 MiB; reading that much takes about a second.
 MAX_FILE = 1 << 20
 # A secret is a token or a key pair; a certificate chain is the largest thing people keep in one.
 MAX_SECRET = 64 << 10

@@ -92,7 +92,7 @@ def test_a_tab_is_told_with_its_place() -> None:
     ("text", "path"),
     [
         ("a: b: c", "line 1, column 5"),
-        ("a: [1", "line 1, column 6"),
+        ("a: [1", "line 2, column 1"),
         ("a: 1\nb: *nowhere", "line 2, column 4"),
         ("a: 'x", "line 1, column 6"),
         ("a: 1\n---\nb: 2", "line 2, column 1"),

@@ -92,9 +92,9 @@ def _host(parts: SplitResult) -> str:
 
 def ascii_host(host: str) -> str:
     """Return a name in lower-case ASCII (IDNA, without the root's dot) or an IPv4 address, or raise UrlError."""
-    if set(host) & DEVIATIONS or any(_symbol(c) for c in unicodedata.normalize("NFKC", host)):
-        raise UrlError("a host that IDNA 2003 and 2008 read differently", "its xn-- form")
     if not host.isascii():
+        if set(host) & DEVIATIONS or any(_symbol(c) for c in unicodedata.normalize("NFKC", host)):
+            raise UrlError("a host that IDNA 2003 and 2008 read differently", "its xn-- form")
         try:
             host = host.encode("idna").decode("ascii")
         except UnicodeError as error:
