@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import yaml
+from yaml._yaml import CParser  # its public home, yaml.cyaml, does not export it to type checkers
 from yaml.composer import Composer
-from yaml.cyaml import CParser
 from yaml.reader import ReaderError
 from yaml.resolver import BaseResolver
 
@@ -90,7 +90,8 @@ class _Composer(Composer, CParser, BaseResolver):
         self.aliases = 0
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
-        mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]  # its stub has no types
+        event = self.peek_event()
+        mark = event.start_mark if event is not None else None
         self.aliases += self.check_event(yaml.AliasEvent)
         if self.aliases > MAX_ALIASES:
             raise _Bound(f"more than {MAX_ALIASES} aliases", mark)
