@@ -8,7 +8,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from agentsh_net.core.inspect import custom, exfiltration, instructions, languages, phrases, secrecy
+from agentsh_net.core.inspect import (
+    custom,
+    exfiltration,
+    instructions,
+    intentions,
+    languages,
+    paraphrases,
+    phrases,
+    secrecy,
+)
+from agentsh_net.core.inspect.commands import commands
 from agentsh_net.core.inspect.controls import controls
 from agentsh_net.core.inspect.credentials import key_shapes, paths_in_arguments
 from agentsh_net.core.inspect.custom import Custom
@@ -23,13 +33,23 @@ from agentsh_net.core.inspect.strings import strings
 # Characters of one call or result: a long file. A text that is made to be slow takes a second, and holds up the calls behind it.
 MAX_CHARS = 256 << 10
 
-PHRASES = (*instructions.PHRASES, *secrecy.PHRASES, *exfiltration.PHRASES, *languages.PHRASES)
+PHRASES = (
+    *instructions.PHRASES,
+    *secrecy.PHRASES,
+    *exfiltration.PHRASES,
+    *languages.PHRASES,
+    *(
+        phrase
+        for phrase in (*paraphrases.PHRASES, *intentions.PHRASES)
+        if phrase.category is not Category.PREFERENCE
+    ),
+)
 
 
 def inspect_arguments(arguments: Any, customs: Sequence[Custom] = ()) -> tuple[Finding, ...]:
     """Return what the arguments of a call hold; text that does not parse is inspected as it is."""
     read = strings(arguments, MAX_CHARS)
-    found = [*paths_in_arguments(read.texts), *_shared(arguments, customs)]
+    found = [*paths_in_arguments(read.texts), *commands(read.texts), *_shared(arguments, customs)]
     return concluded(found)
 
 

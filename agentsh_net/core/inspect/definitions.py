@@ -12,7 +12,9 @@ from agentsh_net.core.inspect import (
     custom,
     exfiltration,
     instructions,
+    intentions,
     languages,
+    paraphrases,
     phrases,
     preference,
     secrecy,
@@ -38,6 +40,8 @@ PHRASES = (
     *exfiltration.PHRASES,
     *preference.PHRASES,
     *languages.PHRASES,
+    *paraphrases.PHRASES,
+    *intentions.PHRASES,
 )
 
 # Families that poison together: an order to the model with secrecy, a path of secrets, a place to send them to.

@@ -32,6 +32,7 @@ class Category(StrEnum):
     INSTRUCTION = "instruction"  # speaks to the model as if with authority
     SECRECY = "secrecy"  # wants something kept from the user
     EXFILTRATION = "exfiltration"  # wants data carried somewhere
+    EXECUTION = "execution"  # runs what an intruder would run
     CREDENTIALS = "credentials"  # reaches for secrets, or holds one
     PREFERENCE = "preference"  # wants to be used instead of others
     SHADOWING = "shadowing"  # speaks of another server's tool

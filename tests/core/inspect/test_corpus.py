@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import poison
 import pytest
+from bench import detect_bench
 
 from agentsh_net.core.inspect.contents import inspect_arguments, inspect_content
 from agentsh_net.core.inspect.definitions import inspect_definition, inspect_instructions
@@ -34,3 +35,13 @@ def test_honest_results_have_no_finding(text: str) -> None:
         {"content": [{"type": "text", "text": text}], "structuredContent": {"a": text}}
     )
     assert not inspect_instructions(text)
+
+
+def test_the_table_of_the_bench_has_no_false_positive_and_every_mutation_is_found() -> None:
+    """What `./dev bench detect` prints, of the sources that are here."""
+    rows = {row.name: row for row in (*detect_bench.own(), detect_bench.mutations(), detect_bench.official())}
+    print("\n".join(detect_bench.table(rows.values(), details=True)))
+    assert rows["mutations of official tools"].missed == []
+    assert [row.wrong for row in rows.values() if row.wrong] == []
+    assert rows["definitions of 9 official servers"].honest == 92
+    assert rows["poison, held out"].found >= 36
