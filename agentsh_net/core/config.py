@@ -82,6 +82,7 @@ PROXY = section(
         "max_frame": size(256, MAX_BUFFER),
         "max_request": size(1 << 10, MAX_BUFFER),
         "max_body": size(1 << 10, MAX_BUFFER),
+        "websockets": one_of("refuse", "inspect"),
         "connect_timeout": duration(),
         "idle_timeout": duration(),
         "providers": _providers,

@@ -191,6 +191,7 @@ class Proxy:
     max_frame: int = 1 << 20
     max_request: int = 64 << 20  # a request body; agents send whole conversations with images
     max_body: int = 32 << 20  # a JSON answer that has to be read whole
+    websockets: str = "refuse"  # refuse | inspect
     connect_timeout: float = 10.0
     idle_timeout: float = 600.0  # silence of the upstream inside an answer
     providers: Mapping[str, Provider] = field(default_factory=lambda: DEFAULT_PROVIDERS)

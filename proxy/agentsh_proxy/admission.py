@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import orjson
 
+from agentsh_net.core.dialects import openai_responses
 from agentsh_net.core.dialects.base import Dialect
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.events import DEFAULT_SESSION
@@ -50,6 +51,7 @@ class Admitted(NamedTuple):
     inspected: Dialect | None
     target: bytes  # for the upstream: path and query
     unread: bool  # a known endpoint that may carry calls no dialect of this version reads
+    websocket: bool = False
 
 
 class Answered(NamedTuple):
@@ -66,6 +68,7 @@ class Way(NamedTuple):
     inspected: Dialect | None
     path: bytes
     unread: bool
+    websocket: bool = False
 
 
 def admit(head: RequestHead, view: View, sessions: Mapping[str, str]) -> Admitted | Answered:
@@ -84,7 +87,9 @@ def admit(head: RequestHead, view: View, sessions: Mapping[str, str]) -> Admitte
             view.ways.clear()
         view.ways[asked] = way
     session_id = _session(way.token, sessions, way.provider) if way.token else DEFAULT_SESSION
-    return Admitted(session_id, way.provider, way.inspected, way.path + mark + query, way.unread)
+    return Admitted(
+        session_id, way.provider, way.inspected, way.path + mark + query, way.unread, way.websocket
+    )
 
 
 def _way(head: RequestHead, bare: bytes, view: View) -> Way | Answered:
@@ -98,6 +103,9 @@ def _way(head: RequestHead, bare: bytes, view: View) -> Way | Answered:
     upstream = upstream_path(provider.base_path, route.rest)
     inspected = _inspecting(head.method, canonical(route.rest), canonical(upstream), provider)
     if head.websocket:
+        spoken = _inspecting("POST", canonical(route.rest), canonical(upstream), provider)
+        if view.proxy.websockets == "inspect" and head.method == "GET" and spoken is openai_responses.DIALECT:
+            return Way(route.token, provider, spoken, upstream, unread=False, websocket=True)
         raise RefusalError(
             426,
             "WebSocket upgrades are not relayed; use HTTP with server-sent events",

@@ -17,6 +17,7 @@ from agentsh_proxy.chunks import ChunkedReader
 from agentsh_proxy.exchange import Exchange
 from agentsh_proxy.replies import CONTINUE, error_body, reply
 from agentsh_proxy.service import Service
+from agentsh_proxy.tunnel import ENDLESS, Tunnel
 from agentsh_proxy.turn import MAX_WAITING
 
 HEAD_SECONDS = 20.0  # from a head's first byte to its last; nginx allows 60, a local client needs none
@@ -40,7 +41,7 @@ class ClientConnection(asyncio.Protocol):
         self._service = service
         self._transport: asyncio.Transport | None = None
         self._buffer = b""  # an incomplete head, or requests that came before their turn (one read at most)
-        self._exchange: Exchange | None = None
+        self._exchange: Exchange | Tunnel | None = None
         self._head: RequestHead | None = None  # of the request whose body is being read
         self._body: ChunkedReader | None = None  # reads a chunked body
         self._left = 0  # body bytes to come under a Content-Length
@@ -156,6 +157,8 @@ class ClientConnection(asyncio.Protocol):
         if self._lingering:
             if quiet > LINGER_SECONDS:
                 self.abort()
+        elif isinstance(self._exchange, Tunnel):
+            self._exchange.tick(now)
         elif self._head is not None and not self._upload_paused:
             if quiet > BODY_SECONDS:
                 self._refuse(RefusalError(408, "the request body did not come in time"), close=True)
@@ -246,6 +249,11 @@ class ClientConnection(asyncio.Protocol):
                 )
                 return
             what = asked(head, admitted, view, sessions)
+            if admitted.websocket:
+                self._exchange = Tunnel(service, self, what)
+                self._await_body(head, ENDLESS)
+                self._exchange.on_streamed_request()
+                return
             self._exchange = exchange = Exchange(service, self, what)
             if admitted.unread:
                 service.note_unread(admitted)
@@ -363,5 +371,5 @@ class ClientConnection(asyncio.Protocol):
         out.clear()
 
 
-def _too_large(exchange: Exchange) -> RefusalError:
+def _too_large(exchange: Exchange | Tunnel) -> RefusalError:
     return RefusalError(413, "the request body is larger than proxy.max_request", dialect=exchange.dialect)

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from typing import Protocol, cast
+from collections.abc import Callable
+from typing import Protocol, TypeVar, cast
 
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.http_head import MAX_HEAD, ResponseHead, parse_response
@@ -19,6 +20,9 @@ from agentsh_proxy.view import Origin
 MAX_IDLE = 512  # kept per origin; as many as agents stream at once on one worker, a few KiB each
 IDLE_SECONDS = 55.0  # shorter than the 60 s after which load balancers commonly drop an idle connection
 MAX_INTERIM = 16  # 1xx answers before the real one; more is a peer playing for time
+
+
+P = TypeVar("P", bound=asyncio.Protocol)
 
 
 class Waiting(Protocol):
@@ -311,33 +315,37 @@ class Pool:
             for connection in list(idle):
                 connection.abort()
 
-    async def _connect(self, origin: Origin, exchange: Waiting, seconds: float) -> None:
+    async def open(self, origin: Origin, make: Callable[[], P], seconds: float) -> P:
+        """Return a connection of its own kind, which the pool forgets. Raises ProtocolError."""
         where = f"{origin.host}:{origin.port}"
         try:
             async with asyncio.timeout(seconds):
                 _, connection = await self._loop.create_connection(
-                    lambda: UpstreamConnection(self, origin),
+                    make,
                     origin.host,
                     origin.port,
                     ssl=self._tls if origin.tls else None,
                     server_hostname=origin.host if origin.tls else None,
                 )
         except TimeoutError:
-            exchange.on_unreachable(
-                ProtocolError(f"no connection to {where} within {seconds:g} s", status=504)
-            )
+            raise ProtocolError(f"no connection to {where} within {seconds:g} s", status=504) from None
         except ssl.SSLError as error:
-            exchange.on_unreachable(
-                ProtocolError(f"TLS with {where} failed: {error.reason or error}", status=502)
-            )
+            raise ProtocolError(f"TLS with {where} failed: {error.reason or error}", status=502) from error
         except OSError as error:
-            exchange.on_unreachable(
-                ProtocolError(f"cannot connect to {where}: {error.strerror or error}", status=502)
-            )
-        else:
-            self._counts.upstream_opened += 1
-            connection.serve(exchange)
-            exchange.on_connected(connection, reused=False)
+            raise ProtocolError(
+                f"cannot connect to {where}: {error.strerror or error}", status=502
+            ) from error
+        self._counts.upstream_opened += 1
+        return connection
+
+    async def _connect(self, origin: Origin, exchange: Waiting, seconds: float) -> None:
+        try:
+            connection = await self.open(origin, lambda: UpstreamConnection(self, origin), seconds)
+        except ProtocolError as error:
+            exchange.on_unreachable(error)
+            return
+        connection.serve(exchange)
+        exchange.on_connected(connection, reused=False)
 
 
 def tls_context() -> ssl.SSLContext:

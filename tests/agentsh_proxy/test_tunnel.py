@@ -1,0 +1,260 @@
+"""A WebSocket is relayed to the byte, but for what policy stops in either direction, and refused unless it is to be inspected."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import orjson
+import pytest
+from loopback import on_loop, until
+from loopback.client import Client, raw
+from loopback.proxy import Proxy, snapshot
+from loopback.upstream import Upstream, response
+
+from agentsh_net.core.websocket import Opcode, Reader, frame
+
+PATH = "/openai/v1/responses"
+KEY = b"\x01\x02\x03\x04"
+FIELDS = (
+    b"Host: localhost", b"Connection: Upgrade", b"Upgrade: websocket", b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
+    b"Sec-WebSocket-Version: 13", b"Sec-WebSocket-Extensions: permessage-deflate; client_max_window_bits",
+    b"Authorization: Bearer k",
+)  # fmt: skip
+AGREED = (
+    b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+    b"Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n"
+)
+CREATE = {"type": "response.create", "model": "m", "input": "x"}
+
+
+def text(value) -> bytes:
+    return frame(Opcode.TEXT, value if isinstance(value, bytes) else json.dumps(value).encode())
+
+
+def answer(name: str) -> list[bytes]:
+    item = {"type": "function_call", "id": "f", "call_id": "c", "name": name, "arguments": "{}"}
+    return [
+        text({"type": "response.created", "response": {"id": "r", "output": []}}),
+        text({"type": "response.output_item.added", "output_index": 0, "item": {**item, "arguments": ""}}),
+        text({"type": "response.output_item.done", "output_index": 0, "item": item}),
+        text({"type": "response.completed", "response": {"id": "r", "output": [item]}}),
+    ]
+
+
+class Provider:
+    """Speaks WebSocket: answers every message of the client's with what it was given, and keeps them."""
+
+    def __init__(self, *answers: bytes, agreed: bytes = AGREED + b"\r\n") -> None:
+        self.answers = answers
+        self.agreed = agreed
+        self.messages: list[bytes] = []
+        self.raws: list[bytes] = []
+        self.closed = False
+
+    async def __call__(self, conversation, _) -> None:
+        await conversation.send(self.agreed)
+        reader = Reader(masked=True, max_message=1 << 20)
+        while data := await conversation.reader.read(65536):
+            for message in reader.feed(data):
+                self.raws.append(message.raw)
+                if not message.control:
+                    self.messages.append(message.payload)
+                    await conversation.send(*self.answers)
+        self.closed = True
+
+
+class Socket:
+    """The client's side."""
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
+        self.reader = Reader(masked=False, max_message=1 << 20)
+        self.waiting: list = []
+        self.received = b""
+
+    async def begin(self) -> bytes:
+        await self.client.send(raw(PATH, *FIELDS, method="GET"))
+        return await self.client.reader.readuntil(b"\r\n\r\n")
+
+    async def send(self, value, *, key: bytes = KEY, opcode: Opcode = Opcode.TEXT) -> bytes:
+        payload = value if isinstance(value, bytes) else json.dumps(value).encode()
+        sent = frame(opcode, payload, key)
+        await self.client.send(sent)
+        return sent
+
+    async def next(self):
+        async with asyncio.timeout(10):
+            while not self.waiting:
+                data = await self.client.reader.read(65536)
+                if not data:
+                    return None
+                self.received += data
+                self.waiting += self.reader.feed(data)
+        return self.waiting.pop(0)
+
+    async def events(self, last: str) -> list[dict]:
+        found = []
+        while not found or found[-1].get("type") != last:
+            found.append(orjson.loads((await self.next()).payload))
+        return found
+
+
+async def connected(opened, provider: Provider, **mcp):
+    upstream = await opened(Upstream(provider))
+    proxy = await opened(
+        Proxy(snapshot(upstream.port, proxy={"websockets": "inspect", **mcp.pop("proxy", {})}, **mcp))
+    )
+    socket = Socket(await opened(Client(proxy.port)))
+    return upstream, proxy, socket
+
+
+@on_loop
+async def test_no_extension_is_agreed_on_and_the_rest_of_the_handshake_passes(opened):
+    upstream, _, socket = await connected(opened, Provider())
+    head = await socket.begin()
+    assert head.startswith(b"HTTP/1.1 101 ") and b"Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=" in head
+    (asked,) = upstream.requests
+    assert asked.line == b"GET /v1/responses HTTP/1.1"
+    assert asked.values("sec-websocket-extensions") == []
+    assert asked.values("sec-websocket-key") == [b"dGhlIHNhbXBsZSBub25jZQ=="]
+    assert (asked.values("upgrade"), asked.values("authorization")) == ([b"websocket"], [b"Bearer k"])
+
+
+@on_loop
+async def test_what_nobody_objects_to_passes_to_the_byte_in_both_directions(opened):
+    sent = [*answer("read_file"), frame(Opcode.PING, b"p")]
+    provider = Provider(*sent)
+    _, _, socket = await connected(opened, provider)
+    await socket.begin()
+    mine = await socket.send(CREATE)
+    await socket.events("response.completed")
+    assert (await socket.next()).opcode is Opcode.PING
+    assert socket.received == b"".join(sent)
+    assert provider.raws == [mine]
+
+
+@on_loop
+async def test_a_denied_call_is_replaced_and_told_of(opened):
+    provider = Provider(*answer("delete_files"))
+    _, proxy, socket = await connected(opened, provider)
+    await socket.begin()
+    await socket.send(CREATE)
+    events = await socket.events("response.completed")
+    assert [item["type"] for item in events[-1]["response"]["output"]] == ["message"]
+    assert "blocked by policy" in json.dumps(events)
+    assert not any(e.get("item", {}).get("type") == "function_call" for e in events)
+    await until(lambda: proxy.events)
+    assert [(e["type"], e["action"], e["dialect"]) for e in proxy.events] == [
+        ("mcp_tool_call_intercepted", "block", "openai_responses")
+    ]
+
+
+@on_loop
+async def test_a_request_within_the_socket_is_judged_as_a_request(opened):
+    provider = Provider(*answer("read_file"))
+    _, proxy, socket = await connected(opened, provider, denied_servers=["weather"])
+    await socket.begin()
+    connector = {"type": "mcp", "server_label": "weather", "server_url": "http://127.0.0.1:9/mcp"}
+    for body in (
+        {**CREATE, "tools": [connector]},
+        {"type": "response.create", "response": {"tools": [connector]}},
+    ):
+        await socket.send(body)
+        refused = orjson.loads((await socket.next()).payload)
+        assert (refused["type"], refused["status"]) == ("error", 403)
+        assert "blocked by policy" in refused["error"]["message"]
+    await socket.send(CREATE)  # the connection lives on
+    await socket.events("response.completed")
+    assert len(provider.messages) == 1
+    assert {e["type"] for e in proxy.events} >= {"mcp_connector_request"}
+
+
+@on_loop
+async def test_tools_are_hidden_and_learned_from(opened):
+    provider = Provider(*answer("z91"))
+    _, _, socket = await connected(opened, provider, hide_denied=True)
+    await socket.begin()
+    tools = [
+        {"type": "function", "name": "z91", "description": "Deletes files."},
+        {"type": "function", "name": "b"},
+    ]
+    await socket.send({**CREATE, "tools": tools})
+    events = await socket.events("response.completed")
+    assert "blocked by policy" in json.dumps(events)
+    assert [t["name"] for t in orjson.loads(provider.messages[0])["tools"]] == ["b"]
+
+
+@pytest.mark.parametrize("fail_closed", [True, False])
+@pytest.mark.parametrize(
+    ("sent", "opcode"), [(b"\x00", Opcode.BINARY), (b'{"type":"session.update"}', Opcode.TEXT)]
+)
+@on_loop
+async def test_what_cannot_be_inspected_goes_by_fail_closed(opened, sent, opcode, fail_closed):
+    provider = Provider(frame(Opcode.BINARY, b"back"))
+    _, proxy, socket = await connected(opened, provider, fail_closed=fail_closed)
+    await socket.begin()
+    await socket.send(sent, opcode=opcode)
+    got = await socket.next()
+    if fail_closed:
+        assert provider.messages == []
+        assert got.opcode is Opcode.CLOSE or orjson.loads(got.payload)["type"] == "error"
+    else:
+        assert (got.opcode, got.payload) == (Opcode.BINARY, b"back")
+    await until(lambda: any(e["type"] == "llm_response_uninspected" for e in proxy.events))
+    assert {e["action"] for e in proxy.events} == {"block" if fail_closed else "allow"}
+
+
+@pytest.mark.parametrize("bad", [frame(Opcode.TEXT, b"{}"), b"\xc1\x80" + KEY, b"\x83\x80" + KEY])
+@on_loop
+async def test_a_violation_of_the_protocol_closes_both_sides(opened, bad):
+    provider = Provider()
+    _, _, socket = await connected(opened, provider)
+    await socket.begin()
+    await socket.client.send(bad)
+    closing = await socket.next()
+    assert (closing.opcode, closing.payload[:2]) == (Opcode.CLOSE, (1002).to_bytes(2, "big"))
+    await until(lambda: provider.closed)
+    assert provider.messages == []
+
+
+@on_loop
+async def test_an_upstream_that_dies_within_a_call_releases_nothing_of_it(opened):
+    class Dying(Provider):
+        async def __call__(self, conversation, received) -> None:
+            await conversation.send(self.agreed, *answer("read_file")[:2])
+            conversation.writer.close()
+
+    _, _, socket = await connected(opened, Dying())
+    await socket.begin()
+    payloads = []
+    while (message := await socket.next()) is not None:
+        payloads.append(message.payload)
+    assert orjson.loads(payloads[0])["type"] == "response.created"
+    assert not any(b"function_call" in payload for payload in payloads)
+
+
+@pytest.mark.parametrize(
+    ("agreed", "status"),
+    [(response(b"{}", status=b"404 Not Found"), 404), (response(b"{}"), 502),
+     (AGREED + b"Sec-WebSocket-Extensions: permessage-deflate\r\n\r\n", 502)],
+)  # fmt: skip
+@on_loop
+async def test_an_upstream_that_does_not_agree_is_an_error_in_the_dialect(opened, agreed, status):
+    _, _, socket = await connected(opened, Provider(agreed=agreed))
+    await socket.client.send(raw(PATH, *FIELDS, method="GET"))
+    answer = await socket.client.answer("GET")
+    assert answer.status == status
+    assert "error" in orjson.loads(answer.body)
+
+
+@pytest.mark.parametrize("path", [PATH, "/openai/v1/realtime", "/anthropic/v1/messages"])
+@on_loop
+async def test_sockets_are_refused_unless_they_are_to_be_inspected_and_can_be(opened, path):
+    upstream = await opened(Upstream(Provider()))
+    mode = {} if path == PATH else {"websockets": "inspect"}
+    proxy = await opened(Proxy(snapshot(upstream.port, proxy=mode)))
+    client = await opened(Client(proxy.port))
+    await client.send(raw(path, *FIELDS, method="GET"))
+    assert (await client.answer("GET")).status == 426
+    assert upstream.requests == []
