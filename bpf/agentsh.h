@@ -27,10 +27,23 @@
 /* Makers of sockets whose packets are judged one by one: raw, ping, UDP-Lite. The eldest is forgotten; only a name is lost. */
 #define AGENTSH_MAX_MAKERS 4096
 
+/*
+ * TCP connections to shared endpoints whose ClientHello is or was read: 2.6 MiB. The eldest is forgotten, which costs it its
+ * connection, never a verdict: whose beginning was not seen is refused.
+ */
+#define AGENTSH_MAX_STREAMS 8192
+/* Names of declared servers. */
+#define AGENTSH_MAX_NAMES 16384
+/* RFC 6066 allows 65,535 bytes, the DNS 253. */
+#define AGENTSH_NAME_BYTES 256
+
+/* SNI, SNI_OPEN: the name in a TLS ClientHello decides; without one it is a denial, or a tag. */
 enum agentsh_fate {
 	AGENTSH_NONE = 0,
 	AGENTSH_DENY = 1,
 	AGENTSH_TAG = 2,
+	AGENTSH_SNI = 3,
+	AGENTSH_SNI_OPEN = 4,
 };
 
 /* rule.fate: the fate is the low byte. Our own proxy may reach this endpoint: it is an LLM provider's. */
@@ -43,6 +56,19 @@ enum agentsh_hook {
 	AGENTSH_SENDMSG4 = 3,
 	AGENTSH_SENDMSG6 = 4,
 	AGENTSH_EGRESS = 5,
+	AGENTSH_HELLO = 6, /* an agentsh_hello_record */
+};
+
+/* What was found where a ClientHello should be. */
+enum agentsh_finding {
+	AGENTSH_NAMED = 1,     /* a server name */
+	AGENTSH_NAMELESS = 2,  /* a ClientHello without one */
+	AGENTSH_ENCRYPTED = 3, /* an encrypted ClientHello around a name that is nobody's: the true name is inside */
+	AGENTSH_NO_HELLO = 4,  /* something else, or nothing that can be read within the limits of hello.h */
+	AGENTSH_UNSEEN = 5,    /* the connection is older than the rule, or skips bytes */
+	AGENTSH_URGENT = 6,    /* urgent data: what the server reads is not what is sent */
+	AGENTSH_FORGED = 7,    /* TCP made by hand */
+	AGENTSH_MULTIPATH = 8, /* MPTCP: the rest may take another way, and be put together otherwise */
 };
 
 /* record.flags: the verdict was a denial, but the enforce switch was off. */
@@ -105,6 +131,48 @@ struct agentsh_record {
 	__u8 flags;
 	char comm[AGENTSH_COMM_BYTES];
 	__u64 session; /* id of the session's cgroup; 0: none */
+};
+
+/* A server's name: lower case, no dot at its end, zeros behind it. Port 0 (else network byte order) is every port. */
+struct agentsh_name {
+	char name[AGENTSH_NAME_BYTES];
+	__u16 port;
+	__u16 reserved;
+};
+
+/* How far a connection to a shared endpoint has been read, by the cookie of its socket. Sequence numbers as in TCP. */
+struct agentsh_stream {
+	__u32 start;       /* of the first byte */
+	__u32 next;        /* of the first byte that was not read */
+	__u32 left;        /* bytes of the ClientHello that no field has claimed */
+	__u32 skip;        /* bytes of the current field that say nothing */
+	__u32 record_left; /* bytes of the current TLS record */
+	__u32 value;       /* of the number that is being read */
+	__u16 reserved;
+	__u16 field;       /* length of the extension that is being read; then bytes left of the name */
+	__u16 length;      /* of the name */
+	__u8 verdict;      /* AGENTSH_READING, _PASSED, _REFUSED */
+	__u8 phase;        /* see hello.h */
+	__u8 have;         /* bytes of the number that were read */
+	__u8 want;         /* bytes that the number has */
+	__u8 record_have;  /* bytes of the record's header that were read */
+	__u8 marks;        /* AGENTSH_MARK_* */
+	struct agentsh_name name;
+};
+
+enum agentsh_reading {
+	AGENTSH_READING = 0,
+	AGENTSH_PASSED = 1,
+	AGENTSH_REFUSED = 2,
+};
+
+struct agentsh_hello_record {
+	struct agentsh_record record;
+	__u8 source[16]; /* of the connection; IPv4 mapped */
+	__u16 source_port; /* network byte order */
+	__u16 finding;
+	__u32 reserved;
+	char name[AGENTSH_NAME_BYTES];
 };
 
 #endif

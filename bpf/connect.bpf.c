@@ -15,6 +15,9 @@ BPF_TABLE("array", __u32, __u64, sieve, AGENTSH_SIEVE_WORDS);
 BPF_TABLE("array", __u32, struct agentsh_config, config, 1);
 BPF_TABLE("percpu_array", __u32, __u64, counters, AGENTSH_COUNTERS);
 BPF_TABLE("lru_hash", __u64, struct agentsh_maker, makers, AGENTSH_MAX_MAKERS);
+BPF_F_TABLE("hash", struct agentsh_name, struct agentsh_rule, names, AGENTSH_MAX_NAMES, BPF_F_NO_PREALLOC);
+BPF_TABLE("lru_hash", __u64, struct agentsh_stream, streams, AGENTSH_MAX_STREAMS);
+BPF_TABLE("array", __u32, struct agentsh_stream, blank, 1);
 BPF_RINGBUF_OUTPUT(records, AGENTSH_RING_BYTES / 4096);
 
 static inline struct agentsh_rule *find_rule(struct agentsh_key *key) { return rules.lookup(key); }
@@ -23,8 +26,14 @@ static inline struct agentsh_config *find_config(__u32 *slot) { return config.lo
 static inline __u64 *find_counter(__u32 *slot) { return counters.lookup(slot); }
 static inline struct agentsh_maker *find_maker(__u64 *cookie) { return makers.lookup(cookie); }
 static inline void set_maker(__u64 *cookie, struct agentsh_maker *maker) { makers.update(cookie, maker); }
+static inline struct agentsh_rule *find_name(struct agentsh_name *name) { return names.lookup(name); }
+static inline struct agentsh_stream *find_stream(__u64 *cookie) { return streams.lookup(cookie); }
+static inline void set_stream(__u64 *cookie, struct agentsh_stream *stream) { streams.update(cookie, stream); }
+static inline struct agentsh_stream *find_blank(__u32 *slot) { return blank.lookup(slot); }
 static inline struct agentsh_record *reserve_record(void) { return records.ringbuf_reserve(sizeof(struct agentsh_record)); }
 static inline void submit_record(struct agentsh_record *record) { records.ringbuf_submit(record, 0); }
+static inline struct agentsh_hello_record *reserve_hello(void) { return records.ringbuf_reserve(sizeof(struct agentsh_hello_record)); }
+static inline void submit_hello(struct agentsh_hello_record *hello) { records.ringbuf_submit(hello, 0); }
 
 #else
 
@@ -66,6 +75,26 @@ struct {
 	__type(value, struct agentsh_maker);
 } makers SEC(".maps");
 struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, AGENTSH_MAX_NAMES);
+	__type(key, struct agentsh_name);
+	__type(value, struct agentsh_rule);
+} names SEC(".maps");
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, AGENTSH_MAX_STREAMS);
+	__type(key, __u64);
+	__type(value, struct agentsh_stream);
+} streams SEC(".maps");
+/* What a stream is at its beginning: too large for the stack. Nobody writes it. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct agentsh_stream);
+} blank SEC(".maps");
+struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, AGENTSH_RING_BYTES);
 } records SEC(".maps");
@@ -76,8 +105,14 @@ static __always_inline struct agentsh_config *find_config(__u32 *slot) { return 
 static __always_inline __u64 *find_counter(__u32 *slot) { return bpf_map_lookup_elem(&counters, slot); }
 static __always_inline struct agentsh_maker *find_maker(__u64 *cookie) { return bpf_map_lookup_elem(&makers, cookie); }
 static __always_inline void set_maker(__u64 *cookie, struct agentsh_maker *maker) { bpf_map_update_elem(&makers, cookie, maker, BPF_ANY); }
+static __always_inline struct agentsh_rule *find_name(struct agentsh_name *name) { return bpf_map_lookup_elem(&names, name); }
+static __always_inline struct agentsh_stream *find_stream(__u64 *cookie) { return bpf_map_lookup_elem(&streams, cookie); }
+static __always_inline void set_stream(__u64 *cookie, struct agentsh_stream *stream) { bpf_map_update_elem(&streams, cookie, stream, BPF_ANY); }
+static __always_inline struct agentsh_stream *find_blank(__u32 *slot) { return bpf_map_lookup_elem(&blank, slot); }
 static __always_inline struct agentsh_record *reserve_record(void) { return bpf_ringbuf_reserve(&records, sizeof(struct agentsh_record), 0); }
 static __always_inline void submit_record(struct agentsh_record *record) { bpf_ringbuf_submit(record, 0); }
+static __always_inline struct agentsh_hello_record *reserve_hello(void) { return bpf_ringbuf_reserve(&records, sizeof(struct agentsh_hello_record), 0); }
+static __always_inline void submit_hello(struct agentsh_hello_record *hello) { bpf_ringbuf_submit(hello, 0); }
 
 #endif
 
@@ -156,7 +191,7 @@ INLINE __u32 sifted(struct agentsh_key *key)
 	return *bits >> ((value & 31) * 2) & 3;
 }
 
-/* Denial wins over a tag, whichever of the two rules of an address says it. */
+/* Denial wins over the name's word, and that over a tag, whichever of the two rules of an address says it. */
 INLINE __u32 fate_of(struct agentsh_key *key, __u16 port)
 {
 	struct agentsh_rule *any, *exact;
@@ -169,9 +204,18 @@ INLINE __u32 fate_of(struct agentsh_key *key, __u16 port)
 		return fate;
 	key->port = port;
 	exact = find_rule(key);
-	if (exact)
+	if (exact && ((exact->fate & AGENTSH_FATE) != AGENTSH_TAG || (fate & AGENTSH_FATE) < AGENTSH_SNI))
 		fate = exact->fate;
 	return fate;
+}
+
+INLINE void describe(struct agentsh_record *record, struct agentsh_config *current, struct agentsh_key *key, __u16 port)
+{
+	record->time_ns = bpf_ktime_get_boot_ns();
+	record->generation = current->generation;
+	__builtin_memcpy(record->address, key->address, sizeof(record->address));
+	record->port = port;
+	record->flags = current->enforce & AGENTSH_ENFORCE ? 0 : AGENTSH_OBSERVED;
 }
 
 /* A record with what every hook knows; NULL where the ring is full, which is counted. */
@@ -183,12 +227,42 @@ INLINE struct agentsh_record *begin_record(struct agentsh_config *current, struc
 		count(AGENTSH_LOST);
 		return record;
 	}
-	record->time_ns = bpf_ktime_get_boot_ns();
-	record->generation = current->generation;
-	__builtin_memcpy(record->address, key->address, sizeof(record->address));
-	record->port = port;
-	record->flags = current->enforce & AGENTSH_ENFORCE ? 0 : AGENTSH_OBSERVED;
+	describe(record, current, key, port);
 	return record;
+}
+
+/* Whose socket it is, for what is told later of its packets. */
+INLINE void remember(__u64 cookie)
+{
+	struct agentsh_maker maker = {};
+	__u64 ids = bpf_get_current_pid_tgid();
+
+	maker.pid = ids >> 32;
+	maker.tid = (__u32)ids;
+	bpf_get_current_comm(maker.comm, sizeof(maker.comm));
+	set_maker(&cookie, &maker);
+}
+
+/* Egress knows whose the socket is, and not who uses it: a stream that is there already concerns it in either case. */
+INLINE int expect_hello(struct bpf_sock_addr *ctx, __u32 fate)
+{
+	__u64 cookie = bpf_get_socket_cookie(ctx);
+	struct agentsh_audience who = {};
+	struct agentsh_config *current;
+	struct agentsh_stream *nothing;
+	__u32 slot = 0;
+
+	remember(cookie);
+	current = find_config(&slot);
+	if (!current)
+		return AGENTSH_REFUSE;
+	if (!(current->enforce & AGENTSH_SESSIONS_ONLY))
+		return AGENTSH_PASS;
+	audience_of_task(&who, current);
+	nothing = find_blank(&slot);
+	if (nothing && concerns(&who, current, fate))
+		set_stream(&cookie, nothing);
+	return AGENTSH_PASS;
 }
 
 INLINE int judge(struct bpf_sock_addr *ctx, struct agentsh_key *key, __u8 family, __u8 hook)
@@ -205,6 +279,12 @@ INLINE int judge(struct bpf_sock_addr *ctx, struct agentsh_key *key, __u8 family
 	fate = fate_of(key, port);
 	if (fate == AGENTSH_NONE)
 		return AGENTSH_PASS;
+	if ((fate & AGENTSH_FATE) >= AGENTSH_SNI) {
+		/* TCP shows the name in its first bytes, which egress reads. Whatever else there is (QUIC, MPTCP) does not. */
+		if (ctx->protocol == AGENTSH_TCP)
+			return expect_hello(ctx, fate);
+		fate = (fate & ~AGENTSH_FATE) | ((fate & AGENTSH_FATE) == AGENTSH_SNI ? AGENTSH_DENY : AGENTSH_TAG);
+	}
 	current = find_config(&slot);
 	if (!current)
 		return AGENTSH_REFUSE;
@@ -252,7 +332,15 @@ INLINE int judge_v6(struct bpf_sock_addr *ctx, __u8 hook)
 /* Where a packet's transport header is and whose; offset 0: it has none, as a later fragment. */
 struct agentsh_transport {
 	__u32 offset;
-	__u8 protocol;
+	__u32 protocol;
+};
+
+/* A packet to a shared endpoint, where the name in its connection decides. No fate: it is to none. */
+struct agentsh_shared {
+	struct agentsh_key key;
+	struct agentsh_transport where;
+	__u64 session;
+	__u32 fate;
 };
 
 INLINE void find_transport_v4(struct __sk_buff *skb, struct agentsh_transport *found)
@@ -315,14 +403,11 @@ INLINE int is_bare_reset(struct __sk_buff *skb, struct agentsh_transport *where)
 }
 
 /* A packet may leave long after it was sent, in anybody's time: who made the socket is what can be known of its process. */
-INLINE void record_packet(struct __sk_buff *skb, struct agentsh_config *current, struct agentsh_key *key, __u8 protocol, __u16 port, __u64 session)
+INLINE void describe_packet(struct agentsh_record *record, struct __sk_buff *skb, __u8 protocol, __u64 session)
 {
-	struct agentsh_record *record = begin_record(current, key, port);
 	struct agentsh_maker *maker;
 	__u64 cookie;
 
-	if (!record)
-		return;
 	cookie = bpf_get_socket_cookie(skb);
 	record->cgroup_id = bpf_skb_cgroup_id(skb);
 	record->netns_cookie = 0;
@@ -342,10 +427,23 @@ INLINE void record_packet(struct __sk_buff *skb, struct agentsh_config *current,
 		record->tid = maker->tid;
 		__builtin_memcpy(record->comm, maker->comm, sizeof(record->comm));
 	}
+}
+
+INLINE void record_packet(struct __sk_buff *skb, struct agentsh_config *current, struct agentsh_key *key, __u8 protocol, __u16 port, __u64 session)
+{
+	struct agentsh_record *record = begin_record(current, key, port);
+
+	if (!record)
+		return;
+	describe_packet(record, skb, protocol, session);
 	submit_record(record);
 }
 
-INLINE int judge_packet(struct __sk_buff *skb, struct agentsh_key *key, int v4)
+#include "hello.h"
+#include "stream.h"
+
+/* `shared` is filled where the name in the connection decides, which is asked once for all keys of a packet. */
+INLINE int judge_packet(struct __sk_buff *skb, struct agentsh_key *key, int v4, struct agentsh_shared *shared)
 {
 	struct agentsh_transport where = {};
 	struct agentsh_audience who = {};
@@ -361,6 +459,12 @@ INLINE int judge_packet(struct __sk_buff *skb, struct agentsh_key *key, int v4)
 		find_transport_v6(skb, &where);
 	port = port_of(skb, &where);
 	fate = fate_of(key, port);
+	if ((fate & AGENTSH_FATE) >= AGENTSH_SNI) {
+		shared->fate = fate;
+		shared->where = where;
+		__builtin_memcpy(&shared->key, key, sizeof(shared->key));
+		shared->key.port = port;
+	}
 	if ((fate & AGENTSH_FATE) != AGENTSH_DENY)
 		return AGENTSH_PASS;
 	current = find_config(&slot);
@@ -377,7 +481,7 @@ INLINE int judge_packet(struct __sk_buff *skb, struct agentsh_key *key, int v4)
 }
 
 /* To this host by whichever of its addresses: what is denied at its loopback is denied there too. */
-INLINE int judge_here(struct __sk_buff *skb, int v4)
+INLINE int judge_here(struct __sk_buff *skb, int v4, struct agentsh_shared *shared)
 {
 	struct agentsh_key key = {};
 
@@ -387,7 +491,7 @@ INLINE int judge_here(struct __sk_buff *skb, int v4)
 		key_from_v4(&key, bpf_htonl(AGENTSH_LOOPBACK_V4));
 	else
 		key_from_v6(&key, 0, 0, 0, bpf_htonl(1));
-	return judge_packet(skb, &key, v4);
+	return judge_packet(skb, &key, v4, shared);
 }
 
 /*
@@ -397,8 +501,10 @@ INLINE int judge_here(struct __sk_buff *skb, int v4)
 INLINE int judge_egress(struct __sk_buff *skb)
 {
 	void *data = (void *)(long)skb->data, *end = (void *)(long)skb->data_end;
+	struct agentsh_shared shared = {};
 	struct agentsh_key key = {};
 	__u32 copy[4] = {}, *word = copy;
+	int verdict;
 
 	if (skb->protocol == bpf_htons(AGENTSH_ETH_IP)) {
 		if (data + 20 <= end)
@@ -406,30 +512,30 @@ INLINE int judge_egress(struct __sk_buff *skb)
 		else
 			bpf_skb_load_bytes(skb, 16, copy, 4);
 		key_from_v4(&key, copy[0]);
-		return judge_packet(skb, &key, 1) && judge_here(skb, 1);
+		verdict = judge_packet(skb, &key, 1, &shared) && judge_here(skb, 1, &shared);
+	} else {
+		if (data + 40 <= end)
+			__builtin_memcpy(copy, data + 24, sizeof(copy));
+		else
+			bpf_skb_load_bytes(skb, 24, copy, sizeof(copy));
+		key_from_v6(&key, word[0], word[1], word[2], word[3]);
+		verdict = judge_packet(skb, &key, 0, &shared) && judge_here(skb, 0, &shared);
 	}
-	if (data + 40 <= end)
-		__builtin_memcpy(copy, data + 24, sizeof(copy));
-	else
-		bpf_skb_load_bytes(skb, 24, copy, sizeof(copy));
-	key_from_v6(&key, word[0], word[1], word[2], word[3]);
-	return judge_packet(skb, &key, 0) && judge_here(skb, 0);
+	if (verdict && shared.fate) {
+		if (!is_concerned(skb, &shared))
+			return AGENTSH_PASS;
+		forget_shared(skb, &shared);
+		return judge_stream(skb, &shared);
+	}
+	return verdict;
 }
 
 /* Only of sockets that no connect hook sees is the maker kept: the others' process is known when they connect. */
 INLINE int remember_maker(struct bpf_sock *socket)
 {
-	struct agentsh_maker maker = {};
-	__u64 cookie, ids;
-
 	if (socket->type == AGENTSH_SOCK_STREAM || (socket->type == AGENTSH_SOCK_DGRAM && (socket->protocol == AGENTSH_UDP || socket->protocol == 0)))
 		return AGENTSH_PASS;
-	cookie = bpf_get_socket_cookie(socket);
-	ids = bpf_get_current_pid_tgid();
-	maker.pid = ids >> 32;
-	maker.tid = (__u32)ids;
-	bpf_get_current_comm(maker.comm, sizeof(maker.comm));
-	set_maker(&cookie, &maker);
+	remember(bpf_get_socket_cookie(socket));
 	return AGENTSH_PASS;
 }
 

@@ -143,6 +143,7 @@ NETWORK = checked(
             "on_exit": one_of("remove", "keep"),
             "on_crash": one_of("remove", "keep"),
             "on_shared_address": one_of("sni", "block", "tag"),
+            "on_unknown_sni": one_of("block", "tag"),
             "bpf_loader": one_of("auto", "prebuilt", "bcc"),
             "mark": integer(0, 0xFFFFFFFF),
             "mark_mask": integer(0, 0xFFFFFFFF),

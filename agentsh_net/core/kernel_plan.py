@@ -8,18 +8,20 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from ipaddress import IPv6Address
 from types import MappingProxyType
 from typing import Protocol
 
+from agentsh_net.core import shared_endpoints
 from agentsh_net.core.addresses import LOOPBACKS, Address, canonical, home, plain
 from agentsh_net.core.events import DEFAULT_SESSION, NetworkConnection
 from agentsh_net.core.model import Action, Server, Transport, Verdict
-from agentsh_net.core.plane import ConnectRecord, Endpoint, Fate, Plan, Rule
+from agentsh_net.core.plane import ConnectRecord, Endpoint, Fate, Finding, Name, Plan, Rule
 from agentsh_net.core.registry import Registry
-from agentsh_net.core.settings import Config
+from agentsh_net.core.settings import Config, Network
 
+_SEVERITY = (Fate.DENY, Fate.SNI, Fate.SNI_OPEN, Fate.TAG)
 _FAMILIES = {2: "inet", 10: "inet6"}
 _PROTOCOLS = {
     1: "icmp",
@@ -62,11 +64,13 @@ class Diff:
 
     adds: Mapping[Endpoint, Rule]
     deletes: tuple[Endpoint, ...]
+    names: Mapping[Name, Fate] = field(default_factory=dict)  # new or changed
+    forgotten: tuple[Name, ...] = ()
 
     @property
     def empty(self) -> bool:
         """Say whether the plans have the same rules."""
-        return not self.adds and not self.deletes
+        return not (self.adds or self.deletes or self.names or self.forgotten)
 
 
 def watched_hosts(servers: Sequence[Server]) -> dict[str, str]:
@@ -88,20 +92,20 @@ def build(
     """Return the plan for a snapshot. A denied server is refused at its addresses on every port, others are tagged by port.
 
     Where an address also belongs to a server that is not denied, only the denied server's port is refused; where even the
-    port is the same, `network.on_shared_address` decides. A server on this host's loopback has everything here for a
+    port is the same, `network.on_shared_address` decides, by names if it says so (shared_endpoints.py). A server on this host's loopback has everything here for a
     neighbour: it is refused at its port alone, but at both loopback addresses, and the planes know this host's other names.
     `hearsay` (server id -> addresses) only ever refuses, and only at addresses that are nobody else's (core.hearsay).
     """
     network = snapshot.config.network
     rules: dict[Endpoint, Rule] = {}
+    blocked: set[str] = set()
+    if network.mode == "enforce":
+        blocked = {s.id for s in snapshot.registry.servers if snapshot.judge_server(s.id).blocked}
     if network.mode != "off":
         for address, servers in _by_address(snapshot.registry.servers, addresses).items():
-            refused: list[Server] = []
-            tagged: list[Server] = []
-            for server in servers:
-                blocked = network.mode == "enforce" and snapshot.judge_server(server.id).blocked
-                (refused if blocked else tagged).append(server)
-            rules |= _at(address, refused, tagged, on_shared=network.on_shared_address)
+            refused = [s for s in servers if s.id in blocked]
+            tagged = [s for s in servers if s.id not in blocked]
+            rules |= _at(address, refused, tagged, network)
         rules |= _overheard(snapshot, addresses, hearsay)
     here = [(e.port, rule) for e, rule in rules.items() if e.address in LOOPBACKS and rule.fate is Fate.DENY]
     for port, rule in here:
@@ -114,6 +118,9 @@ def build(
         mark_mask=network.mark_mask,
         sessions=tuple(sessions),
         sessions_only=network.scope == "sessions",
+        names=shared_endpoints.names(snapshot.registry.servers, blocked)
+        if any(rule.fate in shared_endpoints.BY_NAME for rule in rules.values())
+        else {},
     )
 
 
@@ -128,20 +135,25 @@ def diff(old: Plan, new: Plan) -> Diff:
     return Diff(
         adds={e: rule for e, rule in new.rules.items() if old.rules.get(e) != rule},
         deletes=tuple(e for e in old.rules if e not in new.rules),
+        names={n: fate for n, fate in new.names.items() if old.names.get(n) != fate},
+        forgotten=tuple(n for n in old.names if n not in new.names),
     )
 
 
 def find(plan: Plan, address: IPv6Address, port: int) -> Rule | None:
-    """Return the rule that a plane applies at an endpoint, by the order that both planes have: denial wins."""
+    """Return the rule that a plane applies at an endpoint, by the order that both planes have: the most severe wins."""
     address = home(address)
     found = [r for e in (Endpoint(address), Endpoint(address, port)) if (r := plan.rules.get(e))]
-    return min(found, key=lambda rule: rule.fate is not Fate.DENY, default=None)
+    return min(found, key=lambda rule: _SEVERITY.index(rule.fate), default=None)
 
 
 def attribute(snapshot: Judge, record: ConnectRecord, plan: Plan) -> NetworkConnection:
     """Return the event a record stands for. `timestamp` is left to the shell: it is `record.time_ns`."""
     rule = _rule_of(record, plan)
     candidates = list(rule.server_ids) if rule else []
+    if record.finding is Finding.NAMED:
+        servers = snapshot.registry.servers
+        candidates = list(shared_endpoints.spoken_for(servers, record.sni, record.port)) or candidates
     verdicts = {server_id: snapshot.judge_server(server_id) for server_id in candidates}
     blamed = next((s for s in candidates if denied(verdicts[s])), candidates[0] if candidates else "")
     server = next((s for s in snapshot.registry.servers if s.id == blamed), None)
@@ -166,6 +178,7 @@ def attribute(snapshot: Judge, record: ConnectRecord, plan: Plan) -> NetworkConn
         cgroup=record.cgroup,
         container_id=record.container_id,
         uid=record.uid,
+        sni=record.sni,
     )
 
 
@@ -195,8 +208,14 @@ def _reason(record: ConnectRecord, rule: Rule | None, verdict: Verdict | None) -
         return f"rule of policy generation {record.generation}, which is no longer in force"
     if record.fate is Fate.DENY and not denied(verdict):
         return f"refused under policy generation {record.generation}; today's policy says: {verdict.reason}"
-    others = f" (endpoint shared by {', '.join(rule.server_ids)})" if rule.shared else ""
-    return verdict.reason + others
+    if not rule.shared:
+        return verdict.reason
+    shared = f"endpoint shared by {', '.join(rule.server_ids)}"
+    if rule.fate not in shared_endpoints.BY_NAME or record.finding is Finding.NAMED:
+        return f"{verdict.reason} ({shared})"
+    what = record.finding or f"{_PROTOCOLS.get(record.protocol, record.protocol)}, which shows no server name"
+    said = f"; {verdict.reason}" if denied(verdict) else ""
+    return f"{shared}: {what}, and network.on_unknown_sni is {'block' if record.fate is Fate.DENY else 'tag'}{said}"
 
 
 def _by_address(
@@ -211,17 +230,20 @@ def _by_address(
 
 
 def _at(
-    address: IPv6Address, refused: list[Server], tagged: list[Server], *, on_shared: str
+    address: IPv6Address, refused: list[Server], tagged: list[Server], network: Network
 ) -> dict[Endpoint, Rule]:
     """Return the rules of one address."""
     if not tagged and address not in LOOPBACKS:
         return {Endpoint(address): Rule(Fate.DENY, _ids(refused))}
     rules: dict[Endpoint, Rule] = {}
+    by_name = network.on_shared_address == "sni" and address not in LOOPBACKS
+    if by_name and any(map(shared_endpoints.named, refused)) and tagged:
+        # Its name is refused at its neighbours' address whatever the port; what has no name there is none of ours.
+        rules[Endpoint(address)] = Rule(Fate.SNI_OPEN, _ids([*refused, *tagged]), shared=True)
     for port in {s.port for s in (*refused, *tagged)}:
         here, innocent = [s for s in refused if s.port == port], [s for s in tagged if s.port == port]
         if here and innocent:
-            # Only an explicit `tag` lets a denied server through; `sni` cannot be had yet and narrows no further.
-            fate = Fate.TAG if on_shared == "tag" else Fate.DENY
+            fate = shared_endpoints.fate(network, here) if address not in LOOPBACKS else _whole(network)
             rules[Endpoint(address, port)] = Rule(fate, _ids([*here, *innocent]), shared=True)
         else:
             rules[Endpoint(address, port)] = Rule(Fate.DENY if here else Fate.TAG, _ids([*here, *innocent]))
@@ -244,6 +266,11 @@ def _overheard(
         for a, servers in found.items()
         if a not in taken and a not in LOOPBACKS
     }
+
+
+def _whole(network: Network) -> Fate:
+    """Return the fate of an endpoint of this host, where servers are told apart by their paths if at all."""
+    return Fate.TAG if network.on_shared_address == "tag" else Fate.DENY
 
 
 def _ids(servers: Sequence[Server]) -> tuple[str, ...]:

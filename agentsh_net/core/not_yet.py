@@ -44,7 +44,6 @@ NOT_YET = (
     NotYet("proxy.mode", among("mcp-only"), "`embedded` or `disabled`"),
     NotYet("proxy.providers.*.dialect", among("bedrock"), "`anthropic`, `openai`, `gemini` or `ollama`"),
     NotYet("network.llm_direct", among("tag", "refuse"), "`off`"),
-    NotYet("network.on_shared_address", among("sni"), "`block` or `tag`"),
 )
 
 

@@ -14,6 +14,22 @@ class Fate(StrEnum):
 
     DENY = "deny"
     TAG = "tag"
+    # The server name in a connection's TLS ClientHello decides (`Plan.names`). Where there is none to be read:
+    SNI = "sni"  # a denial
+    SNI_OPEN = "sni_open"  # a tag
+
+
+class Finding(StrEnum):
+    """What was found where a ClientHello should be; all but NAMED leave unknown whom a connection is for."""
+
+    NAMED = "a server name"
+    NAMELESS = "a ClientHello without a server name"
+    ENCRYPTED = "an encrypted ClientHello"
+    NO_HELLO = "no TLS ClientHello that can be read"
+    UNSEEN = "a connection that is older than the rule"
+    URGENT = "urgent data"
+    FORGED = "TCP that is not of a TCP socket"
+    MULTIPATH = "MPTCP, whose bytes take several ways"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -43,11 +59,20 @@ class Rule:
         return bool(self.providers)
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class Name:
+    """Whom a ClientHello names: a host, lower case and without a dot at its end; port 0 is every port."""
+
+    host: str
+    port: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """The desired state of every plane: applying it twice changes nothing. Equal plans have equal rules.
 
     `sessions` are those that run now (sorted ids), whose events are told apart; `sessions_only`: nobody else is looked at.
+    `names` (DENY or TAG) decide at endpoints whose fate is SNI or SNI_OPEN; a name that is not there is nobody's of ours.
     """
 
     generation: int = 0
@@ -56,6 +81,7 @@ class Plan:
     mark_mask: int = 0
     sessions: tuple[str, ...] = ()
     sessions_only: bool = False
+    names: Mapping[Name, Fate] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +107,9 @@ class ConnectRecord:
     netns_cookie: int = 0
     observed: bool = False  # the fate was a denial, but the layer let it pass
     session_id: str = ""  # whose agent it was; empty: nobody's that is known
+    finding: Finding | None = None  # at a shared endpoint: what was found where a ClientHello should be
+    sni: str = ""  # the name in it
+    source: tuple[IPv6Address, int] | None = None  # of a connection that was read
 
 
 @dataclass(frozen=True, slots=True)

@@ -297,6 +297,7 @@ class Network:
     on_exit: str = "remove"  # remove | keep
     on_crash: str = "keep"
     on_shared_address: str = "block"  # sni | block | tag
+    on_unknown_sni: str = "block"  # block | tag: at a shared address, whatever shows no server name
     bpf_loader: str = "auto"  # auto | prebuilt | bcc
     mark: int = 0x00A50000
     mark_mask: int = 0x00FF0000

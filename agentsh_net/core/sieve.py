@@ -16,7 +16,8 @@ from agentsh_net.core.plane import Endpoint, Fate, Rule
 BITS = 20
 WORDS = 1 << (BITS - 5)
 WORD = struct.Struct("=Q")
-SET = {Fate.DENY: 1, Fate.TAG: 2}  # AGENTSH_SIEVE_*
+# AGENTSH_SIEVE_*: what packets are looked at for, and what only connects are.
+SET = {Fate.DENY: 1, Fate.TAG: 2, Fate.SNI: 1, Fate.SNI_OPEN: 1}
 MULTIPLIERS = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0xD6E8FEB86659FD93)
 
 _A, _B, _C, _D = MULTIPLIERS

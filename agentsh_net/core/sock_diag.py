@@ -68,6 +68,17 @@ def single(
     return _REQUEST.pack(family, protocol, 0, _STATES, ends + bytes(4) + _NO_COOKIE)
 
 
+def connection(
+    source: IPv6Address, source_port: int, destination: IPv6Address, destination_port: int, cookie: int
+) -> bytes:
+    """Return the body of a request for the one TCP socket with these canonical ends and this cookie."""
+    ends = [source.ipv4_mapped or source, destination.ipv4_mapped or destination]
+    family = INET if isinstance(ends[0], IPv4Address) else INET6
+    identity = _ID.pack(source_port, destination_port, _padded(ends[0]), _padded(ends[1]))
+    identity += bytes(4) + _COOKIE.pack(cookie & 0xFFFFFFFF, cookie >> 32)
+    return _REQUEST.pack(family, TCP, 0, _STATES, identity)
+
+
 def destruction(socket: Socket) -> bytes:
     """Return the body of a DESTROY request for a listed socket."""
     return _REQUEST.pack(socket.family, socket.protocol, 0, _STATES, socket.identity)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from ipaddress import IPv6Address
 
 from agentsh_net.core.errors import KernelError
-from agentsh_net.core.plane import Endpoint, Fate, Rule
+from agentsh_net.core.plane import Endpoint, Fate, Finding, Name, Rule
 
 MAX_RULES = 262_144
 RING_BYTES = 1 << 20
@@ -22,15 +22,36 @@ COUNTER = struct.Struct("=Q")
 # agentsh_record: time_ns cgroup_id netns_cookie socket_cookie | pid tid uid generation | address port protocol |
 # family fate hook flags | comm | session
 RECORD = struct.Struct("=QQQQIIII16s2sHBBBB16sQ")
+NAME_BYTES = 256
+NAME = struct.Struct(f"={NAME_BYTES}s2s2x")  # agentsh_name: name, port (network byte order), reserved
+# The rest of an agentsh_hello_record: source, source_port (network byte order), finding, reserved, name
+HELLO = struct.Struct(f"=16s2sHI{NAME_BYTES}s")
+# agentsh_stream: start next left skip record_left value | reserved field length | verdict phase have want record_have marks | name
+STREAM = struct.Struct("=IIIIIIHHHBBBBBB")
+STREAM_SIZE = STREAM.size + NAME.size
+MAX_STREAMS = 8192
+MAX_NAMES = 16_384
 
 DENIED, TAGGED, LOST, COUNTERS = 0, 1, 2, 3  # agentsh_counter
 OBSERVED = 1  # record.flags
 UNLESS_OURS = 0x100  # rule.fate, beside the fate
 ENFORCE, SESSIONS_ONLY = 1, 2  # config.enforce
 
-FATES = {Fate.DENY: 1, Fate.TAG: 2}
-_FATE_OF = {number: fate for fate, number in FATES.items()}
-HOOKS = {1: "connect4", 2: "connect6", 3: "sendmsg4", 4: "sendmsg6", 5: "egress"}
+FATES = {Fate.DENY: 1, Fate.TAG: 2, Fate.SNI: 3, Fate.SNI_OPEN: 4}
+_FATE_OF = {FATES[fate]: fate for fate in (Fate.DENY, Fate.TAG)}  # what became of something
+HOOKS = {1: "connect4", 2: "connect6", 3: "sendmsg4", 4: "sendmsg6", 5: "egress", 6: "hello"}
+FINDINGS = {
+    Finding.NAMED: 1,
+    Finding.NAMELESS: 2,
+    Finding.ENCRYPTED: 3,
+    Finding.NO_HELLO: 4,
+    Finding.UNSEEN: 5,
+    Finding.URGENT: 6,
+    Finding.FORGED: 7,
+    Finding.MULTIPATH: 8,
+}
+_FINDING_OF = {number: finding for finding, number in FINDINGS.items()}
+READING, PASSED, REFUSED = 0, 1, 2  # agentsh_stream.verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +78,9 @@ class Record:
     observed: bool
     comm: str
     session: int = 0  # id of the session's cgroup, 0: none
+    finding: Finding | None = None
+    sni: str = ""
+    source: tuple[IPv6Address, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +92,14 @@ class OwnIds:
 
 
 NO_CGROUPS = OwnIds()
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """How far a connection to a shared endpoint was read: its verdict, and the name that it carries."""
+
+    verdict: int
+    name: str
 
 
 def encode_key(endpoint: Endpoint) -> bytes:
@@ -103,6 +135,7 @@ def decode(data: bytes) -> Record:
     family, fate, hook, flags, comm, session = rest
     if fate not in _FATE_OF or hook not in HOOKS:
         raise KernelError(f"a record with fate {fate} and hook {hook}", layer="ebpf")
+    finding, sni, source = _hello(data) if HOOKS[hook] == "hello" else (None, "", None)
     return Record(
         boot_ns=boot_ns,
         cgroup_id=cgroup_id,
@@ -121,4 +154,38 @@ def decode(data: bytes) -> Record:
         observed=bool(flags & OBSERVED),
         comm=comm.split(b"\0", 1)[0].decode("utf-8", "replace"),
         session=session,
+        finding=finding,
+        sni=sni,
+        source=source,
+    )
+
+
+def _hello(data: bytes) -> tuple[Finding, str, tuple[IPv6Address, int]]:
+    """Return what a record tells of a ClientHello. Raises KernelError."""
+    if len(data) < RECORD.size + HELLO.size:
+        raise KernelError(f"a record of a ClientHello with {len(data)} bytes", layer="ebpf")
+    source, port, finding, _, name = HELLO.unpack_from(data, RECORD.size)
+    if finding not in _FINDING_OF:
+        raise KernelError(f"a record with finding {finding}", layer="ebpf")
+    return _FINDING_OF[finding], _text(name), (IPv6Address(source), int.from_bytes(port, "big"))
+
+
+def _text(name: bytes) -> str:
+    return name.split(b"\0", 1)[0].decode("ascii", "replace")
+
+
+def encode_fate(fate: Fate) -> bytes:
+    """Return the value of the names map for a fate."""
+    return RULE.pack(FATES[fate])
+
+
+def encode_name(name: Name) -> bytes:
+    """Return the key of the names map for a name, of NAME_BYTES - 1 bytes at most."""
+    return NAME.pack(name.host.encode("ascii"), name.port.to_bytes(2, "big"))
+
+
+def decode_stream(data: bytes) -> Stream:
+    """Return what a value of the streams map says."""
+    return Stream(
+        verdict=STREAM.unpack_from(data)[9], name=_text(data[STREAM.size : STREAM.size + NAME_BYTES])
     )

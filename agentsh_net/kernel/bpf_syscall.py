@@ -28,7 +28,7 @@ _NUMBERS = {
 _MAP_CREATE, _MAP_LOOKUP, _MAP_UPDATE = 0, 1, 2
 _PROG_LOAD = 5
 _PROG_ATTACH, _PROG_DETACH = 8, 9
-_PROG_GET_FD_BY_ID, _OBJ_GET_INFO, _PROG_QUERY = 13, 15, 16
+_PROG_GET_FD_BY_ID, _MAP_GET_FD_BY_ID, _OBJ_GET_INFO, _PROG_QUERY = 13, 14, 15, 16
 _MAP_LOOKUP_BATCH, _MAP_UPDATE_BATCH, _MAP_DELETE_BATCH = 24, 26, 27
 
 # enum bpf_attach_type
@@ -47,6 +47,8 @@ PROGRAM_TYPES = {
 _ALLOW_MULTI = 1 << 1  # BPF_F_ALLOW_MULTI: programs of others on the same cgroup stay
 # The kernel allows 64 programs per cgroup and attach type (BPF_CGROUP_MAX_PROGS).
 _MAX_PROGRAMS = 64
+# Maps that a program may use (MAX_USED_MAPS).
+_MAX_MAPS = 64
 # A batch copies its keys and values at once: 16384 of ours are half a megabyte.
 _BATCH = 16384
 # union bpf_attr: the kernel takes any size whose unknown tail is zero.
@@ -172,6 +174,37 @@ def program_info(fd: int) -> tuple[int, str]:
     return struct.unpack_from("=I", info.raw, 4)[0], info.raw[64:80].split(b"\0", 1)[0].decode(
         "ascii", "replace"
     )
+
+
+def maps_of(program_id: int) -> dict[str, tuple[int, int, int]]:
+    """Return name -> (id, key size, value size) of the maps that a program uses (needs CAP_SYS_ADMIN). Raises OSError."""
+    fd = program_fd(program_id)
+    try:
+        ids = (ctypes.c_uint32 * _MAX_MAPS)()
+        info = ctypes.create_string_buffer(256)
+        struct.pack_into("=IQ", info, 52, _MAX_MAPS, ctypes.addressof(ids))
+        _bpf(_OBJ_GET_INFO, struct.pack("=IIQ", fd, len(info), ctypes.addressof(info)), "OBJ_GET_INFO_BY_FD")
+        count = min(struct.unpack_from("=I", info.raw, 52)[0], _MAX_MAPS)
+    finally:
+        os.close(fd)
+    found = {}
+    for number in ids[:count]:
+        fd = map_fd(number)
+        try:
+            answer = ctypes.create_string_buffer(256)
+            attr = struct.pack("=IIQ", fd, len(answer), ctypes.addressof(answer))
+            _bpf(_OBJ_GET_INFO, attr, "OBJ_GET_INFO_BY_FD")
+        finally:
+            os.close(fd)
+        _, _, key_size, value_size = struct.unpack_from("=IIII", answer.raw)
+        name = answer.raw[24:40].split(b"\0", 1)[0].decode("ascii", "replace")
+        found[name] = (number, key_size, value_size)
+    return found
+
+
+def map_fd(map_id: int) -> int:
+    """Return a new descriptor of a map (needs CAP_SYS_ADMIN)."""
+    return _bpf(_MAP_GET_FD_BY_ID, struct.pack("=I", map_id), "MAP_GET_FD_BY_ID")[0]
 
 
 def map_entries(fd: int) -> int:

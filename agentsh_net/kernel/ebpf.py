@@ -18,8 +18,8 @@ from pathlib import Path
 from agentsh_net.core import sieve, wire
 from agentsh_net.core.errors import KernelError
 from agentsh_net.core.kernel_plan import Diff
-from agentsh_net.core.plane import Endpoint, LayerStatus, Plan, Rule
-from agentsh_net.kernel import bpf_syscall, loader
+from agentsh_net.core.plane import Endpoint, Fate, LayerStatus, Name, Plan, Rule
+from agentsh_net.kernel import bpf_syscall, loader, streams
 from agentsh_net.kernel.probe_source import PROGRAMS
 from agentsh_net.kernel.ring_buffer import RingBuffer
 
@@ -40,6 +40,7 @@ class _Expected:
 
     plan: Plan
     rules: dict[bytes, bytes]
+    names: dict[bytes, bytes]
     sieve: bytes
 
 
@@ -77,11 +78,14 @@ class Ebpf:
         """Fill the maps, attach, enforce; then let predecessors go. Raises KernelError with nothing of ours attached."""
         with _mapped("fill the maps"):
             self._configure(plan, enforce=False)
+            self._name(plan.names)
             self._set(plan.rules)
         try:
             with _mapped(f"attach at {self._root}"):
                 for name, kind in self._missing():
                     bpf_syscall.attach(self._cgroup, self._loaded.programs[name], kind)
+                if plan.names:
+                    self._inherit()
                 self._configure(plan, enforce=True)  # one write raises every hook at once
                 detach_ours(self._cgroup, keep=set(self._ids.values()))
         except KernelError:
@@ -91,6 +95,7 @@ class Ebpf:
     def add(self, plan: Plan, step: Diff) -> None:
         """Set the rules that `step` adds or changes, and the generation. Raises KernelError."""
         with _mapped("add rules"):
+            self._name(step.names)
             self._set(step.adds)
             self._configure(plan, enforce=True)
 
@@ -98,6 +103,7 @@ class Ebpf:
         """Delete the rules that `step` takes away; `plan` is what stays. Raises KernelError."""
         with _mapped("delete rules"):
             self._delete(step.deletes)
+            self._forget(step.forgotten)
             self._stale += len(step.deletes)
             if self._stale > _MOST_STALE:
                 self._tighten_sieve(plan)
@@ -105,15 +111,23 @@ class Ebpf:
     def restore(self, plan: Plan) -> None:
         """Make the maps hold exactly `plan`, whatever they hold. Raises KernelError."""
         with _mapped("restore the rules"):
+            self._name(plan.names)
             self._set(plan.rules)
             self._configure(plan, enforce=True)
             self._delete([e for e in self.rules() if e not in plan.rules])
+            kept = {wire.encode_name(n) for n in plan.names}
+            self._forget_keys([key for key in self._names() if key not in kept])
             self._tighten_sieve(plan)
 
     def rules(self) -> dict[Endpoint, int]:
         """Return what the kernel holds now: endpoint -> number of its fate."""
         pairs = bpf_syscall.elements(self._loaded.maps["rules"], wire.KEY.size, wire.RULE.size)
         return {wire.decode_key(key): wire.RULE.unpack(value)[0] for key, value in pairs}
+
+    def streams(self) -> dict[int, wire.Stream]:
+        """Return what is known of connections to shared endpoints, by the cookie of their socket. Raises KernelError."""
+        with _mapped("read the streams"):
+            return streams.read(self._loaded.maps["streams"])
 
     def fileno(self) -> int:
         """Return the descriptor that is readable while there are records."""
@@ -161,13 +175,16 @@ class Ebpf:
         expected = self._expected
         if expected is None or expected.plan is not plan:
             rules = {wire.encode_key(e): wire.encode_rule(rule) for e, rule in plan.rules.items()}
-            expected = self._expected = _Expected(plan, rules, sieve.build(plan.rules).tobytes())
+            names = {wire.encode_name(n): wire.encode_fate(fate) for n, fate in plan.names.items()}
+            expected = self._expected = _Expected(plan, rules, names, sieve.build(plan.rules).tobytes())
         if missing := [name for name, _ in self._missing()]:
             return f"detached from {self._root}: {', '.join(missing)}"
         if len(held) != len(expected.rules):
             return f"{len(held)} rules in the kernel, {len(plan.rules)} in the plan"
         if held != expected.rules:
             return "other rules in the kernel than in the plan"
+        if self._names() != expected.names:
+            return "other server names in the kernel than in the plan"
         if not sieve.covers(self._sieve(), expected.sieve):
             return "the sieve in the kernel lets pass what the plan denies"
         config = bpf_syscall.lookup(self._loaded.maps["config"], _ONLY, wire.CONFIG.size)
@@ -189,6 +206,28 @@ class Ebpf:
 
     def _delete(self, endpoints: Sequence[Endpoint]) -> None:
         bpf_syscall.delete_all(self._loaded.maps["rules"], [wire.encode_key(e) for e in endpoints])
+
+    def _name(self, names: Mapping[Name, Fate]) -> None:
+        keys = [wire.encode_name(n) for n in names]
+        values = [wire.encode_fate(fate) for fate in names.values()]
+        bpf_syscall.update_all(self._loaded.maps["names"], keys, values)
+
+    def _forget(self, names: Sequence[Name]) -> None:
+        self._forget_keys([wire.encode_name(n) for n in names])
+
+    def _forget_keys(self, keys: Sequence[bytes]) -> None:
+        bpf_syscall.delete_all(self._loaded.maps["names"], keys)
+
+    def _names(self) -> dict[bytes, bytes]:
+        """Return the names as the kernel holds them."""
+        return dict(bpf_syscall.elements(self._loaded.maps["names"], wire.NAME.size, wire.RULE.size))
+
+    def _inherit(self) -> None:
+        """Take over what predecessors know of connections, while they still decide on them."""
+        mine = set(self._ids.values())
+        for program_id, kind in ours(self._cgroup):
+            if kind == bpf_syscall.INET_EGRESS and program_id not in mine:
+                streams.inherit(program_id, self._loaded.maps["streams"])
 
     def _sieve(self) -> bytes:
         """Return the sieve as the kernel holds it."""

@@ -17,9 +17,11 @@ from agentsh_net.core.kernel_plan import diff, without_providers
 from agentsh_net.core.nft_sockets import Sockets
 from agentsh_net.core.plane import ConnectRecord, LayerStatus, Plan, Rule
 from agentsh_net.core.settings import Network
+from agentsh_net.core.shared_endpoints import decided_by_name, told_of, without_names
 from agentsh_net.core.sock_diag import Socket
 from agentsh_net.core.wire import NO_CGROUPS
 from agentsh_net.kernel import cgroup, ebpf, leftovers, loader, nft, own_cgroups
+from agentsh_net.kernel.cutter import Cutter
 from agentsh_net.kernel.ebpf import Ebpf
 from agentsh_net.kernel.leftovers import down, hierarchy
 from agentsh_net.kernel.limits import may_load_programs
@@ -51,6 +53,7 @@ class Host:
         self._hierarchy = hierarchy
         self._plan: Plan | None = None
         self._wanted: Plan | None = None  # the same, and what no plane can have
+        self._packets = Plan()  # the packet plane's part of it
         self._ebpf: Ebpf | None = None
         self._nft: Nftables | None = None
         self._nflog: Nflog | None = None
@@ -59,6 +62,7 @@ class Host:
         # The daemon applies and asks from threads, and reads records in its event loop, which must not wait for an apply.
         self._changing, self._reading = threading.Lock(), threading.Lock()
         self._everywhere = True  # other network namespaces are swept too
+        self._cutter = Cutter()
         self._silent = ""  # why the packet plane tells nothing
         self._sighted = Sighted(Processes(hierarchy), self._own)
 
@@ -84,7 +88,7 @@ class Host:
                 self._change(self._plan, plan)
             else:
                 self._assert(plan)
-            self._plan = plan
+            self._plan, self._packets = plan, self._for_packets(plan)
 
     def sweep(self, plan: Plan) -> list[ConnectRecord]:
         """Close established sockets to denied endpoints and return what was closed. Raises KernelError."""
@@ -96,11 +100,15 @@ class Host:
                 return False
             return not (rule.unless_ours and own is not None and found.cgroup_id == own.ids.workers)
 
+        streams = self._ebpf.streams() if self._ebpf is not None and decided_by_name(plan) else None
         closed = sweep(
-            plan if self._knows_workers() else without_providers(plan), concerns, everywhere=self._everywhere
+            plan if self._knows_workers() else without_providers(plan),
+            concerns,
+            streams,
+            everywhere=self._everywhere,
         )
         with self._reading:
-            return self._sighted.swept(closed, plan.generation)
+            return self._sighted.swept(closed, plan.generation, streams)
 
     def filenos(self) -> list[int]:
         """Return the descriptors that become readable when `records` has something."""
@@ -111,11 +119,14 @@ class Host:
         with self._reading:
             # In this order: whatever made a packet that was logged by now has its connect record in the ring by now.
             logged = self._nflog.records() if self._nflog else []
-            connects = self._sighted.connects(self._ebpf.records() if self._ebpf else [])
+            records = self._ebpf.records() if self._ebpf else []
+            self._cutter.cut(records)
+            connects = self._sighted.connects(records)
             return connects + self._sighted.packets(logged)
 
     def status(self) -> list[LayerStatus]:
         """Ask the kernel what is in force."""
+        self._cutter.cut(())  # what had to wait
         with self._changing:
             return [*(self._status(layer) for layer in LAYERS), *self._status_of_cgroups()]
 
@@ -205,7 +216,8 @@ class Host:
         try:
             for plane, layer in ((self._ebpf, ebpf.LAYER), (self._nft, nft.LAYER)):
                 if plane is not None:
-                    self._try(layer, partial(plane.start, plan))
+                    part = plan if layer == ebpf.LAYER else self._for_packets(plan)
+                    self._try(layer, partial(plane.start, part))
         except KernelError:
             # Whoever came before us may have been enforcing: that is not undone.
             with self._reading:
@@ -213,6 +225,10 @@ class Host:
             raise
         self._drop_layers_that_are_off()
         self._remove_unwanted()
+
+    def _for_packets(self, plan: Plan) -> Plan:
+        """Return what the packet plane has to do of a plan: it cannot read names."""
+        return without_names(plan, read_elsewhere=self._ebpf is not None and ebpf.LAYER not in self._off)
 
     def _predecessor(self) -> bool:
         """Say whether something of ours is in the layers that are opened now."""
@@ -262,7 +278,7 @@ class Host:
         try:
             if self._ebpf is not None:
                 self._ebpf.add(new, step)
-            due = self._nft.widen(old, new, step) if self._nft is not None else None
+            due = self._widen(old, new)
             if due or step.deletes:
                 wait_for_readers()
             if due and self._nft is not None:
@@ -273,12 +289,18 @@ class Host:
             self._restore(old, error)
             raise
 
+    def _widen(self, old: Plan, new: Plan) -> nft.Narrowing | None:
+        if self._nft is None:
+            return None
+        before, after = self._for_packets(old), self._for_packets(new)
+        return self._nft.widen(before, after, diff(before, after))
+
     def _restore(self, old: Plan, cause: KernelError) -> None:
         try:
             if self._ebpf is not None:
                 self._ebpf.restore(old)
             if self._nft is not None:
-                self._nft.start(old)
+                self._nft.start(self._for_packets(old))
         except KernelError as error:
             raise KernelError(
                 f"{cause}; and the old plan could not be restored: {error}",
@@ -292,11 +314,12 @@ class Host:
             self._ebpf.restore(plan)
             self._ebpf.start(plan)
         if self._nft is not None:
-            status = self._nft.status(plan)
+            part = self._for_packets(plan)
+            status = self._nft.status(part)
             if not status.in_force:
-                self._nft.start(plan)
+                self._nft.start(part)
             elif status.behind:
-                self._nft.follow(plan)
+                self._nft.follow(part)
 
     def _status(self, layer: str) -> LayerStatus:
         if layer in self._unwanted:
@@ -307,9 +330,10 @@ class Host:
             return LayerStatus(layer, wanted=True, in_force=False, reason=str(error), remedy=error.remedy)
         if self._plan is None:
             return LayerStatus(layer, wanted=True, in_force=False, reason="no plan was applied yet")
-        status = plane.status(self._plan)
+        status = plane.status(self._plan if layer == ebpf.LAYER else self._packets)
         if layer == nft.LAYER:
-            detail = "; ".join(filter(None, (status.detail, self._silent)))
+            names = told_of(self._plan, read_elsewhere=self._ebpf is not None)
+            detail = "; ".join(filter(None, (status.detail, names, self._silent)))
             status = replace(status, detail=detail, lost=self._nflog.lost if self._nflog else 0)
         return status
 

@@ -16,7 +16,7 @@ PROGRAMS = {
     "agentsh_egress": bpf_syscall.INET_EGRESS,
     "agentsh_make": bpf_syscall.INET_SOCK_CREATE,
 }
-MAPS = ("rules", "sieve", "config", "counters", "makers", "records")
+MAPS = ("rules", "sieve", "config", "counters", "makers", "names", "streams", "blank", "records")
 OBJECT = "connect.bpf.o"  # made by bpf/build
 
 _PACKAGE = Path(__file__).parent.parent

@@ -6,13 +6,13 @@ Decides nothing about policy; what a record means is core.kernel_plan.attribute'
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from agentsh_net.core import nflog, wire
 from agentsh_net.core.addresses import canonical, home
 from agentsh_net.core.errors import KernelError
 from agentsh_net.core.pairing import Sightings
-from agentsh_net.core.plane import ConnectRecord, Fate
+from agentsh_net.core.plane import ConnectRecord, Fate, Finding
 from agentsh_net.core.sock_diag import Socket
 from agentsh_net.kernel.netlink import SOCK_DIAG, Netlink
 from agentsh_net.kernel.own_cgroups import OwnCgroups
@@ -74,6 +74,9 @@ class Sighted:
                     netns_cookie=record.netns_cookie,
                     observed=record.observed,
                     session_id=self._session(record.session, process.cgroup),
+                    finding=record.finding,
+                    sni=record.sni,
+                    source=record.source,
                 )
             )
         return found
@@ -95,14 +98,18 @@ class Sighted:
         owners = self._owners_of(news)
         return [self._packet(one, owners.get(i, 0)) for i, one in enumerate(news)]
 
-    def swept(self, sockets: Sequence[Socket], generation: int) -> list[ConnectRecord]:
-        """Return the records of destroyed sockets; their owners still hold the descriptors."""
+    def swept(
+        self, sockets: Sequence[Socket], generation: int, streams: Mapping[int, wire.Stream] | None = None
+    ) -> list[ConnectRecord]:
+        """Return the records of destroyed sockets; their owners still hold the descriptors. `streams`: see sweep.py."""
         owners = self._processes.owners({s.inode for s in sockets})
         now = time.time_ns()
         found = []
         for socket in sockets:
             pid = owners.get(socket.inode, 0)
             process = self._processes.describe(pid)
+            stream = streams.get(socket.cookie) if streams is not None else None
+            named = Finding.NAMED if stream is not None and stream.name else Finding.UNSEEN
             found.append(
                 ConnectRecord(
                     layer="sweep",
@@ -120,6 +127,8 @@ class Sighted:
                     cgroup=process.cgroup,
                     container_id=process.container_id,
                     session_id=self._session(socket.cgroup_id, process.cgroup),
+                    finding=None if streams is None else named,
+                    sni="" if stream is None else stream.name,
                 )
             )
         return found

@@ -1,44 +1,55 @@
 """Closes established sockets whose peer is now denied (SOCK_DESTROY): what connected before the rule, or past it.
 
-Looks at TCP and connected UDP in every network namespace that may be entered. Who is denied is the plan's business.
+Looks at TCP and connected UDP in every network namespace that may be entered. Who is denied is the plan's business; at a
+shared endpoint it is told by what the probes read of the connection.
 """
 
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
-from agentsh_net.core import netlink, sock_diag
+from agentsh_net.core import netlink, sock_diag, wire
 from agentsh_net.core.addresses import canonical
 from agentsh_net.core.errors import KernelError
 from agentsh_net.core.ip_packet import Packet
 from agentsh_net.core.kernel_plan import find
-from agentsh_net.core.plane import Fate, Plan, Rule
+from agentsh_net.core.plane import Fate, Name, Plan, Rule
 from agentsh_net.core.sock_diag import Socket
 from agentsh_net.kernel import net_namespaces
 from agentsh_net.kernel.netlink import SOCK_DIAG, Netlink
 
+_SWEPT = {Fate.DENY, Fate.SNI, Fate.SNI_OPEN}
 REMEDY = "a kernel with CONFIG_INET_DIAG_DESTROY; until then the packet plane refuses what such a socket still sends"
 
 
+Concerns = Callable[[Rule, Socket], bool]
+Streams = Mapping[int, wire.Stream]
+
+
 def sweep(
-    plan: Plan, concerns: Callable[[Rule, Socket], bool] = lambda *_: True, *, everywhere: bool = True
+    plan: Plan,
+    concerns: Concerns = lambda *_: True,
+    streams: Streams | None = None,
+    *,
+    everywhere: bool = True,
 ) -> list[Socket]:
     """Destroy every socket connected to a denied endpoint, as far as the rule concerns it; return those. Raises KernelError.
 
-    Without `everywhere` other network namespaces are left alone.
+    `streams`: what was read of connections to shared endpoints, by cookie; None where nobody reads them. Without `everywhere`
+    other network namespaces are left alone.
     """
-    if not any(rule.fate is Fate.DENY for rule in plan.rules.values()):
+    if not any(rule.fate in _SWEPT for rule in plan.rules.values()):
         return []
     with Netlink(SOCK_DIAG) as connection:
-        destroyed = _sweep_one(connection, plan, concerns)
+        destroyed = _sweep_one(connection, plan, concerns, streams)
     for path in net_namespaces.others() if everywhere else ():
         try:
             elsewhere = net_namespaces.within(path, lambda: Netlink(SOCK_DIAG))
         except OSError:
             continue  # gone meanwhile, or CAP_SYS_ADMIN was dropped: the forward chain still refuses its packets
         with elsewhere:
-            destroyed += _sweep_one(elsewhere, plan, concerns)
+            destroyed += _sweep_one(elsewhere, plan, concerns, streams)
     return destroyed
 
 
@@ -70,26 +81,40 @@ def look_up(connection: Netlink, wanted: Packet) -> Socket | None:
     return next((found for m in answers if (found := sock_diag.parse(m, wanted.protocol))), None)
 
 
-def _sweep_one(connection: Netlink, plan: Plan, concerns: Callable[[Rule, Socket], bool]) -> list[Socket]:
-    destroyed = []
+def _condemned(plan: Plan, found: Socket, concerns: Concerns, streams: Streams | None) -> bool:
+    rule = find(plan, canonical(found.destination), found.destination_port)
+    if rule is None or not concerns(rule, found):
+        return False
+    match rule.fate:
+        case Fate.DENY:
+            return True
+        case Fate.SNI | Fate.SNI_OPEN as fate if streams is not None and found.protocol == sock_diag.TCP:
+            stream = streams.get(found.cookie)
+            if stream is None or stream.verdict == wire.REFUSED:
+                return fate is Fate.SNI or stream is not None
+            names = (Name(stream.name, found.destination_port), Name(stream.name))
+            said = next((plan.names[name] for name in names if name in plan.names), None)
+            return stream.verdict == wire.PASSED and said is Fate.DENY
+        case Fate.SNI:
+            return True
+        case _:
+            return False
+
+
+def _sweep_one(connection: Netlink, plan: Plan, concerns: Concerns, streams: Streams | None) -> list[Socket]:
     try:
-        for found in list(connected(connection)):
-            rule = find(plan, canonical(found.destination), found.destination_port)
-            if rule is None or rule.fate is not Fate.DENY or not concerns(rule, found):
-                continue
-            if _destroy(connection, found):
-                destroyed.append(found)
+        condemned = [s for s in connected(connection) if _condemned(plan, s, concerns, streams)]
+        return [s for s in condemned if destroy(connection, sock_diag.destruction(s))]
     except OSError as error:
         raise KernelError(
             f"sockets cannot be swept: {error.strerror}", layer="sweep", remedy=REMEDY
         ) from error
-    return destroyed
 
 
-def _destroy(connection: Netlink, found: Socket) -> bool:
+def destroy(connection: Netlink, request: bytes) -> bool:
     """Destroy one socket; say whether it was still there. Raises OSError."""
     try:
-        connection.ask(sock_diag.DESTROY, sock_diag.destruction(found))
+        connection.ask(sock_diag.DESTROY, request)
     except OSError as error:
         if error.errno in {errno.ENOENT, errno.ESTALE}:
             return False

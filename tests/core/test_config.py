@@ -148,7 +148,6 @@ def test_the_complete_example_parses_whole() -> None:
 def test_what_the_example_switches_on_too_early_is_refused_line_by_line() -> None:
     assert [p.path for p in problems(complete())] == [
         "network.llm_direct",
-        "network.on_shared_address",
     ]
     assert all("not available in this version" in str(p) for p in problems(complete()))
 

@@ -13,7 +13,7 @@ from agentsh_net.core import kernel_plan
 from agentsh_net.core.addresses import canonical
 from agentsh_net.core.kernel_plan import attribute, build, diff, find
 from agentsh_net.core.model import Action, Server, Transport, Verdict
-from agentsh_net.core.plane import ConnectRecord, Endpoint, Fate, Plan, Rule
+from agentsh_net.core.plane import ConnectRecord, Endpoint, Fate, Finding, Name, Plan, Rule
 from agentsh_net.core.registry import Registry
 from agentsh_net.core.settings import Config, Network
 
@@ -119,7 +119,7 @@ def test_the_denial_narrows_at_the_shared_address_only() -> None:
     assert build(snapshot, {"bad": [A, B], "good": [A]}).rules[at(B)] == Rule(Fate.DENY, ("bad",))
 
 
-@pytest.mark.parametrize(("choice", "fate"), [("block", Fate.DENY), ("tag", Fate.TAG), ("sni", Fate.DENY)])
+@pytest.mark.parametrize(("choice", "fate"), [("block", Fate.DENY), ("tag", Fate.TAG)])
 def test_the_operator_decides_on_a_shared_endpoint_and_the_rule_shows_it(choice: str, fate: Fate) -> None:
     snapshot = policy(server("bad"), server("good"), denied="bad", shared=choice)
     assert build(snapshot, {"bad": [A], "good": [A]}).rules == {
@@ -127,9 +127,45 @@ def test_the_operator_decides_on_a_shared_endpoint_and_the_rule_shows_it(choice:
     }
 
 
+def test_where_names_decide_the_plan_has_them_and_the_denied_one_counts_at_every_port_of_the_address() -> (
+    None
+):
+    snapshot = policy(server("bad"), server("good"), server("far", 8443), denied="bad far", shared="sni")
+    plan = build(snapshot, {"bad": [A], "good": [A], "far": [A, B]})
+    everybody = ("bad", "far", "good")
+    assert plan.rules == {
+        at(A): Rule(Fate.SNI_OPEN, everybody, shared=True),
+        at(A, 443): Rule(Fate.SNI, ("bad", "good"), shared=True),
+        at(A, 8443): Rule(Fate.DENY, ("far",)),
+        at(B): Rule(Fate.DENY, ("far",)),
+    }
+    assert plan.names == {
+        Name("bad.example"): Fate.DENY,
+        Name("far.example"): Fate.DENY,
+        Name("good.example"): Fate.TAG,
+    }
+
+
+def test_no_names_are_planned_where_none_decides() -> None:
+    assert build(policy(server("bad"), denied="bad", shared="sni"), {"bad": [A]}).names == {}
+    apart = policy(server("bad"), server("good"), denied="bad", shared="sni")
+    assert build(apart, {"bad": [A], "good": [B]}).names == {}
+
+
+def test_names_do_not_decide_on_this_host_where_paths_tell_servers_apart() -> None:
+    snapshot = policy(server("bad"), server("good"), denied="bad", shared="sni")
+    here = ip_address("127.0.0.1")
+    assert {r.fate for r in build(snapshot, {"bad": [here], "good": [here]}).rules.values()} == {Fate.DENY}
+
+
 endpoints = st.builds(Endpoint, st.ip_addresses(v=6), st.sampled_from([0, 443, 8443]))
 rules = st.builds(Rule, st.sampled_from(list(Fate)), st.just(("a",)) | st.just(("a", "b")), st.booleans())
-plans = st.builds(lambda found: Plan(rules=found), st.dictionaries(endpoints, rules, max_size=8))
+names = st.builds(Name, st.sampled_from(["a.test", "b.test"]), st.sampled_from([0, 443]))
+plans = st.builds(
+    lambda found, named: Plan(rules=found, names=named),
+    st.dictionaries(endpoints, rules, max_size=8),
+    st.dictionaries(names, st.sampled_from([Fate.DENY, Fate.TAG])),
+)
 
 
 @given(plans, plans)
@@ -139,6 +175,10 @@ def test_the_diff_leads_from_any_plan_to_any_other(old: Plan, new: Plan) -> None
         e: r for e, r in (dict(old.rules) | dict(step.adds)).items() if e not in step.deletes
     } == new.rules
     assert not step.adds.keys() & set(step.deletes)
+    assert {
+        n: f for n, f in (dict(old.names) | dict(step.names)).items() if n not in step.forgotten
+    } == new.names
+    assert step.empty == (old.rules == new.rules and old.names == new.names)
 
 
 @given(plans, plans)
@@ -153,7 +193,7 @@ def test_between_adds_and_deletes_everything_is_denied_that_both_plans_deny(old:
 
 @given(plans)
 def test_the_diff_of_a_plan_with_itself_is_empty(plan: Plan) -> None:
-    assert diff(plan, Plan(rules=dict(plan.rules))).empty
+    assert diff(plan, Plan(rules=dict(plan.rules), names=dict(plan.names))).empty
 
 
 def test_denial_wins_whichever_rule_of_an_address_says_it() -> None:
@@ -308,3 +348,37 @@ def test_hearsay_never_takes_a_rule_away_or_changes_one(data: st.DataObject) -> 
     before, after = build(snapshot, known).rules, build(snapshot, known, data.draw(book)).rules
     assert {e: after.get(e) for e in before} == dict(before)
     assert all(rule.fate is Fate.DENY and not rule.shared for e, rule in after.items() if e not in before)
+
+
+def shared_policy() -> tuple[Policy, Plan]:
+    snapshot = policy(server("bad"), server("good"), denied="bad", shared="sni")
+    return snapshot, build(snapshot, {"bad": [A], "good": [A]})
+
+
+def read(finding: Finding, sni: str = "", fate: Fate = Fate.DENY) -> ConnectRecord:
+    return ConnectRecord("ebpf", fate, canonical(A), 443, 6, 2, 0, finding=finding, sni=sni)
+
+
+def test_a_read_name_says_whose_connection_it_was() -> None:
+    snapshot, plan = shared_policy()
+    event = attribute(snapshot, read(Finding.NAMED, "bad.example"), plan)
+    assert (event.action, event.server_id, event.candidates, event.sni) == (
+        "block",
+        "bad",
+        ["bad"],
+        "bad.example",
+    )
+    assert event.reason == "bad is denied (endpoint shared by bad, good)"
+    allowed = attribute(snapshot, read(Finding.NAMED, "good.example", Fate.TAG), plan)
+    assert (allowed.action, allowed.would, allowed.server_id) == ("allow", None, "good")
+
+
+def test_what_cannot_be_read_is_blamed_on_the_denied_server_and_the_reason_says_why() -> None:
+    snapshot, plan = shared_policy()
+    event = attribute(snapshot, read(Finding.NAMELESS), plan)
+    assert (event.action, event.server_id, event.candidates) == ("block", "bad", ["bad", "good"])
+    assert event.reason == (
+        "endpoint shared by bad, good: a ClientHello without a server name, and network.on_unknown_sni is block; bad is denied"
+    )
+    quic = attribute(snapshot, replace(read(Finding.NAMELESS), finding=None, protocol=17), plan)
+    assert "udp, which shows no server name" in quic.reason

@@ -16,7 +16,6 @@ CASES: dict[str, tuple[Any, Any]] = {
     "proxy.mode": ("mcp-only", "disabled"),
     "proxy.providers.*.dialect": ("bedrock", "gemini"),
     "network.llm_direct": ("tag", "off"),
-    "network.on_shared_address": ("sni", "tag"),
 }
 
 

@@ -66,3 +66,12 @@ def test_a_listing_asks_for_every_state_but_listening_and_closed() -> None:
 def test_a_question_for_one_socket_has_its_ends_and_no_cookie() -> None:
     request = sock_diag.single(sock_diag.TCP, IPv4Address("10.0.0.1"), 40000, IPv4Address("10.0.0.2"), 443)
     assert request[8:] == V4_ENDS + bytes(4) + b"\xff" * 8
+
+
+def test_the_destruction_of_a_known_connection_has_its_plain_ends_and_its_cookie() -> None:
+    ends = IPv6Address("::ffff:10.0.0.1"), 40000, IPv6Address("::ffff:10.0.0.2"), 443
+    request = sock_diag.connection(*ends, 0x1_0000_0002)
+    assert request[0] == sock_diag.INET
+    assert request[8:] == V4_ENDS + bytes(4) + struct.pack("=II", 2, 1)
+    six = sock_diag.connection(IPv6Address("fd00::1"), 1, IPv6Address("fd00::2"), 2, 3)
+    assert (six[0], six[12:28]) == (sock_diag.INET6, IPv6Address("fd00::1").packed)

@@ -11,7 +11,7 @@ import pytest
 
 from agentsh_net.core import sieve, wire
 from agentsh_net.core.errors import KernelError
-from agentsh_net.core.plane import Endpoint, Fate, Rule
+from agentsh_net.core.plane import Endpoint, Fate, Finding, Name, Rule
 
 HEADER = Path(__file__).parents[2] / "bpf" / "agentsh.h"
 
@@ -20,6 +20,21 @@ LAYOUTS = {
     "agentsh_key": {"address": (0, 16), "port": (16, 2)},
     "agentsh_rule": {"fate": (0, 4)},
     "agentsh_config": {"generation": (0, 4), "enforce": (4, 4), "sessions": (8, 8), "workers": (16, 8)},
+    "agentsh_name": {"name": (0, 256), "port": (256, 2)},
+    "agentsh_stream": {
+        "start": (0, 4),
+        "next": (4, 4),
+        "verdict": (30, 1),
+        "marks": (35, 1),
+        "name": (36, 260),
+    },
+    "agentsh_hello_record": {
+        "record": (0, 96),
+        "source": (96, 16),
+        "source_port": (112, 2),
+        "finding": (114, 2),
+        "name": (120, 256),
+    },
     "agentsh_maker": {"pid": (0, 4), "tid": (4, 4), "comm": (8, 16)},
     "agentsh_record": {
         "time_ns": (0, 8),
@@ -45,6 +60,9 @@ SIZES = {
     "agentsh_key": wire.KEY.size,
     "agentsh_rule": wire.RULE.size,
     "agentsh_config": wire.CONFIG.size,
+    "agentsh_name": wire.NAME.size,
+    "agentsh_stream": wire.STREAM_SIZE,
+    "agentsh_hello_record": wire.RECORD.size + wire.HELLO.size,
     "agentsh_maker": 24,
     "agentsh_record": wire.RECORD.size,
 }
@@ -53,6 +71,16 @@ CONSTANTS = {
     "AGENTSH_RING_BYTES": wire.RING_BYTES,
     "AGENTSH_DENY": wire.FATES[Fate.DENY],
     "AGENTSH_TAG": wire.FATES[Fate.TAG],
+    "AGENTSH_SNI": wire.FATES[Fate.SNI],
+    "AGENTSH_SNI_OPEN": wire.FATES[Fate.SNI_OPEN],
+    "AGENTSH_MAX_NAMES": wire.MAX_NAMES,
+    "AGENTSH_MAX_STREAMS": wire.MAX_STREAMS,
+    "AGENTSH_NAME_BYTES": wire.NAME_BYTES,
+    "AGENTSH_READING": wire.READING,
+    "AGENTSH_PASSED": wire.PASSED,
+    "AGENTSH_REFUSED": wire.REFUSED,
+    **{f"AGENTSH_{finding.name}": number for finding, number in wire.FINDINGS.items()},
+    "AGENTSH_HELLO": 6,
     "AGENTSH_DENIED": wire.DENIED,
     "AGENTSH_TAGGED": wire.TAGGED,
     "AGENTSH_LOST": wire.LOST,
@@ -193,3 +221,41 @@ def test_the_switches_are_apart_and_the_cgroups_stand_behind_them() -> None:
     own = wire.OwnIds(sessions=7, workers=8)
     value = wire.encode_config(generation=5, enforce=False, sessions_only=True, own=own)
     assert wire.CONFIG.unpack(value) == (5, wire.SESSIONS_ONLY, 7, 8)
+
+
+def packed_hello(**changes: object) -> bytes:
+    fields = {
+        "source": IPv6Address("::ffff:10.0.0.9").packed,
+        "source_port": b"\x9c\x40",
+        "finding": 1,
+        "reserved": 0,
+        "name": b"evil.test",
+    }
+    return packed(hook=6) + wire.HELLO.pack(*(fields | changes).values())
+
+
+def test_a_record_of_a_client_hello_tells_the_name_and_whose_connection_it_is() -> None:
+    record = wire.decode(packed_hello())
+    assert (record.hook, record.finding, record.sni) == ("hello", Finding.NAMED, "evil.test")
+    assert record.source == (IPv6Address("::ffff:10.0.0.9"), 40000)
+    assert wire.decode(packed()).source is None
+
+
+@pytest.mark.parametrize(
+    "data",
+    [packed(hook=6), packed_hello()[:-1], packed_hello(finding=0), packed_hello(finding=99)],
+    ids=["no hello", "cut", "no finding", "unknown finding"],
+)
+def test_a_record_of_a_client_hello_that_is_of_another_abi_is_refused(data: bytes) -> None:
+    with pytest.raises(KernelError):
+        wire.decode(data)
+
+
+def test_a_name_is_a_key_of_bytes_with_its_port_as_the_wire_has_it() -> None:
+    key = wire.encode_name(Name("evil.test", 8443))
+    assert (key[:10], key[10:256], key[256:]) == (b"evil.test\0", bytes(246), b"\x20\xfb\0\0")
+
+
+def test_a_stream_tells_its_verdict_and_its_name() -> None:
+    value = wire.STREAM.pack(*range(9), wire.PASSED, *range(5)) + wire.encode_name(Name("good.test"))
+    assert wire.decode_stream(value) == wire.Stream(wire.PASSED, "good.test")

@@ -75,6 +75,7 @@ def test_a_map_says_how_much_it_holds() -> None:
     )
     assert sizes == {
         "rules": 262_144, "sieve": 32_768, "config": 1, "counters": 3, "makers": 4096, "records": 1 << 20,
+            "names": 16_384, "streams": 8192, "blank": 1,
     }  # fmt: skip
 
 

@@ -22,7 +22,11 @@ def test_the_source_defines_exactly_the_programs_and_maps_that_are_loaded() -> N
     )
     bcc, libbpf = text.split("#else", 1)
     assert set(
-        re.findall(r"^BPF_\w+\((?:.*, )?(rules|sieve|config|counters|makers|records)\b", bcc, re.MULTILINE)
+        re.findall(
+            r"^BPF_\w+\((?:.*, )?(rules|sieve|config|counters|makers|names|streams|blank|records)\b",
+            bcc,
+            re.MULTILINE,
+        )
     ) == set(probe_source.MAPS)
     assert re.findall(r'^} (\w+) SEC\("\.maps"\)', libbpf, re.MULTILINE) == list(probe_source.MAPS)
 

@@ -70,9 +70,10 @@ def drain(host: Host, count: int, *, within: float = 5.0) -> list[ConnectRecord]
     return found
 
 
-def listening(namespace: object, address: str, port: int = 443) -> socket.socket:
+def listening(namespace: object, address: str, port: int = 443, protocol: int = 0) -> socket.socket:
     """Return a socket that listens in a namespace."""
-    server = namespace.socket(socket.AF_INET6 if ":" in address else socket.AF_INET)
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    server = namespace.socket(family, socket.SOCK_STREAM, protocol)
     server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     server.bind((address, port))
     server.listen(64)

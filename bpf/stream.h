@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Judges TCP connections to shared endpoints by the server name in their ClientHello. What has been read undecided is let
+ * pass: no server answers a part of a hello. The packet that completes it is the one that is refused, with all that follow.
+ * Names are compared byte for byte. A connection that was let pass is not read again.
+ */
+#ifndef AGENTSH_STREAM_H
+#define AGENTSH_STREAM_H
+
+#define AGENTSH_TCP_SYN 0x02
+#define AGENTSH_TCP_URG 0x20
+
+#define AGENTSH_OPTION_BYTES 40
+#define AGENTSH_OPTION_MPTCP 30
+
+struct agentsh_segment {
+	__u32 sequence; /* of the first byte */
+	__u32 options;  /* where the options begin in the packet */
+	__u32 at;       /* where the bytes do */
+	__u32 length;   /* of the bytes */
+	__u16 source_port;
+	__u8 flags;
+};
+
+/* Whose connection it is, and whether the rule is for them. */
+INLINE int is_concerned(struct __sk_buff *skb, struct agentsh_shared *shared)
+{
+	__u64 cookie = bpf_get_socket_cookie(skb);
+	struct agentsh_audience who = {};
+	struct agentsh_config *current;
+	__u32 slot = 0;
+
+	current = find_config(&slot);
+	if (!current)
+		return 1;
+	audience_of_socket(&who, current, skb);
+	shared->session = who.session;
+	return concerns(&who, current, shared->fate) || find_stream(&cookie);
+}
+
+/* The same value, of which the verifier knows nothing. */
+INLINE __u64 forget(__u64 value, __u64 unknown)
+{
+	__u64 sum = value + unknown;
+
+	asm volatile("" : "+r"(sum));
+	return sum - unknown;
+}
+
+/* All that the verifier knows of a packet is forgotten: it follows the loop below once for each thing it knows. */
+INLINE void forget_shared(struct __sk_buff *skb, struct agentsh_shared *shared)
+{
+	__u32 *word = (__u32 *)shared->key.address;
+	__u64 unknown = bpf_get_socket_cookie(skb);
+
+	word[0] = forget(word[0], unknown);
+	word[1] = forget(word[1], unknown);
+	word[2] = forget(word[2], unknown);
+	word[3] = forget(word[3], unknown);
+	word[4] = forget(word[4], unknown); /* port, reserved */
+	shared->where.offset = forget(shared->where.offset, unknown);
+	shared->where.protocol = forget(shared->where.protocol, unknown);
+	shared->session = forget(shared->session, unknown);
+	shared->fate = forget(shared->fate & AGENTSH_FATE, unknown);
+}
+
+/* Say whether the packet has a TCP header. */
+INLINE int find_segment(struct __sk_buff *skb, struct agentsh_transport *where, struct agentsh_segment *segment)
+{
+	__u8 head[20];
+
+	if (where->protocol != AGENTSH_TCP || !where->offset || bpf_skb_load_bytes(skb, where->offset, head, sizeof(head)))
+		return 0;
+	segment->source_port = *(__u16 *)head;
+	segment->sequence = bpf_ntohl(*(__u32 *)(head + 4));
+	segment->flags = head[13];
+	segment->options = where->offset + sizeof(head);
+	segment->at = where->offset + (head[12] >> 4) * 4;
+	segment->length = skb->len > segment->at ? skb->len - segment->at : 0;
+	if (segment->flags & AGENTSH_TCP_SYN) /* it counts as a byte; what it carries (Fast Open) follows */
+		segment->sequence++;
+	return 1;
+}
+
+/* A socket's stream: what comes out of any other kind of socket as TCP is in no order that could be followed. */
+INLINE int is_stream(struct __sk_buff *skb)
+{
+	struct bpf_sock *socket = skb->sk;
+
+	if (!socket)
+		return 0;
+	socket = bpf_sk_fullsock(socket);
+	return socket && socket->type == AGENTSH_SOCK_STREAM && socket->protocol == AGENTSH_TCP;
+}
+
+/* RFC 8684: every segment of MPTCP with bytes has such an option. A server that does not speak it is spoken to by TCP. */
+INLINE int is_multipath(struct __sk_buff *skb, struct agentsh_segment *segment)
+{
+	__u32 at = segment->options;
+	__u8 option[2];
+	int i;
+
+#pragma clang loop unroll(disable)
+	for (i = 0; i < AGENTSH_OPTION_BYTES; i++) {
+		asm volatile("" : "+r"(at) : : "memory");
+		if (at + 2 > segment->at || bpf_skb_load_bytes(skb, at, option, sizeof(option)) || !option[0])
+			return 0;
+		if (option[0] == AGENTSH_OPTION_MPTCP)
+			return 1;
+		at += option[0] == 1 || option[1] < 2 ? 1 : option[1];
+	}
+	return 0;
+}
+
+/* A SYN begins a stream; one that is sent again does not begin it anew. */
+INLINE void begin_stream(__u64 cookie, struct agentsh_segment *segment)
+{
+	struct agentsh_stream *stream = find_stream(&cookie);
+	__u32 slot = 0;
+
+	if (stream && stream->start == segment->sequence)
+		return;
+	stream = find_blank(&slot);
+	if (!stream)
+		return;
+	set_stream(&cookie, stream);
+	stream = find_stream(&cookie);
+	if (!stream) /* then it is a connection whose beginning was not seen */
+		return;
+	stream->start = segment->sequence;
+	stream->next = segment->sequence;
+	stream->want = 1;
+}
+
+/* What these bytes say: an agentsh_finding, or 0 where that is not known yet. */
+INLINE int read_stream(struct __sk_buff *skb, struct agentsh_stream *stream, struct agentsh_segment *segment)
+{
+	__u32 known = stream->next - segment->sequence; /* bytes that were sent before */
+	int progress;
+
+	if (segment->flags & AGENTSH_TCP_URG)
+		return AGENTSH_URGENT;
+	if (is_multipath(skb, segment))
+		return AGENTSH_MULTIPATH;
+	if (known >> 31) /* negative: bytes are missing */
+		return AGENTSH_UNSEEN;
+	if (known >= segment->length)
+		return 0;
+	progress = read_hello(skb, stream, segment->at + known, segment->at + segment->length);
+	stream->next = segment->sequence + segment->length;
+	if (progress == AGENTSH_MORE)
+		return 0;
+	if (progress == AGENTSH_BROKEN)
+		return AGENTSH_NO_HELLO;
+	return stream->length ? AGENTSH_NAMED : AGENTSH_NAMELESS;
+}
+
+/* What policy says of a name: of the server at this port, or at every port. */
+INLINE __u32 fate_of_name(struct agentsh_stream *stream, __u16 port)
+{
+	struct agentsh_rule *rule;
+
+	stream->name.port = port;
+	rule = find_name(&stream->name);
+	if (rule)
+		return rule->fate;
+	stream->name.port = 0;
+	rule = find_name(&stream->name);
+	return rule ? rule->fate : AGENTSH_NONE;
+}
+
+INLINE void record_hello(struct __sk_buff *skb, struct agentsh_config *current, struct agentsh_shared *shared,
+			 struct agentsh_segment *segment, struct agentsh_stream *stream, __u32 fate, __u32 finding)
+{
+	struct agentsh_hello_record *hello = reserve_hello();
+	__u32 *source;
+
+	count(fate == AGENTSH_DENY ? AGENTSH_DENIED : AGENTSH_TAGGED);
+	if (!hello) {
+		count(AGENTSH_LOST);
+		return;
+	}
+	describe(&hello->record, current, &shared->key, shared->key.port);
+	describe_packet(&hello->record, skb, shared->where.protocol, shared->session);
+	hello->record.fate = fate;
+	hello->record.hook = AGENTSH_HELLO;
+	hello->source_port = segment->source_port;
+	hello->finding = finding;
+	hello->reserved = 0;
+	source = (__u32 *)hello->source;
+	source[0] = 0;
+	source[1] = 0;
+	source[2] = bpf_htonl(0x0000ffff);
+	source[3] = 0;
+	if (skb->protocol == bpf_htons(AGENTSH_ETH_IP))
+		bpf_skb_load_bytes(skb, 12, hello->source + 12, 4);
+	else
+		bpf_skb_load_bytes(skb, 8, hello->source, 16);
+	if (stream && finding != AGENTSH_NO_HELLO)
+		__builtin_memcpy(hello->name, stream->name.name, AGENTSH_NAME_BYTES);
+	else
+		__builtin_memset(hello->name, 0, AGENTSH_NAME_BYTES);
+	submit_hello(hello);
+}
+
+INLINE int judge_stream(struct __sk_buff *skb, struct agentsh_shared *shared)
+{
+	struct agentsh_stream *stream = 0;
+	struct agentsh_segment segment = {};
+	struct agentsh_config *current;
+	__u32 fate, finding, enforce, slot = 0;
+	__u64 cookie;
+
+	current = find_config(&slot);
+	if (!current)
+		return AGENTSH_REFUSE;
+	cookie = bpf_get_socket_cookie(skb);
+	enforce = current->enforce & AGENTSH_ENFORCE;
+	if (!find_segment(skb, &shared->where, &segment)) {
+		if (shared->fate == AGENTSH_SNI_OPEN)
+			return AGENTSH_PASS;
+		count(AGENTSH_DENIED);
+		record_packet(skb, current, &shared->key, shared->where.protocol, shared->key.port, shared->session);
+		return enforce ? AGENTSH_REFUSE : AGENTSH_PASS;
+	}
+	if (!is_stream(skb)) {
+		if (!segment.length) /* the kernel's own acknowledgements and resets */
+			return AGENTSH_PASS;
+		finding = AGENTSH_FORGED;
+	} else {
+		if (segment.flags & AGENTSH_TCP_SYN)
+			begin_stream(cookie, &segment);
+		if (!segment.length)
+			return AGENTSH_PASS;
+		stream = find_stream(&cookie);
+		if (stream && stream->verdict == AGENTSH_PASSED)
+			return AGENTSH_PASS;
+		if (stream && stream->verdict == AGENTSH_REFUSED)
+			return enforce ? AGENTSH_REFUSE : AGENTSH_PASS;
+		if (!stream && !enforce) /* who enforces until now knows it */
+			return AGENTSH_PASS;
+		finding = stream ? read_stream(skb, stream, &segment) : AGENTSH_UNSEEN;
+		if (!finding)
+			return AGENTSH_PASS;
+	}
+	fate = AGENTSH_NONE;
+	if (finding == AGENTSH_NAMED) {
+		fate = fate_of_name(stream, shared->key.port);
+		if (fate == AGENTSH_NONE && (stream->marks & AGENTSH_MARK_ENCRYPTED))
+			finding = AGENTSH_ENCRYPTED;
+	}
+	if (finding != AGENTSH_NAMED)
+		fate = shared->fate == AGENTSH_SNI ? AGENTSH_DENY : AGENTSH_TAG;
+	if (finding == AGENTSH_UNSEEN && !stream) { /* from here on it is known */
+		begin_stream(cookie, &segment);
+		stream = find_stream(&cookie);
+	}
+	if (finding == AGENTSH_UNSEEN && fate == AGENTSH_TAG) /* most are of a server here, which answers a client there */
+		fate = AGENTSH_NONE;
+	if (stream)
+		stream->verdict = fate == AGENTSH_DENY ? AGENTSH_REFUSED : AGENTSH_PASSED;
+	if (fate != AGENTSH_NONE)
+		record_hello(skb, current, shared, &segment, stream, fate, finding);
+	return fate == AGENTSH_DENY && enforce ? AGENTSH_REFUSE : AGENTSH_PASS;
+}
+
+#endif
