@@ -34,6 +34,7 @@ def brief(
         *server_lines(config.sandbox.mcp.servers, notes),
         *layer_lines(layers, config),
         *(f"limit: {limit}" for limit in limits),
+        *storage_lines(config),
         *proxy_lines(url, config.proxy.providers),
         *([f"MCP gateway: {gateway}/mcp/<server-id>"] if gateway else []),
     ]
@@ -45,6 +46,16 @@ def policy_line(snapshot: Snapshot, source: str) -> str:
     mode = "enforce" if mcp.enforce_policy else "audit (judges everything, blocks nothing)"
     digest = snapshot.digest.removeprefix("sha256:")[:12]
     return f"policy {digest} (generation {snapshot.generation}) from {source}: {mode}, {len(mcp.servers)} MCP servers"
+
+
+def storage_lines(config: Config) -> list[str]:
+    """Say what of requests is kept or changed, if anything."""
+    forced = " (proxy.mode is mcp-only)" if config.proxy.mode == "mcp-only" else ""
+    lines = [f"DLP: {config.dlp.mode}s what it finds in requests"] if config.dlp.mode != "disabled" else []
+    if config.llm_storage.store_bodies and config.proxy.mode != "disabled":
+        how = "as DLP lets them leave" if lines else f"as they are, DLP is off{forced}"
+        lines.append(f"requests and answers are stored beside {config.store.path}: {how}")
+    return lines
 
 
 def layer_lines(layers: Iterable[LayerStatus], config: Config) -> list[str]:

@@ -13,6 +13,7 @@ from typing import Any
 
 from agentsh_net import inventory, options, server_identity
 from agentsh_net.arbiter import Arbiter
+from agentsh_net.archivist import Archivist
 from agentsh_net.clock import now_rfc3339, rfc3339
 from agentsh_net.config_file import Loaded
 from agentsh_net.core import kernel_plan
@@ -43,6 +44,7 @@ class Means:
     pool: Pool | None
     kernel: Kernel
     resolver: Resolver
+    archivist: Archivist | None = None
 
 
 class Current:
@@ -92,6 +94,8 @@ class Current:
         """Let sessions be judged by the snapshot in force."""
         mcp = self.snapshot.config.sandbox.mcp
         providers = self.snapshot.config.proxy.providers.values()
+        if self._means.archivist is not None:
+            self._means.archivist.follow(self.snapshot.config.llm_storage.retention)
         self._means.arbiter.limit({provider.name: provider.limits for provider in providers})
         self._means.arbiter.follow(mcp.cross_server, self.snapshot.registry, audit=not mcp.enforce_policy)
 

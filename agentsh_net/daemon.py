@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from agentsh_net import __version__, briefing, inventory, metrics, notify, options
+from agentsh_net import archivist as archivists
 from agentsh_net.agent_sessions import AgentSessions
 from agentsh_net.arbiter import Arbiter
 from agentsh_net.call_inspection import CallInspector
@@ -196,9 +197,11 @@ class Daemon:
         arbiter = self.arbiter = Arbiter(buckets := Buckets(config.sandbox.mcp.rate_limits), time.monotonic)
         self.writer = await asyncio.to_thread(self._open_store, loop, store)
         stack.push_async_callback(self._close_store)
+        archivist = archivists.start(store, config.llm_storage, self.writer.change, self._log)
+        stack.push_async_callback(asyncio.to_thread, archivist.stop)
         if config.proxy.mode != "disabled" or config.gateway.enabled:
             self.pool = Pool(
-                config.proxy, on_event=self.emit, on_report=self._on_report, arbiter=arbiter, gateway=config.gateway, stdio=self.stdio.attach
+                config.proxy, on_event=self.emit, on_report=self._on_report, arbiter=arbiter, gateway=config.gateway, stdio=self.stdio.attach, archive=archivist.attach
             )  # fmt: skip
         if config.metrics.listen:
             self.page = MetricsPage(config.metrics, lambda: metrics.told(self))
@@ -213,7 +216,7 @@ class Daemon:
         self.sessions.load(await asyncio.to_thread(queries.load_sessions, store))
         servers = config.sandbox.mcp.servers
         registry, pins = await asyncio.to_thread(inventory.remembered, servers, store)
-        means = Means(self.writer, arbiter, buckets, self.pool, kernel, self.names.resolver)
+        means = Means(self.writer, arbiter, buckets, self.pool, kernel, self.names.resolver, archivist)
         self.current = Current(self._initial, registry, pins, means, emit=self.emit, log=self._log)
         self.agents = AgentSessions(self.sessions, self.current, means, self._log)
         if self.pool is not None:

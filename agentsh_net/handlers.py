@@ -28,6 +28,7 @@ from agentsh_net.core.snapshot import explain
 from agentsh_net.current import Current
 from agentsh_net.kernel.limits import limits
 from agentsh_net.store import queries, records, stories
+from agentsh_net.store.bodies import MAX_SHOWN, Bodies, folder_beside
 
 if TYPE_CHECKING:
     from agentsh_net.daemon import Daemon
@@ -153,6 +154,14 @@ async def _story(daemon: Daemon, args: Mapping[str, Any], peer: Peer) -> dict[st
     return found.to_json() if found else None
 
 
+async def _show_request(daemon: Daemon, args: Mapping[str, Any], peer: Peer) -> dict[str, Any]:
+    """Return a stored request and its answer: to root and to the daemon's own user, not to the group that may ask the rest."""
+    if peer.uid not in {0, os.geteuid()}:
+        raise ControlError("bodies are for root only", kind="denied", remedy="ask as root")
+    bodies = Bodies(folder_beside(Path(daemon.writer.status().path)))
+    return await asyncio.to_thread(bodies.shown, _text(args, "id"), MAX_SHOWN)
+
+
 async def _new_session(daemon: Daemon, args: Mapping[str, Any], peer: Peer) -> dict[str, Any]:  # noqa: ARG001 - see Call
     async with daemon.current.lock:
         return await daemon.agents.open(_text(args, "session_id", default=""), daemon.proxy_url)
@@ -260,6 +269,7 @@ _CALLS: Final[Mapping[str, Call]] = {
     "stop": _stop,
     "explain": _explain,
     "query": _query,
+    "llm.show": _show_request,
     "story": _story,
     "session.new": _new_session,
     "session.exec": _exec,

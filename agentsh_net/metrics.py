@@ -20,6 +20,7 @@ _PROXY: Final[Mapping[str, tuple[str, str]]] = {
     "requests": ("counter", "Requests that the LLM proxy read."),
     "refused": ("counter", "Requests that the LLM proxy refused."),
     "rate_limited": ("counter", "Requests refused because a provider's limits were used up."),
+    "unrecorded": ("counter", "Requests that the archive did not keep up with."),
     "connections": ("counter", "Connections of clients."),
     "open_connections": ("gauge", "Connections of clients that are open."),
     "upstream_opened": ("counter", "Connections opened to providers."),

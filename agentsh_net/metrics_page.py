@@ -16,8 +16,9 @@ from typing import Any, Final
 import orjson
 
 from agentsh_net.core import link
-from agentsh_net.core.errors import ConfigError, Problem
 from agentsh_net.core.settings import Metrics
+from agentsh_net.kernel.limits import may_change_user
+from agentsh_net.listening import bind
 from agentsh_net.workers import ENVIRONMENT, identity
 
 EVERY: Final = 1.0  # seconds between two tellings; a scrape is every few seconds at most
@@ -26,37 +27,14 @@ PAUSE: Final = (0.5, 30.0)  # seconds before the process is replaced: the first,
 _MAX_UNREAD: Final = 1 << 20  # a process that does not read is not told more
 
 
-def bind(metrics: Metrics) -> socket.socket:
-    """Return the socket that the page is served on. Raises ConfigError where it cannot be had."""
-    try:
-        family, _, _, _, address = socket.getaddrinfo(
-            metrics.listen, metrics.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
-        listener = socket.socket(family, socket.SOCK_STREAM)
-        try:
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listener.setblocking(False)
-            listener.bind(address)
-            listener.listen(BACKLOG)
-        except OSError:
-            listener.close()
-            raise
-    except OSError as error:
-        where = "metrics.listen" if isinstance(error, socket.gaierror) else "metrics.port"
-        found = f"{metrics.listen}:{metrics.port} ({error.strerror or error})"
-        raise ConfigError(
-            [Problem(where, found, "an address and a port that are free, or port 0")]
-        ) from error
-    return listener
-
-
 class MetricsPage:
     """Keeps the process running and tells it `gather()`, which returns the text, the state and what is not well."""
 
     def __init__(self, metrics: Metrics, gather: Callable[[], dict[str, Any]]) -> None:
         self._listen = metrics.listen
         self._gather = gather
-        self._listener = bind(metrics)
+        self._listener = bind(metrics, section="metrics")[0]
+        self._listener.listen(BACKLOG)
         self._keeper: asyncio.Task[None] | None = None
 
     @property
@@ -93,7 +71,7 @@ class MetricsPage:
             process = await asyncio.create_subprocess_exec(
                 sys.executable, "-m", "agentsh_proxy", "page",
                 "--link-fd", str(fds[0]), "--listen-fd", str(fds[1]), "--listen", self._listen,
-                "--uid", str(who.uid), "--gid", str(who.gid), "--supervisor", str(os.getpid()),
+                "--uid", str(who.uid), "--gid", str(who.gid), *([] if may_change_user() else ["--keep-user"]), "--supervisor", str(os.getpid()),
                 stdin=asyncio.subprocess.DEVNULL,
                 pass_fds=fds,
                 env={name: os.environ[name] for name in ENVIRONMENT if name in os.environ},

@@ -21,11 +21,12 @@ from typing import Any
 
 from agentsh_net.arbiter import Arbiter
 from agentsh_net.core import link, snapshot
-from agentsh_net.core.errors import ConfigError, Problem, ProtocolError
+from agentsh_net.core.errors import ConfigError, ProtocolError
 from agentsh_net.core.events import Event, WorkerExited
 from agentsh_net.core.settings import Gateway, Proxy
 from agentsh_net.core.snapshot import Snapshot
 from agentsh_net.kernel.limits import may_change_user
+from agentsh_net.listening import bind
 from agentsh_net.worker_link import WorkerLink
 
 ACK_SECONDS = (
@@ -66,28 +67,6 @@ def identity() -> Identity:
     return Identity(65534, 65534)
 
 
-def bind(settings: Proxy | Gateway, section: str = "proxy") -> list[socket.socket]:
-    """Return one bound socket a worker, all on one port (0: any). Raises ConfigError where that cannot be had."""
-    workers = settings.workers if isinstance(settings, Proxy) else 1  # MCP sessions live in one process
-    try:
-        family, _, _, _, address = socket.getaddrinfo(
-            settings.listen, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
-        # Exclusive first: SO_REUSEPORT alone would silently share the port with another daemon of ours.
-        first = _bound(family, address, shared=False)
-        if workers == 1:
-            return [first]
-        address = (address[0], first.getsockname()[1], *address[2:])
-        first.close()
-        return [_bound(family, address, shared=True) for _ in range(workers)]
-    except OSError as error:
-        where = f"{section}.listen" if isinstance(error, socket.gaierror) else f"{section}.port"
-        found = f"{settings.listen}:{settings.port} ({error.strerror or error})"
-        raise ConfigError(
-            [Problem(where, found, "an address and a port that are free, or port 0")]
-        ) from error
-
-
 class Pool:
     """Keeps `proxy.workers` processes running on the newest snapshot. All methods belong to one event loop."""
 
@@ -100,12 +79,14 @@ class Pool:
         arbiter: Arbiter,
         gateway: Gateway | None = None,
         stdio: Callable[[], socket.socket] | None = None,
+        archive: Callable[[], socket.socket] | None = None,
     ) -> None:
         self.employ: Callable[[int], None] = lambda _: None  # told of every process before it serves
         self._on_event = on_event
         self._on_report = on_report
         self._arbiter = arbiter
         self._stdio = stdio
+        self._archive = archive
         self._listeners = bind(proxy) if proxy.mode != "disabled" else []
         try:
             self._gateway = bind(gateway, section="gateway")[0] if gateway and gateway.enabled else None
@@ -212,6 +193,10 @@ class Pool:
         """Return a new conversation with who starts stdio servers, for the worker that runs the gateway."""
         return self._stdio() if self._stdio is not None else None
 
+    def record(self) -> socket.socket | None:
+        """Return a new way to hand over requests and bodies, where somebody keeps them."""
+        return self._archive() if self._archive is not None else None
+
     @property
     def stopping(self) -> bool:
         """Say whether dead workers stay dead."""
@@ -314,12 +299,14 @@ class _Worker:
         charge = self._pool.arbiter.attach()
         who = identity()
         stdio = self._pool.stdio() if self._gateway is not None else None
+        record = self._pool.record()
         passed = {
             "--link-fd": theirs,
             "--charge-fd": charge,
             "--listen-fd": self._listener,
             "--gateway-fd": self._gateway,
             "--stdio-fd": stdio,
+            "--record-fd": record,
         }
         fds = {option: passing.fileno() for option, passing in passed.items() if passing is not None}
         try:
@@ -335,8 +322,9 @@ class _Worker:
         finally:
             theirs.close()
             charge.close()
-            if stdio is not None:
-                stdio.close()
+            for end in (stdio, record):
+                if end is not None:
+                    end.close()
         self._pool.employ(process.pid)  # before it knows a server or a provider to connect to
         _, conversation = await asyncio.get_running_loop().create_unix_connection(
             lambda: WorkerLink(self._pool.report, self._pool.discovered if self._discovers else None),
@@ -375,20 +363,6 @@ def _address(listener: socket.socket) -> tuple[str, int]:
 def _url(listener: socket.socket) -> str:
     host, port = _address(listener)
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-
-
-def _bound(family: int, address: Any, *, shared: bool) -> socket.socket:
-    listener = socket.socket(family, socket.SOCK_STREAM)
-    try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if shared:
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        listener.setblocking(False)
-        listener.bind(address)
-    except OSError:
-        listener.close()
-        raise
-    return listener
 
 
 def _status(status: int) -> str:

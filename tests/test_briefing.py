@@ -60,3 +60,15 @@ def test_a_proxy_that_is_off_says_so() -> None:
 def test_names_from_other_peoples_files_cannot_write_to_the_terminal() -> None:
     (line,) = briefing.server_lines([], ["\x1b[2J gone"])
     assert "\x1b" not in line
+
+
+def test_what_is_kept_or_changed_of_requests_is_said() -> None:
+    def lines(**more: object) -> str:
+        return "\n".join(briefing.storage_lines(parse(more)))
+
+    assert lines() == ""
+    assert "redacts" in lines(dlp={"mode": "redact"})
+    both = lines(dlp={"mode": "tokenize"}, llm_storage={"store_bodies": True})
+    assert "tokenizes" in both
+    assert "as DLP lets them leave" in both
+    assert "mcp-only" in lines(proxy={"mode": "mcp-only"}, dlp={"mode": "redact"})

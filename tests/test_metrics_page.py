@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import socket
 import urllib.request
 from pathlib import Path
 
@@ -13,9 +12,8 @@ import pytest
 from running import awaited
 
 from agentsh_net import metrics_page
-from agentsh_net.core.errors import ConfigError
 from agentsh_net.core.settings import Metrics
-from agentsh_net.metrics_page import MetricsPage, bind
+from agentsh_net.metrics_page import MetricsPage
 
 
 def children() -> set[int]:
@@ -37,15 +35,6 @@ def fetched(url: str) -> bytes:
             return bytes(answer.read())
     except OSError:
         return b""
-
-
-def test_a_port_that_is_taken_is_a_problem_of_the_configuration() -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        with pytest.raises(ConfigError) as caught:
-            bind(Metrics("127.0.0.1", taken.getsockname()[1]))
-    assert caught.value.problems[0].path == "metrics.port"
 
 
 def test_the_process_is_replaced_and_ends_with_the_page(monkeypatch: pytest.MonkeyPatch) -> None:

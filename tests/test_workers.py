@@ -17,7 +17,7 @@ from loopback.client import Client, request
 from loopback.proxy import snapshot
 from loopback.upstream import Upstream, answering, response
 
-from agentsh_net import workers
+from agentsh_net import listening, workers
 from agentsh_net.arbiter import Arbiter
 from agentsh_net.core.errors import ConfigError
 from agentsh_net.core.ratelimit import Buckets
@@ -228,16 +228,16 @@ def test_a_port_in_use_is_a_problem_of_the_configuration(count):
         port = taken.getsockname()[1]
         proxy = snapshot(1, proxy={"port": port, "workers": count}).config.proxy
         with pytest.raises(ConfigError, match=f"proxy.port: found 127.0.0.1:{port}"):
-            workers.bind(proxy)
+            listening.bind(proxy)
 
 
 def test_two_pools_never_share_a_port():
-    first = workers.bind(snapshot(1, proxy={"workers": 2}).config.proxy)
+    first = listening.bind(snapshot(1, proxy={"workers": 2}).config.proxy)
     port = first[0].getsockname()[1]
     assert [s.getsockname()[1] for s in first] == [port, port]
     for listener in first:
         listener.listen()
     with pytest.raises(ConfigError):
-        workers.bind(snapshot(1, proxy={"port": port, "workers": 2}).config.proxy)
+        listening.bind(snapshot(1, proxy={"port": port, "workers": 2}).config.proxy)
     for listener in first:
         listener.close()

@@ -33,6 +33,7 @@ COMMANDS: Final = {
     "tail": "agentsh_net.cli.tail:tail",
     "watch": "agentsh_net.cli.watch:watch",
     "mcp": "agentsh_net.cli.mcp:mcp",
+    "llm": "agentsh_net.cli.llm:llm",
     "policy": "agentsh_net.cli.policy:policy",
     "session": "agentsh_net.cli.session:session",
     "shim": "agentsh_net.cli.shim_command:shim",

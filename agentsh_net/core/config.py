@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from hashlib import sha256
 from itertools import combinations
 from typing import Any
@@ -206,11 +207,23 @@ def parse(mapping: Mapping[str, Any], *, allow_unavailable: bool = False) -> set
         _distinct_ports(config, problems)
     except Refused:
         pass  # noted already
+    config = in_force(config)
     if isinstance(mapping, Mapping) and not allow_unavailable:
         problems.extend(refusals(mapping))
     if problems:
         raise ConfigError(problems)
     return config
+
+
+def in_force(config: settings.Config) -> settings.Config:
+    """Return the configuration with what its proxy mode forces: `mcp-only` leaves bodies alone and keeps them."""
+    if config.proxy.mode != "mcp-only":
+        return config
+    return replace(
+        config,
+        dlp=replace(config.dlp, mode="disabled"),
+        llm_storage=replace(config.llm_storage, store_bodies=True),
+    )
 
 
 def digest(mapping: Mapping[str, Any]) -> str:

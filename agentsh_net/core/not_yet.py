@@ -40,8 +40,6 @@ def filled(value: Any) -> bool:
 MCP = "sandbox.mcp"
 
 NOT_YET = (
-    NotYet("llm_storage.store_bodies", true, "`false`"),
-    NotYet("proxy.mode", among("mcp-only"), "`embedded` or `disabled`"),
     NotYet("proxy.providers.*.dialect", among("bedrock"), "`anthropic`, `openai`, `gemini` or `ollama`"),
     NotYet("network.llm_direct", among("tag", "refuse"), "`off`"),
 )

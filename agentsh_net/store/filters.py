@@ -84,6 +84,11 @@ class Filters:
             )
         return where
 
+    def of_requests(self) -> Where:
+        """Return the condition on the table `llm_requests`."""
+        where = _matching(Where(), "session_id", self.session)
+        return where.also("id >= ?", lowest_id(self.since_ns)) if self.since_ns else where
+
     def of_names(self, server: str, tool: str, time: str) -> Where:
         """Return the condition on a table of tools, pins or servers, whose columns are given."""
         where = _matching(

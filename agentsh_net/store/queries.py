@@ -158,6 +158,15 @@ def _pins(connection: sqlite3.Connection, filters: Filters) -> Page:
     return found
 
 
+def _requests(connection: sqlite3.Connection, filters: Filters) -> Page:
+    where = filters.of_requests()
+    found = connection.execute(
+        f"SELECT * FROM (SELECT * FROM llm_requests WHERE {where.sql} ORDER BY id DESC LIMIT ?) ORDER BY id",  # noqa: S608 - fixed text, bound values
+        (*where.values, min(filters.limit, PAGE_ROWS)),
+    )
+    return Page([{**dict(row), "truncated": bool(row["truncated"])} for row in found])
+
+
 def _few(connection: sqlite3.Connection, select: str, where: Where, order: str, limit: int) -> Page:
     """Return the rows of a table that is small by nature (tools, pins, servers) as one page."""
     found = connection.execute(f"{select} WHERE {where.sql} ORDER BY {order} LIMIT ?", (*where.values, limit))
@@ -210,4 +219,5 @@ _KINDS: Final[Mapping[str, Callable[[sqlite3.Connection, Filters], Page]]] = {
     "tools": _tools,
     "servers": _servers,
     "pins": _pins,
+    "requests": _requests,
 }

@@ -60,6 +60,41 @@ EventRow = tuple[str, str, str, str, str, str, str, str]
 CandidateRow = tuple[str, str, str]
 
 
+RequestRow = tuple[str | int | None, ...]
+
+INSERT_REQUEST = (
+    "INSERT OR REPLACE INTO llm_requests VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+# Below the age, or as old as what made room.
+DELETE_REQUESTS = "DELETE FROM llm_requests WHERE id < ? OR id <= ?"
+
+
+def request_row(
+    record_id: str,
+    words: Mapping[str, Any],
+    ended: str,
+    request_bytes: int,
+    answer_bytes: int,
+    *,
+    truncated: bool,
+) -> RequestRow:
+    """Return the row of a request to a provider, by what was said of it; what nobody said is empty, or unknown."""
+    texts = ("session_id", "provider", "dialect", "model", "method", "path")
+    counts = (words.get("status", 0), words.get("input_tokens"), words.get("output_tokens"))
+    said = (words.get("request_id"), words.get("outcome"))
+    return (
+        record_id,
+        _text(words.get("started")),
+        ended,
+        *(_text(words.get(name)) for name in texts),
+        *counts,
+        *map(_text, said),
+        request_bytes,
+        answer_bytes,
+        int(truncated),
+    )
+
+
 def event_row(event: Mapping[str, Any]) -> EventRow:
     """Return the row of a stamped event: the columns that can be searched, and the whole of it as JSON."""
     columns = ("id", "type", "timestamp", "session_id", "action", "server_id", "tool_name")

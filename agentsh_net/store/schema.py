@@ -83,6 +83,28 @@ MIGRATIONS: Final = (
         PRIMARY KEY (server_id, aspect)
     ) WITHOUT ROWID;
     """,
+    """
+    CREATE TABLE llm_requests (
+        id TEXT PRIMARY KEY,
+        started TEXT NOT NULL,
+        ended TEXT NOT NULL,
+        session_id TEXT NOT NULL,
+        provider TEXT NOT NULL,
+        dialect TEXT NOT NULL,
+        model TEXT NOT NULL,
+        method TEXT NOT NULL,
+        path TEXT NOT NULL,
+        status INTEGER NOT NULL,
+        input_tokens INTEGER,
+        output_tokens INTEGER,
+        request_id TEXT NOT NULL,
+        outcome TEXT NOT NULL,
+        request_bytes INTEGER NOT NULL,
+        answer_bytes INTEGER NOT NULL,
+        truncated INTEGER NOT NULL
+    ) WITHOUT ROWID;
+    CREATE INDEX llm_requests_by_session ON llm_requests (session_id, id);
+    """,
 )
 
 VERSION: Final = len(MIGRATIONS)

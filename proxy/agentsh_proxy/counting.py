@@ -31,6 +31,7 @@ class Counts:
     requests: int = 0
     refused: int = 0
     rate_limited: int = 0
+    unrecorded: int = 0  # of which no record was made, because the archive did not keep up
     calls_judged: int = 0
     calls_blocked: int = 0
     upstream_opened: int = 0

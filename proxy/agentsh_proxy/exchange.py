@@ -107,7 +107,7 @@ class Exchange:
         """Drop the request: its client is gone."""
         self._over = True
         self._let_go()
-        self._leave()
+        self._leave("the client went away")
 
     def on_client_writable(self, *, writable: bool) -> None:
         """Make the upstream wait while the client takes no more."""
@@ -289,7 +289,7 @@ class Exchange:
         if self._over:
             return
         self._service.counts.upstream_failed += 1
-        self._leave()
+        self._leave(str(error))
         answer, self._answer = self._answer, None
         self._let_go()
         if answer is None or not answer.started:
@@ -306,15 +306,15 @@ class Exchange:
         answer, self._answer = self._answer, None
         assert answer is not None  # noqa: S101 - it is done
         self._over = True
-        self._leave()
+        self._leave("")
         self._service.counts.answer.observe(self._service.clock() - self._began)
         if self._connection is not None:
             self._let_go()
         self._client.on_answered(keep_alive=not answer.closing, whole=True)
 
-    def _leave(self) -> None:
+    def _leave(self, outcome: str) -> None:
         if self._trail is not None:
-            self._trail.end()
+            self._trail.end(outcome)
 
     def _let_go(self) -> None:
         if self._connecting is not None:

@@ -46,11 +46,12 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--listen", default="127.0.0.1")
     parser.add_argument("--uid", type=int, default=65534)
     parser.add_argument("--gid", type=int, default=65534)
+    parser.add_argument("--keep-user", action="store_true")
     parser.add_argument("--supervisor", type=int, default=os.getppid())
     options = parser.parse_args(arguments)
     logging.basicConfig(format="agentsh-net: metrics: %(message)s", level=logging.WARNING)
     try:
-        confine(options.uid, options.gid, supervisor=options.supervisor)
+        confine(options.uid, options.gid, supervisor=options.supervisor, keep_user=options.keep_user)
     except OSError as error:
         log.error("cannot give up privileges, so it does not run: %s", error)  # noqa: TRY400 - the reason is the whole story
         return EXIT_UNCONFINED

@@ -21,6 +21,7 @@ from agentsh_proxy.charging import Charges
 from agentsh_proxy.counting import Counts
 from agentsh_proxy.guarding import masked
 from agentsh_proxy.offering import Offering
+from agentsh_proxy.recorder import Recorder
 from agentsh_proxy.reporting import Reporter, Subject
 from agentsh_proxy.turn import Turn
 from agentsh_proxy.upstream import Pool
@@ -47,12 +48,14 @@ class Service:
         counts: Counts,
         pool: Pool,
         token_key: bytes = b"",
+        recorder: Recorder | None = None,
     ) -> None:
         self._loop = loop
         self.view = view
         self.turn = Turn(loop.call_soon)
         self.sessions: Mapping[str, str] = {}
         self.reporter = reporter
+        self.recorder = recorder
         self.counts = counts
         self.pool = pool
         self.vaults = Vaults(token_key or token_bytes(32))

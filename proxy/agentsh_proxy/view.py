@@ -58,6 +58,7 @@ class View:
     servers: Mapping[str, Server]
     limits: Limits
     guard: Guard | None  # DLP, where it is on
+    stores: bool  # requests and bodies are kept
     teacher: Teacher
     hide_denied: bool = False
     lessons: dict[bytes, Lessons] = field(default_factory=dict)  # by the hash of a request's tools
@@ -80,6 +81,7 @@ def unfold(snapshot: Snapshot) -> View:
         servers={server.id: server for server in mcp.servers},
         limits=Limits(max_frame=proxy.max_frame),
         guard=snapshot.guard,
+        stores=snapshot.config.llm_storage.store_bodies,
         teacher=Teacher(snapshot),
         hide_denied=mcp.hide_denied,
     )

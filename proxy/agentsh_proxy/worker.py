@@ -25,6 +25,7 @@ from agentsh_proxy.discovery import Watcher
 from agentsh_proxy.gateway import Gateway
 from agentsh_proxy.gateway import Means as GatewayMeans
 from agentsh_proxy.gateway_connection import GatewayConnection
+from agentsh_proxy.recorder import Recorder
 from agentsh_proxy.reporting import Reporter
 from agentsh_proxy.server import ClientConnection
 from agentsh_proxy.service import Service
@@ -61,6 +62,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument(
         "--stdio-fd", type=int, help="who starts stdio servers for the gateway (SOCK_SEQPACKET)"
     )
+    parser.add_argument("--record-fd", type=int, help="requests and bodies for the archive (SOCK_STREAM)")
     parser.add_argument("--discover", action="store_true", help="ask the declared servers for their tools")
     parser.add_argument("--uid", type=int, default=65534)
     parser.add_argument("--gid", type=int, default=65534)
@@ -94,6 +96,9 @@ async def _work(options: argparse.Namespace, landlock: int) -> None:
         gateway=_socket(options.gateway_fd),
         stdio=_socket(options.stdio_fd),
     )
+    if options.record_fd is not None:
+        recorder = worker.recorder = Recorder()
+        await loop.create_unix_connection(lambda: recorder, sock=socket.socket(fileno=options.record_fd))
     worker.counts.landlock = landlock
     loop.set_exception_handler(_report_bug)
     loop.add_signal_handler(signal.SIGTERM, worker.drain, DRAIN_SECONDS)
@@ -136,6 +141,7 @@ class Worker(asyncio.Protocol):
         self.gateway: Gateway | None = None
         self.counts = Counts()
         self.service: Service | None = None
+        self.recorder: Recorder | None = None
         self.ended: asyncio.Future[None] = loop.create_future()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -166,6 +172,8 @@ class Worker(asyncio.Protocol):
         """Send what is left and close the link."""
         if self._watcher is not None:
             await self._watcher.stop()
+        if self.recorder is not None:
+            await self.recorder.close()
         if self._transport is not None:
             self._transport.close()
         await asyncio.sleep(0)
@@ -201,6 +209,7 @@ class Worker(asyncio.Protocol):
             charges=Charges(self._charge, lambda: service.view.fail_closed),
             counts=self.counts,
             pool=Pool(self._loop, self.counts),
+            recorder=self.recorder,
             token_key=bytes.fromhex(encoded.get("token_key", "")),
         )
         service.sessions = self._sessions

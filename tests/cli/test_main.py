@@ -24,6 +24,7 @@ def test_exactly_these_commands_exist():
         "run", "status", "reload", "down", "doctor", "tail", "watch", "version", "completion", "session new", "session list", "shim", "init", "exec",
         "mcp calls", "mcp events", "mcp detections", "mcp tools", "mcp servers",
         "mcp pins list", "mcp pins diff", "mcp pins trust", "mcp pins reset",
+        "llm requests",
         "policy check", "policy explain", "policy suggest",
     }  # fmt: skip
 

@@ -145,6 +145,27 @@ def test_the_complete_example_parses_whole() -> None:
     assert config.metrics.listen == "127.0.0.1"
 
 
+def test_mcp_only_leaves_bodies_alone_and_keeps_them() -> None:
+    forced = parse({"proxy": {"mode": "mcp-only"}, "dlp": {"mode": "redact"}})
+    assert (forced.dlp.mode, forced.llm_storage.store_bodies) == ("disabled", True)
+    free = parse({"dlp": {"mode": "redact"}})
+    assert (free.dlp.mode, free.llm_storage.store_bodies) == ("redact", False)
+
+
+def test_a_providers_limits_are_read_and_none_is_the_default() -> None:
+    limits = {"requests_per_minute": 60, "tokens_per_minute": 1e5}
+    providers = parse({"proxy": {"providers": {"openai": {"limits": limits}}}}).proxy.providers
+    assert providers["openai"].limits == settings.ProviderLimits(60, 1e5)
+    assert providers["openai"].base_url == "https://api.openai.com/v1"
+    assert providers["anthropic"].limits == settings.ProviderLimits()
+
+
+def test_a_dlp_pattern_that_there_is_not_is_told() -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse({"dlp": {"patterns": {"emial": False}}})
+    assert "did you mean `email`" in caught.value.problems[0].expected
+
+
 def test_what_the_example_switches_on_too_early_is_refused_line_by_line() -> None:
     assert [p.path for p in problems(complete())] == [
         "network.llm_direct",

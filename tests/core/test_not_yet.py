@@ -12,8 +12,6 @@ from agentsh_net.core.not_yet import NOT_YET, NotYet, among, filled, refusals, t
 
 # For every row: a value that switches it on, and one that does not.
 CASES: dict[str, tuple[Any, Any]] = {
-    "llm_storage.store_bodies": (True, False),
-    "proxy.mode": ("mcp-only", "disabled"),
     "proxy.providers.*.dialect": ("bedrock", "gemini"),
     "network.llm_direct": ("tag", "off"),
 }

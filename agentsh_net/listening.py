@@ -1,0 +1,45 @@
+"""Sockets to listen on, bound while the configuration can still be refused: an address that cannot be had names its place in the file."""
+
+from __future__ import annotations
+
+import socket
+from typing import Any
+
+from agentsh_net.core.errors import ConfigError, Problem
+from agentsh_net.core.settings import Gateway, Metrics, Proxy
+
+
+def bind(settings: Proxy | Gateway | Metrics, section: str = "proxy") -> list[socket.socket]:
+    """Return one bound socket a worker, all on one port (0: any). Raises ConfigError where that cannot be had."""
+    workers = settings.workers if isinstance(settings, Proxy) else 1  # MCP sessions live in one process
+    try:
+        family, _, _, _, address = socket.getaddrinfo(
+            settings.listen, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        # Exclusive first: SO_REUSEPORT alone would silently share the port with another daemon of ours.
+        first = _bound(family, address, shared=False)
+        if workers == 1:
+            return [first]
+        address = (address[0], first.getsockname()[1], *address[2:])
+        first.close()
+        return [_bound(family, address, shared=True) for _ in range(workers)]
+    except OSError as error:
+        where = f"{section}.listen" if isinstance(error, socket.gaierror) else f"{section}.port"
+        found = f"{settings.listen}:{settings.port} ({error.strerror or error})"
+        raise ConfigError(
+            [Problem(where, found, "an address and a port that are free, or port 0")]
+        ) from error
+
+
+def _bound(family: int, address: Any, *, shared: bool) -> socket.socket:
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if shared:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        listener.setblocking(False)
+        listener.bind(address)
+    except OSError:
+        listener.close()
+        raise
+    return listener

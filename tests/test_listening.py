@@ -1,0 +1,36 @@
+"""A port that cannot be had is a problem of the configuration with its place; several sockets share one port only among themselves."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+from agentsh_net.core.errors import ConfigError
+from agentsh_net.core.settings import Metrics, Proxy
+from agentsh_net.listening import bind
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_every_worker_has_a_socket_on_one_port(workers: int) -> None:
+    sockets = bind(Proxy(port=0, workers=workers))
+    assert len(sockets) == workers
+    assert len({s.getsockname() for s in sockets}) == 1
+    for each in sockets:
+        each.close()
+
+
+def test_what_cannot_be_had_is_told_with_its_place() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(ConfigError) as caught:
+            bind(Metrics("127.0.0.1", port), section="metrics")
+        assert caught.value.problems[0].path == "metrics.port"
+        with pytest.raises(ConfigError) as caught:
+            bind(Proxy(port=port, workers=2))
+        assert caught.value.problems[0].path == "proxy.port"
+    with pytest.raises(ConfigError) as caught:
+        bind(Proxy(listen="no.such.host.invalid", port=0))
+    assert caught.value.problems[0].path == "proxy.listen"
