@@ -82,6 +82,7 @@ class Current:
         means = self._means
         hosts = kernel_plan.watched_hosts(self.loaded.config.sandbox.mcp.servers)
         self.addresses = await means.resolver.watch(hosts)
+        self.hearsay = means.resolver.hearsay()  # what an earlier daemon heard
         self.plan = self._plan(self.snapshot, self.addresses)
         self._follow()
         starting = [asyncio.to_thread(means.kernel.apply, self.plan)]

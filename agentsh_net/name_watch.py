@@ -40,7 +40,13 @@ class NameWatch:
         stub = resolve.stub_listen if resolve.stub else ""
         self._servers = NameServers(resolve.upstream, stub)
         self.resolver = Resolver(
-            resolve, changed=self._changed, memory=AddressMemory(memory), name_servers=self._servers
+            resolve,
+            changed=self._changed,
+            memory=AddressMemory(memory),
+            overheard=AddressMemory(memory.with_stem(memory.stem + "-overheard"))
+            if resolve.snoop_dns
+            else None,
+            name_servers=self._servers,
         )
         self._network, self._spawn, self._emit, self._log = network, spawn, emit, log
         self._readdressing: Readdressing | None = None

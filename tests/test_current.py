@@ -31,6 +31,9 @@ class Names:
     def __init__(self, known: dict[str, Address], log: list[str], kernel: FakeKernel) -> None:
         self.known, self.log, self.kernel = known, log, kernel
 
+    def hearsay(self) -> dict[str, tuple[Address, ...]]:
+        return {}
+
     async def watch(self, hosts: Mapping[str, str]) -> dict[str, tuple[Address, ...]]:
         self.log.append(f"asked with {self.kernel.text() or 'nothing'} in force")
         return {sid: (self.known[host],) if host in self.known else () for sid, host in hosts.items()}

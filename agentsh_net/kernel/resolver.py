@@ -60,6 +60,7 @@ class Resolver:
         ask: Ask | None = None,
         hosts_file: HostsFile | None = None,
         memory: AddressMemory | None = None,
+        overheard: AddressMemory | None = None,
         own: Callable[[], Collection[Address]] = own_addresses,
         name_servers: NameServers | None = None,
         clock: Callable[[], float] = time.monotonic,
@@ -74,6 +75,9 @@ class Resolver:
         self._hosts_file = hosts_file or HostsFile()
         self._memory = memory
         self._recalled: dict[str, tuple[Address, ...]] = memory.read() if memory else {}
+        # Apart from the other one: what was hearsay does not become our own answer by a restart.
+        self._overheard = overheard
+        self._heard_before: dict[str, tuple[Address, ...]] = overheard.read() if overheard else {}
         self._own, self._clock, self._jitter = own, clock, jitter
         self._places = asyncio.Semaphore(_PARALLEL)
         self._told: tuple[object, object] = ({}, {})
@@ -206,13 +210,20 @@ class Resolver:
 
     def _recall(self) -> None:
         """Take from the memory what is watched now; a name is taken once, for what DNS says since then is newer."""
-        own = self._own() if self._recalled else ()
+        own = self._own() if self._recalled or self._heard_before else ()
         for name in self._book.names() & self._recalled.keys():
             self._book.recall(name, self._recalled.pop(name), now=self._clock(), own=own)
+        for name in self._book.names() & self._heard_before.keys():
+            found = [a for a in self._heard_before.pop(name) if not refusal(a, own)]
+            self._hearsay.heard(name, found, ttl=0, source=Source.RESOLVER, now=self._clock())
 
     async def _remember(self) -> None:
         if self._memory is not None:
             await asyncio.to_thread(self._memory.write, self._book.learnt())
+        if self._overheard is not None:
+            known = self._hearsay.known()
+            told = {n: tuple(a for a, s in held.items() if s is Source.RESOLVER) for n, held in known.items()}
+            await asyncio.to_thread(self._overheard.write, told)
 
     async def _sleep(self) -> None:
         """Wait for the next question, the next look at the hosts file, or for new names."""

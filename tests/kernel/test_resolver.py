@@ -336,3 +336,22 @@ def test_the_state_of_names_is_told(tmp_path: Path) -> None:
     clock.now = 4
     state = made.names()["evil"]
     assert (state.addresses, state.age, state.failure) == ((A1,), 4, "AAAA: timed out")
+
+
+def test_hearsay_of_our_name_servers_outlives_a_restart_as_hearsay(tmp_path: Path) -> None:
+    file = tmp_path / "heard.json"
+
+    async def first() -> None:
+        made, _, _ = listening(tmp_path, Clock(), evil_A=[A1])
+        made._overheard = AddressMemory(file)
+        await made.watch({"e": "evil"})
+        made.overheard(said("evil", A2), NS)
+        made.overheard(said("evil", V6), STRANGER)
+        await runs_a_while(made)
+
+    async def second() -> tuple[object, object]:
+        made, _ = resolver(Dns(evil_A=[A1]), tmp_path, clock=Clock(), overheard=AddressMemory(file))
+        return await made.watch({"e": "evil"}), made.hearsay()
+
+    asyncio.run(first())
+    assert asyncio.run(second()) == ({"e": (A1,)}, {"e": (A2,)})

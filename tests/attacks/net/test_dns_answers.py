@@ -69,16 +69,23 @@ class Stranger:
         self.socket = there.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self.socket.bind(("10.99.0.6", 53))
 
-    def tell(self, name: str, *addresses: str) -> None:
+    def tell(self, name: str, *addresses: str, client: socket.socket | None = None) -> None:
         query = dns.message.make_query(name, "A")
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
-            client.connect(("10.99.0.6", 53))
-            client.send(query.to_wire())
+        with client or socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
+            asking.connect(("10.99.0.6", 53))
+            asking.send(query.to_wire())
             data, who = self.socket.recvfrom(4096)
             answer = dns.message.make_response(dns.message.from_wire(data))
             answer.answer.append(dns.rrset.from_text(f"{name}.", 3600, "IN", "A", *addresses))
             self.socket.sendto(answer.to_wire(), who)
-            client.recv(4096)
+            asking.recv(4096)
+
+
+def refused(address: str, place: Callable[[Callable[[], str]], str] = lambda action: action()) -> str:
+    """Wait until an address is refused, by a plane and not by the sweep after a connection was made, and say how."""
+    return await_that(
+        lambda: (said := place(lambda: attempt(address, 8000))) in REFUSALS.values() and said, within=5
+    )
 
 
 def snooped(daemon: Daemon) -> dict[str, Any]:
@@ -97,7 +104,7 @@ def hears(folder: Path, layers: tuple[str, ...]) -> dict[str, Any]:
     def refused_after(action: Callable[[], None], address: str) -> str:
         assert attempt(address, 8000) == "connected"
         action()
-        return await_that(lambda: (r := attempt(address, 8000)) != "connected" and r, within=5)
+        return refused(address)
 
     with running(folder, policy(layers)) as daemon:
         names.records["evil.test", "A"] = [fresh[0]]
@@ -213,3 +220,91 @@ def test_a_forged_answer_allows_nothing_and_has_at_most_sixteen_innocents_refuse
     assert said["refused by the lie"] == 15  # of 16: the innocent one above is heard of, and left alone
     assert said["truth after the flood"] == refusal
     assert said["events"] == {("evil", "block")}
+
+
+def contained() -> box.Namespace:
+    """Return a container's network namespace: this host forwards between it and the far end."""
+    inside = box.new_namespace()
+    make = [
+        "ip",
+        "link",
+        "add",
+        "host0",
+        "type",
+        "veth",
+        "peer",
+        "name",
+        "cont0",
+        "netns",
+        f"/proc/self/fd/{inside.fd}",
+    ]
+    subprocess.run(make, check=True, pass_fds=(inside.fd,))
+    for command in ("addr add 10.98.0.1/24 dev host0", "link set host0 up"):
+        subprocess.run(["ip", *command.split()], check=True)
+
+    def far_end() -> None:
+        for command in (
+            "addr add 10.98.0.2/24 dev cont0",
+            "link set cont0 up",
+            "route add default via 10.98.0.1",
+        ):
+            subprocess.run(["ip", *command.split()], check=True)
+
+    inside.call(far_end)
+    Path("/proc/sys/net/ipv4/ip_forward").write_text("1")
+    return inside
+
+
+def hears_for_containers(folder: Path, layers: tuple[str, ...]) -> dict[str, Any]:
+    there = box.there()
+    (fresh,) = pool(there, 1)
+    there.call(lambda: subprocess.run(["ip", "route", "add", "10.98.0.0/24", "via", "10.99.0.1"], check=True))
+    server = listening(there, "0.0.0.0", 8000)
+    names = NameServer()
+    names.records = {("evil.test", "A"): [FIRST], ("good.test", "A"): [GOOD]}
+    stranger = Stranger(there)
+    inside = contained()
+    said: dict[str, Any] = {}
+    with server, running(folder, policy(layers)) as daemon:
+        said["before"] = inside.call(lambda: attempt(fresh, 8000))
+        stranger.tell("evil.test", fresh, client=inside.socket(socket.AF_INET, socket.SOCK_DGRAM))
+        said["after"] = refused(fresh, inside.call)
+        said["neighbour"] = inside.call(lambda: attempt(GOOD, 8000))
+        daemon.await_connection(
+            remote_addr=f"{fresh}:8000", action="block", server_id="evil", layer=layers[0]
+        )
+        assert daemon.stop() == 0
+    return said
+
+
+@pytest.mark.parametrize("layers", PLANES, ids="+".join)
+def test_an_answer_to_a_container_is_heard_on_its_way(tmp_path: Path, layers: tuple[str, ...]) -> None:
+    said = box.in_box(hears_for_containers, tmp_path, layers, timeout=100)
+    assert said == {"before": "connected", "after": REFUSALS[layers[0]], "neighbour": "connected"}
+
+
+def restarts(folder: Path, layers: tuple[str, ...]) -> list[str]:
+    there = box.there()
+    (fresh,) = pool(there, 1)
+    server = listening(there, "0.0.0.0", 8000)
+    names = NameServer()
+    names.records = {("evil.test", "A"): [FIRST], ("good.test", "A"): [GOOD]}
+    with server, running(folder, policy(layers)) as daemon:
+        names.records["evil.test", "A"] = [fresh]
+        ask("evil.test")
+        said = [refused(fresh)]
+        await_that(lambda: fresh in (folder / "events.addresses-overheard.json").read_text(), within=10)
+        names.failing = True
+        daemon.crash()
+        said.append(attempt(fresh, 8000))
+        daemon.start()
+        said.append(attempt(fresh, 8000))
+        daemon.cli("reload")
+        return [*said, attempt(fresh, 8000)]
+
+
+@pytest.mark.parametrize("layers", PLANES, ids="+".join)
+def test_what_was_overheard_outlives_a_crash_and_a_dead_name_server(
+    tmp_path: Path, layers: tuple[str, ...]
+) -> None:
+    assert box.in_box(restarts, tmp_path, layers, timeout=100) == [REFUSALS[layers[0]]] * 4
