@@ -193,9 +193,7 @@ def forges(folder: Path, layers: tuple[str, ...], on_shared: str) -> dict[str, A
         # The system's own name server is still believed.
         names.records["evil.test", "A"] = ["10.99.0.3"]
         ask("evil.test")
-        said["truth after the flood"] = await_that(
-            lambda: (r := attempt("10.99.0.3", 8000)) != "connected" and r
-        )
+        said["truth after the flood"] = refused("10.99.0.3")
         said["events"] = {
             (e["server_id"], e["action"])
             for e in daemon.connections()
