@@ -69,6 +69,7 @@ class Current:
         self.addresses: Addresses = {}
         self.hearsay: Addresses = {}  # what was overheard of their names (core.hearsay)
         self.plan = Plan()
+        self._coming: Plan | None = None  # what the planes are being brought to
         self.discovery: dict[str, Mapping[str, Any]] = {}  # server id -> its last report, without the tools
         self.pending: tuple[str, ...] = ()  # settings that wait for the next start
         self.on_change: Callable[[], None] = lambda: None  # called when another snapshot is in force
@@ -262,8 +263,13 @@ class Current:
         for record in found:
             if record.fate is Fate.TAG and record.pid in own:
                 continue  # our own discovery is no agent's connection
-            event = kernel_plan.attribute(self.snapshot, record, self.plan)
+            event = kernel_plan.attribute(self.snapshot, record, self._plan_of(record))
             self._emit(replace(event, timestamp=rfc3339(record.time_ns)))
+
+    def _plan_of(self, record: ConnectRecord) -> Plan:
+        """Return the plan that a record speaks of: a plane may act by the next one before all of them have it."""
+        old = self._coming is None or kernel_plan.rule_of(record, self.plan) is not None
+        return self.plan if old or self._coming is None else self._coming
 
     async def _apply(
         self, snapshot: Snapshot, addresses: Addresses, confirmed: Callable[[], None] = lambda: None
@@ -271,8 +277,12 @@ class Current:
         """Bring the kernel, then the workers, to a snapshot; then close what is connected against it. Raises KernelError."""
         plan = self._plan(snapshot, addresses)
         if replace(plan, generation=self.plan.generation) != self.plan:
-            await asyncio.to_thread(self._means.kernel.apply, plan)
-            self.plan = plan
+            self._coming = plan
+            try:
+                await asyncio.to_thread(self._means.kernel.apply, plan)
+                self.plan = plan
+            finally:
+                self._coming = None
         confirmed()
         before, self.snapshot = self.snapshot, snapshot
         self.on_change()

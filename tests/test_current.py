@@ -12,10 +12,11 @@ from typing import Any
 from fake_kernel import FakeKernel
 
 from agentsh_net.config_file import Loaded
-from agentsh_net.core.addresses import Address
+from agentsh_net.core.addresses import Address, canonical
 from agentsh_net.core.config import digest, parse
 from agentsh_net.core.events import Event
 from agentsh_net.core.pins import Pins
+from agentsh_net.core.plane import ConnectRecord, Fate, Plan
 from agentsh_net.core.ratelimit import Buckets
 from agentsh_net.core.registry import Registry
 from agentsh_net.core.settings import RateLimits
@@ -223,3 +224,21 @@ def test_hearsay_that_cannot_be_put_in_force_is_not_confirmed_and_not_taken_for_
     asyncio.run(script())
     assert confirmed == ["twice"]
     assert stage.kernel.text() == "deny 10.9.0.1:0 a\ndeny 10.9.0.2:0 a"
+
+
+def test_what_a_plane_refuses_by_a_plan_that_is_on_its_way_is_told_with_the_server() -> None:
+    stage = Stage(policy("a", a="a.test"), {"a.test": A})
+    record = ConnectRecord("ebpf", Fate.DENY, canonical(B), 8000, 6, 2, time_ns=1)
+    apply = stage.kernel.apply
+
+    def early(plan: Plan) -> None:
+        stage.current.tell([record])
+        apply(plan)
+
+    async def script() -> None:
+        await stage.current.establish()
+        stage.kernel.apply = early
+        await stage.current.readdress({"a": (A,)}, {"a": (B,)})
+
+    asyncio.run(script())
+    assert [e.server_id for e in stage.events] == ["a"]

@@ -149,7 +149,7 @@ def find(plan: Plan, address: IPv6Address, port: int) -> Rule | None:
 
 def attribute(snapshot: Judge, record: ConnectRecord, plan: Plan) -> NetworkConnection:
     """Return the event a record stands for. `timestamp` is left to the shell: it is `record.time_ns`."""
-    rule = _rule_of(record, plan)
+    rule = rule_of(record, plan)
     candidates = list(rule.server_ids) if rule else []
     if record.finding is Finding.NAMED:
         servers = snapshot.registry.servers
@@ -182,7 +182,7 @@ def attribute(snapshot: Judge, record: ConnectRecord, plan: Plan) -> NetworkConn
     )
 
 
-def _rule_of(record: ConnectRecord, plan: Plan) -> Rule | None:
+def rule_of(record: ConnectRecord, plan: Plan) -> Rule | None:
     """Return the rule that a record speaks of. What was refused and is nobody else's went to an address of this host's own."""
     rule = find(plan, record.address, record.port) or find(plan, canonical(record.address), record.port)
     if rule is None and record.fate is Fate.DENY:

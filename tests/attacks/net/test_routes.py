@@ -152,7 +152,7 @@ def to_this_host(layers: tuple[str, ...]) -> tuple[dict[str, str], dict[str, str
         with socket.socket(socket.AF_INET6 if ":" in name else socket.AF_INET) as client:
             client.settimeout(0.5)
             said[name] = outcome(lambda c=client, n=name: c.connect((n, 9000)))
-    told = {kernel_plan._rule_of(r, wanted).server_ids[0] for r in drain(kernel, len(NAMES))}
+    told = {kernel_plan.rule_of(r, wanted).server_ids[0] for r in drain(kernel, len(NAMES))}
     assert servers
     return said, {name: attempt(name, 9001) for name in NAMES}, told
 
