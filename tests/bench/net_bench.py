@@ -1,0 +1,366 @@
+"""Measure the network layer in private namespaces: what it costs a connect, how fast it refuses, how fast a policy takes effect.
+
+usage: net_bench.py --client NET_CLIENT [--only connect,refusal,policy,flood,start] [--reps N]
+Ratios are of medians of interleaved runs. Needs root; nothing outside of the boxes is attached to, filtered or sent to.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import signal
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+sys.path[:0] = [str(ROOT), str(ROOT / "proxy"), str(ROOT / "tests")]
+
+from netns.box import await_that, in_box, there  # noqa: E402
+from netns.daemon import Daemon, running  # noqa: E402
+from netns.scene import at, attempt, listening, opened, plan  # noqa: E402
+
+UNLISTED, DENIED, PORT = "10.99.0.4", "10.99.0.2", 9000
+CONNECTS = 20_000
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--client", required=True, help="net_client, built of net_client.c")
+    parser.add_argument("--only", default=",".join(MEASURES))
+    parser.add_argument("--reps", type=int, default=5)
+    options = parser.parse_args()
+    missed = 0
+    for name in options.only.split(","):
+        for what, value, bound, met in MEASURES[name](options):
+            missed += met is False
+            verdict = "" if met is None else "met" if met else "NOT MET"
+            print(f"{what:68s} {value:>16s}   {bound:14s} {verdict}", flush=True)
+    sys.exit(1 if missed else 0)
+
+
+Row = tuple[str, str, str, bool | None]
+
+
+def ratio(what: str, value: float, bound: float) -> Row:
+    return what, f"{value:.3f}", f"at most {bound:g}", value <= bound
+
+
+def duration(what: str, seconds: float, bound: float | None = None) -> Row:
+    shown = f"{seconds * 1e6:.1f} us" if seconds < 1e-3 else f"{seconds * 1e3:.1f} ms"
+    if bound is None:
+        return what, shown, "", None
+    return what, shown, f"at most {bound * 1e3:g} ms", seconds <= bound
+
+
+# Connects.
+
+
+class Client:
+    """net_client in a process of its own: counts in, medians out."""
+
+    def __init__(self, program: str, address: str) -> None:
+        self._process = subprocess.Popen(
+            [program, address, str(PORT)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    def run(self, count: int) -> tuple[int, float]:
+        """Return the last errno and the median of `count` connects in seconds."""
+        self._process.stdin.write(f"{count}\n")
+        self._process.stdin.flush()
+        problem, median, _ = map(int, self._process.stdout.readline().split())
+        return problem, median / 1e9
+
+
+@contextmanager
+def served(program: str) -> Iterator[None]:
+    """Accept at UNLISTED in the far namespace."""
+    server = there().call(
+        lambda: subprocess.Popen([program, "serve", UNLISTED, str(PORT)], stdout=subprocess.PIPE)
+    )
+    server.stdout.readline()
+    try:
+        yield
+    finally:
+        server.kill()
+        server.wait()
+
+
+def many(count: int) -> Any:
+    """A plan that denies so many addresses, none of which is UNLISTED."""
+    return plan(1, deny=tuple(at(f"fd00:77::{n >> 16:x}:{n & 0xFFFF:x}") for n in range(count // 2))
+                + tuple(at(f"10.{110 + (n >> 16)}.{n >> 8 & 255}.{n & 255}") for n in range(count - count // 2)))  # fmt: skip
+
+
+def connect(options: argparse.Namespace) -> Iterator[Row]:
+    def inside() -> dict[str, float]:
+        taken: dict[str, list[float]] = {"none": [], "10": [], "100000": []}
+        plans = {"10": many(10), "100000": many(100_000)}
+        with served(options.client):
+            client = Client(options.client, UNLISTED)
+            client.run(CONNECTS)
+            for _ in range(options.reps):
+                taken["none"].append(client.run(CONNECTS)[1])
+                host = opened(plans["10"])
+                taken["10"].append(client.run(CONNECTS)[1])
+                host.apply(plans["100000"])
+                taken["100000"].append(client.run(CONNECTS)[1])
+                host.close(remove=True)
+        return {name: statistics.median(values) for name, values in taken.items()}
+
+    found = in_box(inside, timeout=600)
+    yield duration("socket+connect+close to an unlisted address, no planes", found["none"])
+    yield ratio("  with both planes, 10 denied addresses, to none", found["10"] / found["none"], 1.05)
+    yield ratio("  with 100,000 denied addresses, to 10", found["100000"] / found["10"], 1.1)
+
+
+def refusal(options: argparse.Namespace) -> Iterator[Row]:
+    def inside(layer: str) -> tuple[int, float]:
+        there()
+        host = opened(plan(1, deny=(at(DENIED),)), layer)
+        client = Client(options.client, DENIED)
+        client.run(1000)
+        found = [client.run(5000) for _ in range(options.reps)]
+        host.close(remove=True)
+        return found[0][0], statistics.median(median for _, median in found)
+
+    for layer, problem, bound in (("ebpf", "EPERM", 50e-6), ("nftables", "reset", 1e-3)):
+        _, median = in_box(lambda layer=layer: inside(layer), timeout=120)
+        yield duration(f"refusal by {layer} alone ({problem}), median", median, bound)
+
+
+# Policies.
+
+
+def policy(addresses: int, *more: str) -> dict[str, Any]:
+    """A policy of so many literal addresses, all denied."""
+    servers = [
+        {"id": f"s{n}", "type": "http", "url": f"http://10.{110 + (n >> 16)}.{n >> 8 & 255}.{n & 255}:443/mcp"}
+        for n in range(addresses)
+    ]
+    servers += [{"id": f"more{n}", "type": "http", "url": f"http://{a}:443/mcp"} for n, a in enumerate(more)]
+    return _enforced(servers)
+
+
+def named(names: int, *more: str) -> dict[str, Any]:
+    """A policy of so many names, all denied."""
+    servers = [{"id": f"s{n}", "type": "http", "url": f"http://n{n}.test:443/mcp"} for n in range(names)]
+    servers += [{"id": f"more{n}", "type": "http", "url": f"http://{a}:443/mcp"} for n, a in enumerate(more)]
+    return _enforced(servers)
+
+
+def _enforced(servers: list[dict[str, Any]]) -> dict[str, Any]:
+    mcp = {"enforce_policy": True, "servers": servers, "denied_servers": [{"id": "*"}]}
+    return {"sandbox": {"mcp": mcp}, "network": {"mode": "enforce"}, "proxy": {"mode": "disabled"}}
+
+
+def until_enforced(daemon: Daemon, wanted: dict[str, Any]) -> float:
+    """Save the policy; return the seconds until it is in force in both planes, which its event tells."""
+    before = len(reloads(daemon))
+    daemon.write(wanted)
+    saved = time.time()
+    await_that(lambda: len(reloads(daemon)) > before, within=60)
+    return reloads(daemon)[0] - saved
+
+
+def reloads(daemon: Daemon) -> list[float]:
+    """When policies were taken up, newest first."""
+    told = json.loads(daemon.cli("mcp", "events", "--type", "policy_reloaded", "--json"))
+    stamps = sorted((event["timestamp"] for event in told), reverse=True)
+    return [_seconds(stamp) for stamp in stamps]
+
+
+def _seconds(stamp: str) -> float:
+    whole, _, fraction = stamp.rstrip("Z").partition(".")
+    return float(time.strftime("%s", time.strptime(whole + " UTC", "%Y-%m-%dT%H:%M:%S %Z"))) + float(
+        f"0.{fraction}"
+    ) - (time.timezone if not time.daylight else 0)
+
+
+def policies(options: argparse.Namespace) -> Iterator[Row]:
+    def ten_thousand(folder: Path) -> list[float]:
+        there()
+        with running(folder, policy(1)) as daemon:
+            taken = []
+            for _ in range(options.reps):
+                taken.append(until_enforced(daemon, policy(10_000, DENIED)))
+                assert attempt(DENIED) == "EPERM"
+                until_enforced(daemon, policy(1))
+            return taken
+
+    def one_change(folder: Path) -> list[float]:
+        there()
+        hosts(folder, 50, 1000)
+        with running(folder, named(50)) as daemon:
+            taken = []
+            for n in range(options.reps):
+                taken.append(until_enforced(daemon, named(50, DENIED, *["10.99.0.3"] * (n % 2))))
+                assert attempt(DENIED) == "EPERM"
+                until_enforced(daemon, named(50))
+            sets = subprocess.run(["nft", "list", "sets"], capture_output=True, text=True, check=True).stdout
+            assert len(re.findall(r"10\.1[0-9][0-9]\.", sets)) >= 50_000
+            return taken
+
+    with tempfile.TemporaryDirectory() as scratch:
+        found = in_box(lambda: ten_thousand(Path(scratch)), timeout=600)
+    yield duration("file save to both planes, 10,000 addresses", statistics.median(found), 1.0)
+    with tempfile.TemporaryDirectory() as scratch:
+        found = in_box(lambda: one_change(Path(scratch)), timeout=600)
+    yield duration("file save to both planes, one server more, 50,000 addresses", statistics.median(found), 0.1)
+
+
+def hosts(folder: Path, names: int, each: int) -> None:
+    """Give this box a hosts file in which every name has so many addresses."""
+    rows = [
+        f"10.{110 + (k >> 16)}.{k >> 8 & 255}.{k & 255} n{k // each}.test" for k in range(names * each)
+    ]
+    file = folder / "hosts"
+    file.write_text("127.0.0.1 localhost\n" + "\n".join(rows) + "\n")
+    subprocess.run(["mount", "--bind", str(file), "/etc/hosts"], check=True)
+
+
+# Floods.
+
+FLOOD_SECONDS = 10
+
+
+def flood(_: argparse.Namespace) -> Iterator[Row]:
+    def inside(folder: Path) -> dict[str, Any]:
+        server = listening(there(), DENIED, PORT)
+        wanted = policy(0, DENIED) | {"proxy": {"port": 0, "providers": {"p": {"dialect": "anthropic", "base_url": "http://127.0.0.1:1"}}}}  # fmt: skip
+        with running(folder, wanted) as daemon:
+            url = json.loads(daemon.cli("status", "--json"))["proxy"]["listen"]
+            idle = p99(url, 4)
+            attackers = [attacker(FLOOD_SECONDS + 4) for _ in range(2)]
+            busy = p99(url, FLOOD_SECONDS)
+            tries = sum(int(os.read(reader, 100)) for _, reader in attackers)
+            for pid, _ in attackers:
+                os.waitpid(pid, 0)
+            server.setblocking(False)
+            try:
+                server.accept()
+                through = 1
+            except BlockingIOError:
+                through = 0
+            layers = {row["layer"]: row for row in json.loads(daemon.cli("status", "--json"))["layers"]}
+            ebpf = layers["ebpf"]
+            return {"idle": idle, "busy": busy, "tries": tries, "through": through, "denied": ebpf["denied"],
+                    "told": told(folder), "lost": ebpf["lost"]}  # fmt: skip
+
+    with tempfile.TemporaryDirectory() as scratch:
+        seen = in_box(lambda: inside(Path(scratch)), timeout=300)
+    yield f"refused connects in {FLOOD_SECONDS + 4} s by 2 processes", f"{seen['tries']}", "", None
+    yield "  that got through", str(seen["through"]), "0", seen["through"] == 0
+    counted = seen["told"] + seen["lost"]
+    yield "  events + lost", f"{counted}", f"{seen['tries']}", counted == seen["tries"] == seen["denied"]
+    yield duration("proxy p99 idle", seen["idle"])
+    yield ratio("  p99 in the flood, to idle", seen["busy"] / seen["idle"], 2)
+
+
+def attacker(seconds: float) -> tuple[int, int]:
+    """Start a process that connects to DENIED as fast as it can; return its pid and where it writes how often."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        until, count = time.monotonic() + seconds, 0
+        while time.monotonic() < until:
+            with socket.socket() as client:
+                client.connect_ex((DENIED, PORT))
+            count += 1
+        os.write(writer, str(count).encode())
+        os._exit(0)
+    os.close(writer)
+    return child, reader
+
+
+def p99(url: str, seconds: float) -> float:
+    """Return the 99th percentile of the proxy's own answers (its health page), in seconds."""
+    host, port = url.removeprefix("http://").split(":")
+    taken = []
+    until = time.monotonic() + seconds
+    with socket.create_connection((host, int(port))) as client:
+        while time.monotonic() < until:
+            began = time.perf_counter()
+            client.sendall(b"GET /healthz HTTP/1.1\r\nHost: " + f"{host}:{port}".encode() + b"\r\n\r\n")
+            assert client.recv(65536)
+            taken.append(time.perf_counter() - began)
+            time.sleep(0.001)
+    return sorted(taken)[len(taken) * 99 // 100]
+
+
+def told(folder: Path) -> int:
+    """Count the refusals in the audit trail, once nothing more comes."""
+    import sqlite3
+
+    def count() -> int:
+        with sqlite3.connect(f"file:{folder}/events.db?mode=ro", uri=True) as store:
+            (n,) = store.execute(
+                "select count(*) from events where type = 'mcp_network_connection' and action = 'block'"
+            ).fetchone()
+        return int(n)
+
+    last = -1
+    while (now := count()) != last:
+        last = now
+        time.sleep(1.0)
+    return last
+
+
+# Starts.
+
+
+def start(options: argparse.Namespace) -> Iterator[Row]:
+    def inside(folder: Path, loader: str) -> tuple[float, float, float]:
+        there()
+        wanted = policy(0, DENIED)
+        wanted["network"]["bpf_loader"] = loader
+        taken, resident = [], []
+        daemon = Daemon(folder)
+        daemon.write(wanted)
+        for _ in range(options.reps):
+            began = time.monotonic()
+            daemon.start()
+            taken.append(time.monotonic() - began)
+            assert attempt(DENIED) == "EPERM"
+            status = Path(f"/proc/{daemon.process.pid}/status").read_text()
+            resident.append(int(re.findall(r"VmRSS:\s+(\d+)", status)[0]) / 1024)
+            daemon.stop()
+        return statistics.median(taken), statistics.median(resident), interpreter()
+
+    for loader, bound, most in (("prebuilt", 0.5, 60), ("bcc", 5.0, None)):
+        with tempfile.TemporaryDirectory() as scratch:
+            taken, resident, bare = in_box(lambda s=scratch, w=loader: inside(Path(s), w), timeout=300)
+        yield duration(f"exec to ready, {loader}, less {bare * 1e3:.0f} ms of the bare interpreter", taken - bare, bound)
+        yield f"  resident memory of the supervisor, {loader}", f"{resident:.1f} MB", f"under {most} MB" if most else "", resident < most if most else None  # fmt: skip
+
+
+def interpreter() -> float:
+    """Return the seconds that this interpreter takes to start and end."""
+    taken = []
+    for _ in range(5):
+        began = time.monotonic()
+        subprocess.run([sys.executable, "-c", "pass"], check=True)
+        taken.append(time.monotonic() - began)
+    return statistics.median(taken)
+
+
+MEASURES: dict[str, Callable[[argparse.Namespace], Iterator[Row]]] = {
+    "connect": connect,
+    "refusal": refusal,
+    "policy": policies,
+    "flood": flood,
+    "start": start,
+}
+
+if __name__ == "__main__":
+    main()
