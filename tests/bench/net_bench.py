@@ -25,9 +25,9 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "proxy"), str(ROOT / "tests")]
 
-from netns.box import await_that, in_box, there  # noqa: E402
-from netns.daemon import Daemon, running  # noqa: E402
-from netns.scene import at, attempt, listening, opened, plan  # noqa: E402
+from netns.box import await_that, in_box, there
+from netns.daemon import Daemon, running
+from netns.scene import at, attempt, listening, opened, plan
 
 UNLISTED, DENIED, PORT = "10.99.0.4", "10.99.0.2", 9000
 CONNECTS = 20_000
@@ -144,7 +144,11 @@ def refusal(options: argparse.Namespace) -> Iterator[Row]:
 def policy(addresses: int, *more: str) -> dict[str, Any]:
     """A policy of so many literal addresses, all denied."""
     servers = [
-        {"id": f"s{n}", "type": "http", "url": f"http://10.{110 + (n >> 16)}.{n >> 8 & 255}.{n & 255}:443/mcp"}
+        {
+            "id": f"s{n}",
+            "type": "http",
+            "url": f"http://10.{110 + (n >> 16)}.{n >> 8 & 255}.{n & 255}:443/mcp",
+        }
         for n in range(addresses)
     ]
     servers += [{"id": f"more{n}", "type": "http", "url": f"http://{a}:443/mcp"} for n, a in enumerate(more)]
@@ -181,9 +185,11 @@ def reloads(daemon: Daemon) -> list[float]:
 
 def _seconds(stamp: str) -> float:
     whole, _, fraction = stamp.rstrip("Z").partition(".")
-    return float(time.strftime("%s", time.strptime(whole + " UTC", "%Y-%m-%dT%H:%M:%S %Z"))) + float(
-        f"0.{fraction}"
-    ) - (time.timezone if not time.daylight else 0)
+    return (
+        float(time.strftime("%s", time.strptime(whole + " UTC", "%Y-%m-%dT%H:%M:%S %Z")))
+        + float(f"0.{fraction}")
+        - (time.timezone if not time.daylight else 0)
+    )
 
 
 def policies(options: argparse.Namespace) -> Iterator[Row]:
@@ -215,14 +221,14 @@ def policies(options: argparse.Namespace) -> Iterator[Row]:
     yield duration("file save to both planes, 10,000 addresses", statistics.median(found), 1.0)
     with tempfile.TemporaryDirectory() as scratch:
         found = in_box(lambda: one_change(Path(scratch)), timeout=600)
-    yield duration("file save to both planes, one server more, 50,000 addresses", statistics.median(found), 0.1)
+    yield duration(
+        "file save to both planes, one server more, 50,000 addresses", statistics.median(found), 0.1
+    )
 
 
 def hosts(folder: Path, names: int, each: int) -> None:
     """Give this box a hosts file in which every name has so many addresses."""
-    rows = [
-        f"10.{110 + (k >> 16)}.{k >> 8 & 255}.{k & 255} n{k // each}.test" for k in range(names * each)
-    ]
+    rows = [f"10.{110 + (k >> 16)}.{k >> 8 & 255}.{k & 255} n{k // each}.test" for k in range(names * each)]
     file = folder / "hosts"
     file.write_text("127.0.0.1 localhost\n" + "\n".join(rows) + "\n")
     subprocess.run(["mount", "--bind", str(file), "/etc/hosts"], check=True)
@@ -340,7 +346,9 @@ def start(options: argparse.Namespace) -> Iterator[Row]:
     for loader, bound, most in (("prebuilt", 0.5, 60), ("bcc", 5.0, None)):
         with tempfile.TemporaryDirectory() as scratch:
             taken, resident, bare = in_box(lambda s=scratch, w=loader: inside(Path(s), w), timeout=300)
-        yield duration(f"exec to ready, {loader}, less {bare * 1e3:.0f} ms of the bare interpreter", taken - bare, bound)
+        yield duration(
+            f"exec to ready, {loader}, less {bare * 1e3:.0f} ms of the bare interpreter", taken - bare, bound
+        )
         yield f"  resident memory of the supervisor, {loader}", f"{resident:.1f} MB", f"under {most} MB" if most else "", resident < most if most else None  # fmt: skip
 
 
