@@ -21,9 +21,9 @@ from agentsh_net.core.gap import Gaps
 from agentsh_net.kernel.dns_capture import LAYER, DnsCapture
 from agentsh_net.kernel.resolver import Resolver
 
-# Packets read per second (each costs 20 to 60 us, the worst that can be made 2 ms); beyond that the kernel's buffer holds
-# them and then drops, which is counted: a flood of answers does not take the supervisor's time from what else it does.
-RATE = 2000
+# Of each second (an answer takes 20 to 60 us, the worst that can be made some ms); beyond that the kernel's buffer holds them
+# and then drops, which is counted: a flood of answers does not take the supervisor's time from what else it does.
+SHARE = 0.25
 _PAUSE = 0.05
 
 
@@ -44,7 +44,7 @@ class DnsSnoop:
         self._capture: DnsCapture | None = None
         self._messages = Messages()
         self._gaps = Gaps()
-        self._taken, self._since = 0, 0.0
+        self._spent, self._since = 0.0, 0.0
         self._unreadable, self._new = 0, 0
         self._error: KernelError | None = KernelError("not started")
 
@@ -102,6 +102,7 @@ class DnsSnoop:
 
     def _read(self) -> None:
         assert self._capture is not None  # noqa: S101 - only called while there is one
+        began = asyncio.get_running_loop().time()
         try:
             packets = self._capture.packets()
         except KernelError as error:
@@ -110,7 +111,7 @@ class DnsSnoop:
         for packet in packets:
             for payload in self._messages.feed(packet.data):
                 self._take(payload, packet.time_ns)
-        self._pace(len(packets))
+        self._pace(began)
 
     def _take(self, payload: Payload, time_ns: int) -> None:
         try:
@@ -137,14 +138,14 @@ class DnsSnoop:
         if not done.cancelled() and done.result() and time_ns:
             self._gaps.add((time.time_ns() - time_ns) / 1e9)
 
-    def _pace(self, packets: int) -> None:
-        """Read no more than RATE: pause until the second is over that the packets were for."""
+    def _pace(self, began: float) -> None:
+        """Spend no more than SHARE of a second on what was read since `began`: else pause until the second is over."""
         loop = asyncio.get_running_loop()
         now = loop.time()
         if now - self._since > 1:
-            self._since, self._taken = now, 0
-        self._taken += packets
-        if self._taken >= RATE and self._capture is not None:
+            self._since, self._spent = now, 0.0
+        self._spent += now - began
+        if self._spent > SHARE and self._capture is not None:
             loop.remove_reader(self._capture.fileno())
             loop.call_later(max(_PAUSE, self._since + 1 - now), self._go_on)
 

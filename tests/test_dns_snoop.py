@@ -162,8 +162,8 @@ def test_a_capture_that_breaks_is_told_with_its_remedy() -> None:
     ]
 
 
-def test_a_flood_is_read_at_a_bounded_rate(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dns_snoop, "RATE", 2)
+def test_a_flood_takes_a_bounded_share_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dns_snoop, "SHARE", 0.0)
     stage = Stage()
 
     async def script() -> tuple[int, int]:

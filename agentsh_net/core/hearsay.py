@@ -50,10 +50,11 @@ class Hearsay:
             source is Source.RESOLVER
         ):  # clients keep it that long; a stranger does not choose how long he is believed
             stay += min(max(ttl, self.settings.min_ttl), self.settings.max_ttl)
+        room = CAPS[source] - sum(s is source for s, _ in held.values())
         new: list[Address] = []
         for address in addresses:
             old = held.get(address)
-            if old is None and sum(s is source for s, _ in held.values()) >= CAPS[source]:
+            if old is None and room <= 0:
                 self.over += 1
                 continue
             best, until = (
@@ -61,6 +62,7 @@ class Hearsay:
             )
             held[address] = best, until
             if old is None:
+                room -= 1
                 new.append(address)
         return tuple(new)
 

@@ -11,13 +11,14 @@ import time
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 
 import dns.exception
 
 from agentsh_net.core.addresses import Address, Book, Kind, NameState, literal, refusal
 from agentsh_net.core.dns_message import Ascribed, WireName, wire_name
 from agentsh_net.core.errors import ProtocolError
-from agentsh_net.core.hearsay import Hearsay, Source
+from agentsh_net.core.hearsay import CAPS, Hearsay, Source
 from agentsh_net.core.settings import Resolve
 from agentsh_net.kernel.address_memory import AddressMemory
 from agentsh_net.kernel.hosts_file import HostsFile, is_localhost
@@ -81,6 +82,8 @@ class Resolver:
         self._own, self._clock, self._jitter = own, clock, jitter
         self._places = asyncio.Semaphore(_PARALLEL)
         self._told: tuple[object, object] = ({}, {})
+        self._own_known: Collection[Address] = ()
+        self._own_until = -1.0
         self._wire: dict[WireName, str] = {}
         self._hosts: Mapping[str, str] = {}
         self._woken = asyncio.Event()
@@ -137,8 +140,10 @@ class Resolver:
         for wire, answer in said.items():
             name = self._wire[wire]
             unknown = {*answer.addresses} - {*self._book.known(name)}
-            own = {*self._own(), *self._servers.addresses()} if unknown else set()
-            found = [a for a in answer.addresses if a in unknown and not refusal(a, own)]
+            own = {*self._own_lately(), *self._servers.addresses()} if unknown else set()
+            # As many as one name can have room for: looking at more is work that a forger would have us do.
+            candidates = islice((a for a in answer.addresses if a in unknown), CAPS[Source.RESOLVER])
+            found = [a for a in candidates if not refusal(a, own)]
             if self._hearsay.heard(name, found, ttl=answer.ttl, source=source, now=self._clock()):
                 new = True
         if new:
@@ -198,6 +203,13 @@ class Resolver:
     def _take_hosts_file(self) -> None:
         for name in self._book.names():
             self._book.given(name, self._hosts_file.addresses(name))
+
+    def _own_lately(self) -> Collection[Address]:
+        """Return this host's addresses as they were a second ago at most: who sends answers does not have us ask each time."""
+        now = self._clock()
+        if now >= self._own_until:
+            self._own_known, self._own_until = self._own(), now + 1.0
+        return self._own_known
 
     def _on_the_wire(self) -> Iterator[tuple[WireName, str]]:
         """Yield every name that a question for a watched one may have: with the search list, as the C library tries it."""
