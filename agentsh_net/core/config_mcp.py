@@ -159,6 +159,7 @@ MCP: Reader[settings.Mcp] = section(
     {
         "enforce_policy": flag,
         "fail_closed": flag,
+        "block_mode": one_of("replace", "steer"),
         "hide_denied": flag,
         "native_tools": items(native_tool),
         "servers": items(server, same=lambda declared: fold(declared.id)),

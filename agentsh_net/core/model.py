@@ -134,6 +134,7 @@ class Verdict:
     would: Action | None = None
     candidates: tuple[Candidate, ...] = ()
     crossing: Crossing | None = None  # the session rule that decided, if one did
+    steered: bool = False  # a block that the client may get as a call of no tool (`block_mode: steer`)
 
     @property
     def blocked(self) -> bool:

@@ -128,6 +128,7 @@ class Mcp:
 
     enforce_policy: bool = True
     fail_closed: bool = False
+    block_mode: str = "replace"  # replace | steer
     hide_denied: bool = False  # take denied tools out of what requests offer
     native_tools: tuple[str, ...] = ()
     servers: tuple[Server, ...] = ()

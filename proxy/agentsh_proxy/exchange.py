@@ -23,6 +23,7 @@ from agentsh_proxy.inspecting import Inspection
 from agentsh_proxy.receiving import NO_FACTS, Reception, dialect_of, subject_of
 from agentsh_proxy.relaying import Answer, Client
 from agentsh_proxy.reporting import Subject
+from agentsh_proxy.steering import steers
 from agentsh_proxy.trail import Trail, begin
 from agentsh_proxy.upstream import UpstreamConnection
 
@@ -249,7 +250,12 @@ class Exchange:
         if self._judge_of_answer is None:  # most answers hold no call
             self._judge_of_answer = self._service.judge_for(self._asked.admitted.session_id)
         shown = self._lessons.told(call) if self._lessons.names else None
-        return self._judge_of_answer(call if shown is None else replace(call, shown=shown))
+        verdict = self._judge_of_answer(call if shown is None else replace(call, shown=shown))
+        if verdict.blocked and steers(
+            self._service.view.snapshot, self.dialect.name, self._asked.opening, call
+        ):
+            verdict = replace(verdict, steered=True)
+        return verdict
 
     def _note(self, step: Step) -> None:
         if step.judged or step.faults:

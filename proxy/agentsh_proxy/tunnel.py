@@ -26,6 +26,7 @@ from agentsh_proxy.admission import RefusalError
 from agentsh_proxy.asked import Asked
 from agentsh_proxy.guarding import Restoring
 from agentsh_proxy.receiving import Reception, dialect_of, subject_of
+from agentsh_proxy.steering import steers
 
 if TYPE_CHECKING:
     from agentsh_proxy.server import ClientConnection
@@ -292,7 +293,12 @@ class Tunnel:
 
     def _judge(self, call: ToolCall) -> Verdict:
         shown = self._lessons.told(call) if self._lessons.names else None
-        return self._judge_of_answer(call if shown is None else replace(call, shown=shown))
+        verdict = self._judge_of_answer(call if shown is None else replace(call, shown=shown))
+        if verdict.blocked and steers(
+            self._service.view.snapshot, self.dialect.name, self._asked.opening, call
+        ):
+            verdict = replace(verdict, steered=True)
+        return verdict
 
     def _reading(self, what: Asked) -> Dialect:
         dialect = dialect_of(what)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-import pytest
+from contextlib import suppress
 
-from agentsh_net.core import settings
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentsh_net.core import config_arguments, settings
 from agentsh_net.core.config import parse
 from agentsh_net.core.errors import ConfigError
+from agentsh_net.core.schema import At, Refused
 
 
 def read(args):
@@ -59,3 +64,18 @@ def test_a_rule_of_arguments_alone_is_refused():
     with pytest.raises(ConfigError) as caught:
         parse({"sandbox": {"mcp": {"denied_tools": [{"args": {"path": {"equals": 1}}}]}}})
     assert [p.path for p in caught.value.problems] == ["sandbox.mcp.denied_tools[0]"]
+
+
+TREES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["equals", "in", "glob", "regex", "a"]) | st.text(max_size=8), inner, max_size=4),
+    max_leaves=8,
+)  # fmt: skip
+
+
+@given(TREES)
+def test_anything_is_read_or_a_printable_problem(tree):
+    problems = []
+    with suppress(Refused):
+        config_arguments.arguments(At("here", problems), tree)
+    assert all(str(problem).isprintable() for problem in problems)

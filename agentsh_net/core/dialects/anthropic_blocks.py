@@ -11,6 +11,7 @@ from typing import Any, Final
 from agentsh_net.core import strict_json
 from agentsh_net.core.dialects.base import Judge
 from agentsh_net.core.dialects.output import Output, notice
+from agentsh_net.core.dialects.steering import Steered, tool_use
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.model import ToolCall
 
@@ -97,8 +98,10 @@ def unsure(block: dict[str, Any]) -> None:
         block["input"] = strict_json.dump(block["input"])
 
 
-def text_block(text: str) -> dict[str, str]:
+def stand_in(text: str, refused: Any) -> dict[str, Any]:
     """Return the block that stands where a refused one stood."""
+    if isinstance(text, Steered):
+        return tool_use(text, folded(refused).get("id"))
     return {"type": "text", "text": text}
 
 
@@ -141,6 +144,8 @@ class Rulings:
         self._calls += client
         if not verdict.blocked:
             return ""
+        if verdict.steered and client:
+            return Steered(notice(call.name, verdict.reason))
         self._blocked += client
         text = notice(call.name, verdict.reason)
         if call.call_id:

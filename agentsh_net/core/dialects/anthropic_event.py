@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agentsh_net.core.dialects.anthropic_blocks import folded, is_call, told, twice, unsure
+from agentsh_net.core.dialects.steering import tool_use
 from agentsh_net.core.sse import Frame
 from agentsh_net.core.strict_json import Reading, dump
 
@@ -82,6 +83,18 @@ def text_frames(index: int, text: str) -> bytes:
     events: tuple[tuple[str, dict[str, Any]], ...] = (
         ("content_block_start", {"index": index, "content_block": {"type": "text", "text": ""}}),
         ("content_block_delta", {"index": index, "delta": {"type": "text_delta", "text": text}}),
+        ("content_block_stop", {"index": index}),
+    )
+    return b"".join(make_frame(name, dump({"type": name} | rest).encode()) for name, rest in events)
+
+
+def steered_frames(index: int, text: str, call_id: Any) -> bytes:
+    """Return a whole call of no tool as three events."""
+    block = tool_use(text, call_id)
+    part = {"type": "input_json_delta", "partial_json": dump(block["input"])}
+    events: tuple[tuple[str, dict[str, Any]], ...] = (
+        ("content_block_start", {"index": index, "content_block": block | {"input": {}}}),
+        ("content_block_delta", {"index": index, "delta": part}),
         ("content_block_stop", {"index": index}),
     )
     return b"".join(make_frame(name, dump({"type": name} | rest).encode()) for name, rest in events)

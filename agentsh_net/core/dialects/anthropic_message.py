@@ -12,7 +12,7 @@ from agentsh_net.core.dialects.anthropic_blocks import (
     folded,
     is_call,
     spelled,
-    text_block,
+    stand_in,
     told,
     twice,
 )
@@ -53,7 +53,7 @@ def rewritten(
     notices = rulings.replaced(entries, late or flaw, out, doubtful=bool(reading.duplicates))
     calls = frozenset(at for at, entry in enumerate(entries) if is_call(folded(entry)))
     where = (*prefix, spelled(message, "content"))
-    edits: dict[Path, Any] = {(*where, at): text_block(text) for at, text in notices.items()}
+    edits: dict[Path, Any] = {(*where, at): stand_in(text, entries[at]) for at, text in notices.items()}
     reason = spelled(message, "stop_reason")
     if rulings.ends_turn and message.get(reason) == "tool_use":
         edits[*prefix, reason] = "end_turn"

@@ -36,6 +36,7 @@ class Block:
     parts: list[str] = field(default_factory=list)  # of the arguments' JSON
     flaw: str = ""
     notice: str = ""
+    call_id: Any = None  # of a call that is steered
 
     @property
     def live(self) -> bool:

@@ -11,11 +11,12 @@ from typing import Final
 
 from agentsh_net.core import strict_json
 from agentsh_net.core.dialects.anthropic_blocks import Rulings, arguments, flaw_of, is_call, spelled
-from agentsh_net.core.dialects.anthropic_event import Event, read, text_frames, with_data
+from agentsh_net.core.dialects.anthropic_event import Event, read, steered_frames, text_frames, with_data
 from agentsh_net.core.dialects.anthropic_message import rewritten
 from agentsh_net.core.dialects.anthropic_roster import MAX_BLOCKS, Block, Roster, State
 from agentsh_net.core.dialects.base import MIN_WEIGHT, Judge, Limits
 from agentsh_net.core.dialects.output import Output
+from agentsh_net.core.dialects.steering import Steered
 from agentsh_net.core.sse import Frame
 from agentsh_net.core.strict_json import Reading
 
@@ -231,6 +232,7 @@ class AnthropicMachine:
         value, flaw = arguments(block.fields, "".join(block.parts))
         block.notice = self._rulings.decide(block.fields, value, block.flaw or flaw, out)
         block.state = State.REPLACED if block.notice else state
+        block.call_id = block.fields.get("id")
         if block.live:
             self._roster.released(block)
         block.parts.clear()
@@ -256,7 +258,10 @@ class AnthropicMachine:
             if block is None or block.state is not State.REPLACED:
                 out.write(data)
             elif block.notice:
-                out.write(text_frames(self._number(block), block.notice))
+                if isinstance(block.notice, Steered):
+                    out.write(steered_frames(self._number(block), block.notice, block.call_id))
+                else:
+                    out.write(text_frames(self._number(block), block.notice))
                 block.notice = ""
 
     def _cut(self, cause: str, detail: str, out: Output, *, must_cut: bool = False) -> bool:

@@ -24,6 +24,7 @@ from agentsh_net.core.dialects.openai_responses_items import (
     told,
     twice,
 )
+from agentsh_net.core.dialects.steering import Steered
 from agentsh_net.core.sse import Frame
 from agentsh_net.core.strict_json import Reading, dump, splice
 
@@ -136,13 +137,24 @@ def _index(value: Any) -> tuple[int | None, bool]:
 def message_frames(
     notice: str, replaced: Call, index: int | None, number: int | None, pieces: int
 ) -> Iterator[bytes]:
-    """Yield a whole message as 5 + `pieces` events, numbered from `number`, each with its own `event:` line."""
+    """Yield a whole message as 5 + `pieces` events, numbered from `number`, each with its own `event:` line.
+
+    A steered call is a call of no tool, in four events.
+    """
     item = message(notice, replaced, index)
     where = {} if index is None else {"output_index": index}
     part = {"item_id": item["id"], **where, "content_index": 0}
     cuts = [len(notice) * at // pieces for at in range(pieces + 1)]
+    begun = ("output_item.added", {**where, "item": message(notice, replaced, index, begun=True)})
+    called = {"item_id": item["id"], **where}
+    steered: list[tuple[str, dict[str, Any]]] = [
+        begun,
+        ("function_call_arguments.delta", {**called, "delta": item.get("arguments")}),
+        ("function_call_arguments.done", {**called, "arguments": item.get("arguments")}),
+        ("output_item.done", {**where, "item": item}),
+    ]
     events: list[tuple[str, dict[str, Any]]] = [
-        ("output_item.added", {**where, "item": message(notice, replaced, index, begun=True)}),
+        begun,
         ("content_part.added", {**part, "part": text_part("")}),
         *(
             ("output_text.delta", {**part, "delta": notice[start:end], "logprobs": []})
@@ -152,7 +164,7 @@ def message_frames(
         ("content_part.done", {**part, "part": text_part(notice)}),
         ("output_item.done", {**where, "item": item}),
     ]
-    for at, (kind, fields) in enumerate(events):
+    for at, (kind, fields) in enumerate(steered if isinstance(notice, Steered) else events):
         told_number = {} if number is None else {"sequence_number": number + at}
         name = f"response.{kind}"
         yield make_frame(name, dump({"type": name, **told_number, **fields}).encode())

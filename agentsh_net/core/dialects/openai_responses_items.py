@@ -13,6 +13,7 @@ from hashlib import sha256
 from typing import Any, Final
 
 from agentsh_net.core import strict_json
+from agentsh_net.core.dialects.steering import Steered, function_call
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.model import ToolCall
 
@@ -243,6 +244,8 @@ def message(notice: str, replaced: Call, position: int | None, *, begun: bool = 
 
     The API refuses a conversation with two items of one id, so the id follows from the refused one's.
     """
+    if isinstance(notice, Steered):
+        return function_call(notice, replaced.id or f"fc_{replaced.call_id}", replaced.call_id, begun=begun)
     ids = (replaced.id, replaced.call_id) if replaced.reply_id else (str(position),)
     place = sha256("\0".join(ids).encode("utf-8", "replace"))
     return {

@@ -12,6 +12,7 @@ from typing import Any, Final
 from agentsh_net.core.dialects.base import Judge
 from agentsh_net.core.dialects.openai_responses_items import OTHER_ARGUMENTS, Call, text_of
 from agentsh_net.core.dialects.output import Output, notice
+from agentsh_net.core.dialects.steering import Steered
 
 # Far beyond any answer's calls (one takes a model dozens of tokens); each costs us some hundred bytes.
 MAX_CALLS: Final = 1 << 14
@@ -99,9 +100,13 @@ class Rulings:
         verdict = self._judge(asked)
         out.judged(asked, verdict)
         text = notice(asked.name, verdict.reason) if verdict.blocked else ""
+        if text and verdict.steered and whole.kind == "function_call" and whole.call_id:
+            text = Steered(
+                text
+            )  # of other kinds the API wants answers that no client gives to an unknown tool
         if known is None or not flaw:
             self._remember(_Known(_bare(whole), "" if partial else said, text, ordinal), content)
-        if text and call.reply_id:
+        if text and call.reply_id and not isinstance(text, Steered):
             self._refused[call.reply_id] = text
         return text
 

@@ -288,10 +288,11 @@ class ResponsesMachine:
         if slot is not None and slot.state is State.REPLACED:
             if slot.notice:
                 pieces = min(max(slot.frames - 5, 1), _MAX_PIECES)
-                for made in message_frames(slot.notice, slot.call, slot.index, number, pieces):
-                    out.write(made)
+                made = list(message_frames(slot.notice, slot.call, slot.index, number, pieces))
+                for frame in made:
+                    out.write(frame)
                 slot.notice = ""
-                self._shift += 5 + pieces if number is not None else 0
+                self._shift += len(made) if number is not None else 0
             self._drop(event)
             return
         data = queued.data
