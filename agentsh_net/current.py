@@ -81,7 +81,7 @@ class Current:
     async def establish(self) -> None:
         """Bring every layer into force for the first time. Raises KernelError where a required one cannot be had."""
         means = self._means
-        hosts = kernel_plan.watched_hosts(self.loaded.config.sandbox.mcp.servers)
+        hosts = kernel_plan.watched_hosts(self.loaded.config)
         self.addresses = await means.resolver.watch(hosts)
         self.hearsay = means.resolver.hearsay()  # what an earlier daemon heard
         self.plan = self._plan(self.snapshot, self.addresses)
@@ -107,7 +107,7 @@ class Current:
         Raises KernelError with the old policy in force.
         """
         servers = loaded.config.sandbox.mcp.servers
-        hosts = kernel_plan.watched_hosts(servers)
+        hosts = kernel_plan.watched_hosts(loaded.config)
         inspector = self._inspector.renewed(loaded.config.sandbox.mcp.inspection)
         kept = self.snapshot.registry.with_servers(servers)
         inspected = await asyncio.to_thread(inventory.inspect, kept, self.snapshot.pins, inspector)
@@ -149,7 +149,7 @@ class Current:
 
         `confirmed` is called once the planes have them, before connections that were quicker are closed.
         """
-        watched = kernel_plan.watched_hosts(self.snapshot.config.sandbox.mcp.servers)
+        watched = kernel_plan.watched_hosts(self.snapshot.config)
         addresses = {server_id: addresses.get(server_id, ()) for server_id in watched}
         heard = {
             s: found for s in watched if (found := (self.hearsay if hearsay is None else hearsay).get(s))
@@ -307,7 +307,8 @@ class Current:
 
     def _known(self, hosts: Mapping[str, str]) -> Addresses:
         """Return what is known of hosts without asking anybody."""
-        by_host = {s.host: self.addresses.get(s.id, ()) for s in self.loaded.config.sandbox.mcp.servers}
+        watched = kernel_plan.watched_hosts(self.loaded.config)
+        by_host = {host: self.addresses.get(key, ()) for key, host in watched.items()}
         return {
             server_id: (found,) if (found := literal(host)) else by_host.get(host, ())
             for server_id, host in hosts.items()

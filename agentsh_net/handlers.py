@@ -18,7 +18,7 @@ from agentsh_net.clock import now_rfc3339
 from agentsh_net.control.errors import ControlError
 from agentsh_net.control.peer import Peer
 from agentsh_net.control.server import Handler
-from agentsh_net.core import identity, kernel_plan
+from agentsh_net.core import identity, kernel_plan, llm_plan
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.folding import fold
 from agentsh_net.core.identity import Identity
@@ -81,7 +81,14 @@ async def _status(daemon: Daemon, args: Mapping[str, Any], peer: Peer) -> dict[s
 def _proxy(daemon: Daemon) -> dict[str, Any]:
     pool, config = daemon.pool, daemon.current.loaded.config.proxy
     if pool is None:
-        return {"mode": config.mode, "listen": "", "gateway": "", "workers": [], "counters": {}}
+        nothing: dict[str, Any] = {
+            "mode": config.mode,
+            "listen": "",
+            "gateway": "",
+            "workers": [],
+            "counters": {},
+        }
+        return nothing | {"direct": _direct(daemon.current)}
     running = pool.pids
     missing = pool.size - len(running)
     return {
@@ -93,9 +100,23 @@ def _proxy(daemon: Daemon) -> dict[str, Any]:
         "providers": {
             p.name: {"dialect": p.dialect, "base_url": p.base_url} for p in config.providers.values()
         },
+        "direct": _direct(daemon.current),
         "trouble": f"{missing} of {pool.size} workers are not running" if missing > 0 else "",
         "remedy": "they are restarted with growing patience; see the log" if missing > 0 else "",
     }
+
+
+def _direct(current: Current) -> list[dict[str, Any]]:
+    """Return the providers that agents shall not talk to directly, and where they are."""
+    config = current.snapshot.config
+    hosts = llm_plan.watched(config)
+    keys = {name: llm_plan.key(name) for name in config.proxy.providers}
+    return [
+        {"provider": name, "host": hosts[key], "refused": llm_plan.refuses(config)}
+        | {"addresses": [str(a) for a in current.addresses.get(key, ())]}
+        for name, key in keys.items()
+        if key in hosts
+    ]
 
 
 def _servers(current: Current) -> list[dict[str, Any]]:

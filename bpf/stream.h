@@ -28,14 +28,16 @@ INLINE int is_concerned(struct __sk_buff *skb, struct agentsh_shared *shared)
 	__u64 cookie = bpf_get_socket_cookie(skb);
 	struct agentsh_audience who = {};
 	struct agentsh_config *current;
-	__u32 slot = 0;
+	__u32 fate, slot = 0;
 
 	current = find_config(&slot);
 	if (!current)
 		return 1;
 	audience_of_socket(&who, current, skb);
 	shared->session = who.session;
-	return concerns(&who, current, shared->fate) || find_stream(&cookie);
+	fate = shared->fate;
+	shared->fate &= AGENTSH_FATE;
+	return concerns(&who, current, fate) || find_stream(&cookie);
 }
 
 /* The same value, of which the verifier knows nothing. */

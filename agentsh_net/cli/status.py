@@ -62,6 +62,10 @@ def _unresolved(told: Mapping[str, Any]) -> Iterator[str]:
         if server.get("denied") and server.get("host") and not server.get("addresses"):
             why = problems.get(server["host"]) or problems.get(server.get("server_id")) or "not resolved yet"
             yield f"server {server.get('server_id')}: denied, but no address of {server['host']} is known: {why}"
+    for row in _rows(told.get("proxy") or {}, "direct"):
+        if row.get("refused") and not row.get("addresses"):
+            why = problems.get(str(row.get("host"))) or "not resolved yet"
+            yield f"provider {row.get('provider')}: llm_direct is refuse, but no address of {row.get('host')} is known: {why}"
 
 
 def report(told: Mapping[str, Any]) -> Iterator[str]:

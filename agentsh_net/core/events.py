@@ -5,12 +5,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from typing import Any, ClassVar, Self
-
-from agentsh_net.core.errors import ProtocolError
 
 DEFAULT_SESSION = "default"
 
@@ -105,24 +102,30 @@ class ToolResultInspected(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NetworkConnection(Event):
-    """A process connected, or tried to connect, to the address of an MCP server."""
+class Connection(Event):
+    """A process connected, or tried to, to where a plane looks; `type` says what is there."""
 
-    type = "mcp_network_connection"
     remote_addr: str = ""  # host:port, IPv6 in brackets
-    remote_host: str = ""
-    server_id: str = ""
-    server_type: str = ""
-    candidates: list[str] = field(default_factory=list)
     layer: str = ""  # ebpf | nftables | sweep | proxy
-    family: str = ""  # inet | inet6
-    protocol: str = ""  # tcp | udp | ...
     pid: int = 0
     comm: str = ""
     exe: str = ""
     cgroup: str = ""
     container_id: str = ""
     uid: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NetworkConnection(Connection):
+    """A process connected, or tried to connect, to the address of an MCP server."""
+
+    type = "mcp_network_connection"
+    remote_host: str = ""
+    server_id: str = ""
+    server_type: str = ""
+    candidates: list[str] = field(default_factory=list)
+    family: str = ""  # inet | inet6
+    protocol: str = ""  # tcp | udp | ...
     sni: str = ""
     correlated: bool = False  # a tool call of the same session to the same server explains it
 
@@ -247,14 +250,11 @@ class ConnectorRequest(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LlmDirectConnection(Event):
+class LlmDirectConnection(Connection):
     """A process talked to an LLM provider around the proxy."""
 
     type = "llm_direct_connection"
     provider: str = ""
-    remote_addr: str = ""
-    pid: int = 0
-    comm: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -352,49 +352,3 @@ class WorkerExited(Event):
     type = "worker_exited"
     pid: int = 0
     status: str = ""
-
-
-EVENT_TYPES: Mapping[str, type[Event]] = {
-    cls.type: cls
-    for cls in (
-        ToolCallIntercepted,
-        ToolCalled,
-        ToolResultInspected,
-        NetworkConnection,
-        ToolSeen,
-        ToolChanged,
-        ToolRemoved,
-        ServerSeen,
-        ServerChanged,
-        ToolAltered,
-        SamplingRequest,
-        ElicitationRequest,
-        ToolsListChanged,
-        MessageUninspected,
-        CrossServerBlocked,
-        ConnectorRequest,
-        LlmDirectConnection,
-        ResponseUninspected,
-        RequestRedacted,
-        RequestLimited,
-        PolicyReloaded,
-        PolicyRejected,
-        LayerStateChanged,
-        EventsLost,
-        DaemonStarted,
-        DaemonStopped,
-        WorkerExited,
-    )
-}
-
-
-def from_json(value: Mapping[str, Any]) -> Event:
-    """Return the event a JSON object describes. Raises ProtocolError for an unknown type or an unknown field."""
-    cls = EVENT_TYPES.get(str(value.get("type")))
-    if cls is None:
-        raise ProtocolError(f"unknown event type {value.get('type')!r}")
-    known = {f.name for f in fields(cls)}
-    unknown = set(value) - known - {"type"}
-    if unknown:
-        raise ProtocolError(f"event {cls.type} has no field {min(unknown)!r}")
-    return cls(**{k: v for k, v in value.items() if k != "type"})

@@ -13,9 +13,9 @@ from ipaddress import IPv6Address
 from types import MappingProxyType
 from typing import Protocol
 
-from agentsh_net.core import shared_endpoints
+from agentsh_net.core import llm_plan, shared_endpoints
 from agentsh_net.core.addresses import LOOPBACKS, Address, canonical, home, plain
-from agentsh_net.core.events import DEFAULT_SESSION, NetworkConnection
+from agentsh_net.core.events import DEFAULT_SESSION, LlmDirectConnection, NetworkConnection
 from agentsh_net.core.model import Action, Server, Transport, Verdict
 from agentsh_net.core.plane import ConnectRecord, Endpoint, Fate, Finding, Name, Plan, Rule
 from agentsh_net.core.registry import Registry
@@ -73,9 +73,11 @@ class Diff:
         return not (self.adds or self.deletes or self.names or self.forgotten)
 
 
-def watched_hosts(servers: Sequence[Server]) -> dict[str, str]:
-    """Return server id -> host for the servers that are reached over the network."""
-    return {s.id: s.host for s in servers if s.transport is not Transport.STDIO and s.host}
+def watched_hosts(config: Config) -> dict[str, str]:
+    """Return server id -> host for the servers that are reached over the network, and for providers that are looked after."""
+    servers = config.sandbox.mcp.servers
+    hosts = {s.id: s.host for s in servers if s.transport is not Transport.STDIO and s.host}
+    return hosts | llm_plan.watched(config)
 
 
 def denied(verdict: Verdict) -> bool:
@@ -107,6 +109,7 @@ def build(
             tagged = [s for s in servers if s.id not in blocked]
             rules |= _at(address, refused, tagged, network)
         rules |= _overheard(snapshot, addresses, hearsay)
+        rules = llm_plan.with_providers(rules, snapshot.config, snapshot.registry.servers, addresses)
     here = [(e.port, rule) for e, rule in rules.items() if e.address in LOOPBACKS and rule.fate is Fate.DENY]
     for port, rule in here:
         for address in LOOPBACKS:  # unless policy says something else of the server that is declared there
@@ -118,7 +121,7 @@ def build(
         mark_mask=network.mark_mask,
         sessions=tuple(sessions),
         sessions_only=network.scope == "sessions",
-        names=shared_endpoints.names(snapshot.registry.servers, blocked)
+        names=llm_plan.names(snapshot.config) | shared_endpoints.names(snapshot.registry.servers, blocked)
         if any(rule.fate in shared_endpoints.BY_NAME for rule in rules.values())
         else {},
     )
@@ -147,7 +150,7 @@ def find(plan: Plan, address: IPv6Address, port: int) -> Rule | None:
     return min(found, key=lambda rule: _SEVERITY.index(rule.fate), default=None)
 
 
-def attribute(snapshot: Judge, record: ConnectRecord, plan: Plan) -> NetworkConnection:
+def attribute(snapshot: Judge, record: ConnectRecord, plan: Plan) -> NetworkConnection | LlmDirectConnection:
     """Return the event a record stands for. `timestamp` is left to the shell: it is `record.time_ns`."""
     rule = rule_of(record, plan)
     candidates = list(rule.server_ids) if rule else []
@@ -156,6 +159,13 @@ def attribute(snapshot: Judge, record: ConnectRecord, plan: Plan) -> NetworkConn
         candidates = list(shared_endpoints.spoken_for(servers, record.sni, record.port)) or candidates
     verdicts = {server_id: snapshot.judge_server(server_id) for server_id in candidates}
     blamed = next((s for s in candidates if denied(verdicts[s])), candidates[0] if candidates else "")
+    where = remote(record.address, record.port)
+    # A provider is blamed where no server is there, or where no server's denial explains the refusal.
+    no_denial = not any(map(denied, verdicts.values()))
+    if (not blamed or (no_denial and record.fate is Fate.DENY)) and (
+        event := llm_plan.direct(snapshot.config, record, rule, remote_addr=where)
+    ):
+        return event
     server = next((s for s in snapshot.registry.servers if s.id == blamed), None)
     refused = record.fate is Fate.DENY and not record.observed
     return NetworkConnection(
@@ -164,7 +174,7 @@ def attribute(snapshot: Judge, record: ConnectRecord, plan: Plan) -> NetworkConn
         would=_would(refused=refused, record=record, verdict=verdicts.get(blamed)),
         reason=_reason(record, rule, verdicts.get(blamed)),
         rule=verdicts[blamed].rule if blamed else "",
-        remote_addr=remote(record.address, record.port),
+        remote_addr=where,
         remote_host=server.host if server else "",
         server_id=blamed,
         server_type=server.transport if server else "",

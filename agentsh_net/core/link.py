@@ -13,7 +13,7 @@ from typing import Any
 
 import orjson
 
-from agentsh_net.core import events
+from agentsh_net.core import event_types, events
 from agentsh_net.core.errors import ProtocolError
 
 _LENGTH = struct.Struct("!I")
@@ -182,7 +182,7 @@ def decode_from_worker(payload: bytes) -> FromWorker:
 def event_from_worker(value: Mapping[str, Any]) -> events.Event:
     """Return the event a worker reports. Raises ProtocolError unless it is of a worker's types, typed and bounded."""
     try:
-        event = events.from_json(value)
+        event = event_types.from_json(value)
     except TypeError as error:
         raise ProtocolError(f"a worker's event is malformed: {error}") from error
     if type(event) not in WORKER_EVENTS:

@@ -41,7 +41,6 @@ MCP = "sandbox.mcp"
 
 NOT_YET = (
     NotYet("proxy.providers.*.dialect", among("bedrock"), "`anthropic`, `openai`, `gemini` or `ollama`"),
-    NotYet("network.llm_direct", among("tag", "refuse"), "`off`"),
 )
 
 

@@ -1,17 +1,11 @@
-"""Every event type survives the trip through JSON, and nothing unknown gets in."""
+"""An event is stamped once, and its JSON begins with what it is."""
 
 from __future__ import annotations
 
 import pytest
 
-from agentsh_net.core.errors import ProtocolError
-from agentsh_net.core.events import EVENT_TYPES, ToolCallIntercepted, from_json
-
-
-@pytest.mark.parametrize("kind", EVENT_TYPES)
-def test_what_is_written_is_read_back_equal(kind: str) -> None:
-    event = EVENT_TYPES[kind](session_id="s", action="block", reason="why").stamped(id="1", timestamp="t")
-    assert from_json(event.to_json()) == event
+from agentsh_net.core.event_types import EVENT_TYPES
+from agentsh_net.core.events import ToolCallIntercepted
 
 
 @pytest.mark.parametrize("kind", EVENT_TYPES)
@@ -28,9 +22,3 @@ def test_the_head_of_an_event_comes_first() -> None:
 
 def test_a_time_set_by_who_saw_it_is_kept() -> None:
     assert ToolCallIntercepted(timestamp="then").stamped(id="1", timestamp="now").timestamp == "then"
-
-
-@pytest.mark.parametrize("value", [{}, {"type": "nonsense"}, {"type": "policy_reloaded", "extra": 1}])
-def test_what_is_no_event_is_refused(value: dict[str, object]) -> None:
-    with pytest.raises(ProtocolError):
-        from_json(value)

@@ -15,7 +15,7 @@ from agentsh_net.core.kernel_plan import attribute, build, diff, find
 from agentsh_net.core.model import Action, Server, Transport, Verdict
 from agentsh_net.core.plane import ConnectRecord, Endpoint, Fate, Finding, Name, Plan, Rule
 from agentsh_net.core.registry import Registry
-from agentsh_net.core.settings import Config, Network
+from agentsh_net.core.settings import Config, Mcp, Network, Sandbox
 
 A, B, V6 = ip_address("203.0.113.1"), ip_address("203.0.113.2"), ip_address("2001:db8::1")
 
@@ -91,7 +91,9 @@ def test_the_plan_carries_the_generation_and_the_mark_within_its_mask() -> None:
 def test_a_stdio_server_and_a_server_without_addresses_have_no_rules() -> None:
     stdio = Server("fs", Transport.STDIO, command="fs")
     assert build(policy(stdio, server("bad"), denied="fs bad"), {"fs": [A], "bad": []}).rules == {}
-    assert kernel_plan.watched_hosts([stdio, server("bad")]) == {"bad": "bad.example"}
+    assert kernel_plan.watched_hosts(Config(sandbox=Sandbox(mcp=Mcp(servers=(stdio, server("bad")))))) == {
+        "bad": "bad.example"
+    }
 
 
 def test_two_denied_servers_on_one_address_are_one_refusal_that_names_both() -> None:

@@ -13,7 +13,6 @@ from agentsh_net.core.not_yet import NOT_YET, NotYet, among, filled, refusals, t
 # For every row: a value that switches it on, and one that does not.
 CASES: dict[str, tuple[Any, Any]] = {
     "proxy.providers.*.dialect": ("bedrock", "gemini"),
-    "network.llm_direct": ("tag", "off"),
 }
 
 

@@ -8,6 +8,7 @@ import pwd
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -213,3 +214,61 @@ def test_the_scope_follows_the_file_and_outlives_the_daemon(tmp_path: Path, laye
         f"after SIGKILL: agent {no}, bystander connected",
         "cgroups wanted True, in force True",
     ]
+
+
+ASK = """
+import http.client, os, sys, urllib.parse
+url = urllib.parse.urlsplit(sys.argv[1] if len(sys.argv) > 1 else os.environ["OPENAI_BASE_URL"])
+try:
+    c = http.client.HTTPConnection(url.hostname, url.port, timeout=5)
+    c.request("POST", url.path + "/chat/completions", "{}", {"Content-Type": "application/json"})
+    print(c.getresponse().status)
+except OSError as e:
+    print(type(e).__name__)
+"""
+ANSWER = (
+    b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}"
+)
+
+
+def through_or_around(folder: Path, layers: tuple[str, ...]) -> tuple[list[str], dict[str, Any], str]:
+    server = listening(there(), BAD, PORT)
+
+    def provider() -> None:
+        while True:
+            client, _ = server.accept()
+            with client:
+                client.recv(65536)
+                client.sendall(ANSWER)
+
+    threading.Thread(target=provider, daemon=True).start()
+    base = f"http://{BAD}:{PORT}/v1"
+    network = {"mode": "tag", "layers": list(layers), "required": True, "llm_direct": "refuse"}
+    providers = {"anthropic": {"base_url": f"{base}/x"}, "openai": {"base_url": base}}
+    providers |= {name: {"base_url": f"{base}/{name}"} for name in ("gemini", "ollama")}
+    with running(folder, {"proxy": {"port": 0, "providers": providers}, "network": network}) as daemon:
+        out, err, _ = ran(daemon, "/usr/bin/python3", "-c", ASK)
+        around, _, _ = ran(daemon, "/usr/bin/python3", "-c", ASK, base)
+
+        def told() -> list[dict[str, Any]]:
+            return json.loads(daemon.cli("mcp", "events", "--type", "llm_direct_connection", "--json"))
+
+        event = await_that(told, within=10)[0]
+        status = daemon.cli("status")
+    return [out.strip() or err, around.strip()], event, status
+
+
+@pytest.mark.parametrize("layers", [("ebpf",), ("nftables",)], ids="+".join)
+def test_an_agent_reaches_its_provider_through_the_proxy_and_not_around_it(
+    tmp_path: Path, layers: tuple[str, ...]
+) -> None:
+    (through, around), event, status = in_box(through_or_around, tmp_path, layers)
+    assert through == "200"
+    assert around == {"ebpf": "PermissionError", "nftables": "ConnectionRefusedError"}[layers[0]]
+    assert (event["action"], event["provider"], event["remote_addr"]) == (
+        "block",
+        "anthropic",
+        f"{BAD}:{PORT}",
+    )
+    assert event["session_id"].startswith("s-")
+    assert "the proxy exempt as /sys/fs/cgroup/agentsh-net/workers" in status

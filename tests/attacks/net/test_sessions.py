@@ -35,8 +35,9 @@ FORWARDED = (
     "a packet that is forwarded out of another network namespace tells no socket, and so no session: with this scope they are "
     "nobody's. An agent cannot have such a namespace: it needs CAP_NET_ADMIN over this one for its uplink"
 )
-# The program at egress can only drop; the packet plane resets.
-DROPPED = {"ebpf": {"ETIMEDOUT"}, "nftables": {"ECONNREFUSED"}}
+# The program at egress can only drop; the packet plane resets. While it waits, the sweep of a test that runs beside this one
+# may find the socket: those look into every namespace.
+DROPPED = {"ebpf": {"ETIMEDOUT", "ECONNABORTED"}, "nftables": {"ECONNREFUSED"}}
 
 
 def enter(below: str = "") -> None:
@@ -202,27 +203,26 @@ def elsewhere() -> None:
     (folder / "cgroup.procs").write_text(str(os.getpid()))
 
 
-def everything(layers: tuple[str, ...]) -> tuple[dict[str, Seen], dict[str, Seen], str]:
+def everything(layers: tuple[str, ...]) -> tuple[dict[str, Seen], dict[str, Seen], int]:
     stage = Stage(layers, network={"scope": "sessions"})
     stage.kernel.cgroups.begin("mine")
     stage.plan = replace(stage.plan, generation=2, sessions=("mine",))
     stage.kernel.apply(stage.plan)
-    old = stage.early.established  # a bystander's, which no sweep may close
-    stage.kernel.sweep(stage.plan)
-    still = outcome(lambda: old.sendall(b"x"))
+    # This process' connection is a bystander's, which no sweep may close.
+    swept = [record for record in stage.kernel.sweep(stage.plan) if record.pid == os.getpid()]
     stage.settle()
     attacks = {name: stage.mount(row.attack) for name, row in ROWS.items()}
-    return attacks, {name: stage.mount(act) for name, act in BYSTANDERS.items()}, still
+    return attacks, {name: stage.mount(act) for name, act in BYSTANDERS.items()}, len(swept)
 
 
 @pytest.fixture(scope="module", params=PLANES, ids="+".join)
 def played(
     request: pytest.FixtureRequest,
-) -> tuple[tuple[str, ...], tuple[dict[str, Seen], dict[str, Seen], str]]:
+) -> tuple[tuple[str, ...], tuple[dict[str, Seen], dict[str, Seen], int]]:
     return request.param, box.in_box(everything, request.param, timeout=100)
 
 
-Played = tuple[tuple[str, ...], tuple[dict[str, Seen], dict[str, Seen], str]]
+Played = tuple[tuple[str, ...], tuple[dict[str, Seen], dict[str, Seen], int]]
 
 
 @pytest.mark.parametrize("name", ROWS)
@@ -236,8 +236,8 @@ def test_a_sessions_agent_does_not_reach_the_denied_server_and_the_event_names_i
 
 @pytest.mark.parametrize("name", BYSTANDERS)
 def test_who_is_in_no_session_is_neither_refused_nor_told(played: Played, name: str) -> None:
-    _, (_, bystanders, still) = played
+    _, (_, bystanders, swept) = played
     seen = bystanders[name]
     assert (seen.said, seen.events, seen.refused) == ("connected", [], 0)
     assert seen.arrived > 0
-    assert still == "connected"
+    assert swept == 0

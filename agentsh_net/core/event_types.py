@@ -1,0 +1,56 @@
+"""Which event types there are, and how one is read back from JSON. What they hold is `events`' business."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+from agentsh_net.core import events
+from agentsh_net.core.errors import ProtocolError
+from agentsh_net.core.events import Event
+
+EVENT_TYPES: Mapping[str, type[Event]] = {
+    cls.type: cls
+    for cls in (
+        events.ToolCallIntercepted,
+        events.ToolCalled,
+        events.ToolResultInspected,
+        events.NetworkConnection,
+        events.ToolSeen,
+        events.ToolChanged,
+        events.ToolRemoved,
+        events.ServerSeen,
+        events.ServerChanged,
+        events.ToolAltered,
+        events.SamplingRequest,
+        events.ElicitationRequest,
+        events.ToolsListChanged,
+        events.MessageUninspected,
+        events.CrossServerBlocked,
+        events.ConnectorRequest,
+        events.LlmDirectConnection,
+        events.ResponseUninspected,
+        events.RequestRedacted,
+        events.RequestLimited,
+        events.PolicyReloaded,
+        events.PolicyRejected,
+        events.LayerStateChanged,
+        events.EventsLost,
+        events.DaemonStarted,
+        events.DaemonStopped,
+        events.WorkerExited,
+    )
+}
+
+
+def from_json(value: Mapping[str, Any]) -> Event:
+    """Return the event a JSON object describes. Raises ProtocolError for an unknown type or an unknown field."""
+    cls = EVENT_TYPES.get(str(value.get("type")))
+    if cls is None:
+        raise ProtocolError(f"unknown event type {value.get('type')!r}")
+    known = {f.name for f in fields(cls)}
+    unknown = set(value) - known - {"type"}
+    if unknown:
+        raise ProtocolError(f"event {cls.type} has no field {min(unknown)!r}")
+    return cls(**{k: v for k, v in value.items() if k != "type"})

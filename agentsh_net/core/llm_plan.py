@@ -1,0 +1,140 @@
+"""What `network.llm_direct` adds to a plan: rules at the LLM providers' endpoints, from which our own proxy is exempt.
+
+A provider's rule is for its address and port alone: its neighbours at other ports are none of its business. Where a server is
+reached at the very endpoint and the two want different things, `network.on_shared_address` decides, as between two servers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from ipaddress import IPv6Address
+
+from agentsh_net.core import shared_endpoints, urls
+from agentsh_net.core.addresses import LOOPBACKS, Address, canonical, home, literal
+from agentsh_net.core.events import DEFAULT_SESSION, LlmDirectConnection
+from agentsh_net.core.model import Action, Server
+from agentsh_net.core.plane import ConnectRecord, Endpoint, Fate, Name, Rule
+from agentsh_net.core.settings import Config, Provider
+
+RULE = "network.llm_direct"
+# No server is called so: `*` stands in no id.
+_KEY = "*{}"
+
+
+def watched(config: Config) -> dict[str, str]:
+    """Return key -> host of the providers whose addresses are wanted."""
+    return {_KEY.format(name): host for name, host, _ in _places(config)}
+
+
+def key(provider: str) -> str:
+    """Return what a provider's addresses are kept under."""
+    return _KEY.format(provider)
+
+
+def refuses(config: Config) -> bool:
+    """Say whether a direct connection fails: where policy is only audited, it is told as one that would."""
+    return config.network.llm_direct == "refuse" and config.sandbox.mcp.enforce_policy
+
+
+def with_providers(
+    rules: Mapping[Endpoint, Rule],
+    config: Config,
+    servers: Sequence[Server],
+    addresses: Mapping[str, Sequence[Address]],
+) -> dict[Endpoint, Rule]:
+    """Return the rules of the servers and those of the providers together."""
+    found = dict(rules)
+    fate = Fate.DENY if refuses(config) else Fate.TAG
+    for name, _, port in _places(config):
+        for address in sorted({home(canonical(a)) for a in addresses.get(_KEY.format(name), ())}):
+            _make_room(found, Endpoint(address), servers)
+            endpoint = Endpoint(address, port)
+            shared = _shared(config, name, servers, found.get(endpoint), address)
+            found[endpoint] = _joined(found.get(endpoint), fate, name, shared)
+    return found
+
+
+def direct(
+    config: Config, record: ConnectRecord, rule: Rule | None, *, remote_addr: str
+) -> LlmDirectConnection | None:
+    """Return the event of a record that a provider's rule explains."""
+    if rule is None or not rule.providers:
+        return None
+    refused = record.fate is Fate.DENY and not record.observed
+    names = ", ".join(rule.providers)
+    would = not refused and (record.observed or config.network.llm_direct == "refuse")
+    return LlmDirectConnection(
+        session_id=record.session_id or DEFAULT_SESSION,
+        action=Action.BLOCK if refused else Action.ALLOW,
+        would=Action.BLOCK if would else None,
+        reason=f"talks to {names} around the LLM proxy",
+        rule=RULE,
+        provider=rule.providers[0],
+        remote_addr=remote_addr,
+        layer=record.layer,
+        pid=record.pid,
+        comm=record.comm,
+        exe=record.exe,
+        cgroup=record.cgroup,
+        container_id=record.container_id,
+        uid=record.uid,
+    )
+
+
+def _places(config: Config) -> Iterator[tuple[str, str, int]]:
+    """Yield name, host and port of each provider that is looked after."""
+    if config.network.llm_direct == "off" or config.network.mode == "off":
+        return
+    for provider in config.proxy.providers.values():
+        url = urls.parse(provider.base_url)  # read once already: the configuration has no other
+        yield provider.name, url.host, url.port
+
+
+def _make_room(found: dict[Endpoint, Rule], everywhere: Endpoint, servers: Sequence[Server]) -> None:
+    """Narrow what is denied at an address on every port to the denied servers' own ports: somebody else is there too."""
+    rule = found.get(everywhere)
+    if rule is None or rule.fate is not Fate.DENY:  # where names decide, there is room already
+        return
+    del found[everywhere]
+    for port in {s.port for s in servers if s.id in rule.server_ids}:
+        ids = tuple(sorted(s.id for s in servers if s.id in rule.server_ids and s.port == port))
+        found[Endpoint(everywhere.address, port)] = replace(rule, server_ids=ids)
+
+
+def names(config: Config) -> dict[Name, Fate]:
+    """Return what the names of providers mean at endpoints where names decide."""
+    if not refuses(config):
+        return {}
+    places = {name: (host, port) for name, host, port in _places(config)}
+    return {Name(*place): Fate.DENY for name, place in places.items() if _named(config.proxy.providers[name])}
+
+
+def _named(provider: Provider) -> bool:
+    """Say whether every client of a provider names it in a ClientHello."""
+    url = urls.parse(provider.base_url)
+    return url.scheme == "https" and literal(url.host) is None
+
+
+def _shared(
+    config: Config, provider: str, servers: Sequence[Server], there: Rule | None, address: IPv6Address
+) -> Fate:
+    """Return what becomes of an endpoint at which a server and a provider want different things."""
+    network = config.network
+    if address in LOOPBACKS:  # they are told apart by their paths if at all
+        return Fate.TAG if network.on_shared_address == "tag" else Fate.DENY
+    if not refuses(config):
+        return shared_endpoints.fate(network, [s for s in servers if there and s.id in there.server_ids])
+    fate = shared_endpoints.fate(network, ())
+    nameless = not _named(config.proxy.providers[provider])
+    return Fate.SNI if fate is Fate.SNI_OPEN and nameless else fate
+
+
+def _joined(there: Rule | None, fate: Fate, provider: str, shared: Fate) -> Rule:
+    """Return the rule of an endpoint at which a provider is reached too."""
+    if there is None:
+        return Rule(fate, (), providers=(provider,))
+    providers = tuple(sorted({*there.providers, provider}))
+    if there.fate is fate or there.fate in shared_endpoints.BY_NAME:
+        return replace(there, providers=providers)
+    return replace(there, fate=shared, shared=True, providers=providers)
