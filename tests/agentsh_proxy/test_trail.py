@@ -94,3 +94,19 @@ async def test_an_answer_that_tells_nothing_costs_its_events(opened, arbiter):
 
 def test_an_image_does_not_cost_its_bytes() -> None:
     assert MAX_ESTIMATE < (20 << 20) // 4
+
+
+@pytest.mark.parametrize("stores", [False, True])
+@on_loop
+async def test_a_websocket_is_no_way_around_limits_and_storage(opened, arbiter, stores):
+    upstream = await opened(Upstream())
+    at = f"http://127.0.0.1:{upstream.port}/v1"
+    limits = {} if stores else {"limits": {"requests_per_minute": 1}}
+    providers = {"openai": {"base_url": at, **limits}}
+    more = {"llm_storage": {"store_bodies": True}} if stores else {}
+    policy = snapshot(proxy={"providers": providers, "websockets": "inspect"}, top=more)
+    proxy = await opened(Proxy(policy, arbiter=arbiter))
+    client = await opened(Client(proxy.port))
+    fields = b"Host: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: x\r\nSec-WebSocket-Version: 13\r\n\r\n"
+    answer = await client.ask(b"GET /openai/v1/responses HTTP/1.1\r\n" + fields)
+    assert (answer.status, upstream.requests) == (426, [])

@@ -44,6 +44,7 @@ def snapshot(
     generation: int = 1,
     proxy: dict[str, Any] | None = None,
     dlp: dict[str, Any] | None = None,
+    top: dict[str, Any] | None = None,
     base: str = "http://127.0.0.1:{}",
     **mcp: Any,
 ) -> Snapshot:
@@ -68,6 +69,7 @@ def snapshot(
         },
         "proxy": {"port": 0, "providers": providers, **(proxy or {})},
         "dlp": dlp or {},
+        **(top or {}),
     }
     parsed = config.parse(mapping)
     registry = Registry(servers=parsed.sandbox.mcp.servers)
