@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from agentsh_net import user_file
+from agentsh_net.client_urls import redirected
 from agentsh_net.core.config import parse
 from agentsh_net.core.errors import ConfigError
 from agentsh_net.core.folding import fold, visible
@@ -188,7 +189,10 @@ def _reach(
 
 
 def _unwrapped(declaration: dict[str, Any]) -> dict[str, Any]:
-    """Return a declaration whose server `init --install` put under the shim as it was before, under the shim's id."""
+    """Return a declaration whose server `init --install` put behind policy as it was before, under the id it has there."""
+    through = redirected(declaration.get("url"))
+    if through is not None:
+        return {**declaration, "id": through.server_id, "url": through.url}
     command, args = declaration.get("command"), declaration.get("args", [])
     if (
         not isinstance(command, str)

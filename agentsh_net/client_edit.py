@@ -86,6 +86,23 @@ def commands(text: str, kind: str, places: Sequence[Keys]) -> dict[Keys, list[st
     return {keys: _command(_at(value, keys)) for keys in places}
 
 
+def entry(text: str, kind: str, keys: Keys) -> Any:
+    """Return what a text says at these keys, None where it says nothing. Raises UneditableError."""
+    return _at(_SYNTAXES[kind].parse(text), keys)
+
+
+def value_span(text: str, kind: str, keys: Keys, name: str) -> Span:
+    """Return where the text of an entry's plain value stands, its quotes included. Raises UneditableError."""
+    if kind == "json":
+        return _span(_blank(text), (*keys, name))
+    start, end = _table(text, keys)
+    line = re.compile(rf"^[ \t]*{re.escape(name)}[ \t]*=[ \t]*(?P<value>{_STRING})", re.MULTILINE)
+    found = line.search(text, start, end)
+    if found is None:
+        raise UneditableError(f"{'.'.join(keys)} has no {name} on a line of its own")
+    return found.span("value")
+
+
 def _wrap(text: str, syntax: _Syntax, keys: Keys, words: list[str]) -> str:
     entry = syntax.entry(text, keys)
     quoted = [syntax.quote(word) for word in words]

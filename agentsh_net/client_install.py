@@ -1,7 +1,8 @@
-"""Puts the stdio servers of MCP clients under the shim, in the clients' own files, and takes them out again to the byte.
+"""Puts the servers of MCP clients behind policy, in the clients' own files, and takes them out again to the byte.
 
-A copy of each file is left beside it first. Only files of the user who asks are written: as root this would be a way for a
-user to have root write where the user cannot. How a text is edited is `client_edit`'s business.
+stdio servers go under the shim, network servers behind the gateway. A copy of each file is left beside it first. Only files of
+the user who asks are written: as root this would be a way for a user to have root write where the user cannot. How a text is
+edited is `client_edit`'s and `client_urls`' business.
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from agentsh_net import client_edit
+from agentsh_net import client_edit, client_urls
 from agentsh_net.client_configs import Place
 from agentsh_net.client_edit import Keys, UneditableError
 from agentsh_net.user_file import FLAGS, MAX_FILE
 
+STDIO: Final = "stdio"
 BACKUP: Final = ".before-agentsh-net"
 _BOM: Final = "\ufeff"
 
@@ -32,9 +34,13 @@ class Outcome:
     trouble: str = ""
 
 
-def install(places: Iterable[Place], program: Sequence[str]) -> list[Outcome]:
-    """Put the stdio servers at these places under the shim; `program` is how agentsh-net is called. One outcome a file."""
-    return [_install(file, of_file, program) for file, of_file in _by_file(places)]
+def install(places: Iterable[Place], program: Sequence[str], gateway: str = "") -> list[Outcome]:
+    """Put stdio servers under the shim, and network servers behind the gateway where one is named. One outcome a file.
+
+    `program` is how agentsh-net is called, `gateway` where the gateway listens.
+    """
+    chosen = [place for place in places if gateway or place.transport == STDIO]
+    return [_install(file, of_file, program, gateway) for file, of_file in _by_file(chosen)]
 
 
 def uninstall(places: Iterable[Place]) -> list[Outcome]:
@@ -43,17 +49,21 @@ def uninstall(places: Iterable[Place]) -> list[Outcome]:
     return [o for o in outcomes if o.servers or o.trouble]
 
 
-def _install(file: Path, places: Sequence[Place], program: Sequence[str]) -> Outcome:
-    servers = {place.keys: place.server_id for place in places if place.used}
+def _install(file: Path, places: Sequence[Place], program: Sequence[str], gateway: str) -> Outcome:
+    used = [place for place in places if place.used]
+    servers = {place.keys: place.server_id for place in used}
+    local = {place.keys: place.server_id for place in used if place.transport == STDIO}
+    remote = {place.keys: place.server_id for place in used if place.transport != STDIO}
 
     def edit(text: str) -> str:
-        return client_edit.install(text, _kind(file), servers, program)
+        text = client_edit.install(text, _kind(file), local, program)
+        return client_urls.install(text, _kind(file), remote, gateway)
 
     try:
         before, after = _edited(file, edit)
         if before == after:
             return Outcome(file)
-        changed = _changed(before, after, file, list(servers))
+        changed = _changed(before, after, file, used)
         backup = _backup(file, before, renew=len(changed) == len(servers))
         _write(file, after)
     except (OSError, UneditableError) as error:
@@ -62,12 +72,16 @@ def _install(file: Path, places: Sequence[Place], program: Sequence[str]) -> Out
 
 
 def _uninstall(file: Path, places: Sequence[Place]) -> Outcome:
-    keys = [place.keys for place in places]
+    local, remote = _split(places)
+
+    def edit(text: str) -> str:
+        return client_urls.uninstall(client_edit.uninstall(text, _kind(file), local), _kind(file), remote)
+
     try:
-        before, after = _edited(file, lambda text: client_edit.uninstall(text, _kind(file), keys))
+        before, after = _edited(file, edit)
         if before == after:
             return Outcome(file)
-        changed = _changed(before, after, file, keys)
+        changed = _changed(before, after, file, places)
         _write(file, after)
         backup: Path | None = _backup_of(file)
         if backup is not None and (not backup.exists() or backup.read_bytes() == after):
@@ -90,13 +104,19 @@ def _edited(file: Path, edit: Callable[[str], str]) -> tuple[bytes, bytes]:
     return before, (mark + edit(text.removeprefix(mark))).encode()
 
 
-def _changed(before: bytes, after: bytes, file: Path, places: Sequence[Keys]) -> list[Keys]:
-    commands = (
-        client_edit.commands(data.decode().removeprefix(_BOM), _kind(file), places)
-        for data in (before, after)
+def _changed(before: bytes, after: bytes, file: Path, places: Sequence[Place]) -> list[Keys]:
+    local, remote = _split(places)
+    old, new = (
+        client_edit.commands(text, _kind(file), local) | client_urls.urls(text, _kind(file), remote)
+        for text in (data.decode().removeprefix(_BOM) for data in (before, after))
     )
-    old, new = commands
-    return [keys for keys in places if old[keys] != new[keys]]
+    return [place.keys for place in places if old[place.keys] != new[place.keys]]
+
+
+def _split(places: Sequence[Place]) -> tuple[list[Keys], list[Keys]]:
+    """Return where commands stand, and where URLs do."""
+    local = [place.keys for place in places if place.transport == STDIO]
+    return local, [place.keys for place in places if place.transport != STDIO]
 
 
 def _read(file: Path) -> bytes:
@@ -152,7 +172,10 @@ def _backup_of(file: Path) -> Path:
 def _by_file(places: Iterable[Place]) -> list[tuple[Path, list[Place]]]:
     files: dict[Path, list[Place]] = {}
     for place in places:
-        if place.transport == "stdio":
+        if place.transport in {
+            STDIO,
+            "http",
+        }:  # the gateway speaks Streamable HTTP, which no client of HTTP+SSE does
             files.setdefault(place.source, []).append(place)
     return list(files.items())
 

@@ -29,11 +29,18 @@ sandbox:
 NONE = "    servers: []   # no MCP client of this user declares one\n"
 
 
-def text(found: Sequence[Declared]) -> str:
-    """Return the file's text."""
-    if not found:
-        return HEAD + NONE
-    return HEAD + "    servers:\n" + "".join(map(_entry, found))
+def text(found: Sequence[Declared], *, gateway_port: int | None = None) -> str:
+    """Return the file's text; with a port, the gateway is on and listens there."""
+    servers = "    servers:\n" + "".join(map(_entry, found)) if found else NONE
+    return HEAD + servers + (_gateway(found, gateway_port) if gateway_port is not None else "")
+
+
+def _gateway(found: Sequence[Declared], port: int) -> str:
+    """Return the gateway's section: a server without declared headers gets what its client sends."""
+    plain = [s for s in found if s.declaration["type"] == "http" and not s.declaration.get("headers")]
+    servers = {str(server.declaration["id"]): {"passthrough": True} for server in plain}
+    section = {"gateway": {"enabled": True, "port": port, **({"servers": servers} if servers else {})}}
+    return yaml.safe_dump(section, sort_keys=False, allow_unicode=False, width=10_000)
 
 
 def _entry(server: Declared) -> str:

@@ -1,4 +1,4 @@
-"""`init`: find the MCP servers of this user's clients, write a first policy, and put stdio servers under the shim, or take them out."""
+"""`init`: find the MCP servers of this user's clients, write a first policy, and put the servers behind it, or take them out."""
 
 from __future__ import annotations
 
@@ -21,15 +21,18 @@ if TYPE_CHECKING:
     from agentsh_net.client_configs import Found, Place
     from agentsh_net.client_install import Outcome
 
+GATEWAY = "http://127.0.0.1:8485"
+
 
 @click.command()
 @click.option("--out", type=click.Path(path_type=Path), default="agentsh-net.yaml", show_default=True, help="The policy file to write.")  # fmt: skip
 @click.option("--force", is_flag=True, help="Overwrite the policy file.")
-@click.option("--install", "action", flag_value="install", help="Also rewrite the clients' files, so that their stdio servers run under the shim.")  # fmt: skip
+@click.option("--install", "action", flag_value="install", help="Also rewrite the clients' files: stdio servers run under the shim, network servers go through the gateway.")  # fmt: skip
 @click.option("--uninstall", "action", flag_value="uninstall", help="Only take the servers out again: the clients' files are as they were.")  # fmt: skip
 @click.option("--client", "clients", multiple=True, help="Rewrite the files of this client only, e.g. cursor; may be given more than once.")  # fmt: skip
+@click.option("--gateway", default=GATEWAY, show_default=True, metavar="URL", help="Where the gateway listens, for network servers.")  # fmt: skip
 @click.pass_context
-def init(ctx: click.Context, out: Path, force: bool, action: str | None, clients: tuple[str, ...]) -> None:
+def init(ctx: click.Context, out: Path, force: bool, action: str | None, clients: tuple[str, ...], gateway: str) -> None:  # fmt: skip
     """Find MCP servers in the files of this user's clients and write a policy for them, in audit mode."""
     from agentsh_net import client_configs, config_file, options
 
@@ -47,10 +50,11 @@ def init(ctx: click.Context, out: Path, force: bool, action: str | None, clients
         _uninstall(ctx, places)
         return
     _tell_found(found)
+    through = action == "install" and any(place.transport == "http" and place.used for place in places)
     if not (action == "install" and out.exists() and not force):
-        _write_policy(found, out, force=force)
+        _write_policy(found, out, force=force, port=_port(gateway) if through else None)
     if action == "install":
-        _install(ctx, places)
+        _install(ctx, places, gateway if through and _gateway_is_on(out) else "", out)
 
 
 def _tell_found(found: Found) -> None:
@@ -66,7 +70,7 @@ def _tell_found(found: Found) -> None:
         click.echo(f"left out: {unread}", err=True)
 
 
-def _write_policy(found: Found, out: Path, *, force: bool) -> None:
+def _write_policy(found: Found, out: Path, *, force: bool, port: int | None) -> None:
     """Write the policy where the daemon takes it, and nowhere else. It may hold credentials: mode 0600."""
     from agentsh_net import config_file, policy_file
 
@@ -80,7 +84,7 @@ def _write_policy(found: Found, out: Path, *, force: bool) -> None:
     try:
         descriptor = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(policy_file.text(found.servers))
+            file.write(policy_file.text(found.servers, gateway_port=port))
         config_file.load(scratch, os.environ)
         scratch.rename(out)
     except ConfigError as error:
@@ -100,16 +104,39 @@ def _write_policy(found: Found, out: Path, *, force: bool) -> None:
     )
 
 
-def _install(ctx: click.Context, places: list[Place]) -> None:
+def _port(gateway: str) -> int:
+    """Return the port of the gateway's URL."""
+    from agentsh_net.core import urls
+
+    try:
+        return urls.parse(gateway).port
+    except urls.UrlError as error:
+        raise Failure(f"--gateway: found {error.found}", code=Exit.USAGE, remedy=f"give {GATEWAY}") from None
+
+
+def _gateway_is_on(policy: Path) -> bool:
+    """Say whether a policy has the gateway on: clients must not be sent where nobody listens."""
+    from agentsh_net import config_file
+
+    try:
+        return config_file.load(policy, os.environ).config.gateway.enabled
+    except ConfigError:
+        return False  # `policy check` says why
+
+
+def _install(ctx: click.Context, places: list[Place], gateway: str, policy: Path) -> None:
     from agentsh_net import client_install
 
     for place in places:
-        if place.transport != "stdio" and place.used:
-            click.echo(f"left as it is: {visible(place.server_id)} is a network server ({place.client}); this version puts no gateway in front of it", err=True)  # fmt: skip
-    outcomes = client_install.install(places, _program(ctx))
+        why = "" if gateway else f"gateway.enabled is not set in {visible(str(policy))}"
+        if place.transport == "sse":
+            why = "its client speaks HTTP+SSE, and the gateway Streamable HTTP"
+        if place.transport != "stdio" and place.used and why:
+            click.echo(f"left as it is: {visible(place.server_id)} is a network server ({place.client}): {why}", err=True)  # fmt: skip
+    outcomes = client_install.install(places, _program(ctx), gateway)
     for outcome in outcomes:
         if outcome.servers:
-            click.echo(f"{visible(str(outcome.file))}: under the shim: {_names(outcome.servers)}; as it was: {outcome.backup}")  # fmt: skip
+            click.echo(f"{visible(str(outcome.file))}: behind policy: {_names(outcome.servers)}; as it was: {outcome.backup}")  # fmt: skip
         elif not outcome.trouble:
             click.echo(f"{visible(str(outcome.file))}: nothing to do")
     _finish(ctx, outcomes)
@@ -123,10 +150,10 @@ def _uninstall(ctx: click.Context, places: list[Place]) -> None:
         if outcome.servers:
             kept = f"; the copy of before differs and was kept: {outcome.backup}" if outcome.backup else ""
             click.echo(
-                f"{visible(str(outcome.file))}: no longer under the shim: {_names(outcome.servers)}{kept}"
+                f"{visible(str(outcome.file))}: no longer behind policy: {_names(outcome.servers)}{kept}"
             )
     if not outcomes:
-        click.echo("no server of this user's clients runs under the shim")
+        click.echo("no server of this user's clients runs under the shim or behind the gateway")
     _finish(ctx, outcomes)
 
 

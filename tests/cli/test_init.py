@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from agentsh_net import config_file
 from agentsh_net.cli.main import cli
 
 CURSOR = '{ // mine\n "mcpServers": {"fs": {"command": "npx", "args": ["a"]}, "web": {"url": "https://x.example/mcp"}}}\n'
@@ -87,9 +88,9 @@ def test_a_file_that_cannot_be_used_is_told(home):
 def test_install_and_uninstall(home):
     installed = init("--install")
     assert installed.exit_code == 0
-    assert "under the shim: fs" in installed.stdout
-    assert "left as it is: web is a network server" in installed.stderr
+    assert "behind policy: fs, web" in installed.stdout
     entry = cursor(home)
+    assert '"url": "http://127.0.0.1:8485/mcp/web#agentsh-net:https://x.example/mcp"' in entry
     assert "// mine" in entry
     assert '"shim", "--server", "fs", "--", "npx", "a"' in entry
     again = init("--install")
@@ -98,7 +99,7 @@ def test_install_and_uninstall(home):
     assert cursor(home) == entry
     removed = init("--uninstall")
     assert removed.exit_code == 0
-    assert "no longer under the shim: fs" in removed.stdout
+    assert "no longer behind policy: fs, web" in removed.stdout
     assert cursor(home) == CURSOR
     assert [p.name for p in (home / ".cursor").iterdir()] == ["mcp.json"]
     assert "no server" in init("--uninstall").stdout
@@ -111,10 +112,29 @@ def test_the_policy_of_installed_servers_is_that_of_the_servers(home):
     assert Path("before.yaml").read_text() == Path("after.yaml").read_text()
 
 
-def test_install_keeps_a_policy_that_is_there(home):
+def test_install_keeps_a_policy_that_is_there_and_sends_no_client_where_nobody_listens(home):
     Path("agentsh-net.yaml").write_text("mine")
-    assert init("--install").exit_code == 0
+    installed = init("--install")
+    assert installed.exit_code == 0
     assert Path("agentsh-net.yaml").read_text() == "mine"
+    assert "left as it is: web is a network server (cursor): gateway.enabled is not set" in installed.stderr
+    assert '"url": "https://x.example/mcp"' in cursor(home)
+
+
+def test_the_policy_of_an_installation_has_the_gateway_where_clients_are_sent(home):
+    init("--install", "--gateway", "http://127.0.0.1:9000")
+    config = config_file.load(Path("agentsh-net.yaml"), {}).config
+    assert (config.gateway.enabled, config.gateway.port) == (True, 9000)
+    assert config.gateway.servers["web"].passthrough
+    assert "http://127.0.0.1:9000/mcp/web#" in cursor(home)
+    assert init("--install", "--force", "--gateway", "nonsense").exit_code == 2
+
+
+def test_servers_that_only_http_sse_reaches_are_left(home):
+    (home / ".cursor/mcp.json").write_text('{"mcpServers": {"old": {"url": "https://x.example/sse"}}}')
+    installed = init("--install")
+    assert "left as it is: old is a network server (cursor): its client speaks HTTP+SSE" in installed.stderr
+    assert "x.example/sse" in cursor(home) and "8485" not in cursor(home)
 
 
 def test_the_shim_is_called_by_its_whole_path_and_asks_where_it_is_told(home, monkeypatch):
