@@ -6,6 +6,7 @@ import array
 import os
 import signal
 import socket
+import struct
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -27,6 +28,8 @@ from netns.syscalls import pidfd_getfd
 pytestmark = pytest.mark.kernel
 
 NOBODY = 65534
+# What is connected ends with its attack: a frame of it that came later would be taken for the next one's.
+NOTHING_LATER = struct.pack("=ii", 1, 0)
 MADE_ELSEWHERE = (
     "a packet tells the cgroup in which its socket was made, and this one was made outside of the session: `exec` passes no "
     "internet socket on, and a helper outside that hands one over could as well connect for the agent"
@@ -53,6 +56,7 @@ def leave() -> None:
 def fresh(kind: int = socket.SOCK_STREAM) -> socket.socket:
     made = socket.socket(socket.AF_INET, kind)
     made.settimeout(1)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, NOTHING_LATER)
     return made
 
 
@@ -210,6 +214,8 @@ def everything(layers: tuple[str, ...]) -> tuple[dict[str, Seen], dict[str, Seen
     stage.kernel.apply(stage.plan)
     # This process' connection is a bystander's, which no sweep may close.
     swept = [record for record in stage.kernel.sweep(stage.plan) if record.pid == os.getpid()]
+    stage.early.established.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, NOTHING_LATER)
+    stage.early.established.close()
     stage.settle()
     attacks = {name: stage.mount(row.attack) for name, row in ROWS.items()}
     return attacks, {name: stage.mount(act) for name, act in BYSTANDERS.items()}, len(swept)
