@@ -90,6 +90,8 @@ def report(told: Mapping[str, Any]) -> Iterator[str]:
     if proxy.get("gateway"):
         yield _line("gateway", f"{proxy['gateway']}/mcp/<server-id>")
     yield _line("store", _store(store))
+    if told.get("running"):
+        yield _line("agents", f"in sessions {', '.join(map(str, told['running']))}")
     if (told.get("snoop") or {}).get("in_force"):
         yield _line("dns", _snooped(told["snoop"]))
     if (told.get("stub") or {}).get("in_force"):

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from agentsh_net.core.errors import KernelError
-from agentsh_net.kernel import cgroup, ebpf, nft
+from agentsh_net.kernel import cgroup, ebpf, nft, own_cgroups
 
 
 def hierarchy() -> Path | None:
@@ -34,6 +34,8 @@ def down(cgroup_root: Path | None = None) -> list[str]:
     found = leftovers(cgroup_root)
     for layer in (ebpf.LAYER, nft.LAYER):
         remove(layer, cgroup_root or hierarchy())
+    if (root := cgroup_root or hierarchy()) is not None:
+        own_cgroups.remove_empty(root)  # a session in which an agent runs goes with it
     return found
 
 

@@ -115,9 +115,7 @@ class OwnCgroups:
             below = self._root.relative_to(_NFT_ROOT)
         except ValueError:
             return Sockets()
-        # From Linux 6.11 on (and where that was backported) levels count from the namespace's root, else from the real one.
-        extra = 0 if _id(Path("/proc/self/ns/cgroup")) == _INITIAL_NAMESPACE else _DEEPEST
-        return Sockets(str(below / SESSIONS), str(below / WORKERS), _SUFFIX, tuple(range(2, 3 + extra)))
+        return Sockets(str(below / SESSIONS), str(below / WORKERS), _SUFFIX, _levels())
 
     def present(self, session_ids: tuple[str, ...]) -> tuple[str, ...]:
         """Return those that have a cgroup: nft takes no path that is not there."""
@@ -167,18 +165,24 @@ def remove_empty(hierarchy: Path) -> list[str]:
     return kept
 
 
-def found(hierarchy: Path) -> list[str]:
-    """Return the sessions' cgroups that are there now, whoever made them."""
-    sessions = hierarchy / NAME / SESSIONS
-    return sorted(str(path) for path in sessions.glob(f"*{_SUFFIX}")) if sessions.is_dir() else []
-
-
-def why_not() -> str:
-    """Say why no cgroup could be made here, nothing where it could."""
+def possible() -> str:
+    """Say where our cgroups would be, and how nftables would find them. Raises KernelError where none could be made."""
     hierarchy = cgroup.root()
     if not os.access(hierarchy, os.W_OK, effective_ids=True) or os.statvfs(hierarchy).f_flag & os.ST_RDONLY:
-        return f"{hierarchy} may not be written"
-    return ""
+        raise KernelError(f"{hierarchy} may not be written", layer=LAYER, remedy=REMEDY)
+    if not hierarchy.is_relative_to(_NFT_ROOT):
+        return f"{hierarchy / NAME}, which nftables cannot find: it looks below {_NFT_ROOT}"
+    how = "by its level" if _levels() == (2,) else "at any level: this is a cgroup namespace"
+    return f"{hierarchy / NAME}, found by nftables {how}"
+
+
+def _levels() -> tuple[int, ...]:
+    """Return the levels at which the kernel may count the parents of our cgroups.
+
+    From Linux 6.11 on (and where that was backported) levels count from the namespace's root, else from the real one.
+    """
+    extra = 0 if _id(Path("/proc/self/ns/cgroup")) == _INITIAL_NAMESPACE else _DEEPEST
+    return tuple(range(2, 3 + extra))
 
 
 def _populated(path: Path) -> bool:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from agentsh_net.core import sock_diag
 from agentsh_net.core.errors import KernelError
-from agentsh_net.kernel import bpf_syscall, cgroup, headers, loader, nft, probe_source
+from agentsh_net.kernel import bpf_syscall, cgroup, headers, loader, nft, own_cgroups, probe_source
 from agentsh_net.kernel.limits import effective_capabilities
 from agentsh_net.kernel.netlink import SOCK_DIAG, Netlink
 from agentsh_net.kernel.sweep import REMEDY as SWEEP_REMEDY
@@ -32,7 +32,7 @@ _CAPABILITIES = {"CAP_NET_ADMIN": 12, "CAP_SYS_ADMIN": 21, "CAP_BPF": 39}
 class Probe:
     """One thing that a layer needs. `reason` and `remedy` are empty where it is there."""
 
-    layer: str  # ebpf | nftables | sweep
+    layer: str  # ebpf | nftables | sweep | cgroups
     usable: bool
     detail: str
     reason: str = ""
@@ -41,7 +41,8 @@ class Probe:
 
 def probe(bpf_loader: str = "auto") -> list[Probe]:
     """Return every probe, in the order in which the layers need them. `bpf_loader` is `network.bpf_loader`."""
-    return [*_ebpf(bpf_loader), *_nftables(), _sweep()]
+    sessions = _attempt(own_cgroups.LAYER, "cgroups of sessions and of the proxy", own_cgroups.possible)
+    return [*_ebpf(bpf_loader), *_nftables(), _sweep(), sessions]
 
 
 def _ebpf(bpf_loader: str) -> Iterator[Probe]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -116,3 +117,23 @@ def test_a_cgroup_that_somebody_removed_is_missed() -> None:
     before, after = box.in_box(inside)
     assert before == ""
     assert "sessions" in after
+
+
+def test_what_could_be_made_is_told_without_making_it() -> None:
+    def inside() -> tuple[str, bool]:
+        return own_cgroups.possible(), (ROOT / "agentsh-net").exists()
+
+    told, made = box.in_box(inside)
+    assert told == "/sys/fs/cgroup/agentsh-net, found by nftables at any level: this is a cgroup namespace"
+    assert not made
+
+
+def test_a_hierarchy_that_is_mounted_read_only_is_told() -> None:
+    def inside() -> str:
+        subprocess.run(["mount", "-o", "remount,ro,bind", "/sys/fs/cgroup"], check=True)
+        try:
+            return own_cgroups.possible()
+        except KernelError as error:
+            return f"{error}; {error.remedy}"
+
+    assert "may not be written; run as root" in box.in_box(inside)

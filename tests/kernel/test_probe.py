@@ -20,7 +20,7 @@ def test_on_this_host_everything_is_usable_and_nothing_is_left_behind() -> None:
 
     found, left = box.in_box(inside)
     assert [p for p in found if not p.usable] == []
-    assert {p.layer for p in found} == {"ebpf", "nftables", "sweep"}
+    assert {p.layer for p in found} == {"ebpf", "nftables", "sweep", "cgroups"}
     assert left == []
 
 
