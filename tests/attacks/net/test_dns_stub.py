@@ -35,7 +35,7 @@ def connected_at_once(server: str, names: NameServer, fresh: list[str]) -> list[
     for turn, address in enumerate(fresh):
         names.records["evil.test", "A"] = [address]
         send = dns.query.tcp if turn % 4 == 0 else dns.query.udp
-        answer = send(dns.message.make_query("evil.test", "A"), server, timeout=5)
+        answer = send(dns.message.make_query("evil.test", "A"), server, timeout=20)
         assert [r.to_text() for r in answer.answer[0]] == [address]
         found.append(attempt(address, 8000))
     return found
@@ -53,14 +53,15 @@ def races(folder: Path, layers: tuple[str, ...]) -> dict[str, Any]:
         said["by the stub"] = connected_at_once(STUB, names, fresh[:ROUNDS])
         names.aliases["www.test"] = "evil.test"
         names.records["evil.test", "A"] = [fresh[-1]]
-        dns.query.udp(dns.message.make_query("www.test", "A"), STUB, timeout=5)
+        dns.query.udp(dns.message.make_query("www.test", "A"), STUB, timeout=20)
         said["by an alias"] = attempt(fresh[-1], 8000)
-        dns.query.udp(dns.message.make_query("good.test", "A"), STUB, timeout=5)
+        dns.query.udp(dns.message.make_query("good.test", "A"), STUB, timeout=20)
         said["neighbour"] = attempt(GOOD, 8000)
         said["status"] = json.loads(daemon.cli("status", "--json"))["stub"]
         said["people are told"] = next(
             line for line in daemon.cli("status").splitlines() if line.startswith("dns")
         )
+        daemon.await_connection(remote_addr=f"{fresh[-1]}:8000", action="block", server_id="evil")
         said["told"] = {
             e["remote_addr"]
             for e in daemon.connections()
