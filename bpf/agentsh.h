@@ -148,13 +148,14 @@ struct agentsh_stream {
 	__u32 skip;        /* bytes of the current field that say nothing */
 	__u32 record_left; /* bytes of the current TLS record */
 	__u32 value;       /* of the number that is being read */
-	__u16 reserved;
+	__u32 at;          /* place in the packet that is being read */
+	__u16 broken;      /* what was read is no ClientHello */
 	__u16 field;       /* length of the extension that is being read; then bytes left of the name */
 	__u16 length;      /* of the name */
 	__u8 verdict;      /* AGENTSH_READING, _PASSED, _REFUSED */
 	__u8 phase;        /* see hello.h */
 	__u8 have;         /* bytes of the number that were read */
-	__u8 want;         /* bytes that the number has */
+	__u8 reserved;
 	__u8 record_have;  /* bytes of the record's header that were read */
 	__u8 marks;        /* AGENTSH_MARK_* */
 	struct agentsh_name name;

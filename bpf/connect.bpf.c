@@ -335,8 +335,8 @@ struct agentsh_transport {
 	__u32 protocol;
 };
 
-/* A packet to a shared endpoint, where the name in its connection decides. No fate: it is to none. */
-struct agentsh_shared {
+/* A packet under a rule. No fate: under none, or it is only tagged, which is done where it connects. */
+struct agentsh_packet {
 	struct agentsh_key key;
 	struct agentsh_transport where;
 	__u64 session;
@@ -429,69 +429,71 @@ INLINE void describe_packet(struct agentsh_record *record, struct __sk_buff *skb
 	}
 }
 
-INLINE void record_packet(struct __sk_buff *skb, struct agentsh_config *current, struct agentsh_key *key, __u8 protocol, __u16 port, __u64 session)
+INLINE void record_packet(struct __sk_buff *skb, struct agentsh_config *current, struct agentsh_packet *packet)
 {
-	struct agentsh_record *record = begin_record(current, key, port);
+	struct agentsh_record *record = begin_record(current, &packet->key, packet->key.port);
 
 	if (!record)
 		return;
-	describe_packet(record, skb, protocol, session);
+	describe_packet(record, skb, packet->where.protocol, packet->session);
 	submit_record(record);
 }
 
 #include "hello.h"
 #include "stream.h"
 
-/* `shared` is filled where the name in the connection decides, which is asked once for all keys of a packet. */
-INLINE int judge_packet(struct __sk_buff *skb, struct agentsh_key *key, int v4, struct agentsh_shared *shared)
+/* Which rule a packet falls under, told in `found`; denial wins over all that was found before. */
+INLINE void look_up_packet(struct __sk_buff *skb, struct agentsh_key *key, int v4, struct agentsh_packet *found)
 {
 	struct agentsh_transport where = {};
-	struct agentsh_audience who = {};
-	struct agentsh_config *current;
-	__u32 fate, slot = 0;
+	__u32 fate;
 	__u16 port;
 
 	if (!(sifted(key) & AGENTSH_SIEVE_DENY))
-		return AGENTSH_PASS;
+		return;
 	if (v4)
 		find_transport_v4(skb, &where);
 	else
 		find_transport_v6(skb, &where);
 	port = port_of(skb, &where);
 	fate = fate_of(key, port);
-	if ((fate & AGENTSH_FATE) >= AGENTSH_SNI) {
-		shared->fate = fate;
-		shared->where = where;
-		__builtin_memcpy(&shared->key, key, sizeof(shared->key));
-		shared->key.port = port;
-	}
-	if ((fate & AGENTSH_FATE) != AGENTSH_DENY)
-		return AGENTSH_PASS;
+	if ((fate & AGENTSH_FATE) == AGENTSH_NONE || (fate & AGENTSH_FATE) == AGENTSH_TAG || found->fate == AGENTSH_DENY)
+		return;
+	if (found->fate && (fate & AGENTSH_FATE) != AGENTSH_DENY)
+		return;
+	found->fate = fate;
+	found->where = where;
+	__builtin_memcpy(&found->key, key, sizeof(found->key));
+	found->key.port = port;
+}
+
+INLINE int refuse_packet(struct __sk_buff *skb, struct agentsh_packet *packet)
+{
+	struct agentsh_config *current;
+	__u32 slot = 0;
+
 	current = find_config(&slot);
 	if (!current)
 		return AGENTSH_REFUSE;
-	audience_of_socket(&who, current, skb);
-	if (!concerns(&who, current, fate))
-		return AGENTSH_PASS;
-	if (!is_bare_reset(skb, &where)) {
+	if (!is_bare_reset(skb, &packet->where)) {
 		count(AGENTSH_DENIED);
-		record_packet(skb, current, key, where.protocol, port, who.session);
+		record_packet(skb, current, packet);
 	}
 	return current->enforce & AGENTSH_ENFORCE ? AGENTSH_REFUSE : AGENTSH_PASS;
 }
 
 /* To this host by whichever of its addresses: what is denied at its loopback is denied there too. */
-INLINE int judge_here(struct __sk_buff *skb, int v4, struct agentsh_shared *shared)
+INLINE void look_up_here(struct __sk_buff *skb, int v4, struct agentsh_packet *found)
 {
 	struct agentsh_key key = {};
 
 	if (skb->ifindex != AGENTSH_LOOPBACK_DEVICE)
-		return AGENTSH_PASS;
+		return;
 	if (v4)
 		key_from_v4(&key, bpf_htonl(AGENTSH_LOOPBACK_V4));
 	else
 		key_from_v6(&key, 0, 0, 0, bpf_htonl(1));
-	return judge_packet(skb, &key, v4, shared);
+	look_up_packet(skb, &key, v4, found);
 }
 
 /*
@@ -501,10 +503,9 @@ INLINE int judge_here(struct __sk_buff *skb, int v4, struct agentsh_shared *shar
 INLINE int judge_egress(struct __sk_buff *skb)
 {
 	void *data = (void *)(long)skb->data, *end = (void *)(long)skb->data_end;
-	struct agentsh_shared shared = {};
+	struct agentsh_packet packet = {};
 	struct agentsh_key key = {};
 	__u32 copy[4] = {}, *word = copy;
-	int verdict;
 
 	if (skb->protocol == bpf_htons(AGENTSH_ETH_IP)) {
 		if (data + 20 <= end)
@@ -512,22 +513,21 @@ INLINE int judge_egress(struct __sk_buff *skb)
 		else
 			bpf_skb_load_bytes(skb, 16, copy, 4);
 		key_from_v4(&key, copy[0]);
-		verdict = judge_packet(skb, &key, 1, &shared) && judge_here(skb, 1, &shared);
+		look_up_packet(skb, &key, 1, &packet);
+		look_up_here(skb, 1, &packet);
 	} else {
 		if (data + 40 <= end)
 			__builtin_memcpy(copy, data + 24, sizeof(copy));
 		else
 			bpf_skb_load_bytes(skb, 24, copy, sizeof(copy));
 		key_from_v6(&key, word[0], word[1], word[2], word[3]);
-		verdict = judge_packet(skb, &key, 0, &shared) && judge_here(skb, 0, &shared);
+		look_up_packet(skb, &key, 0, &packet);
+		look_up_here(skb, 0, &packet);
 	}
-	if (verdict && shared.fate) {
-		if (!is_concerned(skb, &shared))
-			return AGENTSH_PASS;
-		forget_shared(skb, &shared);
-		return judge_stream(skb, &shared);
-	}
-	return verdict;
+	if (!packet.fate || !is_concerned(skb, &packet))
+		return AGENTSH_PASS;
+	forget_packet(skb, &packet);
+	return packet.fate == AGENTSH_DENY ? refuse_packet(skb, &packet) : judge_stream(skb, &packet);
 }
 
 /* Only of sockets that no connect hook sees is the maker kept: the others' process is known when they connect. */

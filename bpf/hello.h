@@ -41,182 +41,176 @@ enum agentsh_progress {
 	AGENTSH_BROKEN = 2,
 };
 
-INLINE void expect(struct agentsh_stream *s, __u8 phase, __u8 bytes)
-{
-	s->phase = phase;
-	s->want = bytes;
-}
+/* Bytes that the number of each phase has, four bits each. */
+#define AGENTSH_WANTS 0x12124212131ULL
 
-/* The next bytes say nothing. */
-INLINE int pass_over(struct agentsh_stream *s, __u32 bytes)
-{
-	if (bytes > s->left)
-		return AGENTSH_BROKEN;
-	s->left -= bytes;
-	s->skip = bytes;
-	return AGENTSH_MORE;
-}
+/*
+ * The compiler keeps nothing beyond this, and reads the stream anew: where ways join, the verifier, to whom what is in a map
+ * is unknown, finds one state and not one for each way.
+ */
+#define AGENTSH_JOIN asm volatile("" : : : "memory")
 
 /* type, version (two bytes), length (two bytes) */
-INLINE int read_record_header(struct agentsh_stream *s, __u8 byte)
+INLINE void read_record_header(struct agentsh_stream *s, __u8 byte)
 {
 	__u8 position = s->record_have;
 
 	s->record_have = position + 1;
-	if (position == 0)
-		return byte == AGENTSH_TLS_HANDSHAKE ? AGENTSH_MORE : AGENTSH_BROKEN;
-	if (position == 1)
-		return byte == 3 ? AGENTSH_MORE : AGENTSH_BROKEN;
+	if (position == 0 ? byte != AGENTSH_TLS_HANDSHAKE : position == 1 && byte != 3)
+		s->broken = 1;
 	if (position == 3)
 		s->record_left = byte << 8;
-	if (position != 4)
-		return AGENTSH_MORE;
-	s->record_left |= byte;
-	return s->record_left && s->record_left <= AGENTSH_RECORD_BYTES ? AGENTSH_MORE : AGENTSH_BROKEN;
+	if (position == 4) {
+		s->record_left |= byte;
+		if (!s->record_left || s->record_left > AGENTSH_RECORD_BYTES)
+			s->broken = 1;
+	}
 }
 
 /* Host names only: whatever else is in a name, no two readers may understand it in two ways. */
-INLINE int read_name(struct agentsh_stream *s, __u8 byte)
+INLINE void read_name(struct agentsh_stream *s, __u8 byte)
 {
 	__u32 last = (__u32)(s->length - 1) & (AGENTSH_NAME_BYTES - 1);
 	__u8 before = s->length ? s->name.name[last] : '.';
 
 	if (byte >= 'A' && byte <= 'Z')
 		byte += 'a' - 'A';
-	else if (byte == '.' ? before == '.' : !((byte >= 'a' && byte <= 'z') || (byte >= '0' && byte <= '9') || byte == '-' || byte == '_'))
-		return AGENTSH_BROKEN;
+	if (byte == '.' ? before == '.' : !((byte >= 'a' && byte <= 'z') || (byte >= '0' && byte <= '9') || byte == '-' || byte == '_'))
+		s->broken = 1;
+	AGENTSH_JOIN;
+	s->field--;
+	if (byte == '.' && !s->field) { /* the root's dot */
+		s->phase = AGENTSH_PHASE_EXTENSION;
+		return;
+	}
 	s->name.name[s->length & (AGENTSH_NAME_BYTES - 1)] = byte;
 	s->length++;
-	s->field--;
-	if (s->field)
-		return AGENTSH_MORE;
-	if (byte == '.') {
-		s->length--;
-		s->name.name[s->length & (AGENTSH_NAME_BYTES - 1)] = 0;
-	}
-	expect(s, AGENTSH_PHASE_EXTENSION, 4);
-	return AGENTSH_MORE;
+	if (!s->field)
+		s->phase = AGENTSH_PHASE_EXTENSION;
 }
 
-/* A number was read: what it means, and what comes behind it. */
-INLINE int understand(struct agentsh_stream *s, __u32 value)
+/* A number was read: what it means, how many bytes behind it say nothing, and what comes then. */
+INLINE void understand(struct agentsh_stream *s)
 {
-	__u32 size;
+	__u32 value = s->value, size;
 
+	s->value = 0;
+	s->have = 0;
+	s->skip = 0;
 	switch (s->phase) {
 	case AGENTSH_PHASE_TYPE:
-		expect(s, AGENTSH_PHASE_LENGTH, 3);
-		return value == AGENTSH_CLIENT_HELLO ? AGENTSH_MORE : AGENTSH_BROKEN;
+		s->broken = value != AGENTSH_CLIENT_HELLO;
+		s->phase = AGENTSH_PHASE_LENGTH;
+		break;
 	case AGENTSH_PHASE_LENGTH:
-		if (value > AGENTSH_HELLO_BYTES)
-			return AGENTSH_BROKEN;
+		s->broken = value > AGENTSH_HELLO_BYTES;
 		s->left = value;
-		expect(s, AGENTSH_PHASE_SESSION, 1);
-		return pass_over(s, 2 + 32); /* version, random */
+		s->skip = 2 + 32; /* version, random */
+		s->phase = AGENTSH_PHASE_SESSION;
+		break;
 	case AGENTSH_PHASE_SESSION:
-		expect(s, AGENTSH_PHASE_CIPHERS, 2);
-		return pass_over(s, value);
 	case AGENTSH_PHASE_CIPHERS:
-		expect(s, AGENTSH_PHASE_COMPRESSION, 1);
-		return pass_over(s, value);
+		s->skip = value;
+		s->phase++;
+		break;
 	case AGENTSH_PHASE_COMPRESSION:
-		if (pass_over(s, value))
-			return AGENTSH_BROKEN;
-		expect(s, s->left ? AGENTSH_PHASE_EXTENSIONS : AGENTSH_PHASE_EXTENSION, s->left ? 2 : 4);
-		return AGENTSH_MORE;
+		s->skip = value;
+		s->phase = s->left == value ? AGENTSH_PHASE_EXTENSION : AGENTSH_PHASE_EXTENSIONS;
+		break;
 	case AGENTSH_PHASE_EXTENSIONS:
-		expect(s, AGENTSH_PHASE_EXTENSION, 4);
-		return value == s->left ? AGENTSH_MORE : AGENTSH_BROKEN;
+		s->broken = value != s->left;
+		s->phase = AGENTSH_PHASE_EXTENSION;
+		break;
 	case AGENTSH_PHASE_EXTENSION:
 		size = value & 0xffff;
 		value >>= 16;
 		if (value == AGENTSH_ENCRYPTED_HELLO)
 			s->marks |= AGENTSH_MARK_ENCRYPTED;
-		if (value != AGENTSH_SERVER_NAME)
-			return pass_over(s, size);
-		if (size > s->left || (s->marks & AGENTSH_MARK_NAMED)) /* RFC 8446, 4.2: each extension once */
-			return AGENTSH_BROKEN;
-		s->marks |= AGENTSH_MARK_NAMED;
-		s->field = size;
-		expect(s, AGENTSH_PHASE_LIST, 2);
-		return AGENTSH_MORE;
+		if (value == AGENTSH_SERVER_NAME) {
+			s->broken = size > s->left || (s->marks & AGENTSH_MARK_NAMED); /* RFC 8446, 4.2: each extension once */
+			s->marks |= AGENTSH_MARK_NAMED;
+			s->field = size;
+			s->phase = AGENTSH_PHASE_LIST;
+		} else {
+			s->skip = size;
+		}
+		break;
 	case AGENTSH_PHASE_LIST: /* of exactly one name, of the one type there is */
-		expect(s, AGENTSH_PHASE_NAME_TYPE, 1);
-		return value + 2 == s->field ? AGENTSH_MORE : AGENTSH_BROKEN;
+		s->broken = value + 2 != s->field;
+		s->phase = AGENTSH_PHASE_NAME_TYPE;
+		break;
 	case AGENTSH_PHASE_NAME_TYPE:
-		expect(s, AGENTSH_PHASE_NAME_LENGTH, 2);
-		return value == 0 ? AGENTSH_MORE : AGENTSH_BROKEN;
-	case AGENTSH_PHASE_NAME_LENGTH:
-		if (value + 5 != s->field || !value || value >= AGENTSH_NAME_BYTES)
-			return AGENTSH_BROKEN;
+		s->broken = value != 0;
+		s->phase = AGENTSH_PHASE_NAME_LENGTH;
+		break;
+	default:
+		s->broken = value + 5 != s->field || !value || value >= AGENTSH_NAME_BYTES;
 		s->field = value;
-		expect(s, AGENTSH_PHASE_NAME, 0);
-		return AGENTSH_MORE;
+		s->phase = AGENTSH_PHASE_NAME;
 	}
-	return AGENTSH_BROKEN;
+	AGENTSH_JOIN;
+	if (s->skip > s->left)
+		s->broken = 1;
+	s->left -= s->skip;
 }
 
-INLINE int read_byte(struct agentsh_stream *s, __u8 byte)
+INLINE void read_byte(struct agentsh_stream *s, __u8 byte)
 {
-	__u32 value;
-
 	if (s->phase >= AGENTSH_PHASE_SESSION) { /* within the hello, whose length is known */
 		if (!s->left)
-			return AGENTSH_BROKEN;
+			s->broken = 1;
 		s->left--;
 	}
-	if (s->phase == AGENTSH_PHASE_NAME)
-		return read_name(s, byte);
-	value = s->value << 8 | byte;
+	AGENTSH_JOIN;
+	if (s->phase == AGENTSH_PHASE_NAME) {
+		read_name(s, byte);
+		return;
+	}
+	s->value = s->value << 8 | byte;
 	s->have++;
-	s->value = value;
-	if (s->have < s->want)
-		return AGENTSH_MORE;
-	s->value = 0;
-	s->have = 0;
-	return understand(s, value);
+	if (s->have >= (AGENTSH_WANTS >> s->phase * 4 & 15))
+		understand(s);
 }
 
 /* Go on from byte `at` of a packet that has `end` bytes. DONE: the hello was read whole. */
 INLINE int read_hello(struct __sk_buff *skb, struct agentsh_stream *s, __u32 at, __u32 end)
 {
-	int i, broken;
 	__u32 bytes;
 	__u8 byte;
+	int i;
+
+	s->at = at;
 
 #pragma clang loop unroll(disable)
 	for (i = 0; i < AGENTSH_HELLO_STEPS; i++) {
-		/* Nothing that is known in one step is kept for the next: to the verifier all steps are one. */
-		asm volatile("" : "+r"(at), "+r"(end) : : "memory");
+		AGENTSH_JOIN;
+		if (s->broken)
+			return AGENTSH_BROKEN;
 		if (s->phase == AGENTSH_PHASE_EXTENSION && !s->left && !s->skip && !s->have)
 			return AGENTSH_DONE;
-		if (at >= end)
+		if (s->at >= end)
 			return AGENTSH_MORE;
 		if (s->record_have == 5 && s->skip) {
-			bytes = end - at;
+			bytes = end - s->at;
 			if (bytes > s->skip)
 				bytes = s->skip;
 			if (bytes > s->record_left)
 				bytes = s->record_left;
-			at += bytes;
+			s->at += bytes;
 			s->skip -= bytes;
 			s->record_left -= bytes;
 		} else {
-			if (bpf_skb_load_bytes(skb, at, &byte, 1))
+			if (bpf_skb_load_bytes(skb, s->at, &byte, 1))
 				return AGENTSH_BROKEN;
-			at++;
+			s->at++;
 			if (s->record_have < 5) {
-				broken = read_record_header(s, byte);
-			} else {
-				s->record_left--;
-				broken = read_byte(s, byte);
-			}
-			asm volatile("" : "+r"(broken) : : "memory");
-			if (broken)
-				return broken;
-			if (s->record_have < 5)
+				read_record_header(s, byte);
 				continue;
+			}
+			s->record_left--;
+			read_byte(s, byte);
 		}
+		AGENTSH_JOIN;
 		if (!s->record_left)
 			s->record_have = 0;
 	}

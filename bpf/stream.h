@@ -22,22 +22,22 @@ struct agentsh_segment {
 	__u8 flags;
 };
 
-/* Whose connection it is, and whether the rule is for them. */
-INLINE int is_concerned(struct __sk_buff *skb, struct agentsh_shared *shared)
+/* Whose packet it is, and whether the rule is for them. */
+INLINE int is_concerned(struct __sk_buff *skb, struct agentsh_packet *packet)
 {
 	__u64 cookie = bpf_get_socket_cookie(skb);
 	struct agentsh_audience who = {};
 	struct agentsh_config *current;
-	__u32 fate, slot = 0;
+	__u32 slot = 0;
 
 	current = find_config(&slot);
 	if (!current)
 		return 1;
 	audience_of_socket(&who, current, skb);
-	shared->session = who.session;
-	fate = shared->fate;
-	shared->fate &= AGENTSH_FATE;
-	return concerns(&who, current, fate) || find_stream(&cookie);
+	packet->session = who.session;
+	if (concerns(&who, current, packet->fate))
+		return 1;
+	return (packet->fate & AGENTSH_FATE) != AGENTSH_DENY && find_stream(&cookie) != 0;
 }
 
 /* The same value, of which the verifier knows nothing. */
@@ -50,9 +50,9 @@ INLINE __u64 forget(__u64 value, __u64 unknown)
 }
 
 /* All that the verifier knows of a packet is forgotten: it follows the loop below once for each thing it knows. */
-INLINE void forget_shared(struct __sk_buff *skb, struct agentsh_shared *shared)
+INLINE void forget_packet(struct __sk_buff *skb, struct agentsh_packet *packet)
 {
-	__u32 *word = (__u32 *)shared->key.address;
+	__u32 *word = (__u32 *)packet->key.address;
 	__u64 unknown = bpf_get_socket_cookie(skb);
 
 	word[0] = forget(word[0], unknown);
@@ -60,10 +60,10 @@ INLINE void forget_shared(struct __sk_buff *skb, struct agentsh_shared *shared)
 	word[2] = forget(word[2], unknown);
 	word[3] = forget(word[3], unknown);
 	word[4] = forget(word[4], unknown); /* port, reserved */
-	shared->where.offset = forget(shared->where.offset, unknown);
-	shared->where.protocol = forget(shared->where.protocol, unknown);
-	shared->session = forget(shared->session, unknown);
-	shared->fate = forget(shared->fate & AGENTSH_FATE, unknown);
+	packet->where.offset = forget(packet->where.offset, unknown);
+	packet->where.protocol = forget(packet->where.protocol, unknown);
+	packet->session = forget(packet->session, unknown);
+	packet->fate = forget(packet->fate & AGENTSH_FATE, unknown);
 }
 
 /* Say whether the packet has a TCP header. */
@@ -131,7 +131,6 @@ INLINE void begin_stream(__u64 cookie, struct agentsh_segment *segment)
 		return;
 	stream->start = segment->sequence;
 	stream->next = segment->sequence;
-	stream->want = 1;
 }
 
 /* What these bytes say: an agentsh_finding, or 0 where that is not known yet. */
@@ -171,7 +170,7 @@ INLINE __u32 fate_of_name(struct agentsh_stream *stream, __u16 port)
 	return rule ? rule->fate : AGENTSH_NONE;
 }
 
-INLINE void record_hello(struct __sk_buff *skb, struct agentsh_config *current, struct agentsh_shared *shared,
+INLINE void record_hello(struct __sk_buff *skb, struct agentsh_config *current, struct agentsh_packet *packet,
 			 struct agentsh_segment *segment, struct agentsh_stream *stream, __u32 fate, __u32 finding)
 {
 	struct agentsh_hello_record *hello = reserve_hello();
@@ -182,8 +181,8 @@ INLINE void record_hello(struct __sk_buff *skb, struct agentsh_config *current, 
 		count(AGENTSH_LOST);
 		return;
 	}
-	describe(&hello->record, current, &shared->key, shared->key.port);
-	describe_packet(&hello->record, skb, shared->where.protocol, shared->session);
+	describe(&hello->record, current, &packet->key, packet->key.port);
+	describe_packet(&hello->record, skb, packet->where.protocol, packet->session);
 	hello->record.fate = fate;
 	hello->record.hook = AGENTSH_HELLO;
 	hello->source_port = segment->source_port;
@@ -205,7 +204,7 @@ INLINE void record_hello(struct __sk_buff *skb, struct agentsh_config *current, 
 	submit_hello(hello);
 }
 
-INLINE int judge_stream(struct __sk_buff *skb, struct agentsh_shared *shared)
+INLINE int judge_stream(struct __sk_buff *skb, struct agentsh_packet *packet)
 {
 	struct agentsh_stream *stream = 0;
 	struct agentsh_segment segment = {};
@@ -218,11 +217,11 @@ INLINE int judge_stream(struct __sk_buff *skb, struct agentsh_shared *shared)
 		return AGENTSH_REFUSE;
 	cookie = bpf_get_socket_cookie(skb);
 	enforce = current->enforce & AGENTSH_ENFORCE;
-	if (!find_segment(skb, &shared->where, &segment)) {
-		if (shared->fate == AGENTSH_SNI_OPEN)
+	if (!find_segment(skb, &packet->where, &segment)) {
+		if (packet->fate == AGENTSH_SNI_OPEN)
 			return AGENTSH_PASS;
 		count(AGENTSH_DENIED);
-		record_packet(skb, current, &shared->key, shared->where.protocol, shared->key.port, shared->session);
+		record_packet(skb, current, packet);
 		return enforce ? AGENTSH_REFUSE : AGENTSH_PASS;
 	}
 	if (!is_stream(skb)) {
@@ -247,12 +246,12 @@ INLINE int judge_stream(struct __sk_buff *skb, struct agentsh_shared *shared)
 	}
 	fate = AGENTSH_NONE;
 	if (finding == AGENTSH_NAMED) {
-		fate = fate_of_name(stream, shared->key.port);
+		fate = fate_of_name(stream, packet->key.port);
 		if (fate == AGENTSH_NONE && (stream->marks & AGENTSH_MARK_ENCRYPTED))
 			finding = AGENTSH_ENCRYPTED;
 	}
 	if (finding != AGENTSH_NAMED)
-		fate = shared->fate == AGENTSH_SNI ? AGENTSH_DENY : AGENTSH_TAG;
+		fate = packet->fate == AGENTSH_SNI ? AGENTSH_DENY : AGENTSH_TAG;
 	if (finding == AGENTSH_UNSEEN && !stream) { /* from here on it is known */
 		begin_stream(cookie, &segment);
 		stream = find_stream(&cookie);
@@ -262,7 +261,7 @@ INLINE int judge_stream(struct __sk_buff *skb, struct agentsh_shared *shared)
 	if (stream)
 		stream->verdict = fate == AGENTSH_DENY ? AGENTSH_REFUSED : AGENTSH_PASSED;
 	if (fate != AGENTSH_NONE)
-		record_hello(skb, current, shared, &segment, stream, fate, finding);
+		record_hello(skb, current, packet, &segment, stream, fate, finding);
 	return fate == AGENTSH_DENY && enforce ? AGENTSH_REFUSE : AGENTSH_PASS;
 }
 

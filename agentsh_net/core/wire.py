@@ -26,8 +26,8 @@ NAME_BYTES = 256
 NAME = struct.Struct(f"={NAME_BYTES}s2s2x")  # agentsh_name: name, port (network byte order), reserved
 # The rest of an agentsh_hello_record: source, source_port (network byte order), finding, reserved, name
 HELLO = struct.Struct(f"=16s2sHI{NAME_BYTES}s")
-# agentsh_stream: start next left skip record_left value | reserved field length | verdict phase have want record_have marks | name
-STREAM = struct.Struct("=IIIIIIHHHBBBBBB")
+# agentsh_stream: start next left skip record_left value at | broken field length | verdict phase have reserved record_have marks | name
+STREAM = struct.Struct("=IIIIIIIHHHBBBBBB")
 STREAM_SIZE = STREAM.size + NAME.size
 MAX_STREAMS = 8192
 MAX_NAMES = 16_384
@@ -187,5 +187,5 @@ def encode_name(name: Name) -> bytes:
 def decode_stream(data: bytes) -> Stream:
     """Return what a value of the streams map says."""
     return Stream(
-        verdict=STREAM.unpack_from(data)[9], name=_text(data[STREAM.size : STREAM.size + NAME_BYTES])
+        verdict=STREAM.unpack_from(data)[10], name=_text(data[STREAM.size : STREAM.size + NAME_BYTES])
     )

@@ -24,9 +24,9 @@ LAYOUTS = {
     "agentsh_stream": {
         "start": (0, 4),
         "next": (4, 4),
-        "verdict": (30, 1),
-        "marks": (35, 1),
-        "name": (36, 260),
+        "verdict": (34, 1),
+        "marks": (39, 1),
+        "name": (40, 260),
     },
     "agentsh_hello_record": {
         "record": (0, 96),
@@ -257,5 +257,5 @@ def test_a_name_is_a_key_of_bytes_with_its_port_as_the_wire_has_it() -> None:
 
 
 def test_a_stream_tells_its_verdict_and_its_name() -> None:
-    value = wire.STREAM.pack(*range(9), wire.PASSED, *range(5)) + wire.encode_name(Name("good.test"))
+    value = wire.STREAM.pack(*range(10), wire.PASSED, *range(5)) + wire.encode_name(Name("good.test"))
     assert wire.decode_stream(value) == wire.Stream(wire.PASSED, "good.test")

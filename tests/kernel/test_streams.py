@@ -16,7 +16,7 @@ pytestmark = pytest.mark.kernel
 
 
 def stream(verdict: int, name: str) -> bytes:
-    return wire.STREAM.pack(*range(9), verdict, *range(5)) + wire.encode_name(Name(name))
+    return wire.STREAM.pack(*range(10), verdict, *range(5)) + wire.encode_name(Name(name))
 
 
 def cookie(number: int) -> bytes:
