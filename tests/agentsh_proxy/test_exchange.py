@@ -808,3 +808,27 @@ async def test_an_answer_that_ends_with_its_connection_is_whole(opened):
     assert answer.whole
     assert answer.body == ALLOWED
     assert answer.values("transfer-encoding") == [b"chunked"]
+
+
+@on_loop
+async def test_every_answer_that_passes_unread_is_counted_once_by_its_reason(opened):
+    broken = event("message_start", message={}) + b"data: {tool broken\n\n" * 3
+    upstream = await opened(Upstream(answering(*chunked(broken))))
+    proxy = await opened(Proxy(snapshot(upstream.port)))
+    client = await opened(Client(proxy.port))
+    assert (await client.ask(request(MESSAGES, STREAM))).body == broken
+    await client.ask(request(FILES, b"{}"))
+    await client.ask(request(MESSAGES, STREAM))
+    assert proxy.counts.uninspected == {"malformed_json": 2, "other_endpoint": 1}
+    await until(lambda: len(proxy.events) == 6)
+    assert {(e["type"], e["action"]) for e in proxy.events} == {("llm_response_uninspected", "allow")}
+
+
+@on_loop
+async def test_what_is_cut_or_read_is_not_counted_as_passed(opened):
+    upstream = await opened(Upstream(answering(*chunked(b"data: {tool broken\n\n"))))
+    proxy = await opened(Proxy(snapshot(upstream.port, fail_closed=True)))
+    client = await opened(Client(proxy.port))
+    await client.ask(request(MESSAGES, STREAM))
+    assert proxy.counts.uninspected == {}
+    assert sum(proxy.counts.head.counts) == sum(proxy.counts.answer.counts) == 1

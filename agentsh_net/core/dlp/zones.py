@@ -35,7 +35,7 @@ _SEALED: Final = frozenset({"redacted_thinking", "base64"})  # types whose `data
 
 _BLOB: Final = re.compile(r"[A-Za-z0-9+/\r\n]{64,}={0,2}\s*\Z")
 _LONG_BLOB: Final = 512  # characters; longer than any credential that is written without a dot or a space
-_LONG: Final = re.compile(r"[A-Za-z0-9+/_\r\n-]*={0,2}\s*\Z")
+_LONG: Final = re.compile(r"[A-Za-z0-9+/_-]*={0,2}\s*\Z")
 
 
 def zone(outer: int, key: str, is_object: bool) -> int:

@@ -9,6 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentsh_net.core.dialects import ollama
+from agentsh_net.core.dialects.gemini import GeminiDialect
 from agentsh_net.core.dlp import restoring
 from agentsh_net.core.dlp.restoring import Restorer, restored
 from agentsh_net.core.dlp.tokens import Vault, Vaults
@@ -171,3 +173,40 @@ def test_an_event_of_several_lines_is_written_anew() -> None:
     out = Restorer(vault, 1 << 20).feed(stream)
     assert out.startswith(b"event: x\ndata: {")
     assert json.loads(out.replace(b"data: ", b"").partition(b"\n")[2]) == {"text": VALUE}
+
+
+def lines_of(pieces: list[str]) -> bytes:
+    said = (json.dumps({"message": {"role": "assistant", "content": p}, "done": False}) for p in pieces)
+    return "\n".join([*said, '{"done":true}\n']).encode()
+
+
+def array_of(pieces: list[str]) -> bytes:
+    said = (json.dumps({"candidates": [{"content": {"parts": [{"text": p}]}}]}) for p in pieces)
+    return b"[" + ",\r\n".join(said).encode() + b"]"
+
+
+def said_in_lines(stream: bytes) -> str:
+    return "".join(json.loads(x).get("message", {}).get("content", "") for x in stream.splitlines() if x)
+
+
+def said_in_array(stream: bytes) -> str:
+    return "".join(x["candidates"][0]["content"]["parts"][0]["text"] for x in json.loads(stream))
+
+
+@pytest.mark.parametrize(
+    ("dialect", "write", "said"),
+    [(ollama.DIALECT, lines_of, said_in_lines), (GeminiDialect(streams=True), array_of, said_in_array)],
+    ids=["lines", "array"],
+)
+@given(data=st.data())
+def test_streams_in_other_framings_come_back_for_any_chunking(
+    dialect: Any, write: Any, said: Any, data: st.DataObject
+) -> None:
+    vault, token = vault_and_token()
+    text = f"D {token}, DLP_ and {token}DL"
+    stream = write(cut(text, data))
+    restorer, out = Restorer(vault, 1 << 20, dialect.framing(1 << 20)), b""
+    for piece in cut(stream.decode(), data):
+        out += restorer.feed(piece.encode())
+    out += restorer.finish()
+    assert said(out) == text.replace(token, VALUE)

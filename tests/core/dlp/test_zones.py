@@ -74,3 +74,8 @@ def test_images_stay_wherever_they_stand() -> None:
     assert not searched({"messages": [{"content": [{"image_url": {"url": url}}]}]}, url)
     assert not searched({"messages": [{"content": BLOB * 10}]}, BLOB * 10)
     assert searched({"messages": [{"content": BLOB}]}, BLOB)
+
+
+def test_a_list_of_keys_is_no_image() -> None:
+    lines = "\n".join(["AKIAIOSFODNN7EXAMPLE"] * 40)
+    assert searched({"messages": [{"content": lines}]}, lines)
