@@ -62,6 +62,12 @@ def daemon(folder: Path):
             time.sleep(0.05)
         yield process.pid
         process.send_signal(signal.SIGTERM)
+        process.wait()
+        for left in (
+            folder / "ready",
+            *folder.glob("events.db*"),
+        ):  # another server's pins would block the next one
+            left.unlink()
 
 
 def handshake(process: subprocess.Popen[bytes]) -> None:
@@ -85,14 +91,19 @@ def line(fd: int) -> bytes:
     return read
 
 
-def call(number: int) -> bytes:
-    return (
-        b'{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"echo","arguments":{"message":"hi"}}}\n'
-        % number
+ECHO = b'{"name":"echo","arguments":{"message":"hi"}}'
+ADD = b'{"name":"add","arguments":{"a":1}}'
+
+
+def calls(numbers: range, params: bytes) -> bytes:
+    return b"".join(
+        b'{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":%s}\n' % (n, params) for n in numbers
     )
 
 
-def measure(command: list[str], seconds: float, in_flight: int, watched: dict[str, int]) -> dict[str, float]:
+def measure(
+    command: list[str], seconds: float, in_flight: int, watched: dict[str, int], params: bytes = ECHO
+) -> dict[str, float]:
     """Return calls a second, and CPU ms a call of the process started and of each one watched."""
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=0, cwd=ROOT)  # fmt: skip
     handshake(process)
@@ -100,7 +111,7 @@ def measure(command: list[str], seconds: float, in_flight: int, watched: dict[st
     pids = {"process": process.pid, **watched}
     warm = None
     number, done, buffer = in_flight, 0, b""
-    os.write(fd_in, b"".join(map(call, range(1, in_flight + 1))))
+    os.write(fd_in, calls(range(1, in_flight + 1), params))
     start = time.perf_counter()
     while True:
         buffer += os.read(fd_out, 1 << 16)
@@ -109,14 +120,15 @@ def measure(command: list[str], seconds: float, in_flight: int, watched: dict[st
             continue
         answered = buffer[: buffer.rindex(b"\n")].split(b"\n")
         buffer = buffer[buffer.rindex(b"\n") + 1 :]
-        count = sum(b'"result":{"content"' in line for line in answered)
+        assert b'"error":' not in b"".join(answered), answered[0]
+        count = sum(b'"result":{' in line and b'"content":' in line for line in answered)
         done += count
         now = time.perf_counter()
         if warm is None and now - start > seconds / 4:
             warm, done, start = {n: cpu_of(p) for n, p in pids.items()}, 0, now
         elif warm is not None and now - start > seconds:
             break
-        os.write(fd_in, b"".join(call(number + i + 1) for i in range(count)))
+        os.write(fd_in, calls(range(number + 1, number + count + 1), params))
         number += count
     spent = {n: (cpu_of(p) - warm[n]) * 1000 / done for n, p in pids.items()}
     rss = next(
@@ -155,12 +167,13 @@ def main() -> None:
     parser.add_argument("--in-flight", type=int, default=8)
     given = parser.parse_args()
     node, why = everything()
-    servers = {"bare python": [sys.executable, "-S", "-c", BARE]}
+    sdk = [sys.executable, str(ROOT / "tests" / "mcp_peers" / "sdk_stdio.py")]
+    servers = {"bare python": ([sys.executable, "-S", "-c", BARE], ECHO), "Python SDK": (sdk, ADD)}
     if node:
-        servers["server-everything"] = node
+        servers["server-everything"] = (node, ECHO)
     else:
         print(f"without server-everything: {why}")
-    with tempfile.TemporaryDirectory() as name, daemon(Path(name)) as pid:
+    with tempfile.TemporaryDirectory() as name:
         shim = [
             sys.executable,
             "-m",
@@ -172,11 +185,15 @@ def main() -> None:
             "s",
             "--",
         ]
-        for label, server in servers.items():
+        for label, (server, params) in servers.items():
             direct, through = [], []
             for _ in range(given.rounds):
-                direct.append(measure(server, given.seconds, given.in_flight, {}))
-                through.append(measure([*shim, *server], given.seconds, given.in_flight, {"daemon": pid}))
+                direct.append(measure(server, given.seconds, given.in_flight, {}, params))
+                # A daemon of its own: 100,000 calls of one user are let pass at any pace, then 2,000 a second.
+                with daemon(Path(name)) as pid:
+                    through.append(
+                        measure([*shim, *server], given.seconds, given.in_flight, {"daemon": pid}, params)
+                    )
             rates = median(d["rate"] for d in direct), median(t["rate"] for t in through)
             ratio = median(t["rate"] / d["rate"] for d, t in zip(direct, through, strict=True))
             print(
@@ -184,10 +201,16 @@ def main() -> None:
                 f" shim {median(t['cpu_ms_process'] for t in through):.4f},"
                 f" daemon {median(t['cpu_ms_daemon'] for t in through):.4f}; shim's peak {max(t['rss_kib'] for t in through)} KiB"
             )
-        script = str(Path(sys.executable).with_name("agentsh-net"))
-        started = start_up([script, "--socket", f"{name}/control.sock", "shim", "--server", "s", "--", "cat"])
-        bare = start_up(["cat"])
-        print(f"start: {started['ms']:.1f} ms to the first answer (cat alone {bare['ms']:.1f}), CPU {started['cpu_ms']:.1f} ms, {started['rss_kib']} KiB")  # fmt: skip
+        with daemon(Path(name)):
+            started_with(name)
+
+
+def started_with(name: str) -> None:
+    """Print what a start costs."""
+    script = str(Path(sys.executable).with_name("agentsh-net"))
+    started = start_up([script, "--socket", f"{name}/control.sock", "shim", "--server", "s", "--", "cat"])
+    bare = start_up(["cat"])
+    print(f"start: {started['ms']:.1f} ms to the first answer (cat alone {bare['ms']:.1f}), CPU {started['cpu_ms']:.1f} ms, {started['rss_kib']} KiB")  # fmt: skip
 
 
 if __name__ == "__main__":
