@@ -33,7 +33,7 @@ class Standing:
                 if mcp.version_pinning.enabled:
                     unseen = (
                         f"nobody saw which {steps.ASPECTS[aspect]} server {self._server_id} is:"
-                        " it was started while the daemon was away, or cannot be read (start it again)"
+                        " the gateway started it, or a shim did while the daemon was away, or it cannot be read (start it again under a shim)"
                     )
                     return refused(mcp, unseen, f"{ROOT}.version_pinning")
             elif known is not None and known.pinned and not identity.same(aspect, known.pinned, value):

@@ -176,6 +176,9 @@ class Review:
         """Return what blocks a tool because this client was shown it, or its server, otherwise than it is trusted."""
         said = identity.instructions(self._facts["instructions"])
         seen: dict[Aspect, identity.Value | None] = {Aspect.INSTRUCTIONS: said} if self._facts["era"] else {}
+        server = snapshot.registry.server(self.server_id)
+        if server is not None and server.pin_binary:
+            seen[Aspect.BINARY] = None  # only a shim says which program it starts: here nobody does
         itself = self._own.verdict(snapshot, seen)
         return lambda tool: itself or self.listing.verdict(snapshot, tool)
 

@@ -18,8 +18,8 @@ LIMIT = 1 << 20
 class Front:
     """A review over a snapshot of the test's."""
 
-    def __init__(self, **mcp: Any) -> None:
-        self.view = unfold(snapshot([PEER], **mcp))
+    def __init__(self, peer: dict[str, Any] = PEER, **mcp: Any) -> None:
+        self.view = unfold(snapshot([peer], **mcp))
         self.events: list[dict[str, Any]] = []
         self.reports: list[dict[str, Any]] = []
         charges = FakeCharges()
@@ -137,3 +137,14 @@ def test_a_result_is_inspected_where_the_policy_says_so() -> None:
             {"jsonrpc": "2.0", "id": 1, "result": {"content": [{"type": "text", "text": "x" * size}]}}, 1
         )
     assert [e["type"] for e in front.events].count("mcp_tool_result_inspected") == 2
+
+
+def test_a_server_whose_binary_is_pinned_is_not_called_where_nobody_saw_which_program_runs() -> None:
+    pinned = {"id": "peer", "type": "stdio", "command": "x", "pin_binary": True}
+    front = Front(pinned, offers={"peer": ["a"]})
+    asked = front.client(call("a", 1))
+    assert asked.forward is None
+    assert "nobody saw which binary" in front.events[0]["reason"]
+    assert (
+        Front(pinned | {"pin_binary": False}, offers={"peer": ["a"]}).client(call("a", 1)).forward is not None
+    )
