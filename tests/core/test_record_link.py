@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.record_link import MAX_PIECE, Kind, Piece, Reader, about, encode, read_about
 
 
+@settings(deadline=None)  # a busy machine is no failure
 @given(
     st.lists(st.tuples(st.sampled_from(Kind), st.integers(0, 2**64 - 1), st.binary(max_size=40)), max_size=6),
     st.integers(1, 50),

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentsh_net.core.dialects import ollama
@@ -83,6 +83,7 @@ def cut(text: str, data: st.DataObject) -> list[str]:
 
 
 @pytest.mark.parametrize("dialect", [anthropic, chat, responses])
+@settings(deadline=None)  # a busy machine is no failure
 @given(data=st.data())
 def test_what_was_tokenised_comes_back_for_any_chunking(dialect: Any, data: st.DataObject) -> None:
     vault, token = vault_and_token()
@@ -99,6 +100,7 @@ def test_what_was_tokenised_comes_back_for_any_chunking(dialect: Any, data: st.D
     assert token.encode() not in out
 
 
+@settings(deadline=None)  # a busy machine is no failure
 @given(data=st.data())
 def test_a_stream_without_a_token_leaves_as_it_came(data: st.DataObject) -> None:
     vault, token = vault_and_token()
@@ -198,6 +200,7 @@ def said_in_array(stream: bytes) -> str:
     [(ollama.DIALECT, lines_of, said_in_lines), (GeminiDialect(streams=True), array_of, said_in_array)],
     ids=["lines", "array"],
 )
+@settings(deadline=None)  # a busy machine is no failure
 @given(data=st.data())
 def test_streams_in_other_framings_come_back_for_any_chunking(
     dialect: Any, write: Any, said: Any, data: st.DataObject

@@ -104,7 +104,7 @@ def test_what_only_looks_like_one_is_passed(kind: str, text: str) -> None:
 def test_no_text_makes_a_search_slow(piece: str) -> None:
     text = piece * (200_000 // len(piece))
     for kind, search in BUILT_IN.items():
-        began = time.perf_counter()
+        began = time.process_time()
         for _ in search(text):
             pass
-        assert time.perf_counter() - began < 3, kind
+        assert time.process_time() - began < 3, kind

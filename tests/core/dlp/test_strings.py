@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentsh_net.core.dlp.strings import Cut, Text, edited, texts, unescaped
@@ -30,6 +30,7 @@ def strings_in(value: object) -> list[tuple[str, bool]]:
     return [found for item in value for found in strings_in(item)] if isinstance(value, list) else []
 
 
+@settings(deadline=None)  # a busy machine is no failure
 @given(VALUES, st.booleans(), st.sampled_from([None, 1]))
 def test_every_string_is_found_once_in_order(value: object, ascii_only: bool, indent: int | None) -> None:
     document = json.dumps(value, ensure_ascii=ascii_only, indent=indent)
@@ -58,6 +59,7 @@ def test_what_is_no_json_is_refused(document: str) -> None:
         list(texts(document, same))
 
 
+@settings(deadline=None)  # a busy machine is no failure
 @given(st.text(), st.booleans(), st.data())
 def test_an_edit_changes_what_it_is_of_and_nothing_else(
     value: str, ascii_only: bool, data: st.DataObject
