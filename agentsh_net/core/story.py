@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agentsh_net.core.events import (
+    DEFAULT_SESSION,
     CrossServerBlocked,
     NetworkConnection,
     ToolCalled,
@@ -31,7 +32,7 @@ STAGES = {
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """The events of one call, each list in the order of time. `how` says for each connection why it is thought to belong."""
+    """The events of one call, each list in the order of time."""
 
     intent: Event | None = None
     executions: tuple[Event, ...] = ()
@@ -99,12 +100,11 @@ def servers_of(intent: Event | None, executions: Sequence[Event]) -> frozenset[s
 
 
 def _connects(event: Event, intent: Event | None, executions: Sequence[Event]) -> bool:
-    """Say whether a connection goes to the call's server, and to no other session that is known."""
+    """Say whether a connection goes to the call's server, and is of no other session, where its session is known."""
     servers = servers_of(intent, executions)
     candidates = {_folded(event.get("server_id")), *map(_folded, event.get("candidates") or ())}
     session = (executions[0] if executions else intent or {}).get("session_id")
-    foreign = event.get("correlated") and event.get("session_id") != session
-    return bool(servers & candidates) and not foreign
+    return bool(servers & candidates) and event.get("session_id") in {DEFAULT_SESSION, session}
 
 
 def _result_of(call: Event, events: Iterable[Event]) -> Event | None:

@@ -75,6 +75,8 @@ def test_of_two_results_under_one_id_the_first_after_the_call_is_its_own() -> No
         ({"server_id": "other", "candidates": ["other"]}, False),
         ({"correlated": True, "session_id": "s1"}, True),
         ({"correlated": True, "session_id": "s2"}, False),
+        ({"session_id": "s2"}, False),
+        ({"correlated": True}, True),
     ],
 )
 def test_a_connection_belongs_by_its_server_and_by_its_session_where_that_is_known(fields: dict[str, Any], joined: bool) -> None:  # fmt: skip
