@@ -72,7 +72,9 @@ class _Root(LazyGroup):
 )
 @click.option(
     "--socket",
-    type=click.Path(path_type=Path),
+    type=click.Path(
+        path_type=Path, readable=False
+    ),  # who may not ask is told so by the client, with the remedy
     default=lambda: places.socket_to_ask(os.environ, os.geteuid()),
     show_default=f"{places.SYSTEM_SOCKET}, or a user's own",
     envvar="AGENTSH_NET_SOCKET",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import struct
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from ipaddress import ip_address
@@ -12,9 +13,9 @@ from pathlib import Path
 
 import pytest
 from attacks.net.test_processes import SO_MARK, in_child
-from netns import box
+from netns import box, tls
 from netns.scene import attempt, listening, outcome
-from netns.stage import EBPF, NFT, PLANES
+from netns.stage import BOTH, EBPF, NFT, PLANES
 
 from agentsh_net.core import config as configuration
 from agentsh_net.core import kernel_plan, llm_plan
@@ -178,6 +179,47 @@ def test_the_proxy_reaches_it_and_is_told_of_by_nobody(played: Refused) -> None:
 def test_a_direct_connection_that_stood_before_is_closed(played: Refused) -> None:
     _, (_, _, _, swept) = played
     assert [(e.type, e.layer, e.action) for e in swept] == [("llm_direct_connection", "sweep", "block")]
+
+
+def by_name(layers: tuple[str, ...]) -> dict[str, str]:
+    """The provider and an allowed MCP server live at one endpoint, and names decide there."""
+    there = box.there()
+    pem = tls.authority(Path(tempfile.mkdtemp()), "llm.test", "good.test")
+    tls.TlsServer([listening(there, PROVIDER, 443)], pem)
+    trust = tls.context(pem)
+    mapping = {
+        "version": 1,
+        "sandbox": {"mcp": {"servers": [{"id": "good", "type": "http", "url": "https://good.test/mcp"}]}},
+        "proxy": {"providers": {"corp": {"dialect": "openai", "base_url": "https://llm.test/v1"}}},
+        "network": {"mode": "enforce", "llm_direct": "refuse", "layers": list(layers), "required": True}
+        | {"on_shared_address": "sni", "on_unknown_sni": "tag"},
+    }
+    config = configuration.parse(mapping)
+    snapshot = Snapshot(1, "d", config, Registry(config.sandbox.mcp.servers), Pins(), mapping)
+    known = {key: [ip_address(PROVIDER)] for key in (llm_plan.key("corp"), "good")}
+    kernel = open_kernel(config.network)
+    plan = kernel_plan.build(snapshot, known)
+    kernel.apply(plan)
+
+    def visit(name: str) -> str:
+        return tls.visit(trust, name, PROVIDER)
+
+    said = {name: in_child(lambda n=name: visit(n)).said for name in ("good.test", "llm.test")}
+    records = box.await_that(lambda: [r for r in kernel.records() if r.sni == "llm.test"])
+    said["event"] = kernel_plan.attribute(snapshot, records[0], plan).type
+    said["proxy"] = in_child(lambda: (enter("workers"), visit("llm.test"))[1]).said
+    return said
+
+
+@pytest.mark.parametrize("layers", [EBPF, BOTH], ids="+".join)
+def test_at_a_shared_endpoint_the_providers_name_is_refused_and_the_proxy_says_it_all_the_same(
+    layers: tuple[str, ...],
+) -> None:
+    said = box.in_box(by_name, layers)
+    assert said["good.test"] == "1 bytes for good.test"
+    assert said["proxy"] == "1 bytes for llm.test"
+    assert "bytes for" not in said["llm.test"]
+    assert said["event"] == "llm_direct_connection"
 
 
 def tagged(layers: tuple[str, ...], scope: str) -> tuple[Met, Met, Met]:
