@@ -95,6 +95,8 @@ def _proxy(daemon: Daemon) -> dict[str, Any]:
         "mode": config.mode,
         "listen": daemon.proxy_url,
         "gateway": daemon.gateway_url,
+        "dlp": daemon.current.snapshot.config.dlp.mode,
+        "stores": daemon.current.snapshot.config.llm_storage.store_bodies,
         "workers": [{"pid": pid} for pid in running],
         "counters": pool.counters(),
         "providers": {

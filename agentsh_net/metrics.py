@@ -91,7 +91,7 @@ def problems(daemon: Daemon) -> list[str]:
         return ["starting"]
     told = [f"layer {s.layer} is not in force" for s in daemon.layers.layers if s.wanted and not s.in_force]
     if daemon.pool is not None:
-        missing = daemon.current.loaded.config.proxy.workers - len(daemon.pool.pids)
+        missing = daemon.pool.size - len(daemon.pool.pids)
         told += [f"{missing} proxy workers are not running"] if missing > 0 else []
     return told + (["the store does not take events"] if daemon.writer.status().trouble else [])
 

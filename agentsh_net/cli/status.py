@@ -86,7 +86,12 @@ def report(told: Mapping[str, Any]) -> Iterator[str]:
         if proxy.get("listen")
         else "off"
     )
+    if proxy.get("listen"):
+        listening += f", DLP {proxy['dlp']}" if proxy.get("dlp", "disabled") != "disabled" else ""
+        listening += ", requests and answers stored" if proxy.get("stores") else ""
     yield _line("proxy", listening)
+    if (told.get("metrics") or {}).get("listen"):
+        yield _line("metrics", told["metrics"]["listen"])
     if proxy.get("gateway"):
         yield _line("gateway", f"{proxy['gateway']}/mcp/<server-id>")
     yield _line("store", _store(store))

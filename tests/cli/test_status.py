@@ -159,3 +159,11 @@ def test_the_stub_is_shown_with_the_way_to_use_it_and_missed_when_it_does_not_an
     )
     off = {"wanted": True, "in_force": False, "reason": "starting", "remedy": "see the log"}
     assert shortfall({"stub": off}) == ["DNS stub: starting (fix: see the log)"]
+
+
+def test_what_is_done_with_requests_and_where_the_numbers_are_is_said(run, daemon):
+    proxy = {**GOOD["proxy"], "dlp": "tokenize", "stores": True}
+    daemon(status={**GOOD, "proxy": proxy, "metrics": {"listen": "http://127.0.0.1:9484"}})
+    told = run("status").stdout
+    assert "127.0.0.1:8484, 1 worker, DLP tokenize, requests and answers stored\n" in told
+    assert "metrics http://127.0.0.1:9484\n" in told
