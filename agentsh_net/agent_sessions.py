@@ -15,7 +15,7 @@ from typing import Any
 from agentsh_net.clock import now_rfc3339
 from agentsh_net.control.errors import ControlError
 from agentsh_net.control.peer import Peer
-from agentsh_net.core.agent_environment import base_urls
+from agentsh_net.core.agent_environment import base_urls, gateway_url
 from agentsh_net.core.errors import KernelError, StoreError
 from agentsh_net.core.plane import Cgroups
 from agentsh_net.current import Current, Means
@@ -49,7 +49,8 @@ class AgentSessions:
         if self._pool is not None:
             await self._pool.publish_sessions(self._sessions.digests())
             providers = self._current.snapshot.config.proxy.providers
-            env |= base_urls(f"{proxy_url}/s/{token}", providers)
+            env |= base_urls(f"{proxy_url}/s/{token}", providers) if proxy_url else {}
+            env |= gateway_url(self._pool.gateway_url, token)
         return {"session_id": session_id, "token": token, "env": env}
 
     async def start(self, wanted: str, peer: Peer, proxy_url: str) -> dict[str, Any]:
@@ -66,7 +67,7 @@ class AgentSessions:
                     f"the agent would not be policed: {why}", layer="cgroups", remedy="run the daemon as root"
                 )
             warnings.append(f"no cgroup of its own: {why}; its connections are told as nobody's session")
-        if self._pool is None:
+        if not proxy_url:
             warnings.append("the LLM proxy is off: what models answer this agent is not seen")
         return await self.open(session_id, proxy_url) | {"warnings": warnings}
 

@@ -43,6 +43,11 @@ def base_urls(base: str, providers: Iterable[str]) -> dict[str, str]:
     }
 
 
+def gateway_url(base: str, token: str) -> dict[str, str]:
+    """Return the variable that an MCP client's file names the gateway by, as `${AGENTSH_NET_MCP_URL}/<server-id>`; nothing while it is off."""
+    return {"AGENTSH_NET_MCP_URL": f"{base}/s/{token}/mcp"} if base else {}
+
+
 def agent_environment(
     inherited: Mapping[str, str], session: Mapping[str, str], account: Account | None
 ) -> dict[str, str]:

@@ -79,12 +79,14 @@ class Response:
 
     async def release(self) -> None:
         """Keep the connection if the body ends here and now; close it otherwise."""
-        if not self._connection.complete:
-            try:
+        try:
+            if self._connection.complete:
+                await self.read(DRAIN_SIZE)  # what nobody asked for is here already
+            else:
                 async with asyncio.timeout(DRAIN_TIMEOUT):
                     await self.read(DRAIN_SIZE)
-            except (ProtocolError, TimeoutError):
-                pass  # the message we wanted is read; the connection is closed below
+        except (ProtocolError, TimeoutError):
+            pass  # the message we wanted is read; the connection is closed below
         self._client.give_back(self._connection)
 
     def close(self) -> None:

@@ -34,6 +34,19 @@ def play(handler: Handler, scene: Scene) -> None:
     run(main())
 
 
+def test_a_body_that_nobody_reads_does_not_cost_the_connection() -> None:
+    async def accepted(_: Seen, wire: Wire) -> None:
+        await wire.answer(202, b"Accepted")
+
+    async def scene(client: HttpClient, server: Scripted) -> None:
+        for _ in range(3):
+            response = await client.request("POST", "/messages", (), b"{}")
+            await response.release()
+        assert [s.connection for s in server.seen] == [0, 0, 0]
+
+    play(accepted, scene)
+
+
 def answering(data: bytes, *, then_close: bool = False) -> Handler:
     async def handler(request: Seen, wire: Wire) -> None:
         await wire.raw(data)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentsh_net.core.agent_environment import Account, agent_environment, base_urls, replaced
+from agentsh_net.core.agent_environment import Account, agent_environment, base_urls, gateway_url, replaced
 
 BOB = Account("bob", 1000, 1000, "/home/bob", "/bin/bash")
 
@@ -44,3 +44,9 @@ def test_a_base_url_that_was_another_is_told() -> None:
     assert replaced({"OPENAI_BASE_URL": "http://mine", "AGENTSH_NET_SESSION": "old"}, session) == [
         "OPENAI_BASE_URL"
     ]
+
+
+def test_the_gateway_is_named_with_the_sessions_token_where_it_is_on() -> None:
+    expected = {"AGENTSH_NET_MCP_URL": "http://127.0.0.1:8485/s/tok/mcp"}
+    assert gateway_url("http://127.0.0.1:8485", "tok") == expected
+    assert gateway_url("", "tok") == {}

@@ -217,6 +217,19 @@ def test_status_says_where_the_gateway_listens(here: Running) -> None:
     assert here.status()["proxy"]["gateway"].startswith("http://127.0.0.1:")
 
 
+def test_a_session_of_an_agent_has_a_url_of_its_own(here: Running) -> None:
+    told = here.client.call("session.new", session_id="agent-9")
+    url = f"{told['env']['AGENTSH_NET_MCP_URL']}/http"
+    assert "OPENAI_BASE_URL" not in told["env"]  # the LLM proxy is off
+
+    async def main() -> None:
+        async with Client(streamable_http_client(url)) as client:
+            await client.call_tool("add", {"a": 1})
+
+    anyio.run(main)
+    here.await_event("mcp_tool_called", lambda e: e["session_id"] == "agent-9" and e["tool_name"] == "add")
+
+
 def test_a_reload_denies_and_the_next_call_is_refused(here: Running) -> None:
     import yaml
 
