@@ -17,7 +17,7 @@ from agentsh_net.cli.source import Source, formatted, reading
 
 def pinned_name(row: Row) -> str:
     """Return the tool that a pin is of, or which aspect of the server itself: `(tls)`, `(binary)`, `(instructions)`."""
-    kind = str(row.get("kind") or "tool")
+    kind = str(row.get("aspect") or row.get("kind") or "tool")
     return str(row["tool_name"]) if kind == "tool" else f"({kind})"
 
 
@@ -121,7 +121,7 @@ def _differences(rows: Iterator[Row]) -> Iterator[Row]:
             continue
         if row["kind"] != "tool" and row["state"] == "trusted":
             continue  # a certificate renewed for the same key, a binary moved elsewhere
-        shown = ("server_id", "tool_name", "kind", "state", "pinned_hash", "tool_hash")
-        names = {name: row[name] for name in shown}
+        shown = ("server_id", "tool_name", "state", "pinned_hash", "tool_hash")
+        names = {name: row[name] for name in shown} | {"aspect": row["kind"]}
         for difference in core_pins.diff(row["pinned"], row["offered"]):
             yield {**names, **difference.to_json()}

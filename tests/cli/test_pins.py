@@ -5,6 +5,8 @@ import json
 import pytest
 
 from agentsh_net.control.errors import ControlError
+from agentsh_net.core.identity import Aspect, Identity
+from agentsh_net.core.model import PinState
 from agentsh_net.store import queries, records
 from agentsh_net.store.connect import open_writer
 from agentsh_net.store.records import PinRecord, ToolRecord
@@ -84,3 +86,36 @@ def test_reset_forgets_what_was_named(run, daemon):
         {"server_id": "s", "tool_name": "t"}
     ]
     assert fake.asked == [("pins.reset", {"server": "s", "tool": None})]
+
+
+def test_what_a_server_is_itself_is_listed_and_differs_field_by_field(run, database):
+    connection = open_writer(database)
+    text = {"text": "be kind"}
+    told = [
+        Identity("s", Aspect.TLS, PinState.TRUSTED, {"certificate": "a"}, {"certificate": "b"}, "2025-01-30"),
+        Identity("s", Aspect.INSTRUCTIONS, PinState.CHANGED, text, {"text": "be\u200b kind"}, "2025-01-30"),
+    ]
+    for sql, rows in records.save_identities(told, by="root"):
+        connection.executemany(sql, rows)
+    connection.close()
+    listed = [
+        line.split()[:3]
+        for line in run("mcp", "pins", "list", "--server", "s", "--db", database).stdout.splitlines()
+    ]
+    assert listed[1:3] == [["s", "(instructions)", "changed"], ["s", "(tls)", "trusted"]]
+    shown = run("mcp", "pins", "diff", "--db", database).stdout
+    assert "(instructions)" in shown and "be<U+200B> kind" in shown
+    assert "(tls)" not in shown, "renewed for the same key"
+
+
+def test_identity_alone_is_trusted_or_forgotten_where_asked(run, daemon):
+    row = {"server_id": "s", "tool_name": "", "kind": "tls", "tool_hash": "sha256:abc"}
+    fake = daemon(pins__trust=[row], pins__reset=[row])
+    assert run("mcp", "pins", "trust", "--server", "s", "--identity").stdout.splitlines()[1].split() == [
+        "s",
+        "(tls)",
+        "abc",
+    ]
+    run("mcp", "pins", "reset", "--server", "s", "--identity")
+    assert [args["identity"] for _, args in fake.asked] == [True, True]
+    assert run("mcp", "pins", "trust", "--server", "s", "--identity", "--tool", "t").exit_code == 2
