@@ -16,6 +16,7 @@ from pathlib import Path
 from agentsh_net.core.agent_environment import Account
 from agentsh_net.core.errors import ConfigError, Problem
 
+_OURS = "agentsh-net"  # whom the proxy's workers run as, where the administrator made this user
 _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS = 24, 38
 _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
 _LAST_CAP = Path("/proc/sys/kernel/cap_last_cap")
@@ -48,6 +49,8 @@ def _entry(wanted: str) -> Account:
         found = pwd.getpwuid(int(wanted)) if wanted.isdigit() else pwd.getpwnam(wanted)
     except (KeyError, OverflowError) as error:
         raise ConfigError([Problem("--as", wanted, "a user of this machine")]) from error
+    if found.pw_name == _OURS:
+        raise ConfigError([Problem("--as", wanted, "another user: this one is the proxy's own")])
     return Account(found.pw_name, found.pw_uid, found.pw_gid, found.pw_dir, found.pw_shell)
 
 

@@ -43,6 +43,13 @@ def test_an_unknown_user_is_a_mistake() -> None:
         agent_privileges.account("no such user", {}, 0)
 
 
+def test_the_proxys_own_user_is_no_agents(monkeypatch: pytest.MonkeyPatch) -> None:
+    ours = pwd.struct_passwd(("agentsh-net", "x", 990, 990, "", "/", "/usr/sbin/nologin"))
+    monkeypatch.setattr(pwd, "getpwnam", lambda _: ours)
+    with pytest.raises(ConfigError, match="the proxy's own"):
+        agent_privileges.account("agentsh-net", {}, 0)
+
+
 CONFINED = """
 import json, os
 from agentsh_net import agent_privileges

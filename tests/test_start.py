@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import pwd
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,9 @@ from running import running
 from test_daemon import policy
 
 from agentsh_net import start
+from agentsh_net.core.settings import Network
+
+NOBODY = pwd.getpwnam("nobody")
 
 
 def test_a_second_daemon_touches_nothing_of_the_first(
@@ -18,6 +23,17 @@ def test_a_second_daemon_touches_nothing_of_the_first(
         assert start.main(here.file, audit=None, ready_file=None) == start.EXIT_ENVIRONMENT
         assert "already" in capfd.readouterr().err
         assert here.status()["policy"]["generation"] == 1
+
+
+def test_the_workers_user_counts_as_ours_only_where_nobody_else_can_be_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(pwd, "getpwnam", {"nobody": NOBODY}.__getitem__)
+    assert start.worker_uid(Network()) is None
+    monkeypatch.setattr(pwd, "getpwnam", {"agentsh-net": NOBODY}.__getitem__)
+    assert start.worker_uid(Network()) == NOBODY.pw_uid
+    assert start.worker_uid(Network(scope="netns")) is None
 
 
 def test_a_broken_file_at_the_start_is_told_line_by_line(
