@@ -92,7 +92,8 @@ def take(
     listed = [d for d in definitions if isinstance(d, dict)]
     after, changes = registry.register(server_id, [pins.tool_of(own_id, d) for d in listed])
     inspector = inspector or Inspector(Inspection())
-    inspector.learn(own_id, listed, str(report.get("instructions") or ""))
+    seen = report.get("era") != ""  # empty: who reports saw no handshake, and what was heard before stays
+    inspector.learn(own_id, listed, str(report.get("instructions") or "") if seen else None)
     inspected = inspector.inspect(after)
     after = inspected.registry
     anew = _judged_anew(registry, inspected, changes)

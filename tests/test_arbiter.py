@@ -11,6 +11,7 @@ import pytest
 
 from agentsh_net import arbiter as module
 from agentsh_net.arbiter import Arbiter
+from agentsh_net.core.joining import mark
 from agentsh_net.core.link import MAX_CHARGE, MAX_CHARGE_NAME
 from agentsh_net.core.model import Crossing
 from agentsh_net.core.ratelimit import Buckets
@@ -148,3 +149,17 @@ def test_a_question_about_limits_that_a_sound_worker_cannot_ask_is_the_last(arbi
         connection.settimeout(5)
         connection.send(orjson.dumps([1, about]))
         assert connection.recv(100) == b""
+
+
+def test_a_call_on_the_wire_is_joined_with_what_a_model_wrote_once_whoever_asks(arbiter):
+    written = {
+        "id": "e1", "type": "mcp_tool_call_intercepted", "action": "allow", "session_id": "s1", "tool_call_id": "t1", "input": {"a": 1},
+        "candidates": [{"server_id": "fs", "tool": "read", "tool_hash": ""}],
+    }  # fmt: skip
+    arbiter.note(written)
+    one, two = arbiter.attach(), arbiter.attach()
+    assert ask(one, 1, "fs", "read", "default", mark({"a": 2})) is None
+    found = ask(two, 2, "FS", "read", "default", mark({"a": 1}))
+    assert found == {"event_id": "e1", "session_id": "s1", "tool_call_id": "t1"}
+    assert ask(one, 3, "fs", "read", "default", mark({"a": 1})) is None
+    assert arbiter.claim("fs", "read", lambda: mark({"a": 1}), "s1") is None

@@ -270,3 +270,24 @@ def test_what_some_client_might_read_is_judged_and_not_charged(charges):
         machine.feed(pieces + openai_chat.end())
     assert any(call.hypothetical and call.name == TOOL for call in asked)
     assert outcomes(charges, "openai", list("abc"), stream=True) == [False] * BURST
+
+
+def test_a_call_on_the_wire_claims_what_a_model_wrote_and_is_charged_each_time(pair):
+    ours, theirs = pair
+    intent = {"event_id": "e1", "session_id": "s1", "tool_call_id": "t1"}
+    asked = answering(theirs, lambda q: [[q[0], intent]], lambda q: [[q[0], None]], lambda q: [[q[0], False]])
+    charges = Charges(ours, lambda: True)
+    found = charges.claim("fs", "read", lambda: "mark", "s1")
+    assert (found.event_id, found.session_id, found.tool_call_id) == ("e1", "s1", "t1")
+    assert charges.claim("fs", "read", lambda: "mark", "s1") is None
+    assert charges.of_the_wire("fs", "read", "s1") is False
+    assert [q[1:] for q in asked] == [["fs", "read", "s1", "mark"]] * 2 + [["fs", "", "read", "s1", "", ""]]
+
+
+def test_a_supervisor_that_is_gone_joins_nothing_and_fail_closed_decides(pair):
+    ours, theirs = pair
+    theirs.close()
+    charges = Charges(ours, lambda: True)
+    assert charges.claim("fs", "read", lambda: "mark", "s1") is None
+    assert charges.of_the_wire("fs", "read", "s1") is False
+    assert charges.unanswered

@@ -84,9 +84,10 @@ class Inspector:
         successor._told = self._told
         return successor
 
-    def learn(self, server_id: str, listed: Sequence[Definition], instructions: str) -> None:
-        """Take what a server reported besides what the registry keeps: its instructions, and every version of a tool."""
-        self._instructions[fold(server_id)] = instructions
+    def learn(self, server_id: str, listed: Sequence[Definition], instructions: str | None) -> None:
+        """Take what a server reported besides what the registry keeps: its instructions (None: not seen), every version of a tool."""
+        if instructions is not None:
+            self._instructions[fold(server_id)] = instructions
         versions: dict[str, list[Definition]] = {}
         for definition in listed:
             versions.setdefault(str(definition.get("name")), []).append(definition)
