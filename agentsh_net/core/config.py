@@ -15,7 +15,8 @@ from typing import Any
 
 from agentsh_net.core import settings
 from agentsh_net.core.config_gateway import GATEWAY
-from agentsh_net.core.config_mcp import CUSTOM_PATTERNS, MAX_RATE, MCP
+from agentsh_net.core.config_mcp import CUSTOM_PATTERNS, MCP
+from agentsh_net.core.config_providers import providers
 from agentsh_net.core.dlp.shapes import BUILT_IN
 from agentsh_net.core.errors import ConfigError, Problem
 from agentsh_net.core.folding import fold
@@ -23,7 +24,6 @@ from agentsh_net.core.not_yet import refusals
 from agentsh_net.core.scalars import (
     MAX_BUFFER,
     absolute_path,
-    base_url,
     duration,
     flag,
     integer,
@@ -31,47 +31,16 @@ from agentsh_net.core.scalars import (
     one_of,
     port,
     positive,
-    provider_name,
     size,
     socket_path,
 )
-from agentsh_net.core.schema import At, Refused, checked, items, record, section, table
+from agentsh_net.core.schema import At, Refused, checked, items, section, table
 
 # More workers than a big machine has cores is a slip; each costs tens of megabytes.
 MAX_WORKERS = 256
 
 # They take the port of every address.
 ANY_ADDRESS = {"0.0.0.0", "::"}  # noqa: S104  compared with, not bound
-
-DIALECTS = one_of("anthropic", "openai", "gemini", "ollama", "bedrock")
-
-
-# Tokens: more than any provider sells in a minute, and few enough for the bucket's arithmetic.
-PROVIDER_LIMITS = section(
-    settings.ProviderLimits,
-    {"requests_per_minute": positive(MAX_RATE), "tokens_per_minute": positive(1e10)},
-)
-
-
-def provider(at: At, value: Any) -> settings.Provider:
-    """Read a provider; the built-in names have a dialect and a base URL of their own."""
-    known = settings.DEFAULT_PROVIDERS.get(at.name)
-    given = record({"dialect": DIALECTS, "base_url": base_url, "limits": PROVIDER_LIMITS})(at, value)
-    limits = given.pop("limits", settings.ProviderLimits())
-    known_names = ", ".join(settings.DEFAULT_PROVIDERS)
-    built_in = {"dialect": known.dialect, "base_url": known.base_url} if known else {}
-    for name in ("dialect", "base_url"):
-        if name not in value and name not in built_in:
-            at.key(name).note("nothing", f"a value: only {known_names} have a default")
-    complete = built_in | given
-    if complete.keys() != {"dialect", "base_url"}:
-        raise Refused
-    return settings.Provider(name=at.name, limits=limits, **complete)
-
-
-def _providers(at: At, value: Any) -> dict[str, settings.Provider]:
-    return {**settings.DEFAULT_PROVIDERS, **table(provider_name, provider)(at, value)}
-
 
 PROXY = section(
     settings.Proxy,
@@ -86,7 +55,7 @@ PROXY = section(
         "websockets": one_of("refuse", "inspect"),
         "connect_timeout": duration(),
         "idle_timeout": duration(),
-        "providers": _providers,
+        "providers": providers,
     },
 )
 

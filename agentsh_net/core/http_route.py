@@ -19,13 +19,13 @@ _VERSION_SEGMENT = re.compile(rb"/v[0-9][0-9a-z]*", re.IGNORECASE)
 # Bare paths that go to the provider of a dialect, as the SDKs send them when given no provider.
 _BARE = (
     ("/v1/messages", "anthropic"), ("/v1/chat/completions", "openai"), ("/v1/responses", "openai"), ("/v1beta/models", "gemini"),
-    ("/api", "ollama"),
+    ("/api", "ollama"), ("/model", "bedrock"),
 )  # fmt: skip
 # Endpoints whose answers may carry tool calls in a wire format that no dialect of this version reads.
 _UNREAD = re.compile(
     r"/(?:[^/]+:(?:async)?batchgeneratecontent|v1(?:alpha|beta)[^/]*/batches/[^/]+"  # Gemini
     r"|v1[^/]*/interactions(?:/[^/]+)?|[^/]+:(?:stream)?rawpredict"  # Gemini's other API; other publishers' models on Vertex AI
-    r"|model/[^/]+/(?:invoke|invoke-with-response-stream|converse|converse-stream)"  # Bedrock
+    r"|model/.+/invoke-with-bidirectional-stream|agents/[^/]+/agentaliases/[^/]+/sessions/[^/]+/text"  # Bedrock and its agents
     r"|messages/batches/[^/]+/results|batches/[^/]+/output"
     r"|threads/[^/]+/runs(?:/.*)?|threads/runs"  # OpenAI Assistants
     r")$"

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from agentsh_net.core.aws_signature import Credentials
 from agentsh_net.core.model import Server
 
 
@@ -163,14 +164,18 @@ class ProviderLimits:
     tokens_per_minute: float = 0
 
 
+NO_CREDENTIALS = Credentials()
+
+
 @dataclass(frozen=True, slots=True)
 class Provider:
     """An LLM provider the proxy forwards to. `base_url` keeps its path."""
 
     name: str
-    dialect: str  # anthropic | openai | gemini | ollama
+    dialect: str  # anthropic | openai | gemini | ollama | bedrock
     base_url: str
     limits: ProviderLimits = ProviderLimits()
+    aws: Credentials = NO_CREDENTIALS  # of the proxy, for the bedrock dialect
 
 
 DEFAULT_PROVIDERS: Mapping[str, Provider] = {

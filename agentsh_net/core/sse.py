@@ -20,13 +20,15 @@ _LINE_ENDING: Final = re.compile(rb"\r\n|\n|\r")
 class Frame:
     """One event, or a run of comments and blank lines. `data` is None where nothing would be dispatched.
 
-    `oversize`: a piece of an event that outgrew the bound; its fields are unknown and more pieces may follow.
+    `oversize`: a piece of an event that outgrew the bound; its fields are unknown and more pieces may follow. `flaw`: why clients
+    could read something else out of its bytes (of framings with checks).
     """
 
     raw: bytes
     event: str = ""
     data: bytes | None = None
     oversize: bool = False
+    flaw: str = ""
 
 
 def parse(raw: bytes, *, first: bool = False) -> Frame:

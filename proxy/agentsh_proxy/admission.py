@@ -24,6 +24,7 @@ from agentsh_net.core.http_route import (
     split_target,
     upstream_path,
 )
+from agentsh_proxy.signing import REMEDY, brings_key
 from agentsh_proxy.view import ProviderView, View
 
 _METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"))
@@ -86,6 +87,8 @@ def admit(head: RequestHead, view: View, sessions: Mapping[str, str]) -> Admitte
         if len(view.ways) >= MAX_WAYS:
             view.ways.clear()
         view.ways[asked] = way
+    if way.provider.wants_key and not brings_key(head):
+        raise RefusalError(401, REMEDY.replace("<name>", way.provider.name), dialect=way.provider.dialect)
     session_id = _session(way.token, sessions, way.provider) if way.token else DEFAULT_SESSION
     return Admitted(
         session_id, way.provider, way.inspected, way.path + mark + query, way.unread, way.websocket

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from agentsh_net.core.http_head import RequestHead, forwarded_request
 from agentsh_proxy.admission import Admitted
+from agentsh_proxy.signing import without_credentials
 from agentsh_proxy.view import View
 
 
@@ -27,6 +28,8 @@ class Asked(NamedTuple):
 def asked(head: RequestHead, admitted: Admitted, view: View, sessions: Mapping[str, str]) -> Asked:
     """Return what an admitted head led to."""
     inspected = admitted.inspected is not None
+    owns = admitted.provider.aws is not None
+    fields = forwarded_request(head, plain=inspected)
     opening = b"".join(
         (
             head.method.encode("ascii"),
@@ -34,8 +37,8 @@ def asked(head: RequestHead, admitted: Admitted, view: View, sessions: Mapping[s
             admitted.target,
             b" HTTP/1.1\r\nHost: ",
             admitted.provider.host_field,
-            forwarded_request(head, plain=inspected),
+            without_credentials(fields) if owns else fields,
             b"\r\nAccept-Encoding: identity" if inspected else b"",
         )
     )
-    return Asked(head, admitted, view, sessions, opening, held=inspected or not head.has_body)
+    return Asked(head, admitted, view, sessions, opening, held=inspected or owns or not head.has_body)

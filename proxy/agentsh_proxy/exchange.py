@@ -23,6 +23,7 @@ from agentsh_proxy.inspecting import Inspection
 from agentsh_proxy.receiving import NO_FACTS, Reception, dialect_of, subject_of
 from agentsh_proxy.relaying import Answer, Client
 from agentsh_proxy.reporting import Subject
+from agentsh_proxy.signing import credentialed
 from agentsh_proxy.steering import steers
 from agentsh_proxy.trail import Trail, begin
 from agentsh_proxy.upstream import UpstreamConnection
@@ -276,14 +277,17 @@ class Exchange:
         return subject_of(self._asked, self._request_id)
 
     def _request_head(self) -> bytes:
-        head = self._asked.head
+        head, opening = self._asked.head, self._asked.opening
+        aws = self._asked.admitted.provider.aws
+        if aws is not None:
+            opening = credentialed(opening, self._body or b"", aws)
         if self._body is not None and (head.chunked or head.length is not None):
-            return b"%b\r\nContent-Length: %d\r\n\r\n" % (self._asked.opening, len(self._body))
+            return b"%b\r\nContent-Length: %d\r\n\r\n" % (opening, len(self._body))
         if head.chunked:
-            return self._asked.opening + b"\r\nTransfer-Encoding: chunked\r\n\r\n"
+            return opening + b"\r\nTransfer-Encoding: chunked\r\n\r\n"
         if head.length is not None:
-            return b"%b\r\nContent-Length: %d\r\n\r\n" % (self._asked.opening, head.length)
-        return self._asked.opening + b"\r\n\r\n"
+            return b"%b\r\nContent-Length: %d\r\n\r\n" % (opening, head.length)
+        return opening + b"\r\n\r\n"
 
     def _write(self, data: bytes) -> None:
         if data:

@@ -11,6 +11,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
+from agentsh_net.core.aws_signature import Credentials
 from agentsh_net.core.dialects.base import Dialect, Limits
 from agentsh_net.core.dialects.catalog import WIRES
 from agentsh_net.core.dlp.guard import Guard
@@ -37,6 +38,10 @@ class ProviderView:
     host_field: bytes
     base_path: bytes
     dialects: tuple[Dialect, ...]
+    aws: Credentials | None = None  # with which the proxy asks
+    wants_key: bool = (
+        False  # it takes requests with the client's own API key only: the proxy has no credentials
+    )
     limited: bool = False  # has limits of requests or tokens a minute
 
     @property
@@ -96,6 +101,8 @@ def _provider(provider: Provider) -> ProviderView:
         origin=Origin(parts.hostname or "", parts.port or (443 if tls else 80), tls),
         host_field=parts.netloc.rpartition("@")[2].encode("idna" if not parts.netloc.isascii() else "ascii"),
         base_path=parts.path.encode("ascii"),
+        aws=provider.aws if provider.aws.usable else None,
+        wants_key=provider.dialect == "bedrock" and not provider.aws.usable,
         limited=provider.limits != ProviderLimits(),
         dialects=(*WIRES[provider.dialect], *chain.from_iterable(others)),
     )

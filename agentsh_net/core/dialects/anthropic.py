@@ -34,7 +34,8 @@ _ERROR_TYPES: Final = {
     529: "overloaded_error",
 }
 
-_PATHS: Final = frozenset({"/v1/messages", "/messages"})
+# Gateways put an account before it, Bedrock's own endpoint `/anthropic`.
+_PATH: Final = re.compile(r"(?:/.*)?/v1/messages|/messages")
 # Claude on Vertex AI: the same bodies under projects/P/locations/L/publishers/anthropic/models/M.
 _VERTEX: Final = re.compile(r"/.*/publishers/anthropic/models/[^/]+:(?:stream)?rawpredict")
 
@@ -54,7 +55,7 @@ class AnthropicDialect:
     def inspects(self, method: str, path: str) -> bool:
         """Say whether this is a request for a message; what a lenient router takes for one counts too."""
         plain = path.partition("?")[0].rstrip("/").casefold()
-        return method.upper() == "POST" and (plain in _PATHS or _VERTEX.fullmatch(plain) is not None)
+        return method.upper() == "POST" and (_PATH.fullmatch(plain) or _VERTEX.fullmatch(plain)) is not None
 
     def request(self, body: bytes) -> RequestFacts:
         """Read whether the answer streams and which MCP servers the provider is to call."""

@@ -5,7 +5,7 @@ What an event means among others is `anthropic_stream`'s business.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -78,18 +78,22 @@ def _index(value: Any) -> int | None:
     return value if type(value) is int and value >= 0 else None
 
 
-def text_frames(index: int, text: str) -> bytes:
+def text_frames(index: int, text: str, make: Callable[[str, bytes], bytes] | None = None) -> bytes:
     """Return a whole text block as three events, each with its own `event:` line (the SDKs skip unnamed events)."""
+    make = make or make_frame
     events: tuple[tuple[str, dict[str, Any]], ...] = (
         ("content_block_start", {"index": index, "content_block": {"type": "text", "text": ""}}),
         ("content_block_delta", {"index": index, "delta": {"type": "text_delta", "text": text}}),
         ("content_block_stop", {"index": index}),
     )
-    return b"".join(make_frame(name, dump({"type": name} | rest).encode()) for name, rest in events)
+    return b"".join(make(name, dump({"type": name} | rest).encode()) for name, rest in events)
 
 
-def steered_frames(index: int, text: str, call_id: Any) -> bytes:
+def steered_frames(
+    index: int, text: str, call_id: Any, make: Callable[[str, bytes], bytes] | None = None
+) -> bytes:
     """Return a whole call of no tool as three events."""
+    make = make or make_frame
     block = tool_use(text, call_id)
     part = {"type": "input_json_delta", "partial_json": dump(block["input"])}
     events: tuple[tuple[str, dict[str, Any]], ...] = (
@@ -97,7 +101,7 @@ def steered_frames(index: int, text: str, call_id: Any) -> bytes:
         ("content_block_delta", {"index": index, "delta": part}),
         ("content_block_stop", {"index": index}),
     )
-    return b"".join(make_frame(name, dump({"type": name} | rest).encode()) for name, rest in events)
+    return b"".join(make(name, dump({"type": name} | rest).encode()) for name, rest in events)
 
 
 def make_frame(event: str, data: bytes) -> bytes:

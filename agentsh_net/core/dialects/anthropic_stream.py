@@ -7,11 +7,19 @@ stands in its place, `anthropic_blocks`.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from typing import Final
 
 from agentsh_net.core import strict_json
 from agentsh_net.core.dialects.anthropic_blocks import Rulings, arguments, flaw_of, is_call, spelled
-from agentsh_net.core.dialects.anthropic_event import Event, read, steered_frames, text_frames, with_data
+from agentsh_net.core.dialects.anthropic_event import (
+    Event,
+    make_frame,
+    read,
+    steered_frames,
+    text_frames,
+    with_data,
+)
 from agentsh_net.core.dialects.anthropic_message import rewritten
 from agentsh_net.core.dialects.anthropic_roster import MAX_BLOCKS, Block, Roster, State
 from agentsh_net.core.dialects.base import MIN_WEIGHT, Judge, Limits
@@ -30,9 +38,29 @@ _INCOMPLETE: Final = "the answer ended inside the call"
 class AnthropicMachine:
     """An `inspection.Machine`. Everything behind a held call waits for it, so that the order of events is never changed."""
 
-    __slots__ = ("_begun", "_calls", "_held", "_limit", "_over", "_queue", "_roster", "_rulings", "_waiting")
+    __slots__ = (
+        "_begun",
+        "_calls",
+        "_held",
+        "_limit",
+        "_make",
+        "_over",
+        "_put",
+        "_queue",
+        "_roster",
+        "_rulings",
+        "_waiting",
+    )
 
-    def __init__(self, judge: Judge, limits: Limits) -> None:
+    def __init__(
+        self,
+        judge: Judge,
+        limits: Limits,
+        make: Callable[[str, bytes], bytes] = make_frame,
+        put: Callable[[Frame, bytes], bytes] = with_data,
+    ) -> None:
+        self._make = make  # writes an event
+        self._put = put  # puts other data into a frame
         self._rulings = Rulings(judge)
         self._limit = limits.held
         self._queue: deque[tuple[bytes, Block | None]] = deque()
@@ -111,7 +139,7 @@ class AnthropicMachine:
             self._emit(frame.raw, out, block)
         elif text := self._rulings.withheld(event.block):
             block.state = State.REPLACED
-            self._emit(text_frames(self._number(block), text), out)
+            self._emit(text_frames(self._number(block), text, self._make), out)
         else:
             self._emit(frame.raw, out)
 
@@ -145,7 +173,7 @@ class AnthropicMachine:
             if not self._known(block, out, positioned=not self._begun):
                 return
         self._begun = True
-        self._emit(frame.raw if result.data is None else with_data(frame, result.data), out)
+        self._emit(frame.raw if result.data is None else self._put(frame, result.data), out)
 
     def _indexed(self, event: Event, frame: Frame, out: Output) -> None:
         """Take a delta or a stop: it belongs to the block of its index, if all parsers agree on which that is."""
@@ -201,7 +229,7 @@ class AnthropicMachine:
             return
         outer = spelled(reading.value, "delta")
         inner = spelled(reading.value[outer], "stop_reason")
-        self._emit(with_data(frame, strict_json.splice(frame.data or b"", {(outer, inner): "end_turn"})), out)
+        self._emit(self._put(frame, strict_json.splice(frame.data or b"", {(outer, inner): "end_turn"})), out)
 
     def _fail(self, out: Output) -> None:
         """Take an error of the provider: what was held is incomplete."""
@@ -258,10 +286,11 @@ class AnthropicMachine:
             if block is None or block.state is not State.REPLACED:
                 out.write(data)
             elif block.notice:
-                if isinstance(block.notice, Steered):
-                    out.write(steered_frames(self._number(block), block.notice, block.call_id))
+                number, notice = self._number(block), block.notice
+                if isinstance(notice, Steered):
+                    out.write(steered_frames(number, notice, block.call_id, self._make))
                 else:
-                    out.write(text_frames(self._number(block), block.notice))
+                    out.write(text_frames(number, notice, self._make))
                 block.notice = ""
 
     def _cut(self, cause: str, detail: str, out: Output, *, must_cut: bool = False) -> bool:

@@ -6,17 +6,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from agentsh_net.core.dialects import anthropic, gemini, ollama, openai_chat, openai_responses
+from agentsh_net.core.dialects import anthropic, bedrock, gemini, ollama, openai_chat, openai_responses
 from agentsh_net.core.dialects.base import Dialect
-
-BY_NAME: Final[Mapping[str, Dialect]] = MappingProxyType(
-    {
-        "anthropic": anthropic.DIALECT,
-        "openai": openai_chat.DIALECT,
-        "gemini": gemini.DIALECT,
-        "ollama": ollama.DIALECT,
-    }
-)
 
 # A provider of one dialect speaks these wire formats, told apart by path; what none of them reads gets errors in the first's shape.
 WIRES: Final[Mapping[str, tuple[Dialect, ...]]] = MappingProxyType(
@@ -25,5 +16,8 @@ WIRES: Final[Mapping[str, tuple[Dialect, ...]]] = MappingProxyType(
         "openai": (openai_chat.DIALECT, openai_responses.DIALECT),
         "gemini": (gemini.DIALECT, gemini.STREAMED),
         "ollama": (ollama.DIALECT,),
+        "bedrock": (bedrock.DIALECT, bedrock.CONVERSE_STREAM, bedrock.INVOKE, bedrock.INVOKE_STREAM),
     }
 )
+
+BY_NAME: Final[Mapping[str, Dialect]] = MappingProxyType({name: wires[0] for name, wires in WIRES.items()})

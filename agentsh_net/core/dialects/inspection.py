@@ -213,6 +213,10 @@ class Inspector:
             self._oversize(frame, out)
             return
         self._told_oversize = False
+        if frame.flaw:
+            self._cut("malformed_frame", frame.flaw, out)
+            if out.end:
+                return
         if self._fast and self._machine.idle and not may_hide_call(frame.raw, self._signs):
             out.relay(frame.raw)  # whatever else it is: how bytes were cut into chunks must not decide
             return

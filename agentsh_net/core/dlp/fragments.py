@@ -40,6 +40,10 @@ def fragments(value: Any) -> Iterator[Fragment]:
     elif isinstance(value.get("candidates"), list):
         for n, candidate in enumerate(value["candidates"]):
             yield from _of_candidate(candidate, n)
+    elif isinstance(value.get("delta"), dict) and "contentBlockIndex" in value:
+        index = value["contentBlockIndex"]
+        yield from _texts(value, ("delta",), ("text",), (index,))
+        yield from _texts(value, ("delta", "toolUse"), ("input",), (index,))
     elif isinstance(value.get("message"), dict):
         yield from _texts(value, ("message",), ("content",), ("message",))
     elif isinstance(value.get("response"), str):
@@ -82,7 +86,7 @@ def _texts(
     for name in names if isinstance(inner, dict) else ():
         text = inner.get(name)
         if isinstance(text, str):
-            nested = name in {"partial_json", "arguments"}
+            nested = name in {"partial_json", "arguments"} or steps[-1:] == ("toolUse",)
             yield Fragment(_plain((*channel, *steps, name)), (*below, *steps, name), text, nested)
 
 

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from agentsh_net.core import event_stream
 from agentsh_net.core.dialects.base import Fault, Limits, Step
 from agentsh_net.core.dialects.catalog import BY_NAME
 
@@ -28,17 +29,19 @@ def test_a_stream_may_hold_more_than_one_frame() -> None:
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 413, 429, 502, 503, 504])
 def test_every_error_is_json_of_the_providers_shape_and_says_why(name: str, status: int) -> None:
     body = json.loads(BY_NAME[name].error(status, "why it was refused"))
-    told = body["error"]
+    told = body if name == "bedrock" else body["error"]
     if name == "ollama":
         assert told == "why it was refused"
     else:
         assert told["message"] == "why it was refused"
-        assert told.get("type") or told["status"]
+        assert told.get("type") or told.get("status") or told["__type"]
 
 
 @DIALECTS
 def test_an_error_frame_is_whole_and_carries_the_reason(name: str) -> None:
     frame = BY_NAME[name].error_frame("why\nit ended")
+    if name == "bedrock":
+        frame = event_stream.read(frame).payload + b"\n\n"
     assert frame.endswith(b"\n" if name == "ollama" else (b"\n\n", b"\r\n\r\n"))
     assert b"why\\nit ended" in frame
 

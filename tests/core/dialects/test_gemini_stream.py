@@ -85,7 +85,7 @@ def test_a_stream_in_which_nothing_is_refused_leaves_to_the_byte_whatever_the_ch
     st.booleans(),
     st.sampled_from([events, array]),
 )
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 def test_a_rewritten_stream_differs_in_its_refused_calls_alone(
     some: list[Any], cuts: list[int], enforced: bool, write: Any
 ) -> None:
@@ -247,7 +247,7 @@ def test_what_could_begin_json_in_a_line_of_its_own_is_told_by_its_first_charact
 
 
 @given(st.lists(st.integers(0, 3000), max_size=6), st.sampled_from([events, array]))
-@settings(max_examples=20)
+@settings(max_examples=20, deadline=None)
 def test_the_frames_are_those_of_events_or_of_an_array(cuts: list[int], write: Any) -> None:
     data = b" \r\n" + write(*PLAIN)
     framing = STREAMED.framing(1 << 20)
@@ -272,7 +272,7 @@ def test_the_frames_are_those_of_events_or_of_an_array(cuts: list[int], write: A
     ).map(b"".join),
     st.lists(st.integers(0, 3000), max_size=6),
 )  # fmt: skip
-@settings(max_examples=80)
+@settings(max_examples=80, deadline=None)
 def test_the_fast_path_changes_nothing(stream: bytes, cuts: list[int]) -> None:
     def machine(*, fast: bool) -> Inspector:
         return Inspector(

@@ -77,7 +77,7 @@ def test_a_stream_in_which_nothing_is_refused_leaves_to_the_byte_whatever_the_ch
 @given(
     st.lists(st.sampled_from(PLAIN), max_size=5), st.lists(st.integers(0, 2000), max_size=8), st.booleans()
 )
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 def test_a_rewritten_stream_differs_in_its_refused_calls_alone(
     some: list[Any], cuts: list[int], enforce: bool
 ) -> None:
