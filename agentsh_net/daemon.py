@@ -40,7 +40,7 @@ from agentsh_net.current import Current, Means
 from agentsh_net.handlers import handlers
 from agentsh_net.kernel.host import open_kernel
 from agentsh_net.kernel.limits import limits
-from agentsh_net.layer_watch import LOOK_EVERY, LayerWatch
+from agentsh_net.layer_watch import LayerWatch
 from agentsh_net.metrics_page import MetricsPage
 from agentsh_net.name_watch import NameWatch
 from agentsh_net.options import Options
@@ -344,7 +344,7 @@ class Daemon:
 
     async def _look_around(self) -> None:
         while True:
-            await asyncio.sleep(LOOK_EVERY)
+            await self.layers.wait()
             async with self.current.lock:
                 await self.layers.look(self.current.plan)
                 await self.agents.clear()

@@ -50,6 +50,7 @@ class FakeKernel:
         self.gone = False  # somebody took the layer away
         self.behind = ""  # what came to the machine
         self.lost = 0
+        self.touched = False  # somebody did something
         self.closed: str | None = None
         self.cgroups: FakeCgroups | None = FakeCgroups()
         self._reader, self._writer = os.pipe()
@@ -75,6 +76,10 @@ class FakeKernel:
         if self.seen:
             os.read(self._reader, 1)
         found, self.seen = self.seen, []
+        return found
+
+    def disturbed(self) -> bool:
+        found, self.touched = self.touched, False
         return found
 
     def status(self) -> list[LayerStatus]:

@@ -10,7 +10,7 @@ from fake_kernel import FakeKernel
 
 from agentsh_net.core.events import Event, EventsLost, LayerStateChanged
 from agentsh_net.core.plane import Plan
-from agentsh_net.layer_watch import LayerWatch
+from agentsh_net.layer_watch import LOOK_EVERY, LayerWatch
 
 
 @pytest.fixture
@@ -74,3 +74,28 @@ def test_what_came_to_the_machine_is_taken_in_without_news(kernel: FakeKernel) -
     assert emitted == []
     assert kernel.behind == ""
     assert kernel.plan == Plan(generation=9)
+
+
+def waited(kernel: FakeKernel, *, touch_after: float | None, took: float = 0.0) -> float:
+    """Return how many seconds the watch waits until its next look."""
+    watch = LayerWatch(kernel, lambda _event: None, logging.getLogger("test"))
+    watch._took = took
+
+    async def inside() -> float:
+        loop = asyncio.get_running_loop()
+        if touch_after is not None:
+            loop.call_later(touch_after, setattr, kernel, "touched", True)
+        began = loop.time()
+        await watch.wait()
+        return loop.time() - began
+
+    return asyncio.run(inside())
+
+
+def test_somebody_who_touches_a_layer_is_looked_after_at_once(kernel: FakeKernel) -> None:
+    assert waited(kernel, touch_after=None) >= LOOK_EVERY
+    assert waited(kernel, touch_after=0.05) < LOOK_EVERY / 2
+
+
+def test_somebody_who_touches_layers_over_and_over_does_not_keep_us_busy(kernel: FakeKernel) -> None:
+    assert waited(kernel, touch_after=0.0, took=0.05) >= 0.5

@@ -180,6 +180,10 @@ class Kernel(Protocol):
         """Return what was seen since the last call, without waiting."""
         ...
 
+    def disturbed(self) -> bool:
+        """Say, without waiting, whether somebody may have touched a layer since the last call: then `status` is to be asked."""
+        ...
+
     def status(self) -> list[LayerStatus]:
         """Ask the kernel what is in force."""
         ...

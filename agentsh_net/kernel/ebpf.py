@@ -137,6 +137,13 @@ class Ebpf:
         """Return what was recorded since the last call, a batch at most."""
         return [wire.decode(data) for data in self._ring.read(_BATCH)]
 
+    def detached(self) -> bool:
+        """Say whether a program of ours is not where it belongs; a kernel that does not answer counts as such."""
+        try:
+            return bool(self._missing())
+        except OSError:
+            return True
+
     def status(self, plan: Plan) -> LayerStatus:
         """Ask the kernel whether every program is attached, enforcing, and by `plan`'s rules alone."""
         try:

@@ -6,6 +6,7 @@ planes know nothing of each other. Cleaning up after a daemon that is gone is le
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -21,6 +22,7 @@ from agentsh_net.core.shared_endpoints import decided_by_name, told_of, without_
 from agentsh_net.core.sock_diag import Socket
 from agentsh_net.core.wire import NO_CGROUPS
 from agentsh_net.kernel import cgroup, ebpf, leftovers, loader, nft, own_cgroups
+from agentsh_net.kernel.alarm import Alarm
 from agentsh_net.kernel.cutter import Cutter
 from agentsh_net.kernel.ebpf import Ebpf
 from agentsh_net.kernel.leftovers import down, hierarchy
@@ -57,6 +59,7 @@ class Host:
         self._ebpf: Ebpf | None = None
         self._nft: Nftables | None = None
         self._nflog: Nflog | None = None
+        self._alarm: Alarm | None = None
         self._off: dict[str, KernelError] = {}
         self._unwanted: dict[str, str] = {}
         # The daemon applies and asks from threads, and reads records in its event loop, which must not wait for an apply.
@@ -124,6 +127,16 @@ class Host:
             connects = self._sighted.connects(records)
             return connects + self._sighted.packets(logged)
 
+    def disturbed(self) -> bool:
+        """Say whether nf_tables changed or a program of ours was taken away. While a plan is applied, it is we who do it."""
+        if not self._changing.acquire(blocking=False):
+            return False
+        try:
+            rang = self._alarm is not None and self._alarm.rang()
+            return rang or (self._ebpf is not None and self._plan is not None and self._ebpf.detached())
+        finally:
+            self._changing.release()
+
     def status(self) -> list[LayerStatus]:
         """Ask the kernel what is in force."""
         self._cutter.cut(())  # what had to wait
@@ -155,6 +168,8 @@ class Host:
             self._nft = Nftables(group, Sockets(worker_uid=self._worker_uid))
         else:
             self._nft = Nftables(group, replace(own.sockets(), worker_uid=self._worker_uid), own.present)
+        with contextlib.suppress(KernelError):  # then others' doings are noticed at the next look
+            self._alarm = Alarm()
         try:
             self._nflog = Nflog(group)
         except KernelError as error:
@@ -245,8 +260,10 @@ class Host:
                     layer.close(remove=remove)
             except KernelError as error:
                 problems.append(error)
-        if self._nflog is not None:
-            self._nflog.close()
+        for source in (self._nflog, self._alarm):
+            if source is not None:
+                source.close()
+        self._alarm = None
         if self._own is not None and remove:
             self._own.remove()
         self._ebpf, self._nft, self._nflog = None, None, None

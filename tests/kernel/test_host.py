@@ -18,7 +18,7 @@ from agentsh_net.core.errors import KernelError
 from agentsh_net.core.plane import Kernel, LayerStatus
 from agentsh_net.core.settings import Network
 from agentsh_net.kernel import host, loader
-from agentsh_net.kernel.leftovers import leftovers
+from agentsh_net.kernel.leftovers import hierarchy, leftovers, remove
 from agentsh_net.kernel.nflog import Nflog
 from agentsh_net.kernel.probe_source import PROGRAMS
 
@@ -293,3 +293,24 @@ def keep_only(*capabilities: int) -> None:
     header = ctypes.create_string_buffer(struct.pack("=Ii", 0x20080522, 0))
     data = ctypes.create_string_buffer(struct.pack("=IIIIII", low, low, 0, high, high, 0))
     assert ctypes.CDLL(None).capset(header, data) == 0
+
+
+def disturbances(layers: tuple[str, ...]) -> list[bool]:
+    kernel = opened(plan(1, deny=(at("10.99.0.2"),)), *layers)
+    kernel.disturbed()  # our own doing
+    heard = [kernel.disturbed()]
+    if "nftables" in layers:
+        subprocess.run(["nft", "flush", "ruleset"], check=True)
+    else:
+        remove("ebpf", hierarchy())
+    heard.append(kernel.disturbed())
+    with kernel._changing:
+        heard.append(kernel.disturbed())
+    kernel.apply(plan(1, deny=(at("10.99.0.2"),)))
+    kernel.disturbed()
+    return [*heard, kernel.disturbed(), all(s.in_force for s in kernel.status() if s.wanted)]
+
+
+@pytest.mark.parametrize("layers", [("ebpf",), ("nftables",)], ids="+".join)
+def test_a_layer_that_somebody_touches_is_disturbed_until_it_is_put_back(layers: tuple[str, ...]) -> None:
+    assert box.in_box(disturbances, layers) == [False, True, False, False, True]
