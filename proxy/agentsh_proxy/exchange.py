@@ -85,6 +85,10 @@ class Exchange:
             received = Reception(self._service, self._asked)
             body = received.take(body)
             self._asked, self._facts, self._lessons = received.asked, received.facts, received.lessons
+        elif body and self._asked.view.guard is not None:
+            received = Reception(self._service, self._asked)
+            body = received.pass_by(body)
+            self._asked = received.asked
         self._trail = begin(self._service, self._asked, body)
         self._body = body
         self._uploaded = True

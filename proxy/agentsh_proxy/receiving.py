@@ -63,23 +63,36 @@ class Reception:
             body = self._guarded(self.asked.view.guard, left, body)
         return body
 
+    def pass_by(self, body: bytes) -> bytes:
+        """Return the body of a request that no dialect reads, as DLP lets it leave (embeddings, count_tokens). Raises RefusalError."""
+        guard = self.asked.view.guard
+        plain = self._inflated(body) if guard is not None else None
+        return self._guarded(guard, plain, body) if guard is not None and plain else body
+
     def _read(self, body: bytes) -> bytes:
         """Read what the body says and return it decoded; empty where it cannot be. Raises RefusalError by fail_closed."""
         dialect = self.asked.admitted.inspected
         assert dialect is not None  # noqa: S101 - the caller checked
-        try:
-            plain = inflate_whole(body, self.asked.head.encoding, cap=self.asked.view.proxy.max_request)
-        except ProtocolError as error:
-            self._unread(Fault("unknown_encoding", str(error), cut=False), error.status)
-            return b""
-        if kind_of(plain, last=True) is Kind.PACKED:
-            self._unread(
-                Fault("unknown_encoding", "compressed, though the head does not say so", cut=True), 415
-            )
+        plain = self._inflated(body)
+        if plain is None:
             return b""
         self.facts = dialect.request(plain)
         if self.facts.fault is not None:
             self._unread(self.facts.fault, 400)
+        return plain
+
+    def _inflated(self, body: bytes) -> bytes | None:
+        """Return the body decoded; None where it cannot be. Raises RefusalError by fail_closed."""
+        try:
+            plain = inflate_whole(body, self.asked.head.encoding, cap=self.asked.view.proxy.max_request)
+        except ProtocolError as error:
+            self._unread(Fault("unknown_encoding", str(error), cut=False), error.status)
+            return None
+        if kind_of(plain, last=True) is Kind.PACKED:
+            self._unread(
+                Fault("unknown_encoding", "compressed, though the head does not say so", cut=True), 415
+            )
+            return None
         return plain
 
     def _guarded(self, guard: Guard, plain: bytes, body: bytes) -> bytes:

@@ -190,3 +190,28 @@ async def test_another_session_gets_nothing_for_a_token(opened):
 def test_fields_of_the_body_go_with_the_body() -> None:
     opening = b"POST / HTTP/1.1\r\nHost: x\r\ncontent-ENCODING: gzip\r\nDigest: y\r\nX: Content-Encoding"
     assert without_description(opening) == b"POST / HTTP/1.1\r\nHost: x\r\nX: Content-Encoding"
+
+
+@pytest.mark.parametrize(
+    "path", ["/anthropic/v1/messages/count_tokens", "/openai/v1/embeddings", "/anthropic/v1/future"]
+)
+@on_loop
+async def test_paths_that_no_dialect_reads_are_searched_too(opened, path):
+    upstream = await opened(Upstream())
+    proxy = await opened(Proxy(policy(upstream.port, "redact")))
+    client = await opened(Client(proxy.port))
+    await client.ask(request(path, asking(), b"Content-Type: application/json; charset=utf-8"))
+    await client.ask(request(path, asking()))
+    await client.ask(request(path, gzip.compress(asking()), b"Content-Encoding: gzip"))
+    assert [got.body for got in upstream.requests] == [asking("mail [REDACTED:email]")] * 3
+    assert upstream.requests[2].values("content-encoding") == []
+
+
+@on_loop
+async def test_an_upload_of_a_file_streams_as_it_is(opened):
+    upstream = await opened(Upstream())
+    proxy = await opened(Proxy(policy(upstream.port, "redact")))
+    client = await opened(Client(proxy.port))
+    form = b"--x\r\n\r\n" + EMAIL.encode()
+    await client.ask(request("/anthropic/v1/files", form, b"Content-Type: multipart/form-data; boundary=x"))
+    assert upstream.requests[0].body == form
