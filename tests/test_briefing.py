@@ -39,6 +39,9 @@ def test_the_whole_briefing_reads_as_a_person_needs_it() -> None:
         "LLM proxy: http://127.0.0.1:8484; point agents at it:",
         "  export ANTHROPIC_BASE_URL=http://127.0.0.1:8484/anthropic",
         "  export OPENAI_BASE_URL=http://127.0.0.1:8484/openai/v1",
+        "  export GOOGLE_GEMINI_BASE_URL=http://127.0.0.1:8484/gemini",
+        "  export GEMINI_BASE_URL=http://127.0.0.1:8484/gemini",
+        "  export OLLAMA_HOST=http://127.0.0.1:8484/ollama",
     ]
 
 
