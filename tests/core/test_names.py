@@ -106,6 +106,16 @@ def openai_agents(s, t):
     return base if len(base) <= 64 else f"{base[:55].rstrip('_-')}_{sha1(s + chr(0) + t)[:8]}"
 
 
+def openai_agents_single(s, t):
+    def part(text):
+        return re.sub("[^a-zA-Z0-9_-]", "_", text).strip("_-")
+
+    assume(part(s))
+    assume(part(t))
+    base = f"mcp_{part(s)}_{part(t)}"
+    return base if len(base) <= 64 else f"{base[:55].rstrip('_-')}_{sha1(s + chr(0) + t)[:8]}"
+
+
 def roo_code(s, t):
     return f"mcp--{js('[^a-zA-Z0-9_-]', '_', s)}--{js('[^a-zA-Z0-9_-]', '_', t)}"
 
@@ -124,7 +134,7 @@ def joined(separator):
 
 CLIENTS = [
     claude_code, codex_flat, gemini_cli, gemini_cli_old, opencode, opencode_repaired, copilot_cli, cline, vscode,
-    openai_agents, roo_code, bare, joined("_"), joined("__"), joined("-"), joined("."),
+    openai_agents, openai_agents_single, roo_code, bare, joined("_"), joined("__"), joined("-"), joined("."),
 ]  # fmt: skip
 
 visible_text = st.text(
