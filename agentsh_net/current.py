@@ -18,6 +18,7 @@ from agentsh_net.clock import now_rfc3339, rfc3339
 from agentsh_net.config_file import Loaded
 from agentsh_net.core import kernel_plan
 from agentsh_net.core.addresses import Address, literal
+from agentsh_net.core.claims import Claims
 from agentsh_net.core.errors import KernelError, ProtocolError, StoreError
 from agentsh_net.core.events import Event
 from agentsh_net.core.inspect.inspector import Inspector
@@ -69,6 +70,7 @@ class Current:
         self.addresses: Addresses = {}
         self.hearsay: Addresses = {}  # what was overheard of their names (core.hearsay)
         self.plan = Plan()
+        self._claims = Claims()
         self._coming: Plan | None = None  # what the planes are being brought to
         self.discovery: dict[str, Mapping[str, Any]] = {}  # server id -> its last report, without the tools
         self.pending: tuple[str, ...] = ()  # settings that wait for the next start
@@ -303,7 +305,7 @@ class Current:
     def _plan(self, snapshot: Snapshot, addresses: Addresses) -> Plan:
         cgroups = self._means.kernel.cgroups
         sessions = cgroups.live() if cgroups is not None else ()
-        return kernel_plan.build(snapshot, addresses, self.hearsay, sessions)
+        return kernel_plan.build(snapshot, addresses, self.hearsay, sessions, self._claims)
 
     def _known(self, hosts: Mapping[str, str]) -> Addresses:
         """Return what is known of hosts without asking anybody."""

@@ -7,7 +7,7 @@ not show (`Rule.shared`). How a plan gets into the kernel is not this file's bus
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from ipaddress import IPv6Address
 from types import MappingProxyType
@@ -15,6 +15,7 @@ from typing import Protocol
 
 from agentsh_net.core import llm_plan, shared_endpoints
 from agentsh_net.core.addresses import LOOPBACKS, Address, canonical, home, plain
+from agentsh_net.core.claims import Claim, Claims
 from agentsh_net.core.events import DEFAULT_SESSION, LlmDirectConnection, NetworkConnection
 from agentsh_net.core.model import Action, Server, Transport, Verdict
 from agentsh_net.core.plane import ConnectRecord, Endpoint, Fate, Finding, Name, Plan, Rule
@@ -90,6 +91,7 @@ def build(
     addresses: Mapping[str, Sequence[Address]],
     hearsay: Mapping[str, Sequence[Address]] = MappingProxyType({}),
     sessions: Sequence[str] = (),
+    claims: Claims | None = None,
 ) -> Plan:
     """Return the plan for a snapshot. A denied server is refused at its addresses on every port, others are tagged by port.
 
@@ -97,6 +99,7 @@ def build(
     port is the same, `network.on_shared_address` decides, by names if it says so (shared_endpoints.py). A server on this host's loopback has everything here for a
     neighbour: it is refused at its port alone, but at both loopback addresses, and the planes know this host's other names.
     `hearsay` (server id -> addresses) only ever refuses, and only at addresses that are nobody else's (core.hearsay).
+    `claims` remembers what the last plan was made of: it makes the next one cheaper, never another.
     """
     network = snapshot.config.network
     rules: dict[Endpoint, Rule] = {}
@@ -104,31 +107,28 @@ def build(
     if network.mode == "enforce":
         blocked = {s.id for s in snapshot.registry.servers if snapshot.judge_server(s.id).blocked}
     if network.mode != "off":
-        for address, servers in _by_address(snapshot.registry.servers, addresses).items():
-            refused = [s for s in servers if s.id in blocked]
-            tagged = [s for s in servers if s.id not in blocked]
-            rules |= _at(address, refused, tagged, network)
+        made = (claims or Claims()).of(snapshot.registry.servers, addresses, blocked)
+        rules = _claimed(made, network)
         rules |= _overheard(snapshot, addresses, hearsay)
         rules = llm_plan.with_providers(rules, snapshot.config, snapshot.registry.servers, addresses)
-    here = [(e.port, rule) for e, rule in rules.items() if e.address in LOOPBACKS and rule.fate is Fate.DENY]
-    for port, rule in here:
-        for address in LOOPBACKS:  # unless policy says something else of the server that is declared there
-            rules.setdefault(Endpoint(address, port), rule)
+        _refuse_at_both_loopbacks(rules, {c.server.port for c in made} | llm_plan.ports(snapshot.config))
     return Plan(
         generation=snapshot.generation,
-        rules=dict(sorted(rules.items())),
+        rules=rules,
         mark=network.mark & network.mark_mask,
         mark_mask=network.mark_mask,
         sessions=tuple(sessions),
         sessions_only=network.scope == "sessions",
         names=llm_plan.names(snapshot.config) | shared_endpoints.names(snapshot.registry.servers, blocked)
-        if any(rule.fate in shared_endpoints.BY_NAME for rule in rules.values())
+        if network.on_shared_address == "sni" and shared_endpoints.any_by_name(rules)
         else {},
     )
 
 
 def without_providers(plan: Plan) -> Plan:
     """Return the plan for a host that cannot tell our own proxy from others: what would cut it off is left out."""
+    if not any(rule.providers for rule in plan.rules.values()):
+        return plan
     rules = {e: replace(r, providers=()) for e, r in plan.rules.items() if r.server_ids}
     return replace(plan, rules=rules)
 
@@ -228,6 +228,35 @@ def _reason(record: ConnectRecord, rule: Rule | None, verdict: Verdict | None) -
     return f"{shared}: {what}, and network.on_unknown_sni is {'block' if record.fate is Fate.DENY else 'tag'}{said}"
 
 
+def _claimed(claims: Sequence[Claim], network: Network) -> dict[Endpoint, Rule]:
+    """Return the rules of all claims. What only one server claims is as it stands there; the rest is decided together."""
+    rules: dict[Endpoint, Rule] = {}
+    seen: set[IPv6Address] = set()
+    contested: set[IPv6Address] = set()
+    for claim in claims:
+        contested |= claim.homes & seen
+        seen |= claim.homes
+        rules |= claim.rules
+    contested |= seen.intersection(LOOPBACKS)
+    there: dict[IPv6Address, list[Claim]] = defaultdict(list)
+    for claim in claims if contested else ():
+        for address in claim.homes & contested:
+            there[address].append(claim)
+            rules.pop(claim.endpoint(address), None)
+    for address, rivals in sorted(there.items()):
+        refused = [c.server for c in rivals if c.blocked]
+        rules |= _at(address, refused, [c.server for c in rivals if not c.blocked], network)
+    return rules
+
+
+def _refuse_at_both_loopbacks(rules: dict[Endpoint, Rule], ports: Collection[int]) -> None:
+    """Refuse what is denied at one loopback address at the other too, unless policy says something else of who is there."""
+    for port in sorted(ports):
+        here = [r for a in LOOPBACKS if (r := rules.get(Endpoint(a, port))) and r.fate is Fate.DENY]
+        for address in LOOPBACKS if here else ():
+            rules.setdefault(Endpoint(address, port), here[0])
+
+
 def _by_address(
     servers: Sequence[Server], addresses: Mapping[str, Sequence[Address]]
 ) -> dict[IPv6Address, list[Server]]:
@@ -264,7 +293,7 @@ def _overheard(
     snapshot: Judge, addresses: Mapping[str, Sequence[Address]], hearsay: Mapping[str, Sequence[Address]]
 ) -> dict[Endpoint, Rule]:
     """Return the denials that rest on hearsay: none where our own questions named any server for the address."""
-    if snapshot.config.network.mode != "enforce":
+    if snapshot.config.network.mode != "enforce" or not hearsay:
         return {}
     taken = {home(canonical(a)) for known in addresses.values() for a in known}
     blocked = [

@@ -27,6 +27,11 @@ def watched(config: Config) -> dict[str, str]:
     return {_KEY.format(name): host for name, host, _ in _places(config)}
 
 
+def ports(config: Config) -> set[int]:
+    """Return the ports at which providers are looked after."""
+    return {port for _, _, port in _places(config)}
+
+
 def key(provider: str) -> str:
     """Return what a provider's addresses are kept under."""
     return _KEY.format(provider)

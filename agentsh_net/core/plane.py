@@ -38,6 +38,14 @@ class Endpoint:
 
     address: IPv6Address
     port: int = 0
+    # Plans of 50,000 are compared key by key, and an address takes a microsecond to hash.
+    _hash: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_hash", hash((int(self.address), self.port)))
+
+    def __hash__(self) -> int:
+        return self._hash
 
 
 @dataclass(frozen=True, slots=True)

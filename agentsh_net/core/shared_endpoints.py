@@ -7,7 +7,7 @@ endpoint (no name, an encrypted one, plain HTTP, QUIC) `network.on_unknown_sni` 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from agentsh_net.core.addresses import literal
@@ -50,13 +50,21 @@ def names(servers: Sequence[Server], refused: Collection[str]) -> dict[Name, Fat
     return dict(sorted(found.items()))
 
 
+def any_by_name(rules: Mapping[Endpoint, Rule]) -> bool:
+    """Say whether names decide anywhere."""
+    # By identity: a plan has tens of thousands of rules, and enums are slow to hash.
+    return any(rule.fate is Fate.SNI or rule.fate is Fate.SNI_OPEN for rule in rules.values())
+
+
 def decided_by_name(plan: Plan) -> bool:
     """Say whether names decide anywhere."""
-    return any(rule.fate in BY_NAME for rule in plan.rules.values())
+    return any_by_name(plan.rules)
 
 
 def told_of(plan: Plan, *, read_elsewhere: bool) -> str:
     """Say what a layer that reads no names makes of them; empty where there is nothing to read."""
+    if not decided_by_name(plan):
+        return ""
     fates = [rule.fate for e, rule in plan.rules.items() if rule.fate in BY_NAME and e.port]
     if not fates:
         return ""

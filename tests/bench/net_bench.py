@@ -271,7 +271,12 @@ def flood(_: argparse.Namespace) -> Iterator[Row]:
     yield "  that got through", str(seen["through"]), "0", seen["through"] == 0
     counted = seen["told"] + seen["lost"] + seen["unstored"]
     parts = f"{seen['told']} + {seen['lost']} in the ring, {seen['unstored']} before the store"
-    yield f"  events + lost ({parts})", f"{counted}", f"{seen['tries']}", counted == seen["tries"] == seen["denied"]
+    yield (
+        f"  events + lost ({parts})",
+        f"{counted}",
+        f"{seen['tries']}",
+        counted == seen["tries"] == seen["denied"],
+    )
     yield duration("proxy p99 idle", seen["idle"])
     yield ratio("  p99 in the flood, to idle", seen["busy"] / seen["idle"], 2)
 
@@ -344,7 +349,7 @@ def start(options: argparse.Namespace) -> Iterator[Row]:
         daemon.write(wanted)
         for _ in range(options.reps):
             first: list[float] = []
-            watcher = threading.Thread(target=lambda: first.append(await_refusal()))
+            watcher = threading.Thread(target=await_refusal, args=(first,))
             began = time.monotonic()
             watcher.start()
             daemon.start()
@@ -360,17 +365,19 @@ def start(options: argparse.Namespace) -> Iterator[Row]:
         with tempfile.TemporaryDirectory() as scratch:
             taken, ready, resident, bare = in_box(lambda s=scratch, w=loader: inside(Path(s), w), timeout=300)
         yield duration(
-            f"exec to enforcing, {loader}, less {bare * 1e3:.0f} ms of the bare interpreter", taken - bare, bound
+            f"exec to enforcing, {loader}, less {bare * 1e3:.0f} ms of the bare interpreter",
+            taken - bare,
+            bound,
         )
         yield duration(f"  to ready (everything), {loader}", ready - bare)
         yield f"  resident memory of the supervisor, {loader}", f"{resident:.1f} MB", f"under {most} MB" if most else "", resident < most if most else None  # fmt: skip
 
 
-def await_refusal() -> float:
-    """Return when a connect to DENIED was refused by policy first."""
+def await_refusal(first: list[float]) -> None:
+    """Append when a connect to DENIED was refused by policy first."""
     while attempt(DENIED) != "EPERM":
         time.sleep(0.001)
-    return time.monotonic()
+    first.append(time.monotonic())
 
 
 def interpreter() -> float:
