@@ -23,7 +23,7 @@ BYTES_A_TOKEN = 4  # of English and of code, about
 # An image is a fraction of its bytes in tokens, so that an estimate by bytes ends where few texts go on; the answer settles it.
 MAX_ESTIMATE = 50_000
 _MODEL = re.compile(rb'"model"[ \t\r\n]*:[ \t\r\n]*"([^"\\]{1,200})"')
-_MODEL_IN_PATH = re.compile(rb"/models/([^/:?]{1,200})")
+_MODEL_IN_PATH = re.compile(rb"/models?/([^/:?]{1,200})")
 
 
 class Trail:

@@ -159,6 +159,30 @@ def _choices(request: Mapping[str, Any], names: set[str], *, left_any: bool) -> 
     call = request.get("function_call")
     if isinstance(call, Mapping) and call.get("name") in names:
         edits[("function_call",)] = "auto"
+    return edits | _configured(request, names)
+
+
+def _configured(request: Mapping[str, Any], names: set[str]) -> dict[Path, Any]:
+    """Return the edits of what forces or lists tools in `toolConfig`: Bedrock's choice, Gemini's allowed names."""
+    edits: dict[Path, Any] = {}
+    for key in ("toolConfig", "tool_config"):
+        config = request.get(key)
+        choice = config.get("toolChoice") if isinstance(config, Mapping) else None
+        if isinstance(choice, Mapping) and _named(choice.get("tool")) in names:
+            edits[key, "toolChoice"] = DELETE
+        for inner, listed in (
+            ("functionCallingConfig", "allowedFunctionNames"),
+            ("function_calling_config", "allowed_function_names"),
+        ):
+            calling = config.get(inner) if isinstance(config, Mapping) else None
+            allowed = calling.get(listed) if isinstance(calling, Mapping) else None
+            out = (
+                [at for at, name in enumerate(allowed) if name in names] if isinstance(allowed, list) else []
+            )
+            if out and len(out) == len(allowed or ()):
+                edits[key, inner] = DELETE
+            else:
+                edits |= {(key, inner, listed, at): DELETE for at in out}
     return edits
 
 

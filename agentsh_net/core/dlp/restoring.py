@@ -106,7 +106,8 @@ class Restorer:
         return (self._take(rest) if rest is not None else b"") + self._release()
 
     def _take(self, frame: Frame) -> bytes:
-        if not self._waiting and not _SIGN.search(frame.raw):
+        seen = frame.raw if self._events is not None else frame.data or b""  # a frame may wrap what it says
+        if not self._waiting and not _SIGN.search(seen):
             return frame.raw
         event = _Event(frame, list(fragments(_read(frame))))
         self._waiting.append(event)

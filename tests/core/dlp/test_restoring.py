@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from transcripts import bedrock as messages
 
-from agentsh_net.core.dialects import ollama
+from agentsh_net.core.dialects import bedrock, ollama
 from agentsh_net.core.dialects.gemini import GeminiDialect
 from agentsh_net.core.dlp import restoring
 from agentsh_net.core.dlp.restoring import Restorer, restored
@@ -213,3 +215,33 @@ def test_streams_in_other_framings_come_back_for_any_chunking(
         out += restorer.feed(piece.encode())
     out += restorer.finish()
     assert said(out) == text.replace(token, VALUE)
+
+
+@pytest.mark.parametrize(
+    "dialect", [bedrock.CONVERSE_STREAM, bedrock.INVOKE_STREAM], ids=["converse", "invoke"]
+)
+@pytest.mark.parametrize("cuts", [(), (3, 9), tuple(range(1, 20))])
+def test_tokens_come_back_in_messages_however_they_were_cut(dialect: Any, cuts: tuple[int, ...]) -> None:
+    vault, token = vault_and_token()
+    said = f"to {token}, now"
+    at = [0, *cuts, len(said)]
+    pieces = [said[a:b] for a, b in pairwise(at)]
+    if dialect is bedrock.CONVERSE_STREAM:
+        stream = (
+            b"".join(messages.say(0, piece) for piece in pieces)
+            + messages.call(1, "f", {"to": token})
+            + messages.end()
+        )
+    else:
+        stream = messages.wrapped(anthropic(pieces, ['{"to":"', token, '"}']))
+    framing = dialect.framing(1 << 20)
+    restorer = Restorer(vault, 1 << 20, framing)
+    out = b"".join(restorer.feed(stream[n : n + 50]) for n in range(0, len(stream), 50)) + restorer.finish()
+    told, spelled = "", ""
+    for frame in dialect.framing(1 << 20).frames.feed(out):
+        assert not frame.flaw
+        delta = json.loads(frame.data or b"{}").get("delta", {})
+        told += delta.get("text", "")
+        spelled += delta.get("partial_json", "") + delta.get("toolUse", {}).get("input", "")
+    assert told == f"to {VALUE}, now"
+    assert json.loads(spelled) == {"to": VALUE}
