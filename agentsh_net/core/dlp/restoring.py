@@ -116,7 +116,7 @@ class Restorer:
             text = self._open.pop(piece.channel, "") + piece.text
             if length := begun(text):
                 self._open[piece.channel] = text[-length:]
-        silent = frame.data is None or b'"ping"' in frame.raw
+        silent = frame.data is None or b'"ping"' in seen
         if not event.pieces and not silent:
             self._open.clear()  # the block ends, and with it the text
         if self._open and len(self._waiting) < MAX_WAITING and self._size < MAX_BYTES:
