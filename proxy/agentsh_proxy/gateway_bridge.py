@@ -16,14 +16,15 @@ from agentsh_net.core import gateway_http, jsonrpc, mcp_http
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.jsonrpc import Request
 from agentsh_net.core.mcp_exchange import LEGACY, MODERN
-from agentsh_net.core.model import Server
+from agentsh_net.core.model import Server, Transport
 from agentsh_proxy.gateway_connection import JSON, Asked, GatewayConnection
 from agentsh_proxy.gateway_review import Review
 from agentsh_proxy.gateway_session import Pipe, Session
 from agentsh_proxy.gateway_shared import Shared
 from agentsh_proxy.gateway_view import Place
 
-MAX_SESSIONS: Final = 1024  # of one server; a stdio server's processes are bounded by who starts them too
+MAX_SESSIONS: Final = 1024  # of one server; each is a stream to it
+MAX_PROCESSES: Final = 48  # of a stdio server, one a session; whoever starts them allows 64, the shared one and the ending ones too
 SESSION_IDLE: Final = (
     1800.0  # seconds after which a session that nobody uses is ended; its client begins anew (404)
 )
@@ -128,8 +129,7 @@ class Bridge:
             refused = taken.replies[0] if taken.forward is None and taken.replies else None
             client.answer(200 if refused else 400, refused or _error("no Mcp-Session-Id, and no initialize"))
             return
-        if len(self._sessions) >= MAX_SESSIONS:
-            raise ProtocolError(f"{MAX_SESSIONS} sessions with this server are open", status=503)
+        self._make_room()
         session = Session(self._pipe(asked, place), review, secrets.token_hex(16), limits[1], self._spawn)
         key = (session_id, session.id)
         self._sessions[key] = session
@@ -139,6 +139,16 @@ class Bridge:
         finally:
             if session.ended or not session.begun:
                 self._end(key)
+
+    def _make_room(self) -> None:
+        """End the session that was used longest ago where there are too many: its client begins anew. Raises ProtocolError."""
+        most = MAX_PROCESSES if self.server.transport is Transport.STDIO else MAX_SESSIONS
+        if len(self._sessions) < most:
+            return
+        idle = [(session.used, key) for key, session in self._sessions.items() if not session.busy]
+        if not idle:
+            raise ProtocolError(f"{most} sessions with this server are in use", status=503)
+        self._end(min(idle)[1])
 
     async def _share(self, asked: Asked, place: Place, session_id: str, max_response: int) -> Shared:
         """Return what requests without a session go through: one for each agent session and, passed through, credential."""

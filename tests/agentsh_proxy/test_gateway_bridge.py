@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from hashlib import sha256
 from typing import Any
 
@@ -77,5 +78,25 @@ def test_a_reload_that_takes_the_server_away_ends_its_sessions() -> None:
         _, pipe = await begun(front, pipes)
         front.follow(snapshot([], generation=2))
         assert pipe.closed
+
+    play(scene)
+
+
+def test_a_session_too_many_ends_the_one_that_was_used_longest_ago(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agentsh_proxy.gateway_bridge.MAX_PROCESSES", 2)
+
+    async def scene(front: Any, pipes: list[FakePipe]) -> None:
+        kept = []
+        for _ in range(3):
+            number = len(pipes)
+            asking = asyncio.create_task(front.post(INITIALIZE))
+            while len(pipes) == number:
+                await asyncio.sleep(0)
+            await pipes[-1].answer("initialize", {"protocolVersion": "2025-11-25"})
+            kept.append((await asking).headers["mcp-session-id"])
+            (carrier,) = front.gateway._carriers.values()
+            carrier.tick(carrier._now + 1)
+        assert [pipe.closed for pipe in pipes] == [True, False, False]
+        assert (await front.post(call(), **{"Mcp-Session-Id": kept[0]})).status == 404
 
     play(scene)
