@@ -16,8 +16,8 @@ from pathlib import Path
 # Device, inode, size, mtime and ctime in ns; None is a file that cannot be read.
 Stamp = tuple[int, int, int, int, int] | None
 
-# An editor writes in several steps within a few milliseconds; a person does not notice 50.
-DEBOUNCE = 0.05
+# An editor writes in several steps within a few milliseconds; what is read half-written is refused and read again.
+DEBOUNCE = 0.02
 # Without inotify somebody waits for the reload; with it, this finds what it cannot see (network file systems,
 # a directory above that is moved).
 POLL = 1.0

@@ -110,6 +110,9 @@ class Book:
     _given: dict[str, tuple[Address, ...]] = field(
         default_factory=dict
     )  # hosts file and literals: the operator's word
+    _sorted: dict[str, tuple[Address, ...]] = field(
+        default_factory=dict
+    )  # what `known` said since it changed last
 
     def watch(self, hosts: Mapping[str, str], now: float) -> None:
         """Watch exactly these (server id -> host). What is known of a name that stays is kept."""
@@ -117,6 +120,7 @@ class Book:
         names = {host for host in hosts.values() if literal(host) is None}
         self._questions = {k: q for k, q in self._questions.items() if k[0] in names}
         self._given = {host: a for host, a in self._given.items() if host in names}
+        self._sorted.clear()
         for name in names:
             for kind in KINDS:
                 self._questions.setdefault((name, kind), _Question(due=now))
@@ -124,6 +128,7 @@ class Book:
     def given(self, name: str, addresses: Iterable[Address]) -> None:
         """Take what the hosts file says of a name: it stands as long as the file says so, whatever the address."""
         self._given[name] = tuple(addresses)
+        self._sorted.pop(name, None)
 
     def recall(
         self, name: str, addresses: Iterable[Address], *, now: float, own: Collection[Address] = ()
@@ -133,6 +138,7 @@ class Book:
             question = self._questions.get((name, "A" if address.version == 4 else "AAAA"))
             if question is not None and not refusal(address, own):
                 question.kept_until.setdefault(address, now + self.settings.grace)
+        self._sorted.pop(name, None)
 
     def learnt(self) -> dict[str, tuple[Address, ...]]:
         """Return what DNS has said of each name, sorted: what `recall` takes after a restart."""
@@ -180,6 +186,7 @@ class Book:
         room = max(0, MAX_ADDRESSES_PER_NAME - len(fresh))
         latest = sorted(old, key=lambda a: old[a], reverse=True)[:room]
         question.kept_until = fresh | {a: old[a] for a in latest}
+        self._sorted.pop(key[0], None)
         # Up to a tenth early: names of one policy file do not ask in step.
         question.due = now + ttl * (1 - 0.1 * jitter)
         question.failures, question.problem, question.answered = 0, "", now
@@ -196,6 +203,7 @@ class Book:
     ) -> bool:
         """Take an answer to somebody whom we asked for (the stub); say whether all of it that may be learnt found room."""
         stay = min(max(ttl, self.settings.min_ttl), self.settings.max_ttl) + self.settings.grace
+        self._sorted.pop(name, None)
         for address in addresses:
             question = self._questions.get((name, "A" if address.version == 4 else "AAAA"))
             if question is None or refusal(address, own):
@@ -259,6 +267,12 @@ class Book:
 
     def known(self, host: str) -> tuple[Address, ...]:
         """Return what one watched host is known by, sorted."""
+        found = self._sorted.get(host)
+        if found is None:
+            found = self._sorted[host] = self._known(host)
+        return found
+
+    def _known(self, host: str) -> tuple[Address, ...]:
         spelt = literal(host)
         if spelt is not None:
             return (spelt,)

@@ -69,12 +69,25 @@ class Change:
 
     widen: dict[str, Any]
     narrow: dict[str, Any] | None
+    used: frozenset[str]  # the sets that have elements afterwards
 
 
-def change(old: Plan, new: Plan, step: Diff, *, nflog_group: int, sockets: Sockets = NOWHERE) -> Change:
-    """Return how the table goes from `old`, which must be what it holds, to `new`; `step` is their diff."""
+def change(
+    old: Plan,
+    new: Plan,
+    step: Diff,
+    *,
+    nflog_group: int,
+    sockets: Sockets = NOWHERE,
+    before: frozenset[str] | None = None,
+) -> Change:
+    """Return how the table goes from `old`, which must be what it holds, to `new`; `step` is their diff.
+
+    `before` are the sets that `old` uses, where the caller remembers them (`Change.used` of the change before this one).
+    """
     fresh, renamed, gone = nft_sets.steps(old, step)
-    before, after = nft_sets.used(old.rules), nft_sets.used(new.rules)
+    before = nft_sets.used(old.rules) if before is None else before
+    after = nft_sets.used(new.rules) if gone else before | nft_sets.used(step.adds)
     flush = [{"flush": {"chain": _ours(name=name)}} for name in CHAINS]
     widen = _transaction(
         # A comment cannot be changed. The same key goes and comes in one transaction, and a lookup finds one of the two.
@@ -84,11 +97,9 @@ def change(old: Plan, new: Plan, step: Diff, *, nflog_group: int, sockets: Socke
         *_rules(new, before | after, nflog_group, sockets),
     )
     if not gone and before <= after:
-        return Change(widen, None)
-    return Change(
-        widen,
-        _transaction(*flush, *_rules(new, after, nflog_group, sockets), *_elements("delete", gone.items())),
-    )
+        return Change(widen, None, after)
+    narrow = (*flush, *_rules(new, after, nflog_group, sockets), *_elements("delete", gone.items()))
+    return Change(widen, _transaction(*narrow), after)
 
 
 def remove(*tables: str) -> dict[str, Any]:
@@ -124,7 +135,7 @@ def _elements(verb: str, elements: Iterable[tuple[Element, str]]) -> Iterator[_C
         yield {verb: {"element": _ours(name=name, elem=values)}}
 
 
-def _rules(plan: Plan, used: set[str], nflog_group: int, sockets: Sockets) -> Iterator[_Command]:
+def _rules(plan: Plan, used: frozenset[str], nflog_group: int, sockets: Sockets) -> Iterator[_Command]:
     """Yield the rules of every chain. A lookup stands only where its set has elements: others cost the path nothing."""
     ordered = [name for name in nft_sets.TYPES if name in used]  # denials first
     # What is forwarded comes out of no socket of a session.

@@ -77,9 +77,9 @@ def keys(plan: Plan) -> dict[str, set[bytes]]:
     return found
 
 
-def used(rules: Mapping[Endpoint, Rule]) -> set[str]:
+def used(rules: Mapping[Endpoint, Rule]) -> frozenset[str]:
     """Return the sets that have elements."""
-    return {name for endpoint, rule in rules.items() for name, _ in _places(endpoint, rule)}
+    return frozenset(name for endpoint, rule in rules.items() for name, _ in _places(endpoint, rule))
 
 
 def steps(old: Plan, step: Diff) -> tuple[dict[Element, str], dict[Element, str], dict[Element, str]]:

@@ -59,6 +59,7 @@ class Nftables:
             raise KernelError(
                 f"the kernel refuses nftables: {error.strerror}", layer=LAYER, remedy=_remedy(error)
             ) from error
+        self._used: tuple[Plan | None, frozenset[str]] = (None, frozenset())  # what the last plan used
         self._contents = Contents(self._table, self._commits, nft_sets.keys)
         self._fence = PacketFence(self._netlink, self._commits, self._run, nflog_group)
 
@@ -79,6 +80,7 @@ class Nftables:
             if replaces:
                 wait_for_readers()
             self._run(nft_ruleset.remove(nft_ruleset.BRIDGE))
+        self._used = (plan, nft_sets.used(named.rules))
         with _answered():
             self._fence.start(plan)
 
@@ -88,7 +90,11 @@ class Nftables:
         A table that is not `old` any more, because somebody changed it, is replaced by `new` whole.
         """
         named = self._named(new)
-        change = nft_ruleset.change(old, named, step, nflog_group=self._group, sockets=self._sockets)
+        before = self._used[1] if self._used[0] is old else None
+        change = nft_ruleset.change(
+            old, named, step, nflog_group=self._group, sockets=self._sockets, before=before
+        )
+        self._used = (new, change.used)
         try:
             with _answered(), self._contents.rules_changed():
                 self._run(change.widen)
