@@ -35,6 +35,9 @@ _MAP_LOOKUP_BATCH, _MAP_UPDATE_BATCH, _MAP_DELETE_BATCH = 24, 26, 27
 INET_EGRESS, INET_SOCK_CREATE = 1, 2
 CONNECT4, CONNECT6, SENDMSG4, SENDMSG6 = 10, 11, 14, 15
 
+# All that a program may be attached to at a cgroup, up to Linux 6.18.
+CGROUP_ATTACH_TYPES = (0, 1, 2, 3, 6, *range(8, 16), *range(18, 23), *range(29, 35), *range(49, 54))
+
 # enum bpf_prog_type
 CGROUP_SKB, CGROUP_SOCK, CGROUP_SOCK_ADDR = 8, 9, 18
 # What may be attached where.

@@ -274,10 +274,19 @@ class Ebpf:
 
 
 def ours(cgroup_fd: int) -> list[tuple[int, int]]:
-    """Return (program id, attach type) of every program of this project on a cgroup, whoever attached it. Raises OSError."""
+    """Return (program id, attach type) of every program of this project on a cgroup, whoever attached it. Raises OSError.
+
+    Another version may have used attach types that this one does not.
+    """
     found = []
-    for kind in PROGRAMS.values():
-        for program_id in bpf_syscall.attached(cgroup_fd, kind):
+    for kind in bpf_syscall.CGROUP_ATTACH_TYPES:
+        try:
+            ids = bpf_syscall.attached(cgroup_fd, kind)
+        except OSError as error:
+            if error.errno == errno.EINVAL and kind not in PROGRAMS.values():
+                continue  # this kernel has no such hook
+            raise
+        for program_id in ids:
             fd = bpf_syscall.program_fd(program_id)
             try:
                 if bpf_syscall.program_info(fd)[1].startswith(_NAME_PREFIX):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import subprocess
 from pathlib import Path
 
@@ -72,3 +73,22 @@ def test_a_host_without_cgroup2_has_a_table_at_most() -> None:
         return hierarchy(), down()
 
     assert box.in_box(inside) == (None, ["nftables table inet agentsh_net"])
+
+
+def of_another_version() -> list[str]:
+    root = hierarchy()
+    cgroup = os.open(root, os.O_RDONLY)
+    code = bytes.fromhex("b700000001000000 9500000000000000")
+    release = 34  # BPF_CGROUP_INET_SOCK_RELEASE, which this version does not use
+    for name in ("agentsh_old", "theirs"):
+        program = bpf_syscall.load_program(name, bpf_syscall.CGROUP_SOCK, release, code=code, licence="GPL")
+        bpf_syscall.attach(cgroup, program, release)
+    down()
+    return [
+        bpf_syscall.program_info(bpf_syscall.program_fd(n))[1] for n in bpf_syscall.attached(cgroup, release)
+    ]
+
+
+@pytest.mark.kernel
+def test_a_program_of_another_version_is_found_where_this_one_has_none_and_others_programs_stay() -> None:
+    assert box.in_box(of_another_version) == ["theirs"]
