@@ -127,6 +127,9 @@ class InvokeMachine:
     def frame(self, frame: Frame, reading: Reading | None, out: Output) -> None:
         """Take a message."""
         if frame.event.startswith(ERROR):
+            if reading is not None and speaks_of_calls(reading.value):
+                out.fault("unknown_format", "a call in what says that it is an error", must_cut=True)
+                return
             self._fail(frame, out)
         elif reading is None:
             self._pass(frame, out)

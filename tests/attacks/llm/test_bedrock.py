@@ -376,6 +376,7 @@ INVOKED: dict[str, bytes] = {
     "UTF-16": chunk(START.encode("utf-16")) + OVER,
     "a wrong CRC": flipped(chunk(START), 120) + OVER,
     "Converse's own event": BEGUN + REST,
+    "Converse's own event as an exception": starting(USE, **{":message-type": "exception"}),
 }  # fmt: skip
 ROWS = [("converse", name, data) for name, data in HOSTILE.items()] + [
     ("invoke", name, data) for name, data in INVOKED.items()
