@@ -29,6 +29,8 @@ class LayerWatch:
         self._log = log
         self._layers: dict[str, LayerStatus] = {}
         self._took = 0.0
+        self._trouble = ""  # why the last try to put something back failed
+        self._lost: set[str] = set()  # layers that were in force and are not
 
     @property
     def layers(self) -> list[LayerStatus]:
@@ -56,7 +58,9 @@ class LayerWatch:
         self._layers = {s.layer: s for s in await asyncio.to_thread(self._kernel.status)}
         for status in self._layers.values():
             self._compare(before.get(status.layer), status)
-        gone = [name for name, old in before.items() if old.in_force and not self._layers[name].in_force]
+        had = self._lost | {name for name, old in before.items() if old.in_force}
+        self._lost = {name for name in had if not self._layers[name].in_force}
+        gone = sorted(self._lost)  # tried again at every look until it is back
         behind = [s.layer for s in self._layers.values() if s.behind]
         if gone or behind:
             await self._put_back(", ".join(gone or behind), plan)
@@ -65,7 +69,11 @@ class LayerWatch:
         try:
             await asyncio.to_thread(self._kernel.apply, plan)
         except KernelError as error:
-            self._log.error("%s could not be put back: %s (%s)", layers, error, error.remedy)
+            if str(error) != self._trouble:  # every further try fails the same way
+                self._log.error("%s could not be put back: %s (%s)", layers, error, error.remedy)
+            self._trouble = str(error)
+        else:
+            self._trouble = ""
 
     def _compare(self, old: LayerStatus | None, new: LayerStatus) -> None:
         lost = new.lost - (old.lost if old else 0)

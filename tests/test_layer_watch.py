@@ -59,6 +59,16 @@ def test_a_layer_that_cannot_be_put_back_stays_told(
     assert "could not be put back" in caplog.text
 
 
+def test_what_could_not_be_put_back_is_tried_again_and_told_once(
+    kernel: FakeKernel, caplog: pytest.LogCaptureFixture
+) -> None:
+    kernel.broken = "denied"
+    emitted, watch = look(kernel, 5, [("gone", True), ("gone", True), ("broken", "")])
+    assert [e.state for e in emitted if isinstance(e, LayerStateChanged)] == ["not in force", "in force"]
+    assert watch.layers[0].in_force
+    assert caplog.text.count("could not be put back") == 1
+
+
 def test_a_layer_that_never_came_up_is_told_once() -> None:
     emitted, _ = look(FakeKernel(), 2, [])
     assert [e.type for e in emitted] == ["layer_state_changed"]

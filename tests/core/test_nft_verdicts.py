@@ -21,7 +21,7 @@ def made(plan: Plan, *, ours: bool = False) -> dict[str, list[str]]:
 
 
 @pytest.mark.parametrize("session", ["", "a", "s-0.1_x", "A" * 64])
-@pytest.mark.parametrize("fate", list(Fate))
+@pytest.mark.parametrize("fate", [Fate.DENY, Fate.TAG])  # this plane reads no names
 def test_a_log_prefix_reads_back(fate: Fate, session: str) -> None:
     text = nft_verdicts.prefix(fate, 2**64 - 1, session)
     assert nft_verdicts.parse_prefix(text) == (fate, 2**64 - 1, session)
