@@ -20,7 +20,6 @@ from agentsh_net.core.config_providers import providers
 from agentsh_net.core.dlp.shapes import BUILT_IN
 from agentsh_net.core.errors import ConfigError, Problem
 from agentsh_net.core.folding import fold
-from agentsh_net.core.not_yet import refusals
 from agentsh_net.core.scalars import (
     MAX_BUFFER,
     absolute_path,
@@ -160,11 +159,8 @@ CONFIG = section(
 )
 
 
-def parse(mapping: Mapping[str, Any], *, allow_unavailable: bool = False) -> settings.Config:
-    """Return the Config of a mapping, or raise ConfigError with all its problems, in the order of the file.
-
-    `allow_unavailable` lets switches of later versions pass (core.not_yet); only tests of the schema want that.
-    """
+def parse(mapping: Mapping[str, Any]) -> settings.Config:
+    """Return the Config of a mapping, or raise ConfigError with all its problems, in the order of the file."""
     problems: list[Problem] = []
     names = {
         "server": _ids(mapping, "sandbox", "mcp", "servers"),
@@ -177,8 +173,6 @@ def parse(mapping: Mapping[str, Any], *, allow_unavailable: bool = False) -> set
     except Refused:
         pass  # noted already
     config = in_force(config)
-    if isinstance(mapping, Mapping) and not allow_unavailable:
-        problems.extend(refusals(mapping))
     if problems:
         raise ConfigError(problems)
     return config

@@ -112,7 +112,7 @@ def test_nothing_configured_gives_the_defaults() -> None:
 
 
 def test_the_complete_example_parses_whole() -> None:
-    config = parse(complete(), allow_unavailable=True)
+    config = parse(complete())
     one = config.sandbox.mcp
     assert [(s.id, s.transport, s.host, s.port) for s in one.servers] == [
         ("filesystem", "stdio", "", 0),
@@ -201,7 +201,7 @@ def test_every_setting_has_its_key(cls: Any) -> None:
     mapping: Any = {field.name: object() for field in dataclasses.fields(cls)}
     for step in reversed(path.split(".") if path else []):
         mapping = {step: mapping}
-    found = problems(mapping, allow_unavailable=True)
+    found = problems(mapping)
     assert {p.path for p in found} == {f"{path}.{f.name}".lstrip(".") for f in dataclasses.fields(cls)}
     assert not [p for p in found if "unknown key" in p.found]
 
@@ -504,14 +504,14 @@ def test_two_listeners_do_not_share_a_port(gateway: str, proxy: str, clash: bool
         "gateway": {"enabled": True, "listen": gateway, "port": 9000},
     }
     if not clash:
-        assert parse(mapping, allow_unavailable=True).gateway.port == 9000
+        assert parse(mapping).gateway.port == 9000
         return
-    assert [p.path for p in problems(mapping, allow_unavailable=True)] == ["gateway.port"]
+    assert [p.path for p in problems(mapping)] == ["gateway.port"]
 
 
 def test_any_free_port_clashes_with_none() -> None:
     mapping = {"proxy": {"port": 0}, "gateway": {"enabled": True, "port": 0}}
-    assert parse(mapping, allow_unavailable=True).proxy.port == 0
+    assert parse(mapping).proxy.port == 0
 
 
 def keys_of(value: Any) -> set[str]:
@@ -549,7 +549,7 @@ def subtrees(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 def told(mapping: Any) -> list[str]:
     """Return the problems of a mapping as they are printed; whatever else is raised is the test's failure."""
     try:
-        parse(mapping, allow_unavailable=True)
+        parse(mapping)
     except ConfigError as error:
         return [str(p) for p in error.problems] or ["no problem told"]
     return []
