@@ -109,3 +109,24 @@ def test_somebody_who_touches_a_layer_is_looked_after_at_once(kernel: FakeKernel
 
 def test_somebody_who_touches_layers_over_and_over_does_not_keep_us_busy(kernel: FakeKernel) -> None:
     assert waited(kernel, touch_after=0.0, took=0.05) >= 0.5
+
+
+def test_a_layer_that_is_taken_away_again_while_it_is_put_back_is_put_back_again(kernel: FakeKernel) -> None:
+    put_back = kernel.apply
+
+    def and_taken_away(plan: Plan) -> None:
+        put_back(plan)
+        kernel.gone = len(kernel.plans) < 4
+
+    kernel.apply = and_taken_away  # type: ignore[method-assign] # a saboteur who is at it still
+    emitted, watch = look(kernel, 5, [("gone", True)])
+    assert [e.state for e in emitted if isinstance(e, LayerStateChanged)] == ["not in force", "in force"]
+    assert watch.layers[0].in_force
+
+
+def test_what_cannot_be_put_back_is_tried_again_and_said_once(
+    kernel: FakeKernel, caplog: pytest.LogCaptureFixture
+) -> None:
+    kernel.broken = "denied"
+    look(kernel, 5, [("gone", True)])
+    assert caplog.text.count("could not be put back") == 1
