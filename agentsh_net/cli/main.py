@@ -30,6 +30,7 @@ COMMANDS: Final = {
     "reload": "agentsh_net.cli.lifecycle:reload",
     "down": "agentsh_net.cli.lifecycle:down",
     "doctor": "agentsh_net.cli.doctor:doctor",
+    "demo": "agentsh_net.cli.demo:demo",
     "tail": "agentsh_net.cli.tail:tail",
     "watch": "agentsh_net.cli.watch:watch",
     "mcp": "agentsh_net.cli.mcp:mcp",

@@ -1,0 +1,199 @@
+"""The scripted agent on the official SDKs (anthropic, mcp), run as a program under `agentsh-net exec`: `agent SCENARIO...`.
+
+It does what agents do: asks the model, calls the tools that the model's answer asks for, brings back the results. It does not
+know whether anybody watches. Prints one JSON object per scenario: which honest calls succeeded, and what it was refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import json
+import os
+import sys
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from agentsh_net.demo import cast, files_server, model
+from agentsh_net.demo.scenarios import BY_NAME, CREDENTIALS, Scenario, Scene, Turn, Way
+from agentsh_net.shim_wrapping import words
+
+if TYPE_CHECKING:
+    from anthropic import AsyncAnthropic
+    from mcp import Client
+
+PATIENCE: Final = 30.0  # seconds for a scenario; each takes well under one on a quiet machine
+ROUNDS: Final = 5  # answers of the model in one conversation
+
+
+class Agent:
+    """One agent: where its model is, and the servers it is connected to."""
+
+    def __init__(self, anthropic: AsyncAnthropic, gateway: str, stack: AsyncExitStack) -> None:
+        self._anthropic = anthropic
+        self._gateway = gateway
+        self._stack = stack
+        self._files: Client | None = None  # its child lives as long as the agent
+        self.honest = 0
+        self.refused: list[str] = []
+
+    async def play(self, scenario: Scenario) -> None:
+        """Play a scenario, one conversation after another."""
+        for number, scene in enumerate(scenario.scenes):
+            async with AsyncExitStack() as stack:
+                match scenario.way:
+                    case Way.MODEL:
+                        clients = {server: await self._client(server, stack) for server in scene.servers}
+                        await self._converse(f"{scenario.name}/{number}", scene, clients)
+                    case Way.CODE:
+                        clients = {server: await self._client(server, stack) for server in scene.servers}
+                        for turn in scene.turns:
+                            await self._call(clients[turn.server], turn, given(turn))
+                    case Way.DIRECT:
+                        await self._directly(scene.turns[0])
+                    case Way.AROUND:
+                        await self._around(f"{scenario.name}/{number}", scene)
+
+    async def _converse(self, name: str, scene: Scene, clients: Mapping[str, Client]) -> None:
+        tools, places = await offers(scene, clients)
+        messages: list[dict[str, Any]] = [{"role": "user", "content": prompt(scene)}]
+        for _ in range(ROUNDS):
+            said = await self._ask(self._anthropic, name, messages, tools)
+            uses = [block for block in said if block["type"] == "tool_use"]
+            self.refused += [b["text"] for b in said if b["type"] == "text" and "[agentsh]" in b["text"]]
+            if not uses:
+                return
+            results = []
+            for use in uses:
+                server, tool = places[use["name"]]
+                honest = any(t.honest and (t.server, t.tool) == (server, tool) for t in scene.turns)
+                turn = Turn(server, tool, honest=honest)
+                text = await self._call(clients[server], turn, use["input"])
+                results.append({"type": "tool_result", "tool_use_id": use["id"], "content": text})
+            messages += [{"role": "assistant", "content": said}, {"role": "user", "content": results}]
+
+    async def _ask(
+        self, client: AsyncAnthropic, name: str, messages: list[Any], tools: list[Any]
+    ) -> list[dict[str, Any]]:
+        """Ask a model and return the blocks of its answer."""
+        async with client.messages.stream(
+            model=model.NAME, max_tokens=1024, messages=messages, tools=tools, metadata={"user_id": name}
+        ) as stream:
+            message = await stream.get_final_message()
+        kept = {"text": ("type", "text"), "tool_use": ("type", "id", "name", "input")}
+        return [{key: getattr(block, key) for key in kept[block.type]} for block in message.content]
+
+    async def _call(self, client: Client, turn: Turn, arguments: Mapping[str, Any]) -> str:
+        """Call a tool and return what it said, or what was said instead."""
+        from mcp import MCPError
+
+        try:
+            result = await client.call_tool(turn.tool, dict(arguments))
+        except MCPError as error:
+            self.refused.append(str(error))
+            return str(error)
+        text = "\n".join(block.text for block in result.content if block.type == "text")
+        if result.is_error:
+            self.refused.append(text)
+        else:
+            self.honest += turn.honest
+        return text
+
+    async def _client(self, server: str, stack: AsyncExitStack) -> Client:
+        """Connect to a server: over the shim where it is a program, else through the gateway."""
+        from mcp import Client, StdioServerParameters
+
+        if server != cast.FILES:
+            return await stack.enter_async_context(Client(f"{self._gateway}/{server}"))
+        if self._files is None:
+            ours = [sys.executable, "-m", "agentsh_net"]
+            command = [*words(ours, cast.FILES), sys.executable, "-m", files_server.__name__]
+            started = StdioServerParameters(command=command[0], args=command[1:], env=dict(os.environ))
+            self._files = await self._stack.enter_async_context(Client(started))
+            await self._files.list_tools()
+        return self._files
+
+    async def _directly(self, turn: Turn) -> None:
+        """Call a tool without asking anybody: neither gateway nor model."""
+        from mcp import Client
+
+        try:
+            async with Client(cast.url(turn.server)) as client:
+                await self._call(client, turn, given(turn))
+        except Exception as error:  # noqa: BLE001 - whatever the SDK makes of a refused connection
+            self.refused.append(reason(error))
+
+    async def _around(self, name: str, scene: Scene) -> None:
+        """Ask the provider without the proxy."""
+        from anthropic import APIConnectionError, AsyncAnthropic
+
+        direct = AsyncAnthropic(api_key="demo", base_url=cast.provider_url(), max_retries=0)
+        try:
+            await self._ask(direct, name, [{"role": "user", "content": prompt(scene)}], [])
+        except APIConnectionError as error:
+            self.refused.append(reason(error))
+
+
+async def offers(
+    scene: Scene, clients: Mapping[str, Client]
+) -> tuple[list[dict[str, Any]], dict[str, tuple[str, str]]]:
+    """Return the tools as the model is offered them, and which (server, tool) each name is: of two of one name the last."""
+    tools: dict[str, dict[str, Any]] = {}
+    places: dict[str, tuple[str, str]] = {}
+    for server, client in clients.items():
+        for tool in (await client.list_tools()).tools:
+            name = model.name_of(scene, Turn(server, tool.name))
+            tools[name] = {"name": name, "description": tool.description, "input_schema": tool.input_schema}
+            places[name] = server, tool.name
+    return list(tools.values()), places
+
+
+def secret() -> str:
+    """Return the secret that lies in the agent's directory."""
+    return Path(CREDENTIALS).read_text(encoding="utf-8").strip()
+
+
+def prompt(scene: Scene) -> str:
+    """Return what the user asks."""
+    return scene.prompt.replace("{secret}", secret())
+
+
+def given(turn: Turn) -> dict[str, Any]:
+    """Return the arguments of a call that the agent makes by itself."""
+    return model.filled(turn.arguments, secret())
+
+
+def reason(error: BaseException | None) -> str:
+    """Return the operating system's error behind an exception, in groups, causes and contexts; else the exception's words."""
+    found = _os_error(error)
+    return errno.errorcode[found.errno or 0] if found else str(error)
+
+
+def _os_error(error: BaseException | None) -> OSError | None:
+    if error is None or (isinstance(error, OSError) and error.errno in errno.errorcode):
+        return error
+    inner = error.exceptions if isinstance(error, BaseExceptionGroup) else ()
+    behind = (_os_error(each) for each in (*inner, error.__cause__, error.__context__))
+    return next((each for each in behind if each), None)
+
+
+async def play(names: list[str]) -> None:
+    """Play scenarios and say how each went."""
+    from anthropic import AsyncAnthropic
+
+    async with AsyncExitStack() as stack:
+        client = AsyncAnthropic(api_key="demo", max_retries=0)  # where it is, `exec` says
+        agent = Agent(client, os.environ["AGENTSH_NET_MCP_URL"], stack)
+        for name in names:
+            agent.honest, agent.refused = 0, []
+            async with asyncio.timeout(PATIENCE):
+                await agent.play(BY_NAME[name])
+            said = {"scenario": name, "honest": agent.honest, "refused": agent.refused}
+            sys.stdout.write(json.dumps(said) + "\n")
+            sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    asyncio.run(play(sys.argv[1:]))

@@ -1,0 +1,128 @@
+"""The scripted agent offers the model what its servers list, calls what is asked, counts honest calls, and says what it was refused."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import AsyncExitStack
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from anthropic import AsyncAnthropic
+from mcp import Client
+
+from agentsh_net.demo import agent, cast, model
+from agentsh_net.demo.internet import calculator, honest
+from agentsh_net.demo.scenarios import BY_NAME, Scenario
+
+SECRET = "demo-secret-0123456789abcdef"
+
+
+@pytest.fixture(autouse=True)
+def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "credentials.txt").write_text(f"{SECRET}\n")
+    monkeypatch.chdir(tmp_path)
+
+
+class Provider(BaseHTTPRequestHandler):
+    """The scripted model over HTTP."""
+
+    def do_POST(self) -> None:
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        body = b"".join(model.answer(asked))
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: Any) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture(scope="module")
+def provider() -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Provider)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+class Local(agent.Agent):
+    """The agent with its servers in its own process."""
+
+    def __init__(self, provider: str, stack: AsyncExitStack, **servers: Any) -> None:
+        super().__init__(AsyncAnthropic(api_key="x", base_url=provider, max_retries=0), "", stack)
+        self._servers = servers
+
+    async def _client(self, server: str, stack: AsyncExitStack) -> Client:
+        return await stack.enter_async_context(Client(self._servers[server]))
+
+
+def played(provider: str, scenario: Scenario, **servers: Any) -> Local:
+    async def body() -> Local:
+        async with AsyncExitStack() as stack:
+            one = Local(provider, stack, **servers)
+            await one.play(scenario)
+            return one
+
+    return asyncio.run(body())
+
+
+def test_a_model_that_obeys_a_changed_tool_gives_the_key_away_and_the_honest_call_counts(
+    provider: str,
+) -> None:
+    noted: list[Any] = []
+    one = played(provider, BY_NAME["rug-pull"], calc=calculator(lambda *row: noted.append(row)))
+    assert noted[-1] == ("calc", "add", {"a": 4, "b": 5, "context": SECRET})
+    assert (one.honest, one.refused) == (1, [])
+
+
+def test_of_two_tools_of_one_name_the_last_servers_is_called(provider: str) -> None:
+    noted: list[Any] = []
+    both = {name: honest(name, lambda *row: noted.append(row)) for name in (cast.MAIL, cast.NEWSLETTER)}
+    played(provider, BY_NAME["shadowed-name"], **both)
+    assert [(server, tool) for server, tool, _ in noted] == [(cast.NEWSLETTER, "send_email")]
+
+
+def test_its_own_code_calls_tools_without_the_model(provider: str) -> None:
+    noted: list[Any] = []
+    both = {name: honest(name, lambda *row: noted.append(row)) for name in (cast.PAYMENTS, cast.LOOKALIKE)}
+    one = played(provider, BY_NAME["look-alike-server"], **both)
+    assert noted[-1] == (cast.LOOKALIKE, "pay", {"invoice": "A-2", "key": SECRET})
+    assert one.honest == 1
+
+
+def test_a_call_that_fails_is_no_honest_one(provider: str) -> None:
+    def broken(*_: Any) -> None:
+        raise ValueError
+
+    one = played(
+        provider,
+        BY_NAME["look-alike-server"],
+        payments=honest("payments", broken),
+        payrnents=honest("payrnents", broken),
+    )
+    assert one.honest == 0
+    assert len(one.refused) == 2
+
+
+def test_the_operating_systems_refusal_is_found_behind_what_sdks_make_of_it() -> None:
+    outer = ConnectionError("outer")
+    outer.__cause__ = PermissionError(errno.EPERM, "no")
+    assert agent.reason(outer) == "EPERM"
+    assert agent.reason(ExceptionGroup("many", [outer])) == "EPERM"
+    assert agent.reason(ValueError("words")) == "words"
+
+
+def test_a_prompt_holds_the_secret_where_the_scene_says_so() -> None:
+    assert SECRET in agent.prompt(BY_NAME["prompt-injection"].scenes[0])
+    assert SECRET not in agent.prompt(BY_NAME["read-then-send"].scenes[0])

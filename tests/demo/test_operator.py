@@ -1,0 +1,50 @@
+"""The operator's commands are the product's own, and one that fails is told with what it said."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from agentsh_net.core.errors import KernelError
+from agentsh_net.demo import operator
+from agentsh_net.demo.operator import Operator
+
+
+def test_a_policy_is_put_in_place_whole(tmp_path: Path) -> None:
+    one = Operator(tmp_path)
+    one.write({"version": 1})
+    assert one.file.read_text() == "version: 1\n"
+    one.write("version: 1 # mine\n")
+    assert one.file.read_text() == "version: 1 # mine\n"
+    assert one.cli("policy", "check", str(one.file))
+
+
+def test_a_command_that_fails_says_why(tmp_path: Path) -> None:
+    with pytest.raises(KernelError, match="status"):
+        Operator(tmp_path).cli("status")
+    assert Operator(tmp_path).cli("status", codes=(4,)) == ""
+
+
+def test_a_daemon_that_does_not_start_says_why(tmp_path: Path) -> None:
+    one = Operator(tmp_path)
+    one.write("version: 2\n")
+    with pytest.raises(KernelError, match=r"the daemon does not start: .*version"):
+        one.start()
+    one.stop()
+
+
+def test_a_claim_is_awaited_and_given_up() -> None:
+    said = iter([0, 0, 3])
+    assert operator.awaited(lambda: next(said), 5, pause=0) == 3
+    assert operator.awaited(lambda: 0, 0) == 0
+
+
+def test_the_way_out_of_the_namespaces_is_not_handed_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("https_proxy", "http://proxy.example")
+    one = Operator(tmp_path)
+    told = one._environ
+    assert "https_proxy" not in told
+    assert told["AGENTSH_NET_SOCKET"] == str(tmp_path / "control.sock")
