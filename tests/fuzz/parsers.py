@@ -1,0 +1,191 @@
+"""The laws of the parsers of untrusted bytes: typed errors only, bounded work, and no two readings where another parser reads along."""
+
+from __future__ import annotations
+
+import json
+from ipaddress import ip_address
+from typing import Any
+
+import dns.exception
+import dns.message
+import dns.name
+import dns.rdatatype
+import httptools
+from fuzz import readers
+from fuzz.streams import cut
+
+from agentsh_net.core import dns_message, dns_packets, http_head
+from agentsh_net.core.dialects import anthropic, bedrock, gemini, ollama, openai_chat, openai_responses
+from agentsh_net.core.errors import ProtocolError
+from agentsh_net.core.sse import Decoder
+
+
+def decoder(data: bytes) -> None:
+    """All bytes come out in order; frames are those of the standard; chunks decide nothing; no more is held than may be."""
+    seed, stream = (*data[:1], 0)[0], data[1:]
+    for bound in (1 << 20, 64):
+        machine = Decoder(bound)
+        frames = []
+        for piece in cut(stream, seed):
+            frames += machine.feed(piece)
+            assert machine.pending <= bound
+        last = machine.finish()
+        frames += [last] if last else []
+        assert b"".join(frame.raw for frame in frames) == stream
+        if bound > len(stream):
+            told = [(frame.event, frame.data) for frame in frames if frame.data is not None]
+            assert told == readers.events(stream)
+
+
+def dns_answer(data: bytes) -> None:
+    """Whatever dnspython finds in an answer, ours finds too."""
+    try:
+        message = dns_message.parse(data)
+    except ProtocolError:
+        message = None
+    try:
+        question = dns_message.question_of(data)
+        assert len(question) <= 260
+    except ProtocolError:
+        pass
+    if message is None:
+        return
+    assert len(message.records) <= 65536
+    dns_message.ascribe(message, {message.question})
+    dns_message.mentioned(message, {message.question})
+    try:
+        theirs = dns.message.from_wire(data, one_rr_per_rrset=True)
+    except (dns.exception.DNSException, ValueError):
+        return
+    if not message.readable:
+        return
+    ours = {str(record.address) for record in message.records}
+    for rrset in theirs.answer:
+        for item in rrset:
+            if rrset.rdclass == 1 and rrset.rdtype in (dns.rdatatype.A, dns.rdatatype.AAAA):
+                assert str(ip_address(item.address)) in ours, (item.address, ours)
+
+
+def dns_packets_in(data: bytes) -> None:
+    """Packets of any content and length: nothing raises, and no more is kept than the bounds say."""
+    machine = dns_packets.Messages()
+    at = 0
+    while at < len(data):
+        size = data[at]
+        for payload in machine.feed(data[at + 1 : at + 1 + size]):
+            assert len(payload.message) <= 1 << 16
+        at += 1 + size
+    assert len(machine._flows) <= dns_packets.MAX_FLOWS
+    for flow in machine._flows.values():
+        assert len(flow.buffer) <= 2 * dns_packets.MAX_BUFFER
+
+
+def http_request(data: bytes) -> None:
+    """What we take for a request's head, llhttp takes too, with the same method, target, and framing."""
+    try:
+        length = http_head.find_head(data)
+    except ProtocolError:
+        return
+    if not length:
+        return
+    raw = data[:length]
+    try:
+        head = http_head.parse_request(raw)
+    except ProtocolError:
+        return
+    http_head.forwarded_request(head, plain=True)
+    mould = http_head.mould(raw)
+    assert mould is None or mould.length_in(raw) == head.length
+    seen: dict[str, Any] = {"headers": []}
+
+    class Listener:
+        def on_url(self, url: bytes) -> None:
+            seen["url"] = seen.get("url", b"") + url
+
+        def on_header(self, name: bytes, value: bytes) -> None:
+            seen["headers"].append((name.lower(), value.strip()))
+
+        def on_headers_complete(self) -> None:
+            seen["complete"] = True
+
+    parser = httptools.HttpRequestParser(Listener())
+    try:
+        parser.feed_data(raw)
+    except httptools.HttpParserUpgrade:
+        pass
+    except httptools.HttpParserError:
+        return  # stricter than we are in the names of methods and the like: the next hop refuses it
+    assert seen.get("complete"), raw
+    assert seen["url"] == head.target
+    assert parser.get_method().decode() == head.method
+    told = dict(seen["headers"])
+    length_told = told.get(b"content-length")
+    assert (int(length_told) if length_told else None) == head.length
+    assert (b"transfer-encoding" in told) == head.chunked
+
+
+def http_response(data: bytes) -> None:
+    """Only typed errors, and what is forwarded has no field that ends here."""
+    end = data.find(b"\r\n\r\n")
+    if end < 0:
+        return
+    try:
+        head = http_head.parse_response(data[: end + 4])
+    except ProtocolError:
+        return
+    for rewritten in (True, False):
+        fields = http_head.forwarded_response(head, rewritten=rewritten).lower()
+        assert b"\r\ntransfer-encoding:" not in fields
+        assert not rewritten or b"\r\ncontent-length:" not in fields
+
+
+def request_bodies(data: bytes) -> None:
+    """Every MCP server that json finds in a request is found, or the request may not pass."""
+    value = readers.loads(data)
+    for dialect in (
+        anthropic.DIALECT, openai_chat.DIALECT, openai_responses.DIALECT, gemini.DIALECT, gemini.STREAMED, ollama.DIALECT,
+        bedrock.DIALECT, bedrock.CONVERSE_STREAM, bedrock.INVOKE, bedrock.INVOKE_STREAM,
+    ):  # fmt: skip
+        facts = dialect.request(data)
+        if facts.fault is not None and facts.fault.cut:
+            continue
+        found = {connector.url for connector in facts.connectors}
+        for url in _servers(dialect.name, value):
+            assert url in found, (dialect.name, url, facts)
+
+
+def _servers(name: str, value: Any) -> list[str]:
+    if not isinstance(value, dict):
+        return []
+    urls: list[Any] = []
+    match name:
+        case "anthropic":
+            urls = [s.get("url") for s in _dicts(value.get("mcp_servers"))]
+        case "openai_responses":
+            urls = [t.get("server_url") for t in _dicts(value.get("tools")) if t.get("type") == "mcp"]
+        case "gemini":
+            for tool in _dicts(value.get("tools")):
+                for server in _dicts(tool.get("mcpServers")):
+                    transport = server.get("streamableHttpTransport")
+                    urls.append(transport.get("url") if isinstance(transport, dict) else None)
+        case _:
+            pass
+    return [url for url in urls if isinstance(url, str) and url]
+
+
+def _dicts(value: Any) -> list[dict[str, Any]]:
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def json_readings(data: bytes) -> None:
+    """What the strict reader says is what the standard library says, unless it tells of a flaw."""
+    from agentsh_net.core import strict_json
+
+    try:
+        reading = strict_json.read(data)
+    except ProtocolError:
+        return
+    if reading.flaws or reading.duplicates:
+        return
+    theirs = readers.loads(data.removeprefix(b"\xef\xbb\xbf"))
+    assert json.dumps(reading.value, default=str)[:65536] == json.dumps(theirs, default=str)[:65536]
