@@ -132,7 +132,7 @@ def lives(folder: Path, layers: tuple[str, ...]) -> tuple[Counter[str], list[str
     with running(folder, policy(0, layers)) as daemon, trying() as outcomes:
         for turn in range(RELOADS):
             daemon.write(policy(turn, layers))
-            Client(folder / "control.sock").call("reload")
+            Client(folder / "control.sock", timeout=300).call("reload")  # a flood beside it slows it down
         for turn in range(CRASHES):
             daemon.crash()
             if turn % 2:
