@@ -6,6 +6,7 @@ What is decided is not its business; every text is bounded here, as both sides m
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from agentsh_proxy.reporting import bounded_input
@@ -45,22 +46,7 @@ class Teller:
 
     def called(self, call: Call, verdict: Verdict, intent: Intent | None) -> None:
         """Tell of a tools/call, and of the call in a model's answer that it carries out, where that was seen."""
-        self._emit(
-            events.ToolCalled(
-                **_decided(verdict),
-                session_id=intent.session_id if intent else self._session_id,
-                server_id=self._server_id,
-                tool_name=_bounded(call.tool),
-                jsonrpc_id=call.id,
-                input=bounded_input(call.input),
-                via=self._via,
-                tool_hash=verdict.candidates[0].tool_hash if verdict.candidates else "",
-                tool_call_id=intent.tool_call_id if intent else "",
-                intercepted_id=intent.event_id if intent else "",
-                **self._who,
-            )
-        )
-
+        self._emit(self._called(call, verdict, intent))
         if verdict.crossing is not None:
             self._emit(
                 events.CrossServerBlocked(
@@ -70,6 +56,25 @@ class Teller:
                     related_calls=[dict(call) for call in verdict.crossing.related],
                 )
             )
+
+    def draft(self, call: Call, verdict: Verdict) -> dict[str, Any]:
+        """Return what the event of a call has in common with those of other calls under the same verdict, as JSON."""
+        return self._called(replace(call, input=None), verdict, None).to_json()
+
+    def _called(self, call: Call, verdict: Verdict, intent: Intent | None) -> events.ToolCalled:
+        return events.ToolCalled(
+            **_decided(verdict),
+            session_id=intent.session_id if intent else self._session_id,
+            server_id=self._server_id,
+            tool_name=_bounded(call.tool),
+            jsonrpc_id=call.id,
+            input=bounded_input(call.input),
+            via=self._via,
+            tool_hash=verdict.candidates[0].tool_hash if verdict.candidates else "",
+            tool_call_id=intent.tool_call_id if intent else "",
+            intercepted_id=intent.event_id if intent else "",
+            **self._who,
+        )
 
     def result(self, tool: str, id_: Id, found: Sequence[Finding], size: int, verdict: Verdict) -> None:
         """Tell of a result that went through the detectors."""

@@ -9,10 +9,12 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+import orjson
+
 from agentsh_net.core.events import ToolCalled, ToolCallIntercepted
 from agentsh_net.core.inspect.contents import inspect_arguments
 from agentsh_net.core.inspect.custom import Custom, compiled
-from agentsh_net.core.inspect.findings import worst
+from agentsh_net.core.inspect.findings import Finding, worst
 from agentsh_net.core.settings import CustomPattern, Inspection
 
 Record = Callable[[dict[str, Any]], None]
@@ -22,6 +24,10 @@ KINDS = frozenset({ToolCalled.type, ToolCallIntercepted.type})
 # Strings and other values that are looked at on the spot, some 2 ms; more of them would hold up the event loop.
 MAX_AT_ONCE = 4 << 10
 
+# Arguments that were looked at and may come again, as those of a client that polls: half a megabyte at most.
+MAX_KNOWN = 512
+MAX_KNOWN_SIZE = 1 << 10  # bytes
+
 
 class CallInspector:
     """The detectors of the policy in force, over the arguments that events carry (64 KiB of them at most)."""
@@ -29,18 +35,33 @@ class CallInspector:
     def __init__(self, inspection: Callable[[], Inspection]) -> None:
         self._inspection = inspection
         self._customs: tuple[tuple[CustomPattern, ...], tuple[Custom, ...]] = (), ()
+        self._known: dict[bytes, tuple[Finding, ...]] = {}  # arguments as JSON -> what they hold
 
     def take(self, value: dict[str, Any], record: Record) -> Coroutine[Any, Any, None] | None:
         """Record an event with what its arguments hold, or return what does so: long ones wait for a thread, their call does not."""
-        if not self.wanted(value):
-            record(value)
-        elif self.quick(value):
-            record(self.inspected(value))
-        else:
-            return self._later(value, record)
+        seen = self.at_once(value)
+        if seen is None:
+            return self.later(value, record)
+        record(seen)
         return None
 
-    async def _later(self, value: dict[str, Any], record: Record) -> None:
+    def at_once(self, value: dict[str, Any]) -> dict[str, Any] | None:
+        """Return an event with what its arguments hold; None where they are too long to be read on the event loop."""
+        if not self.wanted(value):
+            return value
+        if not self.quick(value):
+            return None
+        patterns = self._patterns()
+        text = _text(value["input"])
+        found = self._known.get(text) if text else None
+        if found is None:
+            found = inspect_arguments(value["input"], patterns)
+            if text:
+                self._remember(text, found)
+        return _with(value, found)
+
+    async def later(self, value: dict[str, Any], record: Record) -> None:
+        """Record an event with what its long arguments hold, read in a thread."""
         try:
             value = await asyncio.to_thread(self.inspected, value)
         finally:
@@ -56,16 +77,34 @@ class CallInspector:
 
     def inspected(self, value: dict[str, Any]) -> dict[str, Any]:
         """Return the event with what was found."""
-        found = inspect_arguments(value["input"], self._patterns())
-        if not found:
-            return value
-        return value | {"detections": [f.to_json() for f in found], "max_severity": worst(found)}
+        return _with(value, inspect_arguments(value["input"], self._patterns()))
+
+    def _remember(self, text: bytes, found: tuple[Finding, ...]) -> None:
+        while len(self._known) >= MAX_KNOWN:
+            del self._known[next(iter(self._known))]
+        self._known[text] = found
 
     def _patterns(self) -> tuple[Custom, ...]:
         wanted = self._inspection().custom_patterns
         if self._customs[0] != wanted:
+            self._known = {}
             self._customs = wanted, compiled(wanted)
         return self._customs[1]
+
+
+def _with(value: dict[str, Any], found: tuple[Finding, ...]) -> dict[str, Any]:
+    if not found:
+        return value
+    return value | {"detections": [f.to_json() for f in found], "max_severity": worst(found)}
+
+
+def _text(value: Any) -> bytes:
+    """Return short arguments as JSON; empty for others."""
+    try:
+        text = orjson.dumps(value)
+    except TypeError:  # orjson.JSONEncodeError
+        return b""
+    return text if len(text) <= MAX_KNOWN_SIZE else b""
 
 
 def _size(value: Any, limit: int) -> int:

@@ -13,7 +13,6 @@ import signal
 import time
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +20,7 @@ from agentsh_net import __version__, briefing, inventory, metrics, notify, optio
 from agentsh_net import archivist as archivists
 from agentsh_net.agent_sessions import AgentSessions
 from agentsh_net.arbiter import Arbiter
-from agentsh_net.call_inspection import CallInspector
-from agentsh_net.clock import new_id, now_rfc3339
+from agentsh_net.clock import now_rfc3339
 from agentsh_net.config_file import Loaded
 from agentsh_net.config_watch import Watch
 from agentsh_net.control.server import Server as ControlServer
@@ -35,7 +33,6 @@ from agentsh_net.core.ratelimit import Buckets
 from agentsh_net.core.settings import Network
 from agentsh_net.core.shim_link import beside
 from agentsh_net.core.tally import Tally
-from agentsh_net.correlator import Correlator
 from agentsh_net.current import Current, Means
 from agentsh_net.handlers import handlers
 from agentsh_net.kernel.host import open_kernel
@@ -44,6 +41,7 @@ from agentsh_net.layer_watch import LayerWatch
 from agentsh_net.metrics_page import MetricsPage
 from agentsh_net.name_watch import NameWatch
 from agentsh_net.options import Options
+from agentsh_net.recording import Outlets, Recording
 from agentsh_net.sessions import Sessions
 from agentsh_net.shim_desk import Desk, Surroundings
 from agentsh_net.stdio_servers import StdioServers
@@ -90,8 +88,7 @@ class Daemon:
         self.current: Current
         self.desk: Desk
         self.agents: AgentSessions
-        self._correlator = Correlator(self._put)
-        self._arguments = CallInspector(lambda: self.current.snapshot.config.sandbox.mcp.inspection)
+        self._recording: Recording
         self.stdio = StdioServers(lambda: self.current.snapshot, logger.warning)
 
     async def run(self) -> int:
@@ -117,22 +114,7 @@ class Daemon:
 
     def emit(self, event: Event) -> None:
         """Stamp an event, record it, and show it to whoever follows. Never waits; a connection may, for what explains it."""
-        self._correlator.take(event)
-
-    def _put(self, event: Event) -> None:
-        if isinstance(event, events.ToolCalled):
-            event = replace(event, input=self.current.snapshot.masked(event.input))
-        value = event.to_stamped_json(id=new_id(), timestamp=now_rfc3339())
-        self.tally.note(value)
-        self.arbiter.note(value)
-        self._correlator.note(value)
-        reading = self._arguments.take(value, self._record)
-        if reading is not None:
-            self._spawn(reading)
-
-    def _record(self, value: dict[str, Any]) -> None:
-        self.writer.put(value)
-        self.control.publish(value)
+        self._recording.emit(event)
 
     @property
     def source(self) -> str:
@@ -197,6 +179,8 @@ class Daemon:
         arbiter = self.arbiter = Arbiter(buckets := Buckets(config.sandbox.mcp.rate_limits), time.monotonic)
         self.writer = await asyncio.to_thread(self._open_store, loop, store)
         stack.push_async_callback(self._close_store)
+        outlets = Outlets(arbiter.note, self.writer.put_all, self.control.publish)
+        self._recording = Recording(lambda: self.current.snapshot, outlets, self.tally, self._spawn)
         archivist = archivists.start(store, config.llm_storage, self.writer.change, self._log)
         stack.push_async_callback(asyncio.to_thread, archivist.stop)
         if config.proxy.mode != "disabled" or config.gateway.enabled:
@@ -246,6 +230,8 @@ class Daemon:
             within=arbiter.charge,
             claim=arbiter.claim,
             emit=self.emit,
+            record=self._recording.calls,
+            takes_news=self.writer.takes_more,
             warn=self._log.warning,
             sessions=self.sessions.digests,
         )
@@ -291,7 +277,7 @@ class Daemon:
         try:
             if self.ready:
                 self.current.tell(kernel.records())  # what was seen while the proxy drained
-                self._correlator.flush()
+                self._recording.flush()
             await asyncio.to_thread(lambda: kernel.close(remove=not keep))
         except KernelError as error:
             self._log.error("something stays in the kernel: %s; remove it: agentsh-net down --force", error)

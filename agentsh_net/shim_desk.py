@@ -39,6 +39,10 @@ class Surroundings:
     # Claims the call in a model's answer that a call carries out: server, tool, mark of its arguments, session.
     claim: Callable[[str, str, Callable[[], str], str], Intent | None]
     emit: Callable[[Event], None]
+    record: Callable[
+        [list[dict[str, Any]]], None
+    ]  # mcp_tool_called of one session and server, stamped, as JSON
+    takes_news: Callable[[], bool]  # there is room on record
     warn: Callable[[str], None]
     sessions: Callable[[], Mapping[str, str]]  # sha256 of a session's token (hex) -> session id
 
@@ -71,11 +75,30 @@ class Desk:
         if not 0 < len(server_id) <= MAX_ID:
             raise LinkError(f"a server id has 1 to {MAX_ID} characters")
         server_id = self.around.snapshot().registry.canonical_id(server_id)
-        visit = Visit(self, peer, server_id, self._session(token), hide=hide, trusted=trusted, binary=binary)
+        counts = opening.get("counts") is True
+        visit = Visit(
+            self,
+            peer,
+            server_id,
+            self._session(token),
+            hide=hide,
+            trusted=trusted,
+            binary=binary,
+            counts=counts,
+        )
         self._visits.add(visit)
         if unjudged > 0:
-            self._tell_unjudged(visit, unjudged)
+            self._tell_lost(
+                visit, unjudged, "passed unjudged while the daemon was away (fail_closed is false)"
+            )
+        match opening.get("unrecorded"):
+            case int(unrecorded) if unrecorded > 0:
+                self._tell_lost(visit, unrecorded, "were allowed and perhaps not recorded: the daemon ended")
         return visit
+
+    def takes_news(self) -> bool:
+        """Say whether there is room on record for more calls."""
+        return self.around.takes_news()
 
     def end(self, visit: Visit) -> None:
         """Forget a shim that went away."""
@@ -147,13 +170,13 @@ class Desk:
         digest = hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
         return self.around.sessions().get(digest, DEFAULT_SESSION)
 
-    def _tell_unjudged(self, visit: Visit, count: int) -> None:
+    def _tell_lost(self, visit: Visit, count: int, what: str) -> None:
         self.around.emit(
             events.EventsLost(
                 layer="shim",
                 lost=count,
                 session_id=visit.session_id,
-                reason=f"tools/call of {visible(visit.server_id)} that passed unjudged while the daemon was away (fail_closed is false)",
+                reason=f"tools/call of {visible(visit.server_id)} that {what}",
             )
         )
 

@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
-
-import orjson
 
 from agentsh_net import jsontext
 from agentsh_net.call_events import HOSTILE, MALFORMED, TOO_LONG, Teller
@@ -19,17 +17,18 @@ from agentsh_net.core import identity, jsonrpc, mcp_gate, mcp_judging, results_p
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.identity import Aspect
 from agentsh_net.core.inspect.contents import inspect_content
-from agentsh_net.core.joining import mark
+from agentsh_net.core.joining import Intent
 from agentsh_net.core.jsonrpc import Body, Id, Message, Response
 from agentsh_net.core.mcp_exchange import changes_tools
 from agentsh_net.core.mcp_gate import Call, Edit, Hide, Swap
 from agentsh_net.core.mcp_glance import CALL, HANDSHAKES, LIST
 from agentsh_net.core.mcp_listing import Listing
 from agentsh_net.core.mcp_standing import Standing
-from agentsh_net.core.model import Action, Crossing, Verdict
+from agentsh_net.core.model import Crossing, Verdict
 from agentsh_net.core.settings import Mcp
 from agentsh_net.core.shim_link import LinkError
 from agentsh_net.core.snapshot import Snapshot
+from agentsh_net.shim_news import News
 
 if TYPE_CHECKING:
     from agentsh_net.shim_desk import Desk
@@ -66,6 +65,7 @@ class Visit:
         hide: bool,
         trusted: bool,
         binary: Mapping[str, Any] | None = None,
+        counts: bool = False,
     ) -> None:
         self.peer = peer
         self.binary = binary  # the program that the shim says it starts, where it was asked
@@ -80,14 +80,18 @@ class Visit:
         self._tell = Teller(
             desk.around.emit, server_id, session_id, via="shim", who={"pid": peer.pid, "uid": peer.uid}
         )
+        self._counts = counts  # it wants to know how many calls are on record
         self._facts = mcp_judging.NO_FACTS
+        self._news = News(desk.around, server_id, session_id, self._tell)
 
     def opened(self) -> Answer:
         """Return the answer to the opening, or what to await for it."""
         server = self._around.snapshot().registry.server(self.server_id)
         if server is None or not server.pin_binary or self.binary is None:
             pin_binary = server is not None and server.pin_binary
-            return self._say(shim_link.OPENED, declared=server is not None, pin_binary=pin_binary)
+            return self._say(
+                shim_link.OPENED, declared=server is not None, pin_binary=pin_binary, several=True
+            )
         return self._opened_after_a_look()
 
     async def _opened_after_a_look(self) -> bytes:
@@ -95,11 +99,15 @@ class Visit:
         await self._desk.recognise(self)
         verdict = self._own.verdict(self._around.snapshot(), {Aspect.BINARY: self.binary or {}})
         refusal = verdict.reason if verdict and verdict.blocked else ""
-        return self._say(shim_link.OPENED, refusal.encode(), declared=True, pin_binary=True)
+        return self._say(shim_link.OPENED, refusal.encode(), declared=True, pin_binary=True, several=True)
 
     def revoked(self) -> bytes:
         """Return the news that no verdict stands any more."""
         return self._say(shim_link.REVOKE)
+
+    def noted(self, calls: int) -> bytes:
+        """Return the news that so many calls are on record."""
+        return shim_link.frame({"do": shim_link.NOTED, "calls": calls}) if self._counts else b""
 
     def answer(self, header: Mapping[str, Any], payload: bytes) -> Answer:
         """Return the answer to a question, or what to await for it. Raises LinkError for one that is none."""
@@ -107,8 +115,10 @@ class Visit:
             case {"ask": shim_link.CLIENT}:
                 return self._client(payload)
             case {"ask": shim_link.CALLED}:
-                return self._called(payload)
+                self._news.take(payload, self._ruled_on)
+                return b""
             case {"ask": shim_link.SERVER, "asked": list(asked), "stray": bool(stray)}:
+                self._news.forget()  # what this client is shown may block a tool
                 return self._server(payload, [_asked(item) for item in asked], stray=stray)
             case {"ask": shim_link.LONG, "sender": "client" | "server" as sender}:
                 return self._long(sender)
@@ -129,24 +139,16 @@ class Visit:
             )
         return self._ruled(line, ruling.forward, ruling.replies)
 
-    def _called(self, line: bytes) -> bytes:
-        """Take the news of a call that a standing verdict let pass; the shim waits for nothing."""
-        try:
-            match orjson.loads(line):  # which tool it is was certain to the shim; the rest is for the record
-                case {"id": int() | str() as id_, "params": {"name": str(tool)} as params}:
-                    self._judge(Call(id_, tool, params.get("arguments")), passed=True)
-                case _:
-                    raise LinkError("a call that passed and is none")
-        except orjson.JSONDecodeError as error:
-            self._tell.uninspected("client", MALFORMED, len(line), Verdict(Action.ALLOW, str(error)))
-        return b""
-
-    def _judge(self, call: Call, *, passed: bool = False) -> Verdict:
+    def _judge(self, call: Call) -> Verdict:
         """Judge a call and tell of it."""
+        intent = self._news.claim(call)
+        verdict, _ = self._ruled_on(call, intent)
+        self._tell.called(call, verdict, intent)
+        return verdict
+
+    def _ruled_on(self, call: Call, intent: Intent | None) -> tuple[Verdict, bool]:
+        """Return the verdict on a call, and whether it stands."""
         snapshot = self._around.snapshot()
-        intent = self._around.claim(
-            self.server_id, call.tool, lambda: mark(snapshot.masked(call.input)), self.session_id
-        )
 
         def charge(server_id: str, tool: str, *_: str) -> bool | Crossing:
             return intent is not None or self._around.within(server_id, tool, self.session_id)
@@ -154,10 +156,7 @@ class Visit:
         verdict = mcp_judging.judge_call(
             snapshot, self._shown(snapshot), self.server_id, call, self.session_id, charge
         )
-        if passed and verdict.blocked:  # the policy changed between the call and now
-            verdict = replace(verdict, action=Action.ALLOW, would=Action.BLOCK)
-        self._tell.called(call, verdict, intent)
-        return verdict
+        return verdict, snapshot.stands(mcp_judging.meant(self.server_id, call.tool))
 
     def _itself(self, snapshot: Snapshot) -> dict[Aspect, identity.Value | None]:
         """Return what the server showed to this client of itself."""

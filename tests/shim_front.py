@@ -67,11 +67,12 @@ class Front:
         self.charged: list[str] = []
         self.left = 1000  # calls within the rate
         self.now = 0.0
+        self.room = True  # on record
         self.tokens: dict[str, str] = {}
         self.intents = Intents()
         around = Surroundings(
             snapshot=lambda: self.snapshot, take=self._take, recognise=self._recognise, within=self._within, warn=self.warnings.append,
-            emit=lambda event: self.events.append(event.to_json()), sessions=lambda: self.tokens,
+            emit=lambda event: self.events.append(event.to_json()), record=self.events.extend, takes_news=lambda: self.room, sessions=lambda: self.tokens,
             claim=lambda *asked: self.intents.claim(*asked, self.now),
         )  # fmt: skip
         self.desk = Desk(around)

@@ -32,6 +32,13 @@ def test_a_call_says_who_what_and_why() -> None:
     assert event["tool_hash"] == "sha256:1"
 
 
+def test_a_draft_is_the_event_of_a_call_but_for_what_is_the_calls_own() -> None:
+    call = Call("x", "t", {"a": 1})
+    event = told(lambda teller: teller.called(call, ALLOW, None))
+    draft = Teller(lambda _: None, "fs", "s1", via="shim", who={"pid": 5, "uid": 6}).draft(call, ALLOW)
+    assert draft | {"jsonrpc_id": "x", "input": {"a": 1}} == event
+
+
 def test_long_arguments_and_names_are_cut_and_measured() -> None:
     event = told(lambda teller: teller.called(Call(1, "n" * 100_000, {"a": "x" * 100_000}), ALLOW, None))
     assert len(event["tool_name"]) == MAX_TEXT

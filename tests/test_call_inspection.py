@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
+from agentsh_net import call_inspection
 from agentsh_net.call_inspection import CallInspector
+from agentsh_net.core.inspect.contents import inspect_arguments
 from agentsh_net.core.settings import CustomPattern, Inspection
 
 CUSTOM = Inspection(custom_patterns=(CustomPattern("project", "PROJ-[0-9]+", severity="medium"),))
@@ -41,6 +43,36 @@ def test_the_operators_patterns_are_those_of_the_policy_in_force() -> None:
     assert inspector.inspected(value)["detections"] == []
     policy[0] = CUSTOM
     assert [d["pattern"] for d in inspector.inspected(value)["detections"]] == ["project"]
+
+
+def test_arguments_that_come_again_are_looked_at_once_and_told_of_each_time(monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
+    looked: list[Any] = []
+
+    def inspect(value: Any, customs: Any) -> Any:
+        looked.append(value)
+        return inspect_arguments(value, customs)
+
+    monkeypatch.setattr(call_inspection, "inspect_arguments", inspect)
+    monkeypatch.setattr(call_inspection, "MAX_KNOWN", 2)
+    policy = [Inspection()]
+    inspector = CallInspector(lambda: policy[0])
+    secret = event({"path": "/home/u/.ssh/id_rsa", "title": "PROJ-1"})
+    first, second = inspector.at_once(secret), inspector.at_once(secret | {"id": "2"})
+    assert first is not None and second is not None
+    assert len(looked) == 1
+    assert first["detections"] == second["detections"] != []
+    assert second["id"] == "2"
+    for number in range(5):
+        inspector.at_once(event({"n": number}))
+    inspector.at_once(secret)
+    assert len(looked) == 7  # and forgotten where there is no room
+    assert len(inspector._known) == 2
+    policy[0] = CUSTOM
+    third = inspector.at_once(secret)
+    assert third is not None
+    assert "project" in {d["pattern"] for d in third["detections"]}  # and where the patterns are others
+    inspector.at_once(event({"a": "x" * 2000}))
+    assert len(inspector._known) == 1  # long ones are not remembered
 
 
 @pytest.mark.parametrize(

@@ -90,6 +90,23 @@ def test_calls_that_passed_unjudged_are_told_of() -> None:
     assert "fs" in event["reason"]
 
 
+def test_calls_that_an_earlier_daemon_may_have_forgotten_are_told_of() -> None:
+    front = Front()
+    front.enter(unrecorded=2)
+    (event,) = front.told("events_lost")
+    assert (event["layer"], event["lost"]) == ("shim", 2)
+    assert "perhaps not recorded" in event["reason"]
+    front.enter(unrecorded="many")
+    assert len(front.events) == 1
+
+
+def test_news_wait_where_the_record_has_no_room() -> None:
+    front = Front()
+    assert front.desk.takes_news()
+    front.room = False
+    assert not front.desk.takes_news()
+
+
 def test_who_is_there_is_told_and_who_left_is_not() -> None:
     front = Front()
     visit = front.enter(uid=1000)

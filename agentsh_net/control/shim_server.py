@@ -7,6 +7,7 @@ control the daemon the other socket's.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
 import stat
 from collections import deque
@@ -17,7 +18,7 @@ from typing import Any, Final, Protocol, cast
 from agentsh_net.access import group_id
 from agentsh_net.control.peer import Peer, daemon_uid, peer_of
 from agentsh_net.control.socket_file import Listening, listen
-from agentsh_net.core.shim_link import MAX_PAYLOAD, WAIT, Frames, LinkError, frame
+from agentsh_net.core.shim_link import CALLED, MAX_PAYLOAD, WAIT, Frames, LinkError, frame
 
 MAX_SHIMS: Final = 512  # an agent has a dozen servers, and a machine a few dozen agents
 MAX_SHIMS_OF_USER: Final = 128
@@ -28,9 +29,13 @@ BURST: Final = 100_000
 PER_SECOND: Final = 2_000
 # Seconds in which news that nobody waits for gathers: read one by one it would cost three times as much.
 REST: Final = 0.01
+SLICE: Final = 0.005  # seconds of work for one shim before others get their turn
 KEEP_WAITING: Final = 1.0  # seconds between two signs of life to a shim that has to wait
+_CHUNK: Final = 1 << 18  # bytes
 _OPENING: Final = 10.0  # seconds a connection may take to say whom it is in front of
-_READ_AHEAD: Final = 256  # questions of one shim that wait here; past it they wait in the socket
+# What waits here of one shim, a fifth of a second of work; past it, it waits in the socket.
+_READ_AHEAD: Final = 256  # questions
+_READ_AHEAD_BYTES: Final = 1 << 20  # of whole questions, some 10,000 calls
 
 
 class Visitor(Protocol):
@@ -45,6 +50,9 @@ class Visitor(Protocol):
     def answer(self, header: Mapping[str, Any], payload: bytes) -> bytes | Awaitable[bytes]:
         """Return the answer to a question (empty: none), or what to await for it. Raises LinkError for one that is none."""
 
+    def noted(self, calls: int) -> bytes:
+        """Return the news that so many calls are on record (empty: the shim does not care)."""
+
 
 class Desk(Protocol):
     """Who lets shims in."""
@@ -54,6 +62,9 @@ class Desk(Protocol):
 
     def end(self, visit: Any) -> None:
         """Forget it."""
+
+    def takes_news(self) -> bool:
+        """Say whether there is room on record for more calls."""
 
 
 class Allowance:
@@ -67,13 +78,13 @@ class Allowance:
         self.tokens: float = BURST
         self.at = now
 
-    def delay(self, now: float) -> float:
-        """Take a token; return 0, or the seconds until there is one."""
+    def delay(self, now: float, count: int = 1) -> float:
+        """Take tokens where there is one, for the rest on credit; return 0, or the seconds until there is one."""
         self.tokens = min(BURST, self.tokens + (now - self.at) * PER_SECOND)
         self.at = now
         if self.tokens < 1:
             return (1 - self.tokens) / PER_SECOND
-        self.tokens -= 1
+        self.tokens -= count
         return 0.0
 
 
@@ -103,6 +114,7 @@ class ShimServer:
         if self._server is not None:
             self._server.close()
         for connection in tuple(self._connections):
+            connection.record_all()
             connection.abort()
         if self._listening is not None:
             self._listening.release()
@@ -141,6 +153,10 @@ class _Connection(asyncio.Protocol):
         self._timer: asyncio.TimerHandle | None = None
         self._resting = False
         self._full = False  # the shim does not read its answers
+        self._gone = False  # the connection is lost; what it told is not all on record
+        self._ended = False  # the shim says nothing more
+        self._closed = False
+        self._noted = 0  # calls on record that it was not told of
         self._held = 0
         self._user: Allowance | None = None
         self._visit: Visitor | None = None
@@ -159,17 +175,16 @@ class _Connection(asyncio.Protocol):
             )  # until it has said whom it is in front of
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
-        self._server.release(self)
-        if self._user is not None:
-            self._user.connections -= 1
-            self._user.held -= self._held
-        if self._timer is not None:
-            self._timer.cancel()
+        self._gone = True
+        if self._user is None:
+            self._server.release(self)
+            return
+        self._clear_timer()
         if self._task is not None:
             self._task.cancel()
-        if self._visit is not None:
-            self._desk.end(self._visit)
-        self._questions.clear()
+            self._task = None
+        self._read_the_rest()
+        self._resume()
 
     def data_received(self, data: bytes) -> None:
         try:
@@ -179,6 +194,11 @@ class _Connection(asyncio.Protocol):
             self.abort()
         else:
             self._count()
+
+    def eof_received(self) -> bool:
+        """Keep the connection while something that was told is not on record."""
+        self._ended = True
+        return bool(self._questions)
 
     def pause_writing(self) -> None:
         self._full = True
@@ -194,12 +214,32 @@ class _Connection(asyncio.Protocol):
 
     def abort(self) -> None:
         """End the connection; the shim follows fail_closed."""
-        self._transport.abort()
+        if self._gone:
+            self._questions.clear()
+            self._close()
+        else:
+            self._transport.abort()
+
+    def record_all(self) -> None:
+        """Put on record what was told and waits here: the daemon ends."""
+        self._read_the_rest()
+        while self._questions:
+            question = self._questions.popleft()
+            if _calls(question) and self._visit is not None:
+                with contextlib.suppress(LinkError):
+                    self._visit.answer(*question)
+
+    def _read_the_rest(self) -> None:
+        """Take what a shim that is gone had sent: the kernel says first that it is gone where it left answers unread."""
+        if self._closed:
+            return
+        with self._transport.get_extra_info("socket").dup() as rest, contextlib.suppress(OSError, LinkError):
+            rest.setblocking(False)
+            while data := rest.recv(_CHUNK):
+                self._questions.extend(self._frames.feed(data))
 
     def _resume(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        self._clear_timer()
         self._resting = False
         try:
             self._work()
@@ -208,33 +248,58 @@ class _Connection(asyncio.Protocol):
         else:
             self._count()
 
+    def _clear_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
     def _work(self) -> None:
         """Answer what can be answered now. Raises LinkError."""
-        assert self._user is not None  # noqa: S101 - no data arrives before connection_made
         answers: list[bytes] = []
-        while self._questions and self._task is None and not self._full:
-            delay = self._user.delay(self._loop.time())
-            if delay:
-                answers.append(frame({"do": WAIT}))
+        until = self._loop.time() + SLICE
+        while self._questions and self._task is None and (self._gone or not self._full):
+            calls = _calls(self._questions[0])
+            if self._gone and not calls:
+                self._questions.popleft()  # nobody waits for the answer
+                continue
+            delay = self._delay(calls, until)
+            if delay is not None:
+                answers += [frame({"do": WAIT})] if delay else []
                 self._timer = self._timer or self._loop.call_later(min(delay, KEEP_WAITING), self._resume)
                 break
             answer = self._answer(*self._questions.popleft())
             if isinstance(answer, bytes):
                 answers.append(answer)
                 self._resting = not answer
+                self._noted += calls
             else:
                 self._task = self._loop.create_task(self._later(answer))
-        if said := b"".join(answers):
-            self._transport.write(said)
+        self._say(answers)
         if self._resting:
             self._timer = self._timer or self._loop.call_later(REST, self._resume)
+
+    def _delay(self, calls: int, until: float) -> float | None:
+        """Charge the next question; return in how many seconds it has its turn, None for at once."""
+        assert self._user is not None  # noqa: S101 - no data arrives before connection_made
+        now = self._loop.time()
+        if now > until:
+            return 0.0
+        if calls and not self._desk.takes_news():
+            return REST
+        return self._user.delay(now, calls or 1) or None
+
+    def _say(self, answers: list[bytes]) -> None:
+        if self._noted and self._visit is not None:
+            answers.append(self._visit.noted(self._noted))
+            self._noted = 0
+        said = b"".join(answers)
+        if said and not self._gone:
+            self._transport.write(said)
 
     def _answer(self, header: dict[str, Any], payload: bytes) -> bytes | Awaitable[bytes]:
         if self._visit is not None:
             return self._visit.answer(header, payload)
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        self._clear_timer()
         trusted = self._peer.may_ask(daemon_uid(), group_id())
         self._visit = self._desk.begin(self._peer, header, trusted=trusted)
         return self._visit.opened()
@@ -253,16 +318,43 @@ class _Connection(asyncio.Protocol):
 
     def _count(self) -> None:
         """Keep what waits here within the user's bounds: read no further, and past the user's share hang up."""
-        assert self._user is not None  # noqa: S101 - as in _work
-        held = self._frames.waiting + sum(len(payload) for _, payload in self._questions)
+        assert self._user is not None  # noqa: S101 - as in _delay
+        whole = sum(len(payload) for _, payload in self._questions)
+        held = self._frames.waiting + whole
         self._user.held += held - self._held
         self._held = held
-        if self._user.held > MAX_HELD:
+        if self._gone:
+            if not self._questions:
+                self._close()
+        elif self._ended:
+            if not self._questions and self._task is None:
+                self._transport.close()
+        elif self._user.held > MAX_HELD:
             self.abort()
-        elif self._resting or len(self._questions) > _READ_AHEAD:
+        elif self._resting or len(self._questions) > _READ_AHEAD or whole > _READ_AHEAD_BYTES:
             self._transport.pause_reading()
         else:
             self._transport.resume_reading()
+
+    def _close(self) -> None:
+        """Forget the shim: it is gone, and all it told is on record."""
+        if self._closed:
+            return
+        self._closed = True
+        self._clear_timer()
+        self._server.release(self)
+        if self._user is not None:
+            self._user.connections -= 1
+            self._user.held -= self._held
+            self._held = 0
+        if self._visit is not None:
+            self._desk.end(self._visit)
+
+
+def _calls(question: tuple[dict[str, Any], bytes]) -> int:
+    """Return of how many calls that passed a frame tells; 0 for a question."""
+    header, payload = question
+    return payload.count(b"\n") + 1 if header.get("ask") == CALLED else 0
 
 
 def _let_pass(folder: Path) -> None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from typing import Any, Final
 
 # Questions: `open` begins; `client` and `server` carry a line of that side; `long` is about one past MAX_LINE.
-# `called` is none: it tells of a call that passed by a verdict that stands, before the server sees it.
+# `called` is none: it tells of calls that passed by a verdict that stands, a line each, before the server sees them.
 OPEN: Final = "open"
 CLIENT: Final = "client"
 SERVER: Final = "server"
@@ -24,12 +24,14 @@ LONG: Final = "long"
 CALLED: Final = "called"
 
 # Answers: forward the line as it is (`stands`: and so for every call of this tool, until `revoke`); do what the payload
-# says instead; the answer to `open`. `wait` is none yet, and `revoke` none at all.
+# says instead; the answer to `open`. `wait` is none yet, and `revoke` none at all; neither is `noted`, which says how
+# many calls that a shim told of are on record.
 PASS: Final = "pass"  # noqa: S105 - no password
 EDIT: Final = "edit"
 OPENED: Final = "opened"
 WAIT: Final = "wait"
 REVOKE: Final = "revoke"
+NOTED: Final = "noted"
 
 # Bytes of one line that is read whole. Screenshots in base64 reach 10 MiB; discovery reads listings up to 16 MiB too.
 MAX_LINE: Final = 16 << 20

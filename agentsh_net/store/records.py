@@ -174,6 +174,8 @@ def _text(value: Any) -> str:
     """Return text that SQLite can hold: a lone surrogate, which UTF-8 cannot, becomes its escape."""
     if value is None:
         return ""
+    if type(value) is str and value.isascii():
+        return value
     return str(value).encode("utf-8", "backslashreplace").decode()
 
 

@@ -9,7 +9,7 @@ import sqlite3
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from itertools import islice
@@ -31,7 +31,10 @@ MAX_QUEUED_BYTES: Final = (
     64 << 20
 )  # of JSON: what the daemon may hold in memory while the disk does not answer
 MAX_CHANGES: Final = 1_000  # changes of tools, pins and sessions; one is a whole server's list
-BATCH: Final = 500  # events a transaction, about 10 ms of work
+BATCH: Final = 500  # events for which a transaction is begun at once
+MAX_BATCH: Final = (
+    2_000  # events a transaction, about 15 ms of work: one that is behind waits for fewer fsyncs
+)
 BATCH_DELAY: Final = 0.05  # seconds an event waits for company: a quick look at the CLI still finds it
 RETRY_DELAY: Final = 1.0  # seconds between tries while the disk does not answer
 PRUNE_EVERY: Final = 60.0  # seconds
@@ -100,18 +103,32 @@ class Writer:
                 "id": event.get("id") or new_id(),
                 "timestamp": event.get("timestamp") or now_rfc3339(),
             }
-        queued = _Queued(records.event_row(event), records.candidate_rows(event))
+        self._queue([_Queued(records.event_row(event), records.candidate_rows(event))])
+
+    def put_all(self, events: Sequence[Mapping[str, Any]]) -> None:
+        """Hand in stamped events together, as `put` does."""
+        self._queue([_Queued(records.event_row(event), records.candidate_rows(event)) for event in events])
+
+    def takes_more(self) -> bool:
+        """Say whether there is room for who can wait; one who hands in all the same while there is trouble loses events."""
         with self._wake:
-            size = self._queued_bytes + len(queued.row[-1])
-            if self._closing or len(self._events) >= MAX_QUEUED or size > MAX_QUEUED_BYTES:
-                self._lost += 1
-                self._unreported += 1
-                if self._unreported == 1:
-                    self._wake.notify()
-                return
-            self._events.append(queued)
-            self._queued_bytes = size
-            if len(self._events) in {1, BATCH}:
+            behind = len(self._events) > MAX_QUEUED // 2 or self._queued_bytes > MAX_QUEUED_BYTES // 2
+            return not behind or self._trouble is not None or not self._thread.is_alive()
+
+    def _queue(self, events: Sequence[_Queued]) -> None:
+        with self._wake:
+            before = len(self._events)
+            for queued in events:
+                size = self._queued_bytes + len(queued.row[-1])
+                if self._closing or len(self._events) >= MAX_QUEUED or size > MAX_QUEUED_BYTES:
+                    self._lost += 1
+                    self._unreported += 1
+                    if self._unreported == 1:
+                        self._wake.notify()
+                    continue
+                self._events.append(queued)
+                self._queued_bytes = size
+            if before == 0 or before < BATCH <= len(self._events):
                 self._wake.notify()
 
     def change(self, change: Change) -> Future[None]:
@@ -226,7 +243,7 @@ class Writer:
     def _commit_batch(self) -> bool:
         """Write the oldest events; they leave the queue only when they are on the disk. Return whether there were any."""
         with self._wake:
-            batch = list(islice(self._events, BATCH))
+            batch = list(islice(self._events, MAX_BATCH))
             lost = self._unreported
         rows = [queued.row for queued in batch]
         if lost:

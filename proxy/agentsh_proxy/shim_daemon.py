@@ -10,7 +10,18 @@ import select
 import socket
 from collections import deque
 
-from agentsh_net.core.shim_link import EDIT, OPENED, PASS, REVOKE, WAIT, Frames, LinkError, frame
+from agentsh_net.core.shim_link import (
+    CALLED,
+    EDIT,
+    NOTED,
+    OPENED,
+    PASS,
+    REVOKE,
+    WAIT,
+    Frames,
+    LinkError,
+    frame,
+)
 
 TYPE_CHECKING = False  # see agentsh_net.core.shim_link
 if TYPE_CHECKING:
@@ -21,6 +32,8 @@ if TYPE_CHECKING:
 PATIENCE: Final = 10.0
 RETRY: Final = 0.2  # seconds between tries to connect, so that a burst of calls does not try each time
 _READ: Final = 1 << 16
+# Bytes of news that wait while the daemon does other things; Linux grants twice what net.core.wmem_max says.
+_BUFFER: Final = 1 << 20
 MAX_STANDING: Final = 10_000  # tools; as many as a listing may have
 
 
@@ -72,11 +85,15 @@ class Daemon:
         self._told = False  # that the daemon is away
         self._undeclared = False  # that it does not know the server
         self._standing: set[str] = set()  # tools whose calls pass until the daemon revokes it
+        self._news: list[bytes] = []  # calls that pass by that, to be told before the server sees them
+        self._several = False  # it takes them together
+        self._unnoted = 0  # calls it was told of and did not put on record yet
         self._opening_sent = False  # and not answered yet
         self.results = False  # results of calls are to be looked at
         self.pins_binary = False  # the program that is started has to be the one that is trusted
         self.refusal = ""  # why it may not be started
         self.unjudged = 0  # calls that passed while it was away
+        self.unrecorded = 0  # calls that it was told of and perhaps forgot, because it ended
 
     @property
     def closed(self) -> bool:
@@ -94,6 +111,11 @@ class Daemon:
         return bool(self._out)
 
     @property
+    def behind(self) -> bool:
+        """Say whether calls that it was told of may not have left yet."""
+        return bool(self._out and self._unnoted)
+
+    @property
     def deadline(self) -> float | None:
         """When the daemon counts as away, unless it answers or reads before; None while nothing waits for it."""
         return self._deadline if self._asks or self._out else None
@@ -108,6 +130,7 @@ class Daemon:
         connection = socket.socket(
             socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC | socket.SOCK_NONBLOCK
         )
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _BUFFER)
         try:
             connection.connect(self._path)
         except OSError as error:
@@ -116,9 +139,10 @@ class Daemon:
             return False
         self._socket, self._told = connection, False
         self._frames = Frames()
-        unjudged, self.unjudged = self.unjudged, 0
+        missed = {"unjudged": self.unjudged, "unrecorded": self.unrecorded, "counts": True}
+        self.unjudged = self.unrecorded = 0
         self._opening_sent = True
-        self._send(frame(self._opening | {"unjudged": unjudged}), _ignore)
+        self._send(frame(self._opening | missed), _ignore)
         return self._socket is not None
 
     def opened(self) -> bool:
@@ -150,20 +174,33 @@ class Daemon:
             self._standing.add(tool)
 
     def stands(self, tool: str) -> bool:
-        """Say whether calls of a tool pass; what the daemon says by now counts."""
-        if tool not in self._standing:
-            return False
-        self.read()
+        """Say whether calls of a tool pass, as far as was heard."""
         return tool in self._standing
 
-    def tell(self, header: dict[str, Any], line: bytes) -> bool:
-        """Tell the daemon something that it does not answer; False where it cannot take it at once."""
+    def hear(self) -> None:
+        """Take what the daemon says by now: what is read of the client after that is decided by it."""
+        if self._standing:
+            self.read()
+
+    def tell(self, line: bytes) -> bool:
+        """Tell the daemon, with the next `flush`, of a call that passes; False where it does not take news at once."""
         if self._socket is None or self._out:
             return False
-        self._out += frame(header, line)
-        self._deadline = self._now() + PATIENCE
-        self.write()
-        return self._socket is not None
+        self._news.append(line)
+        return True
+
+    def flush(self) -> bool:
+        """Send what is to be told; False where not all of it could be, and the server must not see those calls yet."""
+        if self._news:
+            news, self._news = self._news, []
+            self._unnoted += len(news)
+            together = [b"\n".join(news)] if self._several else news
+            for lines in together:
+                self._out += frame({"ask": CALLED}, lines)
+            if not self._asks:
+                self._deadline = self._now() + PATIENCE
+            self.write()
+        return not self.behind
 
     def ask(self, header: dict[str, Any], line: bytes, then: Callable[[Answer | None], None]) -> None:
         """Ask about a line; `then` gets the answer, or None, perhaps at once, where there is nobody to answer."""
@@ -185,7 +222,7 @@ class Daemon:
                 self._answered(header, payload)
         except BlockingIOError:
             return
-        except (OSError, LinkError, ValueError) as error:
+        except (OSError, LinkError, ValueError, KeyError, TypeError) as error:
             self._lose(f"the line to the daemon broke: {error}")
 
     def write(self) -> None:
@@ -205,6 +242,10 @@ class Daemon:
             self._lose(f"the daemon did not answer within {PATIENCE:g} s")
 
     def _send(self, data: bytes, then: Callable[[Answer | None], None]) -> None:
+        self.flush()
+        if self._socket is None:
+            then(None)
+            return
         if not self._asks:
             self._deadline = self._now() + PATIENCE
         self._asks.append(then)
@@ -219,11 +260,15 @@ class Daemon:
             self._heed(header)
             self._standing.clear()
             return
+        if do == NOTED:
+            self._unnoted = max(0, self._unnoted - int(header["calls"]))
+            return
         if not self._asks or do not in {PASS, EDIT, OPENED}:
             raise LinkError("an answer to no question")
         self._heed(header)
         if do == OPENED:
             self._opening_sent = False
+            self._several = header.get("several") is True
             self.pins_binary = header.get("pin_binary") is True
             self.refusal = payload.decode("utf-8", "replace")
         if do == OPENED and header.get("declared") is False and not self._undeclared:
@@ -252,6 +297,9 @@ class Daemon:
         self._socket = None
         self._opening_sent = False
         self._out.clear()
+        self.unrecorded += (self._unnoted if self._several else 0) + len(self._news)
+        self._unnoted = 0
+        self._news = []
         self._standing.clear()
         self._next_try = self._now() + RETRY
         self._tell(reason)

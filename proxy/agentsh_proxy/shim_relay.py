@@ -12,7 +12,7 @@ import signal
 import time
 
 from agentsh_net.core.mcp_glance import CALL, plain_call
-from agentsh_net.core.shim_link import CALLED, CLIENT, LONG, SERVER
+from agentsh_net.core.shim_link import CLIENT, LONG, SERVER
 from agentsh_proxy import shim_refusals
 from agentsh_proxy.shim_child import Child
 from agentsh_proxy.shim_daemon import Answer, Daemon
@@ -82,7 +82,7 @@ class Relay:
             self._starting,
             None if self._up.full else self._stdin,
             None if self._down.full else self._child_out,
-            self._child_in if self._up.out else None,
+            self._child_in if self._up.out and not self._daemon.behind else None,
             self._stdout if self._down.out else None,
             link,
             self._daemon.wants_to_write,
@@ -129,9 +129,11 @@ class Relay:
         if data is None:
             return
         if data:
+            self._daemon.hear()
             self._up.feed(data)
         else:
             self._stdin = None
+            self._daemon.hear()
             self._up.end()
             self._ending = time.monotonic() + PATIENCE
 
@@ -171,7 +173,8 @@ class Relay:
 
     def _write(self) -> None:
         """Write what is decided, as much as goes without waiting."""
-        if self._child_in is not None and not self._to_server(self._child_in):
+        told = self._daemon.flush()  # before the server sees it
+        if self._child_in is not None and told and not self._to_server(self._child_in):
             self._close(self._child_in)
             self._child_in = None
             if self._stdin is not None:  # the client learns of it as it would without us
@@ -230,7 +233,7 @@ class Relay:
             return
         found = found or []
         tool = plain_call(found)
-        if tool and self._daemon.stands(tool) and self._daemon.tell({"ask": CALLED}, line):
+        if tool and self._daemon.stands(tool) and self._daemon.tell(line):
             self._traffic.sent(found, results=self._daemon.results)
             self._up.forward(line)
             return

@@ -166,7 +166,8 @@ def test_a_verdict_stands_until_it_is_revoked(there: Scene) -> None:
     assert not there.daemon.stands("rm")
     assert there.connection is not None
     there.connection.sendall(frame({"do": "revoke", "closed": False}))
-    assert not there.daemon.stands("ls")  # read before it was used
+    there.daemon.hear()  # as the relay does with every read of the client, before its lines are looked at
+    assert not there.daemon.stands("ls")
 
 
 def test_whether_results_matter_is_heard_with_every_frame(there: Scene) -> None:
@@ -181,6 +182,7 @@ def test_whether_results_matter_is_heard_with_every_frame(there: Scene) -> None:
 def test_no_verdict_stands_once_the_daemon_is_gone(there: Scene) -> None:
     there.daemon.stand("ls")
     there.hang_up()
+    there.daemon.hear()
     assert not there.daemon.stands("ls")
 
 
@@ -191,22 +193,78 @@ def test_standing_verdicts_are_bounded(there: Scene) -> None:
 
 
 def test_news_are_told_at_once_or_not_at_all(there: Scene) -> None:
-    assert there.daemon.tell({"ask": "called"}, b"{}")
+    assert there.daemon.tell(b"{}")
+    assert there.daemon.flush()
     assert [q["ask"] for q in there.asked()] == ["called"]
     told = 0
-    while there.daemon.tell({"ask": "called"}, b"x" * 60_000):
+    while there.daemon.tell(b"x" * 60_000) and there.daemon.flush():
         told += 1
     assert 0 < told < 1000  # the socket is full: the next call has to wait for its verdict
+    assert there.daemon.behind  # and the server for the last one
     assert there.daemon.deadline is not None
-    assert not there.daemon.tell({"ask": "called"}, b"")
+    assert not there.daemon.tell(b"")
+
+
+def test_a_daemon_that_takes_several_calls_is_told_of_them_in_one_frame(scene: Scene) -> None:
+    scene.listen()
+    scene.daemon.connect()
+    scene.accept()
+    scene.say("opened", declared=True, several=True)
+    assert scene.daemon.tell(b"one") and scene.daemon.tell(b"two")
+    assert scene.daemon.flush()
+    assert scene.connection is not None
+    assert list(scene.frames.feed(scene.connection.recv(1 << 16))) == [
+        ({"ask": "called", "size": 7}, b"one\ntwo")
+    ]
+
+
+def test_an_older_daemon_is_told_of_each_by_itself_and_not_waited_for(there: Scene) -> None:
+    assert there.daemon.tell(b"one") and there.daemon.tell(b"two")
+    assert there.daemon.flush()
+    assert [q["size"] for q in there.asked()] == [3, 3]
+    there.hang_up()
+    there.daemon.read()
+    assert there.daemon.unrecorded == 0  # it does not say what is on record
+
+
+def test_news_leave_before_the_question_that_comes_after_them(there: Scene) -> None:
+    assert there.daemon.tell(b"{}")
+    there.ask()
+    assert [q["ask"] for q in there.asked()] == ["called", "client"]
+
+
+def test_calls_that_a_daemon_took_and_did_not_note_are_counted_when_it_ends(scene: Scene) -> None:
+    scene.listen()
+    scene.daemon.connect()
+    assert scene.accept()[0]["counts"] is True
+    scene.say("opened", declared=True, several=True)
+    for line in (b"1", b"2", b"3", b"4", b"5"):
+        assert scene.daemon.tell(line)
+    assert scene.daemon.flush()
+    scene.say("noted", calls=3)
+    scene.hang_up()
+    scene.daemon.read()
+    assert scene.daemon.unrecorded == 2
+    scene.now += RETRY
+    assert scene.daemon.connect()
+    (opening,) = scene.accept()
+    assert (opening["unrecorded"], opening["unjudged"]) == (2, 0)
+    assert scene.daemon.unrecorded == 0
 
 
 def test_telling_nobody_is_no_telling(scene: Scene) -> None:
-    assert not scene.daemon.tell({"ask": "called"}, b"{}")
+    assert not scene.daemon.tell(b"{}")
 
 
 @pytest.mark.parametrize(
-    "data", [b"nonsense\n", frame({"do": "pass"}), frame({"do": "dance"}), frame({"do": "edit"}, b"{")]
+    "data",
+    [
+        b"nonsense\n",
+        frame({"do": "pass"}),
+        frame({"do": "dance"}),
+        frame({"do": "edit"}, b"{"),
+        frame({"do": "noted"}),
+    ],
 )
 def test_a_daemon_that_speaks_nonsense_counts_as_away(there: Scene, data: bytes) -> None:
     if b"edit" in data or b"dance" in data:

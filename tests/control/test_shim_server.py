@@ -30,8 +30,13 @@ class Visitor:
     def revoked(self) -> bytes:
         return frame({"do": "revoke"})
 
+    def noted(self, calls: int) -> bytes:
+        return frame({"do": "noted"}, b"%d" % calls)
+
     def answer(self, header: Mapping[str, Any], payload: bytes) -> bytes | Awaitable[bytes]:
         self.desk.asked.append(payload)
+        if header["ask"] == "called":
+            return b""
         match header["ask"]:
             case "news":
                 return b""
@@ -57,6 +62,7 @@ class Desk:
         self.asked: list[bytes] = []
         self.begun: list[tuple[Peer, Mapping[str, Any], bool]] = []
         self.ended = 0
+        self.room = True
         self.gate = asyncio.Event()
 
     def begin(self, peer: Peer, opening: Mapping[str, Any], *, trusted: bool) -> Visitor:
@@ -64,6 +70,9 @@ class Desk:
             raise LinkError("no")
         self.begun.append((peer, opening, trusted))
         return Visitor(self)
+
+    def takes_news(self) -> bool:
+        return self.room
 
     def end(self, visit: Visitor) -> None:
         self.ended += 1
@@ -102,12 +111,21 @@ class Scene:
         self.bugs: list[BaseException] = []
         self.server = ShimServer(path, self.desk, self.bugs.append)
 
+    @property
+    def user(self) -> Allowance:
+        return self.server._users[os.getuid()]
+
     async def shim(self, *, opened: bool = True) -> Shim:
         shim = Shim(*await asyncio.open_unix_connection(self.path))
         if opened:
             shim.send("open")
             assert await shim.answer() == ("opened", b"")
         return shim
+
+
+async def _until(true: Callable[[], bool]) -> None:
+    while not true():
+        await asyncio.sleep(0.005)
 
 
 def play(path: Path, scene: Callable[[Scene], Awaitable[None]]) -> None:
@@ -291,6 +309,73 @@ def test_who_asks_too_much_waits_with_signs_of_life_and_gets_every_answer(tmp_pa
         assert waits
 
     play(tmp_path / "s.sock", scene)
+
+
+def test_calls_that_were_told_of_are_noted_and_charged_one_by_one(tmp_path: Path) -> None:
+    async def scene(here: Scene) -> None:
+        shim = await here.shim()
+        before = here.user.tokens
+        shim.send("called", b"one\ntwo\nthree")
+        assert await shim.answer() == ("noted", b"3")
+        assert here.user.tokens == pytest.approx(before - 3, abs=1)
+
+    play(tmp_path / "s.sock", scene)
+
+
+def test_news_wait_with_signs_of_life_where_there_is_no_room_on_record(tmp_path: Path) -> None:
+    async def scene(here: Scene) -> None:
+        shim = await here.shim()
+        here.desk.room = False
+        shim.send("called", b"one")
+        shim.send("now", b"2")
+        assert await shim.answer() == ("wait", b"")
+        assert here.desk.asked == []
+        here.desk.room = True
+        got = [await shim.answer() for _ in range(2)]
+        while ("echo", b"2") not in got:
+            got.append(await shim.answer())
+        assert ("noted", b"1") in got
+        assert here.desk.asked == [b"one", b"2"]
+
+    play(tmp_path / "s.sock", scene)
+
+
+def test_what_a_shim_told_before_it_died_goes_on_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
+    # As one whose client kills it with calls on the way, and answers left unread, so that the kernel says ECONNRESET.
+    monkeypatch.setattr(shim_server, "BURST", 5)
+    monkeypatch.setattr(shim_server, "PER_SECOND", 2000)
+
+    async def scene(here: Scene) -> None:
+        shim = await here.shim()
+        shim.send("now", b"unread")
+        await _until(lambda: here.desk.asked == [b"unread"])
+        for number in range(300):  # more than is read ahead
+            shim.send("called", b"%d" % number)
+        shim.writer.transport.set_write_buffer_limits(0)
+        await shim.writer.drain()  # all of it is the kernel's or the daemon's
+        shim.send("later", b"nobody waits for it")
+        shim.writer.transport.abort()
+        await _until(lambda: here.desk.ended == 1)
+        assert here.desk.asked == [b"unread", *(b"%d" % number for number in range(300))]
+        assert here.user.connections == 0
+        assert here.user.held == 0
+
+    play(tmp_path / "s.sock", scene)
+
+
+def test_what_was_told_goes_on_record_where_the_daemon_ends(tmp_path: Path) -> None:
+    desks: list[Desk] = []
+
+    async def scene(here: Scene) -> None:
+        desks.append(here.desk)
+        shim = await here.shim()
+        here.desk.room = False
+        shim.send("called", b"one")
+        assert await shim.answer() == ("wait", b"")
+        shim.send("called", b"two")
+
+    play(tmp_path / "s.sock", scene)
+    assert desks[0].asked == [b"one", b"two"]
 
 
 def test_tokens_come_back_with_time_up_to_the_burst() -> None:

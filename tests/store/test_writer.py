@@ -102,6 +102,30 @@ def test_closing_writes_what_is_queued_and_leaves_one_file(store, path):
     assert len(stored(path)) == 700
 
 
+def test_events_handed_in_together_reach_the_disk_in_order(store, path):
+    store.put_all([{"id": f"{n:05}", "timestamp": "t", "type": "x"} for n in range(3000)])
+    store.close()
+    with connect.reader(path) as connection:
+        ids = [row[0] for row in connection.execute("SELECT id FROM events ORDER BY rowid")]
+    assert ids == [f"{n:05}" for n in range(3000)]
+    assert store.status().lost == 0
+
+
+def test_who_can_wait_is_told_to_before_anything_is_lost_and_not_while_the_disk_is_away(store, path, told, monkeypatch):  # fmt: skip
+    monkeypatch.setattr(writer, "MAX_QUEUED", 4)
+    assert store.takes_more()
+    blocker = sqlite3.connect(path, isolation_level=None)
+    blocker.execute("BEGIN IMMEDIATE")
+    store.put_all([{"id": f"{n}", "timestamp": "t", "type": "x"} for n in range(3)])
+    assert not store.takes_more()
+    told.wait_for("locked")
+    assert store.takes_more()  # nobody waits for the disk to come back: what does not fit is counted
+    blocker.execute("ROLLBACK")
+    told.wait_for("recovered")
+    store.put_all([{"id": f"b{n}", "timestamp": "t", "type": "x"} for n in range(9)])
+    assert store.status().lost > 0
+
+
 def test_after_closing_events_are_counted_as_lost(store):
     store.close()
     store.put(call("late"))

@@ -1,0 +1,84 @@
+"""The way of an event onto the record: stamped, masked, counted, joined, read by the detectors, kept and shown.
+
+Not its business: who makes events, how they are kept (`store`) and who follows them (`control`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from agentsh_net.call_inspection import CallInspector
+from agentsh_net.clock import new_id, now_rfc3339
+from agentsh_net.core import events
+from agentsh_net.core.events import Event
+from agentsh_net.core.snapshot import Snapshot
+from agentsh_net.core.tally import Tally
+from agentsh_net.correlator import Correlator
+
+
+@dataclass(frozen=True, slots=True)
+class Outlets:
+    """Where stamped events (as JSON) go."""
+
+    note: Callable[[Mapping[str, Any]], None]  # to what joins calls
+    keep: Callable[[list[dict[str, Any]]], None]  # to the store
+    show: Callable[[Mapping[str, Any]], None]  # to whoever follows
+
+
+class Recording:
+    """Puts events on record. All methods belong to one event loop."""
+
+    def __init__(
+        self,
+        snapshot: Callable[[], Snapshot],
+        outlets: Outlets,
+        tally: Tally,
+        spawn: Callable[[Coroutine[Any, Any, None]], object],
+    ) -> None:
+        self._snapshot = snapshot
+        self._outlets = outlets
+        self._tally = tally
+        self._spawn = spawn
+        self._correlator = Correlator(self._put)
+        self._arguments = CallInspector(lambda: snapshot().config.sandbox.mcp.inspection)
+
+    def emit(self, event: Event) -> None:
+        """Stamp an event, record it, and show it to whoever follows. Never waits; a connection may, for what explains it."""
+        self._correlator.take(event)
+
+    def calls(self, values: list[dict[str, Any]]) -> None:
+        """Record calls of one session to one server, stamped and let through, as `emit` does, at less than half the price."""
+        masked = self._snapshot().masked
+        self._correlator.note(values[-1])
+        ready = []
+        for value in values:
+            value["input"] = masked(value["input"])
+            self._tally.note(value)
+            seen = self._arguments.at_once(value)
+            if seen is None:
+                self._spawn(self._arguments.later(value, self._keep))
+            else:
+                ready.append(seen)
+        self._keep(*ready)
+
+    def flush(self) -> None:
+        """Record what waits for its explanation."""
+        self._correlator.flush()
+
+    def _put(self, event: Event) -> None:
+        if isinstance(event, events.ToolCalled):
+            event = replace(event, input=self._snapshot().masked(event.input))
+        value = event.to_stamped_json(id=new_id(), timestamp=now_rfc3339())
+        self._tally.note(value)
+        self._outlets.note(value)
+        self._correlator.note(value)
+        reading = self._arguments.take(value, self._keep)
+        if reading is not None:
+            self._spawn(reading)
+
+    def _keep(self, *values: dict[str, Any]) -> None:
+        self._outlets.keep(list(values))
+        for value in values:
+            self._outlets.show(value)

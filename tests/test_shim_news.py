@@ -1,0 +1,112 @@
+"""Calls that passed by a standing verdict are on record one by one, as whole and as true as those that were asked about."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from shim_front import Front, call, result
+
+from agentsh_net import shim_news
+from agentsh_net.core.events import ToolCalled
+from agentsh_net.core.link import MAX_INPUT
+from agentsh_net.core.settings import RateLimits
+from agentsh_net.core.shim_link import LinkError
+
+
+def lines(*calls: dict[str, Any]) -> bytes:
+    return b"\n".join(json.dumps(each).encode() for each in calls)
+
+
+def own(event: dict[str, Any]) -> dict[str, Any]:
+    return {k: v for k, v in event.items() if k not in {"id", "timestamp"}}
+
+
+def test_a_call_told_of_afterwards_has_the_event_of_one_that_was_asked_about() -> None:
+    front = Front(offers={"fs": ["ls"]})
+    visit = front.enter()
+    front.client(visit, call("ls", 1, path="/"))
+    front.called(visit, lines(*(call("ls", 1, path="/") for _ in range(3))))
+    asked, *after = front.told(ToolCalled.type)
+    assert [own(event) for event in after] == [own(asked)] * 3
+    assert [*after[1]] == [*asked], "the fields come in the same order"
+    assert all(event["id"] and event["timestamp"] for event in after[1:])
+    assert len({event["id"] for event in after[1:]}) == 2
+
+
+def test_each_line_has_its_own_event_in_the_order_of_the_calls() -> None:
+    front = Front(offers={"fs": ["ls", "rm"]})
+    visit = front.enter()
+    made = [call("ls", 1), call("ls", "1", a=1), call("rm", 2), call("ls", 3, b=[2]), call("rm", 4)]
+    front.called(visit, lines(*made))
+    told = [(e["jsonrpc_id"], e["tool_name"], e["input"]) for e in front.told(ToolCalled.type)]
+    assert told == [(m["id"], m["params"]["name"], m["params"]["arguments"]) for m in made]
+
+
+def test_another_policy_is_told_of_from_the_next_call_on() -> None:
+    front = Front(offers={"fs": ["ls"]})
+    visit = front.enter()
+    front.called(visit, lines(call("ls", 1), call("ls", 2)))
+    front.snapshot = Front(offers={"fs": ["ls"]}, denied_tools=[("fs", "ls")]).snapshot
+    front.called(visit, lines(call("ls", 3), call("ls", 4)))
+    assert [e["would"] for e in front.told(ToolCalled.type)] == [None, None, "block", "block"]
+
+
+def test_what_the_client_is_shown_since_counts() -> None:
+    front = Front()
+    visit = front.enter()
+    front.listed(visit, "ls")
+    front.called(visit, lines(call("ls", 1), call("ls", 2)))
+    before = front.told(ToolCalled.type)[-1]["tool_hash"]
+    front.listed(visit, {"name": "ls", "description": "another", "inputSchema": {"type": "object"}})
+    front.called(visit, lines(call("ls", 3)))
+    after = front.told(ToolCalled.type)[-1]
+    assert (after["tool_hash"], after["would"]) != (before, None)
+
+
+def test_where_a_rate_holds_by_now_each_call_is_charged() -> None:
+    front = Front(offers={"fs": ["ls"]}, rate_limits=RateLimits(enabled=True))
+    front.left = 2
+    front.called(front.enter(), lines(*(call("ls", n) for n in range(4))))
+    assert front.charged == ["fs"] * 4
+    assert [e["would"] for e in front.told(ToolCalled.type)] == [None, None, "block", "block"]
+
+
+def test_the_call_of_a_models_answer_is_joined_in_the_middle_of_others() -> None:
+    front = Front(offers={"fs": ["ls"]})
+    front.intents.note(
+        {
+            "id": "e1", "type": "mcp_tool_call_intercepted", "action": "allow", "session_id": "agent-7", "tool_call_id": "toolu_1",
+            "input": {"n": 3}, "candidates": [{"server_id": "fs", "tool": "ls", "tool_hash": ""}],
+        },
+        front.now,
+    )  # fmt: skip
+    front.called(front.enter(), lines(*(call("ls", n, n=n) for n in range(1, 6))))
+    told = front.told(ToolCalled.type)
+    assert [e["jsonrpc_id"] for e in told] == [1, 2, 3, 4, 5]
+    assert [e["intercepted_id"] for e in told] == ["", "", "e1", "", ""]
+    assert [e["session_id"] for e in told] == ["default", "default", "agent-7", "default", "default"]
+
+
+def test_long_arguments_are_bounded() -> None:
+    front = Front(offers={"fs": ["ls"]})
+    front.called(front.enter(), lines(call("ls", 1), call("ls", 2, a="x" * 2 * MAX_INPUT)))
+    assert front.told(ToolCalled.type)[1]["input"]["length"] > MAX_INPUT
+
+
+def test_what_is_no_call_ends_the_conversation_and_the_calls_before_it_are_on_record() -> None:
+    front = Front(offers={"fs": ["ls"]})
+    visit = front.enter()
+    with pytest.raises(LinkError):
+        front.called(visit, lines(call("ls", 1), call("ls", 2), result(3)))
+    assert [e["jsonrpc_id"] for e in front.told(ToolCalled.type)] == [1, 2]
+
+
+def test_events_that_are_drawn_up_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shim_news, "MAX_DRAFTS", 2)
+    front = Front()
+    visit = front.enter()
+    front.called(visit, lines(*(call(f"t{n}", n) for n in range(5)), call("x" * 10_000, 6)))
+    assert len(visit._news._drafts) == 2
+    assert len(front.told(ToolCalled.type)) == 6
