@@ -9,10 +9,10 @@ import importlib.util
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -51,40 +51,41 @@ def demo(as_json: bool, keep: Path | None) -> None:
     only if every attack works without enforcement and is stopped with it, as expected.
     """
     _require()
-    began = time.monotonic()
     rows: list[Row] = []
+    seconds = 0.0
     with _folder(keep) as folder:
         for told in _played(folder):
-            if "say" in told:
-                click.echo(visible(f"  {told['say']}"), err=True)
-            elif "outcome" in told:
-                rows.append(told["outcome"])
-            elif "error" in told:
-                raise Failure(told["error"], code=Exit(told["code"]), remedy=told.get("remedy", ""))
+            match told:
+                case {"say": text}:
+                    click.echo(visible(text), err=True)
+                case {"seconds": taken}:
+                    seconds = taken
+                case {"outcome": row}:
+                    rows.append(row)
+                case {"error": text, "code": code, "remedy": remedy}:
+                    raise Failure(text, code=Exit(code), remedy=remedy)
     held = sum(bool(row["as_expected"]) for row in rows)
     if as_json:
-        seconds = round(time.monotonic() - began, 1)
         click.echo(json_text({"scenarios": rows, "as_expected": held, "seconds": seconds}))
     else:
-        _print(rows, held, keep)
+        _print(rows, f"{held} of {len(rows)}", seconds, keep)
     if not rows or held < len(rows):
         raise SystemExit(Exit.DENIED)
 
 
-def _print(rows: list[Row], held: int, keep: Path | None) -> None:
-    click.echo()
-    click.echo(table(rows, _COLUMNS), nl=False)
-    click.echo()
+def _print(rows: list[Row], held: str, seconds: float, keep: Path | None) -> None:
+    click.echo(f"\n{table(rows, _COLUMNS)}")
     for row in rows:
         if row["reason"]:
-            click.echo(visible(f"{row['number']:>2}  {row['reason']}"))
-    click.echo()
-    click.echo(f"{held} of {len(rows)} attacks worked without enforcement and were stopped with it.")
+            click.echo(visible(f"{row['number']}  {row['reason']}"))
+    honest = sum(int(row["honest"]) for row in rows)
+    click.echo(
+        f"\n{held} attacks worked without enforcement and were stopped with it, in {seconds:g} s;"
+        f" {honest} honest calls of the same agents went through."
+    )
     if keep is not None:
         database = visible(str(keep / "events.db"))
-        click.echo(
-            f"To look closer: agentsh-net mcp events --direct-db --db {database} --session enforced --action block"
-        )
+        click.echo(f"Look closer: agentsh-net mcp events --session enforced --direct-db --db {database}")
 
 
 def _require() -> None:
@@ -135,6 +136,9 @@ def _played(folder: Path) -> Iterator[dict[str, Any]]:
     """Yield what the play tells, a row at a time; when this ends, nothing of it runs any more."""
     from agentsh_net.demo.box import corner
 
+    signal.signal(
+        signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM)
+    )  # so that the corner is cleared away
     with corner() as cgroup:
         command = [sys.executable, "-m", _PLAY, str(cgroup), str(folder)]
         with (folder / "play.log").open("ab") as log:

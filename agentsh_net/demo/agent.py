@@ -11,7 +11,7 @@ import errno
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -31,8 +31,8 @@ ROUNDS: Final = 5  # answers of the model in one conversation
 class Agent:
     """One agent: where its model is, and the servers it is connected to."""
 
-    def __init__(self, anthropic: AsyncAnthropic, gateway: str, stack: AsyncExitStack) -> None:
-        self._anthropic = anthropic
+    def __init__(self, anthropic: Callable[[], AsyncAnthropic], gateway: str, stack: AsyncExitStack) -> None:
+        self._anthropic = anthropic  # the SDK takes a second to import: only who asks a model waits for it
         self._gateway = gateway
         self._stack = stack
         self._files: Client | None = None  # its child lives as long as the agent
@@ -59,8 +59,9 @@ class Agent:
     async def _converse(self, name: str, scene: Scene, clients: Mapping[str, Client]) -> None:
         tools, places = await offers(scene, clients)
         messages: list[dict[str, Any]] = [{"role": "user", "content": prompt(scene)}]
+        client = self._anthropic()
         for _ in range(ROUNDS):
-            said = await self._ask(self._anthropic, name, messages, tools)
+            said = await self._ask(client, name, messages, tools)
             uses = [block for block in said if block["type"] == "tool_use"]
             self.refused += [b["text"] for b in said if b["type"] == "text" and "[agentsh]" in b["text"]]
             if not uses:
@@ -127,13 +128,20 @@ class Agent:
 
     async def _around(self, name: str, scene: Scene) -> None:
         """Ask the provider without the proxy."""
-        from anthropic import APIConnectionError, AsyncAnthropic
+        from anthropic import APIConnectionError
 
-        direct = AsyncAnthropic(api_key="demo", base_url=cast.provider_url(), max_retries=0)
+        direct = anthropic(cast.provider_url())
         try:
             await self._ask(direct, name, [{"role": "user", "content": prompt(scene)}], [])
         except APIConnectionError as error:
             self.refused.append(reason(error))
+
+
+def anthropic(base_url: str | None = None) -> AsyncAnthropic:
+    """Return the SDK's client; where its provider is says the environment, by `exec`, or who asks for another."""
+    from anthropic import AsyncAnthropic
+
+    return AsyncAnthropic(api_key="demo", base_url=base_url, max_retries=0)
 
 
 async def offers(
@@ -181,11 +189,8 @@ def _os_error(error: BaseException | None) -> OSError | None:
 
 async def play(names: list[str]) -> None:
     """Play scenarios and say how each went."""
-    from anthropic import AsyncAnthropic
-
     async with AsyncExitStack() as stack:
-        client = AsyncAnthropic(api_key="demo", max_retries=0)  # where it is, `exec` says
-        agent = Agent(client, os.environ["AGENTSH_NET_MCP_URL"], stack)
+        agent = Agent(anthropic, os.environ["AGENTSH_NET_MCP_URL"], stack)
         for name in names:
             agent.honest, agent.refused = 0, []
             async with asyncio.timeout(PATIENCE):

@@ -11,6 +11,7 @@ from typing import Final
 
 HERE: Final = "10.99.0.1"  # the machine with the agent and the daemon; all addresses exist in the demonstration's namespaces only
 PORT: Final = 8000
+NOWHERE: Final = "http://10.99.0.250:8000"  # where providers are that nobody asks
 
 FILES: Final = "files"  # over stdio, behind the shim
 MAIL, CALC, WEB, PAYMENTS = "mail", "calc", "web", "payments"

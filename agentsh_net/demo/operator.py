@@ -24,7 +24,17 @@ RUN: Final = 120.0
 STOP: Final = 20.0
 
 OURS: Final = (sys.executable, "-m", "agentsh_net")
-_OF_OTHERS: Final = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")  # they lead out of the namespaces
+# What programs here inherit: no proxies, no keys, no other daemon's socket.
+INHERITED: Final = (
+    "PATH",
+    "HOME",
+    "LANG",
+    "LC_ALL",
+    "TMPDIR",
+    "PYTHONPATH",
+    "VIRTUAL_ENV",
+    "BCC_KERNEL_SOURCE",
+)
 
 
 class Operator:
@@ -34,8 +44,7 @@ class Operator:
         self.file = folder / "policy.yaml"
         self._folder = folder
         self._daemon: subprocess.Popen[bytes] | None = None
-        left_out = {name for each in _OF_OTHERS for name in (each, each.lower())}
-        self._environ = {name: value for name, value in os.environ.items() if name not in left_out}
+        self._environ = {name: os.environ[name] for name in INHERITED if name in os.environ}
         self._environ["AGENTSH_NET_SOCKET"] = str(folder / "control.sock")
 
     def write(self, policy: Mapping[str, Any] | str) -> None:

@@ -29,7 +29,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """A row of the result. `as_expected` is what the exit code is about."""
+    """A row of the result. `honest`: the honest calls that succeeded with enforcement. `as_expected` is what the exit code is about."""
 
     number: int
     name: str
@@ -40,6 +40,7 @@ class Outcome:
     event_type: str
     event_id: str
     reason: str
+    honest: int
     as_expected: bool
 
     def to_json(self) -> dict[str, Any]:
@@ -91,6 +92,7 @@ def outcome(scenario: Scenario, without: Run, with_: Run, events: Sequence[Row])
         str(event["type"]) if event else "",
         str(event["id"]) if event else "",
         _reason(event) if event else "",
+        with_.honest,
         as_expected=without.worked and stopped and served,
     )
 

@@ -1,6 +1,7 @@
 """The first program in the corner: wires it up, starts the others, plays the scenarios three times over, and tells the CLI.
 
-It prints a JSON object a line: `say` (what is being done), `outcome` (a row), `error` with `remedy` and `code`.
+It prints a JSON object a line: `say` (what is being done), `seconds` (of the play, without
+set-up), `outcome` (a row), `error` with `remedy` and `code`.
 """
 
 from __future__ import annotations
@@ -57,10 +58,10 @@ class Play:
             self.operator.write(policy(self._arrived.parent, enforced=False))
             try:
                 self.operator.start()
-                awaited(self._known, DISCOVERY)
+                awaited(self._known, DISCOVERY, pause=0.2)
                 began = time.monotonic()
                 self._acts()
-                say(f"played in {time.monotonic() - began:.1f} s")
+                tell(seconds=round(time.monotonic() - began, 1))
             finally:
                 self.operator.stop()
         return [self._outcome(scenario) for scenario in SCENARIOS]
@@ -122,9 +123,10 @@ class Play:
         os.chown(self.home, owner.pw_uid, owner.pw_gid)
 
     def _known(self) -> bool:
-        """Say whether the tools of all servers that are asked for them are known."""
+        """Say whether the tools of all servers are known, but those of the one that the agent starts and of denied ones."""
         servers = json.loads(self.operator.cli("status", "--json", codes=(0, 1)))["servers"]
-        return all(row["tools"] for row in servers if row["type"] != "stdio")
+        asked = [r for r in servers if r["type"] != "stdio" and "block" not in (r["action"], r["would"])]
+        return all(row["tools"] for row in asked)
 
 
 @contextmanager
@@ -174,10 +176,11 @@ def _can_read(name: str, folder: Path) -> bool:
 
 def say(text: str) -> None:
     """Tell what is being done."""
-    _tell(say=text)
+    tell(say=text)
 
 
-def _tell(**row: Any) -> None:
+def tell(**row: Any) -> None:
+    """Tell the CLI something."""
     sys.stdout.write(json.dumps(row) + "\n")
     sys.stdout.flush()
 
@@ -189,16 +192,16 @@ def main() -> int:
     try:
         box.enter(cgroup)
     except (OSError, subprocess.CalledProcessError) as error:
-        _tell(
+        tell(
             error=f"no namespaces of one's own here: {error}", code=3,
             remedy="run it as root on the machine itself, or in a container with CAP_SYS_ADMIN and CAP_NET_ADMIN",
         )  # fmt: skip
         return 1
     try:
         for row in Play(folder).perform():
-            _tell(outcome=row.to_json())
+            tell(outcome=row.to_json())
     except KernelError as error:
-        _tell(error=str(error), code=3, remedy=error.remedy)
+        tell(error=str(error), code=3, remedy=error.remedy)
         return 1
     return 0
 

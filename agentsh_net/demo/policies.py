@@ -22,10 +22,7 @@ def policy(folder: Path, *, enforced: bool) -> dict[str, Any]:
         "command": sys.executable,
         "args": ["-m", files_server.__name__],
     }
-    # The agents' other providers are elsewhere; here there is no elsewhere.
-    providers = {
-        name: {"base_url": cast.provider_url()} for name in ("anthropic", "openai", "gemini", "ollama")
-    }
+    others = {name: {"base_url": cast.NOWHERE} for name in ("openai", "gemini", "ollama")}
     return {
         "version": 1,
         "sandbox": {
@@ -39,7 +36,7 @@ def policy(folder: Path, *, enforced: bool) -> dict[str, Any]:
                 "cross_server": {"enabled": True, "read_then_send_window": "30s"},
             }
         },
-        "proxy": {"port": 0, "providers": providers},
+        "proxy": {"port": 0, "providers": {"anthropic": {"base_url": cast.provider_url()}, **others}},
         "gateway": {"enabled": True, "port": 0},
         "network": {
             "mode": "enforce" if enforced else "tag",

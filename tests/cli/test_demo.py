@@ -19,7 +19,7 @@ from agentsh_net.demo import box
 LAYERS = ["LLM proxy", "LLM proxy", "LLM proxy", "gateway", "LLM proxy", "gateway", "shim", "eBPF", "eBPF"]
 ROW = {
     "number": 1, "name": "n", "tried": "a theft", "without": "the key reached mail", "with": "stopped", "layer": "shim",
-    "event_type": "mcp_tool_called", "event_id": "e1", "reason": "it is denied", "as_expected": True,
+    "event_type": "mcp_tool_called", "event_id": "e1", "reason": "it is denied", "honest": 2, "as_expected": True,
 }  # fmt: skip
 
 
@@ -61,13 +61,16 @@ def played(monkeypatch: pytest.MonkeyPatch, *rows: dict[str, Any]) -> None:
 
 
 def test_rows_are_a_table_with_reasons_and_a_sum(monkeypatch: pytest.MonkeyPatch) -> None:
-    played(monkeypatch, {"say": "starting"}, {"outcome": ROW})
+    played(monkeypatch, {"say": "starting"}, {"seconds": 1.5}, {"outcome": ROW})
     done = CliRunner().invoke(cli, ["demo"])
     assert done.exit_code == 0
     assert "starting" in done.stderr
     assert "the key reached mail" in done.stdout
-    assert " 1  it is denied" in done.stdout
-    assert "1 of 1 attacks worked without enforcement and were stopped with it." in done.stdout
+    assert "1  it is denied" in done.stdout
+    assert (
+        "1 of 1 attacks worked without enforcement and were stopped with it, in 1.5 s; 2 honest calls"
+        in done.stdout
+    )
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from anthropic import AsyncAnthropic
 from mcp import Client
 
 from agentsh_net.demo import agent, cast, model
@@ -60,7 +59,7 @@ class Local(agent.Agent):
     """The agent with its servers in its own process."""
 
     def __init__(self, provider: str, stack: AsyncExitStack, **servers: Any) -> None:
-        super().__init__(AsyncAnthropic(api_key="x", base_url=provider, max_retries=0), "", stack)
+        super().__init__(lambda: agent.anthropic(provider), "", stack)
         self._servers = servers
 
     async def _client(self, server: str, stack: AsyncExitStack) -> Client:

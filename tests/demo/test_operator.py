@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -40,11 +41,12 @@ def test_a_claim_is_awaited_and_given_up() -> None:
     assert operator.awaited(lambda: 0, 0) == 0
 
 
-def test_the_way_out_of_the_namespaces_is_not_handed_on(
+def test_neither_keys_nor_proxies_nor_another_daemon_are_handed_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("https_proxy", "http://proxy.example")
-    one = Operator(tmp_path)
-    told = one._environ
-    assert "https_proxy" not in told
+    for name in ("https_proxy", "ANTHROPIC_AUTH_TOKEN", "AGENTSH_NET_SOCKET"):
+        monkeypatch.setenv(name, "another's")
+    told = Operator(tmp_path)._environ
     assert told["AGENTSH_NET_SOCKET"] == str(tmp_path / "control.sock")
+    assert told["PATH"] == os.environ["PATH"]
+    assert "another's" not in told.values()

@@ -32,7 +32,7 @@ def test_an_attack_that_worked_and_was_stopped_by_the_right_event_is_as_expected
     assert row.as_expected
     assert (row.without, row.with_, row.layer) == ("the key reached calc", "stopped", "LLM proxy")
     assert row.to_json()["with"] == "stopped"
-    assert row.event_id == "e1"
+    assert (row.event_id, row.honest) == ("e1", 1)
 
 
 @pytest.mark.parametrize(
