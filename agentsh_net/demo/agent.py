@@ -105,6 +105,7 @@ class Agent:
     async def _client(self, server: str, stack: AsyncExitStack) -> Client:
         """Connect to a server: over the shim where it is a program, else through the gateway."""
         from mcp import Client, StdioServerParameters
+        from mcp.client.stdio import stdio_client
 
         if server != cast.FILES:
             return await stack.enter_async_context(Client(f"{self._gateway}/{server}"))
@@ -112,7 +113,7 @@ class Agent:
             ours = [sys.executable, "-m", "agentsh_net"]
             command = [*words(ours, cast.FILES), sys.executable, "-m", files_server.__name__]
             started = StdioServerParameters(command=command[0], args=command[1:], env=dict(os.environ))
-            self._files = await self._stack.enter_async_context(Client(started))
+            self._files = await self._stack.enter_async_context(Client(stdio_client(started)))
             await self._files.list_tools()
         return self._files
 

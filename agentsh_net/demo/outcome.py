@@ -33,6 +33,7 @@ class Outcome:
 
     number: int
     name: str
+    title: str
     tried: str
     without: str
     with_: str
@@ -85,6 +86,7 @@ def outcome(scenario: Scenario, without: Run, with_: Run, events: Sequence[Row])
     return Outcome(
         scenario.number,
         scenario.name,
+        scenario.title,
         scenario.tried,
         scenario.worked if without.worked else "it did not work",
         "stopped" if stopped else _instead(scenario, with_),

@@ -18,7 +18,7 @@ from agentsh_net.demo import box
 
 LAYERS = ["LLM proxy", "LLM proxy", "LLM proxy", "gateway", "LLM proxy", "gateway", "shim", "eBPF", "eBPF"]
 ROW = {
-    "number": 1, "name": "n", "tried": "a theft", "without": "the key reached mail", "with": "stopped", "layer": "shim",
+    "number": 1, "name": "n", "title": "theft", "tried": "a theft", "without": "mail got the key", "with": "stopped", "layer": "shim",
     "event_type": "mcp_tool_called", "event_id": "e1", "reason": "it is denied", "honest": 2, "as_expected": True,
 }  # fmt: skip
 
@@ -65,8 +65,8 @@ def test_rows_are_a_table_with_reasons_and_a_sum(monkeypatch: pytest.MonkeyPatch
     done = CliRunner().invoke(cli, ["demo"])
     assert done.exit_code == 0
     assert "starting" in done.stderr
-    assert "the key reached mail" in done.stdout
-    assert "1  it is denied" in done.stdout
+    assert "mail got the key" in done.stdout
+    assert "1  mcp_tool_called e1\n   it is denied\n" in done.stdout
     assert (
         "1 of 1 attacks worked without enforcement and were stopped with it, in 1.5 s; 2 honest calls"
         in done.stdout

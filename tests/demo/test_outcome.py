@@ -30,7 +30,7 @@ def came_of(without: Run = WORKED, with_: Run = STOPPED, **event: Any) -> Outcom
 def test_an_attack_that_worked_and_was_stopped_by_the_right_event_is_as_expected() -> None:
     row = came_of()
     assert row.as_expected
-    assert (row.without, row.with_, row.layer) == ("the key reached calc", "stopped", "LLM proxy")
+    assert (row.without, row.with_, row.layer) == ("calc got the key", "stopped", "LLM proxy")
     assert row.to_json()["with"] == "stopped"
     assert (row.event_id, row.honest) == ("e1", 1)
 
@@ -39,7 +39,7 @@ def test_an_attack_that_worked_and_was_stopped_by_the_right_event_is_as_expected
     ("without", "with_", "says"),
     [
         (replace(WORKED, worked=False), STOPPED, "stopped"),  # stopped proves nothing
-        (WORKED, replace(STOPPED, worked=True), "the key reached calc"),
+        (WORKED, replace(STOPPED, worked=True), "calc got the key"),
         (WORKED, replace(STOPPED, ended=False), "the agent failed"),
         (WORKED, replace(STOPPED, honest=0), "stopped"),  # the honest call was stopped too
     ],

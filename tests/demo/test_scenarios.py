@@ -35,6 +35,6 @@ def test_without_enforcement_all_are_played_and_with_it_each_once() -> None:
 
 
 def test_what_worked_is_said_in_words() -> None:
-    assert BY_NAME["rug-pull"].worked == "the key reached calc"
+    assert BY_NAME["rug-pull"].worked == "calc got the key"
     assert BY_NAME["suggested-policy"].worked == "the file was deleted"
-    assert BY_NAME["around-the-proxy"].worked == "the key reached the provider"
+    assert BY_NAME["around-the-proxy"].worked == "provider got the key"
