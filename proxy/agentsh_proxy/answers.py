@@ -22,7 +22,7 @@ class StreamInspection:
     """Server-sent events through the dialect's machine, one write a read."""
 
     __slots__ = (
-        "_client",
+        "_chunks",
         "_decoder",
         "_head",
         "_inspection",
@@ -39,7 +39,7 @@ class StreamInspection:
         self, head: ResponseHead, client: Client, inspection: Inspection, decoder: Decoder | None
     ) -> None:
         self._head = head
-        self._client = client
+        self._chunks = client.chunks
         self._inspection = inspection
         self._decoder = decoder
         self._machine: Stream = inspection.dialect.stream(
@@ -100,13 +100,17 @@ class StreamInspection:
         return beginning
 
     def _framed(self, out: bytes) -> bytes:
-        if self._client.chunks:
+        if self.started and not self.done and self._chunks:
+            return (
+                b"%x\r\n%b\r\n" % (len(out), out) if out else out
+            )  # for every read of every stream: no call
+        if self._chunks:
             out = chunk(out) + LAST_CHUNK if self.done else chunk(out)
         if self.started:
             return out
         self.started = True
         fields = forwarded_response(self._head, rewritten=True)
-        if self._client.chunks:
+        if self._chunks:
             fields += b"\r\nTransfer-Encoding: chunked"
         return opening(self._head, fields, closing=self.closing) + out
 

@@ -26,6 +26,8 @@ class Asked(NamedTuple):
     sessions: Mapping[str, str]
     opening: bytes  # of the request to the upstream: line and fields, but for the framing and the blank line
     held: bool  # the body must be whole before anything leaves
+    plain: bool  # inspected, and the body as it is: nothing to decode, to search or to sign
+    trails: bool  # charged against the provider's limits, or kept in the archive
 
 
 def asked(head: RequestHead, admitted: Admitted, view: View, sessions: Mapping[str, str]) -> Asked:
@@ -46,7 +48,9 @@ def asked(head: RequestHead, admitted: Admitted, view: View, sessions: Mapping[s
     )
     searched = view.guard is not None and _may_be_json(head)  # by DLP, be the path known or not
     held = inspected or owns or searched or not head.has_body
-    return Asked(head, admitted, view, sessions, opening, held)
+    plain = inspected and view.guard is None and not (owns or head.encoding)
+    trails = inspected and (view.stores or (admitted.provider.limited and head.method == "POST"))
+    return Asked(head, admitted, view, sessions, opening, held, plain, trails)
 
 
 def _may_be_json(head: RequestHead) -> bool:

@@ -42,6 +42,13 @@ class Counts:
     answer: Latency = field(default_factory=Latency)  # ... to its answer's end
     uninspected: Counter[str] = field(default_factory=Counter)  # answers that passed unread, by the reason
 
+    def observe_at_once(self, seconds: float) -> None:
+        """Count an answer whose head and end came together."""
+        place = bisect_left(LATENCY_BOUNDS, seconds)
+        for latency in (self.head, self.answer):
+            latency.counts[place] += 1
+            latency.seconds += seconds
+
     def totals(self) -> dict[str, int]:
         """Return the totals by name: `head.3` is a place of a histogram, `uninspected.x` a reason."""
         told: dict[str, int] = {}

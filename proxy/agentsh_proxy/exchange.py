@@ -21,9 +21,10 @@ from agentsh_proxy.chunks import LAST_CHUNK, chunk
 from agentsh_proxy.guarding import Restoring
 from agentsh_proxy.inspecting import Inspection
 from agentsh_proxy.receiving import NO_FACTS, Reception, dialect_of, subject_of
-from agentsh_proxy.relaying import Answer, Client
+from agentsh_proxy.relaying import Answer, Client, opening
 from agentsh_proxy.reporting import Subject
 from agentsh_proxy.signing import credentialed
+from agentsh_proxy.sniffing import PACKED
 from agentsh_proxy.steering import steers
 from agentsh_proxy.trail import Trail, begin
 from agentsh_proxy.upstream import UpstreamConnection
@@ -81,15 +82,22 @@ class Exchange:
 
     def on_request(self, body: bytes) -> None:
         """Take the whole request (`held`). Raises RefusalError."""
-        if self._asked.admitted.inspected is not None:
-            received = Reception(self._service, self._asked)
-            body = received.take(body)
-            self._asked, self._facts, self._lessons = received.asked, received.facts, received.lessons
-        elif body and self._asked.view.guard is not None:
-            received = Reception(self._service, self._asked)
+        what = self._asked
+        inspected = what.admitted.inspected
+        if inspected is not None:
+            facts = inspected.request(body) if body and what.plain and not body.startswith(PACKED) else None
+            if facts is not None and facts.quiet:
+                self._facts = facts
+            else:
+                received = Reception(self._service, what)
+                body = received.take(body, facts)
+                self._asked, self._facts, self._lessons = received.asked, received.facts, received.lessons
+        elif body and what.view.guard is not None:
+            received = Reception(self._service, what)
             body = received.pass_by(body)
             self._asked = received.asked
-        self._trail = begin(self._service, self._asked, body)
+        if what.trails:
+            self._trail = begin(self._service, self._asked, body)
         self._body = body
         self._uploaded = True
         self._ask()
@@ -185,6 +193,33 @@ class Exchange:
         self._service.counts.head.observe(self._service.clock() - self._began)
         self._answer = choose(head, self.method, client, inspection)
 
+    def passes(self, head: ResponseHead, data: bytes) -> bool:
+        """Say whether an answer that came whole in one read leaves as it came: what most JSON answers do."""
+        what = self._asked
+        dialect = what.admitted.inspected
+        return (
+            dialect is not None
+            and what.plain
+            and self._trail is None
+            and not self._facts.stream
+            and head.content_type == "application/json"
+            and not head.encoding
+            and data.startswith(b"{")
+            and len(data) <= what.view.proxy.max_body
+            and dialect.harmless(data)
+        )
+
+    def on_passed(self, head: ResponseHead, data: bytes) -> None:
+        """Take an answer that `passes`: it is over. The connection is no longer this exchange's."""
+        service, client = self._service, self._client
+        self._connection = None
+        self._over = True
+        keep_alive = client.keeps_alive(self._asked.head)
+        service.counts.observe_at_once(service.clock() - self._began)
+        fields = forwarded_response(head, rewritten=False)
+        client.write(opening(head, fields, closing=not keep_alive) + data)
+        client.on_answered(keep_alive=keep_alive, whole=True)
+
     def on_data(self, data: bytes, *, last: bool) -> None:
         """Pass body bytes through the answer, one write a read."""
         if last:
@@ -203,7 +238,9 @@ class Exchange:
             # A bug of ours must leave no client waiting: it is answered here, and stays loud.
             self._fail(ProtocolError("an internal error; the daemon's log has it", status=502))
             raise
-        self._write(out)
+        if out:
+            self._wrote = self._seen
+            self._client.write(out)
         if answer.done:
             self._end()
 

@@ -82,6 +82,10 @@ class Restoring:
         """Say what the dialect says."""
         return self._inner.framing(max_frame)
 
+    def harmless(self, data: bytes) -> bool:  # noqa: ARG002 - whatever is in it
+        """Say no: a token may stand anywhere."""
+        return False
+
     def body(self, data: bytes, judge: Judge, *, fail_closed: bool, enforce: bool = True) -> Step:
         """Return what the dialect makes of the restored text."""
         return self._inner.body(restored(data, self._vault), judge, fail_closed=fail_closed, enforce=enforce)

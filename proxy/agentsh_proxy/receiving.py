@@ -50,9 +50,9 @@ class Reception:
         self.facts = NO_FACTS
         self.lessons: Lessons = NOTHING
 
-    def take(self, body: bytes) -> bytes:
-        """Return the body that leaves. Raises RefusalError."""
-        plain = self._read(body)
+    def take(self, body: bytes, facts: RequestFacts | None = None) -> bytes:
+        """Return the body that leaves; `facts` is what it says, if that was read already. Raises RefusalError."""
+        plain = self._read(body, facts)
         self._judge_connectors()
         self._judge_approvals()
         left = self._learned(self._confined(plain))
@@ -69,14 +69,14 @@ class Reception:
         plain = self._inflated(body) if guard is not None else None
         return self._guarded(guard, plain, body) if guard is not None and plain else body
 
-    def _read(self, body: bytes) -> bytes:
+    def _read(self, body: bytes, facts: RequestFacts | None) -> bytes:
         """Read what the body says and return it decoded; empty where it cannot be. Raises RefusalError by fail_closed."""
         dialect = self.asked.admitted.inspected
         assert dialect is not None  # noqa: S101 - the caller checked
         plain = self._inflated(body)
         if plain is None:
             return b""
-        self.facts = dialect.request(plain)
+        self.facts = dialect.request(plain) if facts is None else facts
         if self.facts.fault is not None:
             self._unread(self.facts.fault, 400)
         return plain

@@ -82,6 +82,13 @@ class ClientConnection(asyncio.Protocol):
         self.seen = self._service.now
         if self._buffer:
             data, self._buffer = self._buffer + data, b""
+        elif (
+            self._mould is not None
+            and self._head is None
+            and self._exchange is None
+            and self._read_at_once(data)
+        ):
+            return
         self._read(data)
 
     def eof_received(self) -> None:
@@ -210,6 +217,29 @@ class ClientConnection(asyncio.Protocol):
         if data or self._reading_paused:
             self._set_reading()
 
+    def _read_at_once(self, data: bytes) -> bool:
+        """Take a request whose head came before on this connection, if that and its whole body are all there is to read."""
+        known, mould, service = self._known, self._mould, self._service
+        end = data.find(b"\r\n\r\n") + 4
+        length = mould.length_in(data[:end]) if mould is not None else None
+        if (
+            not length
+            or length != len(data) - end
+            or known is None
+            or known.view is not service.view
+            or known.sessions is not service.sessions
+            or self._writing_paused
+            or length > known.view.proxy.max_request
+        ):
+            return False
+        service.counts.requests += 1
+        self._exchange = exchange = Exchange(service, self, known)
+        try:
+            exchange.on_request(data[end:])
+        except RefusalError as refused:
+            self._refuse(refused, close=False)
+        return True
+
     def _next(self) -> None:
         """Read on with what was kept."""
         if not self._in_loop and (self._buffer or self._reading_paused):
@@ -240,7 +270,7 @@ class ClientConnection(asyncio.Protocol):
         service.counts.requests += 1
         view, sessions = service.view, service.sessions
         self._closing = not head.keep_alive
-        self._known = None
+        self._known = self._mould = None
         try:
             admitted = admit(head, view, sessions)
             if isinstance(admitted, Answered):

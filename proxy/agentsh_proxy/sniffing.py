@@ -9,7 +9,7 @@ MAX_SNIFFED = 4096
 
 BOM = b"\xef\xbb\xbf"
 _FIELDS = (b"event:", b"data:", b"id:", b"retry:", b":")  # of an event stream
-_PACKED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")  # gzip (RFC 1952), zstd (RFC 8878); no text begins so
+PACKED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")  # gzip (RFC 1952), zstd (RFC 8878); no text begins so
 _SPACE = b" \t\r\n"
 # JSON, be it in UTF-16 or UTF-32, which some parsers detect: with a byte order mark, or by the NUL beside the first character.
 _WHOLE = frozenset(b"{[\0\xfe\xff")
@@ -26,7 +26,7 @@ class Kind(Enum):
 
 def kind_of(beginning: bytes, *, last: bool) -> Kind | None:
     """Return what begins like this; None while more has to be seen. `last`: no more comes."""
-    if beginning.startswith(_PACKED):
+    if beginning.startswith(PACKED):
         return Kind.PACKED
     text = beginning.removeprefix(BOM).lstrip(_SPACE)
     if not last and len(beginning) <= MAX_SNIFFED and _is_open(beginning, text):
@@ -38,6 +38,6 @@ def kind_of(beginning: bytes, *, last: bool) -> Kind | None:
 
 def _is_open(beginning: bytes, text: bytes) -> bool:
     """Say whether the next byte could settle it: nothing but space yet, or a part of a mark."""
-    if any(mark.startswith(beginning) for mark in (BOM, *_PACKED)):
+    if any(mark.startswith(beginning) for mark in (BOM, *PACKED)):
         return True
     return len(text) < 2 or (len(text) < len("event:") and any(field.startswith(text) for field in _FIELDS))

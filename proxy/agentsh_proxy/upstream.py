@@ -46,6 +46,14 @@ class Waiting(Protocol):
         """Take the answer's head."""
         ...
 
+    def passes(self, head: ResponseHead, data: bytes) -> bool:
+        """Say whether an answer that came whole in one read may leave as it came."""
+        ...
+
+    def on_passed(self, head: ResponseHead, data: bytes) -> None:
+        """Take an answer that may; the connection is no longer this exchange's."""
+        ...
+
     def on_data(self, data: bytes, *, last: bool) -> None:
         """Take body bytes; with `last` the connection is no longer this exchange's."""
         ...
@@ -86,12 +94,15 @@ class UpstreamConnection(asyncio.Protocol):
 
     # What an exchange asks.
 
-    def serve(self, exchange: Waiting) -> None:
-        """Take up an exchange."""
+    def serve(self, exchange: Waiting) -> bool:
+        """Take up an exchange; False where the connection is gone."""
+        if self._transport is None or self._transport.is_closing():
+            return False
         self._exchange = exchange
         self._head = None
         self._interim = 0
         self._sent_whole = False
+        return True
 
     def write(self, data: bytes, *, last: bool) -> None:
         """Send request bytes; `last` ends the request."""
@@ -119,11 +130,6 @@ class UpstreamConnection(asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
 
-    @property
-    def usable(self) -> bool:
-        """Say whether a new exchange may be sent on this connection."""
-        return self._transport is not None and not self._transport.is_closing()
-
     # What asyncio tells.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -138,8 +144,16 @@ class UpstreamConnection(asyncio.Protocol):
             return
         try:
             if self._head is None:
-                data = self._read_head(exchange, self._buffer + data)
-                if self._head is None or self._exchange is not exchange:
+                data = self._read_head(exchange, self._buffer + data if self._buffer else data)
+                head = self._head
+                if head is None:
+                    return
+                if head.length == len(data) and data and self._left and exchange.passes(head, data):
+                    self._release(clean=True)
+                    exchange.on_passed(head, data)
+                    return
+                exchange.on_head(head)
+                if self._exchange is not exchange:
                     return
             self._read_body(exchange, data)
         except ProtocolError as error:
@@ -208,7 +222,6 @@ class UpstreamConnection(asyncio.Protocol):
         body = head.has_body(exchange.method)
         self._chunked = ChunkedReader() if head.chunked and body else None
         self._left = head.length if body else 0
-        exchange.on_head(head)
         return data
 
     def _read_body(self, exchange: Waiting, data: bytes) -> None:
@@ -276,9 +289,8 @@ class Pool:
         idle = self._idle.get(origin)
         while idle and not fresh:
             connection = idle.pop()
-            if connection.usable:
+            if connection.serve(exchange):
                 self._counts.upstream_reused += 1
-                connection.serve(exchange)
                 exchange.on_connected(connection, reused=True)
                 return None
         task = self._loop.create_task(self._connect(origin, exchange, seconds))

@@ -80,6 +80,11 @@ class RequestFacts:
     parsed: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)  # where it offers tools
     background: bool = False  # the provider works on after the connection; the answer is fetched later
 
+    @property
+    def quiet(self) -> bool:
+        """Say whether there is nothing to judge, to learn or to tell of."""
+        return self.parsed is None and self.fault is None and not self.connectors and not self.approvals
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -160,6 +165,10 @@ class Dialect(Protocol):
 
     def framing(self, max_frame: int) -> Framing | None:
         """Return how its streams are cut for whoever looks at them besides the machine; None: as server-sent events."""
+        ...
+
+    def harmless(self, data: bytes) -> bool:
+        """Say whether a whole JSON answer holds nothing that any parser could take for a call, so that it leaves as it came."""
         ...
 
     def body(self, data: bytes, judge: Judge, *, fail_closed: bool, enforce: bool = True) -> Step:

@@ -122,9 +122,13 @@ class BedrockDialect:
             return Framing(EventStreamDecoder(max_frame), bedrock_events.put)
         return Framing(_Unwrapping(max_frame), bedrock_invoke.put)
 
+    def harmless(self, data: bytes) -> bool:
+        """Say whether a whole JSON answer holds nothing that any parser could take for a call, so that it leaves as it came."""
+        return not may_hide_call(data) and is_json(data)
+
     def body(self, data: bytes, judge: Judge, *, fail_closed: bool, enforce: bool = True) -> Step:
         """Return what the client gets for a whole JSON answer: byte for byte the same where no call is refused."""
-        if not may_hide_call(data) and is_json(data):
+        if self.harmless(data):
             return Step(data)
 
         def rewrite(reading: Reading, out: Output) -> bytes | None:

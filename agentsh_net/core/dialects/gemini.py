@@ -90,9 +90,13 @@ class GeminiDialect:
         """Its streams are events or the elements of an array: their first character tells."""
         return Framing(EitherDecoder(max_frame), in_place) if self._streams else None
 
+    def harmless(self, data: bytes) -> bool:
+        """Say whether a whole JSON answer holds nothing that any parser could take for a call, so that it leaves as it came."""
+        return not may_hide_call(data) and is_json(data)
+
     def body(self, data: bytes, judge: Judge, *, fail_closed: bool, enforce: bool = True) -> Step:
         """Return what the client gets for a whole JSON answer, or for an array of them: byte for byte the same where no call is refused."""
-        if not may_hide_call(data) and is_json(data):
+        if self.harmless(data):
             return Step(data)
 
         def rewrite(reading: Reading, out: Output) -> bytes | None:

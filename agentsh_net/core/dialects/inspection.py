@@ -24,6 +24,8 @@ DONE: Final = b"[DONE]"  # OpenAI's end of a stream; no JSON
 # A JSON escape of an ASCII character can spell any key, type or name in disguise; those of others cannot.
 _ESCAPED_ASCII: Final = re.compile(rb"\\u00[0-7]")
 _FUNCTION_CALL: Final = re.compile(rb"function_?call")
+# Without any of these, in lower case, a text holds nothing that `may_hide_call` looks for; with one it may.
+_MARKS: Final = (b"tool", b"function", b"\0", b"\\u00")
 
 
 def may_hide_call(frames: bytes, signs: tuple[bytes, ...] = ()) -> bool:
@@ -91,6 +93,7 @@ class Inspector:
         "_skims",
         "_strict",
         "_told_oversize",
+        "_waits",
     )
 
     def __init__(
@@ -123,6 +126,7 @@ class Inspector:
         self._signs = signs  # frames the machine must see besides those that may hide a call
         self._ended = False
         self._told_oversize = False
+        self._waits = True  # the decoder may hold something, or has to be told that frames passed
 
     @property
     def holding(self) -> bool:
@@ -147,15 +151,18 @@ class Inspector:
             return Step(b"", end=True)
         if not self._skims or not self._machine.idle:
             return self._slow(data)
-        waiting = self._decoder.take()
-        if waiting is None:
-            return self._slow(data)
-        if waiting:
+        if self._waits:
+            waiting = self._decoder.take()
+            if waiting is None:
+                return self._slow(data)
             data = waiting + data
-        end = _end_of_frames(data)
+        end = len(data) if data.endswith(_ENDS) else _end_of_frames(data)
         if end == len(data) and not may_hide_call(data, self._signs):
-            self._decoder.skip()
+            if self._waits:
+                self._decoder.skip()
+                self._waits = False
             return Step(data)
+        self._waits = True
         out = self._output()
         if end:
             self._part(data[:end], out)
@@ -183,20 +190,31 @@ class Inspector:
         return Output(fail_closed=self._fail_closed, error_frame=self._error_frame, enforce=self._enforcing)
 
     def _part(self, frames: bytes, out: Output) -> None:
-        """Let pass those of these whole frames that cannot hide a call, found by halving; the machine takes the others."""
-        if not self._machine.idle:
-            self._take(frames, out)
-        elif not may_hide_call(frames, self._signs):
-            self._decoder.skip()
-            out.relay(frames)
-        elif half := _half(frames):
-            self._part(frames[:half], out)
-            if not out.end:
-                self._part(frames[half:], out)
-        else:
-            self._take(frames, out)
+        """Let pass those of these whole frames that cannot hide a call; the machine takes the others.
+
+        Every mark is looked for once over all frames, so that a read full of them costs what it is long, and not its square.
+        """
+        folded, size, at = frames.lower(), len(frames), 0
+        marks = (*self._signs, *_MARKS)
+        places = [_place(folded, mark, 0) for mark in marks]
+        while at < size and self._machine.idle and not out.end:
+            first = min(places)
+            start = at + _end_of_frames(frames[at:first])
+            if start > at:
+                self._decoder.skip()
+                out.relay(frames[at:start])
+            at = _end_of_frame(frames, first)
+            if start < at:
+                self._take(frames[start:at], out)
+            places = [
+                place if place >= at else _place(folded, mark, at)
+                for mark, place in zip(marks, places, strict=True)
+            ]
+        if at < size and not out.end:
+            self._take(frames[at:], out)
 
     def _slow(self, data: bytes) -> Step:
+        self._waits = True
         out = self._output()
         self._take(data, out)
         return out.step()
@@ -277,20 +295,27 @@ class Inspector:
         out.relay(frame.raw)
 
 
+_ENDS: Final = (b"\n\n", b"\n\r\n")
+
+
 def _end_of_frames(data: bytes) -> int:
     """Return how many bytes of `data` are whole frames for certain (LF and CRLF streams; others take the slow path)."""
-    if data.endswith((b"\n\n", b"\n\r\n")):
+    if data.endswith(_ENDS):
         return len(data)
     plain = data.rfind(b"\n\n") + 2
     carriage = data.rfind(b"\n\r\n") + 3
     return max(plain if plain > 1 else 0, carriage if carriage > 2 else 0)
 
 
-def _half(frames: bytes) -> int:
-    """Return the end of a frame near the middle, 0 where the middle lies in the only frame."""
-    middle = len(frames) // 2
-    end = _end_of_frames(frames[:middle])
-    if not end:
-        after = frames.find(b"\n\n", middle) + 2
-        end = after if 1 < after < len(frames) else 0
-    return end
+def _end_of_frame(data: bytes, at: int) -> int:
+    """Return where the frame ends that byte `at` is in, for certain; the end of `data` where that is not told before."""
+    plain, carriage = data.find(b"\n\n", at), data.find(b"\n\r\n", at)
+    if plain >= 0 and not 0 <= carriage < plain:
+        return plain + 2
+    return carriage + 3 if carriage >= 0 else len(data)
+
+
+def _place(folded: bytes, mark: bytes, at: int) -> int:
+    """Return where `mark` stands next, the end of the text where it does not."""
+    place = folded.find(mark, at)
+    return len(folded) if place < 0 else place

@@ -99,9 +99,13 @@ class OpenAIChat:
     def framing(self, max_frame: int) -> None:
         """Its streams are server-sent events."""
 
+    def harmless(self, data: bytes) -> bool:
+        """Say whether a whole JSON answer holds nothing that any parser could take for a call, so that it leaves as it came."""
+        return not may_hide_call(data) and is_json(data)
+
     def body(self, data: bytes, judge: Judge, *, fail_closed: bool, enforce: bool = True) -> Step:
         """Return what the client gets for a whole JSON answer: a completion, or a list of stored ones."""
-        if not may_hide_call(data) and is_json(data):
+        if self.harmless(data):
             return Step(data)
 
         def rewrite(reading: Reading, out: Output) -> bytes:
