@@ -23,9 +23,7 @@ from agentsh_proxy.turn import MAX_WAITING
 HEAD_SECONDS = 20.0  # from a head's first byte to its last; nginx allows 60, a local client needs none
 BODY_SECONDS = 60.0  # between two reads of a body
 IDLE_SECONDS = 75.0  # between two requests, as nginx
-LINGER_SECONDS = (
-    5.0  # how long what a refused client still sends is read and dropped, so that it can read why
-)
+LINGER_SECONDS = 5.0  # in which what a refused client still sends is dropped, so that it can read why
 WRITE_BUFFER = 256 << 10  # bytes waiting for a slow client before the upstream is paused; one read of uvloop
 
 
@@ -219,21 +217,14 @@ class ClientConnection(asyncio.Protocol):
 
     def _read_at_once(self, data: bytes) -> bool:
         """Take a request whose head came before on this connection, if that and its whole body are all there is to read."""
-        known, mould, service = self._known, self._mould, self._service
-        end = data.find(b"\r\n\r\n") + 4
-        length = mould.length_in(data[:end]) if mould is not None else None
-        if (
-            not length
-            or length != len(data) - end
-            or known is None
-            or known.view is not service.view
-            or known.sessions is not service.sessions
-            or self._writing_paused
-            or length > known.view.proxy.max_request
-        ):
+        known, end = self._known, data.find(b"\r\n\r\n") + 4
+        length = self._length_in(data[:end])
+        if known is None or not length or length != len(data) - end:
             return False
-        service.counts.requests += 1
-        self._exchange = exchange = Exchange(service, self, known)
+        if self._writing_paused or length > known.view.proxy.max_request:
+            return False
+        self._service.counts.requests += 1
+        self._exchange = exchange = Exchange(self._service, self, known)
         try:
             exchange.on_request(data[end:])
         except RefusalError as refused:
@@ -249,19 +240,22 @@ class ClientConnection(asyncio.Protocol):
 
     def _repeated(self, raw: bytes) -> bool:
         """Begin with a request whose head came before on this connection, but for the length of its body, if it is one."""
-        known, service = self._known, self._service
-        if known is None or self._mould is None:
+        known, length = self._known, self._length_in(raw)
+        if known is None or not length:
             return False
-        length = self._mould.length_in(raw)
-        if not length or known.view is not service.view or known.sessions is not service.sessions:
-            return False
-        service.counts.requests += 1
-        self._exchange = exchange = Exchange(service, self, known)
+        self._service.counts.requests += 1
+        self._exchange = exchange = Exchange(self._service, self, known)
         if length > known.view.proxy.max_request:
             self._refuse(_too_large(exchange), close=True)
         else:
             self._await_body(known.head, length)
         return True
+
+    def _length_in(self, raw: bytes) -> int | None:
+        """Return the length of the body that follows a head, if what the last one led to is what this one leads to."""
+        known, mould, service = self._known, self._mould, self._service
+        stands = known is not None and known.view is service.view and known.sessions is service.sessions
+        return mould.length_in(raw) if stands and mould is not None else None
 
     def _begin(self, raw: bytes) -> None:
         """Begin with a request whose head is whole. Raises ProtocolError."""

@@ -27,3 +27,11 @@ def test_histograms_and_reasons_are_told_place_by_place():
     assert told["uninspected.frame_too_long"] == 2
     assert all(type(value) is int for value in told.values())
     assert len(told) < link.MAX_COUNTERS
+
+
+def test_an_answer_that_came_at_once_is_in_both_histograms():
+    at_once, apart = Counts(), Counts()
+    at_once.observe_at_once(0.02)
+    apart.head.observe(0.02)
+    apart.answer.observe(0.02)
+    assert at_once == apart

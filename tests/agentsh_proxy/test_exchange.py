@@ -15,6 +15,7 @@ import orjson
 import pytest
 import zstandard
 from agentsh_proxy import exchange
+from agentsh_proxy.view import unfold
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from loopback import on_loop, until
@@ -112,6 +113,45 @@ async def test_base_paths_are_kept(opened, path, asked):
     client = await opened(Client(proxy.port))
     assert (await client.ask(request(path, b"{}"))).status == 200
     assert upstream.requests[0].line.split()[1] == asked
+
+
+@on_loop
+async def test_of_equal_requests_on_one_connection_each_answer_is_read_and_a_reload_is_minded(opened):
+    text = orjson.dumps(WHOLE | {"content": [{"type": "text", "text": "hello"}]})
+    answers = iter([text, whole("delete_files"), text, whole("delete_files")])
+
+    async def serve(conversation, _):
+        await conversation.send(response(next(answers), b"ETag: x"))
+
+    upstream = await opened(Upstream(serve))
+    proxy = await opened(Proxy(snapshot(upstream.port)))
+    client = await opened(Client(proxy.port))
+    got = [await client.ask(request(MESSAGES, b"{}")) for _ in range(3)]
+    assert (got[0].body, got[2].body) == (text, text)
+    assert b"blocked by policy" in got[1].body
+    proxy.service.view = unfold(snapshot(upstream.port, enforce_policy=False))
+    assert (await client.ask(request(MESSAGES, b"{}"))).body == whole("delete_files")
+    counts = proxy.service.counts
+    assert (counts.requests, counts.upstream_opened, counts.upstream_reused) == (4, 1, 3)
+    assert sum(counts.head.counts) == sum(counts.answer.counts) == 4
+
+
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [
+        (b"[1, 2]", b"application/json"),
+        (b'\xef\xbb\xbf{"a": 1}', b"application/json"),
+        (b'{"a": 1}', b"text/plain"),
+        (b'{"a": "\\u0041"}', b"application/json"),
+    ],
+)
+@on_loop
+async def test_an_odd_answer_without_a_call_leaves_as_it_came_too(opened, body, kind):
+    upstream = await opened(Upstream(answering(response(body, content_type=kind))))
+    proxy = await opened(Proxy(snapshot(upstream.port)))
+    client = await opened(Client(proxy.port))
+    for _ in range(2):
+        assert (await client.ask(request(MESSAGES, b"{}"))).body == body
 
 
 @on_loop

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 
 import pytest
 from hypothesis import given
@@ -123,6 +124,31 @@ def test_the_fast_path_changes_nothing(stream: bytes, cuts: list[int], ended: bo
     assert run(fast=True)[: len(run(fast=False))] == run(fast=False)
     if ended:
         assert run(fast=True) == run(fast=False)
+
+
+@pytest.mark.parametrize("end", [b"\n\n", b"\r\n\r\n", b"\n\r\n"])
+def test_in_one_read_the_machine_sees_the_frames_that_may_hide_a_call_and_no_others(end: bytes) -> None:
+    machine = Echo()
+    frames = [
+        b"data: %b" % text + end for text in (b"a", b"tool 1", b"b", b"TOOL 2", b"function", b"c", b"\\u0041")
+    ]
+    step = inspector(machine).feed(b"".join(frames))
+    assert step.out == b"".join(frames)
+    assert machine.seen == [frames[1], frames[3], frames[6]]
+
+
+def test_a_read_full_of_marks_costs_what_it_is_long() -> None:
+    def seconds(frames: int) -> float:
+        data = b"data: tool\n\n" * frames
+        stream = inspector(Echo())
+        began = time.process_time()
+        stream.feed(data)
+        return time.process_time() - began
+
+    short = min(seconds(500) for _ in range(3))
+    assert (
+        min(seconds(4000) for _ in range(3)) < 24 * short
+    )  # eight times as long; its square would be sixty-four
 
 
 def test_an_unfinished_frame_waits_and_then_passes_whole() -> None:
