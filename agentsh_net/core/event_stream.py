@@ -25,6 +25,9 @@ _STRING: Final = 7
 _SIZES: Final = {0: 0, 1: 0, 2: 1, 3: 2, 4: 4, 5: 8, 8: 8, 9: 16}
 _BYTES: Final = 6
 
+# botocore takes every type but the last two for an event, the SDKs for JavaScript refuse what they do not know.
+_TYPES: Final = frozenset({"event", "error", "exception"})
+
 # Marks a frame's event as the name of an error: `:message-type` is not `event`.
 ERROR: Final = "!"
 
@@ -66,7 +69,10 @@ def read(raw: bytes) -> Message:
     if crc32(raw[: -_CRC.size]) != _CRC.unpack_from(raw, total - _CRC.size)[0]:
         raise ProtocolError("the CRC of a message is wrong")
     end = _PRELUDE.size + size
-    return Message(_headers(raw[_PRELUDE.size : end]), raw[end : -_CRC.size])
+    headers = _headers(raw[_PRELUDE.size : end])
+    if (kind := headers.get(":message-type", "event")) not in _TYPES:
+        raise ProtocolError(f"a message of the type {kind[:80]!r}")
+    return Message(headers, raw[end : -_CRC.size])
 
 
 def _made(headers: bytes, payload: bytes) -> bytes:

@@ -70,6 +70,12 @@ def test_a_frame_has_the_kind_and_the_payload_of_its_message() -> None:
     assert frames(make({":message-type": "error", ":error-code": "500"}, b"{}"))[0].event == "!500"
 
 
+@pytest.mark.parametrize("kind", ["", "Event", "event ", "initial-response"])
+def test_a_message_of_no_known_type_is_flawed_for_botocore_reads_it_as_an_event(kind: str) -> None:
+    (frame,) = frames(make(HEADERS | {":message-type": kind}, b"{}"))
+    assert frame.flaw == f"a message of the type {kind!r}"
+
+
 def headers_of(block: bytes) -> bytes:
     prelude = struct.pack(">II", 16 + len(block) + 2, len(block))
     message = prelude + struct.pack(">I", crc32(prelude)) + block + b"{}"

@@ -88,7 +88,8 @@ def by_messages(data: bytes, hook: Hook) -> Values:
             (length,) = struct.unpack_from(">H", data, place)
             headers[name] = data[place + 2 : place + 2 + length].decode("utf-8", "replace")
             place += 2 + length
-        found.append((headers.get(":event-type", ""), loads(data[end : at + total - 4], hook)))
+        if headers.get(":message-type") not in ("error", "exception"):
+            found.append((headers.get(":event-type", ""), loads(data[end : at + total - 4], hook)))
         at += total
     return found
 
