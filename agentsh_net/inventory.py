@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from agentsh_net.core import events, outline, pins
+from agentsh_net.core import events, mcp_params, outline, pins
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.events import Event
 from agentsh_net.core.identity import Aspect, Identity
@@ -56,7 +56,12 @@ def load(
     """Return registry and pins as the store remembers them: a server that is down keeps its last known tools judged."""
     known = {
         (t.server_id, t.name): Tool(
-            t.server_id, t.name, t.hash, t.definition, outline=outline.of_definition(t.definition)
+            t.server_id,
+            t.name,
+            t.hash,
+            t.definition,
+            outline=outline.of_definition(t.definition),
+            mirrored=mcp_params.annotated(t.definition.get("inputSchema")),
         )
         for t in tools
         if t.removed is None

@@ -76,7 +76,7 @@ class Answer:
     def messages(self) -> list[Any]:
         if not self.headers.get("content-type", "").startswith("text/event-stream"):
             return [self.json]
-        return [json.loads(d) for d in data_of(self.body)]
+        return [json.loads(d) for d in data_of(self.body) if d]  # without data: what primes a stream
 
 
 def data_of(stream: bytes) -> list[bytes]:

@@ -135,7 +135,7 @@ class Conversation:
     def _ask(self, method: str, params: dict[str, Any]) -> Ask:
         self._last_id += 1
         if self.version == MODERN:
-            params = params | {"_meta": _meta()}
+            params = params | {"_meta": envelope()}
         return Ask(self._last_id, method, jsonrpc.request(self._last_id, method, params), self.version)
 
     def _discover(self) -> Command:
@@ -229,7 +229,7 @@ class Conversation:
         return Listing(tuple(tools), self.instructions, self.server_info, self.version)
 
 
-def _meta() -> dict[str, Any]:
+def envelope() -> dict[str, Any]:
     """Return what a modern request carries in place of a handshake."""
     return {
         META + "protocolVersion": MODERN,

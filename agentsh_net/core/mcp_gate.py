@@ -110,7 +110,7 @@ def read(line: bytes, limits: Limits = DEFAULT_LIMITS) -> Body:
 
 def rule_calls(line: bytes, body: Body, judge: Judge) -> Ruling:
     """Judge every tools/call of a client's message or batch. Raises ProtocolError, before any verdict, where a tool is uncertain."""
-    calls = {index: _call(message) for index, message in enumerate(body.messages) if is_call(message)}
+    calls = {index: call_in(message) for index, message in enumerate(body.messages) if is_call(message)}
     edits: dict[int, Edit] = {}
     errors: list[bytes] = []
     for index, call in calls.items():
@@ -125,7 +125,7 @@ def rule_calls(line: bytes, body: Body, judge: Judge) -> Ruling:
 def lone_call(body: Body) -> str:
     """Return the tool of a tools/call that is no part of a batch; empty for anything else."""
     message = body.messages[0]
-    return "" if body.batch or not is_call(message) else _call(message).tool
+    return "" if body.batch or not is_call(message) else call_in(message).tool
 
 
 def is_call(message: Message) -> bool:
@@ -133,7 +133,8 @@ def is_call(message: Message) -> bool:
     return isinstance(message, Request | Notification) and message.method == CALL
 
 
-def _call(message: Message) -> Call:
+def call_in(message: Message) -> Call:
+    """Return the call that a tools/call is. Raises ProtocolError where its tool is uncertain."""
     params = message.params if isinstance(message, Request | Notification) else None
     if not isinstance(params, Mapping) or not isinstance(params.get("name"), str):
         raise ProtocolError("tools/call without the name of a tool")

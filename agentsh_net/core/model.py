@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from agentsh_net.core.mcp_params import Mirrored
 from agentsh_net.core.outline import NOTHING, Outline
 
 
@@ -84,6 +85,7 @@ class Tool:
     max_severity: str = ""  # the worst finding of the detectors that read this definition; empty: none
     outline: Outline = NOTHING  # what a model reads of it, as hashes
     shadows: bool = False  # it gives orders about another server's tool, or its name passes for one
+    mirrored: Mirrored = ()  # arguments that calls over HTTP repeat as header fields
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any
 
-from agentsh_net.core import canonical, outline
+from agentsh_net.core import canonical, mcp_params, outline
 from agentsh_net.core.differences import Difference, between
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.folding import fold
@@ -115,6 +115,7 @@ def tool_of(server_id: str, definition: Mapping[str, Any], max_severity: str = "
         definition,
         max_severity,
         outline=outline.of_definition(definition),
+        mirrored=mcp_params.annotated(definition.get("inputSchema")),
     )
 
 

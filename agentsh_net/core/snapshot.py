@@ -101,7 +101,7 @@ def encode(snapshot: Snapshot) -> dict[str, Any]:
         "mapping": _without_secrets(snapshot.mapping),
         "servers": [_server_json(server) for server in snapshot.registry.servers],
         "tools": [
-            [t.server_id, t.name, t.hash, t.max_severity, t.shadows, list(t.outline)]
+            [t.server_id, t.name, t.hash, t.max_severity, t.shadows, list(t.outline), t.mirrored]
             for t in snapshot.registry.tools.values()
         ],
         "pins": [
@@ -118,9 +118,15 @@ def decode(value: Mapping[str, Any]) -> Snapshot:
     """Return the snapshot that `encode` wrote. Raises ConfigError where this side reads the configuration otherwise."""
     tools = {
         (sid, name): Tool(
-            sid, name, tool_hash, max_severity=severity, shadows=shadows, outline=_outline(*outline)
+            sid,
+            name,
+            tool_hash,
+            max_severity=severity,
+            shadows=shadows,
+            outline=_outline(*outline),
+            mirrored=tuple((tuple(path), token, kind) for path, token, kind in mirrored),
         )
-        for sid, name, tool_hash, severity, shadows, outline in value["tools"]
+        for sid, name, tool_hash, severity, shadows, outline, mirrored in value["tools"]
     }
     pins = (Pin(sid, tool, h, {}, PinState(state), at) for sid, tool, h, state, at in value["pins"])
     identities = (

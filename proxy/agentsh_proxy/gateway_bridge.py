@@ -29,6 +29,9 @@ SESSION_IDLE: Final = (
     1800.0  # seconds after which a session that nobody uses is ended; its client begins anew (404)
 )
 SHARED_IDLE: Final = 120.0  # seconds that a server without sessions is kept warm
+MAX_LEAVING: Final = (
+    4  # servers that fell silent and may still hold a stream of somebody's; the oldest is cut
+)
 NOT_FOUND: Final = -32001  # what SDK servers say of a session that they do not know
 INVALID: Final = -32600
 
@@ -51,6 +54,7 @@ class Bridge:
         self._spawn = spawn
         self._sessions: dict[tuple[str, str], Session] = {}
         self._shared: dict[tuple[str, str], Shared] = {}
+        self._leaving: list[Shared] = []  # replaced; they end when what is under way there has ended
         self._now = asyncio.get_running_loop().time()
 
     @property
@@ -68,14 +72,19 @@ class Bridge:
             if shared.ended or (not shared.busy and now - shared.used > SHARED_IDLE):
                 del self._shared[key]
                 shared.close()
+        for shared in tuple(self._leaving):
+            if shared.ended or not shared.busy:
+                self._leaving.remove(shared)
+                shared.close()
 
     def close(self) -> None:
         """End every session."""
         for key in tuple(self._sessions):
             self._end(key)
-        for shared in self._shared.values():
+        for shared in (*self._shared.values(), *self._leaving):
             shared.close()
         self._shared.clear()
+        self._leaving.clear()
 
     async def serve(
         self, asked: Asked, client: GatewayConnection, place: Place, session_id: str, limits: tuple[int, int]
@@ -155,6 +164,11 @@ class Bridge:
         theirs = asked.fields.get("authorization", "") if place.settings.passthrough else ""
         key = (session_id, sha256(theirs.encode("latin-1")).hexdigest() if theirs else "")
         shared = self._shared.get(key)
+        if shared is not None and shared.mute and not shared.ended:
+            self._leaving.append(self._shared.pop(key))
+            shared = None
+            if len(self._leaving) > MAX_LEAVING:
+                self._leaving.pop(0).close()
         if shared is None or shared.ended:
             shared = self._shared[key] = Shared(self._pipe(asked, place), max_response, self._spawn)
         try:
@@ -187,10 +201,11 @@ class Bridge:
 
 
 def _modern(asked: Asked) -> bool:
-    """Say whether a request is of the revision without sessions, by its headers or by what its body says of itself."""
-    if asked.fields.get("mcp-protocol-version") == MODERN or "mcp-method" in asked.fields:
-        return True
-    return gateway_http.VERSION_KEY.encode() in asked.body
+    """Say whether a request is of the revision without sessions: by the revision it names, else by what it has of that one."""
+    named = asked.fields.get("mcp-protocol-version", "")
+    if named in LEGACY or (not named and asked.fields.get("mcp-method") == "initialize"):
+        return False
+    return named == MODERN or "mcp-method" in asked.fields or gateway_http.VERSION_KEY.encode() in asked.body
 
 
 def _acceptable(asked: Asked, client: GatewayConnection) -> bool:

@@ -15,11 +15,11 @@ from typing import Any, Final
 from agentsh_net.core import gateway_http, jsonrpc, mcp_http, sse
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.gateway_http import Headers
-from agentsh_net.core.jsonrpc import Id, Request
+from agentsh_net.core.jsonrpc import Body, Id, Request
 from agentsh_net.core.mcp_gate import lone_call
 from agentsh_net.core.model import Server
 from agentsh_proxy.gateway_connection import Asked, GatewayConnection
-from agentsh_proxy.gateway_review import Passed, Review, Taken, as_body
+from agentsh_proxy.gateway_review import Passed, Review, as_body
 from agentsh_proxy.gateway_view import Place
 from agentsh_proxy.http_client import HttpClient, Response
 from agentsh_proxy.mcp_site import is_json, is_stream
@@ -144,15 +144,10 @@ class _Exchange:
 
     async def post(self, review: Review, max_request: int) -> str:
         """Carry a message to the server; return the id of the session that began with it."""
-        taken = review.client(self._asked.body, max_request)
+        taken = review.client(self._asked.body, max_request, lambda body: _contradiction(self._asked, body))
         if taken.forward is None:
             body = as_body(taken.replies)
-            self._client.answer(200 if body else 202, body or b"")
-            return ""
-        contradiction = _contradiction(self._asked, taken)
-        if contradiction is not None:
-            review.forget(taken.ids)
-            self._client.answer(400, contradiction)
+            self._client.answer(taken.status if body else 202, body or b"")
             return ""
         self._ids = list(taken.ids)
         self._extra = taken.replies
@@ -263,8 +258,11 @@ class _Exchange:
             if out:
                 await client.send(out[0] if len(out) == 1 else b"".join(out))
         rest = decoder.finish()
-        if rest is not None:  # by the standard it is not dispatched; some clients read it all the same
-            await client.send(await self._frame(rest, review))
+        if rest is not None:
+            # By the standard it is not dispatched, but some clients read it all the same: no error may be glued to half of it.
+            last = await self._frame(rest, review)
+            if not self._ids:
+                await client.send(last)
         if self._ids and not self._resumable:
             raise ProtocolError(
                 f"server {self._place.server.id} ended its stream without an answer", status=502
@@ -331,14 +329,10 @@ class _Exchange:
             client.last(b"".join(map(event_of, errors)))
 
 
-def _contradiction(asked: Asked, taken: Taken) -> bytes | None:
-    """Return the error for a request whose header fields say another thing than its body."""
-    if taken.body is None or taken.body.batch:
-        return None
-    message: Any = taken.body.messages[0]
-    why = gateway_http.disagreement(asked.fields, asked.repeated, message.raw)
-    id_ = message.id if isinstance(message, Request) else None
-    return jsonrpc.error(id_, gateway_http.HEADER_MISMATCH, f"[agentsh] {why}") if why else None
+def _contradiction(asked: Asked, body: Body) -> str:
+    """Say where the header fields of a message contradict it; empty where they do not."""
+    message: Any = body.messages[0]
+    return "" if body.batch else gateway_http.disagreement(asked.fields, asked.repeated, message.raw)
 
 
 def event_of(message: bytes) -> bytes:

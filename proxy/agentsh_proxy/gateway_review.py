@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from agentsh_net.call_events import HOSTILE, MALFORMED, Teller
-from agentsh_net.core import identity, jsonrpc, mcp_gate, mcp_judging, results_policy
+from agentsh_net.core import gateway_http, identity, jsonrpc, mcp_gate, mcp_judging, results_policy, steps
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.events import Event
 from agentsh_net.core.identity import Aspect
@@ -23,8 +23,9 @@ from agentsh_net.core.mcp_exchange import changes_tools
 from agentsh_net.core.mcp_gate import Call, Edit, Hide, Swap
 from agentsh_net.core.mcp_glance import CALL, HANDSHAKES, LIST
 from agentsh_net.core.mcp_listing import Listing, refused
+from agentsh_net.core.mcp_params import Mirrored
 from agentsh_net.core.mcp_standing import Standing
-from agentsh_net.core.model import Crossing, Transport, Verdict
+from agentsh_net.core.model import Action, Crossing, Transport, Verdict
 from agentsh_net.core.settings import Mcp
 from agentsh_net.core.snapshot import Snapshot
 from agentsh_proxy.gateway_view import Place
@@ -72,6 +73,7 @@ class Taken:
     replies: tuple[bytes, ...]
     body: Body | None
     ids: tuple[Id, ...]  # of the requests that go on
+    status: int = 200  # of HTTP, where nothing goes on
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +114,8 @@ class Review:
 
     # What the client sends.
 
-    def client(self, data: bytes, limit: int) -> Taken:
-        """Judge what a client sent."""
+    def client(self, data: bytes, limit: int, fault: Callable[[Body], str] = lambda _: "") -> Taken:
+        """Judge what a client sent; `fault` says where its header fields contradict a body."""
         flat = flattened(data)
         refused_ids: set[Id] = set()
 
@@ -125,6 +127,9 @@ class Review:
 
         try:
             body = mcp_gate.read(flat, Limits(size=limit))
+            why = fault(body)
+            if why:
+                return self._contradicted(body, why)
             ruling = mcp_gate.rule_calls(flat, body, judge)
         except ProtocolError as error:
             return self._doubtful(data, str(error), mcp_gate.doubt(flat))
@@ -135,6 +140,17 @@ class Review:
             del self._waiting[next(iter(self._waiting))]
         forward = data if ruling.forward is flat else ruling.forward
         return Taken(forward, ruling.replies, body, tuple(m.id for m in going))
+
+    def _contradicted(self, body: Body, why: str) -> Taken:
+        """Refuse a message whose header fields say another thing than it does; a call is told of as refused."""
+        message = body.messages[0]
+        verdict = Verdict(Action.BLOCK, why, steps.PROTOCOL)
+        if mcp_gate.is_call(message):
+            self._around.counted(verdict)
+            self._tell.called(mcp_gate.call_in(message), verdict, None)
+        id_ = message.id if isinstance(message, Request) else None
+        error = jsonrpc.error(id_, gateway_http.HEADER_MISMATCH, f"[agentsh] {why}")
+        return Taken(None, (error,), body, (), 400)
 
     def _doubtful(self, data: bytes, why: str, danger: str) -> Taken:
         verdict = mcp_judging.doubted(self._mcp(), why, danger)
@@ -188,6 +204,11 @@ class Review:
             return None
         rule = f"gateway.servers.{self.server_id}.allow_tools"
         return refused(self._mcp(), "the gateway does not offer this tool", rule)
+
+    def mirrored(self, tool: str) -> Mirrored:
+        """Return the arguments of a tool that its calls repeat as header fields, as far as the tool is known."""
+        known = self._around.snapshot().registry.tool(self.server_id, tool)
+        return known.mirrored if known is not None else ()
 
     def forget(self, ids: Collection[Id]) -> None:
         """Take note that requests never went out, or that nobody waits for their answers."""

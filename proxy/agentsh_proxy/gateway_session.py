@@ -12,9 +12,10 @@ from typing import Any, Final, Protocol
 from agentsh_net.core import jsonrpc
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.jsonrpc import Body, Id, Notification, Request
-from agentsh_proxy.gateway_connection import Asked, GatewayConnection
+from agentsh_net.core.mcp_exchange import LEGACY
+from agentsh_proxy.gateway_connection import Asked, Fields, GatewayConnection
 from agentsh_proxy.gateway_review import Passed, Review, Taken, as_body, flattened
-from agentsh_proxy.gateway_stream import GENERAL, Kept, Stream, event, place_in
+from agentsh_proxy.gateway_stream import GENERAL, Kept, Stream, event, place_in, priming
 from agentsh_proxy.gateway_view import Place
 
 INTERNAL: Final = -32603
@@ -22,6 +23,8 @@ INVALID: Final = -32600
 STREAM: Final = (("Content-Type", "text/event-stream"), ("Cache-Control", "no-cache"))
 JSON: Final = (("Content-Type", "application/json"),)
 PING: Final = 15.0  # seconds of silence before a comment keeps a stream's connection alive
+# Seconds after which an answer becomes a stream that its client can resume, where it knows how: a quick one is not worth it.
+PROMPT: Final = 0.1
 MAX_STREAMS: Final = 64  # of one session that nobody reads and that still wait for answers
 
 
@@ -85,7 +88,7 @@ class Session:
             client.answer(502, _failures(taken.ids, str(error)))
             return
         self._reader = asyncio.get_running_loop().create_task(self._read())
-        await self._exchange(taken, client, place, (("Mcp-Session-Id", self.id),))
+        await self._exchange(taken, client, place, (("Mcp-Session-Id", self.id),), primed=False)
 
     def close(self) -> None:
         """End it: whoever waits is told."""
@@ -112,7 +115,7 @@ class Session:
             body = as_body(taken.replies)
             client.answer(200 if body else 202, body or b"")
             return
-        await self._exchange(taken, client, place, ())
+        await self._exchange(taken, client, place, (), primed=_primed(asked))
 
     async def listen(self, asked: Asked, client: GatewayConnection) -> None:
         """Answer a GET: what the server says by itself, or the rest of a stream that was lost."""
@@ -131,6 +134,8 @@ class Session:
         client.endless = number == GENERAL
         client.begin(200, (*STREAM, ("Mcp-Session-Id", self.id)))
         try:
+            if resumed is None and _primed(asked):
+                await client.send(priming(GENERAL, seq))
             for of, message in missed:
                 await client.send(event(number, of, message))
             await self._drain(stream, client)
@@ -141,7 +146,7 @@ class Session:
     # Requests and their answers.
 
     async def _exchange(
-        self, taken: Taken, client: GatewayConnection, place: Place, fields: tuple[tuple[str, str], ...]
+        self, taken: Taken, client: GatewayConnection, place: Place, fields: Fields, *, primed: bool
     ) -> None:
         assert taken.forward is not None  # noqa: S101 - the callers ask
         self._numbers += 1
@@ -156,7 +161,7 @@ class Session:
             await self._pipe.send(flattened(taken.forward))
             for error in taken.replies:
                 self._put(stream, error)
-            await self._respond(stream, client, taken, seconds, fields)
+            await self._respond(stream, client, taken, seconds, fields, primed=primed)
         except TimeoutError:
             self._give_up(stream, client, f"the server did not answer within {seconds:g} s", 504)
         except ProtocolError as error:
@@ -170,11 +175,17 @@ class Session:
         client: GatewayConnection,
         taken: Taken,
         seconds: float,
-        fields: tuple[tuple[str, str], ...],
+        fields: Fields,
+        *,
+        primed: bool,
     ) -> None:
         if not self.ended:
-            async with asyncio.timeout(seconds):
-                await stream.news()
+            try:
+                async with asyncio.timeout(min(seconds, PROMPT) if primed else seconds):
+                    await stream.news()
+            except TimeoutError:
+                if not primed or seconds <= PROMPT:
+                    raise
         if self.ended and not stream.waiting:
             raise ProtocolError(self.ended, status=502)
         if not stream.ids and len(taken.ids) == 1 and not taken.replies:
@@ -184,9 +195,12 @@ class Session:
                 client.answer(200, message, (*JSON, *fields))
                 return
             client.begin(200, (*STREAM, *fields))
-            await client.send(event(stream.number, seq, message))
+            first = priming(stream.number, 0) if primed else b""
+            await client.send(first + event(stream.number, seq, message))
         else:
             client.begin(200, (*STREAM, *fields))
+            if primed:
+                await client.send(priming(stream.number, 0))
         self.begun = True
         await self._drain(stream, client, seconds)
         client.end()
@@ -304,6 +318,11 @@ class Session:
         self.ended = self.ended or why
         for stream in tuple(self._streams.values()):
             stream.wake()
+
+
+def _primed(asked: Asked) -> bool:
+    """Say whether a client expects events without data: earlier revisions than 2025-11-25 do not know them."""
+    return asked.fields.get("mcp-protocol-version") == LEGACY[0]
 
 
 def progress_token(body: Body | None) -> Id | None:

@@ -10,9 +10,10 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from agentsh_net.core import gateway_http, jsonrpc, mcp_gate, strict_json
+from agentsh_net.core import gateway_http, jsonrpc, mcp_client, mcp_gate, mcp_glance, mcp_params, strict_json
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.jsonrpc import Body, ErrorResponse, Id, Limits, Notification, Request, Response
+from agentsh_net.core.mcp_exchange import MODERN
 from agentsh_proxy.gateway_connection import JSON, Asked, GatewayConnection
 from agentsh_proxy.gateway_forward import ENDLESS
 from agentsh_proxy.gateway_review import Review, Taken, as_body, flattened
@@ -21,6 +22,9 @@ from agentsh_proxy.gateway_stream import Stream, event
 from agentsh_proxy.gateway_view import Place
 
 MAX_IN_FLIGHT: Final = 4096  # requests of all clients
+NOT_FOUND: Final = -32601
+# The first request on a pipe decides for good which era a server of both speaks on it: it is ours, and no client's.
+OPENING: Final = jsonrpc.request(0, "server/discover", {"_meta": mcp_client.envelope()})
 SUBSCRIPTION: Final = "io.modelcontextprotocol/subscriptionId"
 # The HTTP status of an error that is the whole answer (2026-07-28, Streamable HTTP).
 STATUS: Final[Mapping[int, int]] = {
@@ -44,10 +48,14 @@ class Shared:
     def __init__(self, pipe: Pipe, max_response: int, spawn: Callable[[Awaitable[None]], None]) -> None:
         self.used = 0.0
         self.ended = ""
+        self.mute = (
+            False  # it left a request unanswered and said nothing at all meanwhile: others get a new one
+        )
         self._pipe = pipe
         self._max = max_response
         self._spawn = spawn
         self._number = 0
+        self._heard = 0  # messages of the server
         self._flights: dict[Id, _Flight] = {}
         self._opening = asyncio.get_running_loop().create_task(self._open())
         self._reader: asyncio.Task[None] | None = None
@@ -73,10 +81,10 @@ class Shared:
         self, asked: Asked, client: GatewayConnection, place: Place, limits: tuple[int, int], review: Review
     ) -> None:
         """Carry a request to the server and its answer back. Raises ProtocolError."""
-        taken = review.client(asked.body, limits[0])
+        taken = review.client(asked.body, limits[0], lambda body: _contradiction(asked, body, review))
         if taken.forward is None:
-            body = as_body(taken.replies)
-            client.answer(200 if body else 202, body or b"")
+            replies = as_body(taken.replies)
+            client.answer(taken.status if replies else 202, replies or b"")
             return
         request = taken.body.messages[0] if taken.body is not None else None
         if taken.body is None or taken.body.batch or not isinstance(request, Request):
@@ -84,13 +92,11 @@ class Shared:
             notes = isinstance(request, Notification) and taken.body is not None and not taken.body.batch
             client.answer(202 if notes else 400, b"" if notes else _invalid(None, "one request is expected"))
             return
-        raw: Any = request.raw
-        why = gateway_http.disagreement(asked.fields, asked.repeated, raw) or gateway_http.missing(
-            asked.fields, raw
-        )
-        if why:
+        if request.method == "initialize":
             review.forget(taken.ids)
-            client.answer(400, jsonrpc.error(request.id, gateway_http.HEADER_MISMATCH, f"[agentsh] {why}"))
+            client.answer(
+                404, jsonrpc.error(request.id, NOT_FOUND, f"[agentsh] {MODERN} knows no initialize")
+            )
             return
         if len(self._flights) >= MAX_IN_FLIGHT:
             raise ProtocolError("too many requests are under way", status=503)
@@ -110,13 +116,17 @@ class Shared:
             changes["params", "_meta", "progressToken"] = number
         client.endless = request.method in ENDLESS
         seconds = None if client.endless else place.settings.timeout
+        heard = self._heard
         try:
             await self._pipe.send(strict_json.splice(flattened(taken.forward), changes))
             await self._respond(stream, client, seconds)
         except TimeoutError:
+            self.mute = self.mute or self._heard == heard
             self._fail(flight, client, f"the server did not answer within {seconds} s", 504)
         except ProtocolError as error:
-            self._fail(flight, client, str(error), 502)
+            # A server that ends at its first request and says nothing knows no request before `initialize`: an error that no
+            # revision knows lets the client begin with that.
+            self._fail(flight, client, str(error), 502 if self._heard else 400)
         finally:
             del self._flights[number]
             review.forget((request.id,))
@@ -172,6 +182,7 @@ class Shared:
     async def _open(self) -> None:
         try:
             await self._pipe.open()
+            await self._pipe.send(OPENING)
         except ProtocolError as error:
             self.ended = str(error)
             raise
@@ -180,7 +191,9 @@ class Shared:
     async def _read(self) -> None:
         try:
             while True:
-                await self._take(flattened(await self._pipe.receive()))
+                message = flattened(await self._pipe.receive())
+                self._heard += 1
+                await self._take(message)
         except ProtocolError as error:
             self._lost(str(error))
 
@@ -240,6 +253,22 @@ class Shared:
         self.ended = self.ended or why
         for flight in self._flights.values():
             flight.stream.wake()
+
+
+def _contradiction(asked: Asked, body: Body, review: Review) -> str:
+    """Say where the header fields of a request contradict it, or are missing: nobody but us reads them in front of such a server."""
+    message = body.messages[0]
+    if body.batch or not isinstance(message, Request):
+        return ""
+    raw: Any = message.raw
+    why = gateway_http.disagreement(asked.fields, asked.repeated, raw) or gateway_http.missing(
+        asked.fields, raw
+    )
+    params = message.params
+    if why or message.method != mcp_glance.CALL or not isinstance(params, Mapping):
+        return why
+    mirrored = review.mirrored(str(params.get("name")))
+    return mcp_params.disagreement(mirrored, params.get("arguments"), asked.fields, asked.repeated)
 
 
 def _token(request: Request) -> Id | None:

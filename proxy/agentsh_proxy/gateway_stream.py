@@ -17,6 +17,7 @@ MAX_QUEUED: Final = 1 << 20
 # What is kept of a session for a client that comes back: bytes, and events. A minute of a chatty server.
 MAX_KEPT_BYTES: Final = 1 << 20
 MAX_KEPT: Final = 512
+RETRY: Final = 1000  # milliseconds that a client waits before it comes back
 
 GENERAL: Final = 0  # the number of the stream that a GET opens
 
@@ -110,6 +111,11 @@ def event(stream: int, seq: int, message: bytes) -> bytes:
     """Return a message as an event that can be resumed after; without a number, as one that cannot."""
     name = b"id: %d-%d\n" % (stream, seq) if seq else b""
     return b"event: message\n" + name + b"data: " + message + b"\n\n"
+
+
+def priming(stream: int, seq: int) -> bytes:
+    """Return what lets a client come back to a stream that said nothing yet (2025-11-25, Streamable HTTP, "sending messages")."""
+    return b"id: %d-%d\nretry: %d\ndata: \n\n" % (stream, seq, RETRY)
 
 
 def place_in(last_event_id: str) -> tuple[int, int] | None:

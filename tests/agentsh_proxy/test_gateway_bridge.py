@@ -100,3 +100,18 @@ def test_a_session_too_many_ends_the_one_that_was_used_longest_ago(monkeypatch: 
         assert (await front.post(call(), **{"Mcp-Session-Id": kept[0]})).status == 404
 
     play(scene)
+
+
+@pytest.mark.parametrize("extra", [{"MCP-Protocol-Version": "2025-11-25"}, {}])
+def test_an_initialize_begins_a_session_whatever_newer_headers_it_has(extra: dict[str, str]) -> None:
+    """Clients of both eras send Mcp-Method always; the server that others share must never see their handshake."""
+
+    async def scene(front: Any, pipes: list[FakePipe]) -> None:
+        asking = asyncio.create_task(front.post(INITIALIZE, **extra, **{"Mcp-Method": "initialize"}))
+        while not pipes:
+            await asyncio.sleep(0)
+        await pipes[0].answer("initialize", {"protocolVersion": "2025-11-25"})
+        assert (await asking).headers["mcp-session-id"]
+        assert pipes[0].sent == []
+
+    play(scene)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
+from agentsh_proxy.gateway_session import PROMPT
 from gateway_front import GatewayFront, call, request
 from gateway_pipes import RESULT, FakePipe, begun, play
+
+OLD = {"MCP-Protocol-Version": "2025-06-18"}
 
 
 def test_a_session_begins_with_initialize_and_ends_with_delete() -> None:
@@ -82,6 +85,7 @@ def test_what_a_server_asks_by_itself_goes_to_the_open_stream_and_its_answer_bac
     async def scene(front: GatewayFront, pipes: list[FakePipe]) -> None:
         session, pipe = await begun(front, pipes)
         stream = await front.open("GET", **session)
+        assert (await stream.next()).startswith(b"id: 0-")
         pipe.say(request("roots/list", 5))
         assert b'"roots/list"' in await stream.next()
         assert (await front.ask("GET", **session)).status == 409
@@ -119,8 +123,10 @@ def test_a_client_that_lost_its_stream_has_the_rest_of_it() -> None:
         }
         pipe.say(step)
         stream = await opening
-        first = await stream.next()
-        last = next(line for line in first.decode().splitlines() if line.startswith("id: "))[4:]
+        first = b""
+        while b"progressToken" not in first:
+            first += await stream.next()
+        last = [line for line in first.decode().splitlines() if line.startswith("id: ")][-1][4:]
         stream.close()
         while any(c.busy for c in front.gateway.front.connections):
             await asyncio.sleep(0.01)
@@ -152,11 +158,53 @@ def test_a_server_that_ends_is_told_to_who_waits_and_its_session_is_over() -> No
 def test_a_silent_server_is_given_up_and_told_so() -> None:
     async def scene(front: GatewayFront, pipes: list[FakePipe]) -> None:
         session, pipe = await begun(front, pipes)
-        answer = await front.post(call(id_="x"), **session)
+        answer = await front.post(call(id_="x"), **session | OLD)
         assert (answer.status, answer.json["id"]) == (504, "x")
         assert (await pipe.heard("notifications/cancelled"))["params"]["requestId"] == "x"
+        pipe.sent.clear()
+        answer = await front.post(call(id_="y"), **session)  # its stream had begun: the status was sent
+        assert (answer.status, answer.messages[0]["id"], answer.messages[0]["error"]["code"]) == (
+            200,
+            "y",
+            -32603,
+        )
+        assert (await pipe.heard("notifications/cancelled"))["params"]["requestId"] == "y"
 
     play(scene, {"servers": {"peer": {"timeout": "300ms"}}})
+
+
+def test_a_call_that_takes_its_time_has_a_stream_to_come_back_to_before_the_server_says_anything() -> None:
+    async def scene(front: GatewayFront, pipes: list[FakePipe]) -> None:
+        session, pipe = await begun(front, pipes)
+        stream = await front.open("POST", call(), **session)
+        first = await stream.next()
+        assert first == b"id: 2-0\nretry: 1000\ndata: \n\n"
+        stream.close()
+        while any(c.busy for c in front.gateway.front.connections):
+            await asyncio.sleep(0.01)
+        await pipe.answer("tools/call", RESULT)
+        rest = await front.ask("GET", **session, **{"Last-Event-ID": "2-0"})
+        assert rest.messages == [{"jsonrpc": "2.0", "id": 1, "result": RESULT}]
+
+    play(scene)
+
+
+def test_a_client_of_an_earlier_revision_is_sent_no_event_without_data() -> None:
+    """Their clients read every event's data as JSON."""
+
+    async def scene(front: GatewayFront, pipes: list[FakePipe]) -> None:
+        session, pipe = await begun(front, pipes)
+        stream = await front.open("GET", **session | OLD)
+        pipe.say(request("ping", 5))
+        assert (await stream.next()).startswith(b"event: message\n")
+        stream.close()
+        asking = asyncio.create_task(front.post(call(), **session | OLD))
+        await pipe.heard("tools/call")
+        await asyncio.sleep(2 * PROMPT)
+        await pipe.answer("tools/call", RESULT)
+        assert (await asking).json["result"] == RESULT
+
+    play(scene)
 
 
 def test_of_a_batch_what_is_blocked_and_what_is_not_come_in_one_answer() -> None:

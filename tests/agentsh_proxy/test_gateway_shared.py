@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from gateway_front import call, request
 from gateway_pipes import RESULT, FakePipe, play
+
+from agentsh_net.core.pins import tool_of
 
 VERSION = "2026-07-28"
 META = {"io.modelcontextprotocol/protocolVersion": VERSION, "io.modelcontextprotocol/clientCapabilities": {}}
@@ -23,10 +26,14 @@ def headers(message: dict[str, Any]) -> dict[str, str]:
     return fields | ({"Mcp-Name": named} if named else {})
 
 
-async def first(pipes: list[FakePipe]) -> FakePipe:
-    while not pipes:
+async def first(pipes: list[FakePipe], number: int = 0) -> FakePipe:
+    """Return a server that was started, once it was told which era it speaks."""
+    while len(pipes) <= number:
         await asyncio.sleep(0)
-    return pipes[0]
+    opening = await pipes[number].heard("server/discover")
+    assert opening is pipes[number].sent.pop(0) and opening["id"] == 0
+    assert opening["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] == VERSION
+    return pipes[number]
 
 
 async def sent(pipe: FakePipe, count: int) -> None:
@@ -113,7 +120,7 @@ def test_a_request_without_its_headers_is_refused(missing: str) -> None:
         asked = modern(call())
         answer = await front.post(asked, **{n: v for n, v in headers(asked).items() if n != missing})
         assert (answer.status, answer.json["error"]["code"]) == (400, -32020)
-        assert not pipes or pipes[0].sent == []
+        assert (await first(pipes)).sent == []
 
     play(scene)
 
@@ -122,7 +129,7 @@ def test_a_blocked_call_is_answered_here() -> None:
     async def scene(front: Any, pipes: list[FakePipe]) -> None:
         asked = modern(call("rm"))
         assert (await front.post(asked, **headers(asked))).json["error"]["code"] == -32090
-        assert pipes[0].sent == []
+        assert (await first(pipes)).sent == []
 
     play(scene, denied_tools=[{"tool": "rm"}])
 
@@ -141,14 +148,96 @@ def test_a_server_that_ends_is_told_to_everybody_and_the_next_request_starts_ano
         task = asyncio.create_task(front.post(asked, **headers(asked)))
         pipe = await first(pipes)
         await sent(pipe, 1)
+        pipe.say({"jsonrpc": "2.0", "id": 0, "result": {}})
         pipe.end()
         answer = await task
         assert (answer.status, answer.json["id"]) == (502, 1)
         again = asyncio.create_task(front.post(asked, **headers(asked)))
-        while len(pipes) < 2:
-            await asyncio.sleep(0)
-        await sent(pipes[1], 1)
-        await pipes[1].answer("tools/call", RESULT)
+        await (await first(pipes, 1)).answer("tools/call", RESULT)
         assert (await again).json["result"] == RESULT
+
+    play(scene)
+
+
+def test_a_server_that_knows_no_request_before_initialize_lets_its_client_begin_with_that() -> None:
+    """Its end at the very first message is no 5xx, which clients take for a fault of the server's day, but an error of no revision."""
+
+    async def scene(front: Any, pipes: list[FakePipe]) -> None:
+        asked = modern(request("server/discover", 1))
+        task = asyncio.create_task(front.post(asked, **headers(asked)))
+        (await first(pipes)).end()
+        answer = await task
+        assert (answer.status, answer.json["error"]["code"]) == (400, -32603)
+
+    play(scene)
+
+
+def test_no_client_begins_a_session_in_the_server_that_others_share() -> None:
+    async def scene(front: Any, pipes: list[FakePipe]) -> None:
+        for extra in ({}, {"_meta": META}):
+            asked = request("initialize", 1)
+            asked["params"] = {"protocolVersion": VERSION, "capabilities": {}} | extra
+            answer = await front.post(asked, **headers(asked))
+            assert (answer.status, answer.json["error"]["code"], answer.json["id"]) == (404, -32601, 1)
+        assert (await first(pipes)).sent == [] and len(pipes) == 1
+
+    play(scene)
+
+
+def test_a_server_that_fell_silent_is_left_to_whom_it_still_serves_and_others_get_a_new_one() -> None:
+    async def scene(front: Any, pipes: list[FakePipe]) -> None:
+        listening = modern(request("subscriptions/listen", "sub"))
+        opening = asyncio.create_task(front.open("POST", listening, **headers(listening)))
+        pipe = await first(pipes)
+        number = (await pipe.heard("subscriptions/listen"))["id"]
+        meta = {"_meta": {"io.modelcontextprotocol/subscriptionId": number}}
+        pipe.say({"jsonrpc": "2.0", "method": "notifications/tools/list_changed", "params": meta})
+        stream = await opening
+        asked = modern(call())
+        assert (await front.post(asked, **headers(asked))).status == 504
+        again = asyncio.create_task(front.post(asked, **headers(asked)))
+        await (await first(pipes, 1)).answer("tools/call", RESULT)
+        assert (await again).json["result"] == RESULT
+        assert not pipe.closed
+        stream.close()
+        await pipe.heard("notifications/cancelled")
+        (carrier,) = front.gateway._carriers.values()
+        while not pipe.closed:
+            carrier.tick(carrier._now)
+            await asyncio.sleep(0)
+        assert not pipes[1].closed
+
+    play(scene, {"servers": {"peer": {"timeout": "300ms"}}})
+
+
+def test_a_server_that_is_slow_with_one_request_but_answers_others_stays() -> None:
+    async def scene(front: Any, pipes: list[FakePipe]) -> None:
+        asked = modern(call("slow", "a"))
+        slow = asyncio.create_task(front.post(asked, **headers(asked)))
+        pipe = await first(pipes)
+        await pipe.heard("tools/call")
+        pipe.say({"jsonrpc": "2.0", "id": 0, "result": {}})
+        assert (await slow).status == 504
+        pipe.sent.clear()
+        again = asyncio.create_task(front.post(asked, **headers(asked)))
+        await pipe.answer("tools/call", RESULT)
+        assert (await again).json["result"] == RESULT and len(pipes) == 1
+
+    play(scene, {"servers": {"peer": {"timeout": "300ms"}}})
+
+
+def test_arguments_that_headers_repeat_have_to_be_those_of_the_body() -> None:
+    async def scene(front: Any, pipes: list[FakePipe]) -> None:
+        schema = {"type": "object", "properties": {"region": {"type": "string", "x-mcp-header": "Region"}}}
+        tool = {"name": "add", "inputSchema": schema}
+        registry, _ = front.gateway.view.snapshot.registry.register("peer", [tool_of("peer", tool)])
+        front.follow(replace(front.gateway.view.snapshot, registry=registry))
+        asked = modern(call("add", region="eu"))
+        for fields in ({}, {"Mcp-Param-Region": "us"}):
+            answer = await front.post(asked, **headers(asked), **fields)
+            assert (answer.status, answer.json["error"]["code"]) == (400, -32020)
+        task = asyncio.create_task(front.post(asked, **headers(asked), **{"Mcp-Param-Region": "eu"}))
+        await (await first(pipes)).answer("tools/call", RESULT)
+        assert (await task).json["result"] == RESULT
 
     play(scene)

@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 import pytest
-from agentsh_proxy.gateway_stream import MAX_KEPT, MAX_KEPT_BYTES, MAX_QUEUED, Kept, Stream, event, place_in
+from agentsh_proxy.gateway_stream import (
+    MAX_KEPT,
+    MAX_KEPT_BYTES,
+    MAX_QUEUED,
+    Kept,
+    Stream,
+    event,
+    place_in,
+    priming,
+)
 
 
 def test_messages_come_out_in_their_order() -> None:
@@ -52,6 +61,8 @@ def test_an_event_id_names_stream_and_number() -> None:
     assert event(3, 9, b"{}") == b"event: message\nid: 3-9\ndata: {}\n\n"
     assert b"id:" not in event(3, 0, b"{}")
     assert place_in("3-9") == (3, 9)
+    name = priming(3, 0).split(b"\n")[0].decode()
+    assert place_in(name.removeprefix("id: ")) == (3, 0)
 
 
 @pytest.mark.parametrize("foreign", ["", "3", "a-b", "-1", "3-", "\u0663-9", "1" * 50 + "-1", "1-2-3"])

@@ -140,7 +140,12 @@ def test_snapshots_are_equal_by_what_they_say():
 
 def test_what_detectors_said_of_tools_travels():
     original = loaded()
-    tools = {key: replace(t, max_severity="high", shadows=True) for key, t in original.registry.tools.items()}
+    mirrored = ((("in", "zone"), "Zone", "string"),)
+    tools = {
+        key: replace(t, max_severity="high", shadows=True, mirrored=mirrored)
+        for key, t in original.registry.tools.items()
+    }
     worker = over_the_wire(replace(original, registry=Registry(original.registry.servers, tools)))
     assert tools
-    assert all((t.max_severity, t.shadows) == ("high", True) for t in worker.registry.tools.values())
+    told = {(t.max_severity, t.shadows, t.mirrored) for t in worker.registry.tools.values()}
+    assert told == {("high", True, mirrored)}
