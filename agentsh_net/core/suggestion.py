@@ -42,6 +42,9 @@ class Observed:
     offered: set[Pair] = field(default_factory=set)
     crossed: bool = False  # a session rule, or the wish for one, was seen
     injected: bool = False  # results with grave findings
+    counted: set[tuple[str, bool]] = field(
+        default_factory=set
+    )  # calls by the event of their intent, and whether held
 
     @property
     def allowed(self) -> list[Pair]:
@@ -51,7 +54,7 @@ class Observed:
     @property
     def unused(self) -> list[Pair]:
         """Return the tools that servers offered and nobody called."""
-        return sorted(self.offered - self.used.keys() - self.poisoned.keys())
+        return sorted(self.offered - self.used.keys() - self.blocked.keys() - self.poisoned.keys())
 
 
 def observe(events: Iterable[Row], tools: Iterable[Row]) -> Observed:
@@ -84,6 +87,9 @@ def _call(seen: Observed, event: Row) -> None:
     if len(pairs) != 1:  # which one it was, the wire tells, if it came there
         return
     held = "block" in {event.get("action"), event.get("would")}
+    if (call := str(event.get("intercepted_id") or event.get("id") or "")) and (call, held) in seen.counted:
+        return  # in the model's answer and on the wire it is one call
+    seen.counted.add((call, held))
     (seen.blocked if held else seen.used)[pairs[0]] += 1
 
 
@@ -129,12 +135,12 @@ def notes(seen: Observed) -> Iterator[str]:
     """Yield why each thing is in the policy or left out, a line each."""
     for pair in seen.allowed:
         if _writable(pair):
-            yield f"allowed: {_shown(pair)}, called {seen.used[pair]} times"
+            yield f"allowed: {_shown(pair)}, called {_times(seen.used[pair])}"
     for pair, severity in sorted(seen.poisoned.items()):
         yield f"denied: {_shown(pair)}: its definition has findings up to {severity} (agentsh-net mcp detections)"
     for pair, count in sorted(seen.blocked.items()):
         if pair not in seen.used and pair not in seen.poisoned:
-            yield f"left out: {_shown(pair)}: {count} calls that the policy blocked, or would have blocked"
+            yield f"left out: {_shown(pair)}: {count} {'call' if count == 1 else 'calls'} that the policy blocked, or would have blocked"
     for pair in seen.unused:
         yield f"left out: {_shown(pair)}: offered, and never called"
     for pair in (*seen.allowed, *seen.poisoned):
@@ -144,6 +150,10 @@ def notes(seen: Observed) -> Iterator[str]:
         yield "cross_server: on, because data of one server would have gone to another"
     if seen.injected:
         yield "output_inspection: block, because results spoke to the model as if with authority"
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
 
 
 def _writable(pair: Pair) -> bool:

@@ -33,7 +33,7 @@ def test_it_begins_from_the_daemons_own_file_with_its_references(run, daemon, ba
     fake = daemon(**answers(base, CALLED | {"tool_name": "read"}))
     result = run("policy", "suggest", "--session", "s1")
     assert f"from {base}" in result.stdout.splitlines()[0]
-    assert "# allowed: fs/read, called 1 times" in result.stdout
+    assert "# allowed: fs/read, called once" in result.stdout
     mcp = yaml.safe_load(result.stdout)["sandbox"]["mcp"]
     assert mcp["servers"][0]["command"] == "${HOME}/fs"
     asked = [

@@ -114,7 +114,24 @@ def test_every_choice_is_explained() -> None:
     assert list(suggestion.notes(seen)) == [
         "allowed: fs/read, called 2 times",
         "denied: evil/add: its definition has findings up to high (agentsh-net mcp detections)",
-        "left out: fs/rm: 1 calls that the policy blocked, or would have blocked",
+        "left out: fs/rm: 1 call that the policy blocked, or would have blocked",
         "left out: fs/write: offered, and never called",
         "left out: fs/a*: a name that reads as a pattern, or does not show",
+    ]
+
+
+def test_a_call_in_an_answer_and_on_the_wire_is_one_call_whichever_is_read_first() -> None:
+    both = [intercepted(("fs", "read"), id="i1"), called("fs", "read", id="c1", intercepted_id="i1")]
+    for events in (both, both[::-1]):
+        seen = suggestion.observe([*events, called("web", "get", id="c2"), called("web", "get", id="c3")], ())
+        assert list(suggestion.notes(seen)) == [
+            "allowed: fs/read, called once",
+            "allowed: web/get, called 2 times",
+        ]
+
+
+def test_a_tool_whose_calls_were_blocked_was_not_never_called() -> None:
+    seen = suggestion.observe([intercepted(("fs", "rm"), action="block")], [offered("fs", "rm")])
+    assert list(suggestion.notes(seen)) == [
+        "left out: fs/rm: 1 call that the policy blocked, or would have blocked"
     ]
