@@ -12,17 +12,20 @@ from typing import Any
 import orjson
 
 from agentsh_net.core.events import ToolCalled, ToolCallIntercepted
-from agentsh_net.core.inspect.contents import inspect_arguments
+from agentsh_net.core.inspect.contents import inspect_arguments, inspect_calls
 from agentsh_net.core.inspect.custom import Custom, compiled
 from agentsh_net.core.inspect.findings import Finding, worst
 from agentsh_net.core.settings import CustomPattern, Inspection
 
-Record = Callable[[dict[str, Any]], None]
+Record = Callable[..., None]  # takes events
 
 KINDS = frozenset({ToolCalled.type, ToolCallIntercepted.type})
 
 # Strings and other values that are looked at on the spot, some 2 ms; more of them would hold up the event loop.
 MAX_AT_ONCE = 4 << 10
+
+# Calls whose arguments are read together; where one of them holds something, each of them is read by itself.
+MAX_TOGETHER = 64
 
 # Arguments that were looked at and may come again, as those of a client that polls: half a megabyte at most.
 MAX_KNOWN = 512
@@ -39,26 +42,30 @@ class CallInspector:
 
     def take(self, value: dict[str, Any], record: Record) -> Coroutine[Any, Any, None] | None:
         """Record an event with what its arguments hold, or return what does so: long ones wait for a thread, their call does not."""
-        seen = self.at_once(value)
-        if seen is None:
+        if not self.wanted(value):
+            record(value)
+        elif self.quick(value):
+            record(*self.together([value]))
+        else:
             return self.later(value, record)
-        record(seen)
         return None
 
-    def at_once(self, value: dict[str, Any]) -> dict[str, Any] | None:
-        """Return an event with what its arguments hold; None where they are too long to be read on the event loop."""
-        if not self.wanted(value):
-            return value
-        if not self.quick(value):
-            return None
+    def together(self, values: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Return events whose arguments are `quick` to read with what they hold."""
         patterns = self._patterns()
-        text = _text(value["input"])
-        found = self._known.get(text) if text else None
-        if found is None:
-            found = inspect_arguments(value["input"], patterns)
-            if text:
-                self._remember(text, found)
-        return _with(value, found)
+        texts = [_text(value["input"]) for value in values]
+        new = [i for i, text in enumerate(texts) if values[i].get("input") and text not in self._known]
+        read: dict[int, tuple[Finding, ...]] = {}
+        for start in range(0, len(new), MAX_TOGETHER):
+            some = new[start : start + MAX_TOGETHER]
+            read |= zip(some, inspect_calls([values[i]["input"] for i in some], patterns), strict=True)
+        known = [
+            _with(value, found) if (found := read.get(i, self._known.get(texts[i], ()))) else value
+            for i, value in enumerate(values)
+        ]
+        for i, found in read.items():
+            self._remember(texts[i], found)
+        return known
 
     async def later(self, value: dict[str, Any], record: Record) -> None:
         """Record an event with what its long arguments hold, read in a thread."""
@@ -80,6 +87,8 @@ class CallInspector:
         return _with(value, inspect_arguments(value["input"], self._patterns()))
 
     def _remember(self, text: bytes, found: tuple[Finding, ...]) -> None:
+        if not text:
+            return
         while len(self._known) >= MAX_KNOWN:
             del self._known[next(iter(self._known))]
         self._known[text] = found

@@ -10,7 +10,7 @@ import pytest
 
 from agentsh_net import call_inspection
 from agentsh_net.call_inspection import CallInspector
-from agentsh_net.core.inspect.contents import inspect_arguments
+from agentsh_net.core.inspect.contents import inspect_calls
 from agentsh_net.core.settings import CustomPattern, Inspection
 
 CUSTOM = Inspection(custom_patterns=(CustomPattern("project", "PROJ-[0-9]+", severity="medium"),))
@@ -48,31 +48,47 @@ def test_the_operators_patterns_are_those_of_the_policy_in_force() -> None:
 def test_arguments_that_come_again_are_looked_at_once_and_told_of_each_time(monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
     looked: list[Any] = []
 
-    def inspect(value: Any, customs: Any) -> Any:
-        looked.append(value)
-        return inspect_arguments(value, customs)
+    def inspect(values: Any, customs: Any) -> Any:
+        looked.extend(values)
+        return inspect_calls(values, customs)
 
-    monkeypatch.setattr(call_inspection, "inspect_arguments", inspect)
+    monkeypatch.setattr(call_inspection, "inspect_calls", inspect)
     monkeypatch.setattr(call_inspection, "MAX_KNOWN", 2)
     policy = [Inspection()]
     inspector = CallInspector(lambda: policy[0])
     secret = event({"path": "/home/u/.ssh/id_rsa", "title": "PROJ-1"})
-    first, second = inspector.at_once(secret), inspector.at_once(secret | {"id": "2"})
-    assert first is not None and second is not None
+    (first,) = inspector.together([secret])
+    (second,) = inspector.together([secret | {"id": "2"}])
     assert len(looked) == 1
     assert first["detections"] == second["detections"] != []
     assert second["id"] == "2"
     for number in range(5):
-        inspector.at_once(event({"n": number}))
-    inspector.at_once(secret)
+        inspector.together([event({"n": number})])
+    inspector.together([secret])
     assert len(looked) == 7  # and forgotten where there is no room
     assert len(inspector._known) == 2
     policy[0] = CUSTOM
-    third = inspector.at_once(secret)
-    assert third is not None
+    (third,) = inspector.together([secret])
     assert "project" in {d["pattern"] for d in third["detections"]}  # and where the patterns are others
-    inspector.at_once(event({"a": "x" * 2000}))
+    inspector.together([event({"a": "x" * 2000})])
     assert len(inspector._known) == 1  # long ones are not remembered
+
+
+def test_of_many_calls_each_is_told_what_it_holds_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(call_inspection, "MAX_TOGETHER", 7)
+    inspector = CallInspector(Inspection)
+    values = [event({"n": number}) for number in range(50)]
+    values[3]["input"] = {"path": "/home/u/.ssh/id_rsa"}
+    values[20]["input"] = {"a": "x" * 2000}
+    values[21]["input"] = None
+    values[44]["input"] = {"other": {"deep": "/home/u/.aws/credentials"}}
+    values.append(values[3] | {"id": "again"})
+    told = inspector.together(values)
+    assert [i for i, value in enumerate(told) if value["detections"]] == [3, 44, 50]
+    assert [d["path"] for d in told[44]["detections"]] == ["$.other.deep"]
+    assert told == [
+        value if value["input"] is None else CallInspector(Inspection).inspected(value) for value in values
+    ]
 
 
 @pytest.mark.parametrize(

@@ -67,7 +67,7 @@ def daemon(folder: Path):
             folder / "ready",
             *folder.glob("events.db*"),
         ):  # another server's pins would block the next one
-            left.unlink()
+            left.unlink(missing_ok=True)
 
 
 def handshake(process: subprocess.Popen[bytes]) -> None:
@@ -91,13 +91,16 @@ def line(fd: int) -> bytes:
     return read
 
 
-ECHO = b'{"name":"echo","arguments":{"message":"hi"}}'
-ADD = b'{"name":"add","arguments":{"a":1}}'
+# `@` is the number of the call: no two calls are alike.
+ECHO = b'{"name":"echo","arguments":{"message":"hi @"}}'
+ADD = b'{"name":"add","arguments":{"a":@}}'
 
 
 def calls(numbers: range, params: bytes) -> bytes:
     return b"".join(
-        b'{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":%s}\n' % (n, params) for n in numbers
+        b'{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":%s}\n'
+        % (n, params.replace(b"@", b"%d" % n))
+        for n in numbers
     )
 
 

@@ -108,8 +108,11 @@ def paths_in_arguments(texts: Sequence[Text]) -> Iterator[Finding]:
 
 def key_shapes(texts: Iterable[Text], severity: Severity) -> Iterator[Finding]:
     """Find strings that have the shape of a key; placeholders of documentation are none. Excerpts show the first characters only."""
-    for text in texts:
-        if not any(anchor in text.raw for anchor in KEY_ANCHORS):
+    texts = tuple(texts)
+    whole = "\n".join(text.raw for text in texts)
+    anchors = [anchor for anchor in KEY_ANCHORS if anchor in whole]
+    for text in texts if anchors else ():
+        if not any(anchor in text.raw for anchor in anchors):
             continue
         for match in KEY_SHAPE.finditer(text.raw):
             if not PLACEHOLDER.search(match[0]):
@@ -134,14 +137,18 @@ def secret_parameters(definition: Mapping[str, Any]) -> Iterator[Finding]:
 
 
 def _paths(texts: Iterable[Text]) -> Iterator[tuple[Text, re.Match[str], bool]]:
-    for text in texts:
+    texts = tuple(texts)
+    whole = "\n".join(text.plain for text in texts)
+    secrets = [anchor for anchor in SECRET_ANCHORS if anchor in whole]
+    settings = [anchor for anchor in SETTINGS_ANCHORS if anchor in whole]
+    for text in texts if secrets or settings else ():
         plain = text.plain
-        if any(anchor in plain for anchor in SECRET_ANCHORS):
+        if any(anchor in plain for anchor in secrets):
             match = SECRET_PATH.search(plain)
             if match:
                 yield text, match, True
                 continue
-        if any(anchor in plain for anchor in SETTINGS_ANCHORS):
+        if any(anchor in plain for anchor in settings):
             match = SETTINGS_PATH.search(plain)
             if match:
                 yield text, match, False
