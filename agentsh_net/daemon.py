@@ -41,6 +41,7 @@ from agentsh_net.layer_watch import LayerWatch
 from agentsh_net.metrics_page import MetricsPage
 from agentsh_net.name_watch import NameWatch
 from agentsh_net.options import Options
+from agentsh_net.record_reader import RecordReader
 from agentsh_net.recording import Outlets, Recording
 from agentsh_net.sessions import Sessions
 from agentsh_net.shim_desk import Desk, Surroundings
@@ -50,6 +51,7 @@ from agentsh_net.store.writer import Writer
 from agentsh_net.workers import Pool
 
 EXIT_OK = 0
+LAST_RECORDS = 1.0  # seconds for what is still to be read at the end, which in a flood never ends
 
 
 class Daemon:
@@ -208,7 +210,9 @@ class Daemon:
             stack.push_async_callback(self.pool.stop)  # drains while the kernel still enforces
             await self.pool.publish_sessions(self.sessions.digests())
         await self.current.establish()
-        self._read_records(stack, loop, kernel)
+        reader = RecordReader(kernel, self.current.tell, self._log)
+        stack.callback(reader.stop)
+        reader.start(loop)
         await self.layers.look(self.current.plan)
         stack.push_async_callback(self._end_tasks)
         stack.callback(self.names.stop)
@@ -259,24 +263,14 @@ class Daemon:
         if lost:
             self._log.error("%d events could not be stored", lost)
 
-    def _read_records(self, stack: AsyncExitStack, loop: asyncio.AbstractEventLoop, kernel: Kernel) -> None:
-        def take() -> None:
-            try:
-                self.current.tell(kernel.records())
-            except KernelError as error:
-                self._log.error("%s (%s)", error, error.remedy)
-
-        for descriptor in kernel.filenos():
-            loop.add_reader(descriptor, take)
-            stack.callback(loop.remove_reader, descriptor)
-        take()
-
     async def _close_kernel(self, kernel: Kernel) -> None:
         """Let go of the kernel. Where the start failed, what an earlier daemon enforces stays."""
         keep = not self.ready or self.current.loaded.config.network.on_exit == "keep"
         try:
             if self.ready:
-                self.current.tell(kernel.records())  # what was seen while the proxy drained
+                until = time.monotonic() + LAST_RECORDS
+                while time.monotonic() < until and (found := kernel.records()):
+                    self.current.tell(found)  # what was seen while the proxy drained
                 self._recording.flush()
             await asyncio.to_thread(lambda: kernel.close(remove=not keep))
         except KernelError as error:

@@ -23,6 +23,9 @@ from agentsh_net.options import Options
 from agentsh_net.workers import USERS
 
 EXIT_CONFIG, EXIT_ENVIRONMENT = 2, 3
+# Seconds (Python's own is 0.005): the kernel is asked in threads by many short calls, each of which waits so long for its turn
+# while the event loop is busy. A reload beside a flood is made of a thousand of them.
+SWITCH_INTERVAL = 0.0002
 
 
 def worker_uid(network: Network) -> int | None:
@@ -40,6 +43,7 @@ def worker_uid(network: Network) -> int | None:
 def main(config: Path | None, *, audit: bool | None, ready_file: Path | None) -> int:
     """Run the daemon until a signal or `agentsh-net down` stops it, and return its exit status."""
     wanted = Options(config, audit, ready_file)
+    sys.setswitchinterval(SWITCH_INTERVAL)
     if os.geteuid() == 0:
         privileges.reduce()
     try:

@@ -118,14 +118,18 @@ class Host:
         return [source.fileno() for source in (self._ebpf, self._nflog) if source is not None]
 
     def records(self) -> list[ConnectRecord]:
-        """Return what was seen since the last call, without waiting. Raises KernelError."""
-        with self._reading:
+        """Return what was seen since the last call, a batch at most, without waiting. Raises KernelError."""
+        if not self._reading.acquire(blocking=False):
+            return []  # a sweep tells what it closed; the next call has the rest
+        try:
             # In this order: whatever made a packet that was logged by now has its connect record in the ring by now.
             logged = self._nflog.records() if self._nflog else []
             records = self._ebpf.records() if self._ebpf else []
             self._cutter.cut(records)
             connects = self._sighted.connects(records)
             return connects + self._sighted.packets(logged)
+        finally:
+            self._reading.release()
 
     def disturbed(self) -> bool:
         """Say whether nf_tables changed or a program of ours was taken away. While a plan is applied, it is we who do it."""

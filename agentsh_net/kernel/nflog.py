@@ -13,9 +13,11 @@ from agentsh_net.core.errors import KernelError
 from agentsh_net.kernel.netlink import NETFILTER, RECEIVE, Netlink
 
 LAYER = "nftables"
-# About 8,000 records of the kernel's own accounting: a flood of 80,000 a second while the reader pauses for 0.1 s.
-SOCKET_BUFFER = 8 << 20
-# Datagrams per call, so that a flood does not keep the caller from its other work.
+# Some 8,000 records, packed: a burst of them is held whole. In a longer flood whatever is read is this far behind, and what
+# was lost is told as late: a larger buffer would hold no more of it, and lag by more.
+SOCKET_BUFFER = 2 << 20
+# Records per call, and what the last datagram holds beyond them (some 60): about 10 ms of the caller's work, so that a flood
+# does not keep it from a reload.
 _BATCH = 128
 _SO_RCVBUFFORCE = 33  # not in Python's socket module
 
@@ -47,7 +49,9 @@ class Nflog:
     def records(self) -> list[nflog.Logged]:
         """Return what was logged since the last call, a batch at most."""
         found: list[nflog.Logged] = []
-        for _ in range(_BATCH):
+        for _ in range(_BATCH):  # datagrams may hold none of ours
+            if len(found) >= _BATCH:
+                break
             try:
                 data = self._netlink.socket.recv(RECEIVE)
             except BlockingIOError:

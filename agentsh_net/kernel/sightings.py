@@ -21,8 +21,10 @@ from agentsh_net.kernel.socket_owners import SocketOwners
 from agentsh_net.kernel.sweep import look_up
 
 _INET, _INET6 = 2, 10
-# Looking for the owner of a logged packet walks /proc: at most this often (seconds), a flood costs no more than that.
+# Looking for the owner of a logged packet walks /proc: at most this often (seconds), and one part in so many of the time on
+# hosts where that takes long.
 _OWNERS_EVERY = 0.1
+_OWNERS_SHARE = 20
 
 
 class Sighted:
@@ -33,7 +35,7 @@ class Sighted:
         self._own = own
         self._pairs = Sightings()
         self._sockets = SocketOwners(processes)
-        self._owners_at = 0.0
+        self._next_owners = 0.0
 
     def connects(self, records: Sequence[wire.Record]) -> list[ConnectRecord]:
         """Return the eBPF plane's records."""
@@ -96,7 +98,14 @@ class Sighted:
             )
         ]
         owners = self._owners_of(news)
-        return [self._packet(one, owners.get(i, 0)) for i, one in enumerate(news)]
+        described: dict[int, tuple[Process, str]] = {}  # a flood is of few processes
+        found = []
+        for i, one in enumerate(news):
+            pid = owners.get(i, 0)
+            if pid not in described:
+                described[pid] = self._processes.describe(pid), self._processes.comm(pid) if pid else ""
+            found.append(self._packet(one, pid, *described[pid]))
+        return found
 
     def swept(
         self, sockets: Sequence[Socket], generation: int, streams: Mapping[int, wire.Stream] | None = None
@@ -139,8 +148,8 @@ class Sighted:
             return ""
         return self._own.session_of(cgroup_id) or self._own.session_of_path(path)
 
-    def _packet(self, logged: nflog.Logged, pid: int) -> ConnectRecord:
-        packet, process = logged.packet, self._processes.describe(pid)
+    def _packet(self, logged: nflog.Logged, pid: int, process: Process, comm: str) -> ConnectRecord:
+        packet = logged.packet
         return ConnectRecord(
             layer="nftables",
             fate=logged.fate,
@@ -152,7 +161,7 @@ class Sighted:
             generation=logged.generation,
             pid=pid,
             uid=logged.uid,
-            comm=self._processes.comm(pid) if pid else "",
+            comm=comm,
             exe=process.exe,
             cgroup=process.cgroup,
             container_id=process.container_id,
@@ -161,9 +170,15 @@ class Sighted:
 
     def _owners_of(self, logged: Sequence[nflog.Logged]) -> dict[int, int]:
         """Return index -> pid for the packets whose socket still stands. A refused TCP socket does not: its reset came first."""
-        if not logged or time.monotonic() - self._owners_at < _OWNERS_EVERY:
+        began = time.monotonic()
+        if not logged or began < self._next_owners:
             return {}
-        self._owners_at = time.monotonic()
+        found = self._look_for_owners(logged)
+        took = time.monotonic() - began
+        self._next_owners = began + max(_OWNERS_EVERY, took * _OWNERS_SHARE)
+        return found
+
+    def _look_for_owners(self, logged: Sequence[nflog.Logged]) -> dict[int, int]:
         inodes: dict[int, int] = {}
         try:
             with Netlink(SOCK_DIAG) as connection:

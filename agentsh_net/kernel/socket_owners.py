@@ -14,8 +14,10 @@ from agentsh_net.kernel.netlink import SOCK_DIAG, Netlink
 from agentsh_net.kernel.process import Processes
 from agentsh_net.kernel.sweep import connected
 
-# Looking walks every socket and /proc: at most this often (seconds), however many cookies are asked for.
+# Looking walks every socket and /proc: at most this often (seconds), and one part in so many of the time, however many
+# cookies are asked for.
 _EVERY = 0.1
+_SHARE = 20
 # A flood is of few sockets; the eldest answers are forgotten, and looked for again.
 _MOST_KNOWN = 1024
 
@@ -26,14 +28,16 @@ class SocketOwners:
     def __init__(self, processes: Processes) -> None:
         self._processes = processes
         self._known: OrderedDict[int, int] = OrderedDict()
-        self._looked_at = 0.0
+        self._next_look = 0.0
 
     def by_cookie(self, cookies: Collection[int]) -> dict[int, int]:
         """Return cookie -> pid for those that are known or can be found now."""
         unknown = {c for c in cookies if c and c not in self._known}
-        if unknown and time.monotonic() - self._looked_at >= _EVERY:
-            self._looked_at = time.monotonic()
+        began = time.monotonic()
+        if unknown and began >= self._next_look:
             self._look(unknown)
+            took = time.monotonic() - began
+            self._next_look = began + max(_EVERY, took * _SHARE)
         return {c: self._known[c] for c in cookies if c in self._known}
 
     def _look(self, cookies: Collection[int]) -> None:

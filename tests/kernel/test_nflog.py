@@ -69,6 +69,22 @@ def test_records_and_losses_add_up_to_what_was_refused_when_nobody_reads_for_lon
 
 
 @pytest.mark.kernel
+def test_one_call_reads_a_batch_and_leaves_the_rest_of_a_flood_for_the_next() -> None:
+    def inside() -> tuple[int, int]:
+        box.there()
+        Nftables(GROUP).start(plan(1, deny=(at("10.99.0.2"),)))
+        reader = Nflog(GROUP)
+        for _ in range(1000):
+            attempt("10.99.0.2")
+        select.select([reader], [], [], 1)
+        return len(reader.records()), len(everything(reader))
+
+    first, rest = box.in_box(inside)
+    assert 0 < first < 300
+    assert first + rest == 1000
+
+
+@pytest.mark.kernel
 def test_a_group_that_is_read_already_is_refused_with_the_setting_to_change() -> None:
     def inside() -> str:
         first = Nflog(GROUP)

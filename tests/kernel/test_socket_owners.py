@@ -45,7 +45,7 @@ def test_looking_is_rare_and_what_was_found_is_remembered(monkeypatch: pytest.Mo
         _server = listening(box.there(), "10.99.0.2")
         first, second = (socket.create_connection(("10.99.0.2", 443), 5) for _ in range(2))
         owners = SocketOwners(Processes(None))
-        owners._looked_at = -1e10
+        owners._next_look = -1e10
         found = cookie(first) in owners.by_cookie([cookie(first)])
         again = cookie(first) in owners.by_cookie([cookie(first)])
         return found, again, cookie(second) in owners.by_cookie([cookie(second)])
