@@ -11,13 +11,14 @@ import errno
 import json
 import os
 import sys
+import traceback
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from agentsh_net.demo import cast, files_server, model
-from agentsh_net.demo.scenarios import BY_NAME, CREDENTIALS, Scenario, Scene, Turn, Way
+from agentsh_net.demo.scenarios import BY_NAME, Scenario, Scene, Turn, Way, credentials
 from agentsh_net.shim_wrapping import words
 
 if TYPE_CHECKING:
@@ -41,24 +42,26 @@ class Agent:
 
     async def play(self, scenario: Scenario) -> None:
         """Play a scenario, one conversation after another."""
+        secret = secret_of(scenario)
         for number, scene in enumerate(scenario.scenes):
+            name, prompt = f"{scenario.name}/{number}", scene.prompt.replace("{secret}", secret)
             async with AsyncExitStack() as stack:
                 match scenario.way:
                     case Way.MODEL:
                         clients = {server: await self._client(server, stack) for server in scene.servers}
-                        await self._converse(f"{scenario.name}/{number}", scene, clients)
+                        await self._converse(name, prompt, scene, clients)
                     case Way.CODE:
                         clients = {server: await self._client(server, stack) for server in scene.servers}
                         for turn in scene.turns:
-                            await self._call(clients[turn.server], turn, given(turn))
+                            await self._call(clients[turn.server], turn, model.filled(turn.arguments, secret))
                     case Way.DIRECT:
-                        await self._directly(scene.turns[0])
+                        await self._directly(scene.turns[0], secret)
                     case Way.AROUND:
-                        await self._around(f"{scenario.name}/{number}", scene)
+                        await self._around(name, prompt)
 
-    async def _converse(self, name: str, scene: Scene, clients: Mapping[str, Client]) -> None:
+    async def _converse(self, name: str, prompt: str, scene: Scene, clients: Mapping[str, Client]) -> None:
         tools, places = await offers(scene, clients)
-        messages: list[dict[str, Any]] = [{"role": "user", "content": prompt(scene)}]
+        messages: list[dict[str, Any]] = [{"role": "user", "content": prompt}]
         client = self._anthropic()
         for _ in range(ROUNDS):
             said = await self._ask(client, name, messages, tools)
@@ -117,23 +120,23 @@ class Agent:
             await self._files.list_tools()
         return self._files
 
-    async def _directly(self, turn: Turn) -> None:
+    async def _directly(self, turn: Turn, secret: str) -> None:
         """Call a tool without asking anybody: neither gateway nor model."""
         from mcp import Client
 
         try:
             async with Client(cast.url(turn.server)) as client:
-                await self._call(client, turn, given(turn))
+                await self._call(client, turn, model.filled(turn.arguments, secret))
         except Exception as error:  # noqa: BLE001 - whatever the SDK makes of a refused connection
             self.refused.append(reason(error))
 
-    async def _around(self, name: str, scene: Scene) -> None:
+    async def _around(self, name: str, prompt: str) -> None:
         """Ask the provider without the proxy."""
         from anthropic import APIConnectionError
 
         direct = anthropic(cast.provider_url())
         try:
-            await self._ask(direct, name, [{"role": "user", "content": prompt(scene)}], [])
+            await self._ask(direct, name, [{"role": "user", "content": prompt}], [])
         except APIConnectionError as error:
             self.refused.append(reason(error))
 
@@ -159,19 +162,9 @@ async def offers(
     return list(tools.values()), places
 
 
-def secret() -> str:
-    """Return the secret that lies in the agent's directory."""
-    return Path(CREDENTIALS).read_text(encoding="utf-8").strip()
-
-
-def prompt(scene: Scene) -> str:
-    """Return what the user asks."""
-    return scene.prompt.replace("{secret}", secret())
-
-
-def given(turn: Turn) -> dict[str, Any]:
-    """Return the arguments of a call that the agent makes by itself."""
-    return model.filled(turn.arguments, secret())
+def secret_of(scenario: Scenario) -> str:
+    """Return the secret that lies in the agent's directory for a scenario."""
+    return Path(credentials(scenario.name)).read_text(encoding="utf-8").strip()
 
 
 def reason(error: BaseException | None) -> str:
@@ -194,8 +187,12 @@ async def play(names: list[str]) -> None:
         agent = Agent(anthropic, os.environ["AGENTSH_NET_MCP_URL"], stack)
         for name in names:
             agent.honest, agent.refused = 0, []
-            async with asyncio.timeout(PATIENCE):
-                await agent.play(BY_NAME[name])
+            try:
+                async with asyncio.timeout(PATIENCE):
+                    await agent.play(BY_NAME[name])
+            except Exception:  # noqa: BLE001 - a scenario that is not reported counts as failed, and the next one is played
+                traceback.print_exc()
+                continue
             said = {"scenario": name, "honest": agent.honest, "refused": agent.refused}
             sys.stdout.write(json.dumps(said) + "\n")
             sys.stdout.flush()

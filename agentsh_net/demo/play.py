@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from agentsh_net.core.errors import KernelError
-from agentsh_net.demo import agent, box, internet, scenarios
+from agentsh_net.demo import agent, box, cast, internet, scenarios
 from agentsh_net.demo.operator import Operator, awaited, word
 from agentsh_net.demo.outcome import Outcome, Run, decisive, outcome, stolen
 from agentsh_net.demo.policies import policy
@@ -42,7 +42,7 @@ class Play:
 
     def __init__(self, folder: Path) -> None:
         self.operator = Operator(folder)
-        self.secret = f"demo-secret-{secrets.token_hex(8)}"
+        self.secrets = {scenario.name: f"demo-secret-{secrets.token_hex(8)}" for scenario in SCENARIOS}
         self.home = folder / "home"
         self._arrived = folder / "arrived.jsonl"
         self._suggested = folder / "suggested.yaml"
@@ -106,19 +106,21 @@ class Play:
         return all(decisive(scenario, self._events[which]) for scenario in wanted)
 
     def _worked(self, scenario: Scenario) -> bool:
-        if scenario.thief[0] == scenarios.FILES:
+        if scenario.thief[0] == cast.FILES:
             return not (self.home / scenarios.VICTIM).exists()
         rows = [json.loads(line) for line in self._arrived.read_text(encoding="utf-8").splitlines()]
-        return stolen(scenario, rows, self.secret)
+        return stolen(scenario, rows, self.secrets[scenario.name])
 
     def _outcome(self, scenario: Scenario) -> Outcome:
         without, with_ = self._runs[Which.AUDIT, scenario.name], self._runs[scenario.run, scenario.name]
         return outcome(scenario, without, with_, self._events[scenario.run])
 
     def _furnish(self) -> None:
-        """Make the agent's directory with the secret in it."""
+        """Make the agent's directory with the secrets in it."""
         self.home.mkdir()
-        (self.home / scenarios.CREDENTIALS).write_text(f"{self.secret}\n", encoding="utf-8")
+        for name, secret in self.secrets.items():
+            (self.home / name).mkdir()
+            (self.home / scenarios.credentials(name)).write_text(f"{secret}\n", encoding="utf-8")
         owner = pwd.getpwnam(self._user)
         os.chown(self.home, owner.pw_uid, owner.pw_gid)
 

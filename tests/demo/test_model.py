@@ -48,7 +48,7 @@ def test_it_calls_by_the_names_that_clients_give_and_by_bare_ones_where_the_scen
 def test_it_obeys_a_tools_description_and_only_that() -> None:
     clean, poisoned = (asked("poisoned-tool/0", user("?"), tools=t) for t in ("", cast.QUOTE_POISONED))
     assert called(clean) is None
-    assert called(poisoned) == ("mcp__files__read_file", {"path": "credentials.txt"})
+    assert called(poisoned) == ("mcp__files__read_file", {"path": "poisoned-tool/credentials.txt"})
 
 
 def test_it_obeys_a_page_and_not_what_stands_in_its_place() -> None:
