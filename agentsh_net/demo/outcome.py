@@ -102,7 +102,7 @@ def outcome(scenario: Scenario, without: Run, with_: Run, events: Sequence[Row])
 def _instead(scenario: Scenario, run: Run) -> str:
     if run.worked:
         return scenario.worked
-    return "no event" if run.ended else "the agent failed"
+    return "no such event" if run.ended else "the agent failed"
 
 
 def _reason(event: Row) -> str:

@@ -63,7 +63,7 @@ def test_anything_less_is_not(without: Run, with_: Run, says: str) -> None:
 def test_another_event_does_not_count(other: dict[str, Any]) -> None:
     assert decisive(PULL, [EVENT | other]) is None
     row = came_of(**other)
-    assert (row.with_, row.as_expected) == ("no event", False)
+    assert (row.with_, row.as_expected) == ("no such event", False)
 
 
 def test_a_layer_is_read_from_the_event() -> None:
