@@ -86,7 +86,10 @@ def _print(rows: list[Row], held: str, seconds: float, keep: Path | None) -> Non
     )
     if keep is not None:
         database = visible(str(keep / "events.db"))
-        click.echo(f"Look closer: agentsh-net mcp events --session enforced --direct-db --db {database}")
+        stored = f"--direct-db --db {database}"
+        click.echo(f"Look closer: agentsh-net mcp events --session enforced {stored}")
+        for row in rows[:1]:
+            click.echo(f"             agentsh-net mcp calls --show {row['event_id'] or 'ID'} {stored}")
 
 
 def _require() -> None:

@@ -73,7 +73,11 @@ def verdict(story: Story) -> tuple[str, str]:
 
 def joined_by(connection: Event) -> str:
     """Say why a connection is thought to belong to a call: its session was known, or only server and time fit."""
-    return "session" if connection.get("correlated") else "server and time"
+    known = connection.get("session_id") not in {
+        None,
+        DEFAULT_SESSION,
+    }  # a worker's own connection is nobody's session
+    return "session" if known and connection.get("correlated") else "server and time"
 
 
 def tell(intent: Event | None, executions: Iterable[Event], others: Iterable[Event]) -> Story:

@@ -103,6 +103,15 @@ def test_without_the_sdks_it_names_them_and_the_command(monkeypatch: pytest.Monk
     assert "mcp" in done.stderr
 
 
+def test_what_is_kept_is_named_with_the_commands_that_read_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    played(monkeypatch, {"outcome": ROW})
+    done = CliRunner().invoke(cli, ["demo", "--keep", str(tmp_path / "kept")])
+    assert f"mcp calls --show e1 --direct-db --db {tmp_path}/kept/events.db" in done.stdout
+    assert (tmp_path / "kept").stat().st_mode & 0o777 == 0o700
+
+
 def test_a_directory_that_exists_is_not_taken(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     played(monkeypatch)
     done = CliRunner().invoke(cli, ["demo", "--keep", str(tmp_path)])

@@ -84,6 +84,22 @@ def test_a_connection_belongs_by_its_server_and_by_its_session_where_that_is_kno
     assert bool(told.connections) is joined
 
 
+@pytest.mark.parametrize(
+    ("fields", "joined_by"),
+    [
+        ({"correlated": True, "session_id": "s1"}, "session"),
+        (
+            {"correlated": True},
+            "server and time",
+        ),  # of no known session: some call explains it, perhaps another's
+        ({"session_id": "s1"}, "server and time"),
+    ],
+)
+def test_a_session_is_said_to_join_only_where_it_is_known(fields: dict[str, Any], joined_by: str) -> None:
+    told = story.tell(intent(), [called()], [connection(**fields)])
+    assert told.to_json()["connections"][0]["joined_by"] == joined_by
+
+
 def test_a_call_that_never_arrived_is_joined_by_its_candidates() -> None:
     assert story.tell(intent(action="block"), [], [connection()]).connections
 
