@@ -27,6 +27,7 @@ from agentsh_proxy.gateway import Means as GatewayMeans
 from agentsh_proxy.gateway_connection import GatewayConnection
 from agentsh_proxy.recorder import Recorder
 from agentsh_proxy.reporting import Reporter
+from agentsh_proxy.scheduling import ask_for_short_slices
 from agentsh_proxy.server import ClientConnection
 from agentsh_proxy.service import Service
 from agentsh_proxy.upstream import Pool
@@ -81,6 +82,7 @@ def main(arguments: list[str]) -> int:
     except OSError as error:
         log.error("cannot give up privileges, so it does not run: %s", error)  # noqa: TRY400 - the reason is the whole story
         return EXIT_UNCONFINED
+    ask_for_short_slices()  # where it may not, it waits for its turn like others
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_work(options, landlock))
     return 0
