@@ -40,11 +40,11 @@ class SsePipe:
         )
         self._headers = mcp_http.merged(mcp_http.declared(server.headers), headers)
         self._scheme = scheme
+        self._posting: tuple[Headers, str] = ((), "")  # fields and target of every POST, once the endpoint is known
         self._limits = limits
         self._stream: Response | None = None
         self._decoder = sse.Decoder(limits()[0])
         self._events: list[mcp_stream.StreamEvent] = []
-        self._endpoint = ""
 
     async def open(self) -> None:
         """Open the stream and wait for its endpoint, which has to be of the same origin. Raises ProtocolError."""
@@ -65,7 +65,8 @@ class SsePipe:
         headers = mcp_http.merged(
             (("Accept", "text/event-stream"), ("Cache-Control", "no-store")), self._headers
         )
-        self._stream = await self._request("GET", self._server.url, headers)
+        fields, target = self._secured(self._server.url, headers)
+        self._stream = await self._http.request("GET", target, fields)
         if self._stream.status != 200 or not is_stream(self._stream):
             raise ProtocolError(
                 f"server {self._server.id} opens no event stream (HTTP {self._stream.status})", status=502
@@ -74,16 +75,18 @@ class SsePipe:
             event = await self._next()
             if event.kind == "endpoint":
                 named = event.data.decode("utf-8", "replace")
-                self._endpoint = mcp_http.resolve(self._server.url, named, "endpoint")
+                endpoint = mcp_http.resolve(self._server.url, named, "endpoint")
+                fields = mcp_http.merged((("Content-Type", "application/json"),), self._headers)
+                self._posting = self._secured(endpoint, fields)
                 return
 
     async def send(self, message: bytes) -> None:
         """POST a message; its answer comes on the stream. Raises ProtocolError where it is not taken."""
-        headers = mcp_http.merged((("Content-Type", "application/json"),), self._headers)
+        fields, target = self._posting
         seconds = self._limits()[1]
         try:
             async with asyncio.timeout(seconds):
-                response = await self._request("POST", self._endpoint, headers, message)
+                response = await self._http.request("POST", target, fields, message)
         except TimeoutError as error:
             raise ProtocolError(
                 f"server {self._server.id} took no message within {seconds:g} s", status=504
@@ -114,7 +117,5 @@ class SsePipe:
             self._events = [mcp_stream.read(frame) for frame in self._decoder.feed(data)]
         return self._events.pop(0)
 
-    async def _request(self, method: str, url: str, headers: Headers, body: bytes = b"") -> Response:
-        target = mcp_http.address(url).target
-        secured, target = gateway_http.with_credential(self._scheme, headers, target)
-        return await self._http.request(method, target, secured, body)
+    def _secured(self, url: str, fields: Headers) -> tuple[Headers, str]:
+        return gateway_http.with_credential(self._scheme, fields, mcp_http.address(url).target)
