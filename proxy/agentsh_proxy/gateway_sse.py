@@ -40,7 +40,7 @@ class SsePipe:
         )
         self._headers = mcp_http.merged(mcp_http.declared(server.headers), headers)
         self._scheme = scheme
-        self._posting: tuple[Headers, str] = ((), "")  # fields and target of every POST, once the endpoint is known
+        self._posting: tuple[Headers, str] = ((), "")  # of every POST, once the endpoint is named
         self._limits = limits
         self._stream: Response | None = None
         self._decoder = sse.Decoder(limits()[0])
