@@ -182,7 +182,9 @@ def cases() -> list[Case]:
 
 
 def is_denied(name: Any, value: Any) -> bool:
-    return name in {DENIED, "delete"} or "evil" in json.dumps(value)
+    if isinstance(name, list) and len(name) == 1:
+        name = name[0]  # JavaScript finds a tool by it all the same
+    return name in (DENIED, "delete") or "evil" in json.dumps(value)
 
 
 class Server(BaseHTTPRequestHandler):
