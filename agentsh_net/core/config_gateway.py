@@ -91,6 +91,7 @@ GATEWAY: Reader[settings.Gateway] = section(
         "port": port,
         "max_request": size(1 << 10, MAX_BUFFER),
         "max_response": size(1 << 10, MAX_BUFFER),
+        "blocked_as": one_of("error", "result"),
         "allowed_origins": items(origin),
         "security_schemes": items(security_scheme, same=lambda scheme: fold(scheme.id)),
         "servers": table(

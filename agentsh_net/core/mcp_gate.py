@@ -55,6 +55,9 @@ class Call:
 
 
 Judge = Callable[[Call], Verdict]
+Refuse = Callable[
+    [Id | None, str, str], bytes
+]  # id, tool, reason -> what the client gets in place of an answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +111,7 @@ def read(line: bytes, limits: Limits = DEFAULT_LIMITS) -> Body:
     return body
 
 
-def rule_calls(line: bytes, body: Body, judge: Judge) -> Ruling:
+def rule_calls(line: bytes, body: Body, judge: Judge, refuse: Refuse | None = None) -> Ruling:
     """Judge every tools/call of a client's message or batch. Raises ProtocolError, before any verdict, where a tool is uncertain."""
     calls = {index: call_in(message) for index, message in enumerate(body.messages) if is_call(message)}
     edits: dict[int, Edit] = {}
@@ -118,7 +121,7 @@ def rule_calls(line: bytes, body: Body, judge: Judge) -> Ruling:
         if verdict.blocked:
             edits[index] = Drop()
             if call.id is not None:
-                errors.append(refusal(call.id, call.tool, verdict.reason))
+                errors.append((refuse or refusal)(call.id, call.tool, verdict.reason))
     return Ruling(edited(line, body, edits), _answers(errors, batch=body.batch))
 
 
@@ -141,6 +144,15 @@ def call_in(message: Message) -> Call:
     if misspelt(params, PARAM_KEYS):
         raise ProtocolError("tools/call with a parameter spelt in two ways")
     return Call(message.id if isinstance(message, Request) else None, params["name"], params.get("arguments"))
+
+
+def as_result(error: bytes, *, modern: bool) -> bytes:
+    """Return a refusal as a result that says it is an error: some clients end the turn at a JSON-RPC error, and a model reads results."""
+    found = jsonrpc.parse(error).messages[0]
+    if not isinstance(found, ErrorResponse) or found.id is None:
+        return error
+    result: dict[str, Any] = {"content": [{"type": "text", "text": found.message}], "isError": True}
+    return jsonrpc.response(found.id, result | ({"resultType": "complete"} if modern else {}))
 
 
 def refusal(id_: Id | None, tool: str, reason: str) -> bytes:

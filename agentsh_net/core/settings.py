@@ -270,6 +270,7 @@ class Gateway:
     port: int = 8485
     max_request: int = 4 << 20
     max_response: int = 100 << 20
+    blocked_as: str = "error"  # error | result: how a client gets a blocked call
     allowed_origins: tuple[str, ...] = ()
     security_schemes: tuple[SecurityScheme, ...] = ()
     servers: Mapping[str, GatewayServer] = field(default_factory=dict)

@@ -35,6 +35,7 @@ MAX_WAITING: Final = 4096
 INLINE: Final = (
     4096  # bytes of a result that are inspected at once; longer ones in a thread, as one may take a second
 )
+META_VERSION: Final = gateway_http.VERSION_KEY.encode()  # only requests of 2026-07-28 have it
 SETTLING: Final = (
     2.0  # seconds a listing waits for the supervisor to take up new tools, so that calls are judged by them
 )
@@ -130,7 +131,7 @@ class Review:
             why = fault(body)
             if why:
                 return self._contradicted(body, why)
-            ruling = mcp_gate.rule_calls(flat, body, judge)
+            ruling = mcp_gate.rule_calls(flat, body, judge, self._refuse(flat))
         except ProtocolError as error:
             return self._doubtful(data, str(error), mcp_gate.doubt(flat))
         going = [m for m in body.messages if isinstance(m, Request) and m.id not in refused_ids]
@@ -140,6 +141,13 @@ class Review:
             del self._waiting[next(iter(self._waiting))]
         forward = data if ruling.forward is flat else ruling.forward
         return Taken(forward, ruling.replies, body, tuple(m.id for m in going))
+
+    def _refuse(self, asked: bytes) -> mcp_gate.Refuse:
+        """Return how a client gets a blocked call (`gateway.blocked_as`)."""
+        if self._around.snapshot().config.gateway.blocked_as == "error":
+            return mcp_gate.refusal
+        modern = META_VERSION in asked
+        return lambda id_, tool, why: mcp_gate.as_result(mcp_gate.refusal(id_, tool, why), modern=modern)
 
     def _contradicted(self, body: Body, why: str) -> Taken:
         """Refuse a message whose header fields say another thing than it does; a call is told of as refused."""
@@ -332,7 +340,11 @@ class Review:
         verdict = results_policy.judge(self._mcp(), found)
         self._tell.result(asked.tool, message.id, found, size, verdict)
         if verdict.blocked:
-            edits[index] = Swap(mcp_gate.refused_result(message.id, asked.tool, verdict.reason))
+            swap = mcp_gate.refused_result(message.id, asked.tool, verdict.reason)
+            if self._around.snapshot().config.gateway.blocked_as == "result":
+                result = message.result if isinstance(message, Response) else None
+                swap = mcp_gate.as_result(swap, modern=isinstance(result, dict) and "resultType" in result)
+            edits[index] = Swap(swap)
 
     # What cannot be read for certain.
 

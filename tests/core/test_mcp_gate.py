@@ -232,3 +232,14 @@ def test_edits_of_a_batch_leave_the_other_messages_alone() -> None:
     ]
     got = edited(data, body, {0: Swap(b'{"swapped":1}')})
     assert got is not None and json.loads(got)[0] == {"swapped": 1}
+
+
+def test_a_refusal_becomes_a_result_only_where_somebody_waits_for_one():
+    told = json.loads(mcp_gate.as_result(mcp_gate.refusal("7", "rm", "no"), modern=True))
+    assert told["id"] == "7" and told["result"]["isError"] and told["result"]["resultType"] == "complete"
+    assert (
+        "resultType"
+        not in json.loads(mcp_gate.as_result(mcp_gate.refusal(7, "rm", "no"), modern=False))["result"]
+    )
+    nobody = mcp_gate.refusal(None, "rm", "no")
+    assert mcp_gate.as_result(nobody, modern=True) == nobody
