@@ -179,7 +179,8 @@ def parse_response(raw: bytes) -> ResponseHead:
         chunked, length = _framing(facts, one_one=one_one)
     except ProtocolError as error:
         raise ProtocolError(f"the upstream's answer: {error}", status=502) from error
-    keep_alive, nominated = _connection(facts.get(b"connection"))
+    connection = facts.get(b"connection")
+    keep_alive, nominated = (None, ()) if connection is None else _connection(connection)
     encoding = facts.get(b"content-encoding")
     content_type = facts.get(b"content-type")
     request_id = facts.get(b"request-id") or facts.get(b"x-request-id")

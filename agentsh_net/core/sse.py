@@ -7,8 +7,7 @@ frames, joined, are the input. What a frame means is the dialects' business.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 _BOM: Final = b"\xef\xbb\xbf"
 # CRLF is one line ending and must never be read as CR and then an empty line ended by LF.
@@ -16,8 +15,7 @@ _END_OF_FRAME: Final = re.compile(rb"(?:\r\n|\n|\r(?!\n))(?:\r\n|\n|\r)")
 _LINE_ENDING: Final = re.compile(rb"\r\n|\n|\r")
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(NamedTuple):
     """One event, or a run of comments and blank lines. `data` is None where nothing would be dispatched.
 
     `oversize`: a piece of an event that outgrew the bound; its fields are unknown and more pieces may follow. `flaw`: why clients

@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import orjson
 
@@ -36,8 +36,7 @@ MAX_DEPTH: Final = 200
 _MAX_DIGITS: Final = 4000
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(NamedTuple):
     """A value as lenient parsers see it (last key wins), and what is wrong with its text.
 
     `flaws`: `invalid_utf8` (read with U+FFFD, as browsers do), `not_a_number` (NaN, Infinity).

@@ -44,7 +44,7 @@ def may_hide_call(frames: bytes, signs: tuple[bytes, ...] = ()) -> bool:
         find(b"tool") >= 0
         or (find(b"function") >= 0 and _FUNCTION_CALL.search(folded) is not None)
         or find(b"\0") >= 0
-        or (find(b"\\u00") >= 0 and _ESCAPED_ASCII.search(folded) is not None)
+        or (find(b"\\") >= 0 and find(b"\\u00") >= 0 and _ESCAPED_ASCII.search(folded) is not None)
     )
 
 
@@ -303,7 +303,8 @@ def _end_of_frames(data: bytes) -> int:
     if data.endswith(_ENDS):
         return len(data)
     plain = data.rfind(b"\n\n") + 2
-    carriage = data.rfind(b"\n\r\n") + 3
+    # Searched from the back too, but no further than that: in a stream without CR it would go over all of it.
+    carriage = data.rfind(b"\n\r\n", plain if plain > 1 else 0) + 3
     return max(plain if plain > 1 else 0, carriage if carriage > 2 else 0)
 
 

@@ -37,8 +37,8 @@ def _has_other_line_ends(raw: bytes) -> bool:
 
 
 def _is_object(text: str) -> bool:
-    if not text.startswith("{"):
-        return False
+    if not text.startswith("{") or not (text.endswith("}") or "\0" in text):
+        return False  # nor any part of one that a parser takes, unless it is UTF-16 that was read as UTF-8
     try:
         strict_json.read(text.encode("utf-8", "replace"))
     except strict_json.DivergentError:
