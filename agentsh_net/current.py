@@ -88,11 +88,12 @@ class Current:
         self.hearsay = means.resolver.hearsay()  # what an earlier daemon heard
         self.plan = self._plan(self.snapshot, self.addresses)
         self._follow()
-        starting = [asyncio.to_thread(means.kernel.apply, self.plan)]
-        if means.pool is not None:
-            starting.append(means.pool.start(self.snapshot))
-        await asyncio.gather(*starting)
+        await asyncio.to_thread(
+            means.kernel.apply, self.plan
+        )  # first: workers that start beside it slow it down
         await self.sweep()
+        if means.pool is not None:
+            await means.pool.start(self.snapshot)
 
     def _follow(self) -> None:
         """Let sessions be judged by the snapshot in force."""

@@ -5,22 +5,18 @@ What the daemon does while it runs is its own business.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import os
 import pwd
 import sys
-from functools import partial
 from pathlib import Path
 
 from agentsh_net import log, options, privileges
 from agentsh_net.control.errors import ControlError
 from agentsh_net.core.errors import ConfigError, KernelError, ProtocolError, StoreError
 from agentsh_net.core.settings import Network
-from agentsh_net.daemon import Daemon
-from agentsh_net.kernel.host import open_kernel
+from agentsh_net.kernel import ahead
 from agentsh_net.options import Options
-from agentsh_net.workers import USERS
 
 EXIT_CONFIG, EXIT_ENVIRONMENT = 2, 3
 # Seconds (Python's own is 0.005): the kernel is asked in threads by many short calls, each of which waits so long for its turn
@@ -33,6 +29,8 @@ def worker_uid(network: Network) -> int | None:
 
     `nobody` is many others'; and in a pod whoever is root in the agent's container can be any user.
     """
+    from agentsh_net.workers import USERS
+
     if os.geteuid() != 0 or network.scope == "netns":
         return None
     with contextlib.suppress(KeyError):
@@ -49,8 +47,15 @@ def main(config: Path | None, *, audit: bool | None, ready_file: Path | None) ->
     try:
         loaded = options.load(wanted, os.environ)
         logger = log.configure(form=loaded.config.log.format, level=loaded.config.log.level)
-        kernel = partial(open_kernel, worker_uid=worker_uid(loaded.config.network))
-        return asyncio.run(Daemon(wanted, loaded, logger, kernel).run())
+        load = ahead.begin(loaded.config.network)  # while all that follows is imported
+        import asyncio
+
+        from agentsh_net.daemon import Daemon
+        from agentsh_net.kernel.host import open_kernel
+
+        worker = worker_uid(loaded.config.network)
+        daemon = Daemon(wanted, loaded, logger, lambda n: open_kernel(n, load=load, worker_uid=worker))
+        return asyncio.run(daemon.run())
     except ConfigError as error:
         for problem in error.problems:
             print(f"{wanted.config or 'built-in default'}: {problem}", file=sys.stderr)  # noqa: T201 - as `policy check` does

@@ -9,12 +9,14 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from pathlib import Path
-
-import dns.asyncresolver
-import dns.exception
-import dns.resolver
+from typing import TYPE_CHECKING
 
 from agentsh_net.core.addresses import Address, plain
+
+# dnspython is imported where it is first used: it takes a tenth of a second, which a start to literal addresses need not wait for.
+if TYPE_CHECKING:
+    import dns.asyncresolver
+    import dns.resolver
 
 RESOLV_CONF = Path("/etc/resolv.conf")
 # Where systemd-resolved says whom it asks itself (systemd-resolved.service(8)).
@@ -62,6 +64,10 @@ class NameServers:
 
     def resolver(self) -> dns.asyncresolver.Resolver:
         """Return a resolver that asks them. Raises DNSException where there is nobody to ask."""
+        import dns.asyncresolver
+        import dns.exception
+        import dns.resolver
+
         try:
             found = dns.asyncresolver.Resolver(str(self._files[0]))  # with its options
         except dns.exception.DNSException:
@@ -90,6 +96,9 @@ class NameServers:
 
 
 def _configuration(path: Path) -> dns.resolver.Resolver | None:
+    import dns.exception
+    import dns.resolver
+
     try:
         return dns.resolver.Resolver(str(path))
     except (dns.exception.DNSException, OSError):
