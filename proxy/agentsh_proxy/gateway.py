@@ -49,8 +49,8 @@ class Carrier(Protocol):
 
     async def serve(
         self, asked: Asked, client: GatewayConnection, place: Place, session_id: str, limits: tuple[int, int]
-    ) -> None:
-        """Answer a request of a client."""
+    ) -> bool:
+        """Answer a request of a client; False where the server turned out to be of a kind that this carrier cannot serve."""
         ...
 
     def tick(self, now: float) -> None:
@@ -171,7 +171,8 @@ class Gateway:
             self._deny(asked, client, place, session_id, denied)
             return
         limits = gateway.max_request, gateway.max_response
-        await self._carrier(place).serve(asked, client, place, session_id, limits)
+        if not await self._carrier(place).serve(asked, client, place, session_id, limits):
+            await self._older(place).serve(asked, client, place, session_id, limits)
 
     def _deny(
         self, asked: Asked, client: GatewayConnection, place: Place, session_id: str, denied: Verdict
@@ -201,12 +202,27 @@ class Gateway:
             carrier = self._carriers[key] = self._connect(place.server)
         return carrier
 
+    def _older(self, place: Place) -> Carrier:
+        """Carry to a server that is declared as `http` and speaks HTTP+SSE; it is remembered until it is declared otherwise."""
+        key, server = fold(place.server.id), place.server
+        former = self._carriers.get(key)
+        if isinstance(former, Bridge):
+            return former  # another request found it out meanwhile
+        if former is not None:
+            former.close()
+        log.info("server %s speaks HTTP+SSE, not Streamable HTTP: declare it as `type: sse`", server.id)
+        bridge = Bridge(
+            server, self._pipe(server), lambda session_id: self._review(server.id, session_id), self._spawn
+        )
+        self._carriers[key] = bridge
+        return bridge
+
     def _connect(self, server: Server) -> Carrier:
         def review(session_id: str) -> Review:
             return self._review(server.id, session_id)
 
         if server.transport is Transport.HTTP:
-            return Forward(server, self._tls_context, review, self._spawn)
+            return Forward(server, self._tls_context, review, self._spawn, self._pipe(server))
         return Bridge(server, self._pipe(server), review, self._spawn)
 
     def _pipe(self, server: Server) -> OpenPipe:

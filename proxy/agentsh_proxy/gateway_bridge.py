@@ -88,16 +88,19 @@ class Bridge:
 
     async def serve(
         self, asked: Asked, client: GatewayConnection, place: Place, session_id: str, limits: tuple[int, int]
-    ) -> None:
+    ) -> bool:
         """Answer a request of a client. Raises ProtocolError."""
         if not _acceptable(asked, client):
-            return
+            return True
         if asked.method == "POST":
             await self._post(asked, client, place, session_id, limits)
-            return
-        if _modern(asked):
+        elif _modern(asked):
             client.answer(405, _error("this revision knows POST only"), (*JSON, ("Allow", "POST")))
-            return
+        else:
+            await self._other(asked, client, session_id)
+        return True
+
+    async def _other(self, asked: Asked, client: GatewayConnection, session_id: str) -> None:
         session = self._known(asked, client, session_id)
         if session is None:
             return

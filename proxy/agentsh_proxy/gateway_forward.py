@@ -20,6 +20,7 @@ from agentsh_net.core.mcp_gate import lone_call
 from agentsh_net.core.model import Server
 from agentsh_proxy.gateway_connection import Asked, GatewayConnection
 from agentsh_proxy.gateway_review import Passed, Review, as_body
+from agentsh_proxy.gateway_session import Pipe
 from agentsh_proxy.gateway_view import Place
 from agentsh_proxy.http_client import HttpClient, Response
 from agentsh_proxy.mcp_site import is_json, is_stream
@@ -27,6 +28,12 @@ from agentsh_proxy.mcp_site import is_json, is_stream
 INTERNAL: Final = -32603
 MAX_IDLE: Final = 256  # connections kept to one server; as many calls as a busy agent farm has in flight
 MAX_SESSIONS: Final = 10_000  # whose listings and open requests are remembered; past it the oldest begin anew
+OLDER: Final = (
+    400,
+    404,
+    405,
+)  # what a server of HTTP+SSE says to `initialize` (2025-11-25, "backwards compatibility")
+OLDER_SECONDS: Final = 10.0  # for it to name its endpoint
 MAX_OTHER: Final = 1 << 20  # bytes of an answer that is neither JSON nor events: an error page
 # Methods whose answer is a stream that stays open as long as the client listens (2026-07-28).
 _ID_FIELD: Final = re.compile(rb"^id:", re.MULTILINE)
@@ -42,6 +49,7 @@ class Forward:
         tls: Callable[[], ssl.SSLContext],
         review: Callable[[str], Review],
         spawn: Callable[[Awaitable[None]], None],
+        older: Callable[[Asked, Place], Pipe],
     ) -> None:
         address = mcp_http.address(server.url)
         secure = address.scheme == "https"
@@ -53,6 +61,7 @@ class Forward:
         self._declared = mcp_http.declared(server.headers)
         self._review = review
         self._spawn = spawn
+        self._older = older
         self._reviews: OrderedDict[tuple[str, str], Review] = OrderedDict()
 
     @property
@@ -69,8 +78,8 @@ class Forward:
 
     async def serve(
         self, asked: Asked, client: GatewayConnection, place: Place, session_id: str, limits: tuple[int, int]
-    ) -> None:
-        """Answer a request of a client. Raises ProtocolError where there is no answer yet."""
+    ) -> bool:
+        """Answer a request of a client; False where the server speaks HTTP+SSE. Raises ProtocolError where there is no answer yet."""
         exchange = _Exchange(self, asked, client, place, limits[1])
         mcp_session = asked.fields.get("mcp-session-id", "")
         review = self._reviews.get((session_id, mcp_session)) if mcp_session else None
@@ -86,6 +95,19 @@ class Forward:
             await exchange.other(review)
         if mcp_session and exchange.session_ended:
             self._reviews.pop((session_id, mcp_session), None)
+        return not exchange.older
+
+    async def is_older(self, asked: Asked, place: Place) -> bool:
+        """Say whether the server opens the stream of HTTP+SSE and names an endpoint there."""
+        pipe = self._older(asked, place)
+        try:
+            async with asyncio.timeout(OLDER_SECONDS):
+                await pipe.open()
+        except (ProtocolError, TimeoutError):
+            return False
+        finally:
+            pipe.close()
+        return True
 
     def _remember(self, key: tuple[str, str], review: Review) -> None:
         self._reviews[key] = review
@@ -141,6 +163,7 @@ class _Exchange:
         self._endless = False
         self._resumable = False  # the stream has event ids: a client that lost it comes back for the rest
         self.session_ended = False
+        self.older = False  # nothing was answered: the server speaks HTTP+SSE
 
     async def post(self, review: Review, max_request: int) -> str:
         """Carry a message to the server; return the id of the session that began with it."""
@@ -160,6 +183,15 @@ class _Exchange:
         except ProtocolError as error:
             review.forget(taken.ids)
             self._fail(error)
+            return ""
+        if (
+            response.status in OLDER
+            and _begins(taken.body)
+            and await self._forward.is_older(self._asked, self._place)
+        ):
+            await response.release()
+            review.forget(taken.ids)
+            self.older = True
             return ""
         return await self._respond(response, review)
 
@@ -327,6 +359,11 @@ class _Exchange:
             client.abort()
         else:
             client.last(b"".join(map(event_of, errors)))
+
+
+def _begins(body: Body | None) -> bool:
+    message = body.messages[0] if body is not None and not body.batch else None
+    return isinstance(message, Request) and message.method == "initialize"
 
 
 def _contradiction(asked: Asked, body: Body) -> str:

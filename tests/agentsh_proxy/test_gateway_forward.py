@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from agentsh_proxy.gateway_forward import rewritten
 from gateway_front import INITIALIZE, GatewayFront, call, data_of, gateway_over, request, snapshot
-from mcp_peers.roles import legacy, result_of
+from mcp_peers.roles import SseServer, legacy, result_of
 from mcp_peers.scripted import STREAM, Handler, Scripted, Seen, Wire, run, serving
 
 from agentsh_net.core import sse
@@ -496,6 +496,37 @@ def test_a_server_that_is_down_is_an_error_under_the_requests_id() -> None:
             assert "cannot be reached" in got.json["error"]["message"]
 
     run(main())
+
+
+def test_a_server_that_speaks_http_and_sse_after_all_is_served_as_such() -> None:
+    older = SseServer()
+
+    async def scene(front: GatewayFront, server: Scripted) -> None:
+        for _ in range(2):
+            begun = await front.post(INITIALIZE)
+            assert (begun.status, begun.json["result"]["protocolVersion"]) == (200, "2024-11-05")
+            session = {"Mcp-Session-Id": begun.headers["mcp-session-id"]}
+            listed = await front.post(request("tools/list", 1), **session)
+            assert [tool["name"] for tool in listed.json["result"]["tools"]] == ["a"]
+        targets = [(seen.method, seen.target.partition("?")[0]) for seen in server.seen]
+        assert targets.count(("POST", "/mcp")) == 1, "it is found out once"
+
+    play(older, scene)
+
+
+@pytest.mark.parametrize("status", [400, 404, 405])
+def test_a_refused_initialize_is_the_servers_own_answer_where_it_opens_no_stream_either(status: int) -> None:
+    error = b'{"jsonrpc":"2.0","id":0,"error":{"code":-32000,"message":"no"}}'
+
+    async def refuse(_: Seen, wire: Wire) -> None:
+        await wire.json(error, status)
+
+    async def scene(front: GatewayFront, server: Scripted) -> None:
+        got = await front.post(INITIALIZE)
+        assert (got.status, got.body) == (status, error)
+        assert server.asked == ["initialize", "GET"]
+
+    play(legacy(initialize=refuse), scene)
 
 
 def test_a_redirect_to_another_origin_is_refused() -> None:

@@ -71,6 +71,7 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
         servers: list[dict[str, Any]] = [
             {"id": "http", "type": "http", "url": f"http://127.0.0.1:{http}/mcp"},
             {"id": "sse", "type": "sse", "url": f"http://127.0.0.1:{sse}/sse"},
+            {"id": "older", "type": "http", "url": f"http://127.0.0.1:{sse}/sse"},
             io,
             {"id": "asks", **{k: v for k, v in io.items() if k != "id"}},
         ]
@@ -119,6 +120,7 @@ WAYS = [
     ("http", "legacy"),
     ("sse", "legacy"),
     ("sse", "auto"),
+    ("older", "auto"),
     ("stdio", "legacy"),
     ("stdio", "auto"),
 ]
