@@ -17,20 +17,24 @@ from typing import Any, Final, Protocol, cast
 
 from agentsh_net.access import group_id
 from agentsh_net.control.peer import Peer, daemon_uid, peer_of
+from agentsh_net.control.shim_allowance import Allowance
 from agentsh_net.control.socket_file import Listening, listen
 from agentsh_net.core.shim_link import CALLED, MAX_PAYLOAD, WAIT, Frames, LinkError, frame
 
 MAX_SHIMS: Final = 512  # an agent has a dozen servers, and a machine a few dozen agents
 MAX_SHIMS_OF_USER: Final = 128
 MAX_HELD: Final = 2 * MAX_PAYLOAD  # bytes that all shims of one user may have waiting here
-# Questions of one user: what a busy agent asks in a day at once, then a thousand times its pace. Slower, not refused:
-# nothing goes unjudged, and the audit trail cannot be flushed by a loop.
-BURST: Final = 100_000
-PER_SECOND: Final = 2_000
-# Seconds in which news that nobody waits for gathers: read one by one it would cost three times as much.
-REST: Final = 0.01
+# Seconds in which news that nobody waits for gathers.
+# Who asked a moment ago may ask again, and that must not wait so long.
+REST: Final = 0.02
+QUIET: Final = 1.0  # seconds without a question
 SLICE: Final = 0.005  # seconds of work for one shim before others get their turn
+CLOSING: Final = 3.0  # seconds in which what was told goes on record when the daemon ends
 KEEP_WAITING: Final = 1.0  # seconds between two signs of life to a shim that has to wait
+_TOGETHER: Final = 1 << 15  # bytes of news in a row that are taken as one, some 300 calls or 5 ms of work
+_LEFT: Final = (
+    256  # chunks, 64 MiB: many times what a socket may hold (net.core.wmem_max), and an end of a flood
+)
 _CHUNK: Final = 1 << 18  # bytes
 _OPENING: Final = 10.0  # seconds a connection may take to say whom it is in front of
 # What waits here of one shim, a fifth of a second of work; past it, it waits in the socket.
@@ -67,27 +71,6 @@ class Desk(Protocol):
         """Say whether there is room on record for more calls."""
 
 
-class Allowance:
-    """What one user may still ask for: a token bucket, and the bytes and connections in use."""
-
-    __slots__ = ("at", "connections", "held", "tokens")
-
-    def __init__(self, now: float) -> None:
-        self.connections = 0
-        self.held = 0
-        self.tokens: float = BURST
-        self.at = now
-
-    def delay(self, now: float, count: int = 1) -> float:
-        """Take tokens where there is one, for the rest on credit; return 0, or the seconds until there is one."""
-        self.tokens = min(BURST, self.tokens + (now - self.at) * PER_SECOND)
-        self.at = now
-        if self.tokens < 1:
-            return (1 - self.tokens) / PER_SECOND
-        self.tokens -= count
-        return 0.0
-
-
 class ShimServer:
     """Serves the shims' socket, mode 0666."""
 
@@ -113,8 +96,9 @@ class ShimServer:
         """End every connection and remove the socket."""
         if self._server is not None:
             self._server.close()
+        until = asyncio.get_running_loop().time() + CLOSING
         for connection in tuple(self._connections):
-            connection.record_all()
+            await connection.record_all(until)
             connection.abort()
         if self._listening is not None:
             self._listening.release()
@@ -156,6 +140,7 @@ class _Connection(asyncio.Protocol):
         self._gone = False  # the connection is lost; what it told is not all on record
         self._ended = False  # the shim says nothing more
         self._closed = False
+        self._asked_at = 0.0  # when the last question was answered
         self._noted = 0  # calls on record that it was not told of
         self._held = 0
         self._user: Allowance | None = None
@@ -175,15 +160,15 @@ class _Connection(asyncio.Protocol):
             )  # until it has said whom it is in front of
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
-        self._gone = True
         if self._user is None:
             self._server.release(self)
             return
+        self._read_the_rest()
+        self._gone = True
         self._clear_timer()
         if self._task is not None:
             self._task.cancel()
             self._task = None
-        self._read_the_rest()
         self._resume()
 
     def data_received(self, data: bytes) -> None:
@@ -220,10 +205,17 @@ class _Connection(asyncio.Protocol):
         else:
             self._transport.abort()
 
-    def record_all(self) -> None:
-        """Put on record what was told and waits here: the daemon ends."""
+    async def record_all(self, until: float) -> None:
+        """Put on record what was told and waits here, for the daemon ends; after `until` what has no room there is lost, and counted."""
+        self._clear_timer()
+        self._full = True  # nothing is answered any more
+        self._transport.pause_reading()
         self._read_the_rest()
         while self._questions:
+            if not self._desk.takes_news() and self._loop.time() < until:
+                await asyncio.sleep(REST)
+                continue  # there may be none left
+            self._gather()
             question = self._questions.popleft()
             if _calls(question) and self._visit is not None:
                 with contextlib.suppress(LinkError):
@@ -231,11 +223,14 @@ class _Connection(asyncio.Protocol):
 
     def _read_the_rest(self) -> None:
         """Take what a shim that is gone had sent: the kernel says first that it is gone where it left answers unread."""
-        if self._closed:
+        if self._gone:
             return
         with self._transport.get_extra_info("socket").dup() as rest, contextlib.suppress(OSError, LinkError):
             rest.setblocking(False)
-            while data := rest.recv(_CHUNK):
+            for _ in range(_LEFT):
+                data = rest.recv(_CHUNK)
+                if not data:
+                    return
                 self._questions.extend(self._frames.feed(data))
 
     def _resume(self) -> None:
@@ -258,6 +253,7 @@ class _Connection(asyncio.Protocol):
         answers: list[bytes] = []
         until = self._loop.time() + SLICE
         while self._questions and self._task is None and (self._gone or not self._full):
+            self._gather()
             calls = _calls(self._questions[0])
             if self._gone and not calls:
                 self._questions.popleft()  # nobody waits for the answer
@@ -270,13 +266,30 @@ class _Connection(asyncio.Protocol):
             answer = self._answer(*self._questions.popleft())
             if isinstance(answer, bytes):
                 answers.append(answer)
-                self._resting = not answer
-                self._noted += calls
+                self._note(calls)
             else:
+                self._note(0)
                 self._task = self._loop.create_task(self._later(answer))
         self._say(answers)
         if self._resting:
             self._timer = self._timer or self._loop.call_later(REST, self._resume)
+
+    def _gather(self) -> None:
+        """Make one of the news that wait in a row: read one by one they would cost three times as much."""
+        size, row = 0, []
+        while self._questions and size <= _TOGETHER and _calls(self._questions[0]):
+            row.append(self._questions.popleft())
+            size += len(row[-1][1])
+        if row:
+            self._questions.appendleft((row[0][0], b"\n".join(payload for _, payload in row)))
+
+    def _note(self, calls: int) -> None:
+        """Remember what was answered: news of so many calls, or a question."""
+        now = self._loop.time()
+        if not calls:
+            self._asked_at = now
+        self._noted += calls
+        self._resting = bool(calls) and now - self._asked_at > QUIET
 
     def _delay(self, calls: int, until: float) -> float | None:
         """Charge the next question; return in how many seconds it has its turn, None for at once."""

@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 
-from agentsh_net.control import shim_server
+from agentsh_net.control import shim_allowance, shim_server
 from agentsh_net.control.errors import ControlError
 from agentsh_net.control.peer import Peer
-from agentsh_net.control.shim_server import Allowance, ShimServer
+from agentsh_net.control.shim_allowance import Allowance
+from agentsh_net.control.shim_server import ShimServer
 from agentsh_net.core.shim_link import Frames, LinkError, frame
 
 
@@ -34,12 +35,12 @@ class Visitor:
         return frame({"do": "noted"}, b"%d" % calls)
 
     def answer(self, header: Mapping[str, Any], payload: bytes) -> bytes | Awaitable[bytes]:
-        self.desk.asked.append(payload)
         if header["ask"] == "called":
+            self.desk.asked += payload.split(b"\n")
+            self.desk.taken += 1
             return b""
+        self.desk.asked.append(payload)
         match header["ask"]:
-            case "news":
-                return b""
             case "later":
                 return self._later(payload)
             case "bug":
@@ -62,6 +63,7 @@ class Desk:
         self.asked: list[bytes] = []
         self.begun: list[tuple[Peer, Mapping[str, Any], bool]] = []
         self.ended = 0
+        self.taken = 0  # times that news were
         self.room = True
         self.gate = asyncio.Event()
 
@@ -199,12 +201,31 @@ def test_news_gather_and_what_is_asked_after_them_is_answered(tmp_path: Path) ->
     async def scene(here: Scene) -> None:
         shim = await here.shim()
         for number in range(500):
-            shim.send("news", b"%d" % number)
+            shim.send("called", b"%d" % number)
             if number % 50 == 0:
                 await shim.writer.drain()
         shim.send("now", b"and?")
-        assert await shim.answer() == ("echo", b"and?")
-        assert len(here.desk.asked) == 501
+        while (said := await shim.answer())[0] == "noted":
+            pass
+        assert said == ("echo", b"and?")
+        assert here.desk.asked == [*(b"%d" % number for number in range(500)), b"and?"]
+        assert here.desk.taken < 100
+
+    play(tmp_path / "s.sock", scene)
+
+
+def test_who_asks_often_does_not_wait_for_news_to_gather(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shim_server, "REST", 60.0)
+
+    async def scene(here: Scene) -> None:
+        shim = await here.shim()
+        for number in range(20):
+            shim.send("called", b"news")
+            assert await shim.answer() == ("noted", b"1")
+            shim.send("now", b"%d" % number)
+            assert await shim.answer() == ("echo", b"%d" % number)
 
     play(tmp_path / "s.sock", scene)
 
@@ -292,8 +313,8 @@ def test_a_connection_that_does_not_open_is_closed(tmp_path: Path, monkeypatch: 
 
 
 def test_who_asks_too_much_waits_with_signs_of_life_and_gets_every_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
-    monkeypatch.setattr(shim_server, "BURST", 10)
-    monkeypatch.setattr(shim_server, "PER_SECOND", 200)
+    monkeypatch.setattr(shim_allowance, "BURST", 10)
+    monkeypatch.setattr(shim_allowance, "PER_SECOND", 200)
 
     async def scene(here: Scene) -> None:
         shim = await here.shim()
@@ -342,8 +363,8 @@ def test_news_wait_with_signs_of_life_where_there_is_no_room_on_record(tmp_path:
 
 def test_what_a_shim_told_before_it_died_goes_on_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
     # As one whose client kills it with calls on the way, and answers left unread, so that the kernel says ECONNRESET.
-    monkeypatch.setattr(shim_server, "BURST", 5)
-    monkeypatch.setattr(shim_server, "PER_SECOND", 2000)
+    monkeypatch.setattr(shim_allowance, "BURST", 5)
+    monkeypatch.setattr(shim_allowance, "PER_SECOND", 2000)
 
     async def scene(here: Scene) -> None:
         shim = await here.shim()
@@ -376,13 +397,3 @@ def test_what_was_told_goes_on_record_where_the_daemon_ends(tmp_path: Path) -> N
 
     play(tmp_path / "s.sock", scene)
     assert desks[0].asked == [b"one", b"two"]
-
-
-def test_tokens_come_back_with_time_up_to_the_burst() -> None:
-    user = Allowance(0.0)
-    user.tokens = 1.0
-    assert user.delay(0.0) == 0
-    assert user.delay(0.0) == pytest.approx(1 / shim_server.PER_SECOND)
-    assert user.delay(1.0) == 0
-    assert user.delay(1e9) == 0
-    assert user.tokens == shim_server.BURST - 1
