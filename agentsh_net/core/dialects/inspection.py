@@ -310,8 +310,11 @@ def _end_of_frames(data: bytes) -> int:
 
 def _end_of_frame(data: bytes, at: int) -> int:
     """Return where the frame ends that byte `at` is in, for certain; the end of `data` where that is not told before."""
-    plain, carriage = data.find(b"\n\n", at), data.find(b"\n\r\n", at)
-    if plain >= 0 and not 0 <= carriage < plain:
+    plain = data.find(b"\n\n", at)
+    carriage = data.find(
+        b"\n\r\n", at, plain + 1 if plain >= 0 else len(data)
+    )  # not over all of a stream without CR
+    if plain >= 0 > carriage:
         return plain + 2
     return carriage + 3 if carriage >= 0 else len(data)
 
