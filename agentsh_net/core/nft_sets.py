@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from ipaddress import IPv4Address, IPv6Address
+from ipaddress import IPv6Address
 
 from agentsh_net.core.addresses import LOOPBACKS
 from agentsh_net.core.kernel_plan import Diff
@@ -63,8 +63,7 @@ def elements(rules: Mapping[Endpoint, Rule]) -> Iterator[tuple[Element, str]]:
     for endpoint, rule in rules.items():
         note = comment((*rule.server_ids, *rule.providers))
         for name, packed in _places(endpoint, rule):
-            text = str(IPv4Address(packed) if len(packed) == 4 else IPv6Address(packed)) if packed else ""
-            yield (name, text, endpoint.port), note
+            yield (name, _text(packed), endpoint.port), note
 
 
 def keys(plan: Plan) -> dict[str, set[bytes]]:
@@ -95,6 +94,20 @@ def comment(server_ids: Iterable[str]) -> str:
     """Return the server ids as an element's comment: printable, without quotes, bounded."""
     text = ",".join(re.sub(r"[^A-Za-z0-9._:/-]", "?", s) for s in server_ids)
     return text if len(text) <= _MAX_COMMENT else text[: _MAX_COMMENT - 3] + "..."
+
+
+def _text(packed: bytes) -> str:
+    """Return an address as `ipaddress` would write it; the forms of IPv4 without its help, which takes five times as long."""
+    match len(packed):
+        case 0:
+            return ""
+        case 4:
+            return f"{packed[0]}.{packed[1]}.{packed[2]}.{packed[3]}"
+    if packed.startswith(_NAT64) and packed[12:14] != bytes(2):
+        return f"64:ff9b::{packed[12] << 8 | packed[13]:x}:{packed[14] << 8 | packed[15]:x}"
+    if packed.startswith(SIX_TO_FOUR) and packed.endswith(bytes(10)) and packed[4:6] != bytes(2):
+        return f"2002:{packed[2] << 8 | packed[3]:x}:{packed[4] << 8 | packed[5]:x}::"
+    return str(IPv6Address(packed))
 
 
 def _places(endpoint: Endpoint, rule: Rule) -> Iterator[tuple[str, bytes]]:

@@ -51,3 +51,14 @@ def test_the_kernels_keys_are_those_of_the_elements() -> None:
 def test_every_set_has_a_version() -> None:
     assert {nft_sets.version(name) for name in nft_sets.TYPES} == {4, 6}
     assert all(str(nft_sets.version(name)) in name for name in nft_sets.TYPES)
+
+
+@pytest.mark.parametrize(
+    "address", ["0.0.0.0", "0.0.1.2", "10.0.0.0", "10.1.0.0", "0.7.8.9", "192.0.2.1", "255.255.255.255"]
+)
+def test_addresses_are_written_as_everybody_writes_them(address: str) -> None:
+    rules = plan(1, deny=(at(address, 0), at("2001:db8::1", 0))).rules
+    texts = [text for (_, text, _), _ in nft_sets.elements(rules)]
+    assert address in texts
+    assert len(texts) == 4
+    assert texts == [str(ip_address(text)) for text in texts]

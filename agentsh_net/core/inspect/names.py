@@ -37,10 +37,14 @@ def unusual(name: str, path: str) -> Iterator[Finding]:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What a name looks like, and what is left of it with one letter missing: names one slip apart share one of these."""
+    """What a name looks like, and what is left of it with one letter missing: names one slip apart share one of these.
+
+    `stem` is what is left without a plural or a number at the end: names of one stem are no slip of each other.
+    """
 
     skeleton: str
     bare: str
+    stem: str
     neighbours: tuple[str, ...]
 
 
@@ -58,12 +62,16 @@ class Alike:
         self._age = {owner: age for age, owner in enumerate(names)}
         self._looks: dict[str, list[tuple[str, str]]] = {}
         self._near: dict[str, list[tuple[str, str]]] = {}
+        self._mixed: set[str] = set()  # the neighbours where names of several stems meet
         for owner, theirs in names.items():
             for name in theirs:
                 shape = self._shapes[name]
                 self._looks.setdefault(shape.skeleton, []).append((owner, name))
                 for neighbour in shape.neighbours:
-                    self._near.setdefault(neighbour, []).append((owner, name))
+                    there = self._near.setdefault(neighbour, [])
+                    if there and self._shapes[there[0][1]].stem != shape.stem:
+                        self._mixed.add(neighbour)
+                    there.append((owner, name))
 
     def find(self, owner: str, name: str) -> tuple[str, str, Severity] | None:
         """Return (owner, name) that this name imitates and how bad it is, or None."""
@@ -72,6 +80,8 @@ class Alike:
             if _differ(theirs, name) and self._imitates(owner, name, other, theirs):
                 return other, theirs, Severity.HIGH
         for neighbour in shape.neighbours:
+            if neighbour not in self._mixed:
+                continue  # server1 to server9999 are no slips of each other
             for other, theirs in sorted(_others(self._near, neighbour, owner)):
                 if self._age[owner] > self._age[other] and _slipped(shape.bare, self._shapes[theirs].bare):
                     return other, theirs, Severity.MEDIUM
@@ -88,7 +98,9 @@ def _shapes(names: Mapping[str, Sequence[str]], shortest: int, known: Shapes) ->
     for name in known.keys() - wanted:
         del known[name]
     for name in wanted - known.keys():
-        known[name] = Shape(skeleton(name), _bare(name), tuple(sorted(set(_neighbours(name, shortest)))))
+        bare = _bare(name)
+        near = tuple(sorted(set(_neighbours(name, shortest))))
+        known[name] = Shape(skeleton(name), bare, _stem(bare), near)
     return known
 
 
@@ -137,12 +149,16 @@ def _neighbours(name: str, shortest: int) -> Iterator[str]:
         yield from {bare[:i] + bare[i + 1 :] for i in range(len(bare))}
 
 
+def _stem(bare: str) -> str:
+    return bare.rstrip("s0123456789")
+
+
 def _slipped(name: str, other: str) -> bool:
     """Say whether one slip of the finger leads from a name to the other: a letter doubled, dropped, swapped or beside another.
 
     A plural or a number at the end is a name of its own, and so is another letter in the same place.
     """
-    if name == other or name.rstrip("s0123456789") == other.rstrip("s0123456789"):
+    if _stem(name) == _stem(other):
         return False
     longer, shorter = (name, other) if len(name) > len(other) else (other, name)
     if len(longer) == len(shorter) + 1:

@@ -110,3 +110,11 @@ def test_servers_are_compared_likewise(pair: tuple[str, str]) -> None:
 def test_honest_servers_are_not(pair: tuple[str, str]) -> None:
     alike = Alike({sid: (sid,) for sid in pair}, names.SHORTEST_SERVER)
     assert all(alike.find(sid, sid) is None for sid in pair)
+
+
+def test_a_slip_is_found_among_many_numbered_names() -> None:
+    ids = [*(f"server{n}" for n in range(200)), "sevrer7", "github", "gihtub"]
+    alike = Alike({name: [name] for name in ids}, names.SHORTEST_SERVER)
+    found = {name: alike.find(name, name) for name in ids}
+    assert [name for name in ids if found[name]] == ["sevrer7", "gihtub"]
+    assert found["gihtub"][:2] == ("github", "github")
