@@ -18,6 +18,7 @@ from agentsh_net.core.gateway_http import Headers
 from agentsh_net.core.jsonrpc import Body, Id, Request
 from agentsh_net.core.mcp_gate import lone_call
 from agentsh_net.core.model import Server
+from agentsh_proxy.gateway_bodies import event_of, joined, rewritten
 from agentsh_proxy.gateway_connection import Asked, GatewayConnection
 from agentsh_proxy.gateway_review import Passed, Review, as_body
 from agentsh_proxy.gateway_session import Pipe
@@ -269,7 +270,7 @@ class _Exchange:
         self._forward.answer_server(passed.replies, self._headers, self._place)
         body = passed.forward
         if self._extra:
-            body = _joined(body, self._extra)
+            body = joined(body, self._extra)
         self._client.answer(response.status, body or b"", fields)
 
     async def _stream(self, response: Response, review: Review, fields: Headers) -> None:
@@ -370,30 +371,3 @@ def _contradiction(asked: Asked, body: Body) -> str:
     """Say where the header fields of a message contradict it; empty where they do not."""
     message: Any = body.messages[0]
     return "" if body.batch else gateway_http.disagreement(asked.fields, asked.repeated, message.raw)
-
-
-def event_of(message: bytes) -> bytes:
-    """Return a message as an event."""
-    return b"event: message\ndata: " + message + b"\n\n"
-
-
-def rewritten(frame: sse.Frame, data: bytes | None) -> bytes:
-    """Return an event with other data; without any, what is left of it is its id, which streams are resumed by."""
-    kept = [
-        line
-        for line in frame.raw.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
-        if line.startswith((b"id:", b"retry:", b"event:")) and (data is not None or line.startswith(b"id:"))
-    ]
-    if data is not None:
-        kept.append(b"data: " + data)
-    return b"\n".join(kept) + b"\n\n" if kept else b""
-
-
-def _joined(body: bytes | None, extra: Collection[bytes]) -> bytes | None:
-    """Return the answer to a batch with the errors of those calls in it that did not go on."""
-    text = (body or b"").strip()
-    if not text:
-        return as_body(extra)
-    inner = text[1:-1].strip() if text.startswith(b"[") else text
-    mine = [message[1:-1] if message.startswith(b"[") else message for message in extra]
-    return b"[" + b",".join([*([inner] if inner else []), *mine]) + b"]"

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-from agentsh_proxy.gateway_forward import rewritten
-from gateway_front import INITIALIZE, GatewayFront, call, data_of, gateway_over, request, snapshot
+from gateway_front import INITIALIZE, GatewayFront, call, gateway_over, request, snapshot
 from mcp_peers.roles import SseServer, legacy, result_of
 from mcp_peers.scripted import STREAM, Handler, Scripted, Seen, Wire, run, serving
 
-from agentsh_net.core import sse
 from agentsh_net.core.gateway_http import VERSION_KEY
 
 Scene = Callable[[GatewayFront, Scripted], Awaitable[None]]
@@ -538,11 +535,3 @@ def test_a_redirect_to_another_origin_is_refused() -> None:
         assert got.status == 502 and "another origin" in got.json["error"]["message"]
 
     play(answering(away), scene)
-
-
-def test_a_rewritten_event_keeps_its_id_and_only_its_id_where_nothing_is_left() -> None:
-    (frame,) = sse.Decoder(1000).feed(b"event: message\r\nid: 4\r\ndata: {}\r\n\r\n")
-    assert rewritten(frame, b"[]") == b"event: message\nid: 4\ndata: []\n\n"
-    assert rewritten(frame, None) == b"id: 4\n\n"
-    assert data_of(rewritten(frame, b"[]")) == [b"[]"]
-    assert json.loads(data_of(rewritten(frame, b"[]"))[0]) == []

@@ -1,0 +1,38 @@
+"""What the gateway writes in place of events and bodies that it had to change: the rest of them stays as it came.
+
+What is changed is the review's business, and sending is `gateway_forward`'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from agentsh_net.core import sse
+from agentsh_proxy.gateway_review import as_body
+
+
+def event_of(message: bytes) -> bytes:
+    """Return a message as an event."""
+    return b"event: message\ndata: " + message + b"\n\n"
+
+
+def rewritten(frame: sse.Frame, data: bytes | None) -> bytes:
+    """Return an event with other data; without any, what is left of it is its id, which streams are resumed by."""
+    kept = [
+        line
+        for line in frame.raw.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
+        if line.startswith((b"id:", b"retry:", b"event:")) and (data is not None or line.startswith(b"id:"))
+    ]
+    if data is not None:
+        kept.append(b"data: " + data)
+    return b"\n".join(kept) + b"\n\n" if kept else b""
+
+
+def joined(body: bytes | None, extra: Collection[bytes]) -> bytes | None:
+    """Return the answer to a batch with the errors of those calls in it that did not go on."""
+    text = (body or b"").strip()
+    if not text:
+        return as_body(extra)
+    inner = text[1:-1].strip() if text.startswith(b"[") else text
+    mine = [message[1:-1] if message.startswith(b"[") else message for message in extra]
+    return b"[" + b",".join([*([inner] if inner else []), *mine]) + b"]"
