@@ -78,6 +78,10 @@ MIXES = [
 ]  # fmt: skip
 
 
+# The npm SDK's helper wants to know who speaks.
+ROLE = chat.chunk({"role": "assistant", "content": ""})
+
+
 def honest(wire: str, mix: list[str]) -> tuple[bytes, bytes]:
     """Return a stream of these blocks, and the same as a body."""
     match wire:
@@ -103,8 +107,10 @@ def honest(wire: str, mix: list[str]) -> tuple[bytes, bytes]:
             return stream, json.dumps(whole).encode()
         case "chat":
             calls = [name for name in mix if name != "text"]
-            stream = chat.text("hello") + b"".join(
-                chat.call(at, name, ARGUMENTS) for at, name in enumerate(calls)
+            stream = (
+                ROLE
+                + chat.text("hello")
+                + b"".join(chat.call(at, name, ARGUMENTS) for at, name in enumerate(calls))
             )
             reason = "tool_calls" if calls else "stop"
             made = [
@@ -157,7 +163,8 @@ def hostile(wire: str, rng: random.Random) -> Iterator[tuple[str, bytes]]:
                     messages.begin() + b"".join(rng.choice(module.POOL) for _ in range(rng.randrange(1, 9))),
                 )
         case "chat":
-            yield from attacks("test_openai_chat").ROWS.items()
+            for name, stream in attacks("test_openai_chat").ROWS.items():
+                yield name, stream if stream.startswith(b"\xef\xbb\xbf") else ROLE + stream
         case _:
             yield from attacks("test_openai_responses").ROWS.items()
 
