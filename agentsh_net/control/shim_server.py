@@ -27,7 +27,8 @@ MAX_HELD: Final = 2 * MAX_PAYLOAD  # bytes that all shims of one user may have w
 # Seconds in which news that nobody waits for gathers.
 # Who asked a moment ago may ask again, and that must not wait so long.
 REST: Final = 0.02
-QUIET: Final = 1.0  # seconds without a question
+QUIET: Final = 0.1  # seconds without a question
+SHORT_REST: Final = 0.002
 SLICE: Final = 0.005  # seconds of work for one shim before others get their turn
 CLOSING: Final = 3.0  # seconds in which what was told goes on record when the daemon ends
 KEEP_WAITING: Final = 1.0  # seconds between two signs of life to a shim that has to wait
@@ -140,6 +141,7 @@ class _Connection(asyncio.Protocol):
         self._gone = False  # the connection is lost; what it told is not all on record
         self._ended = False  # the shim says nothing more
         self._closed = False
+        self._rest = SHORT_REST
         self._asked_at = 0.0  # when the last question was answered
         self._noted = 0  # calls on record that it was not told of
         self._held = 0
@@ -272,7 +274,7 @@ class _Connection(asyncio.Protocol):
                 self._task = self._loop.create_task(self._later(answer))
         self._say(answers)
         if self._resting:
-            self._timer = self._timer or self._loop.call_later(REST, self._resume)
+            self._timer = self._timer or self._loop.call_later(self._rest, self._resume)
 
     def _gather(self) -> None:
         """Make one of the news that wait in a row: read one by one they would cost three times as much."""
@@ -289,7 +291,8 @@ class _Connection(asyncio.Protocol):
         if not calls:
             self._asked_at = now
         self._noted += calls
-        self._resting = bool(calls) and now - self._asked_at > QUIET
+        self._resting = bool(calls)
+        self._rest = REST if now - self._asked_at > QUIET else SHORT_REST
 
     def _delay(self, calls: int, until: float) -> float | None:
         """Charge the next question; return in how many seconds it has its turn, None for at once."""

@@ -218,6 +218,7 @@ def test_who_asks_often_does_not_wait_for_news_to_gather(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shim_server, "REST", 60.0)
+    monkeypatch.setattr(shim_server, "QUIET", 5.0)
 
     async def scene(here: Scene) -> None:
         shim = await here.shim()
