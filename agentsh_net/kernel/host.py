@@ -14,11 +14,12 @@ from functools import partial
 from pathlib import Path
 
 from agentsh_net.core.errors import KernelError
-from agentsh_net.core.kernel_plan import diff, without_providers
+from agentsh_net.core.kernel_plan import Diff, diff, without_providers
 from agentsh_net.core.nft_sockets import Sockets
+from agentsh_net.core.packet_part import PacketPart
 from agentsh_net.core.plane import ConnectRecord, LayerStatus, Plan, Rule
 from agentsh_net.core.settings import Network
-from agentsh_net.core.shared_endpoints import decided_by_name, told_of, without_names
+from agentsh_net.core.shared_endpoints import decided_by_name, told_of
 from agentsh_net.core.sock_diag import Socket
 from agentsh_net.core.wire import NO_CGROUPS
 from agentsh_net.kernel import cgroup, ebpf, leftovers, loader, nft, own_cgroups
@@ -56,6 +57,7 @@ class Host:
         self._plan: Plan | None = None
         self._wanted: Plan | None = None  # the same, and what no plane can have
         self._packets = Plan()  # the packet plane's part of it
+        self._part = PacketPart()
         self._ebpf: Ebpf | None = None
         self._nft: Nftables | None = None
         self._nflog: Nflog | None = None
@@ -247,7 +249,8 @@ class Host:
 
     def _for_packets(self, plan: Plan) -> Plan:
         """Return what the packet plane has to do of a plan: it cannot read names."""
-        return without_names(plan, read_elsewhere=self._ebpf is not None and ebpf.LAYER not in self._off)
+        elsewhere = self._ebpf is not None and ebpf.LAYER not in self._off
+        return self._part.of(plan, read_elsewhere=elsewhere)
 
     def _predecessor(self) -> bool:
         """Say whether something of ours is in the layers that are opened now."""
@@ -299,7 +302,7 @@ class Host:
         try:
             if self._ebpf is not None:
                 self._ebpf.add(new, step)
-            due = self._widen(old, new)
+            due = self._widen(old, new, step)
             if due or step.deletes:
                 wait_for_readers()
             if due and self._nft is not None:
@@ -310,11 +313,12 @@ class Host:
             self._restore(old, error)
             raise
 
-    def _widen(self, old: Plan, new: Plan) -> nft.Narrowing | None:
+    def _widen(self, old: Plan, new: Plan, step: Diff) -> nft.Narrowing | None:
         if self._nft is None:
             return None
         before, after = self._for_packets(old), self._for_packets(new)
-        return self._nft.widen(before, after, diff(before, after))
+        whole = before is old and after is new
+        return self._nft.widen(before, after, step if whole else diff(before, after))
 
     def _restore(self, old: Plan, cause: KernelError) -> None:
         try:
@@ -353,7 +357,8 @@ class Host:
             return LayerStatus(layer, wanted=True, in_force=False, reason="no plan was applied yet")
         status = plane.status(self._plan if layer == ebpf.LAYER else self._packets)
         if layer == nft.LAYER:
-            names = told_of(self._plan, read_elsewhere=self._ebpf is not None)
+            whole = self._packets is self._plan  # nothing is left to who reads names
+            names = "" if whole else told_of(self._plan, read_elsewhere=self._ebpf is not None)
             detail = "; ".join(filter(None, (status.detail, names, self._silent)))
             status = replace(status, detail=detail, lost=self._nflog.lost if self._nflog else 0)
         return status
