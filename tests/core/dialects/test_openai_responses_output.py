@@ -137,8 +137,7 @@ def test_what_cannot_be_written_is_the_peers_fault() -> None:
         deep = [deep]
     value["x"] = deep
     out = Output(fail_closed=True, error_frame=lambda message: message.encode())
-    reading = read(b"{}")
-    object.__setattr__(reading, "value", value)
+    reading = read(b"{}")._replace(value=value)
     with pytest.raises(ProtocolError, match="nested too deeply"):
         rewritten(b"{}", reading, Rulings(denying()), out)
 
