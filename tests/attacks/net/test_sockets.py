@@ -6,6 +6,7 @@ addresses) are in test_sni.py. Row 35 (`llm_direct`: agents that go around the p
 
 from __future__ import annotations
 
+import os
 import socket
 import struct
 
@@ -152,4 +153,6 @@ def test_the_denied_server_is_not_reached_and_the_event_says_who_tried(
     played: tuple[tuple[str, ...], dict[str, Seen]], name: str
 ) -> None:
     layers, seen = played
+    if seen[name].said in {"ENOTSUP", "EOPNOTSUPP"}:
+        pytest.skip(f"this kernel ({os.uname().release}) knows no such socket: the attack cannot be made")
     ROWS[name].check(seen[name], layers)
