@@ -1,7 +1,7 @@
 """Rows 1-10, 26, 27 of the catalogue: whatever kind of socket and whatever spelling of the address, the denied server is not reached.
 
 Row 13 (SCTP) is in test_raw.py: this kernel may not have the protocol, but anybody can forge its packets. Rows 24 and 25 (shared
-addresses) are in test_sni.py. Row 35 (`llm_direct`: agents that go around the proxy) belongs to a feature which does not exist yet.
+addresses) are in test_sni.py, row 35 (agents that go around the proxy) in test_llm_direct.py.
 """
 
 from __future__ import annotations
