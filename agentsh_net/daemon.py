@@ -48,6 +48,7 @@ from agentsh_net.shim_desk import Desk, Surroundings
 from agentsh_net.stdio_servers import StdioServers
 from agentsh_net.store import queries
 from agentsh_net.store.writer import Writer
+from agentsh_net.tasks import Tasks
 from agentsh_net.workers import Pool
 
 EXIT_OK = 0
@@ -72,7 +73,7 @@ class Daemon:
         self._initial = loaded
         self._signals = signals
         self._stopping = asyncio.Event()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = Tasks(self.emit, logger)
         self._refused: list[str] = []  # the problems of the file that was refused last
         self._watch: Watch | None = None
         self.started = now_rfc3339()
@@ -162,7 +163,7 @@ class Daemon:
     def reload_soon(self) -> None:
         """Read the policy file again; what comes of it is told by an event and in the log."""
         if self.ready:
-            self._spawn(self._reload_and_tell())
+            self._tasks.spawn(self._reload_and_tell())
 
     async def _reload_and_tell(self) -> None:
         try:
@@ -182,7 +183,7 @@ class Daemon:
         self.writer = await asyncio.to_thread(self._open_store, loop, store)
         stack.push_async_callback(self._close_store)
         outlets = Outlets(arbiter.note, self.writer.put_all, self.control.publish)
-        self._recording = Recording(lambda: self.current.snapshot, outlets, self.tally, self._spawn)
+        self._recording = Recording(lambda: self.current.snapshot, outlets, self.tally, self._tasks.spawn)
         archivist = archivists.start(store, config.llm_storage, self.writer.change, self._log)
         stack.push_async_callback(asyncio.to_thread, archivist.stop)
         if config.proxy.mode != "disabled" or config.gateway.enabled:
@@ -198,7 +199,7 @@ class Daemon:
         self.layers = LayerWatch(kernel, self.emit, self._log)
         stack.push_async_callback(self._close_kernel, kernel)
         memory = store.with_suffix(".addresses.json")
-        self.names = NameWatch(config.network, memory, spawn=self._spawn, emit=self.emit, log=self._log)
+        self.names = NameWatch(config.network, memory, tasks=self._tasks, emit=self.emit, log=self._log)
         self.sessions.load(await asyncio.to_thread(queries.load_sessions, store))
         servers = config.sandbox.mcp.servers
         registry, pins = await asyncio.to_thread(inventory.remembered, servers, store)
@@ -214,10 +215,10 @@ class Daemon:
         stack.callback(reader.stop)
         reader.start(loop)
         await self.layers.look(self.current.plan)
-        stack.push_async_callback(self._end_tasks)
+        stack.push_async_callback(self._tasks.end)
         stack.callback(self.names.stop)
         await self.names.start(self.current)
-        self._spawn(self._look_around())
+        self._tasks.keep("watch", self._look_around)
         await self._serve_shims(stack, arbiter)
         if self._initial.path is not None:
             self._watch = Watch(self._initial.path, loop, self.reload_soon, read=self._initial.read)
@@ -240,7 +241,7 @@ class Daemon:
             sessions=self.sessions.digests,
         )
         self.desk = Desk(around)
-        shims = ShimServer(Path(beside(self._initial.config.control.socket)), self.desk, self._failed)
+        shims = ShimServer(Path(beside(self._initial.config.control.socket)), self.desk, self._tasks.failed)
         await shims.start()
         stack.push_async_callback(shims.close)
         self.current.on_change = shims.revoke
@@ -280,11 +281,6 @@ class Daemon:
             states = {s.layer: left for s in self.layers.layers if s.in_force}
             self.emit(events.DaemonStopped(layers=states, reason=f"told to stop; enforcement {left}"))
 
-    async def _end_tasks(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-
     def _announce(self) -> None:
         """Say that what is in force is in force: to people, to the audit trail, to whoever started us."""
         snapshot = self.current.snapshot
@@ -316,7 +312,7 @@ class Daemon:
     # What comes in.
 
     def _on_report(self, report: Mapping[str, Any]) -> None:
-        self._spawn(self._locked(self.current.take, report))
+        self._tasks.spawn(self._locked(self.current.take, report))
 
     async def _locked(self, change: Callable[[Any], Coroutine[Any, Any, None]], value: Any) -> None:
         async with self.current.lock:
@@ -335,7 +331,7 @@ class Daemon:
         remedy = error.remedy if error else ""
         self.emit(events.LayerStateChanged(layer="store", state=state, reason=reason, remedy=remedy))
         if error is None and self.ready:
-            self._spawn(self.current.store_again())  # the file may be a new one
+            self._tasks.spawn(self.current.store_again())  # the file may be a new one
 
     def _reloaded(self) -> None:
         snapshot, pending = self.current.snapshot, self.current.pending
@@ -359,21 +355,6 @@ class Daemon:
         )
         for problem in problems:
             self._log.error("policy refused, %s: %s", stays, problem)
-
-    # Tasks, and what goes wrong in them.
-
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._done)
-
-    def _done(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            self._failed(error)
-
-    def _failed(self, error: BaseException) -> None:
-        self._log.error("a task of the daemon failed, which is a bug", exc_info=error)
 
     def _bug(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:  # noqa: ARG002 - asyncio's signature
         error = context.get("exception")

@@ -59,7 +59,8 @@ class LayerWatch:
         for status in self._layers.values():
             self._compare(before.get(status.layer), status)
         had = self._lost | {name for name, old in before.items() if old.in_force}
-        self._lost = {name for name in had if not self._layers[name].in_force}
+        # A layer that is not told of any more is not wanted any more: sessions' cgroups, after the last session.
+        self._lost = {name for name in had & self._layers.keys() if not self._layers[name].in_force}
         gone = sorted(self._lost)  # tried again at every look until it is back
         behind = [s.layer for s in self._layers.values() if s.behind]
         if gone or behind:

@@ -6,7 +6,7 @@ The daemon starts it, and asks it what to tell people. What an answer may do is 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +20,7 @@ from agentsh_net.kernel.address_memory import AddressMemory
 from agentsh_net.kernel.name_servers import NameServers
 from agentsh_net.kernel.resolver import Resolver
 from agentsh_net.readdressing import Readdressing
-
-Spawn = Callable[[Coroutine[Any, Any, None]], None]
+from agentsh_net.tasks import Tasks
 
 
 class NameWatch:
@@ -32,7 +31,7 @@ class NameWatch:
         network: Network,
         memory: Path,
         *,
-        spawn: Spawn,
+        tasks: Tasks,
         emit: Callable[[Event], None],
         log: logging.Logger,
     ) -> None:
@@ -48,15 +47,15 @@ class NameWatch:
             else None,
             name_servers=self._servers,
         )
-        self._network, self._spawn, self._emit, self._log = network, spawn, emit, log
+        self._network, self._tasks, self._emit, self._log = network, tasks, emit, log
         self._readdressing: Readdressing | None = None
         self._snoop: DnsSnoop | None = None
         self._stub: DnsStub | None = None
 
     async def start(self, current: Current) -> None:
         """Begin, once `current` has put in force what was known at first. Raises ConfigError where the stub's port is taken."""
-        self._readdressing = Readdressing(current, self.resolver, self._spawn)
-        self._spawn(self.resolver.run())
+        self._readdressing = Readdressing(current, self.resolver, self._tasks.spawn)
+        self._tasks.keep("resolver", self.resolver.run)
         if self._network.resolve.snoop_dns and self._network.mode != "off":
             self._snoop = DnsSnoop(self.resolver, self._readdressing.soon, self._emit, self._log)
             self._snoop.start()
@@ -69,7 +68,7 @@ class NameWatch:
                 self._emit,
                 self._log,
             )
-            self._spawn(self._stub.run())
+            self._tasks.spawn(self._stub.run())
             await self._stub.serving()
 
     def stop(self) -> None:

@@ -9,7 +9,7 @@ import pytest
 from fake_kernel import FakeKernel
 
 from agentsh_net.core.events import Event, EventsLost, LayerStateChanged
-from agentsh_net.core.plane import Plan
+from agentsh_net.core.plane import LayerStatus, Plan
 from agentsh_net.layer_watch import LOOK_EVERY, LayerWatch
 
 
@@ -67,6 +67,15 @@ def test_what_could_not_be_put_back_is_tried_again_and_told_once(
     assert [e.state for e in emitted if isinstance(e, LayerStateChanged)] == ["not in force", "in force"]
     assert watch.layers[0].in_force
     assert caplog.text.count("could not be put back") == 1
+
+
+def test_a_layer_that_is_no_longer_told_of_is_not_put_back(kernel: FakeKernel) -> None:
+    cgroups = LayerStatus("cgroups", wanted=False, in_force=True)
+    told = [[*kernel.status(), cgroups], kernel.status(), kernel.status()]
+    kernel.status = lambda: told.pop(0)  # type: ignore[method-assign]
+    before = len(kernel.plans)
+    emitted, watch = look(kernel, 3, [])
+    assert (emitted, [s.layer for s in watch.layers], len(kernel.plans)) == ([], ["ebpf"], before)
 
 
 def test_a_layer_that_never_came_up_is_told_once() -> None:

@@ -15,6 +15,7 @@ from netns import box
 from agentsh_net.core.gap import GapSummary
 from agentsh_net.core.settings import Network, Resolve
 from agentsh_net.name_watch import NameWatch
+from agentsh_net.tasks import Tasks
 
 LITERAL = ip_address("192.0.2.1")
 
@@ -32,11 +33,11 @@ def watched(folder: Path, **resolve: Any) -> tuple[dict[str, Any], list[Any], Ga
     """Watch a name of the hosts file until it has changed, and return what is told."""
 
     async def script() -> tuple[dict[str, Any], list[Any], GapSummary]:
-        tasks: set[asyncio.Task[None]] = set()
+        tasks = Tasks(lambda _: None, logging.getLogger("t"))
         planes = Planes()
         names = NameWatch(
             Network(resolve=Resolve(**resolve)), folder / "memory.json",
-            spawn=lambda work: tasks.add(asyncio.ensure_future(work)), emit=lambda _: None, log=logging.getLogger("t"),
+            tasks=tasks, emit=lambda _: None, log=logging.getLogger("t"),
         )  # fmt: skip
         await names.resolver.watch({"a": "name.localhost"})
         await names.start(planes)
@@ -47,9 +48,7 @@ def watched(folder: Path, **resolve: Any) -> tuple[dict[str, Any], list[Any], Ga
                 await asyncio.sleep(0.001)
         told = names.status(), planes.taken, names.gap()
         names.stop()
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await tasks.end()
         return told
 
     return asyncio.run(script())

@@ -101,6 +101,7 @@ def running(folder: Path, policy: dict[str, Any], under: Sequence[str] = ()) -> 
     daemon.start()
     try:
         yield daemon
+        assert "which is a bug" not in daemon.log(), daemon.log()  # whatever else the test is about
     finally:
         if daemon.process.poll() is None:
             daemon.process.kill()

@@ -79,6 +79,32 @@ def session_of_an_event(folder: Path, layers: tuple[str, ...]) -> tuple[dict[str
     return told, event
 
 
+def after_the_last_session(folder: Path) -> tuple[str, str]:
+    """Flush the rules once the daemon has seen a session run, and seen it gone."""
+
+    def seen(row: bool) -> bool:
+        rows = json.loads(daemon.cli("status", "--json"))["layers"]
+        return ("cgroups" in {r["layer"] for r in rows}) is row
+
+    server = listening(there(), BAD, PORT)
+    with server, running(folder, policy(("nftables",))) as daemon:
+        agent = started(daemon, "sleep", "60")
+        await_that(lambda: seen(True))
+        agent.kill()
+        agent.wait()
+        await_that(lambda: seen(False))
+        before = attempt(BAD, PORT)
+        subprocess.run(["nft", "flush", "ruleset"], check=True)
+
+        await_that(lambda: attempt(BAD, PORT) == before)
+        return before, attempt(BAD, PORT)
+
+
+def test_the_rules_are_looked_after_when_the_last_session_has_ended(tmp_path: Path) -> None:
+    before, mended = in_box(after_the_last_session, tmp_path)
+    assert (before, mended) == ("ECONNREFUSED", "ECONNREFUSED")
+
+
 @pytest.mark.parametrize("layers", [("ebpf",), ("nftables",)], ids="+".join)
 def test_an_agents_refusal_is_its_sessions_event_on_either_plane_and_it_holds_no_privilege(
     tmp_path: Path, layers: tuple[str, ...]
