@@ -65,7 +65,7 @@ def _probes(bpf_loader: str) -> Iterator[Probe]:
             yield Probe("ebpf", usable=True, detail=_fallback())
         return
     compiler = list(_compiler())
-    if bpf_loader == "auto" and all(found.usable for found in compiler):
+    if bpf_loader == "auto" and all(found.usable for found in (*compiler, _privilege("ebpf", ("CAP_BPF",)))):
         yield Probe(
             "ebpf", usable=True, detail=f"no prebuilt probes ({_first_line(prebuilt.reason)}), but BCC"
         )
@@ -126,7 +126,8 @@ def _privilege(layer: str, wanted: tuple[str, ...]) -> Probe:
     if not lacking:
         return Probe(layer, usable=True, detail=f"has {', '.join(wanted)}")
     reason = f"lacks {', '.join(lacking)}"
-    return Probe(layer, usable=False, detail=reason, reason=reason, remedy="run as root (sudo)")
+    remedy = "run as root (sudo)" if os.geteuid() else "give the container or the unit that capability"
+    return Probe(layer, usable=False, detail=reason, reason=reason, remedy=remedy)
 
 
 def _bcc() -> Probe:
@@ -170,7 +171,13 @@ def _nf_tables() -> str:
 
 
 def _sweep() -> Probe:
-    """Ask for the destruction of a socket that cannot exist: ENOENT means that the kernel would do it."""
+    """Ask for the destruction of a socket that cannot exist: ENOENT means that the kernel would do it.
+
+    It looks for the socket before it asks who wants it destroyed, so that is asked first here.
+    """
+    privilege = _privilege("sweep", ("CAP_NET_ADMIN",))
+    if not privilege.usable:
+        return privilege
     nothing = (IPv4Address(0), 0)
     nobody = sock_diag.Socket(sock_diag.INET, sock_diag.TCP, *nothing, *nothing, 0, 0, bytes(48))
     try:

