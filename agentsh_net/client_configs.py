@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from agentsh_net import user_file
-from agentsh_net.client_urls import redirected
+from agentsh_net.client_urls import Spelling, direct
 from agentsh_net.core.config import parse
 from agentsh_net.core.errors import ConfigError
 from agentsh_net.core.folding import fold, visible
@@ -50,6 +50,7 @@ class Client:
     types: Mapping[str, str] = field(
         default_factory=dict
     )  # key that holds the URL -> transport, where no type says
+    spelling: Spelling = field(default_factory=Spelling)  # of a URL that the gateway serves
 
 
 CLIENTS = (
@@ -57,12 +58,15 @@ CLIENTS = (
     Client("claude-desktop", ("$config/Claude/claude_desktop_config.json",)),
     Client("cursor", ("~/.cursor/mcp.json", "./.cursor/mcp.json")),
     Client("vscode", ("$config/Code/User/mcp.json", "./.vscode/mcp.json"), ("servers",)),
-    Client("codex", ("~/.codex/config.toml",), ("mcp_servers",), {"http_headers": "headers"}),
     Client(
+        "codex", ("~/.codex/config.toml",), ("mcp_servers",), {"http_headers": "headers"}, {"url": "http"}
+    ),
+    Client(  # `url` alone was HTTP+SSE in its first versions, and is Streamable HTTP first by now: read from the URL, as elsewhere
         "gemini",
         ("~/.gemini/settings.json", "./.gemini/settings.json"),
         keys={"httpUrl": "url"},
-        types={"url": "sse", "httpUrl": "http"},
+        types={"httpUrl": "http"},
+        spelling=Spelling(key="httpUrl"),
     ),
     Client(
         "opencode",
@@ -73,6 +77,8 @@ CLIENTS = (
     Client(
         "cline",
         ("$config/Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json",),
+        types={"url": "sse"},
+        spelling=Spelling("streamableHttp", typed=True),
     ),
 )
 
@@ -96,6 +102,7 @@ class Place:
     client: str
     transport: str
     used: bool = True  # the client has it switched on
+    spelling: Spelling = field(default_factory=Spelling)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,17 +145,28 @@ def find(home: Path, *, cwd: Path, config_home: Path | None = None, uid: int | N
         if len(entries) > left:
             unread.append(Unread(source, f"servers past the first {MAX_SERVERS} of all clients are left out"))
         for keys, entry in entries[:left]:
-            name = keys[-1]
-            if _switched_off(entry):  # the client does not use it: neither do we
-                places.append(Place(source, keys, name, client.name, _transport(entry, client), used=False))
+            name, own = direct(keys[-1], entry)
+            if _switched_off(own):  # the client does not use it: neither do we
+                places.append(
+                    Place(source, keys, name, client.name, _transport(own, client), False, client.spelling)
+                )
                 continue
-            found = Declared(_unwrapped({"id": name, **_declaration(entry, client)}), client.name, source)
+            found = Declared(_unwrapped({"id": name, **_declaration(own, client)}), client.name, source)
             fault = _fault(found.declaration)
             if fault:
                 unread.append(Unread(source, f"server {visible(name, 64)}: {fault}"))
             else:
                 server_id = _add(servers, found)
-                places.append(Place(source, keys, server_id, client.name, found.declaration["type"]))
+                places.append(
+                    Place(
+                        source,
+                        keys,
+                        server_id,
+                        client.name,
+                        found.declaration["type"],
+                        spelling=client.spelling,
+                    )
+                )
         left = max(0, left - len(entries))
     return Found(tuple(servers.values()), tuple(unread), tuple(places))
 
@@ -189,10 +207,7 @@ def _reach(
 
 
 def _unwrapped(declaration: dict[str, Any]) -> dict[str, Any]:
-    """Return a declaration whose server `init --install` put behind policy as it was before, under the id it has there."""
-    through = redirected(declaration.get("url"))
-    if through is not None:
-        return {**declaration, "id": through.server_id, "url": through.url}
+    """Return a declaration whose server runs under the shim as it was before, under the id it has there."""
     command, args = declaration.get("command"), declaration.get("args", [])
     if (
         not isinstance(command, str)

@@ -103,6 +103,27 @@ def value_span(text: str, kind: str, keys: Keys, name: str) -> Span:
     return found.span("value")
 
 
+def key_span(text: str, keys: Keys, name: str) -> Span:
+    """Return where the key of an entry's member stands in JSON, its quotes included. Raises UneditableError."""
+    plain = _blank(text)
+    before = plain[: _span(plain, (*keys, name))[0]].rstrip().removesuffix(":").rstrip()
+    if not before.endswith(f'"{name}"'):
+        raise UneditableError(f"the key {name!r} is not written plainly")
+    return len(before) - len(name) - 2, len(before)
+
+
+def without_member(text: str, keys: Keys, name: str) -> str:
+    """Return JSON without a member of an entry, and without the comma before it. Raises UneditableError."""
+    plain = _blank(text)
+    start, end = key_span(text, keys, name)[0], _span(plain, (*keys, name))[1]
+    before = plain[:start].rstrip()
+    if before.endswith(","):
+        return _replace(text, (len(before) - 1, end), "")
+    after = plain[end:].lstrip()
+    gap = len(plain) - end - len(after)
+    return _replace(text, (start, end + gap + after.startswith(",")), "")
+
+
 def _wrap(text: str, syntax: _Syntax, keys: Keys, words: list[str]) -> str:
     entry = syntax.entry(text, keys)
     quoted = [syntax.quote(word) for word in words]

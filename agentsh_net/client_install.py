@@ -53,7 +53,11 @@ def _install(file: Path, places: Sequence[Place], program: Sequence[str], gatewa
     used = [place for place in places if place.used]
     servers = {place.keys: place.server_id for place in used}
     local = {place.keys: place.server_id for place in used if place.transport == STDIO}
-    remote = {place.keys: place.server_id for place in used if place.transport != STDIO}
+    remote = {
+        place.keys: client_urls.Behind(place.server_id, place.spelling)
+        for place in used
+        if place.transport != STDIO
+    }
 
     def edit(text: str) -> str:
         text = client_edit.install(text, _kind(file), local, program)
@@ -172,11 +176,7 @@ def _backup_of(file: Path) -> Path:
 def _by_file(places: Iterable[Place]) -> list[tuple[Path, list[Place]]]:
     files: dict[Path, list[Place]] = {}
     for place in places:
-        if place.transport in {
-            STDIO,
-            "http",
-        }:  # the gateway speaks Streamable HTTP, which no client of HTTP+SSE does
-            files.setdefault(place.source, []).append(place)
+        files.setdefault(place.source, []).append(place)
     return list(files.items())
 
 

@@ -37,7 +37,7 @@ def text(found: Sequence[Declared], *, gateway_port: int | None = None) -> str:
 
 def _gateway(found: Sequence[Declared], port: int) -> str:
     """Return the gateway's section: a server without declared headers gets what its client sends."""
-    plain = [s for s in found if s.declaration["type"] == "http" and not s.declaration.get("headers")]
+    plain = [s for s in found if s.declaration["type"] != "stdio" and not s.declaration.get("headers")]
     servers = {str(server.declaration["id"]): {"passthrough": True} for server in plain}
     section = {"gateway": {"enabled": True, "port": port, **({"servers": servers} if servers else {})}}
     return yaml.safe_dump(section, sort_keys=False, allow_unicode=False, width=10_000)

@@ -131,13 +131,27 @@ def test_a_transport_that_is_not_said_is_read_from_the_url(home: Path, entry: An
     assert [d["type"] for d in declarations(home)] == [transport]
 
 
-def test_geminis_plain_url_is_sse(home: Path) -> None:
-    put(
-        home,
-        ".gemini/settings.json",
-        {"mcpServers": {"a": {"url": "https://h/x"}, "b": {"httpUrl": "https://h/x"}}},
-    )
-    assert [d["type"] for d in declarations(home)] == ["sse", "http"]
+CLINE = ".config/Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json"
+
+
+@pytest.mark.parametrize(
+    ("file", "entry", "transport"),
+    [
+        (".gemini/settings.json", {"url": "https://h/x"}, "http"),
+        (".gemini/settings.json", {"url": "https://h/sse"}, "sse"),
+        (".gemini/settings.json", {"httpUrl": "https://h/sse"}, "http"),
+        (CLINE, {"url": "https://h/mcp"}, "sse"),
+        (CLINE, {"url": "https://h/sse", "type": "streamableHttp"}, "http"),
+    ],
+)
+def test_where_no_type_says_the_client_decides(home: Path, file: str, entry: Any, transport: str) -> None:
+    put(home, file, {"mcpServers": {"a": entry}})
+    assert [d["type"] for d in declarations(home)] == [transport]
+
+
+def test_codex_knows_streamable_http_only(home: Path) -> None:
+    put(home, ".codex/config.toml", '[mcp_servers.a]\nurl = "https://h/sse"\n')
+    assert [d["type"] for d in declarations(home)] == ["http"]
 
 
 def test_numbers_in_the_environment_become_text(home: Path) -> None:

@@ -50,7 +50,7 @@ def init(ctx: click.Context, out: Path, force: bool, action: str | None, clients
         _uninstall(ctx, places)
         return
     _tell_found(found)
-    through = action == "install" and any(place.transport == "http" and place.used for place in places)
+    through = action == "install" and any(place.transport != "stdio" and place.used for place in places)
     if not (action == "install" and out.exists() and not force):
         _write_policy(found, out, force=force, port=_port(gateway) if through else None)
     if action == "install":
@@ -127,11 +127,9 @@ def _gateway_is_on(policy: Path) -> bool:
 def _install(ctx: click.Context, places: list[Place], gateway: str, policy: Path) -> None:
     from agentsh_net import client_install
 
+    why = f"gateway.enabled is not set in {visible(str(policy))}"
     for place in places:
-        why = "" if gateway else f"gateway.enabled is not set in {visible(str(policy))}"
-        if place.transport == "sse":
-            why = "its client speaks HTTP+SSE, and the gateway Streamable HTTP"
-        if place.transport != "stdio" and place.used and why:
+        if place.transport != "stdio" and place.used and not gateway:
             click.echo(f"left as it is: {visible(place.server_id)} is a network server ({place.client}): {why}", err=True)  # fmt: skip
     outcomes = client_install.install(places, _program(ctx), gateway)
     for outcome in outcomes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import stat
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -130,11 +131,45 @@ def test_the_policy_of_an_installation_has_the_gateway_where_clients_are_sent(ho
     assert init("--install", "--force", "--gateway", "nonsense").exit_code == 2
 
 
-def test_servers_that_only_http_sse_reaches_are_left(home):
-    (home / ".cursor/mcp.json").write_text('{"mcpServers": {"old": {"url": "https://x.example/sse"}}}')
+def test_servers_of_http_sse_go_through_the_gateway_in_the_clients_own_words(home):
+    cline = home / ".config/Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json"
+    files = {
+        home / ".cursor/mcp.json": '{"mcpServers": {"a": {"url": "https://a.example/sse"}}}',
+        home / ".claude.json": '{"mcpServers": {"b": {"type": "sse", "url": "https://b.example/events"}}}',
+        home
+        / ".config/Code/User/mcp.json": '{"servers": {"c": {"type": "sse", "url": "https://c.example/sse"}}}',
+        home / ".gemini/settings.json": '{"mcpServers": {"d": {"url": "https://d.example/sse"}}}',
+        home
+        / ".config/opencode/opencode.json": '{"mcp": {"e": {"type": "remote", "url": "https://e.example/sse"}}}',
+        cline: '{"mcpServers": {"f": {"url": "https://f.example/sse", "disabled": false}}}',
+        home / ".codex/config.toml": "[mcp_servers.g]\nurl = 'https://g.example/sse'\n",
+    }
+    for file, text in files.items():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
     installed = init("--install")
-    assert "left as it is: old is a network server (cursor): its client speaks HTTP+SSE" in installed.stderr
-    assert "x.example/sse" in cursor(home) and "8485" not in cursor(home)
+    assert installed.exit_code == 0 and "left as it is" not in installed.stderr
+    entries = {
+        name: entry
+        for file in files
+        if file.suffix == ".json"
+        for name, entry in next(iter(json.loads(file.read_text()).values())).items()
+    } | tomllib.loads((home / ".codex/config.toml").read_text())["mcp_servers"]
+    went = {name: next(key for key in ("url", "httpUrl") if key in entry) for name, entry in entries.items()}
+    assert all(
+        e[went[n]].startswith(f"http://127.0.0.1:8485/mcp/{n}#agentsh-net") for n, e in entries.items()
+    )
+    assert went == {"a": "url", "b": "url", "c": "url", "d": "httpUrl", "e": "url", "f": "url", "g": "url"}
+    types = {name: entry.get("type") for name, entry in entries.items()}
+    assert types == {
+        "a": None, "b": "http", "c": "http", "d": None, "e": "remote", "f": "streamableHttp", "g": None,
+    }  # fmt: skip
+    gateway = config_file.load(Path("agentsh-net.yaml"), {}).config.gateway
+    assert {name for name, server in gateway.servers.items() if server.passthrough} == set("abcdefg")
+    init("--out", "again.yaml")
+    assert "type: sse" in Path("again.yaml").read_text()
+    init("--uninstall")
+    assert {file: file.read_text() for file in files} == files
 
 
 def test_the_shim_is_called_by_its_whole_path_and_asks_where_it_is_told(home, monkeypatch):
