@@ -6,8 +6,6 @@ Policy is not its business; workers are not trusted, so every question is checke
 
 from __future__ import annotations
 
-import contextlib
-import selectors
 import socket
 import threading
 from collections.abc import Callable, Mapping
@@ -23,6 +21,7 @@ from agentsh_net.core.model import Crossing
 from agentsh_net.core.registry import Registry
 from agentsh_net.core.session_ledger import Asked, SessionLedger
 from agentsh_net.core.settings import CrossServer, ProviderLimits
+from agentsh_net.worker_sockets import WorkerSockets
 
 MAX_SERVERS = 4096
 
@@ -47,15 +46,10 @@ class Arbiter:
         self._buckets = buckets
         self._intents = intents or Intents()
         self._clock = clock
-        self._lock = threading.Lock()
         self._charging = threading.Lock()  # the daemon's own thread charges too, for shims
         self._ledger = SessionLedger()
         self._api = ApiLimits({})
-        self._selector = selectors.DefaultSelector()
-        self._wake, self._woken = socket.socketpair()
-        self._wake.setblocking(False)
-        self._selector.register(self._woken, selectors.EVENT_READ)
-        self._attached: list[socket.socket] = []
+        self._workers = WorkerSockets(lambda: None, socket.SOCK_SEQPACKET)
         self._servers: set[str] = set()
         self._stopping = False
         self._thread = threading.Thread(target=self._run, name="agentsh-net-arbiter", daemon=True)
@@ -100,46 +94,23 @@ class Arbiter:
 
     def attach(self) -> socket.socket:
         """Return a new socket for a worker to ask on."""
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        ours.setblocking(False)
-        with self._lock:
-            self._attached.append(ours)
-        self._notify()
-        return theirs
+        return self._workers.attach()
 
     def stop(self) -> None:
         """Stop the thread and close every socket."""
         self._stopping = True
-        self._notify()
+        self._workers.wake()
         if self._thread.is_alive():
             self._thread.join()
-        for key in list(self._selector.get_map().values()):
-            self._forget(key.fileobj)
-        self._selector.close()
-        self._wake.close()
-
-    def _notify(self) -> None:
-        with contextlib.suppress(BlockingIOError):  # a wake-up is already waiting
-            self._wake.send(b"!")
+        self._workers.close()
 
     def _run(self) -> None:
         while not self._stopping:
-            for key, _ in self._selector.select():
-                if key.fileobj is self._woken:
-                    self._woken.recv(64)
-                    self._take_up()
-                else:
-                    self._serve(key.fileobj)
+            for connection, _ in self._workers.wait():
+                self._serve(connection)
 
-    def _take_up(self) -> None:
-        with self._lock:
-            attached, self._attached = self._attached, []
-        for connection in attached:
-            self._selector.register(connection, selectors.EVENT_READ)
-
-    def _serve(self, connection: object) -> None:
+    def _serve(self, connection: socket.socket) -> None:
         """Answer one question; a worker that is gone or talks nonsense is not listened to any more."""
-        assert isinstance(connection, socket.socket)  # noqa: S101 - only sockets are registered
         try:
             question = connection.recv(MAX_CHARGE + 1)
             match orjson.loads(question) if 0 < len(question) <= MAX_CHARGE else None:
@@ -148,11 +119,11 @@ class Arbiter:
                 case [int(number), *names]:
                     connection.send(orjson.dumps([number, self._answer(names)]))
                 case _:
-                    self._forget(connection)
+                    self._workers.drop(connection)
         except BlockingIOError:
             return  # the worker does not read its answers; it will time out on its own
         except (OSError, ValueError):  # gone, or no JSON, or no question
-            self._forget(connection)
+            self._workers.drop(connection)
 
     def _of_provider(self, about: dict[str, object]) -> float:
         """Charge or settle a request. Raises ValueError for what a sound worker cannot say."""
@@ -193,8 +164,3 @@ class Arbiter:
                     tool, session_id, turn, call_id = named[2:] or [""] * 4
                     return Asked(server_id, tool, session_id, turn, call_id, key)
         raise ValueError("no question about a call of a declared server")
-
-    def _forget(self, connection: object) -> None:
-        assert isinstance(connection, socket.socket)  # noqa: S101 - only sockets are registered
-        self._selector.unregister(connection)
-        connection.close()

@@ -5,10 +5,8 @@ Workers cannot reach the files: they hand over bytes, and every bound holds on t
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import select
-import selectors
 import socket
 import threading
 import time
@@ -24,6 +22,7 @@ from agentsh_net.core.record_link import Kind, Piece, Reader, read_about
 from agentsh_net.core.settings import LlmStorage, Retention
 from agentsh_net.store import records
 from agentsh_net.store.bodies import Bodies, folder_beside
+from agentsh_net.worker_sockets import WorkerSockets
 
 MAX_PART: Final = (
     64 << 20
@@ -67,12 +66,7 @@ class Archivist:
         self._retention = retention
         self._change = change
         self._log = log
-        self._selector = selectors.DefaultSelector()
-        self._wake, self._woken = socket.socketpair()
-        self._wake.setblocking(False)
-        self._selector.register(self._woken, selectors.EVENT_READ)
-        self._lock = threading.Lock()
-        self._attached: list[socket.socket] = []
+        self._workers = WorkerSockets(_Source)
         self._rows: list[records.RequestRow] = []
         self._written = 0  # bytes since the folder was looked through
         self._next_prune = 0.0
@@ -90,53 +84,28 @@ class Archivist:
 
     def attach(self) -> socket.socket:
         """Return a new socket for a worker to hand pieces to."""
-        ours, theirs = socket.socketpair()
-        ours.setblocking(False)
-        with self._lock:
-            self._attached.append(ours)
-        self._notify()
-        return theirs
+        return self._workers.attach()
 
     def stop(self) -> None:
         """Write what is there and end the thread."""
         self._stopping = True
-        self._notify()
+        self._workers.wake()
         if self._thread.is_alive():
             self._thread.join()
-        for key in list(self._selector.get_map().values()):
-            assert isinstance(key.fileobj, socket.socket)  # noqa: S101 - only sockets are registered
-            key.fileobj.close()
-        self._selector.close()
-        self._wake.close()
-
-    def _notify(self) -> None:
-        with contextlib.suppress(BlockingIOError):  # a wake-up is already waiting
-            self._wake.send(b"!")
+        self._workers.close()
 
     def _run(self) -> None:
         while not self._stopping:
-            for key, _ in self._selector.select(ROWS_EVERY if self._rows else PRUNE_EVERY):
-                if key.fileobj is self._woken:
-                    self._woken.recv(64)
-                    self._take_up()
-                else:
-                    self._serve(key.fileobj, key.data)
+            for connection, source in self._workers.wait(ROWS_EVERY if self._rows else PRUNE_EVERY):
+                self._serve(connection, source)
             self._flush()
             self._prune()
-        for key in list(self._selector.get_map().values()):
-            if key.data is not None:
-                self._empty(key.fileobj, key.data)
+        for connection, source in self._workers.all():
+            self._empty(connection, source)
         self._flush()
 
-    def _take_up(self) -> None:
-        with self._lock:
-            attached, self._attached = self._attached, []
-        for connection in attached:
-            self._selector.register(connection, selectors.EVENT_READ, _Source())
-
-    def _serve(self, connection: object, source: _Source) -> None:
+    def _serve(self, connection: socket.socket, source: _Source) -> None:
         """Take what a worker hands over; one that is gone, or talks nonsense, is not listened to any more."""
-        assert isinstance(connection, socket.socket)  # noqa: S101 - only sockets are registered
         try:
             data = connection.recv(_READ)
             for piece in source.reader.feed(data):
@@ -147,13 +116,11 @@ class Archivist:
             self._log.debug("a worker's records end: %s", error)
             data = b""
         if not data:
-            self._selector.unregister(connection)
-            connection.close()
+            self._workers.drop(connection)
             self._cut_off(source)
 
-    def _empty(self, connection: object, source: _Source) -> None:
+    def _empty(self, connection: socket.socket, source: _Source) -> None:
         """Take what is left in a socket: the worker has ended, or is about to."""
-        assert isinstance(connection, socket.socket)  # noqa: S101 - only sockets are registered
         while connection.fileno() >= 0 and select.select([connection], [], [], 0)[0]:
             self._serve(connection, source)
         self._cut_off(source)

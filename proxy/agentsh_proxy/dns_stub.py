@@ -6,20 +6,16 @@ supervisor it ends, so that no answer goes unheld.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-import logging
-import os
 import socket
 from typing import cast
 
 from agentsh_net.core.dns_message import question_of
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.stub_link import MAX_DATAGRAM, Decided, Held, Message, Serving, Upstream, decode, encode
-from agentsh_proxy.confinement import confine
+from agentsh_proxy import launching
 from agentsh_proxy.dns_questions import ask, failure
 
-EXIT_UNCONFINED = 3
 # Questions under way. A machine asks some tens a second; at 2 s of patience this is 250 a second with a dead name server.
 MAX_QUESTIONS = 512
 MAX_STREAMS = 64  # TCP clients at once
@@ -29,30 +25,15 @@ _IDLE = 10.0  # seconds that a TCP client may say nothing (RFC 7766, 6.2.3)
 HOLD = 4.0
 _BATCH = 64
 
-log = logging.getLogger("agentsh_proxy")
-
 
 def main(arguments: list[str]) -> int:
     """Run the stub until its supervisor is gone. Returns the exit status."""
-    parser = argparse.ArgumentParser(
-        prog="agentsh_proxy dns-stub", description="started by agentsh-net's supervisor"
-    )
-    parser.add_argument(
-        "--link-fd", type=int, required=True, help="messages with the supervisor (SOCK_SEQPACKET)"
-    )
+    parser = launching.arguments("agentsh_proxy dns-stub")
     parser.add_argument("--udp-fd", type=int, required=True, help="a bound UDP socket")
     parser.add_argument("--tcp-fd", type=int, required=True, help="a bound TCP socket")
-    parser.add_argument("--uid", type=int, default=65534)
-    parser.add_argument("--gid", type=int, default=65534)
-    parser.add_argument("--keep-user", action="store_true")
-    parser.add_argument("--supervisor", type=int, default=os.getppid())
     options = parser.parse_args(arguments)
-    logging.basicConfig(format="agentsh-net: DNS stub: %(message)s", level=logging.WARNING)
-    try:
-        confine(options.uid, options.gid, supervisor=options.supervisor, keep_user=options.keep_user)
-    except OSError as error:
-        log.error("cannot give up privileges, so it does not run: %s", error)  # noqa: TRY400 - the reason is the whole story
-        return EXIT_UNCONFINED
+    if launching.confined(options, "DNS stub") is None:
+        return launching.EXIT_UNCONFINED
     asyncio.run(
         serve(*(socket.socket(fileno=fd) for fd in (options.link_fd, options.udp_fd, options.tcp_fd)))
     )

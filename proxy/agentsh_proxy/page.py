@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import logging
-import os
 import signal
 import socket
 from typing import Any, Final, cast
@@ -20,16 +18,12 @@ from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.exposition import CONTENT_TYPE
 from agentsh_net.core.http_access import host_allowed, origin_allowed
 from agentsh_net.core.http_head import RequestHead, find_head, parse_request
-from agentsh_proxy import dashboard
-from agentsh_proxy.confinement import confine
+from agentsh_proxy import dashboard, launching
 
 MAX_CONNECTIONS: Final = 64  # scrapers and people
 PATIENCE: Final = 10.0  # seconds a client has for its request and for reading the answer
 STALE: Final = 15.0  # seconds without a word of the supervisor: it hangs, or is stopped
 MAX_TOLD: Final = 4 << 20  # bytes of one telling; a few dozen families are some tens of KiB
-EXIT_UNCONFINED: Final = 3
-
-log = logging.getLogger("agentsh_proxy")
 
 _PHRASES: Final = {200: "OK", 400: "Bad Request", 403: "Forbidden", 404: "Not Found", 405: "Method Not Allowed", 421: "Misdirected Request", 503: "Service Unavailable"}  # fmt: skip
 _COMMON: Final = (
@@ -40,21 +34,12 @@ _COMMON: Final = (
 
 def main(arguments: list[str]) -> int:
     """Serve until the supervisor is gone. Returns the exit status."""
-    parser = argparse.ArgumentParser(prog="agentsh_proxy page")
-    parser.add_argument("--link-fd", type=int, required=True)
-    parser.add_argument("--listen-fd", type=int, required=True)
-    parser.add_argument("--listen", default="127.0.0.1")
-    parser.add_argument("--uid", type=int, default=65534)
-    parser.add_argument("--gid", type=int, default=65534)
-    parser.add_argument("--keep-user", action="store_true")
-    parser.add_argument("--supervisor", type=int, default=os.getppid())
+    parser = launching.arguments("agentsh_proxy page")
+    parser.add_argument("--listen-fd", type=int, required=True, help="a bound socket")
+    parser.add_argument("--listen", default="127.0.0.1", help="the address that clients name")
     options = parser.parse_args(arguments)
-    logging.basicConfig(format="agentsh-net: metrics: %(message)s", level=logging.WARNING)
-    try:
-        confine(options.uid, options.gid, supervisor=options.supervisor, keep_user=options.keep_user)
-    except OSError as error:
-        log.error("cannot give up privileges, so it does not run: %s", error)  # noqa: TRY400 - the reason is the whole story
-        return EXIT_UNCONFINED
+    if launching.confined(options, "metrics") is None:
+        return launching.EXIT_UNCONFINED
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the supervisor decides
     asyncio.run(_serve(options))
     return 0

@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import logging
-import os
 import signal
 import socket
 from typing import Any, cast
@@ -18,8 +17,8 @@ import uvloop
 from agentsh_net.core import link, snapshot
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.kernel_plan import denied
+from agentsh_proxy import launching
 from agentsh_proxy.charging import Charges
-from agentsh_proxy.confinement import confine
 from agentsh_proxy.counting import Counts
 from agentsh_proxy.discovery import Watcher
 from agentsh_proxy.gateway import Gateway
@@ -36,19 +35,13 @@ from agentsh_proxy.view import unfold
 BACKLOG = 1024  # connections waiting to be accepted; agents open them in bursts
 COUNTERS_EVERY = 2.0  # seconds
 DRAIN_SECONDS = 10.0  # after SIGTERM without a word from the supervisor
-EXIT_UNCONFINED = 3
 
 log = logging.getLogger("agentsh_proxy")
 
 
 def main(arguments: list[str]) -> int:
     """Run a worker until its supervisor is gone or says so. Returns the exit status."""
-    parser = argparse.ArgumentParser(
-        prog="agentsh_proxy", description="a worker of agentsh-net; started by its supervisor"
-    )
-    parser.add_argument(
-        "--link-fd", type=int, required=True, help="messages with the supervisor (SOCK_STREAM)"
-    )
+    parser = launching.arguments("agentsh_proxy")
     parser.add_argument(
         "--charge-fd", type=int, required=True, help="rate questions to the supervisor (SOCK_SEQPACKET)"
     )
@@ -65,23 +58,10 @@ def main(arguments: list[str]) -> int:
     )
     parser.add_argument("--record-fd", type=int, help="requests and bodies for the archive (SOCK_STREAM)")
     parser.add_argument("--discover", action="store_true", help="ask the declared servers for their tools")
-    parser.add_argument("--uid", type=int, default=65534)
-    parser.add_argument("--gid", type=int, default=65534)
-    parser.add_argument(
-        "--keep-user",
-        action="store_true",
-        help="the supervisor may not change users: stay its user, without capabilities",
-    )
-    parser.add_argument("--supervisor", type=int, default=os.getppid(), help="the supervisor's process id")
     options = parser.parse_args(arguments)
-    logging.basicConfig(format="agentsh-net: worker: %(message)s", level=logging.WARNING)
-    try:
-        landlock = confine(
-            options.uid, options.gid, supervisor=options.supervisor, keep_user=options.keep_user
-        )
-    except OSError as error:
-        log.error("cannot give up privileges, so it does not run: %s", error)  # noqa: TRY400 - the reason is the whole story
-        return EXIT_UNCONFINED
+    landlock = launching.confined(options, "worker")
+    if landlock is None:
+        return launching.EXIT_UNCONFINED
     ask_for_short_slices()  # where it may not, it waits for its turn like others
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_work(options, landlock))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import threading
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any
@@ -14,7 +13,7 @@ import dns.rcode
 import dns.rrset
 import pytest
 from agentsh_proxy import dns_stub
-from agentsh_proxy.dns_stub import main, serve
+from agentsh_proxy.dns_stub import serve
 
 from agentsh_net.core.stub_link import MAX_DATAGRAM, Decided, Held, Serving, Upstream, decode, encode
 
@@ -167,34 +166,3 @@ def test_what_is_no_query_is_not_answered_and_too_many_are_refused(
     assert silence == [None] * 4
     assert stage.asked == []
     assert dns.message.from_wire(busy).rcode() == dns.rcode.SERVFAIL
-
-
-def test_it_does_not_run_where_it_cannot_give_up_its_privileges() -> None:
-    arguments = [
-        "--link-fd",
-        "0",
-        "--udp-fd",
-        "0",
-        "--tcp-fd",
-        "0",
-        "--uid",
-        "0",
-        "--gid",
-        "0",
-        "--supervisor",
-        "1",
-    ]
-    status: list[int] = []
-
-    def confined_in_a_child() -> None:
-        import os
-
-        pid = os.fork()
-        if pid == 0:
-            os._exit(main(arguments))
-        status.append(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
-
-    thread = threading.Thread(target=confined_in_a_child)
-    thread.start()
-    thread.join(20)
-    assert status == [dns_stub.EXIT_UNCONFINED]

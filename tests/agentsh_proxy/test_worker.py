@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 
-from agentsh_proxy.worker import Worker, main
+from agentsh_proxy.worker import Worker
 from loopback import on_loop, until
 from loopback.client import Client, request
 from loopback.proxy import snapshot
@@ -88,11 +88,3 @@ async def test_told_to_drain_it_accepts_no_more_and_ends(opened):
     await until(it.acknowledged)
     it.tell(link.Drain(2, 1.0))
     await it.worker.ended
-
-
-def test_without_confinement_it_does_not_run(monkeypatch):
-    def refuse(*_, **__):
-        raise OSError("no")
-
-    monkeypatch.setattr("agentsh_proxy.worker.confine", refuse)
-    assert main(["--link-fd", "0", "--charge-fd", "0", "--listen-fd", "0"]) == 3
