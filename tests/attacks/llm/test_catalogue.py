@@ -5,7 +5,6 @@ The oracle reads with the standard library alone (tests/fuzz/readers.py): the la
 
 from __future__ import annotations
 
-import ast
 import json
 import re
 from base64 import b64decode, b64encode
@@ -15,6 +14,7 @@ from typing import Any
 
 import pytest
 import transcripts.anthropic as messages
+from attacks import catalogue
 from fuzz import streams
 from fuzz.grammar import ALLOWED, DENIED
 from fuzz.streams import WIDE, WIRES, came, judge
@@ -23,7 +23,6 @@ from transcripts import bedrock, gemini, ollama, openai_chat, openai_responses
 from agentsh_net.core import event_stream
 from agentsh_net.core.event_stream import EventStreamDecoder
 
-TESTS = Path(__file__).parent.parent.parent
 TABLE = Path(__file__).parent / "README.md"
 ARGUMENTS = {"city": "Bern", "big": 2**60}
 
@@ -215,23 +214,10 @@ def test_the_judge_here_denies_by_name_and_by_argument() -> None:
 # ---- the table ----
 
 
-def table() -> dict[int, str]:
-    rows = re.findall(r"^\| (\d+) \|.*$", TABLE.read_text(), re.MULTILINE)
-    lines = [line for line in TABLE.read_text().splitlines() if re.match(r"\| \d+ \|", line)]
-    return dict(zip(map(int, rows), lines, strict=True))
-
-
 def test_the_table_has_all_35_rows() -> None:
-    assert sorted(table()) == list(range(1, 36))
+    assert sorted(catalogue.rows(TABLE)) == catalogue.ALL
 
 
-@pytest.mark.parametrize("row", range(1, 36))
+@pytest.mark.parametrize("row", catalogue.ALL)
 def test_every_test_that_a_row_names_is_there(row: int) -> None:
-    named = re.findall(r"`([\w/]+\.py)::(\w+)`", table()[row])
-    assert named
-    for path, test in named:
-        tree = ast.parse((TESTS / path).read_text())
-        functions = {
-            node.name for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
-        }
-        assert test in functions, f"{path} has no {test}"
+    assert catalogue.missing(catalogue.rows(TABLE)[row]) == []

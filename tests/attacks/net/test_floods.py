@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import struct
+import subprocess
+from typing import Any
 
 import pytest
 from netns import box
 from netns.scene import at, attempt, outcome
-from netns.stage import BAD, EBPF, NFT, PLANES, Stage
+from netns.stage import BAD, BOTH, EBPF, NFT, PLANES, Stage, policy
 
-from agentsh_net.core import wire
+from agentsh_net.core import nft_sets, packet_fence, wire
 from agentsh_net.core.errors import KernelError
 from agentsh_net.core.plane import Fate, Plan, Rule
 from agentsh_net.kernel import bpf_syscall
@@ -106,3 +109,32 @@ def test_a_full_table_of_rules_refuses_the_new_policy_and_a_full_table_of_makers
     assert f"more than {wire.MAX_RULES} endpoints" in remedy
     assert in_force == [True]  # the old policy, whole, and nothing else
     assert (raw, told) == ("EPERM", ["evil"])
+
+
+def what_packets_can_fill(layers: tuple[str, ...]) -> tuple[str, int, list[dict[str, Any]]]:
+    """Send to 500 addresses, be refused at one; return what the packet plane's tables are then."""
+    stage = Stage(layers)
+    stage.settle()
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
+        for n in range(500):
+            client.sendto(b"x", ("10.99.0.4", 1024 + n))
+    said = attempt(BAD)
+    events, _, _ = stage.settle()
+    listed = subprocess.run(["nft", "-j", "list", "ruleset"], capture_output=True, text=True, check=True)
+    return said, len(events), json.loads(listed.stdout)["nftables"]
+
+
+@pytest.mark.parametrize("layers", [NFT, BOTH], ids="+".join)
+def test_the_packet_plane_keeps_nothing_that_packets_could_fill(layers: tuple[str, ...]) -> None:
+    """Row 31: its sets have no size and no packet adds to them, so that there is nothing to fill and nobody to evict."""
+    said, told, listed = box.in_box(what_packets_can_fill, layers)
+    assert (said, told) == ("ECONNREFUSED" if layers == NFT else "EPERM", 1)
+    sets = [item["set"] for item in listed if "set" in item]
+    assert sets
+    for each in sets:
+        assert not {"size", "timeout", "flags", "gc-interval"} & each.keys(), each
+    statements = {key for item in listed if "rule" in item for part in item["rule"]["expr"] for key in part}
+    assert not {"set", "map", "ct count", "limit", "quota", "meter", "flow"} & statements, statements
+    plan = policy({})[1]
+    wanted = [keys for table in (nft_sets, packet_fence) for keys in table.keys(plan).values()]
+    assert sum(len(each.get("elem", ())) for each in sets) == sum(map(len, wanted))

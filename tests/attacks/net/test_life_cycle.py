@@ -1,0 +1,181 @@
+"""Rows 15, 28 and 32 of the catalogue, against the daemon itself: older connections, root's tampering, SIGKILL and restart.
+
+One daemon a set of planes lives through all of it; what it says of each is asserted on its own.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from netns import box
+from netns.daemon import Daemon, running
+from netns.scene import at, attempt, listening
+from netns.stage import BOTH, EBPF, NFT, PLANES
+
+from agentsh_net.control.client import Client
+from agentsh_net.core import wire
+from agentsh_net.kernel import bpf_syscall
+from agentsh_net.kernel.leftovers import hierarchy, leftovers, programs, remove
+
+pytestmark = pytest.mark.kernel
+
+# Denied by no other test: sweeps look into every namespace, those of tests that run beside these too.
+EVIL, PORT = "10.99.0.3", 8200
+REFUSED = {EBPF: "EPERM", NFT: "ECONNREFUSED", BOTH: "EPERM"}
+
+
+def policy(layers: tuple[str, ...], *, denied: bool) -> dict[str, Any]:
+    mcp = {
+        "servers": [{"id": "evil", "type": "http", "url": f"http://{EVIL}:{PORT}/mcp"}],
+        "server_policy": "denylist",
+        "denied_servers": [{"id": "evil"}] if denied else [],
+    }
+    network = {"mode": "enforce", "layers": list(layers), "required": True}
+    return {"sandbox": {"mcp": mcp}, "network": network, "proxy": {"mode": "disabled"}}
+
+
+def nft(commands: str) -> Callable[[], None]:
+    return lambda: subprocess.run(["nft", commands], check=True)
+
+
+def detach() -> None:
+    remove("ebpf", hierarchy())
+
+
+def forget_the_rule() -> None:
+    """Delete the denial out of the map, found as any root finds it: by the programs at the cgroup."""
+    root = hierarchy()
+    assert root is not None
+    number, _, _ = bpf_syscall.maps_of(programs(root)[0])["rules"]
+    descriptor = bpf_syscall.map_fd(number)
+    keys = [
+        key
+        for key, _ in bpf_syscall.elements(descriptor, wire.KEY.size, wire.RULE.size)
+        if wire.decode_key(key).address == at(EVIL).address
+    ]
+    bpf_syscall.delete_all(descriptor, keys)
+    os.close(descriptor)
+
+
+TAMPERING: dict[str, tuple[str, Callable[[], None]]] = {
+    "flush ruleset": ("nftables", nft("flush ruleset")),
+    "delete table": ("nftables", nft("delete table inet agentsh_net")),
+    "delete the table at the devices": ("nftables", nft("delete table netdev agentsh_net")),
+    "dormant": ("nftables", nft("add table inet agentsh_net { flags dormant; }")),
+    "flush a chain": ("nftables", nft("flush chain inet agentsh_net output")),
+    "an accept above ours": ("nftables", nft("insert rule inet agentsh_net output accept")),
+    "detach": ("ebpf", detach),
+    "delete a rule": ("ebpf", forget_the_rule),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Tampered:
+    """What came of tampering: what a client was told at once, what the daemon told, and what a client was told then."""
+
+    at_once: str
+    told: list[str]
+    then: str
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """What came of a daemon's life."""
+
+    swept: tuple[str, dict[str, Any]]
+    tampered: dict[str, Tampered]
+    killed: list[str]
+    told_after_restart: dict[str, Any]
+    left: list[int]
+
+
+def states(daemon: Daemon, layer: str) -> list[str]:
+    client = Client(daemon.folder / "control.sock")
+    wanted = {"type": "layer_state_changed", "limit": 1000}
+    rows = client.call("query", kind="events", filters=wanted)["rows"]
+    return [row["state"] for row in rows if row["layer"] == layer]
+
+
+def tampered(daemon: Daemon, layer: str, deed: Callable[[], None]) -> Tampered:
+    before = len(states(daemon, layer))
+    deed()
+    at_once = attempt(EVIL, PORT)
+    box.await_that(lambda: len(states(daemon, layer)) >= before + 2)
+    return Tampered(at_once, states(daemon, layer)[before:], attempt(EVIL, PORT))
+
+
+def ended(client: socket.socket) -> str:
+    client.settimeout(10 * box.SLOWNESS)
+    try:
+        return "closed" if client.recv(1) == b"" else "alive"
+    except OSError as error:
+        return type(error).__name__
+
+
+def life(folder: Path, layers: tuple[str, ...]) -> Life:
+    server = listening(box.there(), EVIL, PORT)
+    with server, running(folder, policy(layers, denied=False)) as daemon:
+        client = socket.create_connection((EVIL, PORT), 5)
+        daemon.write(policy(layers, denied=True))
+        swept = ended(client), daemon.await_connection(layer="sweep", action="block")
+        seen = {
+            name: tampered(daemon, layer, deed)
+            for name, (layer, deed) in TAMPERING.items()
+            if layer in layers
+        }
+        stood = len(leftovers())
+        daemon.crash()
+        killed, alone = [attempt(EVIL, PORT)], len(leftovers())
+        daemon.start()
+        before = {event["id"] for event in daemon.connections()}
+        killed.append(attempt(EVIL, PORT))
+        box.await_that(lambda: [e for e in daemon.connections() if e["id"] not in before])
+        told = next(e for e in daemon.connections() if e["id"] not in before)
+        left = [stood, alone, len(leftovers())]
+        assert daemon.stop() == 0
+        return Life(swept, seen, killed, told, [*left, len(leftovers())])
+
+
+@pytest.fixture(scope="module", params=PLANES, ids="+".join)
+def lived(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[tuple[str, ...], Life]:
+    return request.param, box.in_box(life, tmp_path_factory.mktemp("life"), request.param, timeout=110)
+
+
+def test_a_connection_that_an_older_policy_allowed_is_ended_and_told(
+    lived: tuple[tuple[str, ...], Life],
+) -> None:
+    said, event = lived[1].swept
+    assert said in {"ConnectionAbortedError", "ConnectionResetError", "closed"}
+    assert (event["server_id"], event["remote_addr"]) == ("evil", f"{EVIL}:{PORT}")
+
+
+def test_what_root_takes_away_is_put_back_and_told_and_the_other_plane_holds_meanwhile(
+    lived: tuple[tuple[str, ...], Life],
+) -> None:
+    layers, life = lived
+    assert life.tampered.keys() == {name for name, (layer, _) in TAMPERING.items() if layer in layers}
+    for name, seen in life.tampered.items():
+        assert (name, seen.told, seen.then) == (name, ["not in force", "in force"], REFUSED[layers])
+        if layers == BOTH:
+            assert (name, seen.at_once) in {(name, said) for said in REFUSED.values()}
+
+
+def test_after_sigkill_it_is_still_refused_and_a_restart_adopts_what_stands_and_tells(
+    lived: tuple[tuple[str, ...], Life],
+) -> None:
+    layers, life = lived
+    assert life.killed == [REFUSED[layers]] * 2
+    told = life.told_after_restart
+    assert (told["action"], told["server_id"], told["layer"]) == ("block", "evil", layers[0])
+    stood, alone, adopted, after = life.left
+    assert stood == alone == adopted  # neither missing nor twice
+    assert after == 0
