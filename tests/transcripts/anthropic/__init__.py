@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+from transcripts.playing import Denying, Result, cut_at, denying, every_chunking, play
+
 from agentsh_net.core.dialects.anthropic import DIALECT
-from agentsh_net.core.dialects.base import Fault, Judged, Limits, Stream
-from agentsh_net.core.model import Action, ToolCall, Verdict
+from agentsh_net.core.dialects.base import Limits, Stream
+from agentsh_net.core.model import ToolCall, Verdict
+
+__all__ = ["Denying", "Result", "cut_at", "denying", "every_chunking"]
 
 HERE = Path(__file__).parent
 NAMES = sorted(path.stem for path in HERE.glob("*.sse"))
@@ -103,40 +106,6 @@ def refused(index: int, name: str, reason: str = "denied") -> bytes:
     )
 
 
-@dataclass
-class Denying:
-    """A judge that refuses some names, every flaw, and every input that contains `evil`; it remembers what it was asked."""
-
-    names: frozenset[str]
-    asked: list[ToolCall] = field(default_factory=list)
-
-    def __call__(self, tool_call: ToolCall) -> Verdict:
-        self.asked.append(tool_call)
-        if tool_call.flaw:
-            return Verdict(Action.BLOCK, tool_call.flaw, "protocol")
-        bad = tool_call.name in self.names or "evil" in json.dumps(tool_call.input)
-        return Verdict(Action.BLOCK, "denied", "denied_tools") if bad else Verdict(Action.ALLOW, "allowed")
-
-
-def denying(*names: str) -> Denying:
-    """Return a judge that refuses these."""
-    return Denying(frozenset(names))
-
-
-@dataclass
-class Result:
-    """What a stream came to."""
-
-    out: bytes
-    judged: list[Judged]
-    faults: list[Fault]
-    ended: bool
-
-    @property
-    def blocked(self) -> list[str]:
-        return [j.call.name for j in self.judged if j.verdict.blocked]
-
-
 def run(
     chunks: bytes | Iterable[bytes],
     judge: Callable[[ToolCall], Verdict],
@@ -147,28 +116,4 @@ def run(
 ) -> Result:
     """Feed an answer through the dialect, to its end."""
     machine = stream or DIALECT.stream(judge, limits=limits or Limits(), fail_closed=fail_closed)
-    result = Result(b"", [], [], ended=False)
-    steps = [machine.feed(chunk) for chunk in ([chunks] if isinstance(chunks, bytes) else chunks)]
-    for step in [*steps, machine.finish()]:
-        result.out += step.out
-        result.judged += step.judged
-        result.faults += step.faults
-        result.ended = result.ended or step.end
-    return result
-
-
-def cut_at(data: bytes, offsets: Iterable[int]) -> list[bytes]:
-    """Return `data` in pieces."""
-    at, pieces = 0, []
-    for offset in [*sorted({o % (len(data) + 1) for o in offsets}), len(data)]:
-        pieces.append(data[at:offset])
-        at = offset
-    return pieces
-
-
-def every_chunking(data: bytes) -> Iterator[list[bytes]]:
-    """Return `data` whole, byte by byte, and cut in two at every offset."""
-    yield [data]
-    yield [data[at : at + 1] for at in range(len(data))]
-    for at in range(len(data)):
-        yield [data[:at], data[at:]]
+    return play(machine, chunks, Result())

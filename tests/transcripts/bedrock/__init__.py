@@ -7,9 +7,8 @@ from base64 import b64encode
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from transcripts.anthropic import Denying, Result, cut_at, denying, every_chunking
-from transcripts.gemini import run as run_stream
 from transcripts.gemini import said
+from transcripts.playing import Denying, Result, cut_at, denying, every_chunking, play
 
 from agentsh_net.core import event_stream
 from agentsh_net.core.dialects.base import Dialect, Limits
@@ -133,4 +132,4 @@ def run(
     stream = dialect.stream(
         judge, limits=limits or Limits(), fail_closed=fail_closed, enforce=lambda: enforce
     )
-    return run_stream(chunks, judge, stream=stream)
+    return play(stream, chunks, Result())

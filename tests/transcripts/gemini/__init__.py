@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from transcripts.anthropic import Denying, Result, cut_at, denying, every_chunking
+from transcripts.playing import Denying, Result, cut_at, denying, every_chunking, play
 
 from agentsh_net.core.dialects.base import Limits, Stream
 from agentsh_net.core.dialects.gemini import STREAMED
@@ -92,11 +92,4 @@ def run(
 ) -> Result:
     """Feed an answer through the dialect, to its end."""
     machine = stream or STREAMED.stream(judge, limits=limits or Limits(), fail_closed=fail_closed)
-    result = Result(b"", [], [], ended=False)
-    steps = [machine.feed(chunk) for chunk in ([chunks] if isinstance(chunks, bytes) else chunks)]
-    for step in [*steps, machine.finish()]:
-        result.out += step.out
-        result.judged += step.judged
-        result.faults += step.faults
-        result.ended = result.ended or step.end
-    return result
+    return play(machine, chunks, Result())

@@ -6,9 +6,8 @@ import json
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from transcripts.anthropic import Denying, Result, cut_at, denying, every_chunking
-from transcripts.gemini import run as run_stream
 from transcripts.gemini import said
+from transcripts.playing import Denying, Result, cut_at, denying, every_chunking, play
 
 from agentsh_net.core.dialects.base import Limits
 from agentsh_net.core.dialects.ollama import DIALECT
@@ -64,4 +63,4 @@ def run(
     stream = DIALECT.stream(
         judge, limits=limits or Limits(), fail_closed=fail_closed, enforce=lambda: enforce
     )
-    return run_stream(chunks, judge, stream=stream)
+    return play(stream, chunks, Result())

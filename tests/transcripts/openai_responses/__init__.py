@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
 from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from agentsh_net.core.dialects.base import Fault, Judged, Limits, Stream
+from transcripts import playing
+from transcripts.playing import cut_at, every_chunking, play
+
+from agentsh_net.core.dialects.base import Limits, Stream
 from agentsh_net.core.dialects.openai_responses import DIALECT
-from agentsh_net.core.model import Action, ToolCall, Verdict
+from agentsh_net.core.model import ToolCall, Verdict
+
+__all__ = ["cut_at", "every_chunking"]
 
 HERE = Path(__file__).parent
 NAMES = sorted(path.stem for path in HERE.glob("*.sse"))
@@ -218,19 +222,14 @@ def refused(
 # Running.
 
 
-@dataclass
-class Denying:
-    """A judge that refuses flaws, some names, and every input that contains `evil`; it remembers what else it was asked."""
-
-    names: frozenset[str]
-    asked: list[ToolCall] = field(default_factory=list)
+class Denying(playing.Denying):
+    """A judge that does not remember flaws: an item is judged at several of its events."""
 
     def __call__(self, tool_call: ToolCall) -> Verdict:
+        verdict = super().__call__(tool_call)
         if tool_call.flaw:
-            return Verdict(Action.BLOCK, tool_call.flaw, "protocol")
-        self.asked.append(tool_call)
-        bad = tool_call.name in self.names or "evil" in json.dumps(tool_call.input)
-        return Verdict(Action.BLOCK, "denied", "denied_tools") if bad else Verdict(Action.ALLOW, "allowed")
+            self.asked.pop()
+        return verdict
 
 
 def denying(*names: str) -> Denying:
@@ -238,22 +237,8 @@ def denying(*names: str) -> Denying:
     return Denying(frozenset(names))
 
 
-@dataclass
-class Result:
+class Result(playing.Result):
     """What a stream came to."""
-
-    out: bytes
-    judged: list[Judged]
-    faults: list[Fault]
-    ended: bool
-
-    @property
-    def blocked(self) -> list[str]:
-        return [j.call.name for j in self.judged if j.verdict.blocked]
-
-    @property
-    def reasons(self) -> list[str]:
-        return [j.verdict.reason for j in self.judged if j.verdict.blocked]
 
     @property
     def numbers(self) -> list[int]:
@@ -271,28 +256,4 @@ def run(
 ) -> Result:
     """Feed an answer through the dialect, to its end."""
     machine = stream or DIALECT.stream(judge, limits=limits or Limits(), fail_closed=fail_closed)
-    result = Result(b"", [], [], ended=False)
-    steps = [machine.feed(chunk) for chunk in ([chunks] if isinstance(chunks, bytes) else chunks)]
-    for step in [*steps, machine.finish()]:
-        result.out += step.out
-        result.judged += step.judged
-        result.faults += step.faults
-        result.ended = result.ended or step.end
-    return result
-
-
-def cut_at(data: bytes, offsets: Iterable[int]) -> list[bytes]:
-    """Return `data` in pieces."""
-    at, pieces = 0, []
-    for offset in [*sorted({o % (len(data) + 1) for o in offsets}), len(data)]:
-        pieces.append(data[at:offset])
-        at = offset
-    return pieces
-
-
-def every_chunking(data: bytes) -> Iterator[list[bytes]]:
-    """Return `data` whole, byte by byte, and cut in two at every offset."""
-    yield [data]
-    yield [data[at : at + 1] for at in range(len(data))]
-    for at in range(len(data)):
-        yield [data[:at], data[at:]]
+    return play(machine, chunks, Result())

@@ -1,0 +1,80 @@
+"""Running a stream through a dialect's machine, however it is cut, and the judges that it meets there."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from agentsh_net.core.dialects.base import Fault, Judged, Stream
+from agentsh_net.core.model import Action, ToolCall, Verdict
+
+
+@dataclass
+class Denying:
+    """A judge that refuses some names, every flaw, and every input that contains `evil`; it remembers what it was asked."""
+
+    names: frozenset[str]
+    asked: list[ToolCall] = field(default_factory=list)
+
+    def __call__(self, tool_call: ToolCall) -> Verdict:
+        self.asked.append(tool_call)
+        if tool_call.flaw:
+            return Verdict(Action.BLOCK, tool_call.flaw, "protocol")
+        bad = tool_call.name in self.names or "evil" in json.dumps(tool_call.input)
+        return Verdict(Action.BLOCK, "denied", "denied_tools") if bad else Verdict(Action.ALLOW, "allowed")
+
+
+def denying(*names: str) -> Denying:
+    """Return a judge that refuses these."""
+    return Denying(frozenset(names))
+
+
+@dataclass
+class Result:
+    """What a stream came to."""
+
+    out: bytes = b""
+    judged: list[Judged] = field(default_factory=list)
+    faults: list[Fault] = field(default_factory=list)
+    ended: bool = False
+
+    @property
+    def blocked(self) -> list[str]:
+        return [j.call.name for j in self.judged if j.verdict.blocked]
+
+    @property
+    def reasons(self) -> list[str]:
+        return [j.verdict.reason for j in self.judged if j.verdict.blocked]
+
+
+AnyResult = TypeVar("AnyResult", bound=Result)
+
+
+def play(machine: Stream, chunks: bytes | Iterable[bytes], result: AnyResult) -> AnyResult:
+    """Feed an answer through a machine, to its end; return what it came to, in `result`."""
+    steps = [machine.feed(chunk) for chunk in ([chunks] if isinstance(chunks, bytes) else chunks)]
+    for step in [*steps, machine.finish()]:
+        result.out += step.out
+        result.judged += step.judged
+        result.faults += step.faults
+        result.ended = result.ended or step.end
+    return result
+
+
+def cut_at(data: bytes, offsets: Iterable[int]) -> list[bytes]:
+    """Return `data` in pieces."""
+    at, pieces = 0, []
+    for offset in [*sorted({o % (len(data) + 1) for o in offsets}), len(data)]:
+        pieces.append(data[at:offset])
+        at = offset
+    return pieces
+
+
+def every_chunking(data: bytes) -> Iterator[list[bytes]]:
+    """Return `data` whole, byte by byte, and cut in two at every offset."""
+    yield [data]
+    yield [data[at : at + 1] for at in range(len(data))]
+    for at in range(len(data)):
+        yield [data[:at], data[at:]]
