@@ -1,18 +1,20 @@
 """The scripted agent on the official SDKs (anthropic, mcp), run as a program under `agentsh-net exec`: `agent SCENARIO...`.
 
 It does what agents do: asks the model, calls the tools that the model's answer asks for, brings back the results. It does not
-know whether anybody watches. Prints one JSON object per scenario: which honest calls succeeded, and what it was refused.
+know whether anybody watches. It begins when it is given a line. Prints one JSON object per scenario: which honest calls
+succeeded, and what it was refused.
 """
 
 from __future__ import annotations
 
 import asyncio
 import errno
+import gc
 import json
 import os
 import sys
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -22,6 +24,7 @@ from agentsh_net.demo.scenarios import BY_NAME, Scenario, Scene, Turn, Way, cred
 from agentsh_net.shim_wrapping import words
 
 if TYPE_CHECKING:
+    import httpx2
     from anthropic import AsyncAnthropic
     from mcp import Client
 
@@ -37,8 +40,15 @@ class Agent:
         self._gateway = gateway
         self._stack = stack
         self._files: Client | None = None  # its child lives as long as the agent
+        self._asking: AsyncAnthropic | None = None
+        self._http: httpx2.AsyncClient | None = None
         self.honest = 0
         self.refused: list[str] = []
+
+    async def get_ready(self, names: Iterable[str]) -> None:
+        """Start the server that is a program, as agents do before anything is asked of them."""
+        if any(cast.FILES in scene.servers for name in names for scene in BY_NAME[name].scenes):
+            await self._client(cast.FILES, self._stack)
 
     async def play(self, scenario: Scenario) -> None:
         """Play a scenario, one conversation after another."""
@@ -62,7 +72,7 @@ class Agent:
     async def _converse(self, name: str, prompt: str, scene: Scene, clients: Mapping[str, Client]) -> None:
         tools, places = await offers(scene, clients)
         messages: list[dict[str, Any]] = [{"role": "user", "content": prompt}]
-        client = self._anthropic()
+        client = self._asking = self._asking or self._anthropic()
         for _ in range(ROUNDS):
             said = await self._ask(client, name, messages, tools)
             uses = [block for block in said if block["type"] == "tool_use"]
@@ -111,7 +121,7 @@ class Agent:
         from mcp.client.stdio import stdio_client
 
         if server != cast.FILES:
-            return await stack.enter_async_context(Client(f"{self._gateway}/{server}"))
+            return await self._remote(f"{self._gateway}/{server}", stack)
         if self._files is None:
             ours = [sys.executable, "-m", "agentsh_net"]
             command = [*words(ours, cast.FILES), sys.executable, "-m", files_server.__name__]
@@ -120,12 +130,21 @@ class Agent:
             await self._files.list_tools()
         return self._files
 
+    async def _remote(self, url: str, stack: AsyncExitStack) -> Client:
+        """Connect to a server by its URL. One HTTP client for all: each reads the whole trust store when it is made."""
+        import httpx2
+        from mcp import Client
+        from mcp.client.streamable_http import streamable_http_client
+
+        if self._http is None:
+            self._http = await self._stack.enter_async_context(httpx2.AsyncClient(timeout=PATIENCE))
+        return await stack.enter_async_context(Client(streamable_http_client(url, http_client=self._http)))
+
     async def _directly(self, turn: Turn, secret: str) -> None:
         """Call a tool without asking anybody: neither gateway nor model."""
-        from mcp import Client
-
         try:
-            async with Client(cast.url(turn.server)) as client:
+            async with AsyncExitStack() as stack:
+                client = await self._remote(cast.url(turn.server), stack)
                 await self._call(client, turn, model.filled(turn.arguments, secret))
         except Exception as error:  # noqa: BLE001 - whatever the SDK makes of a refused connection
             self.refused.append(reason(error))
@@ -181,22 +200,40 @@ def _os_error(error: BaseException | None) -> OSError | None:
     return next((each for each in behind if each), None)
 
 
-async def play(names: list[str]) -> None:
+def learn(names: Iterable[str]) -> None:
+    """Import the SDKs that scenarios need; a second and more of work, which the garbage collector would prolong by a fifth."""
+    gc.disable()
+    import mcp  # noqa: F401 - so that it is there later
+
+    if any(BY_NAME[name].way in (Way.MODEL, Way.AROUND) for name in names):
+        import anthropic  # noqa: F401 - as above
+    gc.enable()
+
+
+async def play(agent: Agent, names: Iterable[str]) -> None:
     """Play scenarios and say how each went."""
+    for name in names:
+        agent.honest, agent.refused = 0, []
+        try:
+            async with asyncio.timeout(PATIENCE):
+                await agent.play(BY_NAME[name])
+        except Exception:  # noqa: BLE001 - a scenario that is not reported counts as failed, and the next one is played
+            traceback.print_exc()
+            continue
+        said = {"scenario": name, "honest": agent.honest, "refused": agent.refused}
+        sys.stdout.write(json.dumps(said) + "\n")
+        sys.stdout.flush()
+
+
+async def main(names: list[str]) -> None:
+    """Get ready, wait for a line on standard input, play."""
+    learn(names)
     async with AsyncExitStack() as stack:
         agent = Agent(anthropic, os.environ["AGENTSH_NET_MCP_URL"], stack)
-        for name in names:
-            agent.honest, agent.refused = 0, []
-            try:
-                async with asyncio.timeout(PATIENCE):
-                    await agent.play(BY_NAME[name])
-            except Exception:  # noqa: BLE001 - a scenario that is not reported counts as failed, and the next one is played
-                traceback.print_exc()
-                continue
-            said = {"scenario": name, "honest": agent.honest, "refused": agent.refused}
-            sys.stdout.write(json.dumps(said) + "\n")
-            sys.stdout.flush()
+        await agent.get_ready(names)
+        if await asyncio.to_thread(sys.stdin.readline):
+            await play(agent, names)
 
 
 if __name__ == "__main__":
-    asyncio.run(play(sys.argv[1:]))
+    asyncio.run(main(sys.argv[1:]))

@@ -37,6 +37,26 @@ INHERITED: Final = (
 )
 
 
+class Hired:
+    """An agent that waits for its turn."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self._process = process
+
+    def play(self) -> list[dict[str, Any]]:
+        """Let it begin, and return what it reported until it ended."""
+        try:
+            said, _ = self._process.communicate(b"go\n", RUN)
+        except subprocess.TimeoutExpired as error:
+            said = error.stdout or b""
+        return [json.loads(line) for line in said.splitlines() if line.startswith(b"{")]
+
+    def dismiss(self) -> None:
+        """End it, whatever it does."""
+        self._process.kill()
+        self._process.communicate()
+
+
 class Operator:
     """A daemon, its folder and its command line."""
 
@@ -81,10 +101,8 @@ class Operator:
             raise KernelError(f"agentsh-net {' '.join(words)}: {done.stderr.strip() or done.stdout.strip()}")
         return done.stdout
 
-    def agent(
-        self, session: str, user: str, module: str, words: Sequence[str], home: Path
-    ) -> list[dict[str, Any]]:
-        """Run the agent in a session of its own, and return what it reported until it ended."""
+    def hire(self, session: str, user: str, module: str, words: Sequence[str], home: Path) -> Hired:
+        """Start an agent in a session of its own; it gets ready and waits."""
         command = [
             *OURS,
             "exec",
@@ -99,20 +117,15 @@ class Operator:
             *words,
         ]
         with (self._folder / f"agent-{session}.log").open("ab") as log:
-            try:
-                done = subprocess.run(
-                    command,
-                    env=self._environ,
-                    cwd=home,
-                    stdout=subprocess.PIPE,
-                    stderr=log,
-                    timeout=RUN,
-                    check=False,
-                )
-                said = done.stdout
-            except subprocess.TimeoutExpired as error:
-                said = error.stdout or b""
-        return [json.loads(line) for line in said.splitlines() if line.startswith(b"{")]
+            process = subprocess.Popen(
+                command,
+                env=self._environ,
+                cwd=home,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+            )
+        return Hired(process)
 
     def events(self, session: str) -> list[dict[str, Any]]:
         """Return the events of a session, the newest first."""

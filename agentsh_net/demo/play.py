@@ -21,7 +21,7 @@ from typing import Any, Final
 
 from agentsh_net.core.errors import KernelError
 from agentsh_net.demo import agent, box, cast, internet, scenarios
-from agentsh_net.demo.operator import Operator, awaited, word
+from agentsh_net.demo.operator import Hired, Operator, awaited, word
 from agentsh_net.demo.outcome import Outcome, Run, decisive, outcome, stolen
 from agentsh_net.demo.policies import policy
 from agentsh_net.demo.scenarios import SCENARIOS, Scenario
@@ -46,6 +46,7 @@ class Play:
         self.home = folder / "home"
         self._arrived = folder / "arrived.jsonl"
         self._suggested = folder / "suggested.yaml"
+        self._agents: dict[Which, Hired] = {}
         self._runs: dict[tuple[Which, str], Run] = {}
         self._events: dict[Which, list[dict[str, Any]]] = {}
         self._user = readers_name(folder)
@@ -58,13 +59,28 @@ class Play:
             self.operator.write(policy(self._arrived.parent, enforced=False))
             try:
                 self.operator.start()
-                awaited(self._known, DISCOVERY, pause=0.2)
                 began = time.monotonic()
-                self._acts()
+                with self._hired():
+                    awaited(self._known, DISCOVERY, pause=0.2)
+                    self._acts()
                 tell(seconds=round(time.monotonic() - began, 1))
             finally:
                 self.operator.stop()
         return [self._outcome(scenario) for scenario in SCENARIOS]
+
+    @contextmanager
+    def _hired(self) -> Iterator[None]:
+        """Start the agents of all runs, so that they get ready together; nobody is left when the block ends."""
+        try:
+            for which in Which:
+                names = [scenario.name for scenario in scenarios.played_in(which)]
+                self._agents[which] = self.operator.hire(
+                    which.value, self._user, agent.__name__, names, self.home
+                )
+            yield
+        finally:
+            for hired in self._agents.values():
+                hired.dismiss()
 
     def _acts(self) -> None:
         say("without enforcement: the agent runs under `agentsh-net exec`, nothing is blocked")
@@ -89,10 +105,7 @@ class Play:
         self._arrived.write_text("", encoding="utf-8")
         (self.home / scenarios.VICTIM).write_text("the quarter's numbers\n", encoding="utf-8")
         wanted = scenarios.played_in(which)
-        said = self.operator.agent(
-            which.value, self._user, agent.__name__, [scenario.name for scenario in wanted], self.home
-        )
-        ended = {row["scenario"]: row for row in said}
+        ended = {row["scenario"]: row for row in self._agents[which].play()}
         for scenario in wanted:
             row = ended.get(scenario.name, {"honest": 0})
             self._runs[which, scenario.name] = Run(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import io
 import json
 import threading
 from collections.abc import Iterator
@@ -132,8 +133,37 @@ def test_a_scenario_that_fails_is_not_reported_and_the_next_one_is_played(
             raise ConnectionError("no server")
 
     monkeypatch.setattr(agent.Agent, "play", plays)
-    monkeypatch.setenv("AGENTSH_NET_MCP_URL", "http://gateway.test/mcp")
-    asyncio.run(agent.play(["read-then-send", "rug-pull"]))
+    one = agent.Agent(agent.anthropic, "http://gateway.test/mcp", AsyncExitStack())
+    asyncio.run(agent.play(one, ["read-then-send", "rug-pull"]))
     told = capsys.readouterr()
     assert [json.loads(line)["scenario"] for line in told.out.splitlines()] == ["rug-pull"]
     assert "no server" in told.err
+
+
+@pytest.mark.parametrize(("line", "played"), [("go\n", ["around-the-proxy"]), ("", [])])
+def test_it_waits_for_a_line_and_plays_nothing_without_one(
+    line: str, played: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def plays(_: agent.Agent, __: Scenario) -> None:
+        """Do nothing."""
+
+    monkeypatch.setattr(agent.Agent, "play", plays)
+    monkeypatch.setattr(agent.sys, "stdin", io.StringIO(line))
+    monkeypatch.setenv("AGENTSH_NET_MCP_URL", "http://gateway.test/mcp")
+    asyncio.run(agent.main(["around-the-proxy"]))
+    told = capsys.readouterr().out
+    assert [json.loads(row)["scenario"] for row in told.splitlines()] == played
+
+
+def test_who_plays_with_files_has_their_server_before_the_play_begins() -> None:
+    started: list[str] = []
+
+    class Noting(agent.Agent):
+        async def _client(self, server: str, stack: AsyncExitStack) -> Any:
+            started.append(server)
+
+    one = Noting(agent.anthropic, "", AsyncExitStack())
+    asyncio.run(one.get_ready(["around-the-proxy", "denied-server"]))
+    assert started == []
+    asyncio.run(one.get_ready(["suggested-policy"]))
+    assert started == [cast.FILES]

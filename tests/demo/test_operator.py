@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+import sys
 from pathlib import Path
 
 import pytest
@@ -50,3 +52,19 @@ def test_neither_keys_nor_proxies_nor_another_daemon_are_handed_on(
     assert told["AGENTSH_NET_SOCKET"] == str(tmp_path / "control.sock")
     assert told["PATH"] == os.environ["PATH"]
     assert "another's" not in told.values()
+
+
+def test_an_agent_that_is_hired_waits_until_it_is_to_play_and_its_report_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = (
+        "import sys; line = sys.stdin.readline(); print('noise'); print('{\"heard\": \"%s\"}' % line.strip())"
+    )
+    monkeypatch.setattr(operator, "OURS", (sys.executable, "-c", said))
+    one = Operator(tmp_path).hire("one", "nobody", "agent", [], tmp_path)
+    assert one._process.poll() is None
+    assert one.play() == [{"heard": "go"}]
+    one.dismiss()
+    idle = Operator(tmp_path).hire("two", "nobody", "agent", [], tmp_path)
+    idle.dismiss()
+    assert idle._process.returncode == -signal.SIGKILL
