@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from agentsh_net.core import urls
 from agentsh_net.core.folding import fold, visible
-from agentsh_net.core.model import Candidate, Server, ToolCall, Verdict
+from agentsh_net.core.model import Action, Candidate, Server, ToolCall, Verdict
 from agentsh_net.core.registry import Registry
 from agentsh_net.core.rules import ROOT, Rules
 from agentsh_net.core.settings import Mcp
@@ -61,14 +61,13 @@ def reach(
     server_id: str,
     url: str,
 ) -> Reach:
-    """Return what a connector may reach. `offered` judges the offer of a tool."""
-    if not mcp.enforce_policy:
-        return Reach()
+    """Return what a connector may reach, whether that is enforced or not. `offered` judges the offer of a tool."""
     exact, _ = _servers_of(registry, url)
     declared = exact[0] if exact else registry.server(server_id)
     name = declared.id if declared is not None else server_id or _host(url)
     tools = registry.tools_of(name) if declared is not None else ()
-    verdicts = {t.name: offered(ToolCall(t.name, server_name=name)).blocked for t in tools}
+    offers = {t.name: offered(ToolCall(t.name, server_name=name)) for t in tools}
+    verdicts = {tool: Action.BLOCK in (offer.action, offer.would) for tool, offer in offers.items()}
     by_rule, by_arguments = rules.confine(fold(name))
     default = mcp.tool_policy == "allowlist" or rules.other_tools is not None
     return Reach(

@@ -119,7 +119,7 @@ def _way(head: RequestHead, bare: bytes, view: View) -> Way | Answered:
             fields=b"Upgrade: HTTP/1.1\r\n",
         )
     unread = inspected is None and head.method != "DELETE" and carries_unread_calls(known)
-    if unread and view.fail_closed:
+    if unread and view.closed:
         raise RefusalError(
             404,
             f"{known} may carry tool calls in a format that is not available in this version, and fail_closed is set",

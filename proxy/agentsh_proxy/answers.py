@@ -296,12 +296,11 @@ class Undecided:
 class Watched:
     """A compressed answer where nothing is enforced: its bytes pass as they came, and a decoded copy is read."""
 
-    __slots__ = ("_copy", "_fail_closed", "_relay")
+    __slots__ = ("_copy", "_relay")
 
     def __init__(self, head: ResponseHead, client: Client, inspection: Inspection, decoder: Decoder) -> None:
         self._relay = Relay(head, client)
         self._copy: Answer | None = Undecided(head, client, inspection._replace(enforce=_never), decoder)
-        self._fail_closed = inspection.fail_closed
 
     @property
     def started(self) -> bool:
@@ -319,7 +318,7 @@ class Watched:
         return self._relay.closing
 
     def feed(self, data: bytes, *, last: bool) -> bytes:
-        """Pass `data` on and read it. Raises ProtocolError where fail_closed cuts what cannot be read."""
+        """Pass `data` on and read it."""
         if self._copy is not None:
             self._watch(self._copy, data, last=last)
         return self._relay.feed(data, last=last)
@@ -337,12 +336,9 @@ class Watched:
             copy.feed(data, last=last)
         except ProtocolError:
             self._copy = None  # and told
-            if self._fail_closed:
-                raise
             return
         if copy.done and not last:
             self._copy = None
-            raise ProtocolError("the upstream's answer could not be inspected", status=502)
 
 
 def _never() -> bool:

@@ -73,7 +73,9 @@ class WholeStream:
         if self._size <= self._inspection.max_body:
             return Step(b"")
         self._passing = True
-        fault = Fault("body_too_large", too_large(self._inspection), cut=self._inspection.fail_closed)
+        closed, enforced = self._inspection.fail_closed, self._inspection.enforce()
+        detail = too_large(self._inspection)
+        fault = Fault("body_too_large", detail, cut=closed and enforced, would=closed and not enforced)
         passed = b"" if fault.cut else b"".join(self._pieces)
         self._pieces.clear()
         return Step(passed, faults=(fault,), end=fault.cut)
@@ -102,11 +104,12 @@ def too_large(inspection: Inspection) -> str:
 
 
 def unreadable(inspection: Inspection, cause: str, detail: str, *, must_cut: bool = False) -> None:
-    """Tell of an answer that cannot be read. Raises ProtocolError 502 under fail_closed.
+    """Tell of an answer that cannot be read. Raises ProtocolError 502 under fail_closed, while verdicts are enforced.
 
-    `must_cut`: clients may read it all the same, so that it does not pass at all while verdicts are enforced.
+    `must_cut`: clients may read it all the same, so that it does not pass either where fail_closed is false.
     """
-    cut = inspection.fail_closed or (must_cut and inspection.enforce())
-    inspection.note(Step(b"", faults=(Fault(cause, detail, cut, would=must_cut and not cut),)))
+    grave = inspection.fail_closed or must_cut
+    cut = grave and inspection.enforce()
+    inspection.note(Step(b"", faults=(Fault(cause, detail, cut, would=grave and not cut),)))
     if cut:
         raise ProtocolError(f"the upstream's answer could not be inspected: {detail}", status=502)

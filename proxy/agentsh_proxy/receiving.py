@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING
 
 from agentsh_net.core import strict_json
 from agentsh_net.core.dialects import request_connectors
-from agentsh_net.core.dialects.base import Dialect, Fault, Judged, RequestFacts, Step
+from agentsh_net.core.dialects.base import Connector, Dialect, Fault, Judged, RequestFacts, Step
 from agentsh_net.core.dialects.request_connectors import ConfinementError
 from agentsh_net.core.dlp.guard import Guard
 from agentsh_net.core.errors import ProtocolError
+from agentsh_net.core.model import Action, Verdict
 from agentsh_net.core.offers import NOTHING, Lessons
+from agentsh_net.core.rules import ROOT
 from agentsh_proxy.admission import RefusalError
 from agentsh_proxy.asked import Asked
 from agentsh_proxy.guarding import scrubbed, without_description
@@ -25,8 +27,10 @@ from agentsh_proxy.sniffing import Kind, kind_of
 
 if TYPE_CHECKING:
     from agentsh_proxy.service import Service
+    from agentsh_proxy.view import View
 
 NO_FACTS = RequestFacts()
+_TOOLS = f"{ROOT}.denied_tools"
 
 
 def dialect_of(what: Asked) -> Dialect:
@@ -37,6 +41,13 @@ def dialect_of(what: Asked) -> Dialect:
 def subject_of(what: Asked, request_id: str = "") -> Subject:
     """Return what events about a request are about."""
     return Subject(what.admitted.session_id, request_id, dialect_of(what).name)
+
+
+def _withheld(verdict: Verdict, why: str, view: View) -> Verdict:
+    """Return the verdict on a connector that may be called, but not as it is asked for: its denied tools cannot be kept back."""
+    if view.enforce:
+        return replace(verdict, action=Action.BLOCK, reason=why, rule=_TOOLS)
+    return replace(verdict, would=Action.BLOCK, reason=why, rule=_TOOLS)
 
 
 class Reception:
@@ -53,9 +64,9 @@ class Reception:
     def take(self, body: bytes, facts: RequestFacts | None = None) -> bytes:
         """Return the body that leaves; `facts` is what it says, if that was read already. Raises RefusalError."""
         plain = self._read(body, facts)
-        self._judge_connectors()
+        confined = self._confined(plain, self._judge_connectors())
         self._judge_approvals()
-        left = self._learned(self._confined(plain))
+        left = self._learned(confined)
         if left is not plain:
             body = left
             self.asked = self.asked._replace(opening=without_description(self.asked.opening))
@@ -123,8 +134,9 @@ class Reception:
 
     def _unread(self, fault: Fault, status: int) -> None:
         view = self.asked.view
-        cut = view.fail_closed or (fault.cut and view.enforce)
-        told = Fault(fault.cause, f"request: {fault.detail}", cut, would=fault.cut and not cut)
+        grave = view.fail_closed or fault.cut
+        cut = grave and view.enforce
+        told = Fault(fault.cause, f"request: {fault.detail}", cut, would=grave and not cut)
         self._service.reporter.fault(told, subject_of(self.asked))
         if cut:
             raise RefusalError(
@@ -133,14 +145,15 @@ class Reception:
                 dialect=self.asked.admitted.inspected,
             )
 
-    def _judge_connectors(self) -> None:
-        """Judge every MCP server that the provider is asked to call. Raises RefusalError."""
+    def _judge_connectors(self) -> list[tuple[Connector, Verdict]]:
+        """Judge every MCP server that the provider is asked to call; return those that may be. Raises RefusalError."""
+        passed = []
         for connector in self.facts.connectors:
             verdict = self._service.view.snapshot.judge_connector(connector.server_id, connector.url)
-            self._service.reporter.connector(
-                connector.server_id, connector.url, verdict, subject_of(self.asked)
-            )
-            if verdict.blocked:
+            if not verdict.blocked:
+                passed.append((connector, verdict))  # told of once it is settled which of its tools may be
+            else:
+                self._tell_of(connector, verdict)
                 name = connector.server_id or connector.url.partition("?")[0]
                 raise RefusalError(
                     403,
@@ -148,16 +161,32 @@ class Reception:
                     dialect=self.asked.admitted.inspected,
                 )
 
-    def _confined(self, plain: bytes) -> bytes:
+        return passed
+
+    def _tell_of(self, connector: Connector, verdict: Verdict) -> None:
+        told = connector.server_id, connector.url, verdict, subject_of(self.asked)
+        self._service.reporter.connector(*told)
+
+    def _confined(self, plain: bytes, passed: list[tuple[Connector, Verdict]]) -> bytes:
         """Return the body whose connectors reach only what policy allows. Raises RefusalError where that cannot be written."""
-        request, snapshot = self.facts.parsed, self.asked.view.snapshot
-        if request is None or not self.facts.connectors:
+        request, view = self.facts.parsed, self.asked.view
+        if not passed:
             return plain
+        edits: request_connectors.Edits = {}
+        refusal: ConfinementError | None = None
         try:
-            edits = request_connectors.confined(request, snapshot.connector_reach)
+            if request is not None:
+                edits = request_connectors.confined(request, view.snapshot.connector_reach)
         except ConfinementError as error:
-            raise RefusalError(403, str(error), dialect=self.asked.admitted.inspected) from error
-        if not edits:
+            refusal = error
+        for connector, verdict in passed:
+            refused = refusal is not None and connector.server_id == refusal.label
+            self._tell_of(
+                connector, _withheld(verdict, refusal.why, view) if refusal and refused else verdict
+            )
+        if refusal is not None and view.enforce:
+            raise RefusalError(403, str(refusal), dialect=self.asked.admitted.inspected) from refusal
+        if request is None or not edits or not view.enforce:
             return plain
         left = strict_json.splice(plain, edits)
         self.facts = replace(self.facts, parsed=strict_json.read(left).value)

@@ -80,12 +80,13 @@ class Reporter:
                 tool_name=_bounded(f"{call.namespace}.{call.name}" if call.namespace else call.name),
                 tool_call_id=_bounded(call.call_id),
                 input=bounded_input(call.input),
-                server_id=first.server_id if first else _bounded(call.server_name),
+                server_id=_bounded(first.server_id if first else call.server_name),
                 server_type=server.transport.value if server else "",
                 server_addr=_address(server),
                 tool_hash=first.tool_hash if first else "",
                 candidates=[
-                    {"server_id": c.server_id, "tool": c.tool, "tool_hash": c.tool_hash}
+                    # A pair may be made of the model's own words: a server nobody declared, a tool nobody saw.
+                    {"server_id": _bounded(c.server_id), "tool": _bounded(c.tool), "tool_hash": c.tool_hash}
                     for c in verdict.candidates[:_MAX_CANDIDATES]
                 ],
             )

@@ -100,7 +100,8 @@ class Service:
         """Report a request that passes to an endpoint whose answers cannot be read."""
         subject = Subject(admitted.session_id, "", admitted.provider.dialect.name)
         path = admitted.target.partition(b"?")[0].decode("ascii")
-        self.reporter.fault(Fault("unknown_dialect", path, cut=False), subject)
+        fault = Fault("unknown_dialect", path, cut=False, would=self.view.would_close)
+        self.reporter.fault(fault, subject)
 
     def take(self, client: ClientConnection) -> bool:
         """Count a connection in; False means that there are too many."""

@@ -230,14 +230,9 @@ class Tunnel:
                 raise RefusalError(403, "policy would change the request, which stands inside another")
         kind = value.get("type")
         if not (isinstance(kind, str) and kind.startswith(_REQUESTS)):
-            self._tell(
-                Fault(
-                    "unknown_message",
-                    f"a client's message of type {str(kind)[:80]!r}",
-                    self._asked.view.fail_closed,
-                )
-            )
-            if self._asked.view.fail_closed:
+            view, detail = self._asked.view, f"a client's message of type {str(kind)[:80]!r}"
+            self._tell(Fault("unknown_message", detail, view.closed, would=view.would_close))
+            if view.closed:
                 raise RefusalError(400, "a message of this type cannot be inspected, and fail_closed is set")
         if kind == "response.create":
             self._lessons = reception.lessons
@@ -271,8 +266,8 @@ class Tunnel:
 
     def _unread(self, cause: str, detail: str, raw: bytes, pass_on: Any) -> None:
         """By fail_closed: end, or pass on what cannot be read and say so."""
-        cut = self._asked.view.fail_closed
-        self._tell(Fault(cause, detail, cut))
+        cut = self._asked.view.closed
+        self._tell(Fault(cause, detail, cut, would=self._asked.view.would_close))
         if cut:
             self._end(_UNSUPPORTED, f"{detail} cannot be inspected, and fail_closed is set")
         else:

@@ -71,6 +71,16 @@ class View:
         default_factory=dict
     )  # admission's memory of what it decided by this view
 
+    @property
+    def closed(self) -> bool:
+        """Say whether what cannot be read is refused: by fail_closed, where anything is enforced at all."""
+        return self.fail_closed and self.enforce
+
+    @property
+    def would_close(self) -> bool:
+        """Say whether what cannot be read passes only because nothing is enforced."""
+        return self.fail_closed and not self.enforce
+
 
 def unfold(snapshot: Snapshot) -> View:
     """Return the view of a snapshot."""

@@ -83,8 +83,9 @@ def test_a_text_over_the_bound_goes_by_fail_closed_and_is_told_once(fail_closed)
         (True, False, False, False, False),
         (True, False, True, True, False),
         (False, False, True, False, True),
-        (False, True, True, True, False),
-        (False, True, False, True, False),
+        (True, True, False, True, False),
+        (False, True, True, False, True),
+        (False, True, False, False, True),
     ],
 )
 def test_what_cannot_be_read_is_told_and_stopped_where_it_must(enforce, fail_closed, must_cut, cut, would):

@@ -149,3 +149,18 @@ def test_what_a_session_rule_stopped_is_told_with_the_calls_that_led_to_it():
         SUBJECT.session_id,
     )
     assert crossed.rule == intercepted.rule
+
+
+def test_a_pair_made_of_the_models_own_words_is_told_in_bounds_and_in_utf8():
+    wire = Wire()
+    name = "x\ud800" + "y" * link.MAX_TEXT
+    verdict = Verdict(
+        Action.BLOCK, "denied", candidates=(Candidate("evil\udc00", name), Candidate("fs", name))
+    )
+    call = ToolCall(f"mcp__evil\udc00__{name}", "toolu_\ud800", {"a": 1})
+    wire.reporter.judged(Judged(call, verdict), SUBJECT, SERVERS)
+    (event,) = wire.events()
+    assert event.server_id == "evil\\udc00"
+    assert event.tool_call_id == "toolu_\\ud800"
+    assert [len(c["tool"]) for c in event.candidates] == [link.MAX_TEXT] * 2
+    assert event.candidates[0]["tool"].startswith("x\\ud800y")

@@ -160,7 +160,7 @@ class Dialect(Protocol):
         ...
 
     def stream(self, judge: Judge, *, limits: Limits, fail_closed: bool, enforce: Enforce = always) -> Stream:
-        """Return the machine for one streamed answer. Without `enforce` every byte leaves, unless it is unreadable and fail_closed."""
+        """Return the machine for one streamed answer. Without `enforce` every byte leaves."""
         ...
 
     def framing(self, max_frame: int) -> Framing | None:

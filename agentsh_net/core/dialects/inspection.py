@@ -278,7 +278,7 @@ class Inspector:
         return reading
 
     def _cut(self, cause: str, detail: str, out: Output) -> None:
-        """Stop what must not pass as merely broken. It is still unreadable where nothing is enforced: then by fail_closed."""
+        """Stop what must not pass as merely broken."""
         if self._fail_closed:
             out.fault(cause, detail)
         else:

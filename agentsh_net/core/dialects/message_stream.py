@@ -103,8 +103,9 @@ class MessageStream:
         """By fail_closed, unless a call waits, to which it may belong."""
         detail = f"a message of {len(text)} bytes (proxy.max_frame is {self._max})"
         must_cut = self._machine.holding
-        cut = self._fail_closed or (must_cut and self._enforcing())
-        facts = Step(b"", faults=(Fault("frame_too_long", detail, cut, would=must_cut and not cut),), end=cut)
+        grave = self._fail_closed or must_cut
+        cut = grave and self._enforcing()
+        facts = Step(b"", faults=(Fault("frame_too_long", detail, cut, would=grave and not cut),), end=cut)
         if not cut:
             return Leaving([Passed(raw, b"")], facts)
         return Leaving(

@@ -52,12 +52,14 @@ class Output:
         self._judged.append(Judged(call, verdict))
 
     def fault(self, cause: str, detail: str, *, must_cut: bool = False) -> bool:
-        """Record what could not be read; cut the response under fail_closed, or (if that is enforced) where there is no honest way on.
+        """Record what could not be read; cut the response under fail_closed, or where there is no honest way on.
 
-        Returns whether the machine is done with this answer: if not, it passes the bytes on untouched.
+        Where nothing is enforced nothing is cut, and the fault says what would have been. Returns whether the machine is done with
+        this answer: if not, it passes the bytes on untouched.
         """
-        cut = self._enforce if must_cut else self._fail_closed
-        self._faults.append(Fault(cause, detail, cut, would=must_cut and not cut))
+        grave = must_cut or self._fail_closed
+        cut = grave and self._enforce
+        self._faults.append(Fault(cause, detail, cut, would=grave and not cut))
         if cut:
             self.relay(self._error_frame(f"response cut by agentsh-net: {cause}: {detail}"))
             self.end = True

@@ -23,7 +23,12 @@ Edits = dict[Path, Any]
 
 
 class ConfinementError(Exception):
-    """A server's denied tools cannot be kept from the provider. The message is the client's."""
+    """The denied tools of the server called `label` cannot be kept from the provider. The message is the client's."""
+
+    def __init__(self, label: str, why: str) -> None:
+        super().__init__(f"MCP server {visible(label, _MAX_NAME)!r}: {why}")
+        self.label = label
+        self.why = why
 
 
 def confined(request: Mapping[str, Any], ask: Ask) -> Edits:
@@ -98,8 +103,7 @@ def _anthropic_edits(request: Mapping[str, Any], ask: Ask) -> Edits:
             continue
         if reach.by_arguments or not reach.known:
             raise ConfinementError(
-                f"MCP server {visible(name, _MAX_NAME)!r}: policy denies some of its tools, which cannot be judged before the provider"
-                " runs them"
+                name, "policy denies some of its tools, which cannot be judged before the provider runs them"
             )
         mine = [(path, tool) for path, tool in toolsets if _text(tool, "mcp_server_name") == name]
         if toolsets:
@@ -154,9 +158,7 @@ def _left(names: Any, reach: Reach, label: str) -> list[str]:
 
 
 def _nothing_left(name: str) -> ConfinementError:
-    return ConfinementError(
-        f"MCP server {visible(name, _MAX_NAME)!r}: policy denies every tool of it that is asked for"
-    )
+    return ConfinementError(name, "policy denies every tool of it that is asked for")
 
 
 def _text(entry: dict[str, Any], name: str) -> str:

@@ -166,9 +166,9 @@ def test_every_byte_of_every_whole_answer_leaves(name: str, data: st.DataObject)
 
 
 @pytest.mark.parametrize("name", WAYS)
-def test_what_cannot_be_read_is_still_cut_where_fail_closed_says_so(name: str) -> None:
+def test_what_cannot_be_read_passes_too_and_is_told_as_what_fail_closed_would_stop(name: str) -> None:
     dialect, _ = WAYS[name]
     watched = dialect.stream(policy(enforce=False), limits=LIMITS, fail_closed=True, enforce=never)
     step = watched.feed(b"data: {tool\n\n")
-    assert step.end
-    assert [fault.cut for fault in step.faults] == [True]
+    assert (step.out, step.end) == (b"data: {tool\n\n", False)
+    assert [(fault.cut, fault.would) for fault in step.faults] == [(False, True)]

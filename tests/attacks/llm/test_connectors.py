@@ -114,3 +114,22 @@ async def test_anthropic_is_asked_for_the_allowed_tools_alone(opened):
     client = await opened(Client((await opened(Proxy(snapshot(upstream.port, **DENY_ONE)))).port))
     refused = await client.ask(request(MESSAGES, orjson.dumps({"mcp_servers": [server]})))
     assert (refused.status, orjson.loads(refused.body)["error"]["type"]) == (403, "permission_error")
+
+
+@pytest.mark.parametrize("enforce", [True, False])
+@on_loop
+async def test_a_server_whose_denied_tools_cannot_be_kept_back_is_told_of_as_refused(opened, enforce):
+    upstream, proxy, client = await opened_with(
+        opened, enforce_policy=enforce, denied_tools=[{"server": "*", "tool": "drop_*"}]
+    )
+    servers = [
+        {"type": "url", "name": name, "url": f"https://{name}.example/mcp"} for name in ("evil", "two")
+    ]
+    body = orjson.dumps({"model": "m", "messages": [], "mcp_servers": servers})
+    answer = await client.ask(request(MESSAGES, body))
+    assert answer.status == (403 if enforce else 200)
+    assert [r.body for r in upstream.requests] == ([] if enforce else [body])
+    proxy.service.reporter.flush()
+    told = [(e["server_id"], e["action"], e.get("would")) for e in proxy.events]
+    assert told[0] == (("evil", "block", None) if enforce else ("evil", "allow", "block"))
+    assert told[1][0] == "two"
