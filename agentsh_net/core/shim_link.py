@@ -54,6 +54,11 @@ def frame(header: Mapping[str, Any], payload: bytes = b"") -> bytes:
     return json.dumps({**header, "size": len(payload)}, separators=(",", ":")).encode() + b"\n" + payload
 
 
+def told(lines: bytes) -> bytes:
+    """Return the frame that tells of calls that passed, as `frame` would write it: there is one with every call."""
+    return b'{"ask":"called","size":%d}\n%b' % (len(lines), lines)
+
+
 class Frames:
     """Cuts a stream of bytes into headers with their payloads, bounded."""
 

@@ -11,7 +11,6 @@ import socket
 from collections import deque
 
 from agentsh_net.core.shim_link import (
-    CALLED,
     EDIT,
     NOTED,
     OPENED,
@@ -21,6 +20,7 @@ from agentsh_net.core.shim_link import (
     Frames,
     LinkError,
     frame,
+    told,
 )
 
 TYPE_CHECKING = False  # see agentsh_net.core.shim_link
@@ -77,6 +77,8 @@ class Daemon:
         self._now = now
         self._say = say
         self._socket: socket.socket | None = None
+        self._heard = select.poll()  # what it said, without waiting
+        self.fd: int | None = None  # the descriptor to wait for, None while the daemon is away
         self._frames = Frames()
         self._out = bytearray()
         self._asks: deque[Callable[[Answer | None], None]] = deque()
@@ -99,11 +101,6 @@ class Daemon:
     def closed(self) -> bool:
         """Say whether nothing passes while the daemon is away."""
         return self._closed
-
-    @property
-    def fd(self) -> int | None:
-        """The descriptor to wait for, None while the daemon is away."""
-        return self._socket.fileno() if self._socket else None
 
     @property
     def wants_to_write(self) -> bool:
@@ -137,7 +134,8 @@ class Daemon:
             connection.close()
             self._tell(f"no daemon answers at {self._path} ({error.strerror})")
             return False
-        self._socket, self._told = connection, False
+        self._socket, self.fd, self._told = connection, connection.fileno(), False
+        self._heard.register(self.fd, select.POLLIN)
         self._frames = Frames()
         missed = {"unjudged": self.unjudged, "unrecorded": self.unrecorded, "counts": True}
         self.unjudged = self.unrecorded = 0
@@ -161,9 +159,8 @@ class Daemon:
     def reopen(self, facts: dict[str, Any]) -> None:
         """Begin the conversation anew with an opening that says more."""
         self._opening = self._opening | facts
-        if self._socket is not None:
-            self._socket.close()
-        self._socket, self._next_try = None, 0.0
+        self._hang_up()
+        self._next_try = 0.0
         self._out.clear()
         self._asks.clear()
         self.connect()
@@ -179,7 +176,7 @@ class Daemon:
 
     def hear(self) -> None:
         """Take what the daemon says by now: what is read of the client after that is decided by it."""
-        if self._standing:
+        if self._standing and self._heard.poll(0):
             self.read()
 
     def tell(self, line: bytes) -> bool:
@@ -195,11 +192,10 @@ class Daemon:
             news, self._news = self._news, []
             self._unnoted += len(news)
             together = [b"\n".join(news)] if self._several else news
-            for lines in together:
-                self._out += frame({"ask": CALLED}, lines)
-            if not self._asks:
-                self._deadline = self._now() + PATIENCE
+            self._out += b"".join(map(told, together))
             self.write()
+            if self._out and not self._asks:
+                self._deadline = self._now() + PATIENCE
         return not self.behind
 
     def ask(self, header: dict[str, Any], line: bytes, then: Callable[[Answer | None], None]) -> None:
@@ -292,9 +288,7 @@ class Daemon:
 
     def _lose(self, reason: str) -> None:
         """Let go of the daemon; who waits for an answer is told that there is none."""
-        if self._socket is not None:
-            self._socket.close()
-        self._socket = None
+        self._hang_up()
         self._opening_sent = False
         self._out.clear()
         self.unrecorded += (self._unnoted if self._several else 0) + len(self._news)
@@ -306,6 +300,12 @@ class Daemon:
         asks, self._asks = self._asks, deque()
         for then in asks:
             then(None)
+
+    def _hang_up(self) -> None:
+        if self._socket is not None:
+            self._heard.unregister(self._socket)
+            self._socket.close()
+        self._socket = self.fd = None
 
     def _tell(self, reason: str) -> None:
         if not self._told:

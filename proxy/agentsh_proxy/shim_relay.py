@@ -12,6 +12,7 @@ import signal
 import time
 
 from agentsh_net.core.mcp_glance import CALL, plain_call
+from agentsh_net.core.mcp_skim import Skim
 from agentsh_net.core.shim_link import CLIENT, LONG, SERVER
 from agentsh_proxy import shim_refusals
 from agentsh_proxy.shim_child import Child
@@ -42,7 +43,8 @@ class Relay:
         self._child = child
         self._daemon = daemon
         self._woken = woken
-        self._traffic = Traffic()
+        self._skim = Skim()
+        self._traffic = Traffic(self._skim)
         self._up = Way(self._from_client, self._long_from_client, self._lost_from_client)
         self._down = Way(self._from_server, self._long_from_server, self._lost_from_server)
         self._stdin: int | None = 0
@@ -59,34 +61,41 @@ class Relay:
         self._ready_to_write.register(1, select.POLLOUT)
         self._watched: dict[int, int] = {}
         self._wants: tuple[int | None, ...] = ()
+        self._due: float | None = None  # when something is to be done though nobody says anything
 
     def run(self) -> int:
         """Relay until the server is dead and all it said is written; return why it could not be started (errno), or 0."""
-        while not self._over():
+        while self._child.status is None or not self._over():
             self._watch()
             for fd, _ in self._poll.poll(self._timeout()):
                 self._serve(fd)
-            self._expire(time.monotonic())
+            if self._due is not None:
+                self._expire(time.monotonic())
             self._write()
         return self._fault
 
     def _over(self) -> bool:
-        if self._child.status is None or not self._down.idle or self._starting is not None:
+        """Say whether a server that is dead has nothing more to say."""
+        if not self._down.idle or self._starting is not None:
             return False
         return self._child_out is None or time.monotonic() - self._silent_since >= SILENCE
 
     def _watch(self) -> None:
         """Tell the kernel what we wait for; a descriptor that is not wanted now must not wake us."""
-        link = self._daemon.fd
-        wants = (
-            self._starting,
-            None if self._up.full else self._stdin,
-            None if self._down.full else self._child_out,
-            self._child_in if self._up.out and not self._daemon.behind else None,
-            self._stdout if self._down.out else None,
-            link,
-            self._daemon.wants_to_write,
-        )
+        up, down, link = self._up, self._down, self._daemon.fd
+        wants: tuple[int | None, ...]
+        if up.still and down.still and not self._daemon.wants_to_write:
+            wants = (self._starting, self._stdin, self._child_out, None, None, link, False)
+        else:
+            wants = (
+                self._starting,
+                None if up.full else self._stdin,
+                None if down.full else self._child_out,
+                self._child_in if up.out and not self._daemon.behind else None,
+                self._stdout if down.out else None,
+                link,
+                self._daemon.wants_to_write,
+            )
         if wants == self._wants:
             return
         self._wants = wants
@@ -105,13 +114,17 @@ class Relay:
         due = [t for t in (self._child.deadline, self._daemon.deadline, self._ending) if t is not None]
         if self._child.status is not None:
             due.append(self._silent_since + SILENCE)
-        return max(0.0, (min(due) - time.monotonic()) * 1000 + 1) if due else None
+        if not due:
+            self._due = None
+            return None
+        self._due = min(due)
+        return max(0.0, (self._due - time.monotonic()) * 1000 + 1)
 
     def _serve(self, fd: int) -> None:
-        if fd == self._stdin:
-            self._read_client()
-        elif fd == self._child_out:
-            self._read_server()
+        if fd == self._child_out:
+            self._read_server(fd)
+        elif fd == self._stdin:
+            self._read_client(fd)
         elif fd == self._daemon.fd:
             if self._daemon.wants_to_write:
                 self._daemon.write()
@@ -124,8 +137,8 @@ class Relay:
             self._starting = None
             self._close(fd)
 
-    def _read_client(self) -> None:
-        data = _read(0)
+    def _read_client(self, fd: int) -> None:
+        data = _read(fd)
         if data is None:
             return
         if data:
@@ -137,14 +150,14 @@ class Relay:
             self._up.end()
             self._ending = time.monotonic() + PATIENCE
 
-    def _read_server(self) -> None:
-        assert self._child_out is not None  # noqa: S101 - only watched while it is open
-        data = _read(self._child_out)
+    def _read_server(self, fd: int) -> None:
+        data = _read(fd)
         if data is None:
             return
-        self._silent_since = time.monotonic()
-        if self._ending is not None and not self._asked_to_end:
-            self._ending = self._silent_since + PATIENCE
+        if self._due is not None:  # otherwise nobody counts its silence
+            self._silent_since = time.monotonic()
+            if self._ending is not None and not self._asked_to_end:
+                self._ending = self._silent_since + PATIENCE
         if data:
             self._down.feed(data)
         else:
@@ -174,6 +187,9 @@ class Relay:
     def _write(self) -> None:
         """Write what is decided, as much as goes without waiting."""
         told = self._daemon.flush()  # before the server sees it
+        up, down = self._up, self._down
+        if up.still and down.still and self._stdin is not None:
+            return
         if self._child_in is not None and told and not self._to_server(self._child_in):
             self._close(self._child_in)
             self._child_in = None
@@ -181,12 +197,12 @@ class Relay:
                 self._close(self._stdin)
                 self._stdin = None
         if self._child_in is None:
-            self._up.out.clear()
-        if self._stdout is not None and not self._to_client():
+            up.out.clear()
+        if self._stdout is not None and down.out and not self._to_client():
             self._stdout = None
             self._close_child_out()
         if self._stdout is None:
-            self._down.out.clear()
+            down.out.clear()
 
     def _to_server(self, fd: int) -> bool:
         """Write to the server; say whether more can be."""
@@ -226,6 +242,13 @@ class Relay:
     # Lines, and what becomes of them.
 
     def _from_client(self, line: bytes) -> None:
+        seen = self._skim.of_client(line)
+        if seen is not None:
+            id_, tool = seen
+            if not tool or (self._daemon.stands(tool) and self._daemon.tell(line)):
+                self._traffic.skimmed(id_, tool, results=self._daemon.results)
+                self._up.forward(line)
+                return
         found = read(line) if line.strip() else []
         if found is not None and not calls(found):
             self._traffic.sent(found)

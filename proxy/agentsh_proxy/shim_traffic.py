@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from agentsh_net.core.mcp_glance import (
     CALL,
-    HANDSHAKES,
     LIST,
     WATCHED,
     UnreadableError,
     asks_for_input,
     messages,
 )
+from agentsh_net.core.mcp_skim import TRACKED, Skim, is_id
 
 TYPE_CHECKING = False  # see agentsh_net.core.shim_link
 if TYPE_CHECKING:
@@ -22,15 +22,14 @@ if TYPE_CHECKING:
 # Requests without an answer that are remembered: more than any client has in flight. The oldest go first.
 MAX_OUTSTANDING: Final = 65_536
 
-TRACKED: Final = frozenset((LIST, *HANDSHAKES))
-
 
 class Traffic:
     """The requests of one client that wait for their answers."""
 
-    __slots__ = ("_requests",)
+    __slots__ = ("_requests", "_skim")
 
-    def __init__(self) -> None:
+    def __init__(self, skim: Skim) -> None:
+        self._skim = skim
         # id -> [method, whether it continues a listing, tool] where the answer matters. Ids are typed: 1 is not "1".
         self._requests: dict[int | str, list[Any] | None] = {}
 
@@ -38,15 +37,30 @@ class Traffic:
         """Remember the requests among messages that go on to the server; `results`: those of calls matter too."""
         for message in found:
             id_, method = message.get("id"), message.get("method")
-            if method is None or not isinstance(id_, int | str) or isinstance(id_, bool):
-                continue
-            if len(self._requests) >= MAX_OUTSTANDING:
-                del self._requests[next(iter(self._requests))]
-            matters = method in TRACKED or (results and method == CALL)
-            self._requests[id_] = [method, *_named(message)] if matters else None
+            if method is not None and is_id(id_):
+                matters = method in TRACKED or (results and method == CALL)
+                self._expect(id_, [method, *_named(message)] if matters else None)
+
+    def skimmed(self, id_: Any, tool: str, *, results: bool) -> None:
+        """Remember the request of a line that was skimmed; `tool`: of a call."""
+        if is_id(id_):
+            self._expect(id_, [CALL, False, tool] if results and tool else None)
+
+    def _expect(self, id_: int | str, request: list[Any] | None) -> None:
+        if len(self._requests) >= MAX_OUTSTANDING:
+            del self._requests[next(iter(self._requests))]
+        self._requests[id_] = request
 
     def matters(self, line: bytes) -> dict[str, Any] | None:
         """Say why a server's line has to be looked at (what of the client's it answers), or None where it has not."""
+        seen = self._skim.of_server(line)
+        if seen is not None:
+            method, id_ = seen
+            if method and method not in WATCHED:
+                return None
+            if not method and is_id(id_) and self._requests.get(id_, ()) is None:
+                del self._requests[id_]
+                return None
         try:
             found = messages(line)
         except UnreadableError:
@@ -57,7 +71,7 @@ class Traffic:
             if "method" in message:
                 wanted = wanted or message["method"] in WATCHED
             elif (id_ := message.get("id")) is not None:
-                if not isinstance(id_, int | str) or isinstance(id_, bool) or id_ not in self._requests:
+                if not is_id(id_) or id_ not in self._requests:
                     stray = True  # some clients take it for the answer to a request of a like id
                 elif (request := self._requests.pop(id_)) is not None:
                     asked.append([index, id_, *request])

@@ -9,6 +9,8 @@ import pytest
 from agentsh_proxy import shim_traffic
 from agentsh_proxy.shim_traffic import Traffic, calls, read
 
+from agentsh_net.core.mcp_skim import Skim
+
 
 def request(method: str, id_: Any = 1, **params: Any) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": id_, "method": method, "params": params}
@@ -19,7 +21,7 @@ def answer(id_: Any, result: Any = None) -> bytes:
 
 
 def after(*requests: dict[str, Any]) -> Traffic:
-    traffic = Traffic()
+    traffic = Traffic(Skim())
     traffic.sent(list(requests))
     return traffic
 
@@ -55,19 +57,21 @@ def test_an_answer_under_a_like_id_is_a_stray_that_may_mean_the_listing(id_: Any
 
 
 def test_an_answer_without_an_id_is_no_stray() -> None:
-    assert Traffic().matters(b'{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"?"}}') is None
+    assert (
+        Traffic(Skim()).matters(b'{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"?"}}') is None
+    )
 
 
 @pytest.mark.parametrize(
     "method", ["sampling/createMessage", "elicitation/create", "notifications/tools/list_changed"]
 )
 def test_what_a_server_wants_of_its_client_matters(method: str) -> None:
-    assert Traffic().matters(json.dumps(request(method)).encode()) == {"asked": [], "stray": False}
+    assert Traffic(Skim()).matters(json.dumps(request(method)).encode()) == {"asked": [], "stray": False}
 
 
 @pytest.mark.parametrize("method", ["ping", "roots/list", "notifications/progress", "notifications/message"])
 def test_what_else_a_server_says_does_not(method: str) -> None:
-    assert Traffic().matters(json.dumps(request(method)).encode()) is None
+    assert Traffic(Skim()).matters(json.dumps(request(method)).encode()) is None
 
 
 def test_a_request_of_the_server_is_not_taken_for_an_answer() -> None:
@@ -101,7 +105,7 @@ def test_notifications_and_answers_of_the_client_are_not_waited_for() -> None:
 
 
 def test_results_of_calls_matter_where_that_is_asked() -> None:
-    traffic = Traffic()
+    traffic = Traffic(Skim())
     traffic.sent([request("tools/call", 1, name="ls"), request("ping", 2)], results=True)
     assert traffic.matters(answer(2)) is None
     assert traffic.matters(answer(1)) == {"asked": [[0, 1, "tools/call", False, "ls"]], "stray": False}

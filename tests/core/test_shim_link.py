@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agentsh_net.core import shim_link
-from agentsh_net.core.shim_link import Frames, LinkError, beside, frame
+from agentsh_net.core.shim_link import CALLED, Frames, LinkError, beside, frame, told
 
 SENT = [({"ask": "open", "server": "ß"}, b""), ({"ask": "client"}, b'{"a":\n1}'), ({"ask": "long"}, b"\n")]
 BYTES = b"".join(frame(header, payload) for header, payload in SENT)
@@ -41,3 +41,8 @@ def test_what_is_no_frame_is_refused(data: bytes) -> None:
 def test_the_shims_socket_lies_beside_the_control_socket() -> None:
     assert beside("/run/agentsh-net/control.sock") == "/run/agentsh-net/control-shim.sock"
     assert beside("/tmp/a.b/odd") == "/tmp/a.b/odd-shim.sock"
+
+
+def test_the_frame_that_tells_of_calls_is_the_one_that_is_written_otherwise() -> None:
+    assert told(b"") == frame({"ask": CALLED})
+    assert told(b"a\nb") == frame({"ask": CALLED}, b"a\nb")
