@@ -36,7 +36,7 @@ class Correlator:
 
     def take(self, event: Event) -> None:
         """Put an event on record: a connection that was let through and that nothing explains yet, a moment later."""
-        if not isinstance(event, NetworkConnection):
+        if not isinstance(event, NetworkConnection) or event.layer == "proxy":  # who opened it has said why
             self._put(event)
             return
         if event.action == "block" or self._explained(event):

@@ -265,7 +265,7 @@ class Current:
         own = set(self._means.pool.pids) if self._means.pool is not None else set()
         for record in found:
             if record.fate is Fate.TAG and record.pid in own:
-                continue  # our own discovery is no agent's connection
+                continue  # our own discovery is no agent's connection, and the gateway tells of its own
             event = kernel_plan.attribute(self.snapshot, record, self._plan_of(record))
             self._emit(replace(event, timestamp=rfc3339(record.time_ns)))
 

@@ -77,3 +77,9 @@ def test_a_flood_waits_no_longer_than_there_is_room_and_the_end_tells_the_rest()
         assert len(put) == MAX_WAITING + 5
 
     asyncio.run(body())
+
+
+def test_the_gateways_own_connection_is_told_at_once_as_it_said() -> None:
+    put: list[Event] = []
+    Correlator(put.append).take(connection(layer="proxy", correlated=True))
+    assert told(put) == [(True, "allowed")]

@@ -49,6 +49,7 @@ WORKER_EVENTS: tuple[type[events.Event], ...] = (
     events.ElicitationRequest,
     events.ToolsListChanged,
     events.MessageUninspected,
+    events.NetworkConnection,  # of its own alone
 )
 
 
@@ -189,6 +190,8 @@ def event_from_worker(value: Mapping[str, Any]) -> events.Event:
         raise ProtocolError(f"a worker may not report {event.type}")
     for found in fields(event):
         _check_field(event.type, found.name, str(found.type), getattr(event, found.name))
+    if isinstance(event, events.NetworkConnection) and (event.layer, event.action) != ("proxy", "allow"):
+        raise ProtocolError("a worker may not speak for the kernel")
     if event.action not in ("allow", "block"):
         raise ProtocolError(f"a worker's {event.type} has the action {event.action[:20]!r}")
     return event
@@ -207,6 +210,14 @@ def _check_field(kind: str, name: str, declared: str, value: Any) -> None:
                 isinstance(value, dict)
                 and len(value) <= MAX_EVENTS
                 and all(len(key) <= MAX_TEXT and type(count) is int for key, count in value.items())
+            )
+        case "bool":
+            sound = type(value) is bool
+        case "list[str]":
+            sound = (
+                isinstance(value, list)
+                and len(value) <= MAX_EVENTS
+                and all(isinstance(v, str) and len(v) <= MAX_TEXT for v in value)
             )
         case "list[dict[str, Any]]":
             sound = (

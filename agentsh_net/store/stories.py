@@ -8,6 +8,7 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
@@ -47,7 +48,10 @@ def find(path: Path, call: str) -> Story | None:
         if anchor is None:
             return None
         intent, executions = _calls(connection, anchor)
-        return story.tell(intent, executions, _meanwhile(connection, intent, executions))
+        told = story.tell(intent, executions, _meanwhile(connection, intent, executions))
+        if not told.connections and any(event.get("via") == "gateway" for event in executions):
+            told = replace(told, connections=_opened_before(connection, executions[0]))
+        return told
 
 
 def _anchor(connection: sqlite3.Connection, call: str) -> Row | None:
@@ -99,6 +103,16 @@ def _meanwhile(connection: sqlite3.Connection, intent: Row | None, executions: l
         *_of_type(connection, NetworkConnection.type, first - BEFORE, until),
         *_of_type(connection, CrossServerBlocked.type, first - BEFORE, last + BEFORE),
     ]
+
+
+def _opened_before(connection: sqlite3.Connection, call: Row) -> tuple[Row, ...]:
+    """Return the connection that the gateway had open for the call's session: its last one to the server."""
+    sql = (
+        f"type = ? AND server_id = ? AND session_id = ? AND id BETWEEN ? AND '{call['id']}' ORDER BY id DESC"
+    )
+    since = lowest_id(max(0, _ns(call) - PATIENCE))
+    found = _one(connection, sql, NetworkConnection.type, call["server_id"], call["session_id"], since)
+    return (found,) if found is not None and found.get("layer") == "proxy" else ()
 
 
 def _of_type(connection: sqlite3.Connection, kind: str, start: int, end: int) -> list[Row]:

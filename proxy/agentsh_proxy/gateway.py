@@ -25,6 +25,7 @@ from agentsh_proxy.charging import Charges
 from agentsh_proxy.counting import Counts
 from agentsh_proxy.gateway_bridge import Bridge, OpenPipe
 from agentsh_proxy.gateway_connection import JSON, Asked, Front, GatewayConnection
+from agentsh_proxy.gateway_dialing import teller
 from agentsh_proxy.gateway_forward import Forward
 from agentsh_proxy.gateway_review import Around, Review, flattened
 from agentsh_proxy.gateway_session import Pipe
@@ -88,6 +89,7 @@ class Gateway:
         self._starter = Starter(means.stdio, loop) if means.stdio is not None else None
         self._tasks: set[asyncio.Task[None]] = set()
         self._changed = asyncio.Event()
+        self._tell = teller(means.emit)
         self._around = Around(
             snapshot=lambda: self.view.snapshot,
             charge=means.charges.of_the_wire,
@@ -222,7 +224,7 @@ class Gateway:
             return self._review(server.id, session_id)
 
         if server.transport is Transport.HTTP:
-            return Forward(server, self._tls_context, review, self._spawn, self._pipe(server))
+            return Forward(server, self._tls_context, review, self._spawn, self._pipe(server), self._tell)
         return Bridge(server, self._pipe(server), review, self._spawn)
 
     def _pipe(self, server: Server) -> OpenPipe:
@@ -242,7 +244,16 @@ class Gateway:
                 for h in fields
                 if h[0].lower() not in _OF_ONE_MESSAGE and not h[0].lower().startswith("mcp-")
             )
-            return SsePipe(server, self._tls_context, kept, place.upstream, limits)
+            route = gateway_http.route(asked.head.target)
+            session_id = self._session(route.token if route is not None else "")
+            return SsePipe(
+                server,
+                self._tls_context,
+                kept,
+                place.upstream,
+                limits,
+                lambda r: self._tell(r, server, session_id),
+            )
 
         def stdio(asked: Asked, place: Place) -> Pipe:  # noqa: ARG001 - as `sse`
             if self._starter is None:

@@ -20,6 +20,7 @@ from agentsh_net.core.mcp_gate import lone_call
 from agentsh_net.core.model import Server
 from agentsh_proxy.gateway_bodies import event_of, joined, rewritten
 from agentsh_proxy.gateway_connection import Asked, GatewayConnection
+from agentsh_proxy.gateway_dialing import Tell
 from agentsh_proxy.gateway_review import Passed, Review, as_body
 from agentsh_proxy.gateway_session import Pipe
 from agentsh_proxy.gateway_view import Place
@@ -51,6 +52,7 @@ class Forward:
         review: Callable[[str], Review],
         spawn: Callable[[Awaitable[None]], None],
         older: Callable[[Asked, Place], Pipe],
+        tell: Tell,
     ) -> None:
         address = mcp_http.address(server.url)
         secure = address.scheme == "https"
@@ -63,6 +65,7 @@ class Forward:
         self._review = review
         self._spawn = spawn
         self._older = older
+        self._tell_of = tell
         self._reviews: OrderedDict[tuple[str, str], Review] = OrderedDict()
 
     @property
@@ -81,7 +84,7 @@ class Forward:
         self, asked: Asked, client: GatewayConnection, place: Place, session_id: str, limits: tuple[int, int]
     ) -> bool:
         """Answer a request of a client; False where the server speaks HTTP+SSE. Raises ProtocolError where there is no answer yet."""
-        exchange = _Exchange(self, asked, client, place, limits[1])
+        exchange = _Exchange(self, asked, client, place, session_id, limits[1])
         mcp_session = asked.fields.get("mcp-session-id", "")
         review = self._reviews.get((session_id, mcp_session)) if mcp_session else None
         if review is None:
@@ -115,7 +118,9 @@ class Forward:
         if len(self._reviews) > MAX_SESSIONS:
             self._reviews.popitem(last=False)
 
-    async def send(self, method: str, headers: Headers, place: Place, tool: str, body: bytes) -> Response:
+    async def send(
+        self, method: str, headers: Headers, place: Place, tool: str, body: bytes, session_id: str
+    ) -> Response:
         """Send a request to the server; redirects inside its origin are followed. Raises ProtocolError."""
         merged = mcp_http.merged(self._declared, headers)
         url = self.server.url
@@ -123,6 +128,7 @@ class Forward:
             target = self._address.target if url == self.server.url else mcp_http.address(url).target
             secured, target = gateway_http.with_credential(place.scheme(tool), merged, target)
             response = await self._http.request(method, target, secured, body)
+            self._tell_of(response, self.server, session_id)
             redirect = mcp_http.redirection(method, url, response.status, response.header("location"))
             if redirect is None:
                 return response
@@ -130,15 +136,17 @@ class Forward:
             url = redirect
         raise ProtocolError(f"the server redirects more than {mcp_http.MAX_REDIRECTS} times", status=502)
 
-    def answer_server(self, replies: Collection[bytes], headers: Headers, place: Place) -> None:
+    def answer_server(
+        self, replies: Collection[bytes], headers: Headers, place: Place, session_id: str
+    ) -> None:
         """Answer requests of the server that do not reach the client, soon."""
         for reply in replies:
-            self._spawn(self._tell(reply, headers, place))
+            self._spawn(self._tell(reply, headers, place, session_id))
 
-    async def _tell(self, body: bytes, headers: Headers, place: Place) -> None:
+    async def _tell(self, body: bytes, headers: Headers, place: Place, session_id: str) -> None:
         try:
             async with asyncio.timeout(place.settings.timeout):
-                response = await self.send("POST", headers, place, "", body)
+                response = await self.send("POST", headers, place, "", body, session_id)
             await response.release()
         except (ProtocolError, TimeoutError):
             return  # the server that does not take an answer waits for it in vain, as it would for a client's
@@ -148,12 +156,19 @@ class _Exchange:
     """One request of a client and its answer."""
 
     def __init__(
-        self, forward: Forward, asked: Asked, client: GatewayConnection, place: Place, max_response: int
+        self,
+        forward: Forward,
+        asked: Asked,
+        client: GatewayConnection,
+        place: Place,
+        session_id: str,
+        max_response: int,
     ) -> None:
         self._forward = forward
         self._asked = asked
         self._client = client
         self._place = place
+        self._session_id = session_id
         self._max = max_response
         self._passthrough = place.settings.passthrough
         self._headers = gateway_http.forwarded(
@@ -208,7 +223,9 @@ class _Exchange:
         seconds = self._place.settings.timeout
         try:
             async with asyncio.timeout(seconds):
-                return await self._forward.send(method, self._headers, self._place, tool, body)
+                return await self._forward.send(
+                    method, self._headers, self._place, tool, body, self._session_id
+                )
         except TimeoutError as error:
             self._cancel()
             raise ProtocolError(
@@ -222,7 +239,7 @@ class _Exchange:
         for id_ in self._ids:
             params = {"requestId": id_, "reason": "gateway timeout"}
             note = jsonrpc.notification("notifications/cancelled", params)
-            self._forward.answer_server((note,), self._headers, self._place)
+            self._forward.answer_server((note,), self._headers, self._place, self._session_id)
 
     async def _respond(self, response: Response, review: Review) -> str:
         try:
@@ -267,7 +284,7 @@ class _Exchange:
             self._client.answer(response.status, as_body(self._extra) or b"", fields)
             return
         passed = await review.server(data, self._max, self._ids)
-        self._forward.answer_server(passed.replies, self._headers, self._place)
+        self._forward.answer_server(passed.replies, self._headers, self._place, self._session_id)
         body = passed.forward
         if self._extra:
             body = joined(body, self._extra)
@@ -310,7 +327,7 @@ class _Exchange:
             return frame.raw
         passed = await review.server(frame.data, self._max, self._ids)
         self._note(passed)
-        self._forward.answer_server(passed.replies, self._headers, self._place)
+        self._forward.answer_server(passed.replies, self._headers, self._place, self._session_id)
         if passed.forward is frame.data:
             return frame.raw
         return rewritten(frame, passed.forward)

@@ -31,6 +31,7 @@ class SsePipe:
         headers: Headers,
         scheme: SecurityScheme | None,
         limits: Callable[[], tuple[int, float]],  # bytes of one event, seconds
+        tell: Callable[[Response], None],
     ) -> None:
         address = mcp_http.address(server.url)
         secure = address.scheme == "https"
@@ -42,6 +43,7 @@ class SsePipe:
         self._scheme = scheme
         self._posting: tuple[Headers, str] = ((), "")  # of every POST, once the endpoint is named
         self._limits = limits
+        self._tell = tell
         self._stream: Response | None = None
         self._decoder = sse.Decoder(limits()[0])
         self._events: list[mcp_stream.StreamEvent] = []
@@ -67,6 +69,7 @@ class SsePipe:
         )
         fields, target = self._secured(self._server.url, headers)
         self._stream = await self._http.request("GET", target, fields)
+        self._tell(self._stream)
         if self._stream.status != 200 or not is_stream(self._stream):
             raise ProtocolError(
                 f"server {self._server.id} opens no event stream (HTTP {self._stream.status})", status=502

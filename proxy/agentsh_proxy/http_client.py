@@ -35,8 +35,9 @@ def tls_context() -> ssl.SSLContext:
 class Response:
     """An answer whose head is here and whose body is still coming. Release it when done, however it went."""
 
-    def __init__(self, connection: Connection, client: HttpClient) -> None:
+    def __init__(self, connection: Connection, client: HttpClient, opened: tuple[str, int] | None) -> None:
         self._connection = connection
+        self.opened = opened  # address and port, where this request was the first on its connection
         self._client = client
         self.status = connection.status
         self.headers = tuple(connection.headers)
@@ -124,6 +125,7 @@ class HttpClient:
                 self.forget(connection)
                 continue
             reused, connection.fresh = not connection.fresh, False
+            opened = None if reused else connection.peer()
             connection.send(head, body)
             try:
                 await connection.head()
@@ -135,7 +137,7 @@ class HttpClient:
             except BaseException:
                 self.forget(connection)
                 raise
-            return Response(connection, self)
+            return Response(connection, self, opened)
 
     def give_back(self, connection: Connection) -> None:
         """Take a connection whose exchange is over."""

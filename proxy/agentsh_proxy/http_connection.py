@@ -42,6 +42,11 @@ class Connection(asyncio.Protocol):
         self._news = asyncio.Event()
         self._closed = False
 
+    def peer(self) -> tuple[str, int] | None:
+        """Return whom it leads to, None where nobody can say."""
+        name = self.transport.get_extra_info("peername") if self.transport is not None else None
+        return (str(name[0]), int(name[1])) if name else None
+
     # --- asyncio.Protocol
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:

@@ -9,7 +9,13 @@ from hypothesis import strategies as st
 
 from agentsh_net.core import link
 from agentsh_net.core.errors import ProtocolError
-from agentsh_net.core.events import ConnectorRequest, DaemonStarted, EventsLost, ToolCallIntercepted
+from agentsh_net.core.events import (
+    ConnectorRequest,
+    DaemonStarted,
+    EventsLost,
+    NetworkConnection,
+    ToolCallIntercepted,
+)
 
 MESSAGES = [link.Apply(1, {"a": 1}), link.Sessions(2, {"0a": "s"}), link.Drain(3, 1.5)]
 REPLIES = [link.Ack(1, 7), link.Events(({"type": "x"},)), link.Counters({"requests": 3})]
@@ -76,3 +82,12 @@ def test_an_event_of_another_shape_is_refused(change):
 def test_a_worker_cannot_speak_for_the_daemon():
     with pytest.raises(ProtocolError, match="may not report"):
         link.event_from_worker(DaemonStarted().to_json())
+
+
+@pytest.mark.parametrize(("layer", "action"), [("ebpf", "allow"), ("", "allow"), ("proxy", "block")])
+def test_a_worker_cannot_speak_for_the_kernel(layer, action):
+    with pytest.raises(ProtocolError, match="for the kernel"):
+        link.event_from_worker(NetworkConnection(layer=layer, action=action).to_json())
+    for change in ({"candidates": [1]}, {"correlated": 1}, {"pid": "1"}):
+        with pytest.raises(ProtocolError, match="unsound"):
+            link.event_from_worker(NetworkConnection(layer="proxy").to_json() | change)

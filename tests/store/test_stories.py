@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -80,3 +81,23 @@ def test_an_id_of_nothing_and_one_of_no_call(scene):
         stories.find(path, write(PolicyReloaded()))
     with pytest.raises(ProtocolError, match="1 to 256"):
         stories.find(path, "")
+
+
+def test_the_connection_that_the_gateway_had_open_for_the_session_belongs_to_its_call(scene):
+    path, write = scene
+    own = {"session_id": "s1", "layer": "proxy", "correlated": True}
+    write(CONNECTED, **own)
+    opened = write(CONNECTED, **own)
+    write(CONNECTED, **own | {"session_id": "s2"}), write(CONNECTED, **own | {"server_id": "web"})
+    # Well before the call.
+    connection = open_writer(path)
+    early = [(clock.lowest_id(time.time_ns() - 60_000_000_000)[:12] + old[12:], old) for (old,) in connection.execute("SELECT id FROM events")]  # fmt: skip
+    for new, old in early:
+        connection.execute("UPDATE events SET id = ? WHERE id = ?", (new, old))
+    connection.close()
+    called = write(CALLED, via="gateway")
+    assert [c["id"] for c in stories.find(path, called).connections] == [opened]
+    under_a_shim = write(CALLED)
+    assert stories.find(path, under_a_shim).connections == ()
+    fresh = write(CONNECTED, **own)
+    assert [c["id"] for c in stories.find(path, called).connections] == [fresh]
