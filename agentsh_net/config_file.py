@@ -52,7 +52,9 @@ def load(path: Path, environ: Mapping[str, str]) -> Loaded:
     text, version = read_text(path, MAX_FILE)
     expansion = _Expansion(environ)
     document = strict_yaml.read(text, expansion.expand)
-    if document.value is None:  # an editor that truncates before it writes: never a policy that allows all
+    if (
+        document.value is None and not document.problems
+    ):  # an editor that truncates before it writes: never a policy that allows all
         raise ConfigError([Problem(str(path), "an empty file", "a mapping that begins with `version: 1`")])
     problems = [*document.problems, *expansion.problems]
     broken = {problem.path for problem in problems}
@@ -105,7 +107,7 @@ def read_text(path: Path, limit: int) -> tuple[str, Stamp]:
                 raise ConfigError([Problem(str(path), "no regular file", "a file")])
             data = file.read(limit + 1)
     except OSError as error:
-        reason = (error.strerror or "it cannot be read").lower()
+        reason = (error.strerror or "it cannot be read").lower().replace("is a directory", "a directory")
         raise ConfigError([Problem(str(path), reason, "a file that can be read")]) from error
     if len(data) > limit:
         raise ConfigError([Problem(str(path), "a larger file", f"at most {limit >> 10} KiB")])

@@ -108,6 +108,8 @@ class Daemon:
             self._announce()
             await self._stopping.wait()
             notify.sd_notify("STOPPING=1")
+            if self._wanted.ready_file is not None:
+                notify.remove_ready_file(self._wanted.ready_file)
         self._log.info("stopped")
         return EXIT_OK
 
@@ -179,6 +181,8 @@ class Daemon:
         self.control = ControlServer(Path(config.control.socket), handlers(self))
         await self.control.start()  # first: a second daemon must not touch what the first one enforces
         stack.push_async_callback(self.control.close)
+        if self._wanted.ready_file is not None:
+            notify.remove_ready_file(self._wanted.ready_file)  # of a daemon that was killed
         arbiter = self.arbiter = Arbiter(buckets := Buckets(config.sandbox.mcp.rate_limits), time.monotonic)
         self.writer = await asyncio.to_thread(self._open_store, loop, store)
         stack.push_async_callback(self._close_store)

@@ -113,8 +113,8 @@ def _layers(daemon: Daemon) -> Iterator[Family]:
     layers = daemon.layers.layers
     for name, what in {"wanted": "policy wants", "in_force": "is in force, as the kernel says"}.items():
         yield family(f"agentsh_layer_{name}", "gauge", f"1 where the layer {what}.", [({"layer": s.layer}, int(getattr(s, name))) for s in layers])  # fmt: skip
-    for name in ("denied", "tagged"):
-        yield family(f"agentsh_layer_{name}_endpoints", "gauge", f"Endpoints {name} in the layer.", [({"layer": s.layer}, int(getattr(s, name))) for s in layers])  # fmt: skip
+    for name, what in {"denied": "refused", "tagged": "tagged"}.items():
+        yield family(f"agentsh_layer_{name}_total", "counter", f"What the layer {what}, as the kernel counts it: connects (ebpf), packets (nftables).", [({"layer": s.layer}, int(getattr(s, name))) for s in layers])  # fmt: skip
 
 
 def _store(daemon: Daemon) -> Iterator[Family]:

@@ -8,9 +8,12 @@ from __future__ import annotations
 import json
 import os
 import socket
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from agentsh_net.core.errors import ConfigError, Problem
 
 
 def sd_notify(state: str, environ: Mapping[str, str] = os.environ) -> bool:
@@ -26,7 +29,26 @@ def sd_notify(state: str, environ: Mapping[str, str] = os.environ) -> bool:
 
 
 def write_ready_file(path: Path, facts: Mapping[str, Any]) -> None:
-    """Write `facts` as JSON in one step: who waits for the file never reads half of it."""
+    """Write `facts` as JSON in one step: who waits for the file never reads half of it. Raises ConfigError."""
     scratch = path.with_name(f".{path.name}.{os.getpid()}")
-    scratch.write_text(json.dumps(facts, indent=1) + "\n")
-    scratch.rename(path)
+    with _told(path):
+        scratch.write_text(json.dumps(facts, indent=1) + "\n")
+        scratch.rename(path)
+
+
+def remove_ready_file(path: Path) -> None:
+    """Remove the file: it speaks of a daemon that is not ready yet, or no more. Raises ConfigError where none can be."""
+    with _told(path):
+        path.unlink(missing_ok=True)
+        path.parent.stat()
+
+
+@contextmanager
+def _told(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        found = f"{path} ({error.strerror})"
+        raise ConfigError(
+            [Problem("--ready-file", found, "a file in a directory that may be written")]
+        ) from error

@@ -47,7 +47,7 @@ class Options:
 
 def load(wanted: Options, environ: Mapping[str, str]) -> Loaded:
     """Read what `run` was told to use. Raises ConfigError."""
-    loaded = _default(environ) if wanted.config is None else config_file.load(wanted.config, environ)
+    loaded = _default(environ) if wanted.config is None else _file(wanted.config, environ)
     return (
         loaded
         if wanted.audit is None
@@ -73,14 +73,40 @@ def home(environ: Mapping[str, str]) -> Path:
     return Path(environ.get("HOME") or "/")
 
 
+def own_places(environ: Mapping[str, str]) -> dict[str, dict[str, str]]:
+    """Return what a configuration says of the places of a user without privileges; nothing for root, who has the system's."""
+    if os.geteuid() == 0:
+        return {}
+    whose = str(home(environ))
+    store, socket = places.own_store(whose, environ), places.own_socket(whose, environ)
+    return {"store": {"path": store}, "control": {"socket": socket}}
+
+
 def _default(environ: Mapping[str, str]) -> Loaded:
     """Return the built-in default for the person who asked."""
-    whose = home(environ)
-    loaded = config_file.default(environ, whose)
-    if os.geteuid() == 0:
-        return loaded
-    store, socket = places.own_store(str(whose), environ), places.own_socket(str(whose), environ)
-    return _with(loaded, {"store": {"path": store}, "control": {"socket": socket}})
+    loaded = config_file.default(environ, home(environ))
+    own = own_places(environ)
+    return _with(loaded, own) if own else loaded
+
+
+def _file(path: Path, environ: Mapping[str, str]) -> Loaded:
+    """Read a policy file. What it leaves at a place of the system's that this user may not write is in the user's own."""
+    loaded = config_file.load(path, environ)
+    config = loaded.config
+    # A service's user, say, has been given the system's places.
+    closed = {"store": not _writable(config.store.path), "control": not _writable(config.control.socket)}
+    own = {
+        section: keys
+        for section, keys in own_places(environ).items()
+        if closed[section] and not keys.keys() & (loaded.mapping.get(section) or {}).keys()
+    }
+    return _with(loaded, own) if own else loaded
+
+
+def _writable(path: str) -> bool:
+    """Say whether this user could make the file: whether the nearest directory that exists may be written."""
+    there = next(parent for parent in Path(path).parents if os.access(parent, os.F_OK))
+    return os.access(there, os.W_OK | os.X_OK)
 
 
 def _with(loaded: Loaded, changes: Mapping[str, Any]) -> Loaded:

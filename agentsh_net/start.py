@@ -58,7 +58,7 @@ def main(config: Path | None, *, audit: bool | None, ready_file: Path | None) ->
         return asyncio.run(daemon.run())
     except ConfigError as error:
         for problem in error.problems:
-            print(f"{wanted.config or 'built-in default'}: {problem}", file=sys.stderr)  # noqa: T201 - as `policy check` does
+            print(problem.within(str(wanted.config or "built-in default")), file=sys.stderr)  # noqa: T201 - as `policy check` does
         return EXIT_CONFIG
     except (KernelError, StoreError, ControlError, ProtocolError) as error:
         remedy = getattr(error, "remedy", "")

@@ -96,6 +96,11 @@ def test_an_empty_file_is_no_policy(policy: Path, text: str) -> None:
     assert problem.found == "an empty file"
 
 
+def test_a_tag_on_the_whole_text_is_told_as_that(policy: Path) -> None:
+    (problem,) = problems(policy, "!!python/object:os.system x\n")
+    assert "the tag" in problem.found
+
+
 @pytest.mark.parametrize(
     ("value", "environ", "expanded"),
     [
@@ -126,7 +131,7 @@ def test_a_reference_is_expanded_once(
         ("'${A'", "a `${` without its `}`"),
         ("'${${A}}'", "a `${` without its `}`"),
         ("${file:/nowhere/at/all}", "no such file or directory: /nowhere/at/all"),
-        ("${file:/}", "is a directory: /"),
+        ("${file:/}", "a directory: /"),
         ("${file:/dev/null}", "no regular file: /dev/null"),
     ],
 )
@@ -193,7 +198,7 @@ def test_a_file_that_is_not_there_is_a_config_error(policy: Path) -> None:
 
 
 def test_a_folder_a_pipe_and_a_huge_file_are_config_errors(policy: Path) -> None:
-    with pytest.raises(ConfigError, match="is a directory"):
+    with pytest.raises(ConfigError, match="found a directory"):
         load(policy.parent, {})
     os.mkfifo(policy.with_name("pipe"))
     with pytest.raises(ConfigError, match="no regular file"):

@@ -44,6 +44,15 @@ def test_the_plan_is_in_force_when_the_daemon_says_that_it_is_ready(tmp_path: Pa
         started = here.await_event("daemon_started")
         assert started["layers"] == {"ebpf": "in force"}
         assert started["generation"] == 1
+    assert not (tmp_path / "ready").exists()
+
+
+def test_a_ready_file_of_a_killed_daemon_is_gone_before_anything_is_opened(tmp_path: Path) -> None:
+    (tmp_path / "ready").write_text('{"pid": 1}')
+    (tmp_path / "events.db").write_text("no database" * 100)
+    with pytest.raises(StoreError), running(tmp_path, policy()):
+        pytest.fail("it started")
+    assert not (tmp_path / "ready").exists()
 
 
 def test_audit_mode_refuses_nothing(tmp_path: Path) -> None:

@@ -53,6 +53,8 @@ def test_what_happens_is_counted_and_served_by_a_process_without_privileges(tmp_
         assert value(text, 'agentsh_connections_total{layer="ebpf",action="block"}') == 1
         assert value(text, "agentsh_policy_generation") == 1
         assert value(text, 'agentsh_layer_in_force{layer="ebpf"}') == 1
+        # Connects and packets that were refused: counts, not what is in the layer's tables.
+        assert value(text, 'agentsh_layer_denied_total{layer="ebpf"}') == 0
         assert value(text, "agentsh_workers") == 1
         assert secret not in text
         assert get(here, "/readyz") == (200, "ready\n")

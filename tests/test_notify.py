@@ -6,7 +6,10 @@ import json
 import socket
 from pathlib import Path
 
-from agentsh_net.notify import sd_notify, write_ready_file
+import pytest
+
+from agentsh_net.core.errors import ConfigError
+from agentsh_net.notify import remove_ready_file, sd_notify, write_ready_file
 
 
 def test_the_service_manager_gets_the_state(tmp_path: Path) -> None:
@@ -37,3 +40,20 @@ def test_the_ready_file_replaces_an_older_one_and_leaves_no_scratch(tmp_path: Pa
     write_ready_file(path, {"pid": 7})
     assert json.loads(path.read_text()) == {"pid": 7}
     assert [p.name for p in tmp_path.iterdir()] == ["ready"]
+
+
+def test_a_ready_file_that_cannot_be_is_a_problem_of_the_option(tmp_path: Path) -> None:
+    for path in (tmp_path / "none" / "ready", tmp_path / "file" / "ready"):
+        (tmp_path / "file").touch()
+        with pytest.raises(ConfigError, match=r"--ready-file: found .*/ready \("):
+            remove_ready_file(path)
+        with pytest.raises(ConfigError, match="--ready-file"):
+            write_ready_file(path, {})
+
+
+def test_a_ready_file_is_removed_whether_there_is_one_or_not(tmp_path: Path) -> None:
+    path = tmp_path / "ready"
+    path.touch()
+    remove_ready_file(path)
+    remove_ready_file(path)
+    assert not path.exists()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from agentsh_net import options
+from agentsh_net import options, places
 from agentsh_net.core.errors import ConfigError
 from agentsh_net.core.settings import Config
 from agentsh_net.options import Options
@@ -66,6 +67,51 @@ def test_a_user_without_privileges_keeps_things_in_places_of_its_own(
     config = options.load(Options(), environ).config
     assert config.store.path == str(tmp_path / ".local/state/agentsh-net/events.db")
     assert config.control.socket == "/run/user/1000/agentsh-net/control.sock"
+
+
+@pytest.mark.parametrize(
+    ("writable", "said", "store", "socket"),
+    [
+        (False, "", "{home}/.local/state/agentsh-net/events.db", "/run/user/7/agentsh-net/control.sock"),
+        (True, "", places.SYSTEM_STORE, places.SYSTEM_SOCKET),
+        (False, "store: {path: /x/e.db}\n", "/x/e.db", "/run/user/7/agentsh-net/control.sock"),
+        (
+            False,
+            "control: {socket: /x/c}\nstore: {retention: {max_age_days: 1}}\n",
+            "{home}/.local/state/agentsh-net/events.db",
+            "/x/c",
+        ),
+    ],
+)
+def test_what_a_users_file_leaves_at_a_closed_place_of_the_systems_is_in_the_users_own(
+    file: Path, monkeypatch: pytest.MonkeyPatch, writable: bool, said: str, store: str, socket: str
+) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    monkeypatch.setattr(options, "_writable", lambda path: writable)
+    file.write_text(FILE + said)
+    home = str(file.parent)
+    loaded = options.load(Options(file), {"HOME": home, "XDG_RUNTIME_DIR": "/run/user/7"})
+    assert loaded.config.store.path == store.format(home=home)
+    assert loaded.config.control.socket == socket
+    assert loaded.config.sandbox.mcp.fail_closed
+    assert (loaded.config.store.retention.max_age_days == 1) is ("retention" in said)
+
+
+def test_roots_file_is_taken_as_it_is(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    monkeypatch.setattr(options, "_writable", lambda path: False)
+    assert options.load(Options(file), {}).config.control.socket == places.SYSTEM_SOCKET
+
+
+@pytest.mark.parametrize(("open_to_us", "writable"), [("/srv/a", True), ("/srv", False), ("/", False)])
+def test_a_place_is_writable_where_the_nearest_directory_that_is_seen_is(
+    monkeypatch: pytest.MonkeyPatch, open_to_us: str, writable: bool
+) -> None:
+    def access(path: Path, mode: int) -> bool:
+        return str(path) in {"/", "/srv", "/srv/a"} if mode == os.F_OK else str(path) == open_to_us
+
+    monkeypatch.setattr("os.access", access)
+    assert options._writable("/srv/a/b/c.db") is writable
 
 
 def test_settings_that_wait_for_the_next_start_are_named() -> None:

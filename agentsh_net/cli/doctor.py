@@ -77,13 +77,17 @@ _COLUMNS = (
 def _settings(path: Path | None) -> Config:
     if path is None:
         return _default()
-    from agentsh_net import config_file
+    from agentsh_net import options
 
-    return config_file.load(path, os.environ).config
+    return options.load(options.Options(path), os.environ).config
 
 
 def _default() -> Config:
-    return Config()
+    """Return what a daemon without a file would use, but for the servers: those are looked for where it is started."""
+    from agentsh_net import options
+    from agentsh_net.core.config import parse
+
+    return parse({"version": 1, **options.own_places(os.environ)})
 
 
 def _machine() -> Iterator[Check]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TextIO, cast
 
 import click
 
-from agentsh_net import places
+from agentsh_net import __version__, places
 from agentsh_net.cli.failures import failure
 from agentsh_net.cli.lazy import LazyGroup
 from agentsh_net.control.errors import ControlError
@@ -81,6 +81,7 @@ class _Root(LazyGroup):
     envvar="AGENTSH_NET_SOCKET",
     help="The daemon's control socket.",
 )
+@click.version_option(__version__, message="agentsh-net %(version)s", help="Show the version and exit.")
 @click.pass_context
 def cli(ctx: click.Context, socket: Path) -> None:
     """See and stop the MCP tool calls of AI agents."""

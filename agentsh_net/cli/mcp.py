@@ -12,6 +12,9 @@ from agentsh_net.cli.lazy import LazyGroup
 from agentsh_net.cli.output import Column, Format, Row, decision, moment, short_hash, show, shown
 from agentsh_net.cli.source import Source, reading
 
+_ALL: Final = ("session", "server", "tool", "type", "action", "since")
+_EVERY_SERVER: Final = 1_000_000
+
 _TIME: Final = Column("TIME (UTC)", lambda row: moment(row.get("timestamp")))
 _ACTION: Final = Column("ACTION", decision)
 _SERVER: Final = Column("SERVER", lambda row: str(row.get("server_id") or "-"))
@@ -30,7 +33,7 @@ def mcp() -> None:
     metavar="ID",
     help="One call through every layer: intent, execution, connection, result. ID is an event's or the model's.",
 )
-@reading("session", "server", "tool", "type", "action", "since")
+@reading(*_ALL)
 def calls(source: Source, filters: Mapping[str, Any], form: Format, show_id: str | None) -> None:
     """List tool calls and what was decided about them, the newest last."""
     if show_id is not None:
@@ -51,7 +54,7 @@ def calls(source: Source, filters: Mapping[str, Any], form: Format, show_id: str
 
 
 @mcp.command()
-@reading("session", "server", "tool", "type", "action", "since")
+@reading(*_ALL)
 def events(source: Source, filters: Mapping[str, Any], form: Format) -> None:
     """List everything that was recorded, the newest last."""
     kind = Column("TYPE", lambda row: str(row.get("type", "-")))
@@ -60,7 +63,7 @@ def events(source: Source, filters: Mapping[str, Any], form: Format) -> None:
 
 
 @mcp.command()
-@reading("session", "server", "tool", "since")
+@reading(*_ALL)
 def detections(source: Source, filters: Mapping[str, Any], form: Format) -> None:
     """List events in which a detector found something, the newest last."""
     columns = (
@@ -74,7 +77,13 @@ def detections(source: Source, filters: Mapping[str, Any], form: Format) -> None
 
 
 @mcp.command()
-@reading("server", "tool", "since")
+@reading(
+    *_ALL,
+    session="Only tools that events of this session are about.",
+    type="Only tools that events of this type are about (* stands for anything).",
+    action="Only tools of which something was allowed or blocked.",
+    since="Only tools seen from then on: 10m, 2h, 7d, or a time like 2025-01-31T12:00:00Z.",
+)
 def tools(source: Source, filters: Mapping[str, Any], form: Format) -> None:
     """List tools that servers were seen to offer, and how they stand to their pins."""
     columns = (
@@ -89,7 +98,14 @@ def tools(source: Source, filters: Mapping[str, Any], form: Format) -> None:
 
 
 @mcp.command()
-@reading("server")
+@reading(
+    *_ALL,
+    session="Only servers that events of this session are about.",
+    tool="Only servers that offer this tool (* stands for anything).",
+    type="Only servers of this type: stdio, http or sse.",
+    action="Only servers that policy allows or blocks; with --direct-db those of which something was.",
+    since="Only servers with an event from then on: 10m, 2h, 7d, or a time like 2025-01-31T12:00:00Z.",
+)
 def servers(source: Source, filters: Mapping[str, Any], form: Format) -> None:
     """List MCP servers: those declared, with their addresses and what policy says of them; with --direct-db those on record."""
     columns: tuple[Column, ...]
@@ -111,15 +127,22 @@ def servers(source: Source, filters: Mapping[str, Any], form: Format) -> None:
             ),
             Column("REASON", _reason, fold=True),
         )
-        rows = iter(_declared(source.call("status")["servers"], filters))
+        rows = iter(_declared(source, filters))
     show(rows, form, columns, empty="no servers found")
 
 
-def _declared(rows: Sequence[Row], filters: Mapping[str, Any]) -> list[Row]:
-    """Return the declared servers that `--server` matches, as a query would."""
-    wanted = str(filters.get("server", "*")).split("*")
-    pattern = re.compile(".*".join(map(re.escape, wanted)), re.IGNORECASE | re.DOTALL)
-    return [row for row in rows if pattern.fullmatch(str(row.get("server_id")))][: filters["limit"]]
+def _declared(source: Source, filters: Mapping[str, Any]) -> list[Row]:
+    """Return the declared servers that the filters match: their own words by the daemon, what was recorded of them by the store."""
+    rows: Sequence[Row] = source.call("status")["servers"]
+    recorded = {name: filters[name] for name in ("session", "tool", "since") if name in filters}
+    if recorded:
+        found = {row["server_id"] for row in source.rows("servers", {**recorded, "limit": _EVERY_SERVER})}
+        rows = [row for row in rows if row.get("server_id") in found]
+    for key, name in (("server_id", "server"), ("type", "type"), ("action", "action")):
+        wanted = str(filters.get(name, "*")).split("*")
+        pattern = re.compile(".*".join(map(re.escape, wanted)), re.IGNORECASE | re.DOTALL)
+        rows = [row for row in rows if pattern.fullmatch(str(row.get(key)))]
+    return list(rows[: filters["limit"]])
 
 
 def _reason(row: Row) -> str:

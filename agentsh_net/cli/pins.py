@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from agentsh_net.cli.failures import Exit
 from agentsh_net.cli.main import Daemon
 from agentsh_net.cli.output import Column, Format, Row, moment, short_hash, show
 from agentsh_net.cli.source import Source, formatted, reading
@@ -71,11 +72,18 @@ def diff(source: Source, filters: Mapping[str, Any], form: Format) -> None:
 )
 @click.option("--hash", "tool_hash", help="Only if the tool is this version (see `pins diff --json`), so that nothing can change between look and trust.")  # fmt: skip
 @formatted
-@click.pass_obj
+@click.pass_context
 def trust(
-    daemon: Daemon, server: str, tool: str | None, tool_hash: str | None, form: Format, *, identity: bool
+    ctx: click.Context,
+    server: str,
+    tool: str | None,
+    tool_hash: str | None,
+    form: Format,
+    *,
+    identity: bool,
 ) -> None:
-    """Trust the version that a server offers now."""
+    """Trust the version that a server offers now. Exit code 1 if it offers no such thing."""
+    daemon: Daemon = ctx.obj
     _one_of(tool, identity=identity)
     if tool_hash and not tool:
         raise click.UsageError("--hash wants --tool: a hash is of one tool")
@@ -83,7 +91,15 @@ def trust(
         "pins.trust", server=server, tool=tool, hash=tool_hash, **_only(identity=identity)
     )
     columns = (_SERVER, _TOOL, Column("TRUSTED", lambda row: short_hash(row.get("tool_hash"))))
-    show(trusted, form, columns, empty="nothing to trust")
+    what = f"no tool {tool!r}" if tool else "nothing"
+    show(
+        trusted,
+        form,
+        columns,
+        empty=f"nothing to trust: server {server!r} offers {what} (see: agentsh-net mcp tools)",
+    )
+    if not trusted:
+        ctx.exit(Exit.DENIED)
 
 
 @pins.command()
@@ -100,7 +116,8 @@ def reset(daemon: Daemon, server: str, tool: str | None, form: Format, *, identi
     """Forget a pin: the tool counts as never seen."""
     _one_of(tool, identity=identity)
     forgotten = daemon.client().call("pins.reset", server=server, tool=tool, **_only(identity=identity))
-    show(forgotten, form, (_SERVER, _TOOL), empty="nothing to forget")
+    what = f"{server}/{tool}" if tool else f"server {server!r}"
+    show(forgotten, form, (_SERVER, _TOOL), empty=f"nothing to forget: there is no pin of {what}")
 
 
 def _one_of(tool: str | None, *, identity: bool) -> None:

@@ -13,6 +13,7 @@ from agentsh_net.cli.failures import Exit, Failure
 from agentsh_net.cli.lazy import LazyGroup
 from agentsh_net.cli.main import Daemon
 from agentsh_net.cli.output import json_text
+from agentsh_net.control.errors import ControlError
 from agentsh_net.core.errors import ConfigError
 from agentsh_net.core.folding import visible
 
@@ -36,7 +37,7 @@ def check(ctx: click.Context, file: Path) -> None:
         loaded = config_file.load(file, os.environ)
     except ConfigError as error:
         for problem in error.problems:
-            click.echo(visible(f"{file}: {problem}"))
+            click.echo(visible(problem.within(str(file))))
         ctx.exit(Exit.USAGE)
     for line in summary(loaded.config):
         click.echo(visible(line))
@@ -57,8 +58,7 @@ def explain(
     if config is not None:
         explanation = _explained_by(config, tool, server or "", given)
     else:
-        daemon: Daemon = ctx.obj
-        explanation = daemon.client().call("explain", tool=tool, server=server, args=given)
+        explanation = _explained_by_daemon(ctx.obj, tool, server, given)
     if as_json:
         click.echo(json_text(explanation))
     else:
@@ -70,13 +70,14 @@ def explain(
 
 
 def trace(explanation: Mapping[str, Any]) -> list[str]:
-    """Return the lines that tell of an explanation: a step each, the verdict last."""
+    """Return the lines that tell of an explanation: a step each, the verdict (allow or block) last."""
+    verdict = explanation["verdict"]
+    decided = "block" if "block" in {verdict["action"], verdict.get("would")} else "allow"
     lines = []
     for step in explanation["steps"]:
         rule = f"  [{step['rule']}]" if step.get("rule") else ""
-        name = "VERDICT" if step["step"] == "verdict" else step["step"]
-        lines.append(visible(f"{name:<11}  {step['outcome']:<5}  {step['reason']}{rule}"))
-    verdict = explanation["verdict"]
+        name, outcome = ("VERDICT", decided) if step["step"] == "verdict" else (step["step"], step["outcome"])
+        lines.append(visible(f"{name:<11}  {outcome:<5}  {step['reason']}{rule}"))
     if verdict.get("would") == "block":
         lines.append("audit mode: the call passes all the same (sandbox.mcp.enforce_policy is false)")
     return lines
@@ -102,8 +103,12 @@ def summary(config: Config) -> list[str]:
         return [*lines, "proxy:    disabled"]
     return [
         *lines,
-        f"proxy:    {proxy.mode} at {proxy.listen}:{proxy.port} ({', '.join(sorted(proxy.providers))})",
+        f"proxy:    {proxy.mode} at {_place(proxy.listen)}:{proxy.port} ({', '.join(sorted(proxy.providers))})",
     ]
+
+
+def _place(listen: str) -> str:
+    return f"[{listen}]" if ":" in listen else listen
 
 
 def _parsed(arguments: str) -> Any:
@@ -113,6 +118,18 @@ def _parsed(arguments: str) -> Any:
         return jsontext.loads(arguments)
     except ValueError as error:
         raise Failure(f"--args is not JSON: {error}", code=Exit.USAGE) from None
+
+
+def _explained_by_daemon(daemon: Daemon, tool: str, server: str | None, arguments: Any) -> Mapping[str, Any]:
+    """Return the explanation by the policy in force. Raises ControlError that names --config where there is no daemon."""
+    try:
+        told: Mapping[str, Any] = daemon.client().call("explain", tool=tool, server=server, args=arguments)
+    except ControlError as error:
+        if error.kind != "unreachable":
+            raise
+        remedy = f"{error.remedy}; or judge by a file without it: --config FILE"
+        raise ControlError(str(error), kind=error.kind, remedy=remedy) from error
+    return told
 
 
 def _explained_by(path: Path, tool: str, server: str, arguments: Any) -> Mapping[str, Any]:

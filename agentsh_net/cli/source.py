@@ -96,8 +96,11 @@ def formatted(command: Command) -> Command:
     return cast("Command", with_format)
 
 
-def reading(*filters: str) -> Callable[[Command], Command]:
-    """Give a command a format, --direct-db, --limit and the named filters; it gets `source`, `filters` and `form`."""
+def reading(*filters: str, **meanings: str) -> Callable[[Command], Command]:
+    """Give a command a format, --direct-db, --limit and the named filters; it gets `source`, `filters` and `form`.
+
+    `meanings` are helps of filters that mean something of their own there.
+    """
 
     def decorate(command: Command) -> Command:
         @click.option("--direct-db", is_flag=True, help="Read the store itself, without a daemon.")
@@ -116,7 +119,7 @@ def reading(*filters: str) -> Callable[[Command], Command]:
         made = cast("Command", with_source)
         for name in reversed(filters):
             kind, text = _FILTERS[name]
-            made = click.option(f"--{name}", type=kind, help=text)(made)
+            made = click.option(f"--{name}", type=kind, help=meanings.get(name, text))(made)
         return formatted(made)
 
     return decorate

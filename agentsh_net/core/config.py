@@ -100,6 +100,17 @@ def _mark_within_mask(at: At, network: settings.Network) -> settings.Network:
     return network
 
 
+def _a_layer_of_the_scope(at: At, network: settings.Network) -> settings.Network:
+    if (
+        network.scope == "netns"
+        and network.mode != "off"
+        and network.layers
+        and "nftables" not in network.layers
+    ):
+        at.key("layers").note(", ".join(network.layers), "`nftables` too: `scope: netns` has no other layer")
+    return network
+
+
 NETWORK = checked(
     section(
         settings.Network,
@@ -136,6 +147,7 @@ NETWORK = checked(
         },
     ),
     _mark_within_mask,
+    _a_layer_of_the_scope,
 )
 
 CONFIG = section(

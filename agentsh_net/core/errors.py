@@ -21,6 +21,10 @@ class Problem:
         line = f" (line {self.line})" if self.line else ""
         return f"{self.path or '(top level)'}: found {self.found}; expected {self.expected}{line}"
 
+    def within(self, file: str) -> str:
+        """Return the line that tells of it as a problem of a file; where it is one of the whole file, that is named once."""
+        return str(self) if self.path == file else f"{file}: {self}"
+
 
 class ConfigError(Exception):
     """The operator's configuration is wrong; `problems` holds all of them."""

@@ -52,7 +52,7 @@ def integer(low: int, high: int) -> Reader[int]:
 
     def read(at: At, value: Any) -> int:
         if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
-            at.refuse(value, f"a whole number from {low} to {high}")
+            at.refuse(value, f"a whole number from {low} to {high}" if low < high else f"the number {low}")
         return value
 
     return read

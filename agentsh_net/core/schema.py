@@ -106,7 +106,7 @@ def describe(value: Any, *, secret: bool = False) -> str:
 def nearest(name: str, known: Iterable[str]) -> str:
     """Return the known name that was probably meant, or all of them where none is near."""
     names = sorted(known)
-    near = get_close_matches(name[:128], names, n=1, cutoff=0.6)
+    near = names if len(names) == 1 else get_close_matches(name[:128], names, n=1, cutoff=0.6)
     if near:
         return f"`{near[0]}`"
     return "one of " + ", ".join(names) if names else "no key here"
@@ -198,12 +198,18 @@ def table(read_key: Reader[K], read: Reader[T]) -> Reader[dict[K, T]]:
         result: dict[K, T] = {}
         for name, item in mapping(at, value).items():
             here = at.key(name)
+            keys: list[K] = []
             with suppress(Refused):
-                key = read_key(here, name)
-                if key in result:
-                    here.note(f"{quoted(name)} a second time", "each only once (case and width do not count)")
-                    continue
-                result[key] = read(here, item)
+                keys.append(read_key(here, name))
+            with suppress(Refused):
+                read_item = read(here, item)  # under a bad key too: every problem is told at once
+                for key in keys:
+                    if key in result:
+                        here.note(
+                            f"{quoted(name)} a second time", "each only once (case and width do not count)"
+                        )
+                    else:
+                        result[key] = read_item
         return result
 
     return read_table

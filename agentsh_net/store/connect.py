@@ -35,7 +35,7 @@ _MEANING: Final = {
     sqlite3.SQLITE_CANTOPEN: ("{path} cannot be opened", "check its directory's owner and mode: ls -ld {path}"),
     sqlite3.SQLITE_IOERR: ("the disk of {path} reports an error", "see: dmesg | tail"),
     sqlite3.SQLITE_CORRUPT: ("{path} is corrupt", "move it aside (mv {path} {path}.corrupt) and start again; sqlite3's .recover reads the old one"),
-    sqlite3.SQLITE_NOTADB: ("{path} is not an SQLite database", "move it aside (mv {path} {path}.old) and start again, or set store.path elsewhere"),
+    sqlite3.SQLITE_NOTADB: ("{path} is not an SQLite database", "name another file (store.path, or --db to read one); if this was the store, move it aside (mv {path} {path}.old) and start again"),
     sqlite3.SQLITE_INTERRUPT: ("the query on {path} took too long", "narrow it with --since or --limit"),
 }  # fmt: skip
 
@@ -76,6 +76,10 @@ def reader(path: Path) -> Iterator[sqlite3.Connection]:
     if not path.exists():
         raise StoreError(
             f"there is no database at {path}", remedy="name it with --db FILE, or start the daemon"
+        )
+    if path.is_dir():
+        raise StoreError(
+            f"{path} is a directory", remedy="name the store's file: store.path, or --db to read one"
         )
     try:
         with closing(_open_readable(path)) as connection:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Final, Self
 
@@ -69,13 +69,7 @@ class Filters:
         where = Where()
         if types:
             where = where.also(f"type IN ({', '.join('?' * len(types))})", *types)
-        for column, value in (("type", self.type), ("session_id", self.session)):
-            where = _matching(where, column, value)
-        where = self._of_candidates(where)
-        if self.action == "block":
-            where = where.also("action = 'block'")  # literal, so that the partial index serves it
-        elif self.action:
-            where = where.also("action = ?", self.action)
+        where = self._by_action(self._of_candidates(self._by_session(_matching(where, "type", self.type))))
         if self.since_ns:
             # An id is made when an event is handed in, not before it happened (but for the order of two clock readings):
             # the bound by id makes the search short, the timestamp makes it exact.
@@ -90,11 +84,53 @@ class Filters:
         return where.also("id >= ?", lowest_id(self.since_ns)) if self.since_ns else where
 
     def of_names(self, server: str, tool: str, time: str) -> Where:
-        """Return the condition on a table of tools, pins or servers, whose columns are given."""
+        """Return the condition on a table of tools or pins, whose columns are given."""
         where = _matching(
             _matching(Where(), f"{server} COLLATE NOCASE", self.server), f"{tool} COLLATE NOCASE", self.tool
         )
         return where.also(f"{time} >= ?", rfc3339(self.since_ns)) if self.since_ns else where
+
+    def of_tools(self) -> Where:
+        """Return the condition on tools: their names, when they were seen, and what events of them there are."""
+        where = self.of_names("tools.server_id", "tools.name", "last_seen")
+        events = self._by_action(self._by_session(_matching(Where(), "type", self.type)))
+        if events == Where():
+            return where
+        return where.also(
+            f"(tools.server_id, tools.name) IN (SELECT server_id, tool_name FROM events WHERE {events.sql} UNION "  # noqa: S608 - fixed text, bound values
+            f"SELECT c.server_id, c.tool_name FROM candidates c JOIN events ON events.id = c.event_id WHERE {events.sql})",
+            *events.values,
+            *events.values,
+        )
+
+    def of_servers(self) -> Where:
+        """Return the condition on servers on record: by id, by a tool they offer, by the time and kind of what was recorded of them.
+
+        `type` is a server's (stdio, http, sse), as the events say that tell it.
+        """
+        where = replace(self, tool="").of_names("server_id", "", "last_event")
+        if self.tool:
+            tools = _matching(Where(), "name COLLATE NOCASE", self.tool)
+            where = where.also(f"server_id IN (SELECT server_id FROM tools WHERE {tools.sql})", *tools.values)  # noqa: S608 - fixed text, bound values
+        events = self._by_action(self._by_session(Where()))
+        if self.type:
+            events = _matching(events, "json_extract(json, '$.server_type')", self.type)
+        if events == Where():
+            return where
+        return where.also(
+            f"server_id IN (SELECT server_id FROM events WHERE {events.sql} UNION "  # noqa: S608 - fixed text, bound values
+            f"SELECT c.server_id FROM candidates c JOIN events ON events.id = c.event_id WHERE {events.sql})",
+            *events.values,
+            *events.values,
+        )
+
+    def _by_session(self, where: Where) -> Where:
+        return _matching(where, "session_id", self.session)
+
+    def _by_action(self, where: Where) -> Where:
+        if self.action == "block":
+            return where.also("action = 'block'")  # literal, so that the partial index serves it
+        return where.also("action = ?", self.action) if self.action else where
 
     def _of_candidates(self, where: Where) -> Where:
         """Match server and tool by what the event itself says, or by one candidate of its name or address."""
@@ -115,7 +151,7 @@ def since_ns(text: str, now_ns: int) -> int:
         moment = datetime.fromisoformat(text.strip())
     except ValueError:
         raise ProtocolError(
-            f"filter since: found {text!r}; expected 10m, 2h, 7d or a time like 2025-01-31T12:00:00Z"
+            f"--since: found {text!r}; expected 10m, 2h, 7d or a time like 2025-01-31T12:00:00Z"
         ) from None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)

@@ -139,14 +139,11 @@ def _detections(connection: sqlite3.Connection, filters: Filters) -> Page:
 
 
 def _tools(connection: sqlite3.Connection, filters: Filters) -> Page:
-    where = filters.of_names("tools.server_id", "tools.name", "last_seen")
-    return _few(connection, _TOOLS, where, "tools.server_id, tools.name", filters.limit)
+    return _few(connection, _TOOLS, filters.of_tools(), "tools.server_id, tools.name", filters.limit)
 
 
 def _servers(connection: sqlite3.Connection, filters: Filters) -> Page:
-    return _few(
-        connection, _SERVERS, filters.of_names("server_id", "NULL", "last_event"), "server_id", filters.limit
-    )
+    return _few(connection, _SERVERS, filters.of_servers(), "server_id", filters.limit)
 
 
 def _pins(connection: sqlite3.Connection, filters: Filters) -> Page:

@@ -10,7 +10,7 @@ from agentsh_net import __version__
 
 
 def test_the_version_is_the_packages(run):
-    assert run("version").stdout == f"agentsh-net {__version__}\n"
+    assert run("version").stdout == f"agentsh-net {__version__}\n" == run("--version").stdout
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

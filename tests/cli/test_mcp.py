@@ -115,6 +115,40 @@ def test_servers_of_the_daemon_are_shown_with_addresses_and_verdict(run, daemon,
     ] * found
 
 
+@pytest.mark.parametrize(
+    ("option", "value", "found"),
+    [
+        ("--type", "http", 1),
+        ("--type", "stdio", 0),
+        ("--action", "block", 1),
+        ("--action", "allow", 0),
+        ("--tool", "get", 1),
+        ("--session", "s", 1),
+        ("--since", "10m", 1),
+    ],
+)
+def test_servers_of_the_daemon_are_found_by_every_filter(run, daemon, option, value, found):
+    recorded = daemon(status={"servers": [SERVER]}, query={"rows": [{"server_id": "Prod-DB"}], "next": None})
+    assert len(json.loads(run("mcp", "servers", option, value, "--json").stdout)) == found
+    stored = [args["filters"] for name, args in recorded.asked if name == "query"]
+    key = option.removeprefix("--")
+    assert stored == ([{key: value, "limit": 1_000_000}] if key in {"tool", "session", "since"} else [])
+
+
+def test_servers_of_which_nothing_was_recorded_are_not_found_by_what_was(run, daemon):
+    daemon(status={"servers": [SERVER]}, query={"rows": [], "next": None})
+    assert run("mcp", "servers", "--session", "s", "--json").stdout == "[]\n"
+
+
+@pytest.mark.parametrize("command", ["calls", "events", "detections", "tools", "servers"])
+def test_every_list_takes_every_filter(run, daemon, command):
+    daemon(status={"servers": []}, query={"rows": [], "next": None})
+    filters = {"session": "s", "server": "x", "tool": "t", "type": "y", "action": "block", "since": "10m"}
+    given = [word for name, value in filters.items() for word in (f"--{name}", value)]
+    result = run("mcp", command, *given, "--limit", 3, "--json")
+    assert (result.exit_code, result.stdout) == (0, "[]\n")
+
+
 def test_servers_of_the_database_are_those_on_record(run, tmp_path):
     from agentsh_net.store import records
     from agentsh_net.store.connect import open_writer

@@ -60,6 +60,13 @@ def test_trust_names_the_version_that_was_looked_at(run, daemon):
     assert fake.asked == [("pins.trust", {"server": "s", "tool": "t", "hash": "sha256:new"})]
 
 
+def test_trust_of_what_is_not_offered_fails_and_names_it(run, daemon):
+    daemon(pins__trust=[])
+    result = run("mcp", "pins", "trust", "--server", "wether", "--tool", "get")
+    assert result.exit_code == 1
+    assert "server 'wether' offers no tool 'get'" in result.stderr
+
+
 def test_trust_of_another_version_is_denied(run, daemon):
     daemon(
         pins__trust=ControlError(

@@ -60,7 +60,15 @@ def test_every_problem_is_a_line_with_file_path_found_and_expected(run, tmp_path
 def test_a_file_that_is_not_there_is_a_problem_like_another(run, tmp_path):
     result = run("policy", "check", tmp_path / "none.yaml")
     assert result.exit_code == 2
-    assert "none.yaml" in result.output
+    assert result.output.count("none.yaml") == 1
+    result = run("policy", "check", tmp_path)
+    assert result.exit_code == 2
+    assert result.output == f"{tmp_path}: found a directory; expected a file that can be read\n"
+
+
+def test_an_ipv6_address_to_listen_on_is_told_as_one_dials_it(run, policy):
+    policy.write_text("version: 1\nproxy: {listen: '::1'}\n")
+    assert " at [::1]:8484 " in run("policy", "check", policy).stdout
 
 
 @pytest.mark.parametrize(
@@ -76,7 +84,7 @@ def test_a_file_explains_a_call_without_a_daemon(run, policy, args, code, words)
     result = run("policy", "explain", "--config", policy, *args)
     assert result.exit_code == code, result.output
     assert words in result.stdout
-    assert result.stdout.splitlines()[-1].startswith("VERDICT")
+    assert result.stdout.splitlines()[-1].startswith("VERDICT      " + ("block" if code else "allow"))
 
 
 def test_audit_mode_is_said_and_still_fails_the_check(run, policy):
@@ -117,7 +125,9 @@ def test_arguments_that_are_no_json_are_a_usage_error(run):
 
 
 def test_without_a_daemon_and_without_a_file_there_is_nobody_to_ask(run):
-    assert run("policy", "explain", "--tool", "x").exit_code == 4
+    result = run("policy", "explain", "--tool", "x")
+    assert result.exit_code == 4
+    assert "--config FILE" in result.stderr
 
 
 def test_a_step_shows_nothing_raw():

@@ -274,6 +274,7 @@ def test_another_version_is_refused(version: Any) -> None:
         ({"network": {"layers": "ebpf"}}, "network.layers"),
         ({"network": {"mark": 1}}, "network.mark"),
         ({"network": {"mark": 0}}, "network.mark"),
+        ({"network": {"scope": "netns", "layers": ["ebpf"]}}, "network.layers"),
         ({"network": {"resolve": {"min_ttl": "2h"}}}, "network.resolve.min_ttl"),
         ({"store": {"path": "events.db"}}, "store.path"),
         ({"store": {"retention": {"max_age_days": float("nan")}}}, "store.retention.max_age_days"),

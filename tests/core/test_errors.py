@@ -13,6 +13,13 @@ def test_a_problem_names_its_place_what_was_found_and_what_was_expected() -> Non
     )
 
 
+def test_a_problem_of_a_whole_file_names_the_file_once() -> None:
+    assert (
+        Problem("/p.yaml", "nothing", "a file").within("/p.yaml") == "/p.yaml: found nothing; expected a file"
+    )
+    assert Problem("a", "1", "2").within("/p.yaml") == "/p.yaml: a: found 1; expected 2"
+
+
 def test_a_config_error_tells_every_problem_on_its_own_line() -> None:
     assert str(ConfigError([Problem("a", "1", "2"), Problem("b", "3", "4")])).count("\n") == 1
 

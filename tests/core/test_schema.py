@@ -91,6 +91,15 @@ def test_a_table_refuses_keys_and_values_and_doubles() -> None:
     assert [p.path for p in problems] == ["root.bad", "root.c", "root.A"]
 
 
+def test_what_stands_under_a_bad_key_is_read_for_its_problems_too() -> None:
+    result, problems = run(table(name, number), {"bad": "x"})
+    assert result == {}
+    assert [(p.path, p.expected) for p in problems] == [
+        ("root.bad", "another name"),
+        ("root.bad", "a number"),
+    ]
+
+
 def test_keys_that_are_no_text_are_told() -> None:
     result, problems = run(table(name, number), {1: 2, None: 3, "a": 4})
     assert result == {"a": 4}
@@ -150,4 +159,5 @@ def test_quoted_text_is_short_and_printable(text: str) -> None:
 def test_the_nearest_key_is_named_or_all_of_them() -> None:
     assert nearest("alowed", ["allowed", "denied"]) == "`allowed`"
     assert nearest("zzz", ["b", "a"]) == "one of a, b"
+    assert nearest("zzz", ["only"]) == "`only`"
     assert nearest("zzz", []) == "no key here"

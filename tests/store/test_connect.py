@@ -48,6 +48,11 @@ def test_a_file_that_is_no_database_is_refused_and_kept(tmp_path):
     assert path.read_bytes() == b"not a database\n" * 500
 
 
+def test_a_folder_is_told_as_that(tmp_path):
+    with pytest.raises(StoreError, match="is a directory"), connect.reader(tmp_path):
+        pytest.fail("it was opened")
+
+
 def test_a_corrupt_database_is_refused_and_kept(made):
     data = bytearray(made.read_bytes())
     data[100:3000] = b"\xff" * 2900

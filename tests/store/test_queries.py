@@ -34,6 +34,7 @@ EVENTS = [
     ToolCallIntercepted(
         server_id="weather",
         tool_name="mcp__weather__get",
+        server_type="http",
         candidates=[{"server_id": "weather", "tool": "get"}],
     ),
     NetworkConnection(
@@ -122,6 +123,38 @@ def test_calls_are_what_models_asked_for_and_what_servers_were_sent(database):
 )
 def test_a_filter_finds_what_it_names(database, kind, filters, tools):
     assert [row.get("tool_name") for row in ask(database, kind, **filters)] == tools
+
+
+@pytest.mark.parametrize(
+    ("filters", "tools"),
+    [
+        ({"type": "mcp_tool_changed"}, ["get"]),
+        ({"type": "mcp_tool_call_*"}, ["get"]),  # by a candidate of the name that the model wrote
+        ({"session": "s1"}, []),  # that call was of tools nobody offered
+        ({"session": "default"}, ["get"]),
+        ({"action": "block"}, []),
+        ({"action": "allow", "server": "WEATHER", "tool": "g*"}, ["get"]),
+    ],
+)
+def test_tools_are_found_by_the_events_about_them(database, filters, tools):
+    assert [row["tool_name"] for row in ask(database, "tools", **filters)] == tools
+
+
+@pytest.mark.parametrize(
+    ("filters", "servers"),
+    [
+        ({"action": "block"}, ["evil", "prod-db"]),
+        ({"session": "s1"}, ["prod-db"]),
+        ({"tool": "GET"}, ["weather"]),
+        ({"tool": "*", "session": "s1"}, []),
+        ({"type": "http"}, ["weather"]),
+        ({"type": "stdio"}, []),
+        ({"since": "2999-01-01"}, []),
+    ],
+)
+def test_servers_are_found_by_their_tools_and_by_the_events_about_them(database, filters, servers):
+    found = {row["server_id"] for row in ask(database, "servers", **filters)}
+    assert found & {"evil", "prod-db", "weather"} == set(servers)
 
 
 def test_since_is_exact(database):
