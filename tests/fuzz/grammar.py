@@ -85,6 +85,15 @@ def _string(text: str, c: Choices) -> str:
     at = how % len(text)
     if how < 224 and text[at].isascii():
         return json.dumps(text[:at])[:-1] + f"\\u{ord(text[at]):04x}" + json.dumps(text[at + 1 :])[1:]
+    if how >= 240 and text.isascii():
+        return (
+            '"'
+            + "".join(
+                f"\\u{ord(char):04X}" if how >> at % 4 & 1 else f"\\u{ord(char):04x}"
+                for at, char in enumerate(text)
+            )
+            + '"'
+        )
     return json.dumps(text, ensure_ascii=False)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from ipaddress import ip_address
 from typing import Any
 
@@ -16,6 +17,7 @@ from fuzz.streams import cut
 
 from agentsh_net.core import dns_message, dns_packets, http_head
 from agentsh_net.core.dialects import anthropic, bedrock, gemini, ollama, openai_chat, openai_responses
+from agentsh_net.core.dialects.call_signs import Places, may_hide_call
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.sse import Decoder
 
@@ -175,6 +177,47 @@ def _servers(name: str, value: Any) -> list[str]:
 
 def _dicts(value: Any) -> list[dict[str, Any]]:
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+_SPELLINGS = (
+    "tool", "function_call", "functionCall", "t", "o", "l", "_", "call", "func", "\\u0074", "\\u006f", "\\u006F", "\\u006C", "\\u005f",
+    "\\u005F", "\\u0054", "\\", "\\\\", "\\u005c", "\\u00", "\\u004", "u0074", "u006", "\\U0074", "\\ud83d", "\\udc00", "\\u212a", "\\u017f",
+    '"', '\\"', ":", ",", "{", "}", "[", "]", "\n", "\r", "\ndata: ", "\ufeff", "\u2028", "0", "f", " ", '"a":', "\\u0063all", "x" * 40, "\\u0000",
+)  # fmt: skip
+_MARKS = re.compile("tool|function_?call", re.IGNORECASE)
+_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|.)", re.DOTALL)
+
+
+def call_signs(data: bytes) -> None:
+    """What is without a sign of a call has none for any reader of JSON, nor for one who unescapes whatever comes, from wherever."""
+    text = "".join(_SPELLINGS[byte % len(_SPELLINGS)] for byte in data[:200])
+    raw = text.encode("utf-8", "surrogatepass")
+    frames = [line + b"\n" for line in raw.split(b"\n")]
+    places = Places(b"".join(frames), ())
+    if may_hide_call(raw):
+        assert places.first(0) < len(raw) + 1
+        return
+    assert not any(may_hide_call(frame) for frame in frames)
+    # A reader may begin behind any quote or line end: whether a backslash there is escaped itself, it cannot know.
+    read = [_unescaped(text[at:]) for at in range(len(text)) if not at or text[at - 1] in '"\n']
+    for joined in (text, text.replace("\ndata: ", "\n")):
+        for whole in (joined, f'{{"{joined}":1}}', f'["{joined}"]', f'{{"a":1,"{joined}":1,"{joined}":2}}'):
+            value = readers.loads(whole.encode("utf-8", "surrogatepass"))
+            read.append("\n".join(_strings(value)))
+    for one in read:
+        assert not _MARKS.search(one), one
+
+
+def _unescaped(text: str) -> str:
+    return _ESCAPE.sub(lambda match: chr(int(match[1], 16)) if match[1] else match[0], text)
+
+
+def _strings(value: Any) -> list[str]:
+    if isinstance(value, dict):
+        value = [part for pair in value.items() for part in pair]
+    if isinstance(value, list):
+        return [string for part in value for string in _strings(part)]
+    return [value] if isinstance(value, str) else []
 
 
 def json_readings(data: bytes) -> None:

@@ -27,6 +27,7 @@ TARGETS: Final[dict[str, Target]] = {
     },
     "requests": parsers.request_bodies,
     "json": parsers.json_readings,
+    "signs": parsers.call_signs,
     "sse": parsers.decoder,
     "dns": parsers.dns_answer,
     "dns-packets": parsers.dns_packets_in,
@@ -51,6 +52,9 @@ def seeds(target: str) -> Iterator[bytes]:
         for path in sorted(TRANSCRIPTS.glob("*/*.sse")):
             yield b"\x07" + path.read_bytes()
             yield b"\x01" + path.read_bytes()[:600].replace(b"\n", b"\r\n")
+    elif target == "signs":
+        yield from (bytes([first, 10, 11, second]) for first in range(0, 24, 8) for second in (7, 12, 16))
+        yield bytes([16, 9, 10]) + b"\x02"
     elif target.startswith("dns"):
         yield from _dns() if target == "dns" else (_packets(message) for message in _dns())
     elif target == "http-request":

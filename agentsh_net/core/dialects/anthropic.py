@@ -15,7 +15,8 @@ from agentsh_net.core.dialects.anthropic_event import make_frame
 from agentsh_net.core.dialects.anthropic_message import rewritten
 from agentsh_net.core.dialects.anthropic_stream import SIGNS, AnthropicMachine
 from agentsh_net.core.dialects.base import Dialect, Enforce, Judge, Limits, RequestFacts, Step, Stream, always
-from agentsh_net.core.dialects.inspection import Inspector, may_hide_call
+from agentsh_net.core.dialects.call_signs import may_hide_call
+from agentsh_net.core.dialects.inspection import Inspector
 from agentsh_net.core.dialects.output import Output
 from agentsh_net.core.dialects.whole_answer import inspect_whole, is_json
 from agentsh_net.core.strict_json import Reading

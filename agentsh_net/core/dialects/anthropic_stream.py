@@ -28,8 +28,9 @@ from agentsh_net.core.dialects.steering import Steered
 from agentsh_net.core.sse import Frame
 from agentsh_net.core.strict_json import Reading
 
-# Besides what every dialect looks for: blocks are counted, arguments without a call are dropped, and an end is remembered.
-SIGNS: Final = (b"_start", b"message_stop", b"error", b"partial_json")
+# Besides what every dialect looks for: blocks are counted (`_start`), arguments without a call are dropped (`partial_json`), and an end
+# is remembered (`message_stop`, `error`). Parts of five bytes, by which these are found and little else (call_signs says why).
+SIGNS: Final = (b"_star", b"e_sto", b"error", b"_json")
 
 _LATE: Final = "a call after the end of the message"
 _INCOMPLETE: Final = "the answer ended inside the call"

@@ -24,7 +24,8 @@ from agentsh_net.core.dialects.base import (
 )
 from agentsh_net.core.dialects.bedrock_calls import NAME, Rulings, rewrite_whole
 from agentsh_net.core.dialects.bedrock_stream import ConverseMachine
-from agentsh_net.core.dialects.inspection import Inspector, Machine, may_hide_call
+from agentsh_net.core.dialects.call_signs import may_hide_call
+from agentsh_net.core.dialects.inspection import Inspector, Machine
 from agentsh_net.core.dialects.output import Output
 from agentsh_net.core.dialects.whole_answer import inspect_whole, is_json
 from agentsh_net.core.errors import ProtocolError

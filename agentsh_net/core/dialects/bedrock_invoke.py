@@ -18,7 +18,7 @@ from agentsh_net.core.dialects.anthropic_stream import SIGNS, AnthropicMachine
 from agentsh_net.core.dialects.base import Judge, Limits
 from agentsh_net.core.dialects.bedrock_events import message
 from agentsh_net.core.dialects.bedrock_stream import ConverseMachine
-from agentsh_net.core.dialects.inspection import may_hide_call
+from agentsh_net.core.dialects.call_signs import may_hide_call
 from agentsh_net.core.dialects.openai_chat_whole import rewrite_whole
 from agentsh_net.core.dialects.output import Output
 from agentsh_net.core.errors import ProtocolError

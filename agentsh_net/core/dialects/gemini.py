@@ -21,11 +21,11 @@ from agentsh_net.core.dialects.base import (
     Stream,
     always,
 )
+from agentsh_net.core.dialects.call_signs import may_hide_call
 from agentsh_net.core.dialects.gemini_calls import NAME, Ledger
 from agentsh_net.core.dialects.gemini_parts import scan
 from agentsh_net.core.dialects.gemini_stream import EitherDecoder, GeminiStream
 from agentsh_net.core.dialects.inline_edits import in_place, rewritten
-from agentsh_net.core.dialects.inspection import may_hide_call
 from agentsh_net.core.dialects.output import Output
 from agentsh_net.core.dialects.whole_answer import inspect_whole, is_json
 from agentsh_net.core.strict_json import Reading

@@ -7,12 +7,12 @@ and what it writes is thrown away.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Final, Protocol
 
 from agentsh_net.core import strict_json
 from agentsh_net.core.dialects.base import Enforce, FrameDecoder, Limits, Step, always
+from agentsh_net.core.dialects.call_signs import Places, may_hide_call
 from agentsh_net.core.dialects.line_reading import hides_event
 from agentsh_net.core.dialects.output import Output
 from agentsh_net.core.errors import ProtocolError
@@ -21,31 +21,8 @@ from agentsh_net.core.strict_json import Reading
 
 DONE: Final = b"[DONE]"  # OpenAI's end of a stream; no JSON
 
-# A JSON escape of an ASCII character can spell any key, type or name in disguise; those of others cannot.
-_ESCAPED_ASCII: Final = re.compile(rb"\\u00[0-7]")
-_FUNCTION_CALL: Final = re.compile(rb"function_?call")
-# Without any of these, in lower case, a text holds nothing that `may_hide_call` looks for; with one it may.
-_MARKS: Final = (b"tool", b"function", b"\0", b"\\u00")
-
-
-def may_hide_call(frames: bytes, signs: tuple[bytes, ...] = ()) -> bool:
-    """Say whether any frame of these could speak of a call, in any dialect.
-
-    Every call of every dialect stands under a key or type that contains `tool`, `function_call` or `functionCall`; case is folded because some
-    parsers fold the case of keys (Go's encoding/json). A NUL byte is UTF-16 or UTF-32, which Python's `json.loads` detects.
-    `signs` (lower case) are what else a dialect's machine must see.
-    """
-    folded = frames.lower()
-    find = folded.find  # half the price of `in`, which makes and drops a TypeError first: may it be an integer that is asked for?
-    for sign in signs:  # a loop and not any(): this runs for every read of every stream
-        if find(sign) >= 0:
-            return True
-    return (
-        find(b"tool") >= 0
-        or (find(b"function") >= 0 and _FUNCTION_CALL.search(folded) is not None)
-        or find(b"\0") >= 0
-        or (find(b"\\") >= 0 and find(b"\\u00") >= 0 and _ESCAPED_ASCII.search(folded) is not None)
-    )
+# Bytes of a read up to which it is asked at once whether any frame may speak of a call; in longer ones, where.
+_SHORT: Final = 4096
 
 
 class Machine(Protocol):
@@ -157,16 +134,19 @@ class Inspector:
                 return self._slow(data)
             data = waiting + data
         end = len(data) if data.endswith(_ENDS) else _end_of_frames(data)
-        if end == len(data) and not may_hide_call(data, self._signs):
-            if self._waits:
-                self._decoder.skip()
-                self._waits = False
-            return Step(data)
+        if end == len(data) <= _SHORT:
+            if not may_hide_call(data, self._signs):
+                if self._waits:
+                    self._decoder.skip()
+                    self._waits = False
+                return Step(data)
+            if _end_of_frame(data, 0) == end:  # the one frame: nothing is left to let pass
+                return self._slow(data)
         self._waits = True
         out = self._output()
         if end:
             self._part(data[:end], out)
-        if not out.end:
+        if end < len(data) and not out.end:
             self._take(data[end:], out)
         return out.step()
 
@@ -190,15 +170,10 @@ class Inspector:
         return Output(fail_closed=self._fail_closed, error_frame=self._error_frame, enforce=self._enforcing)
 
     def _part(self, frames: bytes, out: Output) -> None:
-        """Let pass those of these whole frames that cannot hide a call; the machine takes the others.
-
-        Every mark is looked for once over all frames, so that a read full of them costs what it is long, and not its square.
-        """
-        folded, size, at = frames.lower(), len(frames), 0
-        marks = (*self._signs, *_MARKS)
-        places = [_place(folded, mark, 0) for mark in marks]
+        """Let pass those of these whole frames that cannot hide a call; the machine takes the others."""
+        places, size, at = Places(frames, self._signs), len(frames), 0
         while at < size and self._machine.idle and not out.end:
-            first = min(places)
+            first = places.first(at)
             start = at + _end_of_frames(frames[at:first])
             if start > at:
                 self._decoder.skip()
@@ -206,10 +181,6 @@ class Inspector:
             at = _end_of_frame(frames, first)
             if start < at:
                 self._take(frames[start:at], out)
-            places = [
-                place if place >= at else _place(folded, mark, at)
-                for mark, place in zip(marks, places, strict=True)
-            ]
         if at < size and not out.end:
             self._take(frames[at:], out)
 
@@ -317,9 +288,3 @@ def _end_of_frame(data: bytes, at: int) -> int:
     if plain >= 0 > carriage:
         return plain + 2
     return carriage + 3 if carriage >= 0 else len(data)
-
-
-def _place(folded: bytes, mark: bytes, at: int) -> int:
-    """Return where `mark` stands next, the end of the text where it does not."""
-    place = folded.find(mark, at)
-    return len(folded) if place < 0 else place

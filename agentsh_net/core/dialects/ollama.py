@@ -20,8 +20,9 @@ from agentsh_net.core.dialects.base import (
     Stream,
     always,
 )
+from agentsh_net.core.dialects.call_signs import may_hide_call
 from agentsh_net.core.dialects.inline_edits import in_place
-from agentsh_net.core.dialects.inspection import Inspector, may_hide_call
+from agentsh_net.core.dialects.inspection import Inspector
 from agentsh_net.core.dialects.ollama_calls import NAME, Rulings
 from agentsh_net.core.dialects.output import Output
 from agentsh_net.core.dialects.request_reading import ambiguous, unreadable

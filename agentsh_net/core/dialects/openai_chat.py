@@ -19,7 +19,8 @@ from agentsh_net.core.dialects.base import (
     Stream,
     always,
 )
-from agentsh_net.core.dialects.inspection import DONE, Inspector, may_hide_call
+from agentsh_net.core.dialects.call_signs import LONGEST, may_hide_call
+from agentsh_net.core.dialects.inspection import DONE, Inspector
 from agentsh_net.core.dialects.openai_chat_calls import NAME
 from agentsh_net.core.dialects.openai_chat_fragments import fold
 from agentsh_net.core.dialects.openai_chat_stream import ChatMachine
@@ -93,7 +94,7 @@ class OpenAIChat:
             fail_closed=fail_closed,
             error_frame=self.error_frame,
             enforce=enforce,
-            signs=(DONE.lower(),),
+            signs=(DONE.lower()[:LONGEST],),
         )
 
     def framing(self, max_frame: int) -> None:

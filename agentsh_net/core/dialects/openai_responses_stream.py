@@ -29,8 +29,9 @@ from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.sse import Frame
 from agentsh_net.core.strict_json import Reading
 
-# Besides what every dialect looks for: whatever carries an item, a response or arguments, and what ends an answer.
-SIGNS: Final = (b'"item"', b'"response"', b'"output"', b"_call", b'"error"', b"[done]")
+# Besides what every dialect looks for: whatever carries an `"item"`, a `"response"`, an `"output"` or arguments, and what ends an answer
+# (`"error"`, `[done]`). The last five bytes of each, as far as they are not shorter (call_signs says why).
+SIGNS: Final = (b'item"', b'onse"', b'tput"', b"_call", b'rror"', b"done]")
 
 # A notice comes in at most as many pieces: enough that the events of most refused calls are as many as the message's, so that no
 # later event changes (a client may resume a stored response behind a sequence_number).

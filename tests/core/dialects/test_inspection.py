@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 
 import pytest
@@ -10,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentsh_net.core.dialects.base import Enforce, Fault, Limits, always
-from agentsh_net.core.dialects.inspection import Inspector, may_hide_call
+from agentsh_net.core.dialects.inspection import Inspector
 from agentsh_net.core.dialects.output import Output
 from agentsh_net.core.sse import Frame
 from agentsh_net.core.strict_json import Reading
@@ -89,13 +88,6 @@ def test_a_frame_with_the_sign_of_a_call_reaches_the_machine(sign: bytes) -> Non
     assert machine.seen == [frame]
 
 
-@given(st.text(alphabet="tolTOLus_efncia\\06fF4", max_size=40))
-def test_no_spelling_of_a_marker_in_json_is_overlooked(text: str) -> None:
-    decoded = re.sub(r"\\u([0-9a-fA-F]{4})", lambda m: chr(int(m[1], 16)), text).lower()
-    if "tool" in decoded or "function_call" in decoded:
-        assert may_hide_call(text.encode())
-
-
 STREAMS = st.lists(
     st.sampled_from(
         [
@@ -106,6 +98,9 @@ STREAMS = st.lists(
             b": c\n\n",
             b"data: b\r\r",
             b"data: \\u0041\n\n",
+            b"data: t\\u006FOL\n\n",
+            b"data: \\\\u0074ool hold\n\n",
+            b"data: " + b"x" * 3000 + b"\\u0041\n\n",
         ]
     )
 ).map(b"".join)
@@ -130,11 +125,46 @@ def test_the_fast_path_changes_nothing(stream: bytes, cuts: list[int], ended: bo
 def test_in_one_read_the_machine_sees_the_frames_that_may_hide_a_call_and_no_others(end: bytes) -> None:
     machine = Echo()
     frames = [
-        b"data: %b" % text + end for text in (b"a", b"tool 1", b"b", b"TOOL 2", b"function", b"c", b"\\u0041")
+        b"data: %b" % text + end
+        for text in (
+            b"a",
+            b"tool 1",
+            b"b",
+            b"TOOL 2",
+            b"function",
+            b"\\u0041",
+            b"\\u0041 \\u0054ool",
+            b"\\\\u0041",
+        )
     ]
     step = inspector(machine).feed(b"".join(frames))
     assert step.out == b"".join(frames)
-    assert machine.seen == [frames[1], frames[3], frames[6]]
+    assert machine.seen == [frames[1], frames[3], frames[6], frames[7]]
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            [b"a", b"b" * 700, b"tool", b"\\u0041", b"\\u0074\\u006f\\u006f\\u006c", b"\\\\u0074ool", b"\\u00e9", b"\\u005fx",
+             b"functional", b"function\\u005fcall", b"\\u0045rror", b"\\u007", b"\\u005cu0074ool"]
+        ),
+        max_size=24,
+    )
+)  # fmt: skip
+def test_a_long_read_is_parted_as_its_frames_are(texts: list[bytes]) -> None:
+    frames = [b"data: %b\n\n" % text for text in texts]
+    alone, together = Echo(), Echo()
+    for machine, reads in ((alone, frames), (together, [b"".join(frames)])):
+        stream = Inspector(
+            lambda machine=machine: machine,
+            limits=Limits(),
+            fail_closed=False,
+            error_frame=str.encode,
+            signs=(b"error",),
+        )
+        for read in reads:
+            stream.feed(read)
+    assert together.seen == alone.seen
 
 
 def test_a_read_full_of_marks_costs_what_it_is_long() -> None:
