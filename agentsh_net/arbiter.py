@@ -87,6 +87,11 @@ class Arbiter:
             with self._charging:
                 self._intents.note(event, self._clock())
 
+    def awaits(self, server_id: str, tool: str) -> bool:
+        """Say whether a call of this tool may carry out one in a model's answer, until the next one is noted."""
+        with self._charging:
+            return self._intents.awaits(server_id, tool)
+
     def claim(self, server_id: str, tool: str, marked: Callable[[], str], session_id: str) -> Intent | None:
         """Return the call in a model's answer that a call on the wire carries out, from any thread; each once."""
         with self._charging:

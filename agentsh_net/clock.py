@@ -13,6 +13,9 @@ from typing import Final
 
 _SEQUENCE_MASK: Final = (1 << 60) - 1  # 48 bits of milliseconds, 12 bits of their 4096ths
 
+# The digit of an id that holds the two bits of RFC 9562's variant and two random ones, by a random digit.
+_VARIANT: Final = {digit: "89ab"[int(digit, 16) & 3] for digit in "0123456789abcdef"}
+
 _RANDOM: Final = 1024  # bytes drawn at once, for 128 ids
 
 
@@ -52,10 +55,29 @@ class IdSource:
             random, self._random = self._random[:8], self._random[8:]
         return _format(sequence, int.from_bytes(random, "big") >> 2)
 
+    def several(self, count: int) -> list[str]:
+        """Return so many ids in order, as `next` would make them, at a third of the price of each."""
+        with self._lock:
+            first = max(_sequence(time.time_ns()), self._last + 1)
+            self._last = first + count - 1
+            random = os.urandom(8 * count).hex()
+        ids = []
+        for number in range(count):
+            sequence, r = first + number, random[16 * number : 16 * number + 16]
+            ids.append(
+                f"{sequence >> 28:08x}-{sequence >> 12 & 0xFFFF:04x}-7{sequence & 0xFFF:03x}-{_VARIANT[r[0]]}{r[1:4]}-{r[4:]}"
+            )
+        return ids
+
 
 def new_id() -> str:
     """Return a time-ordered id, greater than any this process has made."""
     return _IDS.next()
+
+
+def new_ids(count: int) -> list[str]:
+    """Return so many ids as `new_id` makes them, in order."""
+    return _IDS.several(count)
 
 
 def _sequence(time_ns: int) -> int:

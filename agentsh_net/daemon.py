@@ -237,6 +237,7 @@ class Daemon:
             take=lambda report: self._locked(self.current.take, report),
             recognise=lambda report: self._locked(self.current.recognise, report),
             within=arbiter.charge,
+            awaits=arbiter.awaits,
             claim=arbiter.claim,
             emit=self.emit,
             record=self._recording.calls,

@@ -9,7 +9,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from agentsh_net.call_inspection import CallInspector
+from agentsh_net.call_inspection import MAX_AT_ONCE, CallInspector
 from agentsh_net.clock import new_id, now_rfc3339
 from agentsh_net.core import events
 from agentsh_net.core.events import Event
@@ -48,18 +48,23 @@ class Recording:
         """Stamp an event, record it, and show it to whoever follows. Never waits; a connection may, for what explains it."""
         self._correlator.take(event)
 
-    def calls(self, values: list[dict[str, Any]]) -> None:
-        """Record calls of one session to one server, stamped and let through, as `emit` does, at less than half the price."""
-        masked = self._snapshot().masked
+    def calls(self, values: list[dict[str, Any]], longest: int) -> None:
+        """Record calls of one session to one server, stamped and let through, as `emit` does, at a third of the price.
+
+        `longest`: bytes that the arguments of none of them exceed.
+        """
+        snapshot = self._snapshot()
         self._correlator.note(values[-1])
-        quick = []
-        for value in values:
-            value["input"] = masked(value["input"])
-            self._tally.note(value)
-            if self._arguments.quick(value):
-                quick.append(value)
-            else:
-                self._spawn(self._arguments.later(value, self._keep))
+        self._tally.note_calls(values)
+        if snapshot.guard is not None:
+            for value in values:
+                value["input"] = snapshot.masked(value["input"])
+        quick = values
+        if longest > MAX_AT_ONCE:
+            quick = [value for value in values if self._arguments.quick(value)]
+            for value in values:
+                if not self._arguments.quick(value):
+                    self._spawn(self._arguments.later(value, self._keep))
         self._keep(*self._arguments.together(quick))
 
     def flush(self) -> None:

@@ -36,12 +36,12 @@ class Surroundings:
     ]  # a discovery report, as `agentsh_proxy.discovery` makes them
     recognise: Callable[[Mapping[str, Any]], Awaitable[None]]  # one that speaks of the server itself only
     within: Callable[[str, str, str], bool | Crossing]  # charges a call: server, tool, session
+    awaits: Callable[[str, str], bool]  # a call in a model's answer may be one of this tool: server, tool
     # Claims the call in a model's answer that a call carries out: server, tool, mark of its arguments, session.
     claim: Callable[[str, str, Callable[[], str], str], Intent | None]
     emit: Callable[[Event], None]
-    record: Callable[
-        [list[dict[str, Any]]], None
-    ]  # mcp_tool_called of one session and server, stamped, as JSON
+    # Takes mcp_tool_called of one session and server, stamped, as JSON; and the bytes of the longest line they came on.
+    record: Callable[[list[dict[str, Any]], int], None]
     takes_news: Callable[[], bool]  # there is room on record
     warn: Callable[[str], None]
     sessions: Callable[[], Mapping[str, str]]  # sha256 of a session's token (hex) -> session id

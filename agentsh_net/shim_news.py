@@ -6,17 +6,18 @@ What a verdict that stands is, is policy's business; what an event looks like `c
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import orjson
 from agentsh_proxy.reporting import bounded_input
 
 from agentsh_net.call_events import MALFORMED, Teller
-from agentsh_net.clock import new_id, now_rfc3339
+from agentsh_net.clock import new_ids, now_rfc3339
 from agentsh_net.core.joining import Intent, mark
-from agentsh_net.core.link import MAX_TEXT
+from agentsh_net.core.link import MAX_INPUT, MAX_TEXT
 from agentsh_net.core.mcp_gate import Call
+from agentsh_net.core.mcp_skim import is_id
 from agentsh_net.core.model import Action, Verdict
 from agentsh_net.core.shim_link import LinkError
 from agentsh_net.core.snapshot import Snapshot
@@ -29,13 +30,19 @@ Rule = Callable[[Call, Intent | None], tuple[Verdict, bool]]
 
 MAX_DRAFTS: Final = 1_000  # tools of one shim whose events are drawn up in advance; a busy one uses dozens
 
+# Bytes of a line whose arguments cannot be longer than MAX_INPUT: a short number may become one of five times as many digits.
+SHORT: Final = MAX_INPUT // 8
 
-@dataclass(frozen=True, slots=True)
-class _Draft:
-    """What the events of a tool's calls have in common."""
+# What the events of a tool's calls have in common, as JSON.
+_Draft = dict[str, Any]
+_News = tuple[_Draft, int | str, Any]  # a call: what it has in common with others, its id, its arguments
 
-    verdict: Verdict
-    event: dict[str, Any]
+
+class _Stamp(NamedTuple):
+    """When calls were told of, and the bytes of the longest of their lines."""
+
+    now: str
+    longest: int
 
 
 class News:
@@ -66,23 +73,42 @@ class News:
         if snapshot is not self._snapshot:
             self._snapshot = snapshot
             self._drafts.clear()
-        now = now_rfc3339()
-        events: list[dict[str, Any]] = []
+        told = lines.split(b"\n")
+        gathered: list[_News] = []
+        ready: dict[str, _Draft] = {}  # of the tools that no model's answer asked for
+        stamp = _Stamp(now_rfc3339(), max(map(len, told)))
         try:
-            for line in lines.split(b"\n"):
-                call = self._read(line)
-                if call is None:
+            for line, value in zip(told, _values(told), strict=True):
+                news = self._drawn_up(line, value, ready)
+                if news is not None:
+                    gathered.append(news)
                     continue
-                intent = self.claim(call)
-                draft = self._drafts.get(call.tool)
-                if intent is None and draft is not None:
-                    own = {"jsonrpc_id": call.id, "input": bounded_input(call.input)}
-                    events.append(draft.event | {"id": new_id(), "timestamp": now} | own)
-                else:
-                    self._record(events)
-                    self._take_one(call, intent, rule)
+                self._record(gathered, stamp)
+                call = self._read(line)
+                if call is not None:
+                    self._take_one(call, rule)
         finally:
-            self._record(events)
+            self._record(gathered, stamp)
+
+    def _drawn_up(self, line: bytes, value: Any, ready: dict[str, _Draft]) -> _News | None:
+        """Return a call whose event is drawn up but for what is its own; None for any other."""
+        try:
+            id_, params = value["id"], value["params"]
+            tool = params["name"]
+            draft = ready.get(tool) or self._ready(tool, ready)
+        except (KeyError, TypeError):
+            return None
+        if draft is None or not is_id(id_):
+            return None
+        arguments = params.get("arguments")
+        return draft, id_, arguments if len(line) <= SHORT else bounded_input(arguments)
+
+    def _ready(self, tool: str, ready: dict[str, _Draft]) -> _Draft | None:
+        draft = self._drafts.get(tool)
+        if draft is None or self._around.awaits(self._server_id, tool):
+            return None
+        ready[tool] = draft
+        return draft
 
     def _read(self, line: bytes) -> Call | None:
         """Return the call on a line; which tool it is was certain to the shim, the rest is for the record."""
@@ -95,18 +121,40 @@ class News:
             return None
         raise LinkError("a call that passed and is none")
 
-    def _take_one(self, call: Call, intent: Intent | None, rule: Rule) -> None:
+    def _take_one(self, call: Call, rule: Rule) -> None:
         """Tell of a call by itself, and draw up the events of those that follow."""
+        intent = self.claim(call)
         verdict, stands = rule(call, intent)
         if verdict.blocked:  # the policy changed between the call and now
             verdict = replace(verdict, action=Action.ALLOW, would=Action.BLOCK)
         self._tell.called(call, verdict, intent)
         drafted = len(self._drafts) < MAX_DRAFTS and len(call.tool) <= MAX_TEXT
         if stands and drafted and verdict.crossing is None:
-            self._drafts[call.tool] = _Draft(verdict, self._tell.draft(call, verdict))
+            self._drafts[call.tool] = self._tell.draft(call, verdict)
 
-    def _record(self, events: list[dict[str, Any]]) -> None:
+    def _record(self, gathered: list[_News], stamp: _Stamp) -> None:
         """Hand on what was gathered, so that the record keeps the order of the calls."""
-        if events:
-            self._around.record(list(events))
-            events.clear()
+        if gathered:
+            ids = new_ids(len(gathered))
+            events = [
+                {**event, "id": new, "timestamp": stamp.now, "jsonrpc_id": id_, "input": arguments}
+                for new, (event, id_, arguments) in zip(ids, gathered, strict=True)
+            ]
+            gathered.clear()
+            self._around.record(events, stamp.longest)
+
+
+def _values(lines: list[bytes]) -> list[Any]:
+    """Return what stands on lines, None on one that is no JSON."""
+    try:
+        values = orjson.loads(b"[" + b",".join(lines) + b"]")
+    except orjson.JSONDecodeError:
+        values = []
+    return values if len(values) == len(lines) else [*map(_value, lines)]
+
+
+def _value(line: bytes) -> Any:
+    try:
+        return orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return None

@@ -72,8 +72,8 @@ class Front:
         self.intents = Intents()
         around = Surroundings(
             snapshot=lambda: self.snapshot, take=self._take, recognise=self._recognise, within=self._within, warn=self.warnings.append,
-            emit=lambda event: self.events.append(event.to_json()), record=self.events.extend, takes_news=lambda: self.room, sessions=lambda: self.tokens,
-            claim=lambda *asked: self.intents.claim(*asked, self.now),
+            emit=lambda event: self.events.append(event.to_json()), record=lambda events, _: self.events.extend(events), takes_news=lambda: self.room, sessions=lambda: self.tokens,
+            awaits=self.intents.awaits, claim=lambda *asked: self.intents.claim(*asked, self.now),
         )  # fmt: skip
         self.desk = Desk(around)
 

@@ -163,3 +163,16 @@ def test_a_call_on_the_wire_is_joined_with_what_a_model_wrote_once_whoever_asks(
     assert found == {"event_id": "e1", "session_id": "s1", "tool_call_id": "t1"}
     assert ask(one, 3, "fs", "read", "default", mark({"a": 1})) is None
     assert arbiter.claim("fs", "read", lambda: mark({"a": 1}), "s1") is None
+
+
+def test_it_knows_whether_a_call_may_be_one_that_a_model_wrote(arbiter):
+    written = {
+        "id": "e1", "type": "mcp_tool_call_intercepted", "action": "allow", "session_id": "s1", "tool_call_id": "t1", "input": {"a": 1},
+        "candidates": [{"server_id": "fs", "tool": "read", "tool_hash": ""}],
+    }  # fmt: skip
+    assert not arbiter.awaits("fs", "read")
+    arbiter.note(written)
+    assert arbiter.awaits("FS", "read")
+    assert not arbiter.awaits("fs", "write")
+    arbiter.claim("fs", "read", lambda: mark({"a": 1}), "s1")
+    assert not arbiter.awaits("fs", "read")

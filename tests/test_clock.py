@@ -56,3 +56,14 @@ def test_the_lowest_id_of_a_time_bounds_the_ids_made_from_then_on(monkeypatch):
     monkeypatch.setattr(clock.time, "time_ns", lambda: now)
     made = clock.IdSource().next()
     assert clock.lowest_id(now) <= made < clock.lowest_id(now + 1_000_000)
+
+
+def test_ids_made_together_are_as_those_made_one_by_one():
+    source = clock.IdSource()
+    ids = [source.next(), *source.several(5000), source.next()]
+    assert ids == sorted(set(ids))
+    assert source.several(0) == []
+    for made in map(uuid.UUID, ids[1:100]):
+        assert made.version == 7
+        assert made.variant == uuid.RFC_4122
+        assert abs((made.int >> 80) / 1000 - datetime.now(UTC).timestamp()) < 5

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -42,7 +43,8 @@ class Scene:
         self.recording.emit(call)
 
     def calls(self, call: ToolCalled) -> None:
-        self.recording.calls([call.to_stamped_json(id="1", timestamp="2026-01-01T00:00:00.000000Z")])
+        event = call.to_stamped_json(id="1", timestamp="2026-01-01T00:00:00.000000Z")
+        self.recording.calls([event], len(json.dumps(call.input)))
 
 
 Way = Callable[[Scene, ToolCalled], None]

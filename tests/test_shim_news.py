@@ -9,7 +9,7 @@ import pytest
 from shim_front import Front, call, result
 
 from agentsh_net import shim_news
-from agentsh_net.core.events import ToolCalled
+from agentsh_net.core.events import MessageUninspected, ToolCalled
 from agentsh_net.core.link import MAX_INPUT
 from agentsh_net.core.settings import RateLimits
 from agentsh_net.core.shim_link import LinkError
@@ -110,3 +110,44 @@ def test_events_that_are_drawn_up_are_bounded(monkeypatch: pytest.MonkeyPatch) -
     front.called(visit, lines(*(call(f"t{n}", n) for n in range(5)), call("x" * 10_000, 6)))
     assert len(visit._news._drafts) == 2
     assert len(front.told(ToolCalled.type)) == 6
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [b"oops", b'{"id":', b"", b'{"a":1},{"b":2}', b'{"id":9,"params":{"name":"ls","arguments":"\\ud800"}}'],
+)
+def test_a_line_that_cannot_be_read_is_told_of_and_the_calls_around_it_are_on_record(odd: bytes) -> None:
+    front = Front(offers={"fs": ["ls"]})
+    made = [json.dumps(call("ls", n)).encode() for n in range(6)]
+    front.called(front.enter(), b"\n".join([*made[:4], odd, *made[4:]]))
+    assert [e["jsonrpc_id"] for e in front.told(ToolCalled.type)] == [*range(6)]
+    assert [e["cause"] for e in front.told(MessageUninspected.type)] == ["malformed"]
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        [],
+        "x",
+        7,
+        {"id": 1},
+        {"id": 1, "params": []},
+        {"id": 1, "params": {"name": {}}},
+        {"id": 1.5, "params": {"name": "ls"}},
+    ],
+)
+def test_what_is_json_and_no_call_ends_the_conversation_however_odd(odd: Any) -> None:
+    front = Front(offers={"fs": ["ls"]})
+    with pytest.raises(LinkError):
+        front.called(front.enter(), lines(call("ls", 1), call("ls", 2)) + b"\n" + json.dumps(odd).encode())
+    assert [e["jsonrpc_id"] for e in front.told(ToolCalled.type)] == [1, 2]
+
+
+def test_arguments_keep_their_bound_at_every_length_of_a_line() -> None:
+    front = Front(offers={"fs": ["ls"]})
+    numbers = [1e20] * (MAX_INPUT // 40)  # five characters each on the line, and 23 in the event
+    told = b'{"id":%d,"params":{"name":"ls","arguments":[%b]}}'
+    front.called(front.enter(), b"\n".join(told % (n, b",".join([b"1e20"] * len(numbers))) for n in range(3)))
+    for event in front.told(ToolCalled.type):
+        assert event["input"] == numbers or event["input"]["length"] > MAX_INPUT
+        assert len(json.dumps(event["input"], separators=(",", ":"))) <= MAX_INPUT + 200

@@ -59,6 +59,10 @@ class Intents:
         while len(self._waiting) > MAX_REMEMBERED or now - next(iter(self._waiting.values())).at > PATIENCE:
             self._forget(next(iter(self._waiting.values())))
 
+    def awaits(self, server_id: str, tool: str) -> bool:
+        """Say whether a call of this tool may carry out an intent."""
+        return (fold(server_id), tool) in self._by_pair
+
     def claim(
         self, server_id: str, tool: str, marked: Callable[[], str], session_id: str, now: float
     ) -> Intent | None:

@@ -6,7 +6,7 @@ Only words of a known kind become keys, so that nobody who writes events can mak
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from agentsh_net.core.exposition import word
@@ -25,6 +25,12 @@ class Tally:
         self.lost: Counter[str] = Counter()  # by layer
         self.redactions: Counter[str] = Counter()  # by kind
         self.reloads: Counter[str] = Counter()  # applied | rejected
+
+    def note_calls(self, events: Iterable[Mapping[str, Any]]) -> None:
+        """Count mcp_tool_called (as JSON), as `note` does."""
+        alike = Counter((event["via"], event["action"], event["would"]) for event in events)
+        for (via, action, would), count in alike.items():
+            _add(self.calls, (word(via), _action({"action": action, "would": would})), count)
 
     def note(self, event: Mapping[str, Any]) -> None:
         """Count an event (as JSON)."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 from agentsh_net import jsontext
@@ -53,7 +54,12 @@ class SessionRecord:
     created: str
 
 
+_COLUMNS = ("id", "type", "timestamp", "session_id", "action", "server_id", "tool_name")
 INSERT_EVENT = "INSERT OR IGNORE INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+# Rows of one statement where there are many: SQLite gives the interpreter's lock away once a statement, and a busy thread
+# keeps it for milliseconds.
+_TOGETHER = 50
+_INSERT_TOGETHER = INSERT_EVENT + ", (?, ?, ?, ?, ?, ?, ?, ?)" * (_TOGETHER - 1)
 INSERT_CANDIDATE = "INSERT OR IGNORE INTO candidates VALUES (?, ?, ?)"
 
 EventRow = tuple[str, str, str, str, str, str, str, str]
@@ -97,15 +103,31 @@ def request_row(
 
 def event_row(event: Mapping[str, Any]) -> EventRow:
     """Return the row of a stamped event: the columns that can be searched, and the whole of it as JSON."""
-    columns = ("id", "type", "timestamp", "session_id", "action", "server_id", "tool_name")
-    return (*(_text(event.get(name)) for name in columns), jsontext.dumps(event).decode())  # type: ignore[return-value] # seven and one
+    values: Iterable[Any] = [*map(event.get, _COLUMNS)]
+    try:
+        clean = "".join(values).isascii()  # as nearly always, and for the price of one step
+    except TypeError:
+        clean = False
+    return (*(values if clean else map(_text, values)), jsontext.dumps(event).decode())
+
+
+def insert_events(rows: Sequence[EventRow]) -> Change:
+    """Record events."""
+    whole = len(rows) - len(rows) % _TOGETHER
+    flat = [
+        tuple(chain.from_iterable(rows[start : start + _TOGETHER])) for start in range(0, whole, _TOGETHER)
+    ]
+    return [(_INSERT_TOGETHER, flat), (INSERT_EVENT, rows[whole:])]
 
 
 def candidate_rows(event: Mapping[str, Any]) -> list[CandidateRow]:
     """Return what a name or an address may also have meant, so that a search by server or tool finds the event."""
+    candidates = event.get("candidates")
+    if not candidates:
+        return []
     own = (_text(event.get("server_id")), _text(event.get("tool_name")))
     pairs = []
-    for candidate in event.get("candidates") or ():
+    for candidate in candidates:
         if isinstance(candidate, Mapping):
             pairs.append((_text(candidate.get("server_id")), _text(candidate.get("tool"))))
         else:

@@ -14,7 +14,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from agentsh_net.clock import new_id, now_rfc3339
 from agentsh_net.core.errors import StoreError
@@ -56,8 +56,9 @@ class StoreStatus:
     remedy: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Queued:
+class _Queued(NamedTuple):
+    """An event on its way."""
+
     row: EventRow
     candidates: list[CandidateRow]
 
@@ -251,7 +252,7 @@ class Writer:
         if not rows:
             return False
         candidates = [row for queued in batch for row in queued.candidates]
-        self._transact([(records.INSERT_EVENT, rows), (records.INSERT_CANDIDATE, candidates)])
+        self._transact([*records.insert_events(rows), (records.INSERT_CANDIDATE, candidates)])
         with self._wake:
             for queued in batch:
                 self._events.popleft()

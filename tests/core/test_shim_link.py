@@ -46,3 +46,14 @@ def test_the_shims_socket_lies_beside_the_control_socket() -> None:
 def test_the_frame_that_tells_of_calls_is_the_one_that_is_written_otherwise() -> None:
     assert told(b"") == frame({"ask": CALLED})
     assert told(b"a\nb") == frame({"ask": CALLED}, b"a\nb")
+
+
+def test_a_header_that_came_before_is_read_alike_and_only_so_many_are_remembered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(shim_link, "MAX_KNOWN", 3)
+    frames = Frames()
+    sent = [told(b"x" * (n % 7)) for n in range(20)] + [frame({"ask": "a" * 100})]
+    got = [*frames.feed(b"".join(sent))]
+    assert [frame({"ask": header["ask"]}, payload) for header, payload in got] == sent
+    assert len(frames._known) == 3

@@ -48,3 +48,17 @@ def test_keys_are_bounded_and_no_count_is_lost() -> None:
     assert len(tally.lost) <= MAX_KEYS + 1
     assert sum(tally.lost.values()) == 1000
     assert tally.connections == {("other", "allow"): 1000}
+
+
+def test_calls_that_are_counted_together_count_as_each_by_itself() -> None:
+    called = [
+        ToolCalled(via=via, action=action, would=would).to_json()
+        for via in ("shim", "gateway")
+        for action, would in (("allow", None), ("allow", "block"), ("block", None), ("allow", None))
+    ]
+    together, apart = Tally(), Tally()
+    together.note_calls(called)
+    for event in called:
+        apart.note(event)
+    assert together.calls == apart.calls
+    assert together.calls["shim", "allow"] == 2

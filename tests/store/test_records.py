@@ -1,6 +1,9 @@
 """Values become rows that keep everything and that SQLite can hold, whatever a server called its tools."""
 
 import json
+import sqlite3
+
+import pytest
 
 from agentsh_net import jsontext
 from agentsh_net.core.events import NetworkConnection, ToolCallIntercepted
@@ -57,3 +60,13 @@ def test_changes_bind_every_value():
     for [(sql, rows)] in changes:
         assert quote not in sql
         assert all(sql.count("?") == len(row) for row in rows)
+
+
+@pytest.mark.parametrize("count", [0, 1, 49, 50, 51, 137])
+def test_many_events_are_recorded_in_their_order(count):
+    connection = sqlite3.connect(":memory:")
+    connection.execute("CREATE TABLE events (a PRIMARY KEY, b, c, d, e, f, g, h)")
+    rows = [(f"{n:04}", "t", "", "s", "allow", "fs", "ls", "{}") for n in range(count)]
+    for sql, values in records.insert_events(rows):
+        connection.executemany(sql, values)
+    assert connection.execute("SELECT * FROM events ORDER BY rowid").fetchall() == rows

@@ -14,6 +14,7 @@ from agentsh_net.core.inspect.strings import Text
 # From 18 bytes on: shorter ones spell a word or two, and long words of prose look like them.
 BASE64 = re.compile(r"(?<![A-Za-z0-9+/_=-])[A-Za-z0-9+/_-]{24,}={0,2}(?![A-Za-z0-9+/_-])")
 HEX = re.compile(r"(?<![0-9A-Za-z])(?:[0-9a-fA-F]{2}){18,}(?![0-9A-Za-z])|(?:\\x[0-9a-fA-F]{2}){12,}")
+SHORTEST = 24  # characters of a text with a run
 MAX_RUNS = 8  # of one value; one is enough to be told of
 FEWEST_LETTERS = 8
 MAX_RUN = 16_384  # characters of a run that are decoded
@@ -40,7 +41,7 @@ def encoded(texts: Iterable[Text]) -> Iterator[Finding]:
 
 
 def _runs(raw: str) -> Iterator[tuple[re.Match[str], str]]:
-    if len(raw) < 24:
+    if len(raw) < SHORTEST:
         return
     for pattern, decode in ((BASE64, _base64), (HEX, _hex)):
         for match in pattern.finditer(raw):
