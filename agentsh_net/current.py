@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -208,8 +208,7 @@ class Current:
         stored = self._means.writer.change([*inventory.rows(taken, now), *identities])
         if taken.changes or taken.saved_pins or taken.judged_anew or known.saved:
             await self._apply(self.snapshot.evolve(registry=taken.registry, pins=known.pins), self.addresses)
-        for event in (*known.events, *taken.events):
-            self._emit(event)
+        self._emit_standing((*known.events, *taken.events))
         try:
             await asyncio.wrap_future(stored)
         except StoreError as error:
@@ -225,13 +224,19 @@ class Current:
         known = server_identity.recognise(seen, server, self.snapshot.pins, pinning, now)
         if known.saved:
             await self._apply(self.snapshot.evolve(pins=known.pins), self.addresses)
-        for event in known.events:
-            self._emit(event)
+        self._emit_standing(known.events)
         try:
             rows = records.save_identities(known.saved, by="auto_trust_first")
             await asyncio.wrap_future(self._means.writer.change(rows))
         except StoreError as error:
             self._log.error("%s: who it is is in force but not stored: %s", server.id, error)
+
+    def _emit_standing(self, told: Iterable[Event]) -> None:
+        """Emit how servers and tools stand to their pins; in audit mode nothing is blocked."""
+        audits = not self.snapshot.config.sandbox.mcp.enforce_policy
+        for event in told:
+            would_block = audits and event.action == "block"
+            self._emit(replace(event, action="allow", would="block") if would_block else event)
 
     def _completed(self, server_id: str, report: Mapping[str, Any]) -> dict[str, Any]:
         shown = [tool for tool in report.get("tools") or () if isinstance(tool, dict)]

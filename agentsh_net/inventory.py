@@ -19,6 +19,7 @@ from agentsh_net.core.inspect.inspector import Inspected, Inspector
 from agentsh_net.core.model import PinState, Server, Tool
 from agentsh_net.core.pins import Pin, Pins
 from agentsh_net.core.registry import Change, ChangeKind, Registry, ToolKey
+from agentsh_net.core.rules import ROOT
 from agentsh_net.core.settings import Inspection, VersionPinning
 from agentsh_net.store import queries, records
 from agentsh_net.store.records import PinRecord, ToolRecord
@@ -194,7 +195,7 @@ def _anew_events(anew: Iterable[Tool], inspected: Inspected, inspector: Inspecto
         yield events.ToolSeen(
             server_id=server_id,
             reason=f"{what} {server_id} {'have' if what != 'server' else 'has'} findings up to {worst(found)}",
-            rule="inspection",
+            rule=f"{ROOT}.inspection",
             **_detections(found),
         )
     for tool in anew:
@@ -207,7 +208,7 @@ def _anew_events(anew: Iterable[Tool], inspected: Inspected, inspector: Inspecto
                 tool_hash=tool.hash,
                 previous_hash=tool.hash,
                 reason=f"{tool.name} of {tool.server_id} was inspected again: {up_to}",
-                rule="inspection",
+                rule=f"{ROOT}.inspection",
                 **_detections(found),
             )
 
@@ -224,37 +225,37 @@ def _event(
         "tool_hash": change.new.hash if change.new else "",
         "previous_hash": change.old.hash if change.old else "",
     }
-    named: dict[str, Any] = {
-        "server_id": change.server_id,
-        "tool_name": change.tool,
-        "rule": "version_pinning",
-    } | hashes
+    where = f"{ROOT}.version_pinning"
+    named: dict[str, Any] = {"server_id": change.server_id, "tool_name": change.tool} | hashes
     key: ToolKey = (change.server_id, change.tool)
     named |= _detections(inspected.tools.get(key, ()))
-    match change.kind:
-        case ChangeKind.REMOVED:
-            return events.ToolRemoved(**named, reason=f"{change.server_id} no longer offers {change.tool}")
-        case ChangeKind.SEEN:
-            note = "trusted as it is (auto_trust_first)" if trusted else _standing(change, board, pinning)
-            return events.ToolSeen(**named, reason=f"{change.server_id} offers {change.tool}: {note}")
-        case _:
-            old, new = change.old, change.new
-            differences = pins.diff(old.definition, new.definition) if old and new else ()
-            return events.ToolChanged(
-                **named,
-                reason=f"{change.tool} of {change.server_id} {_how(change)}: {_standing(change, board, pinning)}",
-                changes=[asdict(d) for d in differences],
-            )
+    if change.kind is ChangeKind.REMOVED:
+        reason = f"{change.server_id} no longer offers {change.tool}"
+        return events.ToolRemoved(**named, rule=where, reason=reason)
+    standing, blocked = _standing(change, board, pinning)
+    named["action"] = "block" if blocked else "allow"
+    if change.kind is ChangeKind.SEEN:
+        note = "trusted as it is (auto_trust_first)" if trusted else standing
+        reason = f"{change.server_id} offers {change.tool}: {note}"
+        return events.ToolSeen(**named, rule=f"{where}.auto_trust_first", reason=reason)
+    old, new = change.old, change.new
+    differences = pins.diff(old.definition, new.definition) if old and new else ()
+    return events.ToolChanged(
+        **named,
+        rule=f"{where}.on_change",
+        reason=f"{change.tool} of {change.server_id} {_how(change)}: {standing}",
+        changes=[asdict(d) for d in differences],
+    )
 
 
 def _how(change: Change) -> str:
     return "is listed twice" if change.kind is ChangeKind.DUPLICATE else "is not what it was"
 
 
-def _standing(change: Change, board: Pins, pinning: VersionPinning) -> str:
-    """Say how the tool as it now is stands to its pin, and what that does to calls."""
+def _standing(change: Change, board: Pins, pinning: VersionPinning) -> tuple[str, bool]:
+    """Say how the tool as it now is stands to its pin, and whether its calls are blocked for that."""
     if change.new is None or not pinning.enabled:
-        return "not pinned"
+        return "not pinned", False
     state = board.lookup(change.server_id, change.tool, change.new.hash)
-    effect = pins.effect(state, pinning)
-    return f"{state} to its pin, calls {'are blocked' if effect is pins.PinEffect.BLOCK else 'pass'}"
+    blocked = pins.effect(state, pinning) is pins.PinEffect.BLOCK
+    return f"{state} to its pin, calls {'are blocked' if blocked else 'pass'}", blocked

@@ -14,6 +14,7 @@ from agentsh_net.core.events import Event
 from agentsh_net.core.identity import Aspect, Identity
 from agentsh_net.core.model import PinState, Server
 from agentsh_net.core.pins import Pins
+from agentsh_net.core.rules import ROOT
 from agentsh_net.core.settings import VersionPinning
 
 
@@ -65,12 +66,13 @@ def _event(known: Identity | None, stands: Identity, pinning: VersionPinning) ->
         "aspect": stands.aspect.value,
         "digest": identity.mark(stands.aspect, stands.offered),
         "previous_digest": identity.mark(stands.aspect, stands.pinned),
-        "rule": "tls_fingerprint" if stands.declared else "version_pinning",
+        "rule": f"{ROOT}.servers" if stands.declared else f"{ROOT}.version_pinning",
     }
     blocks = stands.declared or pins.effect(stands.state, pinning) is pins.PinEffect.BLOCK
     calls = f"calls {'are blocked' if blocks else 'pass'}"
     if stands.state is PinState.CHANGED:
         told["changes"] = [d.to_json() for d in identity.diff(stands.pinned, stands.offered)]
+        told["action"] = "block" if blocks else "allow"
         return events.ServerChanged(**told, reason=f"{what} changed since it was trusted: {calls}")
     if known is not None and known.state is PinState.CHANGED:
         return events.ServerSeen(**told, reason=f"{what} is again what was trusted")

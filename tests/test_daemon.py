@@ -215,9 +215,20 @@ def test_tools_are_known_again_after_a_restart(tmp_path: Path) -> None:
                 {"server_id": "good", "ok": True, "tools": [{"name": "get", "title": "x"}]}
             )
         )
-        assert here.await_event("mcp_tool_changed")["changes"]
+        told = here.await_event("mcp_tool_changed")
+        assert told["changes"]
+        assert (told["action"], told["would"]) == ("block", None)
         verdict = awaited(lambda: _blocked(here.client.call("explain", tool="get", server="good", args={})))
         assert "pin" in verdict["reason"] or "chang" in verdict["reason"]
+
+
+def test_a_changed_tool_would_be_blocked_in_audit_mode(tmp_path: Path) -> None:
+    with running(tmp_path, policy(enforce_policy=False)) as here:
+        for definition in ({"name": "get"}, {"name": "get", "title": "x"}):
+            report = {"server_id": "good", "ok": True, "tools": [definition]}
+            here.on_loop(lambda report=report: here.daemon._on_report(report))
+        told = here.await_event("mcp_tool_changed")
+        assert (told["action"], told["would"]) == ("allow", "block")
 
 
 def _blocked(explanation: dict[str, Any]) -> dict[str, Any] | None:

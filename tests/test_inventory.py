@@ -36,12 +36,14 @@ def test_a_first_tool_is_registered_trusted_stored_and_told() -> None:
     (event,) = taken.events
     assert event.type == "mcp_tool_seen"
     assert "auto_trust_first" in event.reason
+    assert (event.action, event.rule) == ("allow", "sandbox.mcp.version_pinning.auto_trust_first")
 
 
 def test_without_auto_trust_a_new_tool_is_told_to_be_blocked() -> None:
     taken = take({"name": "get"}, auto_trust_first=False)
     assert taken.saved_pins == ()
     assert "calls are blocked" in taken.events[0].reason
+    assert taken.events[0].action == "block"
 
 
 def test_a_rug_pull_is_told_with_what_changed_and_its_pin_stays() -> None:
@@ -52,7 +54,16 @@ def test_a_rug_pull_is_told_with_what_changed_and_its_pin_stays() -> None:
     assert event.to_json()["changes"][0]["path"] == "$.annotations.destructiveHint"
     assert event.to_json()["previous_hash"] != event.to_json()["tool_hash"]
     assert "calls are blocked" in event.reason
+    assert (event.action, event.rule) == ("block", "sandbox.mcp.version_pinning.on_change")
     assert taken.pins == before.pins
+
+
+@pytest.mark.parametrize("on_change", ["alert", "allow"])
+def test_a_rug_pull_that_is_only_told_of_blocks_nothing(on_change: str) -> None:
+    before = take({"name": "get"})
+    (event,) = take({"name": "get", "title": "x"}, before=before, on_change=on_change).events
+    assert (event.type, event.action) == ("mcp_tool_changed", "allow")
+    assert "calls pass" in event.reason
 
 
 def test_a_tool_that_disappears_is_told_and_marked() -> None:

@@ -85,5 +85,6 @@ def test_a_binary_is_pinned_where_the_policy_asks_for_it() -> None:
 def test_a_declared_fingerprint_that_does_not_match_is_told_to_block_whatever_on_change_says() -> None:
     server = Server("web", Transport.HTTP, url="https://h/", tls_fingerprint=A)
     (event,) = take({"ok": False, **tls(B)}, server=server, on_change="allow").events
-    assert (event.type, event.rule) == ("mcp_server_changed", "tls_fingerprint")
+    assert (event.type, event.rule) == ("mcp_server_changed", "sandbox.mcp.servers")
+    assert event.action == "block"
     assert "calls are blocked" in event.reason

@@ -111,7 +111,7 @@ class Reporter:
                 action="block" if fault.cut else "allow",
                 would="block" if fault.would else None,
                 reason=_bounded(fault.detail),
-                rule="fail_closed",
+                rule="sandbox.mcp.fail_closed",
                 request_id=subject.request_id,
                 dialect=subject.dialect,
                 cause=fault.cause,
