@@ -100,7 +100,9 @@ def _kill(pid: int) -> None:
             "the daemon has not said which process it is", code=Exit.ENVIRONMENT, remedy="try again"
         )
     try:
-        os.kill(pid, signal.SIGKILL)  # it holds the lock, so it lives: the number has not passed to another
+        os.kill(
+            pid, signal.SIGKILL
+        )  # it holds the lock or a table, so it lives: the number has not passed to another
     except PermissionError as error:
         raise Failure(
             f"cannot end pid {pid}: {error.strerror}", code=Exit.ENVIRONMENT, remedy="use sudo"
@@ -120,6 +122,7 @@ def _leftovers(socket: Path) -> list[str]:
     from agentsh_net.control.socket_file import remove_stale
     from agentsh_net.kernel import host
 
+    _end_owners()
     removed = host.down()
     try:
         return [*removed, *remove_stale(socket), *remove_stale(Path(beside(str(socket))))]
@@ -127,3 +130,17 @@ def _leftovers(socket: Path) -> list[str]:
         raise Failure(
             f"cannot remove {socket}: {error.strerror}", code=Exit.ENVIRONMENT, remedy="use sudo"
         ) from error
+
+
+def _end_owners() -> None:
+    """End whoever our tables still belong to, as a daemon whose socket is gone: nobody else could delete them."""
+    from agentsh_net.kernel import host
+
+    deadline = time.monotonic() + _DIE_WITHIN
+    ended: set[int] = set()
+    while (owners := set(host.owners())) and time.monotonic() < deadline:
+        for pid in sorted(owners - ended):
+            _kill(pid)
+            click.echo(f"ended: pid {pid}, to which the nftables tables belonged")
+        ended |= owners
+        time.sleep(_POLL)

@@ -26,10 +26,11 @@ _TYPE = 0x3FFF
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table."""
+    """A table. `owner`: the port of the netlink socket that it belongs to, 0 for nobody's."""
 
     handle: int
     flags: int
+    owner: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,8 @@ def generation(body: bytes) -> int:
 def table(body: bytes) -> Table:
     """Return a table."""
     found = fields(body)
-    return Table(handle=netlink.number(found.get(4, b"")), flags=netlink.number(found.get(2, b"")))
+    handle, flags, owner = (netlink.number(found.get(kind, b"")) for kind in (4, 2, 7))
+    return Table(handle, flags, owner)
 
 
 def chain(body: bytes) -> Chain:

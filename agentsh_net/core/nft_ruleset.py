@@ -36,27 +36,19 @@ _Command = dict[str, Any]
 NOWHERE = Sockets()
 
 
-def replace(plan: Plan, *, nflog_group: int, sockets: Sockets = NOWHERE) -> dict[str, Any]:
-    """Return the transaction that makes the table exactly `plan`, whatever it was. `sockets`: where our cgroups are."""
-    table = {"family": FAMILY, "name": TABLE}
-    return _transaction(
-        {"add": {"table": table}},
-        {"delete": {"table": table}},
-        {"add": {"table": table}},
+def fill(plan: Plan, *, nflog_group: int, sockets: Sockets = NOWHERE, table: str = TABLE) -> dict[str, Any]:
+    """Return the transaction that makes an empty table exactly `plan`. `sockets`: where our cgroups are.
+
+    `table` BRIDGE is the other one, which holds the line while the table is replaced.
+    """
+    filled = _transaction(
         *({"add": {"counter": _ours(name=name)}} for name in COUNTERS),
         *({"add": {"set": _set(name)}} for name in nft_sets.TYPES),
         *({"add": {"chain": chain}} for chain in _chains()),
         *_elements("add", nft_sets.elements(plan.rules)),
         *_rules(plan, nft_sets.used(plan.rules), nflog_group, sockets),
     )
-
-
-def bridge(plan: Plan, *, nflog_group: int, sockets: Sockets = NOWHERE) -> dict[str, Any]:
-    """Return `replace` for the other table, which holds the line while the table is replaced.
-
-    A packet that found the old hooks before the new ones were there, and their rules after the switch, has met neither.
-    """
-    return _in_table(replace(plan, nflog_group=nflog_group, sockets=sockets), BRIDGE)
+    return filled if table == TABLE else _in_table(filled, table)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,12 +92,6 @@ def change(
         return Change(widen, None, after)
     narrow = (*flush, *_rules(new, after, nflog_group, sockets), *_elements("delete", gone.items()))
     return Change(widen, _transaction(*narrow), after)
-
-
-def remove(*tables: str) -> dict[str, Any]:
-    """Return the transaction after which these tables of ours are gone; it succeeds where they never were."""
-    names = [{"table": {"family": FAMILY, "name": name}} for name in tables or (TABLE, BRIDGE)]
-    return _transaction(*({verb: name} for name in names for verb in ("add", "delete")))
 
 
 def _ours(**fields: Any) -> _Command:
@@ -188,5 +174,5 @@ def _in_table(transaction: dict[str, Any], name: str) -> dict[str, Any]:
     for command in transaction["nftables"]:
         ((verb, thing),) = command.items()
         ((kind, body),) = thing.items()
-        moved.append({verb: {kind: body | ({"name": name} if kind == "table" else {"table": name})}})
+        moved.append({verb: {kind: body | {"table": name}}})
     return _transaction(*moved)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-_NAMED = ("table", "chain", "set", "counter")
+_NAMED = ("chain", "set", "counter")
 
 
 def needed(transaction: Mapping[str, Any]) -> bool:
@@ -32,7 +32,7 @@ def _command(command: Mapping[str, Any]) -> str:
         return f"{verb} element {body['family']} {body['table']} {body['name']} {{ {elements} }}"
     if kind not in _NAMED:
         raise ValueError(f"a {kind}")
-    where = [verb, kind, body["family"], *([body["table"]] if kind != "table" else []), body["name"]]
+    where = [verb, kind, body["family"], body["table"], body["name"]]
     block = "; ".join(_block(kind, body)) if verb == "add" else ""
     return " ".join(where) + (f" {{ {block}; }}" if block else "")
 

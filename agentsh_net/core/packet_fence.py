@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from agentsh_net.core.kernel_plan import Diff
-from agentsh_net.core.nft_ruleset import BRIDGE, TABLE
+from agentsh_net.core.nft_ruleset import TABLE
 from agentsh_net.core.nft_sets import SIX_TO_FOUR, spellings
 from agentsh_net.core.nft_verdicts import SNAPLEN, prefix
 from agentsh_net.core.plane import Endpoint, Fate, Plan, Rule
@@ -24,48 +24,37 @@ _LOOPBACK = 1  # its index in every network namespace; what is sent there goes n
 # What has a route (rtclassid is readable) came through the IP stack, and the tables of `inet` have judged it. The rest is
 # told apart by the bytes that will be on the wire. Without a readable link header (devices that have none, or a socket
 # that skips the queue and lies about its protocol) the network header is tried at each place where a lie can put it.
-_CHAINS = """
-	chain refuse {{
-		counter name {counter}
-		log prefix "{prefix}" group {group} snaplen {snaplen}
-		drop
-	}}
-	chain four {{
-		@ll,240,32 @deny4 goto refuse
-	}}
-	chain six {{
-		@ll,304,128 @deny6 goto refuse
-		@ll,304,48 @site6 goto refuse
-	}}
-	chain tagged {{
-		@ll,128,16 0x0800 @ll,272,32 @deny4 goto refuse
-		@ll,128,16 0x86dd @ll,336,128 @deny6 goto refuse
-		@ll,128,16 0x86dd @ll,336,48 @site6 goto refuse
-		@ll,160,16 0x0800 @ll,304,32 @deny4 goto refuse
-		@ll,160,16 0x86dd @ll,368,128 @deny6 goto refuse
-		@ll,160,16 0x86dd @ll,368,48 @site6 goto refuse
-	}}
-	chain unlinked {{
-		@nh,0,4 4 @nh,128,32 @deny4 goto refuse
-		@nh,0,4 6 @nh,192,128 @deny6 goto refuse
-		@nh,0,4 6 @nh,192,48 @site6 goto refuse
-		@nh,16,16 0x0800 @nh,160,32 @deny4 goto refuse
-		@nh,16,16 0x86dd @nh,224,128 @deny6 goto refuse
-		@nh,16,16 0x86dd @nh,224,48 @site6 goto refuse
-		meta protocol {{ 0x8100, 0x88a8 }} @nh,96,32 @deny4 goto refuse
-		meta protocol {{ 0x8100, 0x88a8 }} @nh,160,128 @deny6 goto refuse
-		meta protocol {{ 0x8100, 0x88a8 }} @nh,160,48 @site6 goto refuse
-	}}
-	chain {chain} {{
-		type filter hook egress devices = {{ {devices} }} priority 0; policy accept;
-		{routed}
-		@ll,96,16 0x0800 goto four
-		@ll,96,16 0x86dd goto six
-		@ll,96,16 {{ 0x8100, 0x88a8 }} goto tagged
-		@ll,96,16 >= 0 accept
-		goto unlinked
-	}}
-"""
+_JUDGES: Mapping[str, Sequence[str]] = {
+    "four": ("@ll,240,32 @deny4 goto refuse",),
+    "six": ("@ll,304,128 @deny6 goto refuse", "@ll,304,48 @site6 goto refuse"),
+    "tagged": (
+        "@ll,128,16 0x0800 @ll,272,32 @deny4 goto refuse",
+        "@ll,128,16 0x86dd @ll,336,128 @deny6 goto refuse",
+        "@ll,128,16 0x86dd @ll,336,48 @site6 goto refuse",
+        "@ll,160,16 0x0800 @ll,304,32 @deny4 goto refuse",
+        "@ll,160,16 0x86dd @ll,368,128 @deny6 goto refuse",
+        "@ll,160,16 0x86dd @ll,368,48 @site6 goto refuse",
+    ),
+    "unlinked": (
+        "@nh,0,4 4 @nh,128,32 @deny4 goto refuse",
+        "@nh,0,4 6 @nh,192,128 @deny6 goto refuse",
+        "@nh,0,4 6 @nh,192,48 @site6 goto refuse",
+        "@nh,16,16 0x0800 @nh,160,32 @deny4 goto refuse",
+        "@nh,16,16 0x86dd @nh,224,128 @deny6 goto refuse",
+        "@nh,16,16 0x86dd @nh,224,48 @site6 goto refuse",
+        "meta protocol { 0x8100, 0x88a8 } @nh,96,32 @deny4 goto refuse",
+        "meta protocol { 0x8100, 0x88a8 } @nh,160,128 @deny6 goto refuse",
+        "meta protocol { 0x8100, 0x88a8 } @nh,160,48 @site6 goto refuse",
+    ),
+}
+_ROUTED = "meta rtclassid 0 accept"
+_EGRESS = (
+    "@ll,96,16 0x0800 goto four",
+    "@ll,96,16 0x86dd goto six",
+    "@ll,96,16 { 0x8100, 0x88a8 } goto tagged",
+    "@ll,96,16 >= 0 accept",
+    "goto unlinked",
+)
 _KEYS = {"deny4": "@nh,128,32", "deny6": "@nh,192,128", "site6": "@nh,192,48"}
 
 
@@ -80,27 +69,25 @@ def devices(found: Iterable[tuple[int, str]]) -> tuple[str, ...]:
     return tuple(sorted(name for _, name in eldest))
 
 
-def replace(
+def fill(
     plan: Plan, names: Sequence[str], *, nflog_group: int, routed: bool = True, table: str = TABLE
 ) -> str:
-    """Return the transaction that makes the table exactly `plan`. `routed`: the kernel can tell what has a route."""
-    sets = "".join(f"\n\tset {name} {{\n\t\ttypeof {key}\n\t}}" for name, key in _KEYS.items())
-    chains = _CHAINS.format(
-        chain=CHAIN,
-        counter=COUNTER,
-        prefix=prefix(Fate.DENY, plan.generation),
-        group=nflog_group,
-        snaplen=SNAPLEN,
-        devices=", ".join(f'"{name}"' for name in names),
-        routed="meta rtclassid 0 accept" if routed else "",
-    )
-    body = f"table netdev {table} {{\n\tcounter {COUNTER} {{ }}{sets}{chains}}}\n"
-    return remove(table) + body + _change("add", plan.rules, table)
-
-
-def bridge(plan: Plan, names: Sequence[str], *, nflog_group: int, routed: bool = True) -> str:
-    """Return `replace` for the other table, which holds the line while the table is replaced."""
-    return replace(plan, names, nflog_group=nflog_group, routed=routed, table=BRIDGE)
+    """Return the transaction that makes an empty table exactly `plan`. `routed`: the kernel can tell what has a route."""
+    log = f'log prefix "{prefix(Fate.DENY, plan.generation)}" group {nflog_group} snaplen {SNAPLEN}'
+    devices = ", ".join(f'"{name}"' for name in names)
+    hook = f"type filter hook egress devices = {{ {devices} }} priority 0; policy accept;"
+    chains = {
+        "refuse": (f"counter name {COUNTER}", log, "drop"),
+        **_JUDGES,
+        CHAIN: (_ROUTED, *_EGRESS) if routed else _EGRESS,
+    }
+    lines = [
+        f"add counter netdev {table} {COUNTER}",
+        *(f"add set netdev {table} {name} {{ typeof {key}; }}" for name, key in _KEYS.items()),
+        *(f"add chain netdev {table} {name}{f' {{ {hook} }}' if name == CHAIN else ''}" for name in chains),
+        *(f"add rule netdev {table} {name} {rule}" for name, rules in chains.items() for rule in rules),
+    ]
+    return "\n".join(lines) + "\n" + _change("add", plan.rules, table)
 
 
 def widen(step: Diff) -> str:
@@ -113,13 +100,6 @@ def narrow(old: Plan, new: Plan, step: Diff) -> str:
     touched = {e: old.rules[e] for e in (*step.adds, *step.deletes) if e in old.rules}
     gone = {e: rule for e, rule in touched.items() if e not in new.rules or not _stopped(e, new.rules[e])}
     return _change("delete", gone, TABLE)
-
-
-def remove(*tables: str) -> str:
-    """Return the transaction after which these tables are gone; it succeeds where they never were."""
-    return "".join(
-        f"{verb} table netdev {name}\n" for name in tables or (TABLE, BRIDGE) for verb in ("add", "delete")
-    )
 
 
 def keys(plan: Plan) -> dict[str, set[bytes]]:

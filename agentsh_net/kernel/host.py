@@ -26,7 +26,7 @@ from agentsh_net.kernel import cgroup, ebpf, leftovers, loader, nft, own_cgroups
 from agentsh_net.kernel.alarm import Alarm
 from agentsh_net.kernel.cutter import Cutter
 from agentsh_net.kernel.ebpf import Ebpf
-from agentsh_net.kernel.leftovers import down, hierarchy
+from agentsh_net.kernel.leftovers import down, hierarchy, owners
 from agentsh_net.kernel.limits import may_load_programs
 from agentsh_net.kernel.nflog import Nflog
 from agentsh_net.kernel.nft import Nftables
@@ -36,7 +36,7 @@ from agentsh_net.kernel.readers import wait_for_readers
 from agentsh_net.kernel.sightings import Sighted
 from agentsh_net.kernel.sweep import sweep
 
-__all__ = ["LAYERS", "Host", "down", "open_kernel"]
+__all__ = ["LAYERS", "Host", "down", "open_kernel", "owners"]
 
 LAYERS = (ebpf.LAYER, nft.LAYER)
 

@@ -39,6 +39,11 @@ def down(cgroup_root: Path | None = None) -> list[str]:
     return found
 
 
+def owners() -> list[int]:
+    """Return the processes that live and to which tables of ours belong: `down` is refused until they end. Raises KernelError."""
+    return [pid for pid in nft.owners() if pid]
+
+
 def remove(layer: str, root: Path | None) -> None:
     """Remove everything of ours from one layer. Raises KernelError."""
     if layer == nft.LAYER:

@@ -1,31 +1,26 @@
-"""The nftables plane: loads the plan's table by libnftables and asks the kernel, by netlink, whether it stands.
-
-The one door to libnftables (python3-nftables). It writes by transactions only; it never lists, because libnftables would
-fetch every element of every table on the machine for that.
-"""
+"""The nftables plane: writes the plan's tables (nft_writer.py) and asks the kernel, by netlink, whether they stand."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
-from agentsh_net.core import nft_dump, nft_ruleset, nft_sets, nft_text
+from agentsh_net.core import nft_dump, nft_ruleset, nft_sets
 from agentsh_net.core.errors import KernelError
 from agentsh_net.core.kernel_plan import Diff
 from agentsh_net.core.nft_sockets import Sockets
 from agentsh_net.core.plane import LayerStatus, Plan
 from agentsh_net.kernel.netlink import NETFILTER, Netlink
+from agentsh_net.kernel.nft_library import LAYER, REMEDY, Library, Transaction
 from agentsh_net.kernel.nft_table import Commits, Contents, Table
+from agentsh_net.kernel.nft_writer import Writer
 from agentsh_net.kernel.packet_fence import PacketFence
-from agentsh_net.kernel.readers import wait_for_readers
+from agentsh_net.kernel.table_owner import process_of
 
-LAYER = "nftables"
-REMEDY = "sudo apt install python3-nftables"
-_MAX_COMPLAINT = 2000
+__all__ = ["LAYER", "REMEDY", "Nftables", "owners", "remove_tables", "tables"]
 
-Transaction = dict[str, Any]
+OWNED = "owned: nobody but this daemon can change it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,22 +41,24 @@ class Nftables:
         present: Callable[[tuple[str, ...]], tuple[str, ...]] = lambda _: (),
     ) -> None:
         """Open libnftables. `sockets`: where our cgroups are; `present`: which sessions of some have one. Raises KernelError where binding, kernel support or privilege is missing; changes nothing."""
-        self._library = _library()
+        library = Library()
         self._group = nflog_group
         self._sockets = sockets
         self._present = present
         self._netlink = Netlink(NETFILTER)
         self._table = Table(self._netlink, nft_dump.INET, nft_ruleset.TABLE)
+        self._bridge = Table(self._netlink, nft_dump.INET, nft_ruleset.BRIDGE)
         try:
-            self._commits = Commits(self._table)
+            commits = Commits(self._table)
         except OSError as error:
             self._netlink.close()
             raise KernelError(
                 f"the kernel refuses nftables: {error.strerror}", layer=LAYER, remedy=_remedy(error)
             ) from error
         self._used: tuple[Plan | None, frozenset[str]] = (None, frozenset())  # what the last plan used
-        self._contents = Contents(self._table, self._commits, nft_sets.keys)
-        self._fence = PacketFence(self._netlink, self._commits, self._run, nflog_group)
+        self._writer = Writer(library, commits)
+        self._contents = Contents(self._table, commits, nft_sets.keys)
+        self._fence = PacketFence(self._netlink, commits, self._writer, nflog_group)
 
     @property
     def knows_workers(self) -> bool:
@@ -71,15 +68,12 @@ class Nftables:
     def start(self, plan: Plan) -> None:
         """Make the tables exactly `plan`, and let no packet slip through while a predecessor's go. Raises KernelError."""
         named = self._named(plan)
+
+        def fill(table: str) -> Transaction:
+            return nft_ruleset.fill(named, nflog_group=self._group, sockets=self._sockets, table=table)
+
         with _answered(), self._contents.made():
-            replaces = self._table.found() is not None
-            if replaces:
-                self._run(nft_ruleset.bridge(named, nflog_group=self._group, sockets=self._sockets))
-                wait_for_readers()
-            self._run(nft_ruleset.replace(named, nflog_group=self._group, sockets=self._sockets))
-            if replaces:
-                wait_for_readers()
-            self._run(nft_ruleset.remove(nft_ruleset.BRIDGE))
+            self._writer.replace(self._table, self._bridge, fill)
         self._used = (plan, nft_sets.used(named.rules))
         with _answered():
             self._fence.start(plan)
@@ -97,7 +91,7 @@ class Nftables:
         self._used = (new, change.used)
         try:
             with _answered(), self._contents.rules_changed():
-                self._run(change.widen)
+                self._writer.run(change.widen)
         except KernelError:
             self.start(new)
             return None
@@ -110,9 +104,9 @@ class Nftables:
         with _answered():
             if due.table:
                 with self._contents.rules_changed():
-                    self._run(due.table)
+                    self._writer.run(due.table)
             if due.fence:
-                self._run(due.fence)
+                self._writer.run(due.fence)
 
     def follow(self, plan: Plan) -> None:
         """Take in what came to the machine since, as devices. Raises KernelError."""
@@ -146,10 +140,17 @@ class Nftables:
         try:
             if remove:
                 with _answered():
-                    self._run(nft_ruleset.remove())
+                    for table in (self._table, self._bridge):
+                        self._writer.remove(table)
                     self._fence.remove()
         finally:
+            self._writer.close()
             self._netlink.close()
+
+    def why_plain(self) -> str:
+        """Ask the kernel, without changing anything, why our tables could not be owned; empty where they can."""
+        with _answered():
+            return self._writer.why_plain()
 
     def _named(self, plan: Plan) -> Plan:
         """Return the plan without sessions whose cgroup somebody removed: libnftables takes no path that is not there."""
@@ -160,37 +161,34 @@ class Nftables:
         if table is None:
             return ""
         where = f"table {self._table.name} handle {table.handle}, hooks {', '.join(nft_ruleset.HOOKS)}"
-        return where if age is None else f"{where}; others commit often: elements confirmed {age:.0f} s ago"
-
-    def _run(self, transaction: Transaction | str) -> None:
-        """Commit. Raises KernelError with nothing changed."""
-        with self._commits.ours():
-            if not isinstance(transaction, str) and nft_text.needed(transaction):
-                transaction = nft_text.render(transaction)
-            if isinstance(transaction, str):
-                code, _output, complaint = self._library.cmd(transaction)
-            else:
-                code, _output, complaint = self._library.json_cmd(transaction)
-            if code != 0:
-                text = " ".join(str(complaint).split())[:_MAX_COMPLAINT]
-                raise KernelError(
-                    f"nftables refused the ruleset: {text}", layer=LAYER, remedy="agentsh-net doctor"
-                )
+        whose = OWNED if self._writer.owns(table) else f"not owned: {self._writer.plain}"
+        looked = "" if age is None else f"others commit often: elements confirmed {age:.0f} s ago"
+        return "; ".join(filter(None, (f"{where}; {whose}", looked)))
 
 
 def tables() -> list[str]:
     """Return family and name of our tables that are there now, whoever made them. Raises KernelError."""
     with Netlink(NETFILTER) as connection, _answered():
-        ours = [
-            Table(connection, family, name)
-            for family in (nft_dump.INET, nft_dump.NETDEV)
-            for name in (nft_ruleset.TABLE, nft_ruleset.BRIDGE)
-        ]
-        return [table.name for table in ours if table.found() is not None]
+        return [table.name for table in _ours(connection) if table.found() is not None]
+
+
+def owners() -> list[int]:
+    """Return the processes to which tables of ours belong now, 0 for one that cannot be seen. Raises KernelError."""
+    with Netlink(NETFILTER) as connection, _answered():
+        found = [table.found() for table in _ours(connection)]
+        return sorted({process_of(table.owner) for table in found if table is not None and table.owner})
+
+
+def _ours(connection: Netlink) -> list[Table]:
+    return [
+        Table(connection, family, name)
+        for family in (nft_dump.INET, nft_dump.NETDEV)
+        for name in (nft_ruleset.TABLE, nft_ruleset.BRIDGE)
+    ]
 
 
 def remove_tables() -> None:
-    """Delete every table of ours, whoever made it. Raises KernelError."""
+    """Delete every table of ours, whoever made it; one that belongs to a process that lives is refused. Raises KernelError."""
     if tables():
         Nftables(0).close(remove=True)
 
@@ -204,19 +202,6 @@ def _answered() -> Iterator[None]:
         raise KernelError(
             f"the kernel refuses nftables: {error.strerror}", layer=LAYER, remedy=_remedy(error)
         ) from error
-
-
-def _library() -> Any:
-    try:
-        import nftables
-    except ImportError as error:
-        raise KernelError("python3-nftables is not installed", layer=LAYER, remedy=REMEDY) from error
-    try:
-        library = nftables.Nftables()
-    except OSError as error:
-        raise KernelError(f"libnftables cannot be loaded: {error}", layer=LAYER, remedy=REMEDY) from error
-    library.set_json_output(True)
-    return library
 
 
 def _remedy(error: OSError) -> str:

@@ -44,6 +44,16 @@ class Table:
         """Family and name, as nft writes them."""
         return f"{_FAMILIES[self._family]} {self._name}"
 
+    @property
+    def plain_name(self) -> str:
+        """The name without the family."""
+        return self._name
+
+    @property
+    def family(self) -> int:
+        """The family's number (NFPROTO_*)."""
+        return self._family
+
     def generation(self) -> int:
         """Return the count of commits in this namespace, ours and others'. Raises OSError."""
         answers = self._netlink.ask(nft_dump.GET_GENERATION, nft_dump.request(self._family))
@@ -74,6 +84,10 @@ class Table:
     def chains(self) -> tuple[nft_dump.Chain, ...]:
         """Return the chains. Raises OSError."""
         return tuple(map(nft_dump.chain, self._dump(nft_dump.GET_CHAIN)))
+
+    def stands(self) -> bool:
+        """Say whether packets come to it: one that was only made, and not filled, has no hooks. Raises OSError."""
+        return any(chain.hooked for chain in self.chains())
 
     def elements(self, name: str) -> set[bytes]:
         """Return the keys of a set. Raises OSError."""
@@ -197,11 +211,12 @@ class Contents:
         found = self._table.standing()
         if found is None:
             return f"table {self._table.name} is not there"
-        if self._standing is None or found.table.handle != self._standing.table.handle:
+        ours = self._standing
+        if ours is None or (found.table.handle, found.table.owner) != (ours.table.handle, ours.table.owner):
             return f"table {self._table.name} is somebody else's"
         if found.table.flags & nft_dump.DORMANT:
             return f"table {self._table.name} is dormant"
-        return _difference(self._standing, found)
+        return _difference(ours, found)
 
     def _elements(self, plan: Plan) -> str:
         for name, wanted in self._keys(plan).items():

@@ -7,7 +7,6 @@ of the plane stands. Once it was there, its loss is as loud as that of any other
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable
 
 from agentsh_net.core import nft_dump, packet_fence
 from agentsh_net.core.errors import KernelError
@@ -16,18 +15,19 @@ from agentsh_net.core.nft_ruleset import BRIDGE, TABLE
 from agentsh_net.core.plane import Plan
 from agentsh_net.kernel.netlink import Netlink
 from agentsh_net.kernel.nft_table import Commits, Contents, Table
-from agentsh_net.kernel.readers import wait_for_readers
+from agentsh_net.kernel.nft_writer import Writer
 
 _NEEDS = "Linux 5.16 or newer with CONFIG_NETFILTER_EGRESS, and nftables 1.0"
 
 
 class PacketFence:
-    """The table, in the namespace of the connection. `run` commits a text; it raises KernelError with nothing changed."""
+    """The table, in the namespace of the connection. `writer` commits; it raises KernelError with nothing changed."""
 
-    def __init__(self, connection: Netlink, commits: Commits, run: Callable[[str], None], group: int) -> None:
+    def __init__(self, connection: Netlink, commits: Commits, writer: Writer, group: int) -> None:
         self._table = Table(connection, nft_dump.NETDEV, TABLE)
+        self._bridge = Table(connection, nft_dump.NETDEV, BRIDGE)
         self._contents = Contents(self._table, commits, packet_fence.keys)
-        self._run = run
+        self._writer = writer
         self._group = group
         self._devices: tuple[str, ...] = ()
         self._routed = True
@@ -57,15 +57,16 @@ class PacketFence:
             return ""
         try:
             if text := packet_fence.widen(step):
-                self._run(text)
+                self._writer.run(text)
         except KernelError:
             self.start(new)
             return ""
         return packet_fence.narrow(old, new, step)
 
     def remove(self) -> None:
-        """Take the table away. Raises KernelError."""
-        self._run(packet_fence.remove())
+        """Take the table away. Raises KernelError, OSError."""
+        for table in (self._table, self._bridge):
+            self._writer.remove(table)
 
     def why_not(self, plan: Plan) -> str:
         """Say what is not as it was made. Raises OSError, KernelError."""
@@ -103,18 +104,13 @@ class PacketFence:
         return {name for chain in chains if chain.name == packet_fence.CHAIN for name in chain.devices}
 
     def _replace(self, plan: Plan) -> None:
-        with self._contents.made():
-            replaces = self._table.found() is not None
-            if replaces:
-                self._run(self._text(packet_fence.bridge, plan))
-                wait_for_readers()
-            self._run(self._text(packet_fence.replace, plan))
-            if replaces:
-                wait_for_readers()
-            self._run(packet_fence.remove(BRIDGE))
+        def fill(table: str) -> str:
+            return packet_fence.fill(
+                plan, self._devices, nflog_group=self._group, routed=self._routed, table=table
+            )
 
-    def _text(self, make: Callable[..., str], plan: Plan) -> str:
-        return make(plan, self._devices, nflog_group=self._group, routed=self._routed)
+        with self._contents.made():
+            self._writer.replace(self._table, self._bridge, fill)
 
     def _remove_quietly(self) -> None:
         try:

@@ -166,8 +166,13 @@ def _cgroup_programs() -> str:
 
 def _nf_tables() -> str:
     table = nft.Nftables(0)
-    table.close(remove=False)
-    return "nf_tables"
+    try:
+        plain = table.why_plain()
+    finally:
+        table.close(remove=False)
+    if plain:
+        return f"nf_tables; tables cannot be owned: {plain}; what root takes away is put back"
+    return "nf_tables; tables can be owned: nobody but the daemon can change them"
 
 
 def _sweep() -> Probe:

@@ -25,6 +25,7 @@ def removed(monkeypatch):
         return taken
 
     monkeypatch.setattr(host, "down", down)
+    monkeypatch.setattr(host, "owners", list)
     return left
 
 
@@ -84,6 +85,17 @@ def test_down_with_force_removes_what_a_crash_left(run, socket, removed):
     assert list(socket.parent.iterdir()) == []
     again = run("down", "--force")
     assert (again.exit_code, again.stdout) == (0, "no daemon runs, and nothing was left to remove\n")
+
+
+def test_down_with_force_ends_whoever_the_tables_belong_to_when_no_socket_leads_there(run, monkeypatch):
+    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]) as holder:
+        monkeypatch.setattr(host, "owners", lambda: [holder.pid] if holder.poll() is None else [])
+        said = run("down", "--force").stdout.splitlines()
+        assert holder.wait(5) == -signal.SIGKILL
+    assert said == [
+        f"ended: pid {holder.pid}, to which the nftables tables belonged",
+        "removed: nftables table inet agentsh_net",
+    ]
 
 
 def test_down_says_what_it_may_not_do(run, monkeypatch):

@@ -51,23 +51,19 @@ def rules(transaction: dict[str, Any], chain: str) -> list[str]:
 
 
 def test_every_command_stays_in_our_own_table() -> None:
-    made = nft_ruleset.replace(plan({Endpoint(A): DENY, Endpoint(V6, 443): TAG}), nflog_group=5)
-    for _, kind, body in commands(made):
-        assert (body["family"], body["name" if kind == "table" else "table"]) == ("inet", "agentsh_net")
+    made = nft_ruleset.fill(plan({Endpoint(A): DENY, Endpoint(V6, 443): TAG}), nflog_group=5)
+    for _, _, body in commands(made):
+        assert (body["family"], body["table"]) == ("inet", "agentsh_net")
 
 
-def test_a_replacement_deletes_and_makes_the_table_in_one_transaction() -> None:
-    made = commands(nft_ruleset.replace(plan({}), nflog_group=5))
-    assert [(verb, kind) for verb, kind, _ in made[:3]] == [
-        ("add", "table"),
-        ("delete", "table"),
-        ("add", "table"),
-    ]
-    assert all(verb == "add" for verb, _, _ in made[3:])
+def test_an_empty_table_is_filled_and_the_table_itself_left_alone() -> None:
+    made = commands(nft_ruleset.fill(plan({}), nflog_group=5))
+    assert {verb for verb, _, _ in made} == {"add"}  # `add table` would be refused where it is owned
+    assert {kind for _, kind, _ in made} == {"counter", "set", "chain", "rule"}
 
 
 def test_a_denied_ipv4_address_is_denied_in_every_spelling_a_packet_can_have() -> None:
-    made = elements(nft_ruleset.replace(plan({Endpoint(A): DENY}), nflog_group=5), "add")
+    made = elements(nft_ruleset.fill(plan({Endpoint(A): DENY}), nflog_group=5), "add")
     assert {name: [e["elem"]["val"] for e in found] for name, found in made.items()} == {
         "deny4": ["10.0.0.1"],
         "deny6": ["64:ff9b::a00:1", "2002:a00:1::"],
@@ -75,18 +71,18 @@ def test_a_denied_ipv4_address_is_denied_in_every_spelling_a_packet_can_have() -
 
 
 def test_a_rule_with_a_port_is_an_address_and_a_port_as_numbers() -> None:
-    made = elements(nft_ruleset.replace(plan({Endpoint(V6, 443): TAG}), nflog_group=5), "add")
+    made = elements(nft_ruleset.fill(plan({Endpoint(V6, 443): TAG}), nflog_group=5), "add")
     assert made == {"tag6_port": [{"elem": {"val": {"concat": ["fd00::1", 443]}, "comment": "good"}}]}
 
 
 def test_all_elements_of_a_set_go_in_one_command() -> None:
     many = {Endpoint(canonical(ip_address(0x0A000000 + i))): DENY for i in range(1000)}
-    made = commands(nft_ruleset.replace(plan(many), nflog_group=5))
+    made = commands(nft_ruleset.fill(plan(many), nflog_group=5))
     assert sum(kind == "element" for _, kind, _ in made) == 2
 
 
 def test_denials_stand_above_tags_in_both_hooks() -> None:
-    made = nft_ruleset.replace(
+    made = nft_ruleset.fill(
         plan({Endpoint(A): DENY, Endpoint(A, 443): TAG, Endpoint(B, 1): DENY}), nflog_group=5
     )
     for hook in ("output", "forward"):
@@ -96,17 +92,17 @@ def test_denials_stand_above_tags_in_both_hooks() -> None:
 
 
 def test_a_lookup_stands_only_where_its_set_has_elements() -> None:
-    made = nft_ruleset.replace(plan({Endpoint(V6): DENY}), nflog_group=5)
+    made = nft_ruleset.fill(plan({Endpoint(V6): DENY}), nflog_group=5)
     assert not any("@" in rule and "@deny6" not in rule for rule in rules(made, "output"))
 
 
 def test_without_tags_no_rule_switches_connection_tracking_on() -> None:
-    made = nft_ruleset.replace(plan({Endpoint(A): DENY}), nflog_group=5)
+    made = nft_ruleset.fill(plan({Endpoint(A): DENY}), nflog_group=5)
     assert '"ct"' not in json.dumps(made)
 
 
 def test_tcp_is_reset_and_the_rest_is_told_that_it_is_prohibited_after_being_logged() -> None:
-    refuse = rules(nft_ruleset.replace(plan({Endpoint(A): DENY}, generation=9), nflog_group=5), "refuse")
+    refuse = rules(nft_ruleset.fill(plan({Endpoint(A): DENY}, generation=9), nflog_group=5), "refuse")
     assert '"prefix": "agentsh-net:deny:9", "group": 5' in refuse[1]
     assert '{"counter": "denied"}' in refuse[1]
     assert "tcp reset" in refuse[2]
@@ -114,7 +110,7 @@ def test_tcp_is_reset_and_the_rest_is_told_that_it_is_prohibited_after_being_log
 
 
 def test_marks_change_no_bit_outside_the_mask() -> None:
-    tag = rules(nft_ruleset.replace(plan({Endpoint(A, 443): TAG}), nflog_group=5), "tag")
+    tag = rules(nft_ruleset.fill(plan({Endpoint(A, 443): TAG}), nflog_group=5), "tag")
     for where, rule in (("ct", tag[2]), ("meta", tag[3])):
         key = {where: {"key": "mark"}}
         value = {"|": [{"&": [key, 0xFF00FFFF]}, 0x00A50000]}
@@ -122,7 +118,7 @@ def test_marks_change_no_bit_outside_the_mask() -> None:
 
 
 def test_without_a_mask_no_mark_is_set_and_only_new_connections_are_logged() -> None:
-    tag = rules(nft_ruleset.replace(plan({Endpoint(A, 443): TAG}, mark=0, mask=0), nflog_group=5), "tag")
+    tag = rules(nft_ruleset.fill(plan({Endpoint(A, 443): TAG}, mark=0, mask=0), nflog_group=5), "tag")
     assert len(tag) == 1
     assert '"new"' in tag[0]
     assert "mangle" not in tag[0]
@@ -185,18 +181,11 @@ def test_a_change_of_generation_alone_rewrites_the_rules_and_no_element() -> Non
 
 def test_the_bridge_is_the_same_table_under_another_name() -> None:
     wanted = plan({Endpoint(A): DENY, Endpoint(V6, 443): TAG})
-    bridge = json.dumps(nft_ruleset.bridge(wanted, nflog_group=5))
+    bridge = json.dumps(nft_ruleset.fill(wanted, nflog_group=5, table=nft_ruleset.BRIDGE))
     assert bridge.replace("agentsh_net_bridge", "agentsh_net") == json.dumps(
-        nft_ruleset.replace(wanted, nflog_group=5)
+        nft_ruleset.fill(wanted, nflog_group=5)
     )
     assert '"agentsh_net"' not in bridge
-
-
-def test_the_removal_succeeds_where_nothing_is() -> None:
-    made = [(verb, body["name"]) for verb, _, body in commands(nft_ruleset.remove())]
-    assert made == [
-        (verb, name) for name in ("agentsh_net", "agentsh_net_bridge") for verb in ("add", "delete")
-    ]
 
 
 @pytest.mark.parametrize(
@@ -220,7 +209,7 @@ def test_a_comment_fits_the_kernel() -> None:
 
 def test_an_ipv4_packet_is_asked_once_whether_it_is_ipv6() -> None:
     made = rules(
-        nft_ruleset.replace(plan({Endpoint(A): DENY, Endpoint(V6, 443): DENY}), nflog_group=5), "output"
+        nft_ruleset.fill(plan({Endpoint(A): DENY, Endpoint(V6, 443): DENY}), nflog_group=5), "output"
     )
     assert len(made) == 2
     assert '"@deny4"' in made[0]
@@ -229,7 +218,7 @@ def test_an_ipv4_packet_is_asked_once_whether_it_is_ipv6() -> None:
 
 def test_a_port_of_this_host_is_asked_for_before_the_address_is() -> None:
     local = Endpoint(canonical(ip_address("127.0.0.1")), 9000)
-    made = rules(nft_ruleset.replace(plan({local: DENY}), nflog_group=5), "output")[0]
+    made = rules(nft_ruleset.fill(plan({local: DENY}), nflog_group=5), "output")[0]
     assert made.index("@deny4_here") < made.index('"fib"')
     assert '"refuse"' in made
 
@@ -239,7 +228,7 @@ SOCKETS = Sockets("agentsh-net/sessions", "agentsh-net/workers", ".session", (2,
 
 def test_with_sessions_alone_nothing_that_is_forwarded_is_asked_for() -> None:
     wanted = replace(plan({Endpoint(A): DENY, Endpoint(V6, 443): TAG}), sessions_only=True)
-    made = nft_ruleset.replace(wanted, nflog_group=5, sockets=SOCKETS)
+    made = nft_ruleset.fill(wanted, nflog_group=5, sockets=SOCKETS)
     assert rules(made, "forward") == []
     assert '"refuse_scope"' in rules(made, "output")[0]
     assert '"tag_scope"' in rules(made, "six")[-1]
@@ -248,7 +237,7 @@ def test_with_sessions_alone_nothing_that_is_forwarded_is_asked_for() -> None:
 def test_forwarded_packets_are_asked_for_no_socket_because_the_kernel_refuses_the_question() -> None:
     rule = Rule(Fate.DENY, (), providers=("openai",))
     wanted = replace(plan({Endpoint(A): DENY, Endpoint(B, 443): rule}), sessions=("one",))
-    made = nft_ruleset.replace(wanted, nflog_group=5, sockets=SOCKETS)
+    made = nft_ruleset.fill(wanted, nflog_group=5, sockets=SOCKETS)
     reached = [
         r for chain in ("forward", "six_routed", "refuse_routed", "tag_routed") for r in rules(made, chain)
     ]
@@ -258,7 +247,7 @@ def test_forwarded_packets_are_asked_for_no_socket_because_the_kernel_refuses_th
 
 def test_a_providers_endpoint_is_asked_for_apart_and_does_not_concern_the_proxy() -> None:
     rule = Rule(Fate.DENY, (), providers=("openai",))
-    made = nft_ruleset.replace(plan({Endpoint(A, 443): rule}), nflog_group=5, sockets=SOCKETS)
+    made = nft_ruleset.fill(plan({Endpoint(A, 443): rule}), nflog_group=5, sockets=SOCKETS)
     assert elements(made, "add").keys() == {"deny4_port_llm", "deny6_port_llm"}
     assert '"refuse_ours"' in rules(made, "output")[0]
     exempt, rest = rules(made, "refuse_ours")

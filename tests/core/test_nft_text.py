@@ -16,7 +16,7 @@ from agentsh_net.core.addresses import canonical
 from agentsh_net.core.kernel_plan import diff
 from agentsh_net.core.nft_sockets import Sockets
 from agentsh_net.core.plane import Endpoint, Fate, Plan, Rule
-from agentsh_net.kernel.nft import _library
+from agentsh_net.kernel.nft_library import _opened
 
 FATES = {
     ("10.0.0.1", 0): Rule(Fate.DENY, ("bad",)),
@@ -47,22 +47,22 @@ def normal(listing: str) -> list[Any]:
 
 
 def both_ways() -> tuple[list[Any], list[Any]]:
-    library, listings = _library(), []
+    library, listings = _opened(), []
     smaller = replace(PLAN, generation=4, rules=dict(list(RULES.items())[:3]))
     step = nft_ruleset.change(PLAN, smaller, diff(PLAN, smaller), nflog_group=5, sockets=WITH_USER)
     for run in (library.json_cmd, lambda t: library.cmd(nft_text.render(t))):
+        library.cmd("add table inet agentsh_net; add table inet agentsh_net_bridge")
         for transaction in (
-            nft_ruleset.replace(PLAN, nflog_group=5, sockets=WITH_USER),
-            nft_ruleset.bridge(PLAN, nflog_group=5, sockets=WITH_USER),
+            nft_ruleset.fill(PLAN, nflog_group=5, sockets=WITH_USER),
+            nft_ruleset.fill(PLAN, nflog_group=5, sockets=WITH_USER, table=nft_ruleset.BRIDGE),
             step.widen,
             step.narrow,
-            nft_ruleset.remove(nft_ruleset.BRIDGE),
         ):
             code, _, complaint = run(transaction)
             assert code == 0, complaint
         listing = ["nft", "-j", "list", "table", "inet", "agentsh_net"]
         listings.append(subprocess.run(listing, capture_output=True, text=True, check=True).stdout)
-        library.cmd("delete table inet agentsh_net")
+        library.cmd("delete table inet agentsh_net; delete table inet agentsh_net_bridge")
     return normal(listings[0]), normal(listings[1])
 
 
@@ -75,10 +75,10 @@ def test_the_kernel_makes_the_same_table_of_either() -> None:
 
 def test_text_is_needed_only_where_a_cgroup_is_asked_for() -> None:
     cgroups = Sockets("a/sessions", "a/workers", ".session", (2,))
-    assert not nft_text.needed(nft_ruleset.replace(PLAN, nflog_group=5, sockets=WITH_USER))
-    assert nft_text.needed(nft_ruleset.replace(PLAN, nflog_group=5, sockets=cgroups))
+    assert not nft_text.needed(nft_ruleset.fill(PLAN, nflog_group=5, sockets=WITH_USER))
+    assert nft_text.needed(nft_ruleset.fill(PLAN, nflog_group=5, sockets=cgroups))
     wanted = replace(PLAN, sessions_only=True)
-    assert nft_text.needed(nft_ruleset.bridge(wanted, nflog_group=5, sockets=cgroups))
+    assert nft_text.needed(nft_ruleset.fill(wanted, nflog_group=5, sockets=cgroups, table=nft_ruleset.BRIDGE))
 
 
 def test_a_cgroup_is_asked_for_by_level_and_path() -> None:

@@ -13,6 +13,7 @@ import time
 import pytest
 from netns import box
 from netns.scene import at, attempt, drain, listening, opened, plan
+from netns.tampering import nft_as_owner
 
 from agentsh_net.core.errors import KernelError
 from agentsh_net.core.plane import Kernel, LayerStatus
@@ -174,7 +175,8 @@ def test_a_failed_apply_leaves_the_old_plan_in_force(plane: str) -> None:
 def test_applying_the_same_plan_again_puts_back_what_was_taken_away() -> None:
     def inside() -> tuple[list[bool], list[bool]]:
         kernel = opened(BAD)
-        host.down()
+        remove("ebpf", hierarchy())
+        nft_as_owner("flush ruleset")
         before = [s.in_force for s in kernel.status()]
         kernel.apply(plan(1, deny=(at("10.99.0.2"),), tag=(at("10.99.0.3", 443),)))
         return before, [s.in_force for s in kernel.status()]
@@ -300,7 +302,7 @@ def disturbances(layers: tuple[str, ...]) -> list[bool]:
     kernel.disturbed()  # our own doing
     heard = [kernel.disturbed()]
     if "nftables" in layers:
-        subprocess.run(["nft", "flush", "ruleset"], check=True)
+        nft_as_owner("flush ruleset")
     else:
         remove("ebpf", hierarchy())
     heard.append(kernel.disturbed())

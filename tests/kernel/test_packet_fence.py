@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from types import SimpleNamespace
 
 import pytest
 from netns import box
@@ -92,10 +93,10 @@ def test_a_kernel_without_the_hook_is_said_and_the_rest_of_the_plane_stands() ->
         box.there()
         table = Nftables(4848)
 
-        def refuse(text: str) -> None:
+        def refuse(*_: object) -> None:
             raise KernelError("Operation not supported")
 
-        table._fence._run = refuse
+        table._fence._writer = SimpleNamespace(replace=refuse, run=refuse, remove=refuse)
         table.start(DENIES)
         due = table.widen(DENIES, ALLOWS, diff(DENIES, ALLOWS))
         table.narrow(due)

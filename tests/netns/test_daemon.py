@@ -16,6 +16,7 @@ from agentsh_net.kernel.leftovers import hierarchy, remove
 from netns.box import await_that, in_box, there
 from netns.daemon import mcp_client, mcp_server, running
 from netns.scene import attempt, listening
+from netns.tampering import nft_as_owner
 
 pytestmark = pytest.mark.kernel
 
@@ -187,11 +188,11 @@ def test_down_with_force_removes_what_a_crash_left(tmp_path: Path) -> None:
 
 
 def flush() -> None:
-    subprocess.run(["nft", "flush", "ruleset"], check=True)
+    nft_as_owner("flush ruleset")
 
 
 def delete() -> None:
-    subprocess.run(["nft", "delete", "table", "inet", "agentsh_net"], check=True)
+    nft_as_owner("delete table inet agentsh_net")
 
 
 def detach() -> None:

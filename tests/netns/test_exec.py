@@ -17,6 +17,7 @@ import pytest
 from netns.box import SLOWNESS, await_that, in_box, there
 from netns.daemon import Daemon, running
 from netns.scene import attempt, listening
+from netns.tampering import nft_as_owner
 
 pytestmark = pytest.mark.kernel
 
@@ -94,7 +95,7 @@ def after_the_last_session(folder: Path) -> tuple[str, str]:
         agent.wait()
         await_that(lambda: seen(False))
         before = attempt(BAD, PORT)
-        subprocess.run(["nft", "flush", "ruleset"], check=True)
+        nft_as_owner("flush ruleset")
 
         await_that(lambda: attempt(BAD, PORT) == before)
         return before, attempt(BAD, PORT)

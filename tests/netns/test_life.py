@@ -41,15 +41,17 @@ PASS = bytes.fromhex("b700000001000000 9500000000000000")
 # What holds the line while a table is replaced, and is left behind where that is broken off; and the table of other layout.
 OLD_TABLES = [
     f"""
-add table inet {name}
-delete table inet {name}
+{gone}
 table inet {name} {{
 	set denied {{ type ipv4_addr . inet_service; elements = {{ {EVIL} . {PORT} }}; }}
 	chain judge {{ ip daddr . tcp dport @denied reject with tcp reset; }}
 	chain output {{ type filter hook output priority -5; jump judge; }}
 }}
 """
-    for name in ("agentsh_net_bridge", "agentsh_net")
+    for name, gone in (
+        ("agentsh_net_bridge", ""),
+        ("agentsh_net", "delete table inet agentsh_net"),  # which is nobody's since its owner died
+    )
 ]
 
 
