@@ -8,7 +8,8 @@ A head is kept as the bytes that came in, so that what is forwarded is what was 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
+from itertools import groupby
 from typing import NamedTuple
 
 from agentsh_net.core.errors import ProtocolError
@@ -27,30 +28,45 @@ _RESPONSE = re.compile(rb"(HTTP/1\.([01]) ([1-5][0-9][0-9])(?: " + _TEXT + rb"*)
 _FIRST_LINE = re.compile(_REQUEST_LINE)
 _OTHER_VERSION = re.compile(rb"[A-Z]{1,32} \S{1,8192} HTTP/(?!1\.[01])[0-9](?:\.[0-9])?\r?")
 
-# Fields that matter here, in one pass; `split` by it gives what lies between them too, so that the rest is put together again
-# without another. RFC 9110 section 7.6.1 names those that end at this hop.
+# RFC 9110 section 7.6.1 names the fields that end at this hop.
 _HOP = (
     b"connection", b"keep-alive", b"proxy-connection", b"proxy-authorization", b"te", b"trailer", b"transfer-encoding",
     b"upgrade", b"http2-settings",
 )  # fmt: skip
-_REQUEST_ENDS = frozenset(
-    (*_HOP, b"host", b"expect", b"content-length")
-)  # and what is answered or written anew here
-_REQUEST_ENDS_PLAIN = _REQUEST_ENDS | {b"accept-encoding"}
-_ANSWER_ENDS = frozenset(_HOP)
+# ... and what is answered or written anew here.
+_REQUEST_ENDS = (*_HOP, b"host", b"expect", b"content-length")
 # What describes the bytes of a body, and is wrong once the body was rewritten (RFC 9110 section 8, RFC 9530).
-_ANSWER_ENDS_REWRITTEN = _ANSWER_ENDS | {
+_OF_THE_BODY = (
     b"content-length", b"content-encoding", b"etag", b"content-md5", b"digest", b"content-digest", b"repr-digest",
     b"accept-ranges", b"content-range",
-}  # fmt: skip
+)  # fmt: skip
 
 
-def _fields_named(names: Iterable[bytes]) -> re.Pattern[bytes]:
-    return re.compile(rb"\r\n(" + b"|".join(sorted(names)) + rb"):([^\r]*)", re.IGNORECASE)
+def _values_of(names: Iterable[bytes]) -> re.Pattern[bytes]:
+    """Find names and values in fields in lower case.
+
+    One literal to begin with, LF, and a name's first letter before its rest: so a field that is not looked for costs least.
+    """
+    letters = groupby(sorted(names), key=lambda name: name[:1])
+    rests = ((letter, b"|".join(name[1:] for name in group)) for letter, group in letters)
+    alternatives = b"|".join(letter + b"(?:" + rest + b")" for letter, rest in rests)
+    return re.compile(rb"\n(" + alternatives + rb"):[ \t]*([^\r]*[^\r\t ])?")
 
 
-_REQUEST_FACTS = _fields_named(_REQUEST_ENDS_PLAIN | {b"origin", b"content-encoding"})
-_ANSWER_FACTS = _fields_named(_ANSWER_ENDS_REWRITTEN | {b"content-type", b"request-id", b"x-request-id"})
+def _whole(names: Iterable[bytes]) -> re.Pattern[bytes]:
+    """Find whole fields, each with the CRLF before it."""
+    return re.compile(rb"\r\n(?:" + b"|".join(sorted(names)) + rb"):[^\r]*", re.IGNORECASE)
+
+
+_REQUEST_FACTS = _values_of({*_REQUEST_ENDS, b"origin", b"content-encoding"})
+_ANSWER_FACTS = _values_of({*_HOP, b"content-length", b"content-encoding", b"content-type"})
+_REQUEST_LEAVES_OUT = _whole(_REQUEST_ENDS)
+_REQUEST_LEAVES_OUT_PLAIN = _whole({*_REQUEST_ENDS, b"accept-encoding"})
+_ANSWER_LEAVES_OUT = _whole(_HOP)
+_ANSWER_LEAVES_OUT_REWRITTEN = _whole({*_HOP, *_OF_THE_BODY})
+_ENDS_HERE = frozenset(_HOP)
+_REQUEST_ID = re.compile(rb"\r\nrequest-id:[ \t]*([^\r]*)", re.IGNORECASE)
+_X_REQUEST_ID = re.compile(rb"\r\nx-request-id:[ \t]*([^\r]*)", re.IGNORECASE)
 _ORDINARY = frozenset((b"close", b"keep-alive", b""))
 _SINGLE = frozenset((b"host", b"content-length", b"transfer-encoding", b"expect", b"origin"))
 
@@ -58,13 +74,13 @@ _SINGLE = frozenset((b"host", b"content-length", b"transfer-encoding", b"expect"
 class RequestHead(NamedTuple):
     """A request's head. `length` is None without a Content-Length.
 
-    `pieces` are all fields as they came: what stands before the first that matters, then name, value, and what follows, by turns.
+    `fields` are all as they came, each after its CRLF; what is told of them is in lower case.
     """
 
     method: str
     target: bytes
     minor: int  # of HTTP/1.x
-    pieces: list[bytes]
+    fields: bytes
     host: bytes
     length: int | None
     chunked: bool
@@ -72,8 +88,8 @@ class RequestHead(NamedTuple):
     expects_continue: bool
     websocket: bool
     origin: bytes | None
-    encoding: str  # Content-Encoding, lower case, empty when none
-    nominated: tuple[bytes, ...]  # fields that Connection names (lower case): they end here too
+    encoding: str  # Content-Encoding, empty when none
+    nominated: tuple[bytes, ...]  # fields that Connection names: they end here too
 
     @property
     def has_body(self) -> bool:
@@ -82,23 +98,27 @@ class RequestHead(NamedTuple):
 
 
 class ResponseHead(NamedTuple):
-    """A response's head; `line` is the status line without its CRLF, `pieces` as in a request.
+    """A response's head; `line` is the status line without its CRLF, `fields` as in a request.
 
-    `names` are the lower-case names in `pieces`: where none of them ends here, `fields` travels on as it came.
+    `verbatim`: nothing of it ends here, so that it may travel on as it came.
     """
 
     line: bytes
     status: int
     fields: bytes
-    names: Collection[bytes]
-    pieces: list[bytes]
     length: int | None
     chunked: bool
     keep_alive: bool
     content_type: str  # lower case, without parameters
     encoding: str
-    request_id: str
     nominated: tuple[bytes, ...]
+    verbatim: bool
+
+    @property
+    def request_id(self) -> str:
+        """What the provider calls the request."""
+        found = _REQUEST_ID.search(self.fields) or _X_REQUEST_ID.search(self.fields)
+        return found[1].rstrip(b" \t")[:128].decode("ascii", "replace") if found else ""
 
     def has_body(self, method: str) -> bool:
         """Say whether a body follows (RFC 9112 section 6.3), given the request's method."""
@@ -132,15 +152,14 @@ def parse_request(raw: bytes) -> RequestHead:
     method, target, minor, fields = match.groups()
     if fields.count(b"\r\n") > MAX_FIELDS:
         raise ProtocolError(f"more than {MAX_FIELDS} header fields", status=431)
-    pieces = _REQUEST_FACTS.split(fields)
-    facts = _facts(pieces)
+    facts = _facts(fields, _REQUEST_FACTS)
     one_one = minor == b"1"
     host = facts.get(b"host")
     if host is None and one_one:
         raise ProtocolError("an HTTP/1.1 request needs a Host field")
     chunked, length = _framing(facts, one_one=one_one)
     expect = facts.get(b"expect")
-    if expect is not None and expect.lower() != b"100-continue":
+    if expect is not None and expect != b"100-continue":
         raise ProtocolError("the only expectation known here is 100-continue", status=417)
     keep_alive, nominated = _connection(facts.get(b"connection"))
     upgrade = facts.get(b"upgrade")
@@ -149,7 +168,7 @@ def parse_request(raw: bytes) -> RequestHead:
         method.decode("ascii"),
         target,
         1 if one_one else 0,
-        pieces,
+        fields,
         host or b"",
         length,
         chunked,
@@ -157,7 +176,7 @@ def parse_request(raw: bytes) -> RequestHead:
         expect is not None and one_one,
         upgrade is not None and b"websocket" in _tokens(upgrade),
         facts.get(b"origin"),
-        _text(encoding) if encoding else "",
+        encoding.decode("ascii", "replace") if encoding else "",
         nominated,
     )
 
@@ -174,8 +193,7 @@ def parse_response(raw: bytes) -> ResponseHead:
         raise ProtocolError(f"the upstream sent more than {MAX_FIELDS} header fields", status=502)
     one_one = minor == b"1"
     try:
-        pieces = _ANSWER_FACTS.split(fields)
-        facts = _facts(pieces)
+        facts = _facts(fields, _ANSWER_FACTS)
         chunked, length = _framing(facts, one_one=one_one)
     except ProtocolError as error:
         raise ProtocolError(f"the upstream's answer: {error}", status=502) from error
@@ -183,20 +201,17 @@ def parse_response(raw: bytes) -> ResponseHead:
     keep_alive, nominated = (None, ()) if connection is None else _connection(connection)
     encoding = facts.get(b"content-encoding")
     content_type = facts.get(b"content-type")
-    request_id = facts.get(b"request-id") or facts.get(b"x-request-id")
     return ResponseHead(
         line,
         int(status),
         fields,
-        facts,
-        pieces,
         length,
         chunked,
         one_one if keep_alive is None else keep_alive,
-        _text(content_type.partition(b";")[0]) if content_type else "",
-        _text(encoding) if encoding else "",
-        request_id[:128].decode("ascii", "replace") if request_id else "",
+        content_type.partition(b";")[0].rstrip(b" \t").decode("ascii", "replace") if content_type else "",
+        encoding.decode("ascii", "replace") if encoding else "",
         nominated,
+        one_one and _ENDS_HERE.isdisjoint(facts),
     )
 
 
@@ -208,52 +223,62 @@ class Mould(NamedTuple):
 
     before: bytes
     after: bytes
+    start: int  # of the length: what stands before it, in bytes
+    rest: int  # ... and what stands after it
 
     def length_in(self, raw: bytes) -> int | None:
         """Return the Content-Length of a head that is otherwise this one to the byte; None where it is another head."""
-        before, after = self
+        before, after, start, rest = self
         if not (raw.startswith(before) and raw.endswith(after)):
             return None
-        digits = raw[len(before) : len(raw) - len(after)]
+        digits = raw[start : len(raw) - rest]
         return int(digits) if digits.isdigit() and len(digits) <= MAX_LENGTH_DIGITS else None
+
+    def body_in(self, data: bytes) -> bytes | None:
+        """Return the body where `data` is such a head with the whole body it announces, and nothing else."""
+        before, after, start, rest = self
+        if not data.startswith(before):
+            return None
+        end = data.find(after, start, start + MAX_LENGTH_DIGITS + rest)
+        digits = data[start:end] if end >= 0 else b""
+        body = data[end + rest :]
+        return body if digits.isdigit() and int(digits) == len(body) else None
 
 
 def mould(raw: bytes) -> Mould | None:
     """Return the mould of a head that `parse_request` took, None where it has no Content-Length."""
     match = _LENGTH.search(raw)
-    return Mould(raw[: match.start(1)], raw[match.end(1) :]) if match else None
+    if match is None:
+        return None
+    start, end = match.span(1)
+    return Mould(raw[:start], raw[end:], start, len(raw) - end)
 
 
 def forwarded_request(head: RequestHead, *, plain: bool) -> bytes:
     """Return the fields that travel on, each after its CRLF. With `plain` Accept-Encoding is left out: the caller writes its own."""
-    fields = _forwarded(head.pieces, _REQUEST_ENDS_PLAIN if plain else _REQUEST_ENDS)
+    fields = (_REQUEST_LEAVES_OUT_PLAIN if plain else _REQUEST_LEAVES_OUT).sub(b"", head.fields)
     return _without(fields, head.nominated) if head.nominated else fields
 
 
 def forwarded_response(head: ResponseHead, *, rewritten: bool) -> bytes:
     """Return the fields that travel on, each after its CRLF. With `rewritten` those that describe the body are left out."""
-    ends = _ANSWER_ENDS_REWRITTEN if rewritten else _ANSWER_ENDS
-    fields = head.fields if ends.isdisjoint(head.names) else _forwarded(head.pieces, ends)
+    if head.verbatim and not rewritten:
+        return head.fields
+    fields = (_ANSWER_LEAVES_OUT_REWRITTEN if rewritten else _ANSWER_LEAVES_OUT).sub(b"", head.fields)
     return _without(fields, head.nominated) if head.nominated else fields
 
 
-def _forwarded(pieces: list[bytes], ends: frozenset[bytes]) -> bytes:
-    if len(pieces) == 1:
-        return pieces[0]
-    kept = [pieces[0]]
-    for at in range(1, len(pieces), 3):
-        if pieces[at].lower() not in ends:
-            kept += (b"\r\n", pieces[at], b":", pieces[at + 1])
-        kept.append(pieces[at + 2])
-    return b"".join(kept)
+def _facts(fields: bytes, known: re.Pattern[bytes]) -> dict[bytes, bytes]:
+    """Return the fields that matter, in lower case. Raises ProtocolError where one may not repeat and does."""
+    found = known.findall(fields.lower())
+    facts = dict(found)
+    return facts if len(facts) == len(found) else _joined(found)
 
 
-def _facts(pieces: list[bytes]) -> dict[bytes, bytes]:
-    """Return the fields that matter by lower-case name. Raises ProtocolError where one may not repeat and does."""
+def _joined(found: list[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
+    """Put the values of fields that repeat into one list each (RFC 9110 section 5.3)."""
     facts: dict[bytes, bytes] = {}
-    for at in range(1, len(pieces), 3):
-        name = pieces[at].lower()
-        value = pieces[at + 1].strip(b" \t")
+    for name, value in found:
         if name not in facts:
             facts[name] = value
         elif name in _SINGLE:
@@ -276,7 +301,7 @@ def _connection(value: bytes | None) -> tuple[bool | None, tuple[bytes, ...]]:
 
 
 def _tokens(value: bytes) -> list[bytes]:
-    return [token.strip(b" \t") for token in value.lower().split(b",")]
+    return [token.strip(b" \t") for token in value.split(b",")]
 
 
 def _framing(facts: dict[bytes, bytes], *, one_one: bool) -> tuple[bool, int | None]:
@@ -286,7 +311,7 @@ def _framing(facts: dict[bytes, bytes], *, one_one: bool) -> tuple[bool, int | N
     if coding is not None:
         if length is not None:
             raise ProtocolError("Content-Length and Transfer-Encoding together")
-        if coding.lower() != b"chunked" or not one_one:
+        if coding != b"chunked" or not one_one:
             raise ProtocolError("the only transfer coding known here is chunked, in HTTP/1.1")
         return True, None
     if length is None:
@@ -299,10 +324,6 @@ def _framing(facts: dict[bytes, bytes], *, one_one: bool) -> tuple[bool, int | N
 def _without(fields: bytes, names: tuple[bytes, ...]) -> bytes:
     kept = [line for line in fields.split(b"\r\n")[1:] if line.partition(b":")[0].lower() not in names]
     return b"".join(b"\r\n" + line for line in kept)
-
-
-def _text(value: bytes) -> str:
-    return value.strip(b" \t").lower().decode("ascii", "replace")
 
 
 def _bad_request_line(line: bytes) -> ProtocolError:

@@ -6,6 +6,7 @@ Pure: a head, the view and the sessions go in, a decision comes out. Bodies and 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import NamedTuple
 
@@ -44,7 +45,8 @@ class RefusalError(Exception):
         super().__init__(message)
 
 
-class Admitted(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Admitted:
     """A request that may go on. `inspected` is None where no dialect has an opinion on its path."""
 
     session_id: str

@@ -6,8 +6,9 @@ Bodies and answers are not its business.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from typing import Final, NamedTuple
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
 
 from agentsh_net.core.http_head import RequestHead, forwarded_request
 from agentsh_proxy.admission import Admitted
@@ -17,7 +18,8 @@ from agentsh_proxy.view import View
 _TYPE: Final = re.compile(rb"\r\ncontent-type:([^\r;]*)", re.IGNORECASE)
 
 
-class Asked(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Asked:
     """What a request's head led to. The same head on the same connection leads to the same, while view and sessions stand."""
 
     head: RequestHead
@@ -55,13 +57,5 @@ def asked(head: RequestHead, admitted: Admitted, view: View, sessions: Mapping[s
 
 def _may_be_json(head: RequestHead) -> bool:
     """Say whether a body may be JSON: it says so, or says nothing. Uploads of files are forms, and pass as they come."""
-    types = _TYPE.findall(b"".join(_fields(head)))
+    types = _TYPE.findall(head.fields)
     return not types or any(b"json" in each.lower() for each in types)
-
-
-def _fields(head: RequestHead) -> Iterator[bytes]:
-    """Yield the fields as they stood (`RequestHead.pieces`: what stands before, then name, value, and what follows)."""
-    pieces = head.pieces
-    yield pieces[0]
-    for at in range(1, len(pieces), 3):
-        yield b"\r\n%b:%b%b" % (pieces[at], pieces[at + 1], pieces[at + 2])

@@ -7,25 +7,22 @@ others on both sides; what an answer becomes is `answers`' business.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from agentsh_net.core.dialects.base import Dialect, Judge, Step
+from agentsh_net.core.dialects.base import Dialect, RequestFacts
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.http_head import ResponseHead, forwarded_response
-from agentsh_net.core.model import ToolCall, Verdict
 from agentsh_net.core.offers import NOTHING
 from agentsh_proxy.answers import choose
 from agentsh_proxy.asked import Asked
 from agentsh_proxy.chunks import LAST_CHUNK, chunk
 from agentsh_proxy.guarding import Restoring
 from agentsh_proxy.inspecting import Inspection
-from agentsh_proxy.receiving import NO_FACTS, Reception, dialect_of, subject_of
+from agentsh_proxy.judging import Judging
+from agentsh_proxy.receiving import NO_FACTS, Reception, dialect_of
 from agentsh_proxy.relaying import Answer, Client, opening
-from agentsh_proxy.reporting import Subject
 from agentsh_proxy.signing import credentialed
 from agentsh_proxy.sniffing import PACKED
-from agentsh_proxy.steering import steers
 from agentsh_proxy.trail import Trail, begin
 from agentsh_proxy.upstream import UpstreamConnection
 
@@ -40,8 +37,8 @@ class Exchange:
     """One request on its way."""
 
     __slots__ = (
-        "_answer", "_asked", "_began", "_body", "_client", "_connecting", "_connection", "_facts", "_judge_of_answer", "_lessons", "_over", "_paused_at",
-        "_request_id", "_retried", "_reused", "_seen", "_service", "_trail", "_unread_told", "_uploaded", "_wrote", "held", "method",
+        "_answer", "_asked", "_began", "_body", "_client", "_connecting", "_connection", "_facts", "_lessons", "_over", "_paused_at",
+        "_retried", "_reused", "_seen", "_service", "_trail", "_uploaded", "_wrote", "held", "method",
     )  # fmt: skip
 
     def __init__(self, service: Service, client: ClientConnection, what: Asked) -> None:
@@ -54,14 +51,11 @@ class Exchange:
         self._body: bytes | None = None  # kept so that the request can be sent again
         self._connection: UpstreamConnection | None = None
         self._connecting: asyncio.Task[None] | None = None
-        self._judge_of_answer: Judge | None = None
-        self._request_id = ""  # the provider's, for its support and for who reads the audit
         self._trail: Trail | None = None  # what the exchange leaves behind, where something asks for it
         self._over = False
         self._retried = False
         self._reused = False
         self._uploaded = False
-        self._unread_told = False
         self._began = service.clock()
         self._paused_at = 0.0
         self._seen = self._wrote = service.now
@@ -89,9 +83,7 @@ class Exchange:
             if facts is not None and facts.quiet:
                 self._facts = facts
             else:
-                received = Reception(self._service, what)
-                body = received.take(body, facts)
-                self._asked, self._facts, self._lessons = received.asked, received.facts, received.lessons
+                body = self._received(body, facts)
         elif body and what.view.guard is not None:
             received = Reception(self._service, what)
             body = received.pass_by(body)
@@ -151,20 +143,15 @@ class Exchange:
 
     # The upstream's side.
 
-    def on_connected(self, connection: UpstreamConnection, *, reused: bool) -> None:
-        """Send the request, or its head where the body streams."""
+    def on_connected(self, connection: UpstreamConnection) -> None:
+        """Send the request over a connection that was made for it."""
         self._connecting = None
         if self._over:
             connection.abort()
-            return
-        self._connection = connection
-        self._reused = reused
-        self._seen = self._service.now
-        if self._body is not None:
-            connection.write(self._request_head() + self._body, last=True)
+        elif connection.ask(self, self._request(), last=self._body is not None):
+            self._began_upload(connection, reused=False)
         else:
-            connection.write(self._request_head(), last=False)
-            self._client.resume_upload()
+            self._fail(ProtocolError("the upstream closed the connection before it was asked", status=502))
 
     def on_unreachable(self, error: ProtocolError) -> None:
         """No connection could be made."""
@@ -181,15 +168,15 @@ class Exchange:
     def on_head(self, head: ResponseHead) -> None:
         """Settle what becomes of the answer. Raises ProtocolError where it has to be stopped."""
         self._seen = self._service.now
-        self._request_id = head.request_id
         client = Client(
             chunks=self._asked.head.minor == 1, keep_alive=self._client.keeps_alive(self._asked.head)
         )
         if self._trail is not None:
             self._trail.head(head)
-        inspection = self._inspection()
+        inspection = self._inspection(head)
         if inspection is None:
-            self._passed("other_endpoint" if not self._asked.admitted.unread else "unknown_dialect")
+            unread = "unknown_dialect" if self._asked.admitted.unread else "other_endpoint"
+            self._service.counts.uninspected[unread] += 1
         self._service.counts.head.observe(self._service.clock() - self._began)
         self._answer = choose(head, self.method, client, inspection)
 
@@ -198,26 +185,28 @@ class Exchange:
         what = self._asked
         dialect = what.admitted.inspected
         return (
-            dialect is not None
-            and what.plain
+            what.plain
+            and dialect is not None
             and self._trail is None
             and not self._facts.stream
             and head.content_type == "application/json"
             and not head.encoding
-            and data.startswith(b"{")
+            and data[:1] == b"{"
             and len(data) <= what.view.proxy.max_body
             and dialect.harmless(data)
         )
 
-    def on_passed(self, head: ResponseHead, data: bytes) -> None:
-        """Take an answer that `passes`: it is over. The connection is no longer this exchange's."""
+    def on_passed(self, head: ResponseHead, data: bytes, whole: bytes) -> None:
+        """Take an answer that `passes`, its body alone and with its head. The connection is no longer this exchange's."""
         service, client = self._service, self._client
         self._connection = None
         self._over = True
         keep_alive = client.keeps_alive(self._asked.head)
         service.counts.observe_at_once(service.clock() - self._began)
-        fields = forwarded_response(head, rewritten=False)
-        client.write(opening(head, fields, closing=not keep_alive) + data)
+        if not (head.verbatim and keep_alive):
+            fields = forwarded_response(head, rewritten=False)
+            whole = opening(head, fields, closing=not keep_alive) + data
+        client.write(whole)
         client.on_answered(keep_alive=keep_alive, whole=True)
 
     def on_data(self, data: bytes, *, last: bool) -> None:
@@ -264,11 +253,33 @@ class Exchange:
 
     # Within.
 
-    def _ask(self, *, fresh: bool = False) -> None:
-        origin, seconds = self._asked.admitted.provider.origin, self._asked.view.proxy.connect_timeout
-        self._connecting = self._service.pool.ask(origin, self, seconds=seconds, fresh=fresh)
+    def _received(self, body: bytes, facts: RequestFacts | None) -> bytes:
+        """Return the body as policy lets it leave. Raises RefusalError."""
+        received = Reception(self._service, self._asked)
+        body = received.take(body, facts)
+        self._asked, self._facts, self._lessons = received.asked, received.facts, received.lessons
+        return body
 
-    def _inspection(self) -> Inspection | None:
+    def _ask(self, *, fresh: bool = False) -> None:
+        """Send the request: over a connection that lies idle, or over one that is made for it (`fresh`)."""
+        pool, origin = self._service.pool, self._asked.admitted.provider.origin
+        connection = None
+        if not fresh:
+            connection = pool.ask(origin, self, self._request(), last=self._body is not None)
+        if connection is not None:
+            self._began_upload(connection, reused=True)
+        else:
+            seconds = self._asked.view.proxy.connect_timeout
+            self._connecting = pool.connect(origin, self, seconds=seconds)
+
+    def _began_upload(self, connection: UpstreamConnection, *, reused: bool) -> None:
+        self._connection = connection
+        self._reused = reused
+        self._seen = self._service.now
+        if self._body is None:
+            self._client.resume_upload()
+
+    def _inspection(self, head: ResponseHead) -> Inspection | None:
         dialect = self._asked.admitted.inspected
         if dialect is None:
             return None
@@ -276,54 +287,27 @@ class Exchange:
         restores = view.guard is not None and view.guard.mode == "tokenize"
         if restores:
             dialect = Restoring(dialect, self._service.vaults.of(self._asked.admitted.session_id))
+        judging = Judging(self._service, self._asked, self._lessons, head)
         return Inspection(
             dialect,
-            self._judge,
+            judging.judge,
             view.limits,
             view.fail_closed,
             view.proxy.max_body,
             self._facts.stream,
-            self._note,
+            judging.note,
             self._service.enforcing,
             restores,
         )
 
-    def _judge(self, call: ToolCall) -> Verdict:
-        if self._judge_of_answer is None:  # most answers hold no call
-            self._judge_of_answer = self._service.judge_for(self._asked.admitted.session_id)
-        shown = self._lessons.told(call) if self._lessons.names else None
-        verdict = self._judge_of_answer(call if shown is None else replace(call, shown=shown))
-        if verdict.blocked and steers(
-            self._service.view.snapshot, self.dialect.name, self._asked.opening, call
-        ):
-            verdict = replace(verdict, steered=True)
-        return verdict
-
-    def _note(self, step: Step) -> None:
-        if step.judged or step.faults:
-            self._service.note(step, self._subject())
-            for judged in step.judged:
-                self._service.offering.propose(self._asked.admitted.session_id, judged.call)
-            for fault in step.faults:
-                if not fault.cut:
-                    self._passed(fault.cause)
-
-    def _passed(self, reason: str) -> None:
-        """Count an answer that passes unread, whatever of it was: once."""
-        if not self._unread_told:
-            self._unread_told = True
-            self._service.counts.uninspected[reason] += 1
-
-    def _subject(self) -> Subject:
-        return subject_of(self._asked, self._request_id)
-
-    def _request_head(self) -> bytes:
-        head, opening = self._asked.head, self._asked.opening
+    def _request(self) -> bytes:
+        """Return the request, or its head where the body streams."""
+        head, opening, body = self._asked.head, self._asked.opening, self._body
         aws = self._asked.admitted.provider.aws
         if aws is not None:
-            opening = credentialed(opening, self._body or b"", aws)
-        if self._body is not None and (head.chunked or head.length is not None):
-            return b"%b\r\nContent-Length: %d\r\n\r\n" % (opening, len(self._body))
+            opening = credentialed(opening, body or b"", aws)
+        if body is not None and (head.length is not None or head.chunked):
+            return b"%b\r\nContent-Length: %d\r\n\r\n%b" % (opening, len(body), body)
         if head.chunked:
             return opening + b"\r\nTransfer-Encoding: chunked\r\n\r\n"
         if head.length is not None:
@@ -353,7 +337,6 @@ class Exchange:
         self._client.on_answered(keep_alive=False, whole=answer.done)
 
     def _end(self) -> None:
-        # The answer holds bound methods of this exchange: a cycle left to the garbage collector costs a tenth of all CPU time.
         answer, self._answer = self._answer, None
         assert answer is not None  # noqa: S101 - it is done
         self._over = True

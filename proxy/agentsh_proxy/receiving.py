@@ -69,7 +69,7 @@ class Reception:
         left = self._learned(confined)
         if left is not plain:
             body = left
-            self.asked = self.asked._replace(opening=without_description(self.asked.opening))
+            self.asked = replace(self.asked, opening=without_description(self.asked.opening))
         if self.asked.view.guard is not None and left:
             body = self._guarded(self.asked.view.guard, left, body)
         return body
@@ -115,7 +115,7 @@ class Reception:
             return body
         if not done.counts:
             return body
-        self.asked = self.asked._replace(opening=without_description(self.asked.opening))
+        self.asked = replace(self.asked, opening=without_description(self.asked.opening))
         self._service.reporter.redacted(guard.mode, done.counts, subject_of(self.asked))
         return done.body
 

@@ -18,7 +18,6 @@ from agentsh_proxy.exchange import Exchange
 from agentsh_proxy.replies import CONTINUE, error_body, reply
 from agentsh_proxy.service import Service
 from agentsh_proxy.tunnel import ENDLESS, Tunnel
-from agentsh_proxy.turn import MAX_WAITING
 
 HEAD_SECONDS = 20.0  # from a head's first byte to its last; nginx allows 60, a local client needs none
 BODY_SECONDS = 60.0  # between two reads of a body
@@ -31,12 +30,13 @@ class ClientConnection(asyncio.Protocol):
     """One connection of a client."""
 
     __slots__ = (
-        "_body", "_buffer", "_closing", "_exchange", "_head", "_held", "_in_loop", "_known", "_left", "_lingering", "_mould", "_out", "_reading_paused",
-        "_service", "_size", "_transport", "_upload_paused", "_writing_paused", "seen",
+        "_body", "_buffer", "_closing", "_exchange", "_head", "_held", "_in_loop", "_known", "_left", "_lingering", "_mould", "_reading_paused",
+        "_service", "_size", "_transport", "_turn", "_upload_paused", "_writing_paused", "seen",
     )  # fmt: skip
 
     def __init__(self, service: Service) -> None:
         self._service = service
+        self._turn = service.turn
         self._transport: asyncio.Transport | None = None
         self._buffer = b""  # an incomplete head, or requests that came before their turn (one read at most)
         self._exchange: Exchange | Tunnel | None = None
@@ -44,7 +44,6 @@ class ClientConnection(asyncio.Protocol):
         self._body: ChunkedReader | None = None  # reads a chunked body
         self._left = 0  # body bytes to come under a Content-Length
         self._held: list[bytes] = []
-        self._out: list[bytes] = []  # written in this turn
         self._size = 0
         self._known: Asked | None = None  # what the last head led to, and the head's mould
         self._mould: Mould | None = None
@@ -67,6 +66,8 @@ class ClientConnection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - gone is gone
         """Cancel what the client asked for."""
+        if self._transport is not None:
+            self._turn.drop(self._transport)
         self._transport = None
         self._service.drop(self)
         exchange, self._exchange = self._exchange, None
@@ -80,12 +81,7 @@ class ClientConnection(asyncio.Protocol):
         self.seen = self._service.now
         if self._buffer:
             data, self._buffer = self._buffer + data, b""
-        elif (
-            self._mould is not None
-            and self._head is None
-            and self._exchange is None
-            and self._read_at_once(data)
-        ):
+        elif self._exchange is None and self._mould is not None and self._read_at_once(self._mould, data):
             return
         self._read(data)
 
@@ -110,11 +106,8 @@ class ClientConnection(asyncio.Protocol):
 
     def write(self, data: bytes) -> None:
         """Send bytes of an answer, at the end of this turn of the loop."""
-        if not self._out:
-            self._service.turn.at_end(self._flush)
-        self._out.append(data)
-        if len(data) > MAX_WAITING:
-            self._flush()
+        if self._transport is not None:
+            self._turn.write(self._transport, data)
 
     def answer_error(self, status: int, message: str, dialect: Dialect | None) -> None:
         """Send an error in place of an answer of which nothing was sent."""
@@ -129,10 +122,10 @@ class ClientConnection(asyncio.Protocol):
         self._exchange = None
         if not whole:
             self.abort()
-        elif keep_alive and self._head is None:
-            self._next()
-        else:
+        elif not keep_alive or self._head is not None:
             self._close()
+        elif self._buffer or self._reading_paused:
+            self._next()
 
     def keeps_alive(self, head: RequestHead) -> bool:
         """Say whether another request may follow the answer to this one."""
@@ -215,18 +208,20 @@ class ClientConnection(asyncio.Protocol):
         if data or self._reading_paused:
             self._set_reading()
 
-    def _read_at_once(self, data: bytes) -> bool:
+    def _read_at_once(self, mould: Mould, data: bytes) -> bool:
         """Take a request whose head came before on this connection, if that and its whole body are all there is to read."""
-        known, end = self._known, data.find(b"\r\n\r\n") + 4
-        length = self._length_in(data[:end])
-        if known is None or not length or length != len(data) - end:
+        known, service = self._known, self._service
+        if known is None or known.view is not service.view or known.sessions is not service.sessions:
             return False
-        if self._writing_paused or length > known.view.proxy.max_request:
+        body = mould.body_in(data)
+        if not body or self._head is not None or self._writing_paused:
             return False
-        self._service.counts.requests += 1
-        self._exchange = exchange = Exchange(self._service, self, known)
+        if len(body) > known.view.proxy.max_request:
+            return False
+        service.counts.requests += 1
+        self._exchange = exchange = Exchange(service, self, known)
         try:
-            exchange.on_request(data[end:])
+            exchange.on_request(body)
         except RefusalError as refused:
             self._refuse(refused, close=False)
         return True
@@ -388,11 +383,9 @@ class ClientConnection(asyncio.Protocol):
         self._transport.write_eof()
 
     def _flush(self) -> None:
-        """Hand what was written to the transport, in one piece."""
-        out = self._out
-        if out and self._transport is not None:
-            self._transport.write(out[0] if len(out) == 1 else b"".join(out))
-        out.clear()
+        """Hand what was written to the transport."""
+        if self._transport is not None:
+            self._turn.flush(self._transport)
 
 
 def _too_large(exchange: Exchange | Tunnel) -> RefusalError:

@@ -23,7 +23,6 @@ from agentsh_proxy.guarding import masked
 from agentsh_proxy.offering import Offering
 from agentsh_proxy.recorder import Recorder
 from agentsh_proxy.reporting import Reporter, Subject
-from agentsh_proxy.turn import Turn
 from agentsh_proxy.upstream import Pool
 from agentsh_proxy.view import View
 
@@ -52,12 +51,12 @@ class Service:
     ) -> None:
         self._loop = loop
         self.view = view
-        self.turn = Turn(loop.call_soon)
         self.sessions: Mapping[str, str] = {}
         self.reporter = reporter
         self.recorder = recorder
         self.counts = counts
         self.pool = pool
+        self.turn = pool.turn
         self.vaults = Vaults(token_key or token_bytes(32))
         self.offering = Offering(reporter)
         self.draining = False

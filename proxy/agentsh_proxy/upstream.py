@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+from collections import defaultdict
 from collections.abc import Callable
 from typing import Protocol, TypeVar, cast
 
@@ -14,7 +15,7 @@ from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.http_head import MAX_HEAD, ResponseHead, parse_response
 from agentsh_proxy.chunks import ChunkedReader
 from agentsh_proxy.counting import Counts
-from agentsh_proxy.turn import MAX_WAITING, Turn
+from agentsh_proxy.turn import Turn
 from agentsh_proxy.view import Origin
 
 MAX_IDLE = 512  # kept per origin; as many as agents stream at once on one worker, a few KiB each
@@ -30,8 +31,8 @@ class Waiting(Protocol):
 
     method: str
 
-    def on_connected(self, connection: UpstreamConnection, *, reused: bool) -> None:
-        """Write the request to a connection that is there."""
+    def on_connected(self, connection: UpstreamConnection) -> None:
+        """Write the request to a connection that was made for it."""
         ...
 
     def on_unreachable(self, error: ProtocolError) -> None:
@@ -50,8 +51,8 @@ class Waiting(Protocol):
         """Say whether an answer that came whole in one read may leave as it came."""
         ...
 
-    def on_passed(self, head: ResponseHead, data: bytes) -> None:
-        """Take an answer that may; the connection is no longer this exchange's."""
+    def on_passed(self, head: ResponseHead, data: bytes, whole: bytes) -> None:
+        """Take an answer that may, its body alone and with its head; the connection is no longer this exchange's."""
         ...
 
     def on_data(self, data: bytes, *, last: bool) -> None:
@@ -74,19 +75,18 @@ class UpstreamConnection(asyncio.Protocol):
     """One connection. Serves one exchange at a time; between two it lies idle in the pool."""
 
     __slots__ = (
-        "_buffer", "_chunked", "_exchange", "_head", "_interim", "_left", "_origin", "_out", "_pool", "_sent_whole", "_transport",
-        "idle_since",
+        "_buffer", "_chunked", "_exchange", "_head", "_interim", "_left", "_origin", "_pool", "_sent_whole", "_transport", "_turn", "idle_since",
     )  # fmt: skip
 
     def __init__(self, pool: Pool, origin: Origin) -> None:
         self._pool = pool
+        self._turn = pool.turn
         self._origin = origin
         self._transport: asyncio.Transport | None = None
         self._exchange: Waiting | None = None
         self._buffer = b""
         self._head: ResponseHead | None = None
         self._chunked: ChunkedReader | None = None
-        self._out: list[bytes] = []  # written in this turn
         self._left: int | None = None  # body bytes to come; None: until the end of the connection
         self._interim = 0
         self._sent_whole = False
@@ -94,24 +94,21 @@ class UpstreamConnection(asyncio.Protocol):
 
     # What an exchange asks.
 
-    def serve(self, exchange: Waiting) -> bool:
-        """Take up an exchange; False where the connection is gone."""
-        if self._transport is None or self._transport.is_closing():
+    def ask(self, exchange: Waiting, data: bytes, *, last: bool) -> bool:
+        """Take up an exchange and send the beginning of its request; False where the connection is gone."""
+        transport = self._transport
+        if transport is None or transport.is_closing():
             return False
         self._exchange = exchange
-        self._head = None
-        self._interim = 0
-        self._sent_whole = False
+        self._sent_whole = last
+        self._turn.write(transport, data)
         return True
 
     def write(self, data: bytes, *, last: bool) -> None:
         """Send request bytes; `last` ends the request."""
         self._sent_whole = last
-        if not self._out:
-            self._pool.turn.at_end(self._flush)
-        self._out.append(data)
-        if len(data) > MAX_WAITING:
-            self._flush()
+        if self._transport is not None:
+            self._turn.write(self._transport, data)
 
     def pause(self) -> None:
         """Read no more for now."""
@@ -126,9 +123,7 @@ class UpstreamConnection(asyncio.Protocol):
     def abort(self) -> None:
         """Drop the connection; the exchange hears no more of it."""
         self._exchange = None
-        self._out.clear()
-        if self._transport is not None:
-            self._transport.abort()
+        self._drop()
 
     # What asyncio tells.
 
@@ -143,19 +138,10 @@ class UpstreamConnection(asyncio.Protocol):
             self._drop()
             return
         try:
-            if self._head is None:
-                data = self._read_head(exchange, self._buffer + data if self._buffer else data)
-                head = self._head
-                if head is None:
-                    return
-                if head.length == len(data) and data and self._left and exchange.passes(head, data):
-                    self._release(clean=True)
-                    exchange.on_passed(head, data)
-                    return
-                exchange.on_head(head)
-                if self._exchange is not exchange:
-                    return
-            self._read_body(exchange, data)
+            if self._head is not None:
+                self._read_body(exchange, data)
+            else:
+                self._read_answer(exchange, data)
         except ProtocolError as error:
             self._drop()
             if self._exchange is exchange:
@@ -168,6 +154,8 @@ class UpstreamConnection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Tell the end of the body where nothing else marks it, and a failure everywhere else."""
         self._pool.forget(self._origin, self)
+        if self._transport is not None:
+            self._turn.drop(self._transport)
         self._transport = None
         exchange, self._exchange = self._exchange, None
         if exchange is None:
@@ -193,36 +181,50 @@ class UpstreamConnection(asyncio.Protocol):
 
     # Reading.
 
-    def _read_head(self, exchange: Waiting, data: bytes) -> bytes:
-        """Read heads until the final one; return the bytes after it, or keep what is incomplete."""
-        while True:
-            end = data.find(b"\r\n\r\n")
-            if end < 0 or end > MAX_HEAD - 4:
-                if len(data) > MAX_HEAD:
-                    raise ProtocolError("the upstream's head is too long", status=502)
-                if not b"HTTP/1.".startswith(data[:7]):
-                    raise ProtocolError("the upstream does not speak HTTP/1.1", status=502)
-                self._buffer = data
-                return b""
-            head = parse_response(data[: end + 4])
-            data = data[end + 4 :]
-            self._buffer = b""
-            if head.status >= 200:
-                break
-            self._interim += 1
-            if head.status == 101 or self._interim > MAX_INTERIM:
-                raise ProtocolError(
-                    f"the upstream answered {head.status} to a request that asks for no such thing",
-                    status=502,
-                )
-            exchange.on_interim(head)
-            if self._exchange is not exchange:
-                return b""
+    def _read_answer(self, exchange: Waiting, data: bytes) -> None:
+        """Read a head, or more of it, and what follows."""
+        if self._buffer:
+            data = self._buffer + data
+        end = data.find(b"\r\n\r\n") + 4
+        if not 4 <= end <= MAX_HEAD:
+            self._await_head(data)
+            return
+        head = parse_response(data[:end])
+        body = data[end:]
+        self._buffer = b""
+        if head.status < 200:
+            self._read_interim(exchange, head, body)
+            return
         self._head = head
-        body = head.has_body(exchange.method)
-        self._chunked = ChunkedReader() if head.chunked and body else None
-        self._left = head.length if body else 0
-        return data
+        has_body = head.has_body(exchange.method)
+        self._left = length = head.length if has_body else 0
+        if length and length == len(body) and exchange.passes(head, body):
+            self._release(clean=True)
+            exchange.on_passed(head, body, data)
+            return
+        self._chunked = ChunkedReader() if head.chunked and has_body else None
+        exchange.on_head(head)
+        if self._exchange is exchange:
+            self._read_body(exchange, body)
+
+    def _await_head(self, data: bytes) -> None:
+        """Keep the beginning of a head. Raises ProtocolError where it cannot become one."""
+        if len(data) > MAX_HEAD:
+            raise ProtocolError("the upstream's head is too long", status=502)
+        if not b"HTTP/1.".startswith(data[:7]):
+            raise ProtocolError("the upstream does not speak HTTP/1.1", status=502)
+        self._buffer = data
+
+    def _read_interim(self, exchange: Waiting, head: ResponseHead, rest: bytes) -> None:
+        """Read a 1xx answer, and what follows it. Raises ProtocolError where it is out of place."""
+        self._interim += 1
+        if head.status == 101 or self._interim > MAX_INTERIM:
+            raise ProtocolError(
+                f"the upstream answered {head.status} to a request that asks for no such thing", status=502
+            )
+        exchange.on_interim(head)
+        if rest and self._exchange is exchange:
+            self._read_answer(exchange, rest)
 
     def _read_body(self, exchange: Waiting, data: bytes) -> None:
         if self._chunked is not None:
@@ -250,21 +252,16 @@ class UpstreamConnection(asyncio.Protocol):
     def _release(self, *, clean: bool) -> None:
         """Give the connection back before the exchange ends: the next request may follow at once."""
         head = self._head
-        self._exchange = None
+        self._exchange = self._head = self._chunked = None
+        self._interim = 0
         if clean and self._sent_whole and head is not None and head.keep_alive:
             self._pool.keep(self._origin, self)
         else:
             self._drop()
 
-    def _flush(self) -> None:
-        """Hand what was written to the transport, in one piece."""
-        out = self._out
-        if out and self._transport is not None:
-            self._transport.write(out[0] if len(out) == 1 else b"".join(out))
-        out.clear()
-
     def _drop(self) -> None:
         if self._transport is not None:
+            self._turn.drop(self._transport)
             self._transport.abort()
 
 
@@ -277,22 +274,23 @@ class Pool:
         self._loop = loop
         self._counts = counts
         self._tls = tls or tls_context()
-        self._idle: dict[Origin, list[UpstreamConnection]] = {}
+        self._idle: defaultdict[Origin, list[UpstreamConnection]] = defaultdict(list)
         self.turn = Turn(loop.call_soon)
         self._connecting: set[asyncio.Task[None]] = set()
         self.now = loop.time()
 
-    def ask(
-        self, origin: Origin, exchange: Waiting, *, seconds: float, fresh: bool = False
-    ) -> asyncio.Task[None] | None:
-        """Give `exchange` a connection: at once if one lies idle, else as soon as one is made (cancel the task to let go)."""
-        idle = self._idle.get(origin)
-        while idle and not fresh:
+    def ask(self, origin: Origin, exchange: Waiting, data: bytes, *, last: bool) -> UpstreamConnection | None:
+        """Send the beginning of a request (`last`: all of it) over a connection that lies idle; None where there is none."""
+        idle = self._idle[origin]
+        while idle:
             connection = idle.pop()
-            if connection.serve(exchange):
+            if connection.ask(exchange, data, last=last):
                 self._counts.upstream_reused += 1
-                exchange.on_connected(connection, reused=True)
-                return None
+                return connection
+        return None
+
+    def connect(self, origin: Origin, exchange: Waiting, *, seconds: float) -> asyncio.Task[None]:
+        """Make a connection for `exchange` (cancel the task to let go)."""
         task = self._loop.create_task(self._connect(origin, exchange, seconds))
         self._connecting.add(task)
         task.add_done_callback(self._connecting.discard)
@@ -300,7 +298,7 @@ class Pool:
 
     def keep(self, origin: Origin, connection: UpstreamConnection) -> None:
         """Take a connection back; the oldest goes where there are too many."""
-        idle = self._idle.setdefault(origin, [])
+        idle = self._idle[origin]
         connection.idle_since = self.now
         idle.append(connection)
         if len(idle) > MAX_IDLE:
@@ -356,8 +354,7 @@ class Pool:
         except ProtocolError as error:
             exchange.on_unreachable(error)
             return
-        connection.serve(exchange)
-        exchange.on_connected(connection, reused=False)
+        exchange.on_connected(connection)
 
 
 def tls_context() -> ssl.SSLContext:

@@ -165,6 +165,40 @@ def test_a_response_head_is_read():
 
 
 @pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        (b"X-Request-Id: x_1", "x_1"),
+        (b"x-request-ID:\tx_1\r\nRequest-Id: req_1 ", "req_1"),
+        (b"request-id: req_1\r\nrequest-id: req_2", "req_1"),
+        (b"Not-request-id: a", ""),
+        (b"request-id: " + b"x" * 200, "x" * 128),
+    ],
+)
+def test_the_providers_own_name_of_a_request_is_read_as_it_was_written(fields, told):
+    assert parse_response(b"HTTP/1.1 200 OK\r\n" + fields + b"\r\n\r\n").request_id == told
+
+
+@pytest.mark.parametrize(
+    ("raw", "verbatim"),
+    [
+        (b"HTTP/1.1 200 OK\r\nServer: s\r\nContent-Length: 3\r\n\r\n", True),
+        (b"HTTP/1.0 200 OK\r\nContent-Length: 3\r\n\r\n", False),
+        (b"HTTP/1.1 200 OK\r\nConnection: X-Mine\r\nX-Mine: 1\r\n\r\n", False),
+        (b"HTTP/1.1 200 OK\r\nKEEP-ALIVE: timeout=5\r\n\r\n", False),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", False),
+    ],
+)
+def test_an_answers_head_may_travel_as_it_came_only_where_nothing_of_it_ends_here(raw, verbatim):
+    assert parse_response(raw).verbatim is verbatim
+
+
+@pytest.mark.parametrize("value", [b"3", b" 3", b"\t3 \t", b"3 "])
+def test_white_space_around_a_value_is_none_of_it(value):
+    assert parse_request(request(b"Content-Length:" + value)).length == 3
+    assert parse_response(b"HTTP/1.1 200 OK\r\nContent-Length:" + value + b"\r\n\r\n").length == 3
+
+
+@pytest.mark.parametrize(
     ("version", "connection", "kept"),
     [(b"1", b"", True), (b"1", b"close", False), (b"0", b"", False), (b"0", b"Keep-Alive", True)],
 )
@@ -233,6 +267,24 @@ def test_any_other_head_is_read_anew(other):
     assert mould(request(b"X-Api-Key: k", b"Content-Length: 12")).length_in(other) is None
 
 
+def test_a_request_that_is_whole_gives_its_body_and_any_other_does_not():
+    first = request(b"X-Api-Key: k", b"Content-Length: 2", b"Accept: x")
+    known = mould(first)
+    assert known.body_in(first + b"{}") == b"{}"
+    assert known.body_in(first.replace(b": 2", b": 12") + b"x" * 12) == b"x" * 12
+    for other in (
+        first,
+        first + b"{",
+        first + b"{}\r\n",
+        first.replace(b": k", b": other") + b"{}",
+        first.replace(b": 2", b": +2") + b"{}",
+        first.replace(b": 2", b": 2\r\nContent-Length: 2") + b"{}",
+        first.replace(b": 2", b": " + b"0" * 20 + b"2") + b"{}",
+        b"",
+    ):
+        assert known.body_in(other) is None, other
+
+
 @given(st.binary(max_size=30), st.integers(0, 200))
 def test_what_a_mould_knows_reads_as_the_reader_reads_it(change, at):
     first = request(b"X-Api-Key: k", b"Content-Length: 12")
@@ -240,5 +292,16 @@ def test_what_a_mould_knows_reads_as_the_reader_reads_it(change, at):
     other = first[:at] + change + first[at:]
     length = known.length_in(other)
     if length is not None:
-        assert parse_request(other)[:4] == (*parse_request(first)[:3], parse_request(other).pieces)
+        assert parse_request(other)[:4] == (*parse_request(first)[:3], parse_request(other).fields)
         assert parse_request(other).length == length
+
+
+@given(st.binary(max_size=30), st.integers(0, 200), st.integers(0, 9))
+def test_a_body_that_a_mould_finds_is_the_one_that_the_reader_finds(change, at, cut):
+    first = request(b"X-Api-Key: k", b"Content-Length: 12") + b"0123456789\r\n"
+    other = first[:at] + change + first[at + cut :]
+    body = mould(first).body_in(other)
+    if body is not None:
+        length = find_head(other)
+        assert other[length:] == body
+        assert parse_request(other[:length]).length == len(body)
