@@ -132,7 +132,7 @@ class Visit:
             body = mcp_gate.read(line, LIMITS)
             ruling = mcp_gate.rule_calls(line, body, self._judge)
         except ProtocolError as error:
-            return self._uncertain(line, "client", str(error), mcp_gate.doubt(line))
+            return self._uncertain(line, "client", str(error), mcp_gate.doubt_of_client(line))
         if ruling.forward is line and (tool := mcp_gate.lone_call(body)):
             return self._say(
                 shim_link.PASS, stands=self._around.snapshot().stands(mcp_judging.meant(self.server_id, tool))

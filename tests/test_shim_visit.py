@@ -519,3 +519,16 @@ def test_a_rule_over_arguments_is_asked_call_by_call() -> None:
     refused = front.client(visit, call("write", 2, path="/etc/x"))
     assert refused.line is None
     assert [e["action"] for e in front.told("mcp_tool_called")] == ["allow", "block"]
+
+
+@pytest.mark.parametrize("cut", [0, 1, 30])
+def test_a_call_behind_another_value_or_over_two_lines_never_reaches_a_server_that_knows_no_lines(
+    cut: int,
+) -> None:
+    denied = json.dumps(call("rm")).encode() if not isinstance(call("rm"), bytes) else call("rm")
+    front = Front(**DENIED)
+    line = b'{"jsonrpc":"2.0","id":1,"method":"ping"}' + denied if cut == 0 else denied[:-cut]
+    answer = front.client(front.enter(), line)
+    assert answer.line is None
+    (event,) = front.told("mcp_message_uninspected")
+    assert (event["action"], event["cause"]) == ("block", "hostile")

@@ -46,6 +46,7 @@ _ANSWER_ENDS: Final = frozenset(
     )
 )  # fmt: skip
 _ANSWER_CREDENTIALS: Final = frozenset(("set-cookie", "www-authenticate"))
+_CHARSET: Final = re.compile(r"charset\*?[ \t]*=[ \t]*[\"']?([^\"';, \t]*)", re.IGNORECASE)
 _ENCODED: Final = re.compile(r"=\?base64\?([A-Za-z0-9+/=_-]*)\?=")
 _PATH: Final = re.compile(r"(?:/s/([A-Za-z0-9_-]{1,256}))?/mcp/([^/?]{1,768})/?(?:\?(.*))?")
 
@@ -173,6 +174,19 @@ def answered(headers: Iterable[tuple[str, str]], *, passthrough: bool) -> Header
         and (passthrough or name not in _ANSWER_CREDENTIALS)
         and not name.startswith("access-control-")
     )
+
+
+def unread(fields: Mapping[str, str]) -> str:
+    """Say why a body is not the text that is judged here: compressed, or in another charset than JSON has (RFC 8259, section 8.1).
+
+    Servers undo either by these fields: behind them stands another call than before them. Empty: it is what it seems.
+    """
+    if fields.get("content-encoding", "identity").strip().lower() not in {"", "identity"}:
+        return "a request with a Content-Encoding is not taken"
+    charsets = _CHARSET.findall(fields.get("content-type", ""))
+    if any(charset.lower() not in {"utf-8", "utf8", "us-ascii"} for charset in charsets):
+        return "the charset of a request has to be UTF-8"
+    return ""
 
 
 def disagreement(fields: Mapping[str, str], repeated: Iterable[str], message: Mapping[str, Any]) -> str:

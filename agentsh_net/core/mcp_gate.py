@@ -6,6 +6,7 @@ not refused keeps its very bytes.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -174,17 +175,45 @@ def doubt(line: bytes) -> str:
         return "a carriage return inside a line"
     try:
         reading = strict_json.read(line.removeprefix(BOM))
-    except ProtocolError as error:
-        return str(error) if "deep" in str(error) else ""
+    except strict_json.DivergentError as error:
+        return str(error)
+    except ProtocolError:
+        return ""
     if reading.duplicates:
         return f"the key {visible(min(reading.duplicates), MAX_NAME)!r} twice in an object"
     for message in reading.value if isinstance(reading.value, list) else [reading.value]:
+        if isinstance(message, list):
+            return "a batch in a batch"
         if isinstance(message, dict):
             if misspelt(message, MESSAGE_KEYS):
                 return "a key of JSON-RPC in another case"
             if not isinstance(message.get("method", ""), str) or message.get("method") in {CALL, *WATCHED}:
                 return f"a {visible(str(message['method']), MAX_NAME)} that is no proper JSON-RPC"
     return ""
+
+
+def doubt_of_client(line: bytes) -> str:
+    """Say, as `doubt` does, what is dangerous in what a client sends, readers that take JSON as a stream of values included.
+
+    Go's `json.Decoder` does: it knows no lines, and stops reading where a value ends.
+    """
+    found = doubt(line)
+    if found:
+        return found
+    try:
+        strict_json.read(line.removeprefix(BOM))
+    except ProtocolError as error:
+        return _of_a_stream(error.__cause__)
+    return ""
+
+
+def _of_a_stream(fault: BaseException | None) -> str:
+    if not isinstance(fault, json.JSONDecodeError) or fault.doc.lstrip()[:1] not in {"{", "["}:
+        return ""
+    if fault.msg == "Extra data":
+        return "more text after a JSON value"
+    cut = fault.pos >= len(fault.doc.rstrip()) or fault.msg.startswith("Unterminated string")
+    return "a JSON value that does not end" if cut else ""
 
 
 def id_in(line: bytes) -> Id | None:

@@ -168,6 +168,8 @@ class Gateway:
             body = jsonrpc.error(None, mcp_gate.UNREADABLE, f"agentsh-net: no {asked.method} here")
             client.answer(405, body, (*JSON, ("Allow", ", ".join(METHODS))))
             return
+        if unread := gateway_http.unread(asked.fields):
+            raise ProtocolError(unread, status=415)
         denied = view.snapshot.judge_server(place.server.id)
         if denied.blocked:
             self._deny(asked, client, place, session_id, denied)

@@ -133,7 +133,7 @@ class Review:
                 return self._contradicted(body, why)
             ruling = mcp_gate.rule_calls(flat, body, judge, self._refuse(flat))
         except ProtocolError as error:
-            return self._doubtful(data, str(error), mcp_gate.doubt(flat))
+            return self._doubtful(data, str(error), mcp_gate.doubt_of_client(flat))
         going = [m for m in body.messages if isinstance(m, Request) and m.id not in refused_ids]
         for message in going:
             self._waiting[message.id] = _asked(message)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable
 from hashlib import sha256
 from typing import Any
@@ -167,3 +168,34 @@ def test_a_stream_that_is_open_does_not_hold_up_the_end() -> None:
                     await front.gateway.drain(20)
 
     run(main())
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"Content-Encoding": "gzip"}, {"Content-Type": "application/json; charset=utf-7"}],
+    ids=["gzip", "utf-7"],
+)
+def test_a_body_that_the_server_would_decode_into_another_call_does_not_reach_it(
+    fields: dict[str, str],
+) -> None:
+    async def scene(front: GatewayFront, server: Scripted, _: Any) -> None:
+        assert (await front.post(call(), **fields)).status == 415
+        assert server.seen == []
+        assert (await front.post(call())).status == 200
+
+    play(scene, {"servers": {"peer": {"passthrough": True}}})
+
+
+@pytest.mark.parametrize("coding", ["utf-16", "utf-32-be", "trailing"])
+def test_a_call_that_only_lenient_servers_read_does_not_reach_them_whatever_fail_closed_says(
+    coding: str,
+) -> None:
+    async def scene(front: GatewayFront, server: Scripted, _: Any) -> None:
+        text = json.dumps(call("rm"))
+        answer = await front.post(f"{text} x".encode() if coding == "trailing" else text.encode(coding))
+        assert answer.json["error"]["code"] == -32600
+        assert server.seen == []
+        (event,) = front.told("mcp_message_uninspected")
+        assert (event["action"], event["reason"] != "") == ("block", True)
+
+    play(scene, denied_tools=[{"server": "peer", "tool": "rm"}])

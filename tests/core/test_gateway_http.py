@@ -163,3 +163,26 @@ def test_a_page_that_may_ask_may_read_the_answer_and_the_session() -> None:
 def test_a_challenge_names_the_scheme() -> None:
     assert gateway_http.challenge(BEARER)[0][1].startswith("Bearer")
     assert gateway_http.challenge(HEADER)[0][1].startswith("ApiKey")
+
+
+@pytest.mark.parametrize(
+    ("fields", "why"),
+    [
+        ({}, ""),
+        ({"content-type": "application/json"}, ""),
+        ({"content-type": 'application/json; charset="UTF-8"'}, ""),
+        ({"content-encoding": "identity", "content-type": "application/json;charset=utf-8"}, ""),
+        ({"content-encoding": "gzip"}, "Content-Encoding"),
+        ({"content-encoding": "identity, br"}, "Content-Encoding"),
+        ({"content-type": "application/json; charset=utf-7"}, "charset"),
+        ({"content-type": "application/json; charset = UTF-16LE"}, "charset"),
+        ({"content-type": "application/json; charset=utf-8; charset='utf-7'"}, "charset"),
+        ({"content-type": "application/json; charset*=utf-7"}, "charset"),
+        ({"content-type": "application/json, application/json;charset=cp037"}, "charset"),
+    ],
+)
+def test_a_body_that_a_server_would_decode_otherwise_is_not_judged_as_it_looks(
+    fields: dict[str, str], why: str
+) -> None:
+    found = gateway_http.unread(fields)
+    assert why in found and bool(found) is bool(why)

@@ -16,6 +16,7 @@ from agentsh_net.core.mcp_gate import (
     Hide,
     Swap,
     doubt,
+    doubt_of_client,
     edited,
     id_in,
     lone_call,
@@ -149,6 +150,46 @@ def test_a_line_in_which_some_peer_may_read_a_call_is_a_danger(data: bytes, why:
 )
 def test_a_line_in_which_nobody_reads_a_call_is_none(data: bytes) -> None:
     assert doubt(data) == ""
+
+
+SECRET = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"rm"}}'
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        (SECRET.decode().encode("utf-16"), "NUL"),
+        (SECRET.decode().encode("utf-32-le"), "NUL"),
+        (b"[[" + SECRET + b"]]", "a batch in a batch"),
+    ],
+)
+def test_what_a_lenient_reader_may_decode_is_a_danger(data: bytes, why: str) -> None:
+    assert why in doubt(data)
+    assert why in doubt_of_client(data)
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        (b'{"jsonrpc":"2.0","id":1,"method":"ping"}' + SECRET, "more text after a JSON value"),
+        (SECRET + b" x", "more text after a JSON value"),
+        (b"[" + SECRET + b"] []", "more text after a JSON value"),
+        (SECRET[:-2], "does not end"),
+        (SECRET[:40], "does not end"),
+        (b' {"a": "b', "does not end"),
+        (b"{", "does not end"),
+        (b'{"method":"x","method":"tools/call"}', "twice"),
+    ],
+)
+def test_a_reader_of_a_stream_of_values_may_find_a_call_in_what_a_client_sends(data: bytes, why: str) -> None:
+    assert why in doubt_of_client(data)
+
+
+@pytest.mark.parametrize(
+    "data", [b"starting server", b"123 x", b'"a" b', b"{nonsense}", b'{"a":1,}', b"", SECRET]
+)
+def test_nobody_finds_a_call_in_what_no_value_begins(data: bytes) -> None:
+    assert doubt_of_client(data) == ("a tools/call that is no proper JSON-RPC" if data is SECRET else "")
 
 
 def test_the_id_of_a_refused_line_is_found_where_there_is_one() -> None:
