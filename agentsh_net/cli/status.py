@@ -113,10 +113,23 @@ def report(told: Mapping[str, Any]) -> Iterator[str]:
     if servers:
         yield ""
         yield from _table(servers, _SERVERS)
+        yield from _unlisted(servers)
     names = _rows(told.get("resolver") or {}, "names")
     if names:
         yield ""
         yield from _table(names, _NAMES)
+
+
+def _unlisted(servers: Sequence[Row]) -> Iterator[str]:
+    """Yield why the tools of servers are not known, or may be others by now."""
+    for server in servers:
+        told = server.get("discovery") or {}
+        if told and not told.get("ok"):
+            tries = told.get("attempts") or 1
+            yield visible(
+                f"{server.get('server_id')}: its tools cannot be listed: {told.get('error') or 'no reason given'}"
+                f" ({tries} {'try' if tries == 1 else 'tries'}, and it is tried again)"
+            )
 
 
 def _snooped(snoop: Mapping[str, Any]) -> str:

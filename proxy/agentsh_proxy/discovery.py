@@ -17,6 +17,7 @@ from typing import Any
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.mcp_exchange import Listing
 from agentsh_net.core.model import Server, Transport
+from agentsh_net.core.settings import SecurityScheme
 from agentsh_proxy.http_client import tls_context
 from agentsh_proxy.mcp_session import Session
 
@@ -53,6 +54,7 @@ class Backoff:
 
 
 Report = Callable[[dict[str, Any]], None]
+Schemes = Mapping[str, SecurityScheme]  # server id -> the credential that the gateway sends it
 
 
 async def discover(
@@ -79,8 +81,10 @@ class Watcher:
         pause: float = PAUSE,
         backoff: Backoff | None = None,
         tls: ssl.SSLContext | None = None,
+        schemes: Schemes | None = None,
     ) -> None:
         self._servers = {s.id: s for s in servers if s.transport is not Transport.STDIO}
+        self._schemes = schemes or {}
         self._report = report
         self._timeout = timeout
         self._ttl = ttl
@@ -95,13 +99,14 @@ class Watcher:
         for server in self._servers.values():
             self._begin(server)
 
-    def update(self, servers: Iterable[Server]) -> None:
+    def update(self, servers: Iterable[Server], schemes: Schemes | None = None) -> None:
         """Take the servers of a new policy: watch the new and the changed, stop for the others."""
-        wanted = {s.id: s for s in servers if s.transport is not Transport.STDIO}
+        wanted, credentials = {s.id: s for s in servers if s.transport is not Transport.STDIO}, schemes or {}
         for server_id, server in self._servers.items():
-            if wanted.get(server_id) != server:
+            known = self._schemes.get(server_id) == credentials.get(server_id)
+            if wanted.get(server_id) != server or not known:
                 self._end(server_id)
-        self._servers = wanted
+        self._servers, self._schemes = wanted, credentials
         for server in wanted.values():
             if server.id not in self._tasks:
                 self._begin(server)
@@ -145,7 +150,7 @@ class Watcher:
             said = self._tell(server.id, found, said)
 
         while True:
-            session = Session(server, tls=self._tls)
+            session = Session(server, tls=self._tls, scheme=self._schemes.get(server.id))
             try:
                 async with session:
                     await self._follow(session, tell)

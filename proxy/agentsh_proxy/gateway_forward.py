@@ -9,7 +9,7 @@ import asyncio
 import re
 import ssl
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Any, Final
 
 from agentsh_net.core import gateway_http, jsonrpc, mcp_http, sse
@@ -202,7 +202,7 @@ class _Exchange:
             return ""
         if (
             response.status in OLDER
-            and _begins(taken.body)
+            and (_begins(taken.body) or (_modern(taken.body) and not is_json(response)))
             and await self._forward.is_older(self._asked, self._place)
         ):
             await response.release()
@@ -382,6 +382,14 @@ class _Exchange:
 def _begins(body: Body | None) -> bool:
     message = body.messages[0] if body is not None and not body.batch else None
     return isinstance(message, Request) and message.method == "initialize"
+
+
+def _modern(body: Body | None) -> bool:
+    """Say whether a request is of 2026-07-28, which an HTTP+SSE server answers with whatever its framework says."""
+    message = body.messages[0] if body is not None and not body.batch else None
+    params = message.params if isinstance(message, Request) else None
+    meta = params.get("_meta") if isinstance(params, Mapping) else None
+    return isinstance(meta, Mapping) and gateway_http.VERSION_KEY in meta
 
 
 def _contradiction(asked: Asked, body: Body) -> str:

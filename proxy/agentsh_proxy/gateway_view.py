@@ -70,3 +70,10 @@ def unfold(snapshot: Snapshot) -> GatewayView:
         )
     customs = compiled(snapshot.config.sandbox.mcp.inspection.custom_patterns)
     return GatewayView(snapshot, gateway, places, customs)
+
+
+def upstream_schemes(snapshot: Snapshot) -> dict[str, SecurityScheme]:
+    """Return the credentials that the gateway sends to servers, by server id: who lists their tools needs them too."""
+    if not snapshot.config.gateway.enabled:
+        return {}
+    return {p.server.id: p.upstream for p in unfold(snapshot).places.values() if p.upstream is not None}

@@ -15,6 +15,7 @@ from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.mcp_client import Conversation
 from agentsh_net.core.mcp_exchange import Ask, FallBack, Listing, Outcome, Tell
 from agentsh_net.core.model import Server, Transport
+from agentsh_net.core.settings import SecurityScheme
 from agentsh_proxy.mcp_legacy_sse import LegacySse
 from agentsh_proxy.mcp_site import Site
 from agentsh_proxy.mcp_streamable import StreamableHttp
@@ -45,10 +46,12 @@ class Carrier(Protocol):
 class Session:
     """A session with one server. `stale` is set when a new listing is due: tools changed, or news may have been missed."""
 
-    def __init__(self, server: Server, *, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(
+        self, server: Server, *, tls: ssl.SSLContext | None = None, scheme: SecurityScheme | None = None
+    ) -> None:
         self.stale = asyncio.Event()
         self.lost = False  # the stream that is the session has ended: begin a new one
-        self._site = Site(server, tls)
+        self._site = Site(server, tls, scheme)
         http = server.transport is Transport.HTTP
         self._talk = Conversation(probe=http, may_fall_back=http)
         self._carrier: Carrier | None = (

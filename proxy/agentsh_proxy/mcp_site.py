@@ -10,10 +10,12 @@ from collections.abc import AsyncIterator
 
 from agentsh_net.core import mcp_http, mcp_stream, sse
 from agentsh_net.core.errors import ProtocolError
+from agentsh_net.core.gateway_http import with_credential
 from agentsh_net.core.jsonrpc import Limits
 from agentsh_net.core.mcp_http import Headers, address
 from agentsh_net.core.mcp_stream import StreamEvent
 from agentsh_net.core.model import Server
+from agentsh_net.core.settings import SecurityScheme
 from agentsh_proxy.http_client import HttpClient, Response
 
 LIMITS = Limits()
@@ -27,8 +29,11 @@ JSON = "application/json"
 class Site:
     """The HTTP side of one declared server."""
 
-    def __init__(self, server: Server, tls: ssl.SSLContext | None) -> None:
+    def __init__(
+        self, server: Server, tls: ssl.SSLContext | None, scheme: SecurityScheme | None = None
+    ) -> None:
         self.url = server.url
+        self._scheme = scheme  # the credential that the gateway has for it
         self.http = HttpClient(address(server.url), tls=tls, pin=server.tls_fingerprint)
         self._declared = mcp_http.declared(server.headers)
 
@@ -36,7 +41,8 @@ class Site:
         """Send a request to a URL of the origin and return the answer's head; redirects inside the origin are followed."""
         merged = mcp_http.merged(headers, self._declared)
         for _ in range(mcp_http.MAX_REDIRECTS + 1):
-            response = await self.http.request(method, address(url).target, merged, body)
+            fields, named = with_credential(self._scheme, merged, address(url).target)
+            response = await self.http.request(method, named, fields, body)
             target = mcp_http.redirection(method, url, response.status, response.header("location"))
             if target is None:
                 return response

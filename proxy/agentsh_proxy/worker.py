@@ -24,6 +24,7 @@ from agentsh_proxy.discovery import Watcher
 from agentsh_proxy.gateway import Gateway
 from agentsh_proxy.gateway import Means as GatewayMeans
 from agentsh_proxy.gateway_connection import GatewayConnection
+from agentsh_proxy.gateway_view import upstream_schemes
 from agentsh_proxy.recorder import Recorder
 from agentsh_proxy.reporting import Reporter
 from agentsh_proxy.scheduling import ask_for_short_slices
@@ -215,11 +216,14 @@ class Worker(asyncio.Protocol):
         if not self._discovers:
             return
         servers = [s for s in current.registry.servers if not denied(current.judge_server(s.id))]
+        schemes = upstream_schemes(current)
         if self._watcher is None:
-            self._watcher = Watcher(servers, lambda report: self._write(link.encode(link.Report(report))))
+            self._watcher = Watcher(
+                servers, lambda report: self._write(link.encode(link.Report(report))), schemes=schemes
+            )
             self._watcher.start()
         else:
-            self._watcher.update(servers)
+            self._watcher.update(servers, schemes)
 
     async def _listen(self, service: Service, seq: int) -> None:
         for listener in self._listeners:

@@ -16,6 +16,7 @@ from mcp_peers.scripted import STREAM, Handler, Scripted, Seen, Wire, run, servi
 
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.model import Server, Transport
+from agentsh_net.core.settings import SecurityScheme
 
 SECRET = {"Authorization": "Bearer secret-token"}
 
@@ -569,6 +570,22 @@ def test_a_new_policy_keeps_what_is_the_same_and_changes_the_rest() -> None:
         assert set(watcher._tasks) == {"scripted"}
 
     watching(legacy(), scene)
+
+
+def test_a_server_that_wants_the_gateways_credential_is_listed_with_it() -> None:
+    first, second = (SecurityScheme("b", "http", c, scheme="bearer") for c in ("one", "two"))
+
+    async def scene(watcher: Watcher, reports: Reports, server: Scripted) -> None:
+        assert (await reports.count(1))["ok"]
+        assert {seen.headers["authorization"] for seen in server.seen} == {"Bearer one"}
+        kept = watcher._tasks["scripted"]
+        watcher.update([declared(server)], {"scripted": first})
+        assert watcher._tasks["scripted"] is kept
+        watcher.update([declared(server)], {"scripted": second})
+        await reports.count(2)
+        assert "Bearer two" in {seen.headers["authorization"] for seen in server.seen}
+
+    watching(legacy(), scene, schemes={"scripted": first})
 
 
 def test_a_declaration_that_cannot_be_used_is_reported_without_its_secret() -> None:

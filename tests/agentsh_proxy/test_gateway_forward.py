@@ -511,6 +511,19 @@ def test_a_server_that_speaks_http_and_sse_after_all_is_served_as_such() -> None
     play(older, scene)
 
 
+def test_a_request_of_the_newer_era_finds_that_out_too() -> None:
+    async def scene(front: GatewayFront, server: Scripted) -> None:
+        meta = {VERSION_KEY: "2026-07-28"}
+        fields = {"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/list"}
+        for id_ in (1, 2):
+            listed = await front.post(request("tools/list", id_, _meta=meta), **fields)
+            assert [tool["name"] for tool in listed.json["result"]["tools"]] == ["a"]
+        targets = [(seen.method, seen.target.partition("?")[0]) for seen in server.seen]
+        assert targets.count(("POST", "/mcp")) == 1, "it is found out once"
+
+    play(SseServer(), scene)
+
+
 @pytest.mark.parametrize("status", [400, 404, 405])
 def test_a_refused_initialize_is_the_servers_own_answer_where_it_opens_no_stream_either(status: int) -> None:
     error = b'{"jsonrpc":"2.0","id":0,"error":{"code":-32000,"message":"no"}}'

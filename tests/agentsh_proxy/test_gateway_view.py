@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentsh_proxy.gateway_view import unfold
+from agentsh_proxy.gateway_view import unfold, upstream_schemes
 from gateway_front import snapshot
 
 SCHEMES = [
@@ -38,3 +38,11 @@ def test_a_server_without_settings_has_the_defaults() -> None:
         None,
         True,
     )
+
+
+def test_who_lists_tools_has_the_credentials_of_a_gateway_that_is_on() -> None:
+    settings = {"security_schemes": SCHEMES, "servers": {"peer": OWN}}
+    other = {**PEER, "id": "other"}
+    found = upstream_schemes(snapshot([PEER, other], gateway=settings))
+    assert {server: scheme.credential for server, scheme in found.items()} == {"Peer": "b"}
+    assert upstream_schemes(snapshot([PEER], gateway={**settings, "enabled": False})) == {}

@@ -10,6 +10,7 @@ from mcp_peers.scripted import STREAM, Seen, Wire, run, serving
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.mcp_stream import StreamEvent
 from agentsh_net.core.model import Server, Transport
+from agentsh_net.core.settings import SecurityScheme
 
 
 def test_redirects_inside_the_origin_carry_body_and_headers_along() -> None:
@@ -63,3 +64,19 @@ def test_a_url_that_cannot_be_used_is_an_error_before_anything_is_sent(url: str)
 
 def test_a_pause_that_a_server_asks_for_is_bounded() -> None:
     assert [bounded_retry(ms) for ms in (0, 250, 10**9)] == [0.05, 0.25, 30.0]
+
+
+def test_a_credential_in_the_query_goes_with_every_request() -> None:
+    async def plain(_: Seen, wire: Wire) -> None:
+        await wire.json({})
+
+    async def scene() -> None:
+        async with serving(plain) as server:
+            scheme = SecurityScheme("q", "apiKey", "a&b", location="query", name="key")
+            site = Site(declared(server), None, scheme)
+            for url in (site.url, server.url("/messages?session=1")):
+                await (await site.send("POST", url, (), b"{}")).release()
+            assert [s.target for s in server.seen] == ["/mcp?key=a%26b", "/messages?session=1&key=a%26b"]
+            site.http.close()
+
+    run(scene())

@@ -85,9 +85,17 @@ def test_trouble_of_a_part_is_a_shortfall_too(part, missing):
 
 
 @pytest.mark.parametrize(
-    ("discovery", "shown"), [({"ok": True}, "3"), ({"ok": False, "error": "refused"}, "?"), (None, "?")]
-)
-def test_a_server_that_could_not_be_asked_has_no_number_of_tools(run, daemon, discovery, shown):
+    ("discovery", "shown", "why"),
+    [
+        ({"ok": True}, "3", []),
+        ({"ok": False, "error": "refused", "attempts": 7}, "?", ["s: its tools cannot be listed: refused (7 tries, and it is tried again)"]),
+        ({"ok": False, "error": "\x1bx"}, "?", ["s: its tools cannot be listed: <U+001B>x (1 try, and it is tried again)"]),
+        (None, "?", []),
+    ],
+)  # fmt: skip
+def test_a_server_that_could_not_be_asked_has_no_number_of_tools_and_the_reason_is_told(
+    run, daemon, discovery, shown, why
+):
     daemon(
         status={
             **GOOD,
@@ -96,7 +104,10 @@ def test_a_server_that_could_not_be_asked_has_no_number_of_tools(run, daemon, di
             ],
         }
     )
-    assert run("status").stdout.splitlines()[-1].split() == ["s", "http", "allow", shown, "-"]
+    lines = run("status").stdout.splitlines()
+    at = next(i for i, line in enumerate(lines) if line.startswith("SERVER"))
+    assert lines[at + 1].split() == ["s", "http", "allow", shown, "-"]
+    assert lines[at + 2 :] == why
 
 
 def test_what_waits_and_what_was_noted_is_shown(run, daemon):
