@@ -51,6 +51,11 @@ def build(rules: Mapping[Endpoint, Rule]) -> array[int]:
     return words
 
 
+def numbers(words: array[int]) -> list[int]:
+    """Return the numbers of the words that have a bit."""
+    return [number for number, word in enumerate(words) if word]
+
+
 def from_bytes(data: bytes) -> array[int]:
     """Return the words that the kernel holds."""
     words = array("Q")

@@ -254,26 +254,22 @@ def delete_all(map_fd: int, keys: Sequence[bytes]) -> None:
 
 def elements(map_fd: int, key_size: int, value_size: int) -> Iterator[tuple[bytes, bytes]]:
     """Yield every element of a hash map, as the kernel has it now."""
+    k, v = contents(map_fd, key_size, value_size)
+    for i in range(len(k) // key_size):
+        yield k[i * key_size : (i + 1) * key_size], v[i * value_size : (i + 1) * value_size]
+
+
+def contents(map_fd: int, key_size: int, value_size: int) -> tuple[bytes, bytes]:
+    """Return the keys and the values of a hash map, each one behind the other: the same bytes while nobody writes to it."""
     position, room = ctypes.create_string_buffer(8), _BATCH
-    first = True
-    while True:
-        keys, values = (
-            ctypes.create_string_buffer(key_size * room),
-            ctypes.create_string_buffer(value_size * room),
-        )
-        at = ctypes.addressof(position)
-        attr = struct.pack(
-            "=QQQQIIQQ",
-            0 if first else at,
-            at,
-            ctypes.addressof(keys),
-            ctypes.addressof(values),
-            room,
-            map_fd,
-            0,
-            0,
-        )
-        last = False
+    found_keys: list[bytes] = []
+    found_values: list[bytes] = []
+    at = ctypes.addressof(position)
+    last = False
+    while not last:
+        keys, values = (ctypes.create_string_buffer(size * room) for size in (key_size, value_size))
+        where = ctypes.addressof(keys), ctypes.addressof(values)
+        attr = struct.pack("=QQQQIIQQ", at if found_keys else 0, at, *where, room, map_fd, 0, 0)
         try:
             _, answer = _bpf(_MAP_LOOKUP_BATCH, attr, "MAP_LOOKUP_BATCH")
         except _CallError as error:
@@ -284,12 +280,9 @@ def elements(map_fd: int, key_size: int, value_size: int) -> Iterator[tuple[byte
                 raise
             answer, last = error.attr, True
         count = struct.unpack_from("=I", answer, 32)[0]
-        k, v = keys.raw, values.raw
-        for i in range(count):
-            yield k[i * key_size : (i + 1) * key_size], v[i * value_size : (i + 1) * value_size]
-        if last:
-            return
-        first = False
+        found_keys.append(ctypes.string_at(keys, count * key_size))
+        found_values.append(ctypes.string_at(values, count * value_size))
+    return b"".join(found_keys), b"".join(found_values)
 
 
 def array_values(map_fd: int, entries: int, value_size: int) -> bytes:

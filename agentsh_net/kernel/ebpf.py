@@ -12,7 +12,6 @@ import os
 import struct
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from agentsh_net.core import sieve, wire
@@ -20,6 +19,7 @@ from agentsh_net.core.errors import KernelError
 from agentsh_net.core.kernel_plan import Diff
 from agentsh_net.core.plane import Endpoint, Fate, LayerStatus, Name, Plan, Rule
 from agentsh_net.kernel import bpf_syscall, loader, streams
+from agentsh_net.kernel.map_contents import MapContents
 from agentsh_net.kernel.probe_source import PROGRAMS
 from agentsh_net.kernel.ring_buffer import RingBuffer
 
@@ -32,16 +32,6 @@ _BATCH = 128
 # Deleted rules leave their bits in the sieve, which cost look-ups in vain and nothing else: at 1.6% of its values it is
 # written anew.
 _MOST_STALE = 16_384
-
-
-@dataclass(frozen=True, slots=True)
-class _Expected:
-    """What the maps hold when `plan` is in force."""
-
-    plan: Plan
-    rules: dict[bytes, bytes]
-    names: dict[bytes, bytes]
-    sieve: bytes
 
 
 class Ebpf:
@@ -59,9 +49,9 @@ class Ebpf:
         self._cgroup = os.open(cgroup_root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         self._cpus = bpf_syscall.possible_cpus()
         self._stale = 0
-        self._expected: _Expected | None = None
         try:
             self._loaded = load()
+            self._contents = MapContents(self._loaded.maps)
             try:
                 records = self._loaded.maps["records"]
                 # Asked, not assumed: BCC counts the ring in pages, which are not 4 KiB everywhere.
@@ -116,12 +106,12 @@ class Ebpf:
             self._configure(plan, enforce=True)
             self._delete([e for e in self.rules() if e not in plan.rules])
             kept = {wire.encode_name(n) for n in plan.names}
-            self._forget_keys([key for key in self._names() if key not in kept])
+            self._forget_keys([key for key in self._contents.names() if key not in kept])
             self._tighten_sieve(plan)
 
     def rules(self) -> dict[Endpoint, int]:
         """Return what the kernel holds now: endpoint -> number of its fate."""
-        pairs = bpf_syscall.elements(self._loaded.maps["rules"], wire.KEY.size, wire.RULE.size)
+        pairs = self._contents.rules().items()
         return {wire.decode_key(key): wire.RULE.unpack(value)[0] for key, value in pairs}
 
     def streams(self) -> dict[int, wire.Stream]:
@@ -147,8 +137,8 @@ class Ebpf:
     def status(self, plan: Plan) -> LayerStatus:
         """Ask the kernel whether every program is attached, enforcing, and by `plan`'s rules alone."""
         try:
-            held = dict(bpf_syscall.elements(self._loaded.maps["rules"], wire.KEY.size, wire.RULE.size))
-            reason = self._why_not(plan, held)
+            held, reason = self._contents.look(plan)
+            reason = self._unattached() or reason or self._unconfigured(plan)
             denied, tagged, lost = self._counters()
         except OSError as error:
             return LayerStatus(
@@ -159,7 +149,7 @@ class Ebpf:
             LAYER,
             wanted=True,
             in_force=not reason,
-            detail=f"{ids} at {self._root}, {len(held)} rules, {self._loaded.how}",
+            detail=f"{ids} at {self._root}, {held} rules, {self._loaded.how}",
             reason=reason,
             remedy="restart agentsh-net" if reason else "",
             denied=denied,
@@ -177,23 +167,11 @@ class Ebpf:
             self._loaded.close()
             os.close(self._cgroup)
 
-    def _why_not(self, plan: Plan, held: Mapping[bytes, bytes]) -> str:
-        """Say what in the kernel is not as `plan` wants it. Raises OSError."""
-        expected = self._expected
-        if expected is None or expected.plan is not plan:
-            rules = {wire.encode_key(e): wire.encode_rule(rule) for e, rule in plan.rules.items()}
-            names = {wire.encode_name(n): wire.encode_fate(fate) for n, fate in plan.names.items()}
-            expected = self._expected = _Expected(plan, rules, names, sieve.build(plan.rules).tobytes())
-        if missing := [name for name, _ in self._missing()]:
-            return f"detached from {self._root}: {', '.join(missing)}"
-        if len(held) != len(expected.rules):
-            return f"{len(held)} rules in the kernel, {len(plan.rules)} in the plan"
-        if held != expected.rules:
-            return "other rules in the kernel than in the plan"
-        if self._names() != expected.names:
-            return "other server names in the kernel than in the plan"
-        if not sieve.covers(self._sieve(), expected.sieve):
-            return "the sieve in the kernel lets pass what the plan denies"
+    def _unattached(self) -> str:
+        missing = [name for name, _ in self._missing()]
+        return f"detached from {self._root}: {', '.join(missing)}" if missing else ""
+
+    def _unconfigured(self, plan: Plan) -> str:
         config = bpf_syscall.lookup(self._loaded.maps["config"], _ONLY, wire.CONFIG.size)
         if config != self._switches(plan, enforce=True):
             return "the switch in the kernel is off, or of another policy"
@@ -205,7 +183,7 @@ class Ebpf:
         return [(name, kind) for name, kind in PROGRAMS.items() if self._ids[name] not in attached[kind]]
 
     def _set(self, rules: Mapping[Endpoint, Rule]) -> None:
-        words = sieve.from_bytes(self._sieve())
+        words = sieve.from_bytes(self._contents.sieve())
         self._write_sieve(words, sorted(sieve.mark(words, rules)))
         keys = [wire.encode_key(e) for e in rules]
         values = [wire.encode_rule(rule) for rule in rules.values()]
@@ -225,20 +203,12 @@ class Ebpf:
     def _forget_keys(self, keys: Sequence[bytes]) -> None:
         bpf_syscall.delete_all(self._loaded.maps["names"], keys)
 
-    def _names(self) -> dict[bytes, bytes]:
-        """Return the names as the kernel holds them."""
-        return dict(bpf_syscall.elements(self._loaded.maps["names"], wire.NAME.size, wire.RULE.size))
-
     def _inherit(self) -> None:
         """Take over what predecessors know of connections, while they still decide on them."""
         mine = set(self._ids.values())
         for program_id, kind in ours(self._cgroup):
             if kind == bpf_syscall.INET_EGRESS and program_id not in mine:
                 streams.inherit(program_id, self._loaded.maps["streams"])
-
-    def _sieve(self) -> bytes:
-        """Return the sieve as the kernel holds it."""
-        return bpf_syscall.array_values(self._loaded.maps["sieve"], sieve.WORDS, sieve.WORD.size)
 
     def _write_sieve(self, words: array[int], numbers: Sequence[int]) -> None:
         keys = [struct.pack("=I", n) for n in numbers]

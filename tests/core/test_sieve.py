@@ -34,6 +34,13 @@ def test_marking_says_which_words_changed_and_a_second_time_none() -> None:
     assert sieve.mark(words, {at("10.0.0.1", 443): DENY}) == set()
 
 
+def test_the_words_that_have_a_bit_are_told_and_no_others() -> None:
+    words = sieve.build({at(f"10.0.{n}.1"): DENY for n in range(100)})
+    told = sieve.numbers(words)
+    assert [words[n] for n in told] == [word for word in words if word]
+    assert sieve.numbers(sieve.build({})) == []
+
+
 def test_with_a_hundred_thousand_neighbours_few_others_are_looked_up_in_vain() -> None:
     words = sieve.build({at(f"11.{n >> 16}.{n >> 8 & 255}.{n & 255}"): DENY for n in range(100_000)})
     others = [

@@ -48,6 +48,18 @@ def test_batches_set_list_and_delete_every_element_and_skip_what_is_absent() -> 
     assert left == {key(39_999): struct.pack("=I", 39_999)}
 
 
+def test_what_a_map_holds_is_the_same_bytes_until_somebody_writes() -> None:
+    def inside(loaded):
+        rules = loaded.maps["rules"]
+        keys = [key(n) for n in range(20_000)]
+        bpf_syscall.update_all(rules, keys, [struct.pack("=I", n) for n in range(20_000)])
+        first, again = bpf_syscall.contents(rules, 20, 4), bpf_syscall.contents(rules, 20, 4)
+        bpf_syscall.update(rules, keys[7], struct.pack("=I", 1 << 30))
+        return first == again, len(first[0]), len(first[1]), bpf_syscall.contents(rules, 20, 4) == first
+
+    assert in_loaded_box(inside) == (True, 400_000, 80_000, False)
+
+
 def test_a_full_map_refuses_and_keeps_what_it_has() -> None:
     def inside(loaded):
         rules = loaded.maps["rules"]

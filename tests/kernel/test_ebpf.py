@@ -362,7 +362,7 @@ def test_bits_that_no_rule_needs_any_more_go_when_they_are_many(monkeypatch: pyt
             plane.add(wanted, step)
             plane.delete(wanted, step)
             before = wanted
-            bits.append(int.from_bytes(plane._sieve(), "little").bit_count())
+            bits.append(int.from_bytes(plane._contents.sieve(), "little").bit_count())
         return bits, plane.status(before).in_force
 
     assert box.in_box(inside) == ([3, 1], True)
