@@ -36,6 +36,17 @@ MAX_DEPTH: Final = 200
 _MAX_DIGITS: Final = 4000
 
 
+# What clients trim off a text before they parse it: `str.strip` of Python, `trim` of JavaScript.
+_TRIMMED: Final = "".join(c for c in map(chr, range(0x3001)) if c.isspace()) + _BOM
+
+
+def _integer(digits: str) -> Any:
+    return int(digits) if len(digits) < _MAX_DIGITS else digits
+
+
+_LENIENT: Final = json.JSONDecoder(parse_int=_integer, strict=False)
+
+
 class Reading(NamedTuple):
     """A value as lenient parsers see it (last key wins), and what is wrong with its text.
 
@@ -48,7 +59,14 @@ class Reading(NamedTuple):
 
 
 class DivergentError(ProtocolError):
-    """We cannot read this text, but other parsers may: it must never pass as merely broken."""
+    """We cannot read this text, but other parsers may: it must never pass as merely broken.
+
+    `leading` is what they read of it, where that is known and not all of it.
+    """
+
+    def __init__(self, why: str, leading: bytes | None = None) -> None:
+        super().__init__(why)
+        self.leading = leading
 
 
 @dataclass(slots=True)
@@ -69,14 +87,11 @@ class _Notes:
         return float(name)
 
 
-def _integer(digits: str) -> Any:
-    return int(digits) if len(digits) < _MAX_DIGITS else digits
-
-
 def read(data: bytes) -> Reading:
     """Return the value of `data`. Raises ProtocolError where no common parser could read it.
 
-    Raises DivergentError where some can: deeper nesting than ours, and UTF-16 or UTF-32, which Python's `json.loads` detects.
+    Raises DivergentError where some can: deeper nesting than ours, UTF-16 or UTF-32, which Python's `json.loads` detects, more
+    behind the value, and white space around it that is none of JSON's.
     """
     value = _plain(data)
     if value is not _UNSURE:
@@ -92,16 +107,34 @@ def read(data: bytes) -> Reading:
     if _is_deep(text):
         raise DivergentError(_TOO_DEEP)
     try:
-        value = json.loads(
-            text.removeprefix(_BOM),
-            object_pairs_hook=notes.pairs,
-            parse_constant=notes.constant,
-            parse_int=_integer,
-            strict=False,  # bare control characters in strings, which some parsers take
-        )
+        value = _loads(text.removeprefix(_BOM), notes)
     except ValueError as error:
+        leading = _leading(text.strip(_TRIMMED))
+        if leading is not None:
+            raise DivergentError(f"JSON to some parsers: {error}", leading) from error
         raise ProtocolError(f"not JSON: {error}") from error
     return Reading(value, frozenset(notes.duplicates), tuple(dict.fromkeys(notes.flaws)))
+
+
+def _loads(text: str, notes: _Notes) -> Any:
+    return json.loads(
+        text,
+        object_pairs_hook=notes.pairs,
+        parse_constant=notes.constant,
+        parse_int=_integer,
+        strict=False,  # bare control characters in strings, which some parsers take
+    )
+
+
+def _leading(text: str) -> bytes | None:
+    """Return the whole object or array that a text begins with: Jackson and Go's Decoder read that far, and what is behind it not at all."""
+    if not text.startswith(("{", "[")):
+        return None
+    try:
+        _, end = _LENIENT.raw_decode(text)
+    except ValueError:
+        return None
+    return text[:end].encode("utf-8", "surrogatepass")
 
 
 def _plain(data: bytes) -> Any:

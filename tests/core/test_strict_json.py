@@ -135,6 +135,21 @@ def test_what_only_other_parsers_read_is_told_from_what_is_broken(data: bytes) -
         read(data)
 
 
+@pytest.mark.parametrize("odd", ["\v", "\f", "\x1c", "\x85", "\xa0", "\u2028", "\u3000", "\ufeff\ufeff"])
+@pytest.mark.parametrize("end", ["", "more", ' {"b": 2}', "]"])
+def test_what_trimming_parsers_and_those_that_stop_early_read_of_a_text_is_told(odd: str, end: str) -> None:
+    with pytest.raises(DivergentError) as caught:
+        read(f'{odd}{{"a": "\u00fc"}}{end}{odd}'.encode())
+    assert caught.value.leading == '{"a": "\u00fc"}'.encode()
+
+
+@pytest.mark.parametrize("data", [b"1 2", b'"a" b', b'{"a":', b'{"a":1,}', b"<p>{}</p>", b"[DONE]"])
+def test_what_begins_with_no_whole_container_is_merely_broken(data: bytes) -> None:
+    with pytest.raises(ProtocolError) as caught:
+        read(data)
+    assert not isinstance(caught.value, DivergentError)
+
+
 @pytest.mark.parametrize("twice", ["", '"a":1,"a":1,'], ids=["fast", "slow"])
 @pytest.mark.parametrize("opening", ["[", '{"b":'])
 def test_the_bound_of_nesting_is_the_same_for_both_readers_and_any_stack(opening: str, twice: str) -> None:

@@ -140,7 +140,9 @@ class BedrockDialect:
         def error(message: str) -> bytes:
             return self.error(502, message)
 
-        return inspect_whole(data, rewrite, fail_closed=fail_closed, enforce=enforce, error=error)
+        return inspect_whole(
+            data, rewrite, fail_closed=fail_closed, enforce=enforce, error=error, harmless=self.harmless
+        )
 
     def error(self, status: int, message: str) -> bytes:
         """Return an error body; the SDKs take its type for the error's code."""

@@ -235,11 +235,10 @@ class Inspector:
             return None
         try:
             reading = strict_json.read(data)
-        except strict_json.DivergentError as error:
-            self._cut("unreadable_json", str(error), out)
-            return None
         except ProtocolError as error:
-            if self._strict and may_hide_call(data):
+            if isinstance(error, strict_json.DivergentError) and self._hides(error):
+                self._cut("unreadable_json", str(error), out)
+            elif self._strict and may_hide_call(data):
                 self._cut("malformed_json", str(error), out)
             else:
                 out.fault("malformed_json", str(error))
@@ -247,6 +246,10 @@ class Inspector:
         if "invalid_utf8" in reading.flaws:
             out.fault("invalid_utf8", "an event is not UTF-8")
         return reading
+
+    def _hides(self, error: strict_json.DivergentError) -> bool:
+        """Say whether what other parsers read of a text may be a call, or a part of one that is held."""
+        return error.leading is None or self.holding or may_hide_call(error.leading, self._signs)
 
     def _cut(self, cause: str, detail: str, out: Output) -> None:
         """Stop what must not pass as merely broken."""

@@ -118,7 +118,9 @@ class OllamaDialect:
         def error(message: str) -> bytes:
             return self.error(502, message)
 
-        return inspect_whole(data, rewrite, fail_closed=fail_closed, enforce=enforce, error=error)
+        return inspect_whole(
+            data, rewrite, fail_closed=fail_closed, enforce=enforce, error=error, harmless=self.harmless
+        )
 
     def error(self, status: int, message: str) -> bytes:  # noqa: ARG002 - the status is not repeated in the body
         """Return an error body: in Ollama's shape it is the message alone."""

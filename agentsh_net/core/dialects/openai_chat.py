@@ -115,7 +115,9 @@ class OpenAIChat:
         def error(message: str) -> bytes:
             return self.error(502, message)
 
-        return inspect_whole(data, rewrite, fail_closed=fail_closed, enforce=enforce, error=error)
+        return inspect_whole(
+            data, rewrite, fail_closed=fail_closed, enforce=enforce, error=error, harmless=self.harmless
+        )
 
     def error(self, status: int, message: str) -> bytes:
         """Return an error body in OpenAI's shape."""

@@ -134,9 +134,9 @@ class Slots:
         """Return the slot an event without an item belongs to, and why parsers would disagree on that."""
         by_id = self._by_id.get(event.item_id)
         if event.index is None:
-            return by_id or self._by_index.get(
-                None
-            ), "arguments with an odd output_index" if event.odd else ""
+            # What names no item and brings nothing (a keep-alive) belongs to none, be there one without an index.
+            nameless = self._by_index.get(None) if event.brings or event.item_id else None
+            return by_id or nameless, "arguments with an odd output_index" if event.odd else ""
         slot = self._by_index.get(event.index)
         if by_id is not None and slot is not by_id and (by_id.is_call or (slot is not None and slot.is_call)):
             return slot, "arguments for two calls, by index and by id"

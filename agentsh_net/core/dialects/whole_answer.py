@@ -20,7 +20,13 @@ Rewrite = Callable[[Reading, Output], bytes | None]
 
 
 def inspect_whole(
-    data: bytes, rewrite: Rewrite, *, fail_closed: bool, enforce: bool, error: Callable[[str], bytes]
+    data: bytes,
+    rewrite: Rewrite,
+    *,
+    fail_closed: bool,
+    enforce: bool,
+    error: Callable[[str], bytes],
+    harmless: Callable[[bytes], bool],
 ) -> Step:
     """Return what the client gets for `data`: byte for byte the same where no call is refused, or nothing is enforced."""
     out = Output(fail_closed=fail_closed, error_frame=error, enforce=enforce)
@@ -28,7 +34,10 @@ def inspect_whole(
     try:
         reading = strict_json.read(data)
     except strict_json.DivergentError as problem:
-        out.fault("unreadable_json", str(problem), must_cut=not fail_closed)
+        if problem.leading is not None and harmless(problem.leading):
+            out.fault("malformed_json", str(problem))
+        else:
+            out.fault("unreadable_json", str(problem), must_cut=not fail_closed)
     except ProtocolError as problem:
         out.fault("malformed_json", str(problem))
     else:

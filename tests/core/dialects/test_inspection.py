@@ -254,6 +254,8 @@ UNREADABLE = {
     "a line by U+2028": 'data: {"a":"tool\u2028data: {}\u2028"}\n\n'.encode(),
     "UTF-16": b"data: " + '{"tool":1}'.encode("utf-16-le") + b"\n\n",
     "UTF-32": b"data: " + '{"tool":1}'.encode("utf-32-be") + b"\n\n",
+    "more behind the value": b'data: {"tool":1} more\n\n',
+    "odd white space": b'data: \xc2\xa0{"tool":1}\n\n',
     "nested deeper than ours": b'data: {"tool":' + b"[" * 300 + b"]" * 300 + b"}\n\n",
 }
 

@@ -30,7 +30,12 @@ def cannot(_: Reading, out: Output) -> bytes | None:
 
 def inspect(data: bytes, rewrite: Rewrite = as_it_is, *, fail_closed: bool = False, enforce: bool = True):
     return inspect_whole(
-        data, rewrite, fail_closed=fail_closed, enforce=enforce, error=lambda m: b"error: " + m.encode()
+        data,
+        rewrite,
+        fail_closed=fail_closed,
+        enforce=enforce,
+        error=lambda m: b"error: " + m.encode(),
+        harmless=lambda text: b"tool" not in text,
     )
 
 
@@ -61,7 +66,9 @@ def test_what_is_broken_goes_by_fail_closed(
 
 
 @pytest.mark.parametrize(
-    "data", ['{"tool":1}'.encode("utf-16"), b"[" * 300 + b"]" * 300], ids=["utf-16", "deep"]
+    "data",
+    ['{"tool":1}'.encode("utf-16"), b"[" * 300 + b"]" * 300, b'{"tool":1} more', b'\xc2\xa0{"tool":1}'],
+    ids=["utf-16", "deep", "more behind", "odd space"],
 )
 @pytest.mark.parametrize("fail_closed", [False, True])
 def test_what_other_parsers_may_read_leaves_only_where_nothing_is_enforced(
@@ -93,3 +100,11 @@ def test_json_is_what_every_parser_reads() -> None:
     assert is_json(b' {"a": [1]} ')
     assert not is_json(b'{"a": NaN}')
     assert not is_json(b"<html>")
+
+
+def test_what_is_merely_broken_and_no_call_to_anybody_passes_where_fail_closed_is_false() -> None:
+    step = inspect(b'{"a":1} more')
+    assert (step.out, [(f.cause, f.cut) for f in step.faults]) == (
+        b'{"a":1} more',
+        [("malformed_json", False)],
+    )
