@@ -181,10 +181,14 @@ class Visit:
             body = mcp_gate.read(line, LIMITS)
         except ProtocolError as error:
             danger = "a list of tools that peers may read differently" if listing else mcp_gate.doubt(line)
-            return self._uncertain(line, "server", str(error), danger, asked)
+            waited: list[Id | None] = [ask.id for ask in asked]
+            waited = waited or [mcp_gate.answered_in(line)]
+            return self._uncertain(line, "server", str(error), danger, waited)
         if stray:
             danger = "a list of tools under an id that nobody used" if listing and _lists_tools(body) else ""
-            return self._uncertain(line, "server", "an answer to no request", danger, asked)
+            return self._uncertain(
+                line, "server", "an answer to no request", danger, [ask.id for ask in asked]
+            )
         if any(map(changes_tools, body.messages)):
             self._tell.list_changed()
         replies, edits = mcp_judging.judge_askings(self._mcp(), self.server_id, body, self._tell.asked)
@@ -213,7 +217,7 @@ class Visit:
             try:
                 definitions = self.listing.add(message, len(line), continues=ask.continues)
             except ProtocolError as error:
-                return self._uncertain(line, "server", str(error), "", [ask for ask, _ in lists])
+                return self._uncertain(line, "server", str(error), "", [ask.id for ask, _ in lists])
             await self._desk.take(self, definitions, self._facts)
             hidden: tuple[int, ...] = ()
             if self._hide:
@@ -248,7 +252,7 @@ class Visit:
     # What cannot be read for certain.
 
     def _uncertain(
-        self, line: bytes, sender: str, why: str, danger: str, asked: Sequence[Asked] = ()
+        self, line: bytes, sender: str, why: str, danger: str, waited: Sequence[Id | None] = ()
     ) -> bytes:
         """Decide on a line that peers may read differently: what may be a call is refused, the rest follows fail_closed."""
         verdict = mcp_judging.doubted(self._mcp(), why, danger)
@@ -259,7 +263,7 @@ class Visit:
         if sender == "client":
             return self._ruled(line, None, [_error(mcp_gate.id_in(line), error)])
         # The client waits for these answers.
-        return self._ruled(line, b"\n".join(_error(ask.id, error) for ask in asked) or None)
+        return self._ruled(line, b"\n".join(_error(id_, error) for id_ in waited if id_ is not None) or None)
 
     def _long(self, sender: str) -> bytes:
         verdict = mcp_judging.doubted(self._mcp(), f"a line of more than {shim_link.MAX_LINE} bytes", "")

@@ -532,3 +532,22 @@ def test_a_call_behind_another_value_or_over_two_lines_never_reaches_a_server_th
     assert answer.line is None
     (event,) = front.told("mcp_message_uninspected")
     assert (event["action"], event["cause"]) == ("block", "hostile")
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        (b'{"jsonrpc":"2.0","id":13,"result":{"content":[],"content":[]}}', [13]),
+        (b'{"jsonrpc":"2.0","id":"a","result":{},"result":{}}', ["a"]),
+        (b'{"jsonrpc":"2.0","id":13,"method":"ping","params":{"a":1,"a":2}}', []),  # the server's own id
+        (b'{"jsonrpc":"2.0","method":"x","method":"y"}', []),
+    ],
+)
+def test_who_waits_for_an_answer_that_peers_read_differently_is_told(line: bytes, told: list[Any]) -> None:
+    front = Front()
+    answer = front.server(front.enter(), line)
+    (event,) = front.told("mcp_message_uninspected")
+    assert (event["action"], event["sender"]) == ("block", "server")
+    sent = [json.loads(part) for part in (answer.line or b"").splitlines()]
+    assert [reply["id"] for reply in sent] == told
+    assert all("message refused" in reply["error"]["message"] for reply in sent)

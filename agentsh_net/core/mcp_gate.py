@@ -227,6 +227,16 @@ def id_in(line: bytes) -> Id | None:
     return id_ if usable else None
 
 
+def answered_in(line: bytes) -> Id | None:
+    """Return the id of a single answer that no strict reader takes: who waits for it must be told. None for anything else."""
+    try:
+        value = strict_json.read(line.removeprefix(BOM)).value
+    except ProtocolError:
+        return None
+    keys = {key.casefold() for key in value} if isinstance(value, dict) else set()
+    return id_in(line) if keys & {"result", "error"} and "method" not in keys else None
+
+
 def askings(body: Body) -> Iterator[Asking]:
     """Yield what a server wants of the client, in whichever way the revisions know."""
     for index, message in enumerate(body.messages):

@@ -15,6 +15,7 @@ from agentsh_net.core.mcp_gate import (
     Drop,
     Hide,
     Swap,
+    answered_in,
     doubt,
     doubt_of_client,
     edited,
@@ -284,3 +285,19 @@ def test_a_refusal_becomes_a_result_only_where_somebody_waits_for_one():
     )
     nobody = mcp_gate.refusal(None, "rm", "no")
     assert mcp_gate.as_result(nobody, modern=True) == nobody
+
+
+@pytest.mark.parametrize(
+    ("data", "id_"),
+    [
+        (b'{"id":7,"result":{},"result":{}}', 7),
+        (b'{"id":"a","error":{"code":1,"code":2}}', "a"),
+        (b'{"id":7,"Method":"sampling/createMessage","result":{}}', None),
+        (b'{"id":7,"method":"ping","params":{"a":1,"a":2}}', None),
+        (b'{"id":7,"x":1,"x":2}', None),
+        (b"[1]", None),
+        (b"noise", None),
+    ],
+)
+def test_an_answer_that_nobody_reads_for_certain_has_somebody_who_waits_for_it(data: bytes, id_: Any) -> None:
+    assert answered_in(data) == id_
