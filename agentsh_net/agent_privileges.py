@@ -25,23 +25,14 @@ _LAST_CAP = Path("/proc/sys/kernel/cap_last_cap")
 def account(wanted: str, environ: Mapping[str, str], euid: int) -> Account | None:
     """Return who the agent shall be, None: who we are. Raises ConfigError.
 
-    Root names somebody, or comes by sudo; nobody else can become another.
+    Root names somebody, or comes by sudo, or is meant itself (where there is nobody else, as in a container); nobody else can
+    become another.
     """
     if euid != 0:
         if wanted and _entry(wanted).uid != euid:
             raise ConfigError([Problem("--as", wanted, "root to start it, with sudo")])
         return None
-    if wanted:
-        return _entry(wanted)
-    if environ.get("SUDO_UID", "0") != "0":
-        return _entry(environ["SUDO_UID"])
-    raise ConfigError(
-        [
-            Problem(
-                "--as", "nothing", "the agent's user: it does not run as root unless that is said (--as root)"
-            )
-        ]
-    )
+    return _entry(wanted or environ.get("SUDO_UID", "0"))
 
 
 def _entry(wanted: str) -> Account:

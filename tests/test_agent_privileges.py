@@ -26,9 +26,8 @@ def test_root_names_somebody_or_comes_by_sudo() -> None:
 
 
 @pytest.mark.parametrize("environ", [{}, {"SUDO_UID": "0"}])
-def test_root_by_itself_is_not_taken_for_the_agents_user(environ: dict[str, str]) -> None:
-    with pytest.raises(ConfigError, match="--as"):
-        agent_privileges.account("", environ, 0)
+def test_root_that_names_nobody_is_meant_itself(environ: dict[str, str]) -> None:
+    assert agent_privileges.account("", environ, 0).uid == 0
 
 
 def test_nobody_else_becomes_another() -> None:

@@ -23,7 +23,7 @@ _NOT_FOUND, _NOT_EXECUTABLE = 127, 126  # as env(1) says it
     "user",
     default="",
     metavar="USER",
-    help="Whom the agent runs as. [default: by sudo, whoever called it]",
+    help="Whom the agent runs as. [default: you; by sudo, whoever called it]",
 )
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 @click.pass_obj
@@ -43,7 +43,10 @@ def run_agent(daemon: Daemon, session_id: str | None, user: str, command: tuple[
     for name in replaced(os.environ, told["env"]):
         _warn(f"{name} was set; the agent now goes through the proxy, and to where proxy.providers says")
     if account is not None and account.uid == 0:
-        _warn("the agent runs as root: without capabilities, but able to leave its session")
+        _warn(
+            "the agent runs as root: without capabilities, but able to leave its session and to stop the daemon"
+            + ("" if user else "; better name a user: --as USER")
+        )
     try:
         for number in agent_privileges.close_internet_sockets():
             _warn(f"descriptor {number} is closed: an internet socket that was made outside of the session")

@@ -197,9 +197,9 @@ def who(folder: Path) -> list[Any]:
         return said
 
 
-def test_an_agent_runs_as_root_only_where_that_is_said_and_by_sudo_as_its_caller(tmp_path: Path) -> None:
+def test_an_agent_of_roots_is_told_to_be_that_and_by_sudo_it_runs_as_the_caller(tmp_path: Path) -> None:
     nobody_named, by_sudo, root, unknown = in_box(who, tmp_path)
-    assert nobody_named == ("", 2, True)
+    assert nobody_named == ("0", 0, True)
     assert by_sudo[:2] == ("1", 0)
     assert root == ("0", 0, True)
     assert unknown[1] == 2
