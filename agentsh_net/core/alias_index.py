@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Iterable
+from itertools import accumulate
 
 from agentsh_net.core import aliases
 from agentsh_net.core.folding import fold
@@ -60,6 +61,22 @@ class AliasIndex:
         if letters.startswith("mcp"):
             found += [p for p in self._by_letters.get(letters[3:], ()) if self._spelled(name, p)]
         found += self._cut.get(name, ())
+        return tuple(dict.fromkeys(found))
+
+    def find_alike(self, name: str) -> tuple[Candidate, ...]:
+        """Return the pairs whose server and tool this folded name has, letters and digits alone: joined or recoded as by no client we know."""
+        if len(name) > LONGEST_CUT:
+            return ()
+        words = [word for word in NOT_ALNUM.split(name) if word]
+        letters = "".join(words)
+        ends = set(accumulate(map(len, words)))
+        found = []
+        for key in dict.fromkeys((letters, letters.removeprefix("mcp"))):
+            for pair in self._by_letters.get(key, ()):
+                # The server ends where a word does: `WebSearch` is no tool of a server called web.
+                tails = [tool for tool in _letters(pair.tool) if tool and key != tool and key.endswith(tool)]
+                if any(len(letters) - len(tool) in ends for tool in tails):
+                    found.append(pair)
         return tuple(dict.fromkeys(found))
 
     def find_cut(self, name: str) -> tuple[Candidate, ...]:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from agentsh_net.core import aliases
+from agentsh_net.core import aliases, loose_names
 from agentsh_net.core.alias_index import SHORTEST_STEM, AliasIndex, stem
 from agentsh_net.core.folding import fold
 from agentsh_net.core.model import Candidate, ToolCall
@@ -76,11 +76,20 @@ class Names:
         if not seen:
             unseen += (*self._denied.find_cut(name), *self._renamed(name))
         sure, chance = self._by_prefix(name, raw, seen)
-        if looks_mcp and not (seen or unseen or sure):
-            sure = [*self._numbered(name), *self._undeclared(name, raw)]
+        if not (seen or unseen):
+            chance += self._likened(name)
+            if looks_mcp and not sure:
+                sure = [*self._numbered(name), *self._undeclared(name, raw)]
         return Resolution(
             _unique(seen), _unique((*unseen, *sure)), _unique(chance), looks_mcp or name in WRAPPERS
         )
+
+    def _likened(self, name: str) -> Iterator[Candidate]:
+        """Yield the pairs that some client may mean by a name that spells none in any way we know forwards."""
+        for index in (self._seen, self._denied):
+            yield from index.find_alike(name)
+            for reading in loose_names.readings(name):
+                yield from (*index.find(reading), *index.find_alike(reading))
 
     def _renamed(self, name: str) -> tuple[Candidate, ...]:
         """Return the pairs that a client may have renamed to this; a hash we cannot repeat proves nothing, so it is not seen."""
@@ -121,7 +130,9 @@ class Names:
 
     def unplaced(self, name: str) -> tuple[str, ...]:
         """Return the tool names that a name of no known server may stand for."""
-        return tuple(dict.fromkeys((name, *(fold(t) for t in self._denied_tools.get(name, ())))))
+        names = (name, *loose_names.readings(name))
+        spelled = (fold(t) for each in names for t in self._denied_tools.get(each, ()))
+        return tuple(dict.fromkeys((*names, *spelled)))
 
     def _numbered(self, name: str) -> Iterator[Candidate]:
         """Yield what VS Code means by `mcp_<label><n>_<tool>`, its name for the second server of one label."""

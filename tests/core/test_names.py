@@ -373,3 +373,39 @@ def test_hostile_names_end():
 def test_any_text_is_resolved(name, namespace, server_name):
     index = names(["fs", "a_b"], {"fs": ["read", "工具"]}, denied=[("fs", "rm")])
     index.resolve(ToolCall(name, namespace=namespace, server_name=server_name))
+
+
+# Clients and gateways that are in no table of ours: what they write is read backwards, and only to find what is denied.
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "functions.delete.all",
+        "default_api:mcp_My_Server_io_delete_all",
+        "mcp0_delete.all",
+        "delete.all_mcp_My Server.io",
+        "delete_all_mcp_My_Server_io",
+        "My Server.io____delete.all____mcp",
+        "mcp__plugin_office_My_Server_io__delete_all",
+        "myserver_io__delete_all",
+        "my_server.io_delete.all",
+        "MyServerio_deleteall",
+        "@My Server.io/delete.all",
+        "mcp-My Server.io-delete.all",
+        "mcp/My Server.io/delete.all",
+        "mcp_My_Server.io__delete.all",
+    ],
+)
+@pytest.mark.parametrize("offered", [True, False])
+def test_a_spelling_of_no_table_still_leads_to_what_is_denied_and_is_never_taken_for_seen(name, offered):
+    offers = {"My Server.io": ["delete.all", "get"]} if offered else {}
+    index = names(["My Server.io"], offers, [("My Server.io", "delete.all")])
+    assert ("My Server.io", "delete.all") in found(index, name)
+    assert ("My Server.io", "delete.all") not in seen(index, name)
+
+
+@pytest.mark.parametrize("name", ["WebSearch", "websearch", "Search", "web", "search_web", "mcpwebsearch"])
+def test_letters_alone_lead_to_nobody(name):
+    index = names(["web"], {"web": ["search_", "Search2", "删除"]}, [("web", "se.arch")])
+    assert not {tool for _, tool in found(index, name)} & {"se.arch", "删除"}
