@@ -26,6 +26,7 @@ MAX_ID = 2**53 - 1  # past it a JavaScript peer answers with another number (RFC
 MAX_BATCH = 1024  # messages; the revision that knew batches (2025-03-26) names no bound
 BOM = b"\xef\xbb\xbf"
 SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")  # an escape that may be half of a pair
+_BLANKS = b" \t\r\n"
 MANY_DIGITS = 4000  # strict_json hands such numbers on as text
 
 
@@ -111,12 +112,32 @@ def parse(data: bytes, limits: Limits = DEFAULT_LIMITS) -> Body:
 
 def _read(data: bytes, depth: int) -> Any:
     """Return the value, if every parser reads the same one. Raises ProtocolError if two parsers could differ."""
+    value = _plain(data, depth)
+    if value is not None:
+        return value
     reading = strict_json.read(data)
     if reading.duplicates:
         raise ProtocolError(f"JSON with the key {min(reading.duplicates)!a} twice in an object")
     if reading.flaws:
         raise ProtocolError(f"JSON with {' and '.join(reading.flaws)}")
     return _settled(reading.value, depth, surrogates=SURROGATE.search(data) is not None)
+
+
+def _plain(data: bytes, depth: int) -> Any:
+    """Return the value of a text that comes out again when the value is written, but for white space; None where it does not.
+
+    A member whose key stands twice would be missing then, and a number or an escape that parsers may read differently
+    would be written differently. The text has no more brackets than it may have levels.
+    """
+    if data.count(b"{") + data.count(b"[") > depth:
+        return None
+    try:
+        value = orjson.loads(data)
+        written = orjson.dumps(value)
+    except (orjson.JSONDecodeError, TypeError):  # TypeError: what cannot be written
+        return None
+    same = written == data or written.translate(None, _BLANKS) == data.translate(None, _BLANKS)
+    return value if same else None
 
 
 def _settled(value: Any, depth: int, *, surrogates: bool) -> Any:

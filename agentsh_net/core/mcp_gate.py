@@ -107,7 +107,8 @@ def read(line: bytes, limits: Limits = DEFAULT_LIMITS) -> Body:
     if splits(line):
         raise ProtocolError("a carriage return inside a line")
     body = jsonrpc.parse(line, limits)
-    if any(misspelt(message.raw, MESSAGE_KEYS) for message in body.messages):
+    odd = [message.raw for message in body.messages if not message.raw.keys() <= MESSAGE_KEYS]
+    if any(misspelt(raw, MESSAGE_KEYS) for raw in odd):
         raise ProtocolError("a key of JSON-RPC in another case")
     return body
 

@@ -18,6 +18,7 @@ from agentsh_net.core import gateway_http, jsonrpc, mcp_gate
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.events import DEFAULT_SESSION, Event
 from agentsh_net.core.folding import fold, visible
+from agentsh_net.core.http_head import RequestHead
 from agentsh_net.core.model import Server, Transport, Verdict
 from agentsh_net.core.settings import GatewayServer
 from agentsh_net.core.snapshot import Snapshot
@@ -75,6 +76,21 @@ class Means:
     stdio: socket.socket | None  # who starts stdio servers
 
 
+@dataclass(frozen=True, slots=True)
+class _Admitted:
+    """Whom a head lets in, and where to: so does the same head on the same connection while these are in force."""
+
+    view: GatewayView
+    sessions: Mapping[str, str]
+    head: RequestHead
+    place: Place
+    session_id: str
+
+    def holds(self, view: GatewayView, sessions: Mapping[str, str], asked: Asked) -> bool:
+        """Say whether a request has that head, and nothing changed since."""
+        return self.view is view and self.sessions is sessions and self.head is asked.head
+
+
 class Gateway:
     """The gateway of one worker."""
 
@@ -83,7 +99,7 @@ class Gateway:
         self._means = means
         self.view: GatewayView = unfold(snapshot)
         self.sessions: Mapping[str, str] = {}
-        self.front = Front(self.serve, lambda: self.view.gateway.max_request, self._bug)
+        self.front = Front(self.serve, lambda: self.view.gateway.max_request, self._bug, loop.time())
         self._carriers: dict[str, Carrier] = {}
         self._tls: ssl.SSLContext | None = None
         self._starter = Starter(means.stdio, loop) if means.stdio is not None else None
@@ -136,7 +152,19 @@ class Gateway:
     async def serve(self, asked: Asked, client: GatewayConnection) -> None:
         """Answer one request. Raises ProtocolError."""
         self._means.counts.requests += 1
-        view = self.view
+        admitted = client.admitted
+        if not isinstance(admitted, _Admitted) or not admitted.holds(self.view, self.sessions, asked):
+            admitted = client.admitted = self._admit(asked, client)
+            if admitted is None:
+                return  # it is answered
+        place, session_id = admitted.place, admitted.session_id
+        limits = admitted.view.gateway.max_request, admitted.view.gateway.max_response
+        if not await self._carrier(place).serve(asked, client, place, session_id, limits):
+            await self._older(place).serve(asked, client, place, session_id, limits)
+
+    def _admit(self, asked: Asked, client: GatewayConnection) -> _Admitted | None:
+        """Return who asks which server by its head; None where that was the end of it. Raises ProtocolError."""
+        view, sessions = self.view, self.sessions
         gateway = view.gateway
         if not gateway_http.host_ok(asked.head.host, gateway):
             raise ProtocolError("the Host of the request is not this gateway's", status=421)
@@ -147,10 +175,10 @@ class Gateway:
         client.cors = gateway_http.cors(asked.head.origin)
         if asked.method == "OPTIONS" and asked.head.origin is not None:
             client.answer(204, b"", gateway_http.preflight(asked.fields))
-            return
+            return None
         if asked.head.target in (b"/", b"/healthz"):
             client.answer(200, b'{"name":"agentsh-net","status":"ok"}')
-            return
+            return None
         route = gateway_http.route(asked.head.target)
         place = view.places.get(fold(route.server_id)) if route is not None else None
         if route is None or place is None:
@@ -163,20 +191,18 @@ class Gateway:
                 None, mcp_gate.UNREADABLE, "agentsh-net: the credential of the request is not accepted"
             )
             client.answer(401, message, (*JSON, *gateway_http.challenge(place.downstream)))
-            return
+            return None
         if asked.method not in METHODS:
             body = jsonrpc.error(None, mcp_gate.UNREADABLE, f"agentsh-net: no {asked.method} here")
             client.answer(405, body, (*JSON, ("Allow", ", ".join(METHODS))))
-            return
+            return None
         if unread := gateway_http.unread(asked.fields):
             raise ProtocolError(unread, status=415)
         denied = view.snapshot.judge_server(place.server.id)
         if denied.blocked:
             self._deny(asked, client, place, session_id, denied)
-            return
-        limits = gateway.max_request, gateway.max_response
-        if not await self._carrier(place).serve(asked, client, place, session_id, limits):
-            await self._older(place).serve(asked, client, place, session_id, limits)
+            return None
+        return _Admitted(view, sessions, asked.head, place, session_id)
 
     def _deny(
         self, asked: Asked, client: GatewayConnection, place: Place, session_id: str, denied: Verdict

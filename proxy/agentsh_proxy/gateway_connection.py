@@ -23,7 +23,12 @@ BODY_SECONDS: Final = 60.0  # between two reads of a body
 IDLE_SECONDS: Final = 75.0  # between two requests, as nginx
 WRITE_BUFFER: Final = 256 << 10  # bytes waiting for a slow client before its server is read no further
 READ_AHEAD: Final = 64 << 10  # bytes of requests that came before their turn
+# Bytes of a head that is remembered while its connection lasts: clients repeat themselves, but for a long credential.
+MAX_REMEMBERED: Final = 4 << 10
 MAX_CONNECTIONS: Final = 4096  # each client holds a stream and a request or two; a thousand sessions fit
+
+# An upstream's own status has none; RFC 9112, section 4 lets it be empty.
+PHRASES: Final = {status.value: status.phrase for status in HTTPStatus}
 
 JSON: Final = (("Content-Type", "application/json"),)
 Fields = Iterable[tuple[str, str]]
@@ -45,6 +50,17 @@ class Asked:
         return self.head.method
 
 
+@dataclass(frozen=True, slots=True)
+class _Heard:
+    """A head as it came and as it was read."""
+
+    raw: bytes
+    head: RequestHead
+    fields: Mapping[str, str]
+    names: Mapping[str, str]
+    repeated: frozenset[str]
+
+
 Handler = Callable[[Asked, "GatewayConnection"], Awaitable[None]]
 
 
@@ -52,14 +68,18 @@ class Front:
     """What all connections share: who answers, the bound of a request, and who is connected."""
 
     def __init__(
-        self, handler: Handler, max_request: Callable[[], int], on_bug: Callable[[BaseException], None]
+        self,
+        handler: Handler,
+        max_request: Callable[[], int],
+        on_bug: Callable[[BaseException], None],
+        now: float,
     ) -> None:
         self.handler = handler
         self.max_request = max_request
         self.on_bug = on_bug
         self.connections: set[GatewayConnection] = set()
         self.draining = False
-        self.now = 0.0
+        self.now = now
 
     def tick(self, now: float) -> None:
         """Close what takes too long (once a second)."""
@@ -87,8 +107,8 @@ class GatewayConnection(asyncio.Protocol):
     """One connection of a client."""
 
     __slots__ = (
-        "_body", "_buffer", "_chunked", "_closing", "_front", "_head", "_left", "_loop", "_paused", "_raw", "_seen", "_streaming",
-        "_task", "_transport", "_writable", "cors", "endless",
+        "_body", "_buffer", "_chunked", "_closing", "_front", "_head", "_heard", "_left", "_loop", "_paused", "_seen", "_streaming",
+        "_task", "_transport", "_writable", "admitted", "cors", "endless",
     )  # fmt: skip
 
     def __init__(self, front: Front) -> None:
@@ -97,7 +117,7 @@ class GatewayConnection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._buffer = b""
         self._head: RequestHead | None = None
-        self._raw = b""
+        self._heard: _Heard | None = None  # the last head
         self._body: list[bytes] = []
         self._chunked: ChunkedReader | None = None
         self._left = 0
@@ -108,6 +128,7 @@ class GatewayConnection(asyncio.Protocol):
         self._paused = False
         self._seen = front.now
         self.endless = False  # this answer lasts as long as the client listens
+        self.admitted: object = None  # what the gateway made of the last head
         self.cors: Fields = ()  # what the page that asked must be told, if one did
 
     # What asyncio tells.
@@ -228,8 +249,10 @@ class GatewayConnection(asyncio.Protocol):
         length = find_head(self._buffer)
         if not length:
             return False
-        self._raw, self._buffer = self._buffer[:length], self._buffer[length:]
-        head = parse_request(self._raw)
+        raw, self._buffer = self._buffer[:length], self._buffer[length:]
+        if self._heard is None or raw != self._heard.raw:
+            self._heard = _Heard(raw, parse_request(raw), *_fields(raw))
+        head = self._heard.head
         self._closing = not head.keep_alive
         bound = self._front.max_request()
         if (head.length or 0) > bound:
@@ -262,9 +285,12 @@ class GatewayConnection(asyncio.Protocol):
         return not self._left
 
     def _begin_task(self) -> None:
-        assert self._head is not None  # noqa: S101 - a body has a head
+        heard = self._heard
+        assert heard is not None  # noqa: S101 - a body has a head
         body, self._body = b"".join(self._body), []
-        asked = Asked(self._head, *_fields(self._raw), body)
+        asked = Asked(heard.head, heard.fields, heard.names, heard.repeated, body)
+        if len(heard.raw) > MAX_REMEMBERED:
+            self._heard = None
         self._task = self._loop.create_task(self._serve(asked))
 
     async def _serve(self, asked: Asked) -> None:
@@ -304,7 +330,7 @@ class GatewayConnection(asyncio.Protocol):
 
     def _head_of(self, status: int, fields: Fields) -> bytes:
         lines = [
-            f"HTTP/1.1 {status} {_phrase(status)}",
+            f"HTTP/1.1 {status} {PHRASES.get(status, '')}",
             *(f"{name}: {value}" for name, value in (*fields, *self.cors)),
         ]
         if self._closing:
@@ -330,13 +356,6 @@ def _fields(raw: bytes) -> tuple[dict[str, str], dict[str, str], frozenset[str]]
         else:
             fields[lower], names[lower] = value, name
     return fields, names, frozenset(repeated)
-
-
-def _phrase(status: int) -> str:
-    try:
-        return HTTPStatus(status).phrase
-    except ValueError:
-        return ""  # an upstream's own; RFC 9112, section 4 lets it be empty
 
 
 def _error(message: str) -> bytes:

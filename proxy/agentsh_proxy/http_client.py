@@ -82,7 +82,7 @@ class Response:
         """Keep the connection if the body ends here and now; close it otherwise."""
         try:
             if self._connection.complete:
-                await self.read(DRAIN_SIZE)  # what nobody asked for is here already
+                self._connection.drop(DRAIN_SIZE)  # what nobody asked for is here already
             else:
                 async with asyncio.timeout(DRAIN_TIMEOUT):
                     await self.read(DRAIN_SIZE)
@@ -113,6 +113,9 @@ class HttpClient:
         self._tls = tls
         self._pin = pin
         self._max_idle = max_idle
+        self._written: tuple[tuple[str, str, Headers], bytes] | None = (
+            None  # the last head, which often comes again
+        )
         self._idle: list[Connection] = []
         self._open: set[Connection] = set()
 
@@ -158,15 +161,24 @@ class HttpClient:
         connection.close()
 
     def _head(self, method: str, target: str, headers: Headers, body: bytes) -> bytes:
+        asked = method, target, headers
+        if self._written is None or self._written[0] != asked:
+            self._written = asked, self._beginning(*asked)
+        beginning = self._written[1]
+        return (
+            b"%bContent-Length: %d\r\n\r\n" % (beginning, len(body))
+            if method != "GET"
+            else beginning + b"\r\n"
+        )
+
+    def _beginning(self, method: str, target: str, headers: Headers) -> bytes:
+        """Return a head but for its length. Raises ProtocolError."""
         lines = [f"{method} {target} HTTP/1.1", f"Host: {self.origin.authority}", "Accept-Encoding: identity"]
         lines += [f"{name}: {value}" for name, value in headers]
-        if method != "GET":
-            lines.append(f"Content-Length: {len(body)}")
-        text = "\r\n".join(lines) + "\r\n\r\n"
         if any(c in part for part in lines for c in "\r\n\0"):
             raise ProtocolError("a request header has a line break")
         try:
-            return text.encode("latin-1")
+            return "".join(f"{line}\r\n" for line in lines).encode("latin-1")
         except UnicodeEncodeError as fault:
             raise ProtocolError("a request header has characters that no header may have") from fault
 

@@ -157,6 +157,12 @@ class Connection(asyncio.Protocol):
             self.transport.resume_reading()
         return data
 
+    def drop(self, limit: int) -> None:
+        """Forget what came of the body and was not taken, unless it is more than `limit` bytes."""
+        if self._queued <= limit:
+            self._chunks.clear()
+            self._queued = 0
+
     def close(self) -> None:
         """Close at once: what was not read is of no interest."""
         if self.transport is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Awaitable, Callable
 from hashlib import sha256
 from typing import Any
@@ -14,6 +15,9 @@ from mcp_peers.roles import legacy
 from mcp_peers.scripted import Scripted, Seen, Wire, run, serving
 
 from agentsh_net.core.joining import Intent
+from agentsh_net.core.snapshot import Snapshot
+
+ACCEPTING = ("Content-Type: application/json", "Accept: application/json, text/event-stream")
 
 
 async def plain(asked: Seen, wire: Wire) -> None:
@@ -199,3 +203,68 @@ def test_a_call_that_only_lenient_servers_read_does_not_reach_them_whatever_fail
         assert (event["action"], event["reason"] != "") == ("block", True)
 
     play(scene, denied_tools=[{"server": "peer", "tool": "rm"}])
+
+
+async def same(
+    front: GatewayFront, change: Callable[[], None], path: str = "/mcp/peer", *fields: str
+) -> list[bytes]:
+    """Send one request twice on a connection, with the change between; return how each was answered."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", front.port)
+    body = json.dumps(call()).encode()
+    head = [
+        f"POST {path} HTTP/1.1",
+        f"Host: 127.0.0.1:{front.port}",
+        f"Content-Length: {len(body)}",
+        *ACCEPTING,
+        *fields,
+    ]
+    answers = []
+    for _ in range(2):
+        writer.write("\r\n".join((*head, "", "")).encode() + body)
+        answer = await reader.readuntil(b"\r\n\r\n")
+        length = re.search(rb"Content-Length: (\d+)", answer)
+        assert length is not None
+        answers.append(answer[9:12] + b" " + await reader.readexactly(int(length[1])))
+        change()
+    writer.close()
+    return answers
+
+
+def test_a_head_that_comes_again_is_held_against_what_is_in_force_by_then() -> None:
+    async def scene(front: GatewayFront, server: Scripted, peer: dict[str, Any]) -> None:
+        key = {"id": "k", "type": "apiKey", "in": "header", "name": "X-Key", "credential": "one"}
+
+        def secured(credential: str) -> Snapshot:
+            scheme = key | {"credential": credential}
+            return snapshot(
+                [peer],
+                gateway={"security_schemes": [scheme], "servers": {"peer": {"downstream_security": "k"}}},
+            )
+
+        def revoke() -> None:
+            front.gateway.sessions = {}
+
+        denied = await same(front, lambda: front.follow(snapshot([peer], denied_servers=["peer"])))
+        front.follow(secured("one"))
+        rotated = await same(front, lambda: front.follow(secured("two")), "/mcp/peer", "X-Key: one")
+        front.follow(snapshot([peer]))
+        front.gateway.sessions = {sha256(b"token").hexdigest(): "agent"}
+        ended = await same(front, revoke, "/s/token/mcp/peer")
+        gone = await same(front, lambda: front.follow(snapshot([])))
+        assert [[a[:3] for a in answers] for answers in (denied, rotated, ended, gone)] == [
+            [b"200", b"200"], [b"200", b"401"], [b"200", b"403"], [b"200", b"404"],
+        ]  # fmt: skip
+        assert b"is denied by" in denied[1]
+        assert len(server.seen) == 4, "what was refused did not reach the server"
+
+    play(scene)
+
+
+def test_a_connection_of_the_first_second_is_not_taken_for_a_quiet_one() -> None:
+    """The clock of the loop began long before the gateway."""
+
+    async def scene(front: GatewayFront, _server: Scripted, _: Any) -> None:
+        shared, now = front.gateway.front, asyncio.get_running_loop().time()
+        assert await same(front, lambda: shared.tick(now + 1)), "it was not closed between the two"
+
+    play(scene)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
+from itertools import pairwise
 
 import pytest
 from agentsh_proxy.gateway_connection import (
     BODY_SECONDS,
     IDLE_SECONDS,
+    MAX_REMEMBERED,
     Asked,
     Front,
     GatewayConnection,
@@ -27,7 +29,7 @@ async def echo(asked: Asked, client: GatewayConnection) -> None:
 @contextlib.asynccontextmanager
 async def front_over(handler: Handler, max_request: int = 1000) -> AsyncIterator[tuple[Front, int]]:
     bugs: list[BaseException] = []
-    front = Front(handler, lambda: max_request, bugs.append)
+    front = Front(handler, lambda: max_request, bugs.append, 0.0)
     server = await asyncio.get_running_loop().create_server(lambda: GatewayConnection(front), "127.0.0.1", 0)
     try:
         yield front, server.sockets[0].getsockname()[1]
@@ -194,3 +196,30 @@ def test_an_error_of_the_handler_is_told_as_its_status() -> None:
         raise ProtocolError("not today", status=503)
 
     assert asked(HEAD + b"Content-Length: 0\r\n\r\n", refuse).startswith(b"HTTP/1.1 503 ")
+
+
+def test_a_head_that_comes_again_is_read_once_and_another_one_anew() -> None:
+    heard: list[Asked] = []
+
+    async def note(asked: Asked, client: GatewayConnection) -> None:
+        heard.append(asked)
+        client.answer(200)
+
+    head = b"POST /%b HTTP/1.1\r\nHost: h\r\nX-A: %b\r\nContent-Length: 1\r\n\r\n"
+    long = b"x" * MAX_REMEMBERED
+    said = [(b"a", b"1"), (b"a", b"1"), (b"a", b"2"), (b"a", b"1"), (b"b", b"1"), (b"b", long), (b"b", long)]
+
+    async def main() -> None:
+        async with front_over(note) as (_, port):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            for number, (path, value) in enumerate(said):
+                writer.write(head % (path, value) + b"%d" % number)
+                await reader.readuntil(b"\r\n\r\n")
+            writer.close()
+
+    asyncio.run(main())
+    assert [(a.head.target[1:], a.fields["x-a"].encode(), a.body) for a in heard] == [
+        (path, value, b"%d" % number) for number, (path, value) in enumerate(said)
+    ]
+    again = [one.head is other.head for one, other in pairwise(heard)]
+    assert again == [True, False, False, False, False, False]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import json
+import random
 
 import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentsh_net.core import jsonrpc
+from agentsh_net.core import jsonrpc, strict_json
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.jsonrpc import ErrorResponse, Limits, Notification, Request, Response
 
@@ -206,3 +207,51 @@ def test_any_json_value_is_a_message_or_a_protocol_error(value: object) -> None:
 def test_any_bytes_are_a_message_or_a_protocol_error(data: bytes) -> None:
     with contextlib.suppress(ProtocolError):
         jsonrpc.parse(data)
+
+
+# What a text is changed into, anywhere.
+ODD = (
+    "method", "a", "\\u0061", "\\n", "\\/", "\\", '"', ":", ",", "{", "}", "[", "]", "null", "1", "1.0", "-0", "-0.0", "0.1", "1e5", "1e400", "1E2", "007", "9007199254740993",
+    "18446744073709551616", "true", "NaN", "Infinity", " ", "\n", "\t", "\r", "\x00", "\x7f", "\u2028", "\u00e9", "\ufeff", "\\ud800", '"a":1,', ',"a":1', '"a" :1,', ' "a":[],',
+)  # fmt: skip
+PLAIN = (
+    '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","arguments":{"a":[1,2.5,{"a":null}],"b":"x y"}}}',
+    '{"jsonrpc": "2.0", "id": "a", "result": {"content": [{"type": "text", "text": "a \\"b\\" \\n"}], "isError": false}}',
+    '[{"a":{}},[],"",{"b":[true]}]',
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("text", PLAIN)
+def test_what_is_read_plainly_is_what_a_closer_look_reads(text: str) -> None:
+    """A text that is taken because it comes out again as it was has one meaning, whatever it was changed into."""
+    randomly = random.Random(text)
+    taken = refused = 0
+    for _ in range(2000):
+        other = text
+        for _ in range(randomly.choice((0, 1, 1, 2, 3))):
+            at = randomly.randrange(len(other) + 1)
+            to = min(len(other), at + randomly.choice((0, 0, 1, 2, 5, 12)))
+            other = other[:at] + randomly.choice(ODD) + other[to:]
+        data = other.encode("utf-8", "surrogatepass")
+        value = jsonrpc._plain(data, 64)
+        if value is None:
+            refused += 1
+            continue
+        taken += 1
+        closer = strict_json.read(data)
+        assert (closer.duplicates, closer.flaws) == (frozenset(), ())
+        settled = jsonrpc._settled(closer.value, 64, surrogates=True)
+        assert json.dumps(settled) == json.dumps(value)
+    assert taken > 50
+    assert refused > 100
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b'{"a":1,"a":1}', b'{"a":1, "a" :1}', b'{"a":{"b":1,"b":2}}', b'{"a":"","a":""}', b'{"a":1,"\\u0061":1}', b"[1e400]", b"[9007199254740993.0]", b"[NaN]",
+        b"[18446744073709551616]", b'["\\ud800"]', b'["\xff"]', b"[" * 65 + b"]" * 65, b"", b"{", b"null",
+    ],
+)  # fmt: skip
+def test_what_may_have_two_meanings_is_not_read_plainly(data: bytes) -> None:
+    assert jsonrpc._plain(data, 64) is None
