@@ -19,19 +19,19 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "proxy"), str(ROOT / "tests")]
 
+import connect_bench
+from connect_bench import Client
 from netns.box import await_that, in_box, there
 from netns.daemon import Daemon, running
 from netns.scene import at, attempt, listening, opened, plan
 
-UNLISTED, DENIED, PORT = "10.99.0.4", "10.99.0.2", 9000
-CONNECTS = 20_000
+DENIED, PORT = "10.99.0.2", connect_bench.PORT
 
 
 def main() -> None:
@@ -66,62 +66,18 @@ def duration(what: str, seconds: float, bound: float | None = None) -> Row:
 # Connects.
 
 
-class Client:
-    """net_client in a process of its own: counts in, medians out."""
-
-    def __init__(self, program: str, address: str) -> None:
-        self._process = subprocess.Popen(
-            [program, address, str(PORT)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-
-    def run(self, count: int) -> tuple[int, float]:
-        """Return the last errno and the median of `count` connects in seconds."""
-        self._process.stdin.write(f"{count}\n")
-        self._process.stdin.flush()
-        problem, median, _ = map(int, self._process.stdout.readline().split())
-        return problem, median / 1e9
-
-
-@contextmanager
-def served(program: str) -> Iterator[None]:
-    """Accept at UNLISTED in the far namespace."""
-    server = there().call(
-        lambda: subprocess.Popen([program, "serve", UNLISTED, str(PORT)], stdout=subprocess.PIPE)
-    )
-    server.stdout.readline()
-    try:
-        yield
-    finally:
-        server.kill()
-        server.wait()
-
-
-def many(count: int) -> Any:
-    """A plan that denies so many addresses, none of which is UNLISTED."""
-    return plan(1, deny=tuple(at(f"fd00:77::{n >> 16:x}:{n & 0xFFFF:x}") for n in range(count // 2))
-                + tuple(at(f"10.{110 + (n >> 16)}.{n >> 8 & 255}.{n & 255}") for n in range(count - count // 2)))  # fmt: skip
-
-
 def connect(options: argparse.Namespace) -> Iterator[Row]:
-    def inside() -> dict[str, float]:
-        taken: dict[str, list[float]] = {"none": [], "10": [], "100000": []}
-        plans = {"10": many(10), "100000": many(100_000)}
-        with served(options.client):
-            client = Client(options.client, UNLISTED)
-            client.run(CONNECTS)
-            for _ in range(options.reps):
-                taken["none"].append(client.run(CONNECTS)[1])
-                host = opened(plans["10"])
-                taken["10"].append(client.run(CONNECTS)[1])
-                host.apply(plans["100000"])
-                taken["100000"].append(client.run(CONNECTS)[1])
-                host.close(remove=True)
-        return {name: statistics.median(values) for name, values in taken.items()}
-
-    found = in_box(inside, timeout=600)
-    yield duration("socket+connect+close to an unlisted address, no planes", found["none"])
-    yield ratio("  with both planes, 10 denied addresses, to none", found["10"] / found["none"], 1.05)
-    yield ratio("  with 100,000 denied addresses, to 10", found["100000"] / found["10"], 1.1)
+    cost = connect_bench.measure(options.client, options.reps * connect_bench.ROUNDS)
+    yield duration("socket+connect+close to an unlisted address, no planes", cost.none)
+    whole = cost.ratios["both planes"]
+    for name, found in cost.ratios.items():
+        match name:
+            case "both planes":
+                yield ratio("  with both planes, 10 denied addresses, to none", found, 1.05)
+            case "both planes, 100,000 addresses":
+                yield ratio("  with 100,000 denied addresses, to 10", found / whole, 1.1)
+            case _:
+                yield f"  with {name}, to none", f"{found:.3f}", "", None
 
 
 def refusal(options: argparse.Namespace) -> Iterator[Row]:

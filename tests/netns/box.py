@@ -103,22 +103,18 @@ class Namespace:
         return result[0]
 
 
-def there() -> Namespace:
-    """Join a second network namespace to this one by a veth pair, and return it."""
-    namespace = new_namespace()
-    _ip("link add here type veth peer name there")
-    _ip(f"link set there netns /proc/self/fd/{namespace.fd}", pass_fds=(namespace.fd,))
-    _ip(f"addr add {HERE_V4}/24 dev here", f"addr add {HERE_V6}/64 dev here nodad", "link set here up")
-
-    def far_end() -> None:
-        _ip("link set lo up")
-        for address in THERE_V4:
-            _ip(f"addr add {address}/24 dev there")
-        for address in THERE_V6:
-            _ip(f"addr add {address}/64 dev there nodad")
-        _ip("link set there up")
-
-    namespace.call(far_end)
+def there(namespace: Namespace | None = None) -> Namespace:
+    """Join a second network namespace (a new one, if none is given) to this one by a veth pair, and return it."""
+    namespace = namespace or new_namespace()
+    _ip(
+        "link add here type veth peer name there",
+        f"link set there netns /proc/self/fd/{namespace.fd}",
+        *(f"addr add {HERE_V4}/24 dev here", f"addr add {HERE_V6}/64 dev here nodad", "link set here up"),
+        pass_fds=(namespace.fd,),
+    )
+    addresses = [f"addr add {address}/24 dev there" for address in THERE_V4]
+    addresses += [f"addr add {address}/64 dev there nodad" for address in THERE_V6]
+    namespace.call(lambda: _ip("link set lo up", *addresses, "link set there up"))
     return namespace
 
 
@@ -215,8 +211,8 @@ def _read_all(reader: int, timeout: float) -> bytes:
 
 
 def _ip(*commands: str, pass_fds: tuple[int, ...] = ()) -> None:
-    for command in commands:
-        subprocess.run(["ip", *command.split()], check=True, pass_fds=pass_fds)
+    """Run `ip` once for all commands: an emulated machine takes a third of a second for each start of it."""
+    subprocess.run(["ip", "-batch", "-"], input="\n".join(commands), text=True, check=True, pass_fds=pass_fds)
 
 
 def _mount(source: str | None, target: str, kind: str | None, flags: int) -> None:

@@ -1,0 +1,165 @@
+"""What the planes cost a connection to an address that no rule names, beside what hooks cost that do nothing at all.
+
+Each round measures every state once, and none at its beginning and end; ratios are taken within a round, so that what else the machine does
+meanwhile is in both. The peer is a listener outside of the box's cgroup, as a peer on another machine is.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import statistics
+import struct
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from netns.box import Namespace, in_box, new_namespace, there
+from netns.scene import at, opened, plan
+
+from agentsh_net.kernel import bpf_syscall
+from agentsh_net.kernel.probe_source import PROGRAMS
+
+UNLISTED, PORT = "10.99.0.4", 9000
+# A round of these takes a second on an idle machine, so that its parts lie close together.
+CONNECTS = 3000
+ROUNDS = 5  # for each of --reps
+
+# r0 = 1; exit: let pass.
+_PASS = struct.pack("<BBhi", 0xB7, 0, 0, 1) + struct.pack("<BBhi", 0x95, 0, 0, 0)
+_CHAINS = """
+table inet nothing {
+    chain output { type filter hook output priority -10; policy accept; }
+}
+table netdev nothing {
+    chain egress { type filter hook egress device "here" priority 0; policy accept; }
+}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Seconds of socket + connect + close without any plane, and the ratio to it with each state."""
+
+    none: float
+    ratios: dict[str, float]
+
+
+class Client:
+    """net_client in a process of its own: counts in, medians out. `peer`: a listener that it empties between its connects."""
+
+    def __init__(self, program: str, address: str, peer: socket.socket | None = None) -> None:
+        fds = [] if peer is None else [peer.fileno()]
+        self._process = subprocess.Popen(
+            [program, address, str(PORT), *map(str, fds)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            pass_fds=fds,
+        )
+        if peer is not None:  # it waits for nobody, so nobody has to run beside it
+            os.sched_setscheduler(self._process.pid, os.SCHED_RR, os.sched_param(1))
+
+    def run(self, count: int) -> tuple[int, float]:
+        """Return the last errno and the median of `count` connects in seconds."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(f"{count}\n")
+        self._process.stdin.flush()
+        problem, median, _ = map(int, self._process.stdout.readline().split())
+        return problem, median / 1e9
+
+
+def many(count: int) -> Any:
+    """Return a plan that denies so many addresses, none of which is UNLISTED."""
+    six = (at(f"fd00:77::{n >> 16:x}:{n & 0xFFFF:x}") for n in range(count // 2))
+    four = (at(f"10.{110 + (n >> 16)}.{n >> 8 & 255}.{n & 255}") for n in range(count - count // 2))
+    return plan(1, deny=(*six, *four))
+
+
+def measure(program: str, rounds: int) -> Cost:
+    """Measure in a box. `program`: net_client."""
+    far = new_namespace()
+    peer = _listener(far)  # made here, so that no program in the box sees what it sends
+    try:
+        return in_box(_inside, program, far, peer, rounds, timeout=120 + 10 * rounds)
+    finally:
+        peer.close()
+        os.close(far.fd)
+
+
+def _listener(far: Namespace) -> socket.socket:
+    listener = far.socket(socket.AF_INET)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.bind(("0.0.0.0", PORT))
+    listener.listen(4096)
+    listener.setblocking(False)
+    return listener
+
+
+def _inside(program: str, far: Namespace, peer: socket.socket, rounds: int) -> Cost:
+    there(far)
+    client = Client(program, UNLISTED, peer)
+    nones: list[float] = []
+    ratios: dict[str, list[float]] = {name: [] for name in _STATES}
+
+    def taken() -> float:
+        client.run(CONNECTS // 4)  # hooks that came or went leave cold caches behind
+        problem, median = client.run(CONNECTS)
+        assert problem == 0, os.strerror(problem)
+        return median
+
+    for _ in range(rounds):
+        nones.append(taken())
+        for name, state in _STATES.items():
+            with state():
+                found = taken()
+            nones.append(taken())
+            ratios[name].append(found / statistics.mean(nones[-2:]))
+    return Cost(statistics.median(nones), {name: statistics.median(all_) for name, all_ in ratios.items()})
+
+
+@contextmanager
+def _hooks() -> Iterator[None]:
+    """Put hooks that do nothing wherever the planes have theirs on the way of a connection."""
+    cgroup = os.open("/sys/fs/cgroup", os.O_RDONLY | os.O_DIRECTORY)
+    programs = []
+    for kind in PROGRAMS.values():
+        types = bpf_syscall.PROGRAM_TYPES
+        fd = bpf_syscall.load_program("nothing", types[kind], kind, code=_PASS, licence="GPL")
+        bpf_syscall.attach(cgroup, fd, kind)
+        programs.append((fd, kind))
+    subprocess.run(["nft", "-f", "-"], input=_CHAINS, text=True, check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["nft", "delete table inet nothing; delete table netdev nothing"], check=True)
+        for fd, kind in programs:
+            bpf_syscall.detach(cgroup, fd, kind)
+            os.close(fd)
+        os.close(cgroup)
+
+
+def _planes(count: int, *layers: str) -> Callable[[], Any]:
+    wanted = many(count)
+
+    @contextmanager
+    def state() -> Iterator[None]:
+        host = opened(wanted, *layers)
+        try:
+            yield
+        finally:
+            host.close(remove=True)
+
+    return state
+
+
+_STATES: dict[str, Callable[[], Any]] = {
+    "hooks that do nothing": _hooks,
+    "ebpf alone": _planes(10, "ebpf"),
+    "nftables alone": _planes(10, "nftables"),
+    "both planes": _planes(10, "ebpf", "nftables"),
+    "both planes, 100,000 addresses": _planes(100_000, "ebpf", "nftables"),
+}

@@ -1,0 +1,77 @@
+"""Says after each test file what came of it and how long it took, and leaves out the files that are done already.
+
+A pytest plugin for guests, where a run takes long enough to be broken off. AGENTSH_NET_VM_RESULTS names the file that has one line for
+each file that is through; of an earlier run of the same guest it says what need not be run again.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+PASSED = "passed"
+
+
+class Progress:
+    """What came of the file that is being run. `results`: where it is told beside the terminal."""
+
+    def __init__(self, results: Path | None) -> None:
+        self._results = results
+        self._file = ""
+        self._came: Counter[str] = Counter()
+        self._began = time.monotonic()
+
+    def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
+        """Leave out the files of which an earlier run says that they passed."""
+        through = done(self._results)
+        out = [item for item in items if item.nodeid.partition("::")[0] in through]
+        if out:
+            config.hook.pytest_deselected(items=out)
+            items[:] = [item for item in items if item not in out]
+
+    def pytest_runtest_protocol(self, item: pytest.Item) -> None:
+        file = item.nodeid.partition("::")[0]
+        if file != self._file:
+            self._close(item.config)
+            self._file, self._began = file, time.monotonic()
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.outcome != PASSED or report.when == "call":
+            self._came[report.outcome if report.when == "call" or report.skipped else "failed"] += 1
+
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        self._close(session.config)
+
+    def _close(self, config: pytest.Config) -> None:
+        if not self._file:
+            return
+        verdict = "failed" if self._came["failed"] else PASSED
+        came = ", ".join(f"{count} {outcome}" for outcome, count in sorted(self._came.items()))
+        line = f"{verdict} {self._file}: {came} in {time.monotonic() - self._began:.0f} s"
+        if terminal := config.pluginmanager.get_plugin("terminalreporter"):
+            terminal.ensure_newline()
+            terminal.write_line(f"vm: {line}")
+        if self._results is not None:
+            with self._results.open("a") as results:
+                results.write(f"{line}\n")
+        self._came.clear()
+        self._file = ""
+
+
+def done(results: Path | None) -> set[str]:
+    """Return the files that passed, as the results tell."""
+    if results is None or not results.exists():
+        return set()
+    lines = [line.split(maxsplit=2) for line in results.read_text().splitlines()]
+    return {words[1].removesuffix(":") for words in lines if words[:1] == [PASSED]}
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Register the plugin."""
+    where = os.environ.get("AGENTSH_NET_VM_RESULTS")
+    progress = Progress(Path(where) if where else None)
+    config.pluginmanager.register(progress, "vm-progress")
