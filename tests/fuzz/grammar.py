@@ -85,6 +85,8 @@ def _string(text: str, c: Choices) -> str:
     at = how % len(text)
     if how < 224 and text[at].isascii():
         return json.dumps(text[:at])[:-1] + f"\\u{ord(text[at]):04x}" + json.dumps(text[at + 1 :])[1:]
+    if how >= 252 and len(text) > 1:
+        return f"{json.dumps(text[:1])[:-1]}\n{json.dumps(text[1:])[1:]}"
     if how >= 240 and text.isascii():
         return (
             '"'

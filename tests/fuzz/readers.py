@@ -75,6 +75,12 @@ def by_objects(data: bytes, hook: Hook) -> Values:
     return found
 
 
+def by_joined_lines(data: bytes, hook: Hook) -> Values:
+    """Join lines that are no event by nothing and read values wherever one can be read, as google-genai does where braces balance."""
+    lines = (line for line in data.splitlines() if not line.startswith(b"data:"))
+    return by_objects(b"".join(lines), hook)
+
+
 def by_messages(data: bytes, hook: Hook) -> Values:
     found, at = [], 0
     while len(data) - at >= 16:

@@ -156,7 +156,7 @@ WIRES: Final[dict[str, Wire]] = {
     "responses": Wire(
         openai_responses.DIALECT, lambda c: grammar.sse(grammar.responses, c), (readers.by_events,), readers.responses
     ),
-    "gemini": Wire(gemini.STREAMED, _gemini_stream, (readers.by_events, readers.by_objects), readers.gemini),
+    "gemini": Wire(gemini.STREAMED, _gemini_stream, (readers.by_events, readers.by_objects, readers.by_joined_lines), readers.gemini),
     "ollama": Wire(
         ollama.DIALECT, lambda c: grammar.lines(grammar.ollama, c), (readers.by_lines, readers.by_objects), readers.ollama
     ),

@@ -17,7 +17,7 @@ each escape of U+0040 to U+007F (all letters, and `_`) is the character it stand
    order, keys that stand twice and all. Where strings are, and whether this is JSON at all, is never asked.
 4. So a key or value with a mark in it is a run of the mark's own letters in the plain text, and there it is found.
 
-What joins lines to strings is not considered here: by the standard the line end stays in the string, and no mark has one.
+A line end in a string is one of its characters, and no mark has one; for clients that drop it, lines are joined before they come here.
 """
 
 from __future__ import annotations

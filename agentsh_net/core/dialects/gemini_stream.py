@@ -15,6 +15,7 @@ from agentsh_net.core.dialects.gemini_calls import Ledger, Mark
 from agentsh_net.core.dialects.gemini_parts import Found, scan
 from agentsh_net.core.dialects.inline_edits import in_place, rewritten
 from agentsh_net.core.dialects.inspection import Inspector
+from agentsh_net.core.dialects.line_reading import on_one_line
 from agentsh_net.core.dialects.output import Output
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.json_array import ArrayDecoder
@@ -137,7 +138,9 @@ class GeminiMachine:
 def _stray(frame: Frame) -> bytes:
     """Return the lines of an event that are no field, joined."""
     lines = frame.raw.splitlines()
-    return b"".join(line for line in lines if line and not line.startswith(_FIELDS)).strip(_SPACE)
+    return on_one_line(b"".join(line for line in lines if line and not line.startswith(_FIELDS))).strip(
+        _SPACE
+    )
 
 
 def strays(data: bytes, *, begins_line: bool) -> bool:
@@ -268,6 +271,7 @@ class GeminiStream:
             enforce=self._enforce,
             frames=None if self._events else ArrayDecoder(self._limits.max_frame),
             strict=True,
+            joins=not self._events,
             comment=b": \r\n\r\n" if self._events else b"\n",
         )
 

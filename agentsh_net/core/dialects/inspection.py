@@ -13,7 +13,7 @@ from typing import Final, Protocol
 from agentsh_net.core import strict_json
 from agentsh_net.core.dialects.base import Enforce, FrameDecoder, Limits, Step, always
 from agentsh_net.core.dialects.call_signs import Places, may_hide_call
-from agentsh_net.core.dialects.line_reading import hides_event
+from agentsh_net.core.dialects.line_reading import hides_event, on_one_line
 from agentsh_net.core.dialects.output import Output
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.sse import Decoder, Frame
@@ -64,6 +64,7 @@ class Inspector:
         "_fail_closed",
         "_fast",
         "_frames",
+        "_joins",
         "_machine",
         "_make",
         "_signs",
@@ -85,6 +86,7 @@ class Inspector:
         signs: tuple[bytes, ...] = (),
         frames: FrameDecoder | None = None,
         strict: bool = False,
+        joins: bool = False,
         comment: bytes = b": \n\n",
     ) -> None:
         self._make = make
@@ -94,6 +96,7 @@ class Inspector:
         self._events = frames is None  # server-sent events
         self._skims = fast and self._events  # what is framed otherwise is cut before it is looked at
         self._strict = strict  # some clients cut broken JSON in other ways, and find some that is whole
+        self._joins = joins  # some clients join the lines of a frame by nothing, so that a line end in a string is none of its characters
         self._comment = comment  # what says nothing to a client (WHATWG HTML section 9.2.7)
         self._fail_closed = fail_closed
         self._error_frame = error_frame
@@ -206,7 +209,7 @@ class Inspector:
             self._cut("malformed_frame", frame.flaw, out)
             if out.end:
                 return
-        if self._fast and self._machine.idle and not may_hide_call(frame.raw, self._signs):
+        if self._fast and self._machine.idle and not may_hide_call(self._told(frame.raw), self._signs):
             out.relay(frame.raw)  # whatever else it is: how bytes were cut into chunks must not decide
             return
         reading = self._read(frame, out)
@@ -238,10 +241,13 @@ class Inspector:
         except ProtocolError as error:
             if isinstance(error, strict_json.DivergentError) and self._hides(error):
                 self._cut("unreadable_json", str(error), out)
-            elif self._strict and may_hide_call(data):
+            elif self._strict and may_hide_call(self._told(data)):
                 self._cut("malformed_json", str(error), out)
             else:
                 out.fault("malformed_json", str(error))
+            return None
+        if self._joins and not _reads_alike(reading, self._told(data)):
+            self._cut("ambiguous_lines", "a string on two lines is another to some clients", out)
             return None
         if "invalid_utf8" in reading.flaws:
             out.fault("invalid_utf8", "an event is not UTF-8")
@@ -249,7 +255,11 @@ class Inspector:
 
     def _hides(self, error: strict_json.DivergentError) -> bool:
         """Say whether what other parsers read of a text may be a call, or a part of one that is held."""
-        return error.leading is None or self.holding or may_hide_call(error.leading, self._signs)
+        return error.leading is None or self.holding or may_hide_call(self._told(error.leading), self._signs)
+
+    def _told(self, text: bytes) -> bytes:
+        """Return what some client takes a text for, in which no call may hide either."""
+        return on_one_line(text) if self._joins else text
 
     def _cut(self, cause: str, detail: str, out: Output) -> None:
         """Stop what must not pass as merely broken."""
@@ -267,6 +277,16 @@ class Inspector:
             if out.fault("frame_too_long", detail, must_cut=self.holding):
                 return
         out.relay(frame.raw)
+
+
+def _reads_alike(reading: Reading, text: bytes) -> bool:
+    """Say whether a text says what was read, or nothing."""
+    try:
+        return strict_json.read(text) == reading
+    except strict_json.DivergentError:
+        return False
+    except ProtocolError:
+        return True
 
 
 _ENDS: Final = (b"\n\n", b"\n\r\n")

@@ -1,7 +1,7 @@
 """What clients that read a stream line by line find in a frame, where the WHATWG rules find something else or nothing.
 
 Such clients take each `data:` line for an event of its own, or split lines as Python's `str.splitlines` does (httpx's `iter_lines`),
-at U+2028 and the like. No honest stream gives them anything that the rules do not give.
+at U+2028 and the like, or join lines that are no event. No honest stream gives them anything that the rules do not give.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from agentsh_net.core.sse import Frame
 
 # Line ends for str.splitlines, and for no event stream: VT, FF, FS, GS, RS; NEL, LINE SEPARATOR, PARAGRAPH SEPARATOR.
 _CONTROLS: Final = re.compile(rb"[\x0b\x0c\x1c-\x1e]")
+_ENDS: Final = b"\r\n\x0b\x0c\x1c\x1d\x1e"
 _SEPARATORS: Final = re.compile(rb"\xc2\x85|\xe2\x80[\xa8\xa9]")
 
 
@@ -30,6 +31,12 @@ def hides_event(frame: Frame) -> bool:
         if name == "data" and value != whole and _is_object(value):
             return True
     return False
+
+
+def on_one_line(data: bytes) -> bytes:
+    """Return `data` as clients have it that join its lines by nothing, so that a word on two lines is one (google-genai)."""
+    data = data.translate(None, _ENDS)
+    return data if data.isascii() else _SEPARATORS.sub(b"", data)
 
 
 def _has_other_line_ends(raw: bytes) -> bool:

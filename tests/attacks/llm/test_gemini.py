@@ -314,6 +314,27 @@ def test_no_spelling_brings_anyone_a_denied_call(spelling: str) -> None:
         assert repr(pieces.judged) == repr(result.judged), name
 
 
+@pytest.mark.parametrize(
+    "made",
+    [
+        around(CALL.replace("functionCall", "func\ntionCall")),
+        around(CALL.replace("functionCall", "func\r\ntion\\u0043all")),
+        around(CALL.replace("functionCall", "func\\u00\n74ionCall")),
+        around(CALL.replace(DELETE, DELETE[:3] + "\n" + DELETE[3:])),
+    ],
+)
+def test_the_sdk_joins_lines_to_a_denied_call_and_never_gets_them(made: str) -> None:
+    data = made.encode() + b"\n"
+    assert DELETE in {tool for tool, _ in by_sdk(data)}
+    for pieces in ([data], cut_at(data, range(0, len(data), 7))):
+        result = run(pieces, denying(DELETE))
+        assert DELETE not in {tool for tool, _ in by_sdk(result.out)}
+        assert [(f.cause, f.cut) for f in result.faults] in (
+            [("ambiguous_lines", True)],
+            [("malformed_json", True)],
+        )
+
+
 @pytest.mark.parametrize("spelling", SPELLINGS.values(), ids=SPELLINGS)
 def test_no_spelling_of_a_whole_answer_does(spelling: str) -> None:
     for encoding in ("utf-8", "utf-8-sig", "utf-16"):

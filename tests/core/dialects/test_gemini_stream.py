@@ -227,6 +227,38 @@ def test_json_beside_the_events_is_no_way_around(stray: str, fail_closed: bool) 
         assert {f.cause for f in result.faults} == {"ambiguous_lines"}
 
 
+@pytest.mark.parametrize("fail_closed", [False, True])
+@pytest.mark.parametrize("begin", ["", "[", "[\n" + json.dumps(answer(text("a"))) + ",\n"])
+@pytest.mark.parametrize(
+    "made",
+    [
+        CALL.replace("functionCall", "func\ntionCall"), CALL.replace("functionCall", "func\r\ntion\\u0043all"), CALL.replace(DELETE, DELETE[:4] + "\n" + DELETE[4:]),
+        CALL.replace("functionCall", "func\\u00\n74ionCall"), CALL.replace("functionCall", "function\\u00\n43all"), CALL.replace("functionCall", "fun\u2028ctionCall"),
+        CALL.replace('"functionCall"', '"x":tr\nue,"func\ntionCall"'),
+    ],
+)  # fmt: skip
+def test_a_word_on_two_lines_is_no_way_around_in_a_stream_without_events(
+    begin: str, made: str, fail_closed: bool
+) -> None:
+    stream = (begin + made + ("]" if begin else "") + "\n").encode()
+    for chunks in every_chunking(stream):
+        result = run(chunks, denying(DELETE), fail_closed=fail_closed)
+        assert result.ended
+        assert b"on\\u00" not in result.out
+        assert b"onCall" not in result.out
+        assert {f.cause for f in result.faults} <= {"ambiguous_lines", "malformed_json"}
+        assert all(f.cut for f in result.faults)
+
+
+def test_lines_of_an_honest_array_may_be_anywhere_but_in_a_string() -> None:
+    stream = (
+        json.dumps([answer(text("func")), answer(part(WEATHER))], indent=1).replace("\n", "\r\n").encode()
+    )
+    result = run(stream, denying(DELETE))
+    assert result.out == stream
+    assert not result.faults
+
+
 def test_an_error_beside_the_events_is_passed_on() -> None:
     stream = event(answer(text("a"))) + b'{\n  "error": {"code": 503, "message": "tool"}\n}\n'
     assert run(stream, denying(DELETE)).out == stream

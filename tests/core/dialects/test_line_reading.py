@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agentsh_net.core import sse
-from agentsh_net.core.dialects.line_reading import hides_event
+from agentsh_net.core.dialects.line_reading import hides_event, on_one_line
 
 CALL = '{"type":"content_block_start"}'
 
@@ -42,3 +42,9 @@ def test_an_event_in_a_line_of_its_own_is_found(text: str) -> None:
 )
 def test_an_honest_or_broken_frame_hides_nothing(text: str) -> None:
     assert not hides_event(sse.parse(text.encode()))
+
+
+def test_lines_are_joined_as_clients_do_that_put_nothing_between_them() -> None:
+    text = "a\rb\nc\r\nd\u2028e\u0085f\x0bg\u00e9\u4e2d"
+    assert on_one_line(text.encode()).decode() == "".join(text.splitlines())
+    assert on_one_line(b"a\x1cb\x1dc\x1ed\x0ce") == b"abcde"
