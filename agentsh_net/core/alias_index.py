@@ -20,6 +20,8 @@ NOT_ALNUM = re.compile(r"[^0-9a-z]+")
 # What a client appends to a name that is too long or taken: Cline and openai-agents 8 digits of SHA-1, Codex 12 or 40.
 HASHED = re.compile(r"(.+?)_?(?:[0-9a-f]{40}|[0-9a-f]{12}|[0-9a-f]{8})")
 
+_HEX = frozenset("0123456789abcdef")
+
 # A cut name keeps at least this much: Codex cuts to 24 characters before 40 digits of hash. Shorter stems mean nothing.
 SHORTEST_STEM = 24
 
@@ -29,6 +31,8 @@ LONGEST_CUT = 128
 
 def stem(name: str) -> str:
     """Return what stands before the hash that a client appended to a folded name, or nothing."""
+    if not _HEX.issuperset(name[-8:]):  # the shortest hash; most names are done here
+        return ""
     hashed = HASHED.fullmatch(name) if len(name) <= LONGEST_CUT else None
     return hashed[1] if hashed else ""
 
@@ -56,6 +60,8 @@ class AliasIndex:
 
     def find(self, name: str) -> tuple[Candidate, ...]:
         """Return the pairs that some client spells like this folded name."""
+        if not self._pairs:
+            return ()
         letters = NOT_ALNUM.sub("", name)
         found = [p for p in self._by_letters.get(letters, ()) if self._spelled(name, p)]
         if letters.startswith("mcp"):

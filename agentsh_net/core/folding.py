@@ -51,6 +51,8 @@ HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 def visible(text: str, limit: int = 0) -> str:
     """Return `text` with every character that does not show written as `<U+XXXX>`; past `limit` (0: none) it says how much is left out."""
+    if text.isascii() and text.isprintable() and (not limit or len(text) <= limit):  # nearly every text
+        return text
     kept = text[:limit] if limit else text
     if not (kept.isascii() and kept.isprintable()):
         kept = "".join(_shown(c) for c in kept)

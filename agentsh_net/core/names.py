@@ -6,8 +6,7 @@ Everything a name may mean is returned; whether any of it is allowed is core.pol
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from agentsh_net.core import aliases, loose_names
 from agentsh_net.core.alias_index import SHORTEST_STEM, AliasIndex, stem
@@ -25,8 +24,7 @@ SERVER_KEYS = frozenset({"servername", "server"})
 TOOL_KEYS = frozenset({"toolname", "tool", "name"})
 
 
-@dataclass(frozen=True, slots=True)
-class Resolution:
+class Resolution(NamedTuple):
     """What a name may mean. Only `registered` has been seen; `bound` names its server beyond doubt, `guessed` may be chance."""
 
     registered: tuple[Candidate, ...] = ()
@@ -47,7 +45,7 @@ class Names:
         ids += [registry.canonical_id(i) for i in rules.denied_ids()]
         self._ids = tuple({fold(i): i for i in reversed(ids)}.values())
         self._heads, self._namespaces, self._labels = _server_spellings(self._ids)
-        self._longest_head = max(map(len, self._heads), default=0)
+        self._head_lengths = sorted({len(head) for head in self._heads})
 
     def resolve(self, call: ToolCall) -> Resolution:
         """Return everything a call may mean: what its name spells, and what the request showed it to be."""
@@ -55,7 +53,7 @@ class Names:
         meant = self._spelled(call, learned)
         if not learned:
             return meant
-        return replace(meant, registered=_unique((*meant.registered, *learned)))
+        return meant._replace(registered=_unique((*meant.registered, *learned)))
 
     def _spelled(self, call: ToolCall, learned: tuple[Candidate, ...]) -> Resolution:
         name = fold(call.name)
@@ -104,20 +102,26 @@ class Names:
         somebody else's tool has it. That a tool is called `mcp__fs__read` makes it nobody else's, so fs stays meant.
         """
         matched: dict[str, int] = {}  # the longest head of each server
-        for end in range(1, min(self._longest_head, len(name) - 1) + 1):
+        for end in self._head_lengths:
+            if end >= len(name):
+                break
             for server_id in self._heads.get(name[:end], ()):
                 matched[server_id] = end
         sure: list[Candidate] = []
         chance: list[Candidate] = []
+        if not matched:
+            return sure, chance
         hit = {c.server_id for c in seen}
+        looks_mcp = aliases.looks_mcp(name)
+        text = raw.strip()
         for server_id, end in matched.items():
             if server_id in hit:
                 continue
-            certain = aliases.looks_mcp(name) and fold(server_id) != "mcp"
+            certain = looks_mcp and fold(server_id) != "mcp"
             taken = (c for c in seen if not certain or name not in aliases.all_tails(c.tool))
-            if self._registry.tools_of(server_id) and any(taken):
+            if seen and self._registry.tools_of(server_id) and any(taken):
                 continue
-            rest = raw.strip()[end - len(name) :] if len(raw.strip()) == len(name) else name[end:]
+            rest = text[end - len(name) :] if len(text) == len(name) else name[end:]
             (sure if certain else chance).extend(self._tools_like(server_id, rest))
         return sure, chance
 
@@ -244,6 +248,9 @@ def _same(one_id: str, other_id: str) -> bool:
 
 def _unique(candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
     """Return each pair once: what is not seen is one where it folds to one, what is seen where its definition is."""
+    candidates = tuple(candidates)
+    if len(candidates) < 2:
+        return candidates
     found: dict[tuple[str, str, str], Candidate] = {}
     for candidate in candidates:
         found.setdefault((fold(candidate.server_id), fold(candidate.tool), candidate.tool_hash), candidate)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Final
 
 from agentsh_net.core import canonical, mcp_params, outline
 from agentsh_net.core.differences import Difference, between
@@ -21,6 +21,9 @@ from agentsh_net.core.settings import VersionPinning
 
 # `execution` exists in one protocol revision only: hashing it would call every tool changed when a server moves on.
 UNPINNED = frozenset({"execution"})
+
+
+_ASPECTS: Final = tuple(Aspect)
 
 
 class PinEffect(StrEnum):
@@ -84,8 +87,11 @@ class Pins:
 
     def identities_of(self, server_id: str) -> tuple[Identity, ...]:
         """Return what is known of a server itself."""
-        own = ((fold(server_id), aspect) for aspect in Aspect)
-        return tuple(self.identities[key] for key in own if key in self.identities)
+        if not self.identities:
+            return ()
+        server = fold(server_id)
+        own = [self.identities.get((server, aspect)) for aspect in _ASPECTS]
+        return tuple(known for known in own if known is not None)
 
     def with_identities(self, identities: Iterable[Identity]) -> Pins:
         """Return the board with these identities set."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from agentsh_net.core import connectors, identity, steps
 from agentsh_net.core.argument_rules import Given, given_by
@@ -47,8 +47,7 @@ class Explanation:
     verdict: Verdict
 
 
-@dataclass(frozen=True, slots=True)
-class _Ruling:
+class _Ruling(NamedTuple):
     """What holds for every call of one name: the explanation, and the pairs whose rate is charged."""
 
     explanation: Explanation
@@ -74,6 +73,7 @@ class Policy:
         self._names: Names | None = None  # made with the first call: the supervisor may never judge one
         self._rulings: dict[CallKey, _Ruling] = {}
         self._judged: dict[tuple[Candidate, bool], tuple[Step, ...]] = {}
+        self._of_servers: dict[str, tuple[Step, Step | None]] = {}
 
     def judge(self, call: ToolCall, session_id: str, charge: Charge) -> Verdict:
         """Return the verdict on a call, and charge the rate if nothing else blocks it."""
@@ -228,19 +228,33 @@ class Policy:
                     return
 
     def _each_step(self, about: Candidate, given: Given | None, *, seen: bool) -> Iterator[Step | None]:
-        yield steps.server_step(self._rules, self._mcp.server_policy, about)
+        of_server, of_identity = self._server_steps(about.server_id)
+        yield steps.about(of_server, about)
         yield steps.tool_step(self._rules, self._mcp.tool_policy, about, given)
-        yield steps.identity_step(self._identities(about), self._mcp.version_pinning, about)
+        yield steps.about(of_identity, about) if of_identity is not None else None
         if seen:
             yield steps.pin_step(self._pins, self._mcp.version_pinning, about)
             tool = self._registry.tool(about.server_id, about.tool)
             yield steps.inspection_step(self._mcp.inspection, tool, about)
             yield steps.shadowing_step(self._mcp.cross_server, tool, about)
 
-    def _identities(self, about: Candidate) -> list[Identity]:
-        """Return what is known of a pair's server itself, as far as the policy pins it."""
-        server = self._registry.server(about.server_id)
-        known = self._pins.identities_of(about.server_id) if server else ()
+    def _server_steps(self, server_id: str) -> tuple[Step, Step | None]:
+        """Return the steps about a server and its identity, which are those of all its tools."""
+        known = self._of_servers.get(server_id)
+        if known is None:
+            about = Candidate(server_id, "")
+            judged = steps.server_step(self._rules, self._mcp.server_policy, about)
+            known = (
+                judged,
+                steps.identity_step(self._identities(server_id), self._mcp.version_pinning, about),
+            )
+            _remember(self._of_servers, server_id, known)
+        return known
+
+    def _identities(self, server_id: str) -> list[Identity]:
+        """Return what is known of a server itself, as far as the policy pins it."""
+        server = self._registry.server(server_id)
+        known = self._pins.identities_of(server_id) if server else ()
         return [each for each in known if server and identity.wanted(server, each.aspect)]
 
     def _native(self, call: ToolCall) -> Native | None:
@@ -322,10 +336,16 @@ class Policy:
 
 def _weightiest(taken: list[Step]) -> Step:
     """Return the step that an allowing verdict quotes: an alert if there is one, else the rule that allows."""
-    alerts = (step for step in taken if step.outcome is Outcome.ALERT)
-    natives = (step for step in taken if step.step == "native")
-    tools = (step for step in taken if step.step == "tool")
-    return next((step for group in (alerts, natives, tools) for step in group), taken[-1])
+    native: Step | None = None
+    tool: Step | None = None
+    for step in taken:
+        if step.outcome is Outcome.ALERT:
+            return step
+        if native is None and step.step == "native":
+            native = step
+        elif tool is None and step.step == "tool":
+            tool = step
+    return native or tool or taken[-1]
 
 
 def _remember(memory: dict[K, V], key: K, value: V) -> None:

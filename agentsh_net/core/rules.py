@@ -5,8 +5,10 @@ Literal rules sit in tables, so that a thousand of them cost what one costs. Wha
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Final
 
 from agentsh_net.core import globs
 from agentsh_net.core.argument_rules import ArgumentRule
@@ -44,6 +46,36 @@ class Rule:
         return f"{self.path.removeprefix(ROOT + '.')} ({said})"
 
 
+class _Beginnings:
+    """Rules with wildcards by what their pattern begins with: of a thousand, those are tried whose beginning is the name's."""
+
+    __slots__ = ("_lengths", "_rules")
+
+    def __init__(self) -> None:
+        self._rules: dict[str, list[Rule]] = {}
+        self._lengths: list[int] = []
+
+    def add(self, begins: str, rule: Rule) -> None:
+        """Take the next rule of the file."""
+        self._rules.setdefault(begins, []).append(rule)
+        if len(begins) not in self._lengths:
+            insort(self._lengths, len(begins))
+
+    def of(self, name: str) -> list[list[Rule]]:
+        """Return the rules whose patterns may match a folded name, in file order where they begin alike."""
+        found = []
+        for length in self._lengths:
+            if length > len(name):
+                break
+            alike = self._rules.get(name[:length])
+            if alike is not None:
+                found.append(alike)
+        return found
+
+
+_NONE: Final = _Beginnings()
+
+
 class RuleList:
     """One list, in file order. The first rule that matches is the one that is named.
 
@@ -54,12 +86,11 @@ class RuleList:
         self.rules = tuple(rules)
         self._narrowed: dict[str | None, list[Rule]] = {}  # by the tool's literal name; None: patterns
         self._pairs: dict[tuple[str, str], list[Rule]] = {}
-        self._by_server: dict[str, list[Rule]] = {}
         self._by_tool: dict[str, list[Rule]] = {}
-        self._by_initial: dict[
-            str, list[Rule]
-        ] = {}  # of the tool's pattern; empty where it begins with a wildcard
-        self._servers_by_initial: dict[str, list[Rule]] = {}  # likewise, of rules that name every tool
+        self._by_server: dict[str, list[Rule]] = {}  # that name every tool
+        self._of_server: dict[str, _Beginnings] = {}  # by the tool's pattern, of one server
+        self._of_tools = _Beginnings()  # by the tool's pattern, where the server has one too
+        self._of_servers = _Beginnings()  # by the server's pattern, where the rule names every tool
         for rule in self.rules:
             if rule.args is not None:
                 self._narrowed.setdefault(rule.tool.literal, []).append(rule)
@@ -67,14 +98,16 @@ class RuleList:
             server, tool = rule.server.literal, rule.tool.literal
             if server is not None and tool is not None:
                 self._pairs.setdefault((server, tool), []).append(rule)
-            elif server is not None:
+            elif server is not None and rule.tool.every:
                 self._by_server.setdefault(server, []).append(rule)
+            elif server is not None:
+                self._of_server.setdefault(server, _Beginnings()).add(rule.tool.begins, rule)
             elif tool is not None:
                 self._by_tool.setdefault(tool, []).append(rule)
             elif rule.tool.every:
-                self._servers_by_initial.setdefault(rule.server.begins[:1], []).append(rule)
+                self._of_servers.add(rule.server.begins, rule)
             else:
-                self._by_initial.setdefault(rule.tool.begins[:1], []).append(rule)
+                self._of_tools.add(rule.tool.begins, rule)
 
     def narrowed(self, server: str, tool: str, tool_hash: str = "") -> tuple[Rule, ...]:
         """Return the rules over the arguments of this tool, in file order."""
@@ -96,14 +129,15 @@ class RuleList:
     def first(self, server: str, tool: str = "", tool_hash: str = "") -> Rule | None:
         """Return the first rule about a folded server id and tool name. A version narrows only what is known to be that version."""
         found: Rule | None = None
+        if not self.rules:
+            return None
         for bucket in (
             self._pairs.get((server, tool), ()),
             self._by_server.get(server, ()),
             self._by_tool.get(tool, ()),
-            self._by_initial.get(tool[:1], ()),
-            self._by_initial.get("", ()) if tool else (),
-            self._servers_by_initial.get(server[:1], ()),
-            self._servers_by_initial.get("", ()) if server else (),
+            *self._of_server.get(server, _NONE).of(tool),
+            *self._of_tools.of(tool),
+            *self._of_servers.of(server),
         ):
             for rule in bucket:
                 if (
@@ -117,11 +151,7 @@ class RuleList:
 
     def first_anywhere(self, tool: str) -> Rule | None:
         """Return the first rule that names this tool on every server: what holds for a server that nobody can name."""
-        buckets = (
-            self._by_tool.get(tool, ()),
-            self._by_initial.get(tool[:1], ()),
-            self._by_initial.get("", ()),
-        )
+        buckets = (self._by_tool.get(tool, ()), *self._of_tools.of(tool))
         wide = (rule for bucket in buckets for rule in bucket if rule.server.every and not rule.content_hash)
         return min((r for r in wide if r.tool.matches(tool)), key=lambda r: r.order, default=None)
 

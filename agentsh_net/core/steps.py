@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import Final
 
 from agentsh_net.core import pins
 from agentsh_net.core.argument_rules import Given
@@ -38,6 +39,9 @@ class Outcome(StrEnum):
     BLOCK = "block"
 
 
+_OUTCOMES: Final = {effect: Outcome(effect.value) for effect in pins.PinEffect}
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
     """One step of the reasoning. `rule` is the YAML path of what decided, `about` the pair it is about, if one."""
@@ -48,6 +52,11 @@ class Step:
     rule: str = ""
     about: Candidate | None = None
     crossing: Crossing | None = None  # of a session step that blocks
+
+
+def about(step: Step, pair: Candidate) -> Step:
+    """Return a step as one about this pair."""
+    return Step(step.step, step.outcome, step.reason, step.rule, pair, step.crossing)
 
 
 def shown(candidate: Candidate) -> str:
@@ -134,7 +143,7 @@ def pin_step(board: Pins, pinning: VersionPinning, about: Candidate) -> Step | N
     if not pinning.enabled:
         return None
     state = board.lookup(about.server_id, about.tool, about.tool_hash)
-    outcome = Outcome(pins.effect(state, pinning).value)
+    outcome = _OUTCOMES[pins.effect(state, pinning)]
     where = f"{ROOT}.version_pinning"
     match state:
         case PinState.TRUSTED:

@@ -48,7 +48,7 @@ class _Known:
 class Rulings:
     """The verdicts of one answer."""
 
-    __slots__ = ("_by_content", "_by_id", "_count", "_judge", "_refused")
+    __slots__ = ("_by_content", "_by_id", "_count", "_judge", "_refused", "refuses")
 
     def __init__(self, judge: Judge) -> None:
         self._judge = judge
@@ -56,6 +56,7 @@ class Rulings:
         self._by_content: dict[tuple[str, ...], _Known] = {}
         self._refused: dict[str, str] = {}  # call id -> notice
         self._count = 0
+        self.refuses = False  # a call was refused: later events may be about it
 
     @property
     def full(self) -> bool:
@@ -104,6 +105,7 @@ class Rulings:
             text = Steered(
                 text
             )  # of other kinds the API wants answers that no client gives to an unknown tool
+        self.refuses = self.refuses or bool(text)
         if known is None or not flaw:
             self._remember(_Known(_bare(whole), "" if partial else said, text, ordinal), content)
         if text and call.reply_id and not isinstance(text, Steered):

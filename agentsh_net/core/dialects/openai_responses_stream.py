@@ -70,7 +70,7 @@ class ResponsesMachine:
     @property
     def idle(self) -> bool:
         """Say whether a frame without any sign of a call would leave as it came."""
-        return not self._queue and not self._shift
+        return not (self._queue or self._shift or self._rulings.refuses)
 
     @property
     def holding(self) -> bool:
