@@ -70,8 +70,10 @@ def test_a_bad_pattern_is_an_error_with_its_place():
     assert raised.value.problems[0].path == "sandbox.mcp.denied_tools[1]"
 
 
-words = st.sampled_from(["a", "ab", "b", "ba", "a*", "*b", "*", "?", "[ab]", "a?", "*a*", "b*"])
-names = st.text(alphabet="ab", min_size=1, max_size=3)
+words = st.sampled_from(
+    ["a", "ab", "b", "ba", "a*", "*b", "*", "?", "[ab]", "a?", "*a*", "b*", "aab*", "AB*", "ab?", "ab*b*", "aa[!a]*"]
+)  # fmt: skip
+names = st.text(alphabet="ab", min_size=1, max_size=4)
 
 
 @given(st.lists(st.tuples(words, words), max_size=8), names, names)
@@ -83,4 +85,11 @@ def test_the_tables_name_the_rule_that_a_plain_search_names(patterns, server, to
         if (s, t) != ("*", "*") and globs.parse(s).matches(server) and globs.parse(t).matches(tool)
     ]
     found = rules.denied_tools.first(server, tool)
+    assert (found.order if found else None) == (plain[0] if plain else None)
+    anywhere = [i for i in plain if patterns[i][0] == "*"]
+    found = rules.denied_tools.first_anywhere(tool)
+    assert (found.order if found else None) == (anywhere[0] if anywhere else None)
+    of_servers = Rules(Mcp(denied_servers=tuple(ServerRule(s) for s, _ in patterns))).denied_servers
+    plain = [i for i, (s, _) in enumerate(patterns) if s != "*" and globs.parse(s).matches(server)]
+    found = of_servers.first(server)
     assert (found.order if found else None) == (plain[0] if plain else None)

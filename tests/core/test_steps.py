@@ -195,3 +195,8 @@ def test_the_protocol_step_is_always_a_block_and_quotes_the_flaw():
     assert (step.step, step.outcome, step.reason, step.rule, step.about) == (
         "protocol", Outcome.BLOCK, "duplicate key 'name'", "protocol", None,
     )  # fmt: skip
+
+
+def test_a_step_about_another_pair_says_the_same():
+    step = steps.server_step(rules(), "allowlist", Candidate("fs", ""))
+    assert steps.about(step, READ) == steps.server_step(rules(), "allowlist", READ)
