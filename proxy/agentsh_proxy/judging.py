@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from agentsh_net.clock import new_id
 from agentsh_net.core.dialects.base import Judge, Step
 from agentsh_net.core.http_head import ResponseHead
 from agentsh_net.core.model import ToolCall, Verdict
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 class Judging:
     """One answer's. It knows nothing of its exchange: a cycle of the two would be left to the garbage collector."""
 
-    __slots__ = ("_asked", "_head", "_judge", "_lessons", "_service", "_told_unread")
+    __slots__ = ("_asked", "_head", "_judge", "_lessons", "_request_id", "_service", "_told_unread")
 
     def __init__(self, service: Service, asked: Asked, lessons: Lessons, head: ResponseHead) -> None:
         self._service = service
@@ -31,6 +32,7 @@ class Judging:
         self._lessons = lessons
         self._head = head
         self._judge: Judge | None = None  # made for the first call: most answers hold none
+        self._request_id = ""
         self._told_unread = False
 
     def judge(self, call: ToolCall) -> Verdict:
@@ -48,7 +50,9 @@ class Judging:
         """Tell what a step found."""
         if not (step.judged or step.faults):
             return
-        self._service.note(step, subject_of(self._asked, self._head.request_id))
+        if not self._request_id:  # where the provider gave none, one of ours still tells which calls came together
+            self._request_id = self._head.request_id or new_id()
+        self._service.note(step, subject_of(self._asked, self._request_id))
         for judged in step.judged:
             self._service.offering.propose(self._asked.admitted.session_id, judged.call)
         for fault in step.faults:

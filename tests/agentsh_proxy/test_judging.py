@@ -56,9 +56,13 @@ def service() -> Service:
 
 @pytest.fixture
 def judging(service) -> Judging:
+    return made(service, HEAD)
+
+
+def made(service, answer) -> Judging:
     raw = b"POST /anthropic/v1/messages HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n"
     head = parse_request(raw)
-    return Judging(service, asked(head, admit(head, VIEW, {}), VIEW, {}), NOTHING, HEAD)
+    return Judging(service, asked(head, admit(head, VIEW, {}), VIEW, {}), NOTHING, answer)
 
 
 def test_the_calls_of_an_answer_have_one_judge_and_an_answer_without_calls_has_none(judging, service):
@@ -72,6 +76,17 @@ def test_what_a_step_found_is_told_with_the_providers_id(judging, service):
     judging.note(step)
     assert service.told == [(step, Subject("default", "req_1", "anthropic"))]
     assert service.proposed == [("default", CALL)]
+
+
+def test_calls_of_an_answer_without_an_id_are_told_with_one_that_they_share(service):
+    step = Step(b"", (Judged(CALL, DENIED),))
+    nameless = parse_response(b"HTTP/1.1 200 OK\r\n\r\n")
+    one, other = made(service, nameless), made(service, nameless)
+    for judging in (one, one, other):
+        judging.note(step)
+    first, second, third = (subject.request_id for _, subject in service.told)
+    assert first == second != third
+    assert first and third
 
 
 def test_a_step_without_findings_is_not_told_of(judging, service):
