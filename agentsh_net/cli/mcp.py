@@ -178,4 +178,6 @@ def detail(row: Row) -> str:
         case _:
             told = str(row.get("tool_name") or row.get("detail") or "")
     reason = _reason(row)
-    return f"{told}: {reason}" if told and reason != "-" else told or reason
+    if not told or reason.startswith(f"{told} ("):  # the reason says it already, and names its rule
+        return reason
+    return f"{told}: {reason}" if reason != "-" else told

@@ -138,7 +138,9 @@ def _path(head: RequestHead, bare: bytes, view: View) -> bytes:
     listen = view.proxy.listen
     authorities = [a for a in (head.host, target.authority) if a]
     if not all(host_allowed(authority, listen) for authority in authorities):
-        raise RefusalError(421, "the Host of the request is not this proxy's")
+        raise RefusalError(
+            421, "the Host of the request is not this proxy's: reach it as localhost or by its IP address"
+        )
     if head.origin is not None and not origin_allowed(head.origin):
         raise RefusalError(403, "requests from web pages of other origins are not relayed")
     return target.path

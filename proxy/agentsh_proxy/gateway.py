@@ -167,7 +167,10 @@ class Gateway:
         view, sessions = self.view, self.sessions
         gateway = view.gateway
         if not gateway_http.host_ok(asked.head.host, gateway):
-            raise ProtocolError("the Host of the request is not this gateway's", status=421)
+            raise ProtocolError(
+                "the Host of the request is not this gateway's: reach it as localhost or by its IP address",
+                status=421,
+            )
         if not gateway_http.origin_ok(asked.head.origin, gateway):
             raise ProtocolError(
                 "requests from web pages of this origin are not taken (gateway.allowed_origins)", status=403

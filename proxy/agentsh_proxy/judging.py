@@ -50,7 +50,8 @@ class Judging:
         """Tell what a step found."""
         if not (step.judged or step.faults):
             return
-        if not self._request_id:  # where the provider gave none, one of ours still tells which calls came together
+        if not self._request_id:
+            # Where the provider gave none, one of ours still tells which calls came together.
             self._request_id = self._head.request_id or new_id()
         self._service.note(step, subject_of(self._asked, self._request_id))
         for judged in step.judged:

@@ -147,7 +147,11 @@ class Visit(asyncio.Protocol):
     def _answer(self, head: RequestHead) -> tuple[int, str, bytes]:
         text = "text/plain; charset=utf-8"
         if not host_allowed(head.host, self._board.listen):
-            return 421, text, b"the Host of the request is not this page's\n"
+            return (
+                421,
+                text,
+                b"the Host of the request is not this page's: reach it as localhost or by its IP address\n",
+            )
         if head.origin is not None and not origin_allowed(head.origin):
             return 403, text, b"requests from web pages of other origins are not answered\n"
         if head.method not in {"GET", "HEAD"}:

@@ -73,6 +73,7 @@ def test_a_connection_is_shown_with_process_address_and_layer(run, answering):
         (events.LlmDirectConnection(provider="openai", remote_addr="1.2.3.4:443", comm="x", pid=1), "x[1] -> 1.2.3.4:443 (openai)"),
         (events.ToolSeen(tool_name="get"), "get"),
         (events.ToolCallIntercepted(reason="only a reason"), "only a reason"),
+        (events.ResponseUninspected(detail="said once", reason="said once", rule="r"), "-       said once (r)"),
     ],
 )  # fmt: skip
 def test_every_event_has_a_line_that_says_why_it_matters(run, answering, event, told):
