@@ -50,11 +50,35 @@ def init(ctx: click.Context, out: Path, force: bool, action: str | None, clients
         _uninstall(ctx, places)
         return
     _tell_found(found)
+    if action == "install":
+        places = _without_logins(places, found)
     through = action == "install" and any(place.transport != "stdio" and place.used for place in places)
     if not (action == "install" and out.exists() and not force):
         _write_policy(found, out, force=force, port=_port(gateway) if through else None)
     if action == "install":
         _install(ctx, places, gateway if through and _gateway_is_on(out) else "", out)
+
+
+def _without_logins(places: list[Place], found: Found) -> list[Place]:
+    """Return the places without servers that want a login of their own, which cannot go through the gateway; they are told."""
+    import asyncio
+
+    from agentsh_proxy.login import logins
+
+    from agentsh_net.core.config import parse
+
+    chosen = {place.server_id for place in places if place.used and place.transport != "stdio"}
+    plain = [
+        s.declaration
+        for s in found.servers
+        if s.declaration["id"] in chosen and not s.declaration.get("headers")
+    ]
+    servers = parse({"sandbox": {"mcp": {"servers": plain}}}).sandbox.mcp.servers if plain else ()
+    wanted = asyncio.run(logins(servers))
+    for place in places:
+        if place.server_id in wanted:
+            click.echo(f"left as it is: {visible(place.server_id)} ({place.client}) wants a login of its own (OAuth), whose tokens are bound to its own URL", err=True)  # fmt: skip
+    return [place for place in places if place.server_id not in wanted]
 
 
 def _tell_found(found: Found) -> None:

@@ -189,6 +189,13 @@ def unread(fields: Mapping[str, str]) -> str:
     return ""
 
 
+def wants_login(headers: Iterable[tuple[str, str]]) -> bool:
+    """Say whether a 401 sends its client to an authorization server (RFC 9728, section 5.1)."""
+    return any(
+        name.lower() == "www-authenticate" and "resource_metadata" in value.lower() for name, value in headers
+    )
+
+
 def disagreement(fields: Mapping[str, str], repeated: Iterable[str], message: Mapping[str, Any]) -> str:
     """Say where the header fields that repeat a message contradict it (2026-07-28); empty where they do not.
 

@@ -126,7 +126,7 @@ def failure(asked: str, error: ErrorResponse) -> ProtocolError:
 def refusal(asked: str, status: int) -> ProtocolError:
     """Return an HTTP refusal as an error that says what may mend it."""
     remedy = {
-        401: ": declare the credential in `headers`",
+        401: ": declare the credential in `headers`, or in gateway.servers",
         403: ": the credential in `headers` is not accepted, or the origin is not",
         404: ": check the path of `url`",
         405: ": check the path of `url` and the declared type (http or sse)",

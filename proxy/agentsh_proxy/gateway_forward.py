@@ -18,6 +18,7 @@ from agentsh_net.core.gateway_http import Headers
 from agentsh_net.core.jsonrpc import Body, Id, Request
 from agentsh_net.core.mcp_gate import lone_call
 from agentsh_net.core.model import Server
+from agentsh_proxy import gateway_unauthorized
 from agentsh_proxy.gateway_bodies import event_of, joined, rewritten
 from agentsh_proxy.gateway_connection import Asked, GatewayConnection
 from agentsh_proxy.gateway_dialing import Tell
@@ -245,7 +246,7 @@ class _Exchange:
         try:
             session = response.header("mcp-session-id")
             self.session_ended = self.session_ended or response.status == 404
-            self._check_credential(response)
+            gateway_unauthorized.check(response, self._place, self._asked.fields)
             fields = gateway_http.answered(response.headers, passthrough=self._passthrough)
             if is_stream(response) and response.status < 300:
                 await self._stream(response, review, fields)
@@ -268,15 +269,6 @@ class _Exchange:
             self._forget(review)
             raise
         return session if response.status < 300 else ""
-
-    def _check_credential(self, response: Response) -> None:
-        """Keep a 401 that is about the gateway's own credential from a client that cannot mend it."""
-        if response.status == 401 and not self._passthrough:
-            raise ProtocolError(
-                f"server {self._place.server.id} refuses the gateway's credential (HTTP 401): "
-                "check gateway.servers and security_schemes, or set `passthrough`",
-                status=502,
-            )
 
     async def _whole(self, response: Response, review: Review, fields: Headers) -> None:
         data = await self._bounded(response.read(self._max))

@@ -272,7 +272,10 @@ def test_an_unauthorized_client_is_told_what_to_declare() -> None:
         await wire.answer(401, WWW_Authenticate="Bearer")
 
     fault, _ = outcome(unauthorized)
-    assert str(fault) == "initialize was refused with HTTP 401: declare the credential in `headers`"
+    assert (
+        str(fault)
+        == "initialize was refused with HTTP 401: declare the credential in `headers`, or in gateway.servers"
+    )
 
 
 def test_a_polling_stream_is_resumed_where_it_ended() -> None:

@@ -467,6 +467,22 @@ def test_credentials_are_the_servers_own_and_a_tool_may_have_another() -> None:
     play(answering(plain), scene, gateway={"security_schemes": schemes, "servers": {"peer": peer}})
 
 
+def test_a_login_that_cannot_go_through_the_gateway_is_told_as_such() -> None:
+    async def login(_: Seen, wire: Wire) -> None:
+        await wire.answer(401, WWW_Authenticate='Bearer resource_metadata="https://x.test/.well-known/y"')
+
+    for passthrough in (False, True):
+
+        async def scene(front: GatewayFront, server: Scripted) -> None:
+            got = await front.post(call(id_=7))
+            assert (got.status, got.json["id"]) == (502, 7)
+            assert "wants a login of its own (OAuth)" in got.json["error"]["message"]
+            assert "www-authenticate" not in got.headers
+
+        settings = {"servers": {"peer": {"passthrough": passthrough}}}
+        play(answering(login), scene, gateway=settings)
+
+
 def test_a_401_about_the_gateways_own_credential_does_not_send_the_client_to_log_in() -> None:
     async def refuse(_: Seen, wire: Wire) -> None:
         await wire.answer(401, WWW_Authenticate="Bearer resource_metadata=x")
@@ -480,7 +496,10 @@ def test_a_401_about_the_gateways_own_credential_does_not_send_the_client_to_log
         assert (got.status, got.headers["www-authenticate"]) == (401, "Bearer resource_metadata=x")
         assert server.seen[0].headers["authorization"] == "Bearer mine"
 
-    play(answering(refuse), scene)
+    own = {"id": "b", "type": "http", "scheme": "bearer", "credential": "u"}
+    settings = {"security_schemes": [own], "servers": {"peer": {"upstream_security": "b"}}}
+    play(answering(refuse), scene, gateway=settings)
+    play(answering(refuse), scene, peer={"headers": {"Authorization": "Bearer declared"}})
     play(answering(refuse), through, gateway={"servers": {"peer": {"passthrough": True}}})
 
 

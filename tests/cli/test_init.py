@@ -9,6 +9,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from agentsh_proxy import login
 from click.testing import CliRunner
 
 from agentsh_net import config_file
@@ -27,7 +28,13 @@ def home(tmp_path, monkeypatch):
     for name in ("SUDO_USER", "XDG_CONFIG_HOME", "AGENTSH_NET_SOCKET"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.chdir(work)
+    monkeypatch.setattr(login, "logins", nobody_asked)
     return home
+
+
+async def nobody_asked(servers):
+    """No packet leaves the machine for a test."""
+    return frozenset(s.id for s in servers if s.id.startswith("oauth"))
 
 
 def init(*words, before=()):
@@ -204,3 +211,23 @@ def test_what_cannot_be_changed_is_told_and_the_exit_code_says_so(home):
     assert result.exit_code == 1
     assert "not changed: " in result.stderr
     assert "shim" in cursor(home)
+
+
+def test_a_server_with_a_login_of_its_own_is_left_and_told(home):
+    entry = '{"mcpServers": {"oauth-web": {"url": "https://o.example/mcp"}, "web": {"url": "https://x.example/mcp"}}}'
+    (home / ".cursor/mcp.json").write_text(entry)
+    installed = init("--install")
+    assert installed.exit_code == 0
+    assert "left as it is: oauth-web (cursor) wants a login of its own (OAuth)" in installed.stderr
+    assert '"https://o.example/mcp"' in cursor(home)
+    assert "8485/mcp/web#" in cursor(home)
+    init("--uninstall")
+    assert cursor(home) == entry
+
+
+def test_a_server_whose_headers_are_declared_is_not_asked(home):
+    (home / ".cursor/mcp.json").write_text(
+        '{"mcpServers": {"oauth-web": {"url": "https://o.example/mcp", "headers": {"Authorization": "Bearer x"}}}}'
+    )
+    assert "left as it is" not in init("--install").stderr
+    assert "8485/mcp/oauth-web#" in cursor(home)
