@@ -9,6 +9,7 @@ import os
 import threading
 import time
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Final
 
 _SEQUENCE_MASK: Final = (1 << 60) - 1  # 48 bits of milliseconds, 12 bits of their 4096ths
@@ -22,7 +23,12 @@ _RANDOM: Final = 1024  # bytes drawn at once, for 128 ids
 def rfc3339(time_ns: int) -> str:
     """Return a wall-clock time (ns since the epoch) in UTC with microseconds: equal length, so text order is time order."""
     seconds, rest = divmod(time_ns, 1_000_000_000)
-    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{rest // 1000:06d}Z"
+    return f"{_second(seconds)}.{rest // 1000:06d}Z"
+
+
+@lru_cache(maxsize=4)
+def _second(seconds: int) -> str:
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}"
 
 
 def now_rfc3339() -> str:

@@ -73,7 +73,8 @@ class Recording:
 
     def _put(self, event: Event) -> None:
         if isinstance(event, events.ToolCalled):
-            event = replace(event, input=self._snapshot().masked(event.input))
+            masked = self._snapshot().masked(event.input)
+            event = event if masked is event.input else replace(event, input=masked)
         value = event.to_stamped_json(id=new_id(), timestamp=now_rfc3339())
         self._tally.note(value)
         self._outlets.note(value)

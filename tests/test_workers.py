@@ -157,7 +157,9 @@ async def test_a_worker_that_breaks_the_rules_of_its_link_is_ended(monkeypatch):
     async with Running() as it:
         (worker,) = it.pool._workers
         (first,) = it.pool.pids
-        worker._running.link.data_received(b"\xff\xff\xff\xff")
+        link = worker._running.link
+        link.get_buffer(-1)[:4] = b"\xff\xff\xff\xff"
+        link.buffer_updated(4)
         await until(lambda: it.pool.pids not in ([], [first]))
         assert "broke the rules of its link" in next(e for e in it.events if e.type == "worker_exited").status
         assert BLOCKED in (await it.ask()).body

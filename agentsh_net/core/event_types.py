@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields
+from functools import cache
 from typing import Any
 
 from agentsh_net.core import events
@@ -44,13 +45,17 @@ EVENT_TYPES: Mapping[str, type[Event]] = {
 }
 
 
+@cache
+def _known(kind: type[Event]) -> frozenset[str]:
+    return frozenset({"type", *(f.name for f in fields(kind))})
+
+
 def from_json(value: Mapping[str, Any]) -> Event:
     """Return the event a JSON object describes. Raises ProtocolError for an unknown type or an unknown field."""
     cls = EVENT_TYPES.get(str(value.get("type")))
     if cls is None:
         raise ProtocolError(f"unknown event type {value.get('type')!r}")
-    known = {f.name for f in fields(cls)}
-    unknown = set(value) - known - {"type"}
+    unknown = value.keys() - _known(cls)  # type: ignore[arg-type] # mypy takes the hash of events for that of their types
     if unknown:
         raise ProtocolError(f"event {cls.type} has no field {min(unknown)!r}")
     return cls(**{k: v for k, v in value.items() if k != "type"})
