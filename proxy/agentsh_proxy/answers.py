@@ -9,7 +9,7 @@ from agentsh_net.core.dialects.base import Stream
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.http_head import ResponseHead, forwarded_response
 from agentsh_proxy.chunks import LAST_CHUNK, chunk
-from agentsh_proxy.inflating import Decoder, inflate_whole, inflater
+from agentsh_proxy.inflating import Decoder, inflate_whole, inflater, partly_known
 from agentsh_proxy.inspecting import Inspection, WholeStream, read_whole, too_large, unreadable
 from agentsh_proxy.relaying import Answer, Client, Relay, opening
 from agentsh_proxy.sniffing import Kind, kind_of
@@ -109,7 +109,7 @@ class StreamInspection:
         if self.started:
             return out
         self.started = True
-        fields = forwarded_response(self._head, rewritten=True)
+        fields = forwarded_response(self._head, rewritten=True) + self._inspection.label
         if self._chunks:
             fields += b"\r\nTransfer-Encoding: chunked"
         return opening(self._head, fields, closing=self.closing) + out
@@ -196,7 +196,8 @@ class WholeInspection:
             if self._head.length is None:
                 fields += b"\r\nContent-Length: %d" % len(raw)
             return opening(self._head, fields, closing=self.closing) + raw
-        fields = forwarded_response(self._head, rewritten=True) + b"\r\nContent-Length: %d" % len(step.out)
+        fields = forwarded_response(self._head, rewritten=True) + inspection.label
+        fields += b"\r\nContent-Length: %d" % len(step.out)
         return opening(self._head, fields, closing=self.closing) + step.out
 
     def _give_up(self, cause: str, detail: str, raw: bytes, *, last: bool) -> bytes:
@@ -354,8 +355,13 @@ def choose(head: ResponseHead, method: str, client: Client, inspection: Inspecti
     try:
         decoder = inflater(head.encoding) if head.encoding else None
     except ProtocolError as error:
-        unreadable(inspection, "unknown_encoding", str(error))
-        return Relay(head, client)
+        # Most clients skip a coding they do not know: it is read as they read it.
+        unreadable(inspection, "unknown_encoding", str(error), must_cut=partly_known(head.encoding))
+        inspection = inspection._replace(
+            label=b"\r\nContent-Encoding: " + head.encoding.encode("ascii", "replace")
+        )
+        head = head._replace(encoding="")
+        decoder = None
     if decoder is not None and not inspection.enforce() and not inspection.restores:
         return Watched(head, client, inspection, decoder)
     streams = head.content_type == "text/event-stream" or inspection.dialect.own_framing

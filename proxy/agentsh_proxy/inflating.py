@@ -202,6 +202,17 @@ def inflater(encoding: str) -> Decoder | None:
     return Stacked(decoders) if decoders else None
 
 
+def partly_known(encoding: str) -> bool:
+    """Say whether some of the codings named can be undone: clients skip those they do not know, and undo the others."""
+    for name in encoding.split(","):
+        try:
+            if inflater(name.strip()) is not None:
+                return True
+        except ProtocolError:
+            continue
+    return False
+
+
 def inflate_whole(data: bytes, encoding: str, *, cap: int) -> bytes:
     """Return a whole body decoded. Raises ProtocolError."""
     if not encoding:

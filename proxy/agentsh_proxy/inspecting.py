@@ -25,6 +25,9 @@ class Inspection(NamedTuple):
     note: Callable[[Step], None]
     enforce: Enforce = always
     restores: bool = False  # its dialect rewrites what nobody stops
+    label: bytes = (
+        b""  # the field of an unknown content coding, which most clients ignore: it stays where it was
+    )
 
     def tell(self, step: Step) -> None:
         """Note what a step found, if anything."""

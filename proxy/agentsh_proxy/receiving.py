@@ -20,7 +20,7 @@ from agentsh_net.core.rules import ROOT
 from agentsh_proxy.admission import RefusalError
 from agentsh_proxy.asked import Asked
 from agentsh_proxy.guarding import scrubbed, without_description
-from agentsh_proxy.inflating import inflate_whole
+from agentsh_proxy.inflating import inflate_whole, partly_known
 from agentsh_proxy.offering import reduced
 from agentsh_proxy.reporting import Subject
 from agentsh_proxy.sniffing import Kind, kind_of
@@ -97,8 +97,13 @@ class Reception:
         try:
             plain = inflate_whole(body, self.asked.head.encoding, cap=self.asked.view.proxy.max_request)
         except ProtocolError as error:
+            coding = self.asked.head.encoding
             self._unread(Fault("unknown_encoding", str(error), cut=False), error.status)
-            return None
+            # A server that does not know the coding may go on to read the body as it is.
+            ignored = (
+                error.status == 415 and not partly_known(coding) and kind_of(body, last=True) is Kind.WHOLE
+            )
+            return body if ignored else None
         if kind_of(plain, last=True) is Kind.PACKED:
             self._unread(
                 Fault("unknown_encoding", "compressed, though the head does not say so", cut=True), 415

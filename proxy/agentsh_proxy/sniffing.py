@@ -11,6 +11,9 @@ BOM = b"\xef\xbb\xbf"
 _FIELDS = (b"event:", b"data:", b"id:", b"retry:", b":")  # of an event stream
 PACKED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")  # gzip (RFC 1952), zstd (RFC 8878); no text begins so
 _SPACE = b" \t\r\n"
+# What is no white space of JSON's, and is trimmed off by clients before they parse (`strip` of Python, `trim` of JavaScript).
+_TRIMMED = "".join(c for c in map(chr, range(0x3001)) if c.isspace()) + "\ufeff"
+_ODD = frozenset(c.encode()[:1] for c in _TRIMMED) - {b" ", b"\t", b"\r", b"\n"}
 # JSON, be it in UTF-16 or UTF-32, which some parsers detect: with a byte order mark, or by the NUL beside the first character.
 _WHOLE = frozenset(b"{[\0\xfe\xff")
 
@@ -29,6 +32,8 @@ def kind_of(beginning: bytes, *, last: bool) -> Kind | None:
     if beginning.startswith(PACKED):
         return Kind.PACKED
     text = beginning.removeprefix(BOM).lstrip(_SPACE)
+    if text[:1] in _ODD:
+        text = text.decode("utf-8", "ignore").lstrip(_TRIMMED).encode()
     if not last and len(beginning) <= MAX_SNIFFED and _is_open(beginning, text):
         return None
     if text and (text[0] in _WHOLE or text[1:2] == b"\0"):

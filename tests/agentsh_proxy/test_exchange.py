@@ -531,8 +531,7 @@ async def test_json_in_answer_to_a_stream_request_is_read(opened, content_type):
 
 
 UNREADABLE = {
-    "compress": (response(b"xx", b"Content-Encoding: compress"), "unknown_encoding"),
-    "stacked": (response(b"xx", b"Content-Encoding: br, br, br, br"), "unknown_encoding"),
+    "compress": (response(b"{}", b"Content-Encoding: compress"), "unknown_encoding"),
     "html": (response(b"<html>", content_type=b"text/html"), "unknown_type"),
     "broken json": (response(b'{"content": ['), "malformed_json"),
     "large json": (response(b'{"a": "' + b"x" * 4096 + b'"}'), "body_too_large"),
@@ -572,6 +571,8 @@ HALF_READ = {
         gzip.compress(b"data: {}\n\n")[:-4], b"Content-Encoding: gzip", content_type=b"text/event-stream"
     ),
     "UTF-16": response('{"content": ["tool_use"]}'.encode("utf-16")),
+    "codings without end": response(b"xx", b"Content-Encoding: br, br, br, br"),
+    "a coding that is skipped": response(gzip.compress(b"{}"), b"Content-Encoding: bogus, gzip"),
 }
 
 

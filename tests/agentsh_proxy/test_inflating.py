@@ -9,7 +9,7 @@ import zlib
 import brotli
 import pytest
 import zstandard
-from agentsh_proxy.inflating import inflate_whole, inflater
+from agentsh_proxy.inflating import inflate_whole, inflater, partly_known
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -131,3 +131,11 @@ def test_a_bomb_stops_at_the_cap():
     assert caught.value.status == 413
     with pytest.raises(ProtocolError):
         inflater("gzip").feed(gzip.compress(b"\0" * (20 << 20)))
+
+
+@pytest.mark.parametrize(
+    ("encoding", "some"),
+    [("bogus", False), ("identity, x", False), ("", False), ("bogus, gzip", True), ("br, br, br, br", True)],
+)
+def test_codings_of_which_a_client_may_undo_some_are_told_from_those_it_skips(encoding, some):
+    assert partly_known(encoding) is some

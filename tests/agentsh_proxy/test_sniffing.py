@@ -44,3 +44,11 @@ def test_what_a_part_of_it_is_taken_for_the_rest_never_changes(body, kind):
 def test_space_without_end_is_not_waited_for():
     assert kind_of(b" " * MAX_SNIFFED, last=False) is None
     assert kind_of(b" " * (MAX_SNIFFED + 1), last=False) is Kind.OTHER
+
+
+@pytest.mark.parametrize("odd", ["\v", "\f\x1c", "\x85", "\xa0", "\u2003\u2028", "\u3000\ufeff"])
+def test_space_that_clients_trim_off_hides_no_json(odd):
+    assert kind_of(odd.encode() + b'{"a"', last=False) is Kind.WHOLE
+    assert kind_of(b" " + odd.encode() + b" [1", last=False) is Kind.WHOLE
+    assert kind_of(odd.encode(), last=False) is None
+    assert kind_of("\u00fc{}".encode(), last=False) is Kind.OTHER

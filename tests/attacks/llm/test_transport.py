@@ -100,9 +100,19 @@ ROWS: dict[str, Callable[[bytes, bytes], Row]] = {
     "events, gzipped, without their end": lambda events, _: (EVENT_STREAM, GZIPPED, gzip.compress(events)[:-8]),
     "events, gzipped, as JSON": lambda events, _: (APPLICATION_JSON, GZIPPED, gzip.compress(events)),
     "events, gzipped and not labelled": lambda events, _: (EVENT_STREAM, (), gzip.compress(events)),
+    "JSON under a coding nobody knows": lambda _, whole: (APPLICATION_JSON, (b"Content-Encoding: utf-8",), whole),
+    "events under a coding nobody knows": lambda events, _: (EVENT_STREAM, (b"Content-Encoding: bogus",), events),
+    "JSON under more codings than are undone": lambda _, whole: (
+        APPLICATION_JSON, (b"Content-Encoding: identity, identity, identity, identity",), whole,
+    ),
+    "JSON, gzipped, without the unknown coding that is named too": lambda _, whole: (
+        APPLICATION_JSON, (b"Content-Encoding: bogus, gzip",), gzip.compress(whole),
+    ),
+    "JSON without an end where it ends": lambda _, whole: (APPLICATION_JSON, (), whole + b" more"),
+    "JSON behind a space of no JSON's": lambda _, whole: (APPLICATION_JSON, (), b"\xc2\xa0" + whole),
 }  # fmt: skip
 # No client is the poorer for these: honest upstreams send none of them, and some readers differ.
-REFUSED = re.compile(r"UTF-16|without (its|their) end|not labelled")
+REFUSED = re.compile(r"UTF-16|without (its|their|an) end|not labelled|named too|of no JSON's")
 
 
 # Clients. Each returns the names of the tools that it would run; one that raises runs none.
@@ -175,8 +185,16 @@ def homely(base: str, path: str, headers: dict[str, str], *, stream: bool) -> li
         try:
             found += list(names_in(json.loads(piece.strip())))
         except ValueError:
-            continue
+            found += names_in_the_beginning(piece.decode("utf-8", "replace").strip())
     return found
+
+
+def names_in_the_beginning(text: str) -> list[str]:
+    """Return what is found by a parser that stops where the first value ends (Jackson, Go's Decoder)."""
+    try:
+        return list(names_in(json.JSONDecoder().raw_decode(text)[0]))
+    except ValueError:
+        return []
 
 
 def unpacked(body: bytes, encoding: str) -> bytes:
