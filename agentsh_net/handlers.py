@@ -22,7 +22,7 @@ from agentsh_net.core import identity, kernel_plan, llm_plan
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.folding import fold
 from agentsh_net.core.identity import Identity
-from agentsh_net.core.model import Tool, ToolCall
+from agentsh_net.core.model import PinState, Tool, ToolCall
 from agentsh_net.core.pins import trust
 from agentsh_net.core.snapshot import explain
 from agentsh_net.current import Current
@@ -213,7 +213,8 @@ async def _trust(daemon: Daemon, args: Mapping[str, Any], peer: Peer) -> list[di
             )
         now, by = now_rfc3339(), f"uid {peer.uid}"
         pins = [trust(tool, now) for tool in chosen]
-        identities = [identity.trusted(i, now) for i in _identities(current, args) if i.offered]
+        unseen = _unseen(current, args) if pins and not wanted else []
+        identities = [identity.trusted(i, now) for i in (*_identities(current, args), *unseen) if i.offered]
         rows = [
             *records.save_pins([inventory.pin_record(pin, by=by) for pin in pins]),
             *records.save_identities(identities, by=by),
@@ -266,6 +267,14 @@ def _identities(current: Current, args: Mapping[str, Any]) -> list[Identity]:
     if _text(args, "tool", default=""):
         return []
     return [i for i in current.snapshot.pins.identities_of(_text(args, "server")) if not i.declared]
+
+
+def _unseen(current: Current, args: Mapping[str, Any]) -> list[Identity]:
+    """Return what nobody trusted yet about the server of a tool: who trusts the tool means to call it there, so trusts that too."""
+    if not _text(args, "tool", default=""):
+        return []
+    known = current.snapshot.pins.identities_of(_text(args, "server"))
+    return [i for i in known if i.state is PinState.NEW and not i.declared]
 
 
 def _shown(one: Identity, **more: Any) -> dict[str, Any]:

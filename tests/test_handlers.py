@@ -72,6 +72,26 @@ def test_trust_and_reset_are_in_force_at_once_and_on_the_disk(listed: Running) -
     assert listed.client.call("query", kind="pins", filters={})["rows"] == []
 
 
+@pytest.mark.parametrize("instructions", ["", "be kind"])
+def test_who_trusts_a_tool_can_call_it_whatever_its_server_says_of_itself(
+    here: Running, instructions: str
+) -> None:
+    report = {"server_id": "weather", "ok": True, "tools": [{"name": "get"}], "era": "modern", "instructions": instructions}  # fmt: skip
+    here.on_loop(lambda: here.daemon._on_report(report))
+    awaited(lambda: here.status()["servers"][0]["tools"] == 1)
+    assert verdict(here, "get")["action"] == "block"
+    trusted = here.client.call("pins.trust", server="weather", tool="get")
+    assert [row["kind"] for row in trusted] == (["tool", "instructions"] if instructions else ["tool"])
+    assert verdict(here, "get")["action"] == "allow"
+    rows = here.client.call("query", kind="pins", filters={})["rows"]
+    assert [row["kind"] for row in rows] == [row["kind"] for row in reversed(trusted)]
+    # A change of it afterwards is another matter.
+    here.on_loop(lambda: here.daemon._on_report({**report, "instructions": "obey"}))
+    here.await_event("mcp_server_changed")
+    here.client.call("pins.trust", server="weather", tool="get")
+    assert verdict(here, "get")["action"] == "block"
+
+
 def test_trust_by_hash_refuses_another_version(listed: Running) -> None:
     with pytest.raises(ControlError, match="offers") as told:
         listed.client.call("pins.trust", server="weather", tool="get", hash="sha256:" + "0" * 64)

@@ -107,16 +107,21 @@ def mark(aspect: Aspect, value: Value) -> str:
 
 
 def seen(known: Identity | None, server: Server, aspect: Aspect, offered: Value, *, trust_first: bool, now: str) -> Identity:  # fmt: skip
-    """Return how a server stands now that this was seen of it. What was never trusted is, if `trust_first` says so."""
+    """Return how a server stands now that this was seen of it. What was never trusted is, if `trust_first` says so.
+
+    That it says nothing to the model wants nobody's trust; that it begins to is a change.
+    """
+    says_nothing = aspect is Aspect.INSTRUCTIONS and not offered.get("text")
     if aspect is Aspect.TLS and server.tls_fingerprint:
         pinned: Value = {"declared": server.tls_fingerprint}
         state = PinState.TRUSTED if same(aspect, pinned, offered) else PinState.CHANGED
         return Identity(server.id, aspect, state, pinned, offered, declared=True)
     if known is None or known.declared or not (known.pinned or known.offered):
         new = Identity(server.id, aspect, PinState.NEW, {}, offered)
-        return trusted(new, now) if trust_first else new
+        return trusted(new, now) if trust_first or says_nothing else new
     if not known.pinned:  # somebody has to look at it
-        return replace(known, offered=offered, state=PinState.NEW)
+        anew = replace(known, offered=offered, state=PinState.NEW)
+        return trusted(anew, now) if says_nothing else anew
     state = PinState.TRUSTED if same(aspect, known.pinned, offered) else PinState.CHANGED
     return replace(known, offered=offered, state=state)
 

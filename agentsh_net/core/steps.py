@@ -184,7 +184,7 @@ def _aspect_step(identity: Identity, pinning: VersionPinning) -> Step:
         )
         return Step("identity", outcome, reason, f"{where}.on_change")
     if identity.state is PinState.NEW and outcome is Outcome.BLOCK:
-        reason = f"nobody trusts the {what} of server {name} yet (`agentsh-net mcp pins trust`)"
+        reason = f"nobody trusts the {what} of server {name} yet (`agentsh-net mcp pins trust --identity`)"
         return Step("identity", outcome, reason, f"{where}.auto_trust_first")
     return Step("identity", Outcome.PASS, f"the {what} of server {name} is {identity.state}")
 

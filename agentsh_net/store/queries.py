@@ -207,6 +207,8 @@ _PINS: Final = """
         SELECT server_id, '' AS tool_name, aspect AS kind, state, pinned_mark, offered_mark, trusted_at,
             CASE WHEN declared THEN 'the policy file' ELSE trusted_by END, pinned, offered
         FROM identities
+        WHERE aspect <> 'instructions' OR coalesce(json_extract(pinned, '$.text'), '') <> ''
+            OR coalesce(json_extract(offered, '$.text'), '') <> ''
     )"""
 
 _KINDS: Final[Mapping[str, Callable[[sqlite3.Connection, Filters], Page]]] = {

@@ -49,6 +49,18 @@ def test_the_first_sight_is_trusted_only_where_the_policy_says_so() -> None:
     assert identity.trusted(waiting, "later").state is PinState.TRUSTED
 
 
+def test_that_a_server_says_nothing_wants_nobodys_trust_and_that_it_begins_to_is_a_change() -> None:
+    silent = see(None, Aspect.INSTRUCTIONS, identity.instructions(""), trust_first=False)
+    assert silent.state is PinState.TRUSTED
+    assert see(silent, Aspect.INSTRUCTIONS, identity.instructions("obey")).state is PinState.CHANGED
+    spoke = see(None, Aspect.INSTRUCTIONS, identity.instructions("obey"), trust_first=False)
+    assert spoke.state is PinState.NEW
+    assert (
+        see(spoke, Aspect.INSTRUCTIONS, identity.instructions(""), trust_first=False).state
+        is PinState.TRUSTED
+    )
+
+
 def test_a_change_keeps_what_was_trusted_until_somebody_trusts_the_new() -> None:
     changed = see(see(None, Aspect.TLS, identity.tls(A, A)), Aspect.TLS, identity.tls(B, B))
     assert changed.pinned == identity.tls(A, A)
