@@ -20,6 +20,7 @@ from agentsh_net.core.config_providers import providers
 from agentsh_net.core.dlp.shapes import BUILT_IN
 from agentsh_net.core.errors import ConfigError, Problem
 from agentsh_net.core.folding import fold
+from agentsh_net.core.model import Transport
 from agentsh_net.core.scalars import (
     MAX_BUFFER,
     absolute_path,
@@ -182,12 +183,32 @@ def parse(mapping: Mapping[str, Any]) -> settings.Config:
     try:
         config = CONFIG(At("", problems, names=names), mapping)
         _distinct_ports(config, problems)
+        _credentials_over_http(config, problems)
     except Refused:
         pass  # noted already
     config = in_force(config)
     if problems:
         raise ConfigError(problems)
     return config
+
+
+def _credentials_over_http(config: settings.Config, problems: list[Problem]) -> None:
+    """Note credentials for servers that nobody sends a header to."""
+    local = {fold(s.id) for s in config.sandbox.mcp.servers if s.transport is Transport.STDIO}
+    for name, server in config.gateway.servers.items():
+        given = (
+            ("upstream_security", server.upstream_security), ("passthrough", server.passthrough),
+            ("tools", any(tool.upstream_security for tool in server.tools.values())),
+        )  # fmt: skip
+        for key, value in given if fold(name) in local else ():
+            if value:
+                problems.append(
+                    Problem(
+                        f"gateway.servers.{name}.{key}",
+                        "a credential for a stdio server",
+                        "none: a process gets its credentials by its `env`",
+                    )
+                )
 
 
 def in_force(config: settings.Config) -> settings.Config:

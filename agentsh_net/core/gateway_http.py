@@ -46,6 +46,10 @@ _ANSWER_ENDS: Final = frozenset(
     )
 )  # fmt: skip
 _ANSWER_CREDENTIALS: Final = frozenset(("set-cookie", "www-authenticate"))
+# Names of one request for whoever traces it (W3C's are among what travels anyway), and what browsers add.
+_OF_A_REQUEST: Final = re.compile(
+    r"(?:x-)?(?:request|correlation|trace|client-request)-id|x-amzn-trace-id|x-cloud-trace-context|sentry-trace|b3|x-b3-.*|sec-.*|priority|dnt|pragma"
+)
 _CHARSET: Final = re.compile(r"charset\*?[ \t]*=[ \t]*[\"']?([^\"';, \t]*)", re.IGNORECASE)
 _ENCODED: Final = re.compile(r"=\?base64\?([A-Za-z0-9+/=_-]*)\?=")
 _PATH: Final = re.compile(r"(?:/s/([A-Za-z0-9_-]{1,256}))?/mcp/([^/?]{1,768})/?(?:\?(.*))?")
@@ -162,6 +166,19 @@ def forwarded(
         and name != withheld
         and name not in nominated
         and (passthrough or name in _TRAVELS or name.startswith("mcp-"))
+    )
+
+
+def passed_through(fields: Mapping[str, str], downstream: SecurityScheme | None) -> str:
+    """Return what of a client's request goes on with `passthrough` alone, as text: who sends otherwise may be somebody else.
+
+    Any field may be a credential, so all count but those that are new with every request.
+    """
+    names = {name: name for name in fields}
+    ours = dict(forwarded(fields, names, downstream, passthrough=False))
+    theirs = forwarded(fields, names, downstream, passthrough=True)
+    return "\n".join(
+        sorted(f"{n}: {v}" for n, v in theirs if n not in ours and not _OF_A_REQUEST.fullmatch(n))
     )
 
 

@@ -32,7 +32,7 @@ from agentsh_proxy.gateway_review import Around, Review, flattened
 from agentsh_proxy.gateway_session import Pipe
 from agentsh_proxy.gateway_sse import SsePipe
 from agentsh_proxy.gateway_stdio import Starter, StdioPipe
-from agentsh_proxy.gateway_view import GatewayView, Place, unfold
+from agentsh_proxy.gateway_view import GatewayView, Place, called, unfold
 from agentsh_proxy.http_client import tls_context
 
 METHODS: Final = ("GET", "POST", "DELETE")
@@ -281,7 +281,7 @@ class Gateway:
                 server,
                 self._tls_context,
                 kept,
-                place.upstream,
+                lambda message: place.scheme(called(message) if place.of_tools else ""),
                 limits,
                 lambda r: self._tell(r, server, session_id),
             )

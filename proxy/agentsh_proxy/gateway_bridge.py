@@ -25,6 +25,7 @@ from agentsh_proxy.gateway_view import Place
 
 MAX_SESSIONS: Final = 1024  # of one server; each is a stream to it
 MAX_PROCESSES: Final = 48  # of a stdio server, one a session; whoever starts them allows 64, the shared one and the ending ones too
+MAX_SHARED: Final = 64  # connections of clients without sessions: one for each agent session and credential
 SESSION_IDLE: Final = (
     1800.0  # seconds after which a session that nobody uses is ended; its client begins anew (404)
 )
@@ -163,8 +164,9 @@ class Bridge:
         self._end(min(idle)[1])
 
     async def _share(self, asked: Asked, place: Place, session_id: str, max_response: int) -> Shared:
-        """Return what requests without a session go through: one for each agent session and, passed through, credential."""
-        theirs = asked.fields.get("authorization", "") if place.settings.passthrough else ""
+        """Return what requests without a session go through: one for each agent session and whatever passes through."""
+        through = place.settings.passthrough and self.server.transport is not Transport.STDIO
+        theirs = gateway_http.passed_through(asked.fields, place.downstream) if through else ""
         key = (session_id, sha256(theirs.encode("latin-1")).hexdigest() if theirs else "")
         shared = self._shared.get(key)
         if shared is not None and shared.mute and not shared.ended:
@@ -173,6 +175,7 @@ class Bridge:
             if len(self._leaving) > MAX_LEAVING:
                 self._leaving.pop(0).close()
         if shared is None or shared.ended:
+            self._make_room_to_share()
             shared = self._shared[key] = Shared(self._pipe(asked, place), max_response, self._spawn)
         try:
             await shared.opened()
@@ -181,6 +184,15 @@ class Bridge:
                 del self._shared[key]
             raise
         return shared
+
+    def _make_room_to_share(self) -> None:
+        """End what was used longest ago of what clients without a session go through. Raises ProtocolError where all is in use."""
+        if len(self._shared) < MAX_SHARED:
+            return
+        idle = [(shared.used, key) for key, shared in self._shared.items() if not shared.busy]
+        if not idle:
+            raise ProtocolError(f"{MAX_SHARED} clients' ways to this server are in use", status=503)
+        self._shared.pop(min(idle)[1]).close()
 
     def _known(self, asked: Asked, client: GatewayConnection, session_id: str) -> Session | None:
         """Return the session that a request names; None where the client was told that there is none."""

@@ -29,7 +29,9 @@ class SsePipe:
         server: Server,
         tls: Callable[[], ssl.SSLContext],
         headers: Headers,
-        scheme: SecurityScheme | None,
+        scheme: Callable[
+            [bytes], SecurityScheme | None
+        ],  # the credential of a message; of the stream: of none
         limits: Callable[[], tuple[int, float]],  # bytes of one event, seconds
         tell: Callable[[Response], None],
     ) -> None:
@@ -41,7 +43,7 @@ class SsePipe:
         )
         self._headers = mcp_http.merged(mcp_http.declared(server.headers), headers)
         self._scheme = scheme
-        self._posting: tuple[Headers, str] = ((), "")  # of every POST, once the endpoint is named
+        self._endpoint = ""  # once it is named
         self._limits = limits
         self._tell = tell
         self._stream: Response | None = None
@@ -67,7 +69,7 @@ class SsePipe:
         headers = mcp_http.merged(
             (("Accept", "text/event-stream"), ("Cache-Control", "no-store")), self._headers
         )
-        fields, target = self._secured(self._server.url, headers)
+        fields, target = self._secured(self._server.url, headers, b"")
         self._stream = await self._http.request("GET", target, fields)
         self._tell(self._stream)
         if self._stream.status != 200 or not is_stream(self._stream):
@@ -78,14 +80,13 @@ class SsePipe:
             event = await self._next()
             if event.kind == "endpoint":
                 named = event.data.decode("utf-8", "replace")
-                endpoint = mcp_http.resolve(self._server.url, named, "endpoint")
-                fields = mcp_http.merged((("Content-Type", "application/json"),), self._headers)
-                self._posting = self._secured(endpoint, fields)
+                self._endpoint = mcp_http.resolve(self._server.url, named, "endpoint")
                 return
 
     async def send(self, message: bytes) -> None:
         """POST a message; its answer comes on the stream. Raises ProtocolError where it is not taken."""
-        fields, target = self._posting
+        json = mcp_http.merged((("Content-Type", "application/json"),), self._headers)
+        fields, target = self._secured(self._endpoint, json, message)
         seconds = self._limits()[1]
         try:
             async with asyncio.timeout(seconds):
@@ -120,5 +121,5 @@ class SsePipe:
             self._events = [mcp_stream.read(frame) for frame in self._decoder.feed(data)]
         return self._events.pop(0)
 
-    def _secured(self, url: str, fields: Headers) -> tuple[Headers, str]:
-        return gateway_http.with_credential(self._scheme, fields, mcp_http.address(url).target)
+    def _secured(self, url: str, fields: Headers, message: bytes) -> tuple[Headers, str]:
+        return gateway_http.with_credential(self._scheme(message), fields, mcp_http.address(url).target)

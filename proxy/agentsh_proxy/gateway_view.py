@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from agentsh_net.core import globs
+from agentsh_net.core import globs, mcp_gate
+from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.folding import fold
 from agentsh_net.core.globs import Glob
 from agentsh_net.core.inspect.custom import Custom, compiled
+from agentsh_net.core.mcp_gate import lone_call
 from agentsh_net.core.model import Server
 from agentsh_net.core.settings import Gateway, GatewayServer, SecurityScheme
 from agentsh_net.core.snapshot import Snapshot
@@ -70,6 +72,14 @@ def unfold(snapshot: Snapshot) -> GatewayView:
         )
     customs = compiled(snapshot.config.sandbox.mcp.inspection.custom_patterns)
     return GatewayView(snapshot, gateway, places, customs)
+
+
+def called(message: bytes) -> str:
+    """Return the tool that a lone message calls, empty for anything else: its credential goes along."""
+    try:
+        return lone_call(mcp_gate.read(message)) if message else ""
+    except ProtocolError:
+        return ""
 
 
 def upstream_schemes(snapshot: Snapshot) -> dict[str, SecurityScheme]:

@@ -7,9 +7,14 @@ from hashlib import sha256
 from typing import Any
 
 import pytest
+from agentsh_proxy import gateway_bridge
 from agentsh_proxy.gateway_bridge import SESSION_IDLE
-from gateway_front import INITIALIZE, call, snapshot
+from gateway_front import INITIALIZE, call, gateway_over, request, snapshot
 from gateway_pipes import FakePipe, begun, play
+from mcp_peers.roles import INITIALIZED, result_of
+from mcp_peers.scripted import STREAM, Seen, Wire, run, serving
+
+from agentsh_net.core.gateway_http import VERSION_KEY
 
 
 @pytest.mark.parametrize(
@@ -115,3 +120,87 @@ def test_an_initialize_begins_a_session_whatever_newer_headers_it_has(extra: dic
         assert pipes[0].sent == []
 
     play(scene)
+
+
+MODERN = {"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": "get"}
+
+
+def modern_call(tool: str = "get") -> dict[str, Any]:
+    return request("tools/call", name=tool, arguments={}, _meta={VERSION_KEY: "2026-07-28"})
+
+
+class Streams:
+    """An HTTP+SSE server of many clients: each has a stream of its own."""
+
+    def __init__(self) -> None:
+        self.streams: list[Wire] = []
+
+    async def __call__(self, asked: Seen, wire: Wire) -> None:
+        if asked.method == "GET":
+            self.streams.append(wire)
+            await wire.raw(STREAM)
+            await wire.event(f"/messages?n={len(self.streams) - 1}", event="endpoint")
+            return
+        await wire.answer(202)
+        stream = self.streams[int(asked.target.rpartition("=")[2])]
+        if asked.rpc == "initialize":
+            await stream.event(result_of(asked, INITIALIZED | {"protocolVersion": "2025-11-25"}))
+        elif asked.rpc == "tools/call":
+            await stream.event(result_of(asked, {"content": []}))
+        elif "id" in asked.json:
+            error = {"code": -32601, "message": "Method not found"}
+            await stream.event({"jsonrpc": "2.0", "id": asked.json["id"], "error": error})
+
+
+def test_clients_without_a_session_share_no_stream_that_anothers_credential_opened() -> None:
+    sse = Streams()
+
+    async def main() -> None:
+        async with serving(sse) as server:
+            peer = {"id": "peer", "type": "sse", "url": server.url("/sse")}
+            settings = {"servers": {"peer": {"passthrough": True}}}
+            async with gateway_over(snapshot([peer], gateway=settings)) as front:
+                for key in ("one", "two", "one"):
+                    assert (await front.post(modern_call(), **MODERN, **{"X-Team-Key": key})).status == 200
+                keys = [(s.method, s.headers["x-team-key"]) for s in server.seen]
+                assert keys.count(("GET", "one")) == keys.count(("GET", "two")) == 1
+                called = [s.headers["x-team-key"] for s in server.seen if s.rpc == "tools/call"]
+                assert called == ["one", "two", "one"]
+
+    run(main())
+
+
+def test_a_tool_of_an_http_sse_server_has_a_credential_of_its_own() -> None:
+    schemes = [{"id": i, "type": "http", "scheme": "bearer", "credential": i} for i in ("usual", "own")]
+    sse = Streams()
+
+    async def main() -> None:
+        async with serving(sse) as server:
+            peer = {"id": "peer", "type": "sse", "url": server.url("/sse")}
+            place = {"upstream_security": "usual", "tools": {"pay": {"upstream_security": "own"}}}
+            settings = {"security_schemes": schemes, "servers": {"peer": place}}
+            async with gateway_over(snapshot([peer], gateway=settings)) as front:
+                for tool in ("pay", "get"):
+                    assert (await front.post(modern_call(tool), **MODERN | {"Mcp-Name": tool})).status == 200
+                sent = [(s.rpc, s.headers["authorization"]) for s in server.seen]
+                assert [a for rpc, a in sent if rpc == "tools/call"] == ["Bearer own", "Bearer usual"]
+                assert {a for rpc, a in sent if rpc != "tools/call"} == {"Bearer usual"}
+
+    run(main())
+
+
+def test_ways_of_clients_without_sessions_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gateway_bridge, "MAX_SHARED", 2)
+    sse = Streams()
+
+    async def main() -> None:
+        async with serving(sse) as server:
+            peer = {"id": "peer", "type": "sse", "url": server.url("/sse")}
+            settings = {"servers": {"peer": {"passthrough": True}}}
+            async with gateway_over(snapshot([peer], gateway=settings)) as front:
+                for key in ("one", "two", "three", "four"):
+                    assert (await front.post(modern_call(), **MODERN, **{"X-Team-Key": key})).status == 200
+                bridge: Any = front.gateway._carriers["peer"]
+                assert len(bridge._shared) == 2
+
+    run(main())

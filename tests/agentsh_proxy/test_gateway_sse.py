@@ -26,7 +26,9 @@ def pipe_to(
     server: Any, scheme: SecurityScheme | None = None, seconds: float = 5, size: int = 10_000
 ) -> SsePipe:
     peer = declared(server, "/sse", Transport.SSE, headers={"X-Own": "1"})
-    return SsePipe(peer, no_tls, (("User-Agent", "me"),), scheme, lambda: (size, seconds), lambda _: None)
+    return SsePipe(
+        peer, no_tls, (("User-Agent", "me"),), lambda _: scheme, lambda: (size, seconds), lambda _: None
+    )
 
 
 def test_messages_go_by_post_and_come_on_the_one_stream() -> None:

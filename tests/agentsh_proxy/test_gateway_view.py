@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentsh_proxy.gateway_view import unfold, upstream_schemes
+from agentsh_proxy.gateway_view import called, unfold, upstream_schemes
 from gateway_front import snapshot
 
 SCHEMES = [
@@ -46,3 +46,10 @@ def test_who_lists_tools_has_the_credentials_of_a_gateway_that_is_on() -> None:
     found = upstream_schemes(snapshot([PEER, other], gateway=settings))
     assert {server: scheme.credential for server, scheme in found.items()} == {"Peer": "b"}
     assert upstream_schemes(snapshot([PEER], gateway={**settings, "enabled": False})) == {}
+
+
+def test_the_tool_of_a_message_is_that_of_a_lone_call() -> None:
+    call = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"pay"}}'
+    assert called(call) == "pay"
+    for other in (b"", b"nonsense", b"[" + call + b"]", call.replace(b"tools/call", b"tools/list")):
+        assert called(other) == ""

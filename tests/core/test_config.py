@@ -592,3 +592,22 @@ def test_a_digest_changes_with_any_value() -> None:
     second = complete()
     second["network"]["resolve"]["grace"] = "6m"
     assert digest(first) != digest(second)
+
+
+@pytest.mark.parametrize(
+    "settings_",
+    [{"upstream_security": "k"}, {"passthrough": True}, {"tools": {"pay": {"upstream_security": "k"}}}],
+    ids=lambda v: next(iter(v)),
+)
+def test_a_stdio_server_takes_no_credential_over_http(settings_: dict[str, Any]) -> None:
+    scheme = {"id": "k", "type": "http", "scheme": "bearer", "credential": "c"}
+    servers = [{"id": "fs", "type": "stdio", "command": "x"}]
+    mapping = {
+        "sandbox": {"mcp": {"servers": servers}},
+        "gateway": {"security_schemes": [scheme], "servers": {"fs": settings_}},
+    }
+    with pytest.raises(ConfigError) as refused:
+        parse(mapping)
+    (problem,) = refused.value.problems
+    assert problem.path == f"gateway.servers.fs.{next(iter(settings_))}"
+    assert "`env`" in problem.expected

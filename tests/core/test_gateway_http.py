@@ -186,3 +186,16 @@ def test_a_body_that_a_server_would_decode_otherwise_is_not_judged_as_it_looks(
 ) -> None:
     found = gateway_http.unread(fields)
     assert why in found and bool(found) is bool(why)
+
+
+def test_who_sends_another_credential_is_somebody_else_whatever_the_credential_is_called() -> None:
+    def seen(**fields: str) -> str:
+        return gateway_http.passed_through({k.replace("_", "-"): v for k, v in fields.items()}, HEADER)
+
+    plain = seen(content_type="application/json", user_agent="a", mcp_name="x", host="h")
+    assert plain == seen(content_type="text/x", user_agent="b", mcp_name="y", host="g") == ""
+    assert seen(authorization="Bearer a") != seen(authorization="Bearer b") != plain
+    assert seen(x_team="a") != seen(x_team="b")
+    assert seen(cookie="a=1") != seen(cookie="a=2")
+    assert seen(x_request_id="1", x_b3_traceid="2", sec_fetch_mode="cors", traceparent="3") == plain
+    assert seen(x_key="the gateway's own") == plain
