@@ -129,6 +129,8 @@ class _Expansion:
 
     def expand(self, text: str, path: str) -> str:
         """Return text with its references replaced, once: what comes in is not expanded again."""
+        if "$" not in text:
+            return text
         try:
             expanded = REFERENCE.sub(lambda match: self._one(match, path), text)
         except ConfigError as error:

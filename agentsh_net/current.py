@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from agentsh_net import inventory, options, server_identity
+from agentsh_net import collector, inventory, options, server_identity
 from agentsh_net.arbiter import Arbiter
 from agentsh_net.archivist import Archivist
 from agentsh_net.clock import now_rfc3339, rfc3339
@@ -111,18 +111,19 @@ class Current:
         """
         servers = loaded.config.sandbox.mcp.servers
         hosts = kernel_plan.watched_hosts(loaded.config)
-        inspector = self._inspector.renewed(loaded.config.sandbox.mcp.inspection)
-        kept = self.snapshot.registry.with_servers(servers)
-        inspected = await asyncio.to_thread(inventory.inspect, kept, self.snapshot.pins, inspector)
-        snapshot = Snapshot(
-            generation=self.snapshot.generation + 1,
-            digest=loaded.digest,
-            config=loaded.config,
-            registry=inspected.registry,
-            pins=self.snapshot.pins,
-            mapping=loaded.mapping,
-        )
-        await self._apply(snapshot, self._known(hosts))
+        with collector.waiting():  # not for names: they may take their time
+            inspector = self._inspector.renewed(loaded.config.sandbox.mcp.inspection)
+            kept = self.snapshot.registry.with_servers(servers)
+            inspected = await asyncio.to_thread(inventory.inspect, kept, self.snapshot.pins, inspector)
+            snapshot = Snapshot(
+                generation=self.snapshot.generation + 1,
+                digest=loaded.digest,
+                config=loaded.config,
+                registry=inspected.registry,
+                pins=self.snapshot.pins,
+                mapping=loaded.mapping,
+            )
+            await self._apply(snapshot, self._known(hosts))
         self._inspector = inspector
         await self._judged_anew(inspected)
         self.pending = options.waiting(self.loaded.config, loaded.config)

@@ -16,7 +16,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
-from agentsh_net import __version__, briefing, inventory, metrics, notify, options
+from agentsh_net import __version__, briefing, collector, inventory, metrics, notify, options
 from agentsh_net import archivist as archivists
 from agentsh_net.agent_sessions import AgentSessions
 from agentsh_net.arbiter import Arbiter
@@ -140,7 +140,8 @@ class Daemon:
         """Put the policy file as it now is in force. Raises ConfigError or KernelError with the old policy in force."""
         async with self.current.lock:
             try:
-                loaded = await asyncio.to_thread(options.load, self._wanted, os.environ)
+                with collector.waiting():
+                    loaded = await asyncio.to_thread(options.load, self._wanted, os.environ)
                 changed = loaded.digest != self.current.loaded.digest
                 if changed:
                     await self.current.switch(loaded)

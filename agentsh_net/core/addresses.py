@@ -59,6 +59,8 @@ def plain(address: Address) -> Address:
 
 def literal(host: str) -> Address | None:
     """Return the address that `host` spells, or None for a name."""
+    if ":" not in host and not host[-1:].isdigit():
+        return None  # nearly every name, which took two exceptions to find out
     try:
         return ip_address(host.removeprefix("[").removesuffix("]"))
     except ValueError:

@@ -7,7 +7,7 @@ Pure: what is remembered is only what the same arguments gave before. Addresses 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from ipaddress import IPv6Address
 
 from agentsh_net.core.addresses import LOOPBACKS, Address, canonical, home
@@ -26,8 +26,8 @@ class Claim:
     rules: Mapping[Endpoint, Rule]
 
     def endpoint(self, address: IPv6Address) -> Endpoint:
-        """Return where the rule of an address stands: a denied server is refused on every port of what is its own."""
-        return Endpoint(address, 0 if self.blocked else self.server.port)
+        """Return where the rule of an address stands."""
+        return _endpoint(self.server, address, blocked=self.blocked)
 
     def is_of(self, server: Server, addresses: tuple[Address, ...], *, blocked: bool) -> bool:
         """Say whether these are the arguments that it was made of."""
@@ -60,5 +60,10 @@ def _claim(server: Server, addresses: tuple[Address, ...], *, blocked: bool) -> 
     homes = frozenset(home(canonical(address)) for address in addresses)
     rule = Rule(Fate.DENY if blocked else Fate.TAG, (server.id,))
     alone = sorted(homes.difference(LOOPBACKS))
-    claim = Claim(server, blocked, addresses, homes, {})
-    return replace(claim, rules={claim.endpoint(address): rule for address in alone})
+    rules = {_endpoint(server, address, blocked=blocked): rule for address in alone}
+    return Claim(server, blocked, addresses, homes, rules)
+
+
+def _endpoint(server: Server, address: IPv6Address, *, blocked: bool) -> Endpoint:
+    """Return where a rule stands: a denied server is refused on every port of what is its own."""
+    return Endpoint(address, 0 if blocked else server.port)

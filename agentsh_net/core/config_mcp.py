@@ -6,10 +6,9 @@ What a rule does to a call is the policy's business; here it only becomes a valu
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
-from agentsh_net.core import settings, urls
+from agentsh_net.core import settings
 from agentsh_net.core.config_arguments import arguments, bounded_regex
 from agentsh_net.core.folding import fold
 from agentsh_net.core.model import Server, Transport
@@ -31,6 +30,7 @@ from agentsh_net.core.scalars import (
     word,
 )
 from agentsh_net.core.schema import At, Reader, Required, items, record, secret, section, table
+from agentsh_net.core.urls import HttpUrl
 
 POLICIES = one_of("allowlist", "denylist", "none")
 REACTIONS = one_of("block", "alert", "allow")
@@ -60,6 +60,7 @@ BELONGS = {
     Transport.HTTP: ("url", "headers", "tls_fingerprint", "pin_tls"),
     Transport.SSE: ("url", "headers", "tls_fingerprint", "pin_tls"),
 }
+ALLOWED = {transport: frozenset({"id", *keys}) for transport, keys in BELONGS.items()}
 
 
 def server(at: At, value: Any) -> Server:
@@ -67,20 +68,19 @@ def server(at: At, value: Any) -> Server:
     given = SERVER(at, value)
     transport = Transport(given.pop("type"))
     keys = BELONGS[transport]
-    for name in sorted(given.keys() - {"id", *keys}):
+    for name in sorted(given.keys() - ALLOWED[transport]):
         at.key(name).note(
             f"`{name}` of a server of type {transport}", "only " + ", ".join(f"`{k}`" for k in keys)
         )
         del given[name]
     if keys[0] not in value:
         at.key(keys[0]).note("nothing", f"`{keys[0]}`: a server of type {transport} needs it")
-    declared = Server(transport=transport, **given)
-    if not declared.url:
-        return declared
-    url = urls.parse(declared.url)
-    if declared.tls_fingerprint and url.scheme != "https":
+    url: HttpUrl | None = given.pop("url", None)
+    if url is None:
+        return Server(transport=transport, **given)
+    if "tls_fingerprint" in given and url.scheme != "https":
         at.key("tls_fingerprint").note("a fingerprint for a URL without TLS", "an https URL")
-    return replace(declared, host=url.host, port=url.port)
+    return Server(transport=transport, url=value["url"], host=url.host, port=url.port, **given)
 
 
 def server_rule(at: At, value: Any) -> settings.ServerRule:

@@ -79,7 +79,7 @@ def change(
     """
     fresh, renamed, gone = nft_sets.steps(old, step)
     before = nft_sets.used(old.rules) if before is None else before
-    after = nft_sets.used(new.rules) if gone else before | nft_sets.used(step.adds)
+    after = nft_sets.used(new.rules) if gone else before | {name for name, _, _ in fresh}
     flush = [{"flush": {"chain": _ours(name=name)}} for name in CHAINS]
     widen = _transaction(
         # A comment cannot be changed. The same key goes and comes in one transaction, and a lookup finds one of the two.

@@ -25,6 +25,7 @@ TYPES: Mapping[str, str | list[str]] = {
 SIX_TO_FOUR = b"\x20\x02"  # 2002::/16, RFC 3056
 _NAT64 = b"\x00\x64\xff\x9b" + bytes(8)  # 64:ff9b::/96, RFC 6052
 _MAPPED = bytes(10) + b"\xff\xff"
+_UNPRINTED = re.compile(r"[^A-Za-z0-9._:/-]")
 _MAX_COMMENT = 100  # bytes; the kernel's user data for an element ends at 128
 
 Element = tuple[str, str, int]  # set, address or nothing, port or 0
@@ -92,7 +93,7 @@ def steps(old: Plan, step: Diff) -> tuple[dict[Element, str], dict[Element, str]
 
 def comment(server_ids: Iterable[str]) -> str:
     """Return the server ids as an element's comment: printable, without quotes, bounded."""
-    text = ",".join(re.sub(r"[^A-Za-z0-9._:/-]", "?", s) for s in server_ids)
+    text = ",".join(_UNPRINTED.sub("?", s) for s in server_ids)
     return text if len(text) <= _MAX_COMMENT else text[: _MAX_COMMENT - 3] + "..."
 
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from ipaddress import ip_address
 from types import MappingProxyType
 
 from agentsh_net.core import canonical
+from agentsh_net.core.addresses import literal
 from agentsh_net.core.folding import fold
 from agentsh_net.core.model import Server, Tool
 
@@ -141,9 +141,8 @@ def _merged(same: list[Tool]) -> Tool:
 def _host(host: str) -> str:
     """Return a host as it is compared: folded, without brackets and the root's dot; an address in its one spelling."""
     bare = fold(host).removeprefix("[").removesuffix("]").removesuffix(".")
-    try:
-        address = ip_address(bare)
-    except ValueError:
+    address = literal(bare)
+    if address is None:
         return bare
     mapped = getattr(address, "ipv4_mapped", None)
     return str(mapped or address)

@@ -37,6 +37,9 @@ RESERVED_PROVIDERS = frozenset(("s", "v1", "mcp"))
 HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,256}")  # RFC 9110, section 5.6.2: token
 # RFC 9110, section 5.5: no controls but the tab, and nothing outside Latin-1, which HTTP/1.1 cannot carry.
 HEADER_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
+SURROGATE = re.compile("[\ud800-\udfff]")
+# What patterns give a meaning to, which ids may not have.
+PATTERN_CHARACTER = re.compile(r"[*?\[]")
 FINGERPRINT = re.compile(r"(?:sha256:)?((?:[0-9a-f]{2}:?){31}[0-9a-f]{2})", re.IGNORECASE)
 
 
@@ -74,7 +77,7 @@ def text(at: At, value: Any) -> str:
     if not isinstance(value, str):
         quote = " (quote it)" if isinstance(value, int | float) else ""
         at.refuse(value, "text" + quote)
-    if len(value) > MAX_TEXT or "\0" in value or any("\ud800" <= c <= "\udfff" for c in value):
+    if len(value) > MAX_TEXT or "\0" in value or (not value.isascii() and SURROGATE.search(value)):
         at.refuse(value, f"text of at most {MAX_TEXT} characters, without NUL and lone surrogates")
     return value
 
@@ -110,7 +113,12 @@ def _near(value: str, choices: tuple[str, ...]) -> str:
 def identifier(at: At, value: Any) -> str:
     """Read an id: printable, without surrounding space, and without what patterns give a meaning to."""
     word(at, value)
-    if len(value) > MAX_ID or value != value.strip() or not value.isprintable() or set(value) & set("*?["):
+    if (
+        len(value) > MAX_ID
+        or value != value.strip()
+        or not value.isprintable()
+        or PATTERN_CHARACTER.search(value)
+    ):
         at.refuse(
             value, f"an id of 1 to {MAX_ID} printable characters, without `*`, `?`, `[` and outer space"
         )
@@ -182,18 +190,17 @@ def listen(at: At, value: Any) -> str:
 port = integer(0, 65535)
 
 
-def http_url(at: At, value: Any) -> str:
+def http_url(at: At, value: Any) -> urls.HttpUrl:
     """Read an http or https URL, whatever its query; problems never show it, it may carry a credential."""
     try:
-        urls.parse(word(at, value))
+        return urls.parse(word(at, value))
     except urls.UrlError as error:
         at.reject(error.found, error.expected)
-    return str(value)
 
 
 def base_url(at: At, value: Any) -> str:
     """Read a URL that paths are appended to."""
-    parts = urls.parse(http_url(at, value))
+    parts = http_url(at, value)
     if parts.query or parts.fragment or value.endswith(("?", "#")):
         at.reject("a URL with a query or a fragment", "scheme, host, port and path alone")
     return str(value)

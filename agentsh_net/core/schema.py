@@ -40,11 +40,12 @@ class At:
 
     def key(self, name: str) -> At:
         """Step into the value of a key."""
-        return replace(self, path=key_path(self.path, name), name=name)
+        # Written out: a policy of 10,000 servers steps 50,000 times, and `replace` takes three times as long.
+        return At(key_path(self.path, name), self.problems, name, self.secret, self.names)
 
     def item(self, index: int) -> At:
         """Step into an item of a list."""
-        return replace(self, path=f"{self.path}[{index}]", name="")
+        return At(f"{self.path}[{index}]", self.problems, "", self.secret, self.names)
 
     def note(self, found: str, expected: str) -> None:
         """Keep a problem and go on."""
@@ -72,7 +73,7 @@ class Required:
 
 def key_path(path: str, name: str) -> str:
     """Return the path of a key below `path`."""
-    if PLAIN_KEY.fullmatch(name):
+    if (name.isidentifier() and name.isascii() and len(name) <= SHOWN) or PLAIN_KEY.fullmatch(name):
         return f"{path}.{name}" if path else name
     return f"{path}[{quoted(name)}]"
 
@@ -116,30 +117,35 @@ def mapping(at: At, value: Any) -> Mapping[str, Any]:
     """Read a mapping with text keys; other keys are noted and left out."""
     if not isinstance(value, Mapping):
         at.refuse(value, "a mapping")
-    for key in value:
-        if not isinstance(key, str):
-            at.note(f"a key that is {describe(key)}", "keys that are text (quote it)")
-    return {k: v for k, v in value.items() if isinstance(k, str)}
+    found = {k: v for k, v in value.items() if isinstance(k, str)}
+    if len(found) < len(value):
+        for key in value:
+            if not isinstance(key, str):
+                at.note(f"a key that is {describe(key)}", "keys that are text (quote it)")
+    return found
 
 
 def record(keys: Mapping[str, Reader[Any] | Required]) -> Reader[dict[str, Any]]:
     """Read a mapping with known keys into a dict of what was given and could be read."""
+    required = [name for name, reader in keys.items() if isinstance(reader, Required)]
+    readers = {name: key.read if isinstance(key, Required) else key for name, key in keys.items()}
 
     def read(at: At, value: Any) -> dict[str, Any]:
         given = mapping(at, value)
         values: dict[str, Any] = {}
         for name, item in given.items():
-            reader = keys.get(name)
+            reader = readers.get(name)
             if reader is None:
                 at.key(name).note(f"the unknown key {quoted(name)}", nearest(name, keys))
                 continue
-            with suppress(Refused):
-                values[name] = (reader.read if isinstance(reader, Required) else reader)(at.key(name), item)
-        required = [name for name, reader in keys.items() if isinstance(reader, Required)]
+            try:
+                values[name] = reader(at.key(name), item)
+            except Refused:
+                continue  # noted already
         for name in required:
             if name not in given:
                 at.key(name).note("nothing", "a value: this key has no default")
-        if not values.keys() >= set(required):
+        if not all(name in values for name in required):
             raise Refused
         return values
 
@@ -178,14 +184,16 @@ def items(read: Reader[T], *, same: Callable[[T], Any] | None = None) -> Reader[
         first: dict[Any, str] = {}
         for index, item in enumerate(value):
             here = at.item(index)
-            with suppress(Refused):
+            try:
                 read_item = read(here, item)
-                if same is not None:
-                    other = first.setdefault(same(read_item), here.path)
-                    if other != here.path:
-                        here.note(f"a second one of {other}", "each only once (case and width do not count)")
-                        continue
-                result.append(read_item)
+            except Refused:
+                continue  # noted already
+            if same is not None:
+                other = first.setdefault(same(read_item), here.path)
+                if other != here.path:
+                    here.note(f"a second one of {other}", "each only once (case and width do not count)")
+                    continue
+            result.append(read_item)
         return tuple(result)
 
     return read_items

@@ -17,6 +17,9 @@ DEFAULT_PORTS = {"http": 80, "https": 443}
 LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
 # WHATWG URL, "ends in a number": 0x7f.1, 017700000001 and 2130706433 are addresses to browsers and to inet_aton.
 NUMERIC_LABEL = re.compile(r"[0-9]+|0x[0-9a-f]*")
+# The one spelling of an IPv4 address; `IPv4Address` says the same in eight times the time.
+DOTTED = re.compile(r"(?:(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])(?:\.(?=[0-9])|\Z)){4}")
+FORBIDDEN = re.compile(r'[ \\"<>^`{|}]')
 # Characters that IDNA 2003 maps away and IDNA 2008 keeps: clients disagree about the host (UTS 46, section 7).
 DEVIATIONS = frozenset("ßẞς\u200c\u200d")
 # RFC 1035, section 2.3.4, as text without the root's dot.
@@ -51,7 +54,7 @@ class HttpUrl:
 
 def parse(text: str) -> HttpUrl:
     """Read an absolute http or https URL with a host and without user information, or raise UrlError."""
-    if not text.isprintable() or set(text) & set(' \\"<>^`{|}'):
+    if not text.isprintable() or FORBIDDEN.search(text):
         raise UrlError(
             "a URL with spaces, control or forbidden characters", "them percent-encoded (RFC 3986)"
         )
@@ -100,6 +103,8 @@ def ascii_host(host: str) -> str:
         except UnicodeError as error:
             raise UrlError("a host that IDNA cannot encode", "its xn-- form") from error
     host = host.lower().removesuffix(".")
+    if DOTTED.fullmatch(host):
+        return host
     labels = host.split(".")
     if NUMERIC_LABEL.fullmatch(labels[-1]):
         try:

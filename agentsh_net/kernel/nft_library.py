@@ -35,16 +35,12 @@ class Library:
 
     def commit(self, transaction: Transaction | str) -> None:
         """Commit. Raises KernelError with nothing changed."""
-        if not isinstance(transaction, str) and nft_text.needed(transaction):
-            transaction = nft_text.render(transaction)
-        if isinstance(transaction, str):
-            code, _output, complaint = self._library.cmd(transaction)
-        else:
-            code, _output, complaint = self._library.json_cmd(transaction)
+        text = transaction if isinstance(transaction, str) else nft_text.render(transaction)
+        code, _output, complaint = self._library.cmd(text)
         if code != 0:
-            text = " ".join(str(complaint).split())[:_MAX_COMPLAINT]
+            told = " ".join(str(complaint).split())[:_MAX_COMPLAINT]
             raise KernelError(
-                f"nftables refused the ruleset: {text}", layer=LAYER, remedy="agentsh-net doctor"
+                f"nftables refused the ruleset: {told}", layer=LAYER, remedy="agentsh-net doctor"
             )
 
     @property
@@ -72,7 +68,6 @@ def _opened() -> Any:
         library = nftables.Nftables()
     except OSError as error:
         raise KernelError(f"libnftables cannot be loaded: {error}", layer=LAYER, remedy=REMEDY) from error
-    library.set_json_output(True)
     return library
 
 

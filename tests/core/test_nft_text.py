@@ -73,12 +73,12 @@ def test_the_kernel_makes_the_same_table_of_either() -> None:
     assert len(by_json) > 40
 
 
-def test_text_is_needed_only_where_a_cgroup_is_asked_for() -> None:
+def test_what_json_cannot_say_is_there_as_text() -> None:
     cgroups = Sockets("a/sessions", "a/workers", ".session", (2,))
-    assert not nft_text.needed(nft_ruleset.fill(PLAN, nflog_group=5, sockets=WITH_USER))
-    assert nft_text.needed(nft_ruleset.fill(PLAN, nflog_group=5, sockets=cgroups))
     wanted = replace(PLAN, sessions_only=True)
-    assert nft_text.needed(nft_ruleset.fill(wanted, nflog_group=5, sockets=cgroups, table=nft_ruleset.BRIDGE))
+    for plan, table in ((PLAN, nft_ruleset.TABLE), (wanted, nft_ruleset.BRIDGE)):
+        text = nft_text.render(nft_ruleset.fill(plan, nflog_group=5, sockets=cgroups, table=table))
+        assert 'socket cgroupv2 level 2 "a/' in text
 
 
 def test_a_cgroup_is_asked_for_by_level_and_path() -> None:

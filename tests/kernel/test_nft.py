@@ -169,7 +169,7 @@ def test_a_refused_transaction_changes_nothing_and_says_why() -> None:
         table.start(FIRST)
         before = listed()
         try:
-            table._writer.run({"nftables": [{"flush": {"table": {"family": "inet", "name": "agentsh_net"}}}, {"add": {"rule": {"family": "inet", "table": "agentsh_net", "chain": "nowhere", "expr": [{"drop": None}]}}}]})  # fmt: skip
+            table._writer.run("flush table inet agentsh_net\nadd rule inet agentsh_net nowhere drop")
         except KernelError as error:
             return listed() == before, str(error)
         return False, ""

@@ -42,7 +42,8 @@ def skeleton(name: str) -> str:
         name = unicodedata.normalize("NFKD", name).translate(LATIN)
         name = "".join(c for c in name if unicodedata.category(c) not in ("Mn", "Cf", "Cc"))
     shape = name.lower().translate(_STAND_INS).replace("i", "l")
-    shape = "".join(c for c in shape if c.isalnum())
+    if not shape.isalnum():
+        shape = "".join(c for c in shape if c.isalnum())
     for pair, letter in _PAIRS:
         shape = shape.replace(pair, letter)
     return shape

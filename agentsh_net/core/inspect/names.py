@@ -61,17 +61,22 @@ class Alike:
         self._shapes = _shapes(names, shortest, {} if shapes is None else shapes)
         self._age = {owner: age for age, owner in enumerate(names)}
         self._looks: dict[str, list[tuple[str, str]]] = {}
-        self._near: dict[str, list[tuple[str, str]]] = {}
+        self._near: dict[
+            str, list[tuple[str, str]]
+        ] = {}  # where there are two at least: most neighbours are one name's
         self._mixed: set[str] = set()  # the neighbours where names of several stems meet
+        first: dict[str, tuple[str, str]] = {}
         for owner, theirs in names.items():
             for name in theirs:
-                shape = self._shapes[name]
-                self._looks.setdefault(shape.skeleton, []).append((owner, name))
+                shape, entry = self._shapes[name], (owner, name)
+                self._looks.setdefault(shape.skeleton, []).append(entry)
                 for neighbour in shape.neighbours:
-                    there = self._near.setdefault(neighbour, [])
-                    if there and self._shapes[there[0][1]].stem != shape.stem:
+                    earliest = first.setdefault(neighbour, entry)
+                    if earliest is entry:
+                        continue
+                    if self._shapes[earliest[1]].stem != shape.stem:
                         self._mixed.add(neighbour)
-                    there.append((owner, name))
+                    self._near.setdefault(neighbour, [earliest]).append(entry)
 
     def find(self, owner: str, name: str) -> tuple[str, str, Severity] | None:
         """Return (owner, name) that this name imitates and how bad it is, or None."""
@@ -99,8 +104,7 @@ def _shapes(names: Mapping[str, Sequence[str]], shortest: int, known: Shapes) ->
         del known[name]
     for name in wanted - known.keys():
         bare = _bare(name)
-        near = tuple(sorted(set(_neighbours(name, shortest))))
-        known[name] = Shape(skeleton(name), bare, _stem(bare), near)
+        known[name] = Shape(skeleton(name), bare, _stem(bare), _neighbours(bare, shortest))
     return known
 
 
@@ -141,12 +145,11 @@ def _disguised(name: str) -> int:
     return sum((not c.isascii()) or c.isdigit() or c in "$@|" for c in name)
 
 
-def _neighbours(name: str, shortest: int) -> Iterator[str]:
-    """Yield a name without case and separators, and with one letter less."""
-    bare = _bare(name)
-    if shortest <= len(bare) <= MAX_NEIGHBOURS:
-        yield bare
-        yield from {bare[:i] + bare[i + 1 :] for i in range(len(bare))}
+def _neighbours(bare: str, shortest: int) -> tuple[str, ...]:
+    """Return a name without case and separators, and with one letter less."""
+    if not shortest <= len(bare) <= MAX_NEIGHBOURS:
+        return ()
+    return tuple(sorted({bare, *(bare[:i] + bare[i + 1 :] for i in range(len(bare)))}))
 
 
 def _stem(bare: str) -> str:
