@@ -14,18 +14,16 @@ _HEAD = b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n"
 LAST_CHUNK = b"0\r\n\r\n"
 
 
-class ChunkedReader:
-    """Reads one chunked body."""
+class _Heard:
+    """What llhttp said; apart from the reader, since the parser holds on to whom it tells, and a cycle is left to the garbage collector."""
 
-    __slots__ = ("_parser", "_pieces", "complete", "on_body", "overrun")
+    __slots__ = ("__weakref__", "complete", "on_body", "overrun", "pieces")
 
     def __init__(self) -> None:
-        self._pieces: list[bytes] = []
-        self.on_body = self._pieces.append  # looked up once by httptools: a chunk costs one list append
+        self.pieces: list[bytes] = []
+        self.on_body = self.pieces.append  # looked up once by httptools: a chunk costs one list append
         self.complete = False
         self.overrun = False  # bytes of another message followed
-        self._parser = httptools.HttpRequestParser(self)
-        self._parser.feed_data(_HEAD)
 
     def on_message_begin(self) -> None:
         """Note a second message in the same bytes (called by httptools)."""
@@ -35,15 +33,31 @@ class ChunkedReader:
         """Note the end of the body (called by httptools)."""
         self.complete = True
 
+
+class ChunkedReader:
+    """Reads one chunked body. Then `complete` is set, and `overrun` where bytes of another message followed."""
+
+    __slots__ = ("_feed", "_heard", "complete", "overrun")
+
+    def __init__(self) -> None:
+        self._heard = _Heard()
+        self._feed = httptools.HttpRequestParser(self._heard).feed_data
+        self._feed(_HEAD)
+        self.complete = False
+        self.overrun = False
+
     def feed(self, data: bytes) -> bytes:
         """Return the body bytes in `data`. Raises ProtocolError for a malformed coding."""
+        heard = self._heard
         try:
-            self._parser.feed_data(data)
+            self._feed(data)
         except httptools.HttpParserError as error:
-            if not self.complete:
+            if not heard.complete:
                 raise ProtocolError(f"malformed chunked coding: {error}") from error
-            self.overrun = True
-        pieces = self._pieces
+            heard.overrun = True
+        if heard.complete:
+            self.complete, self.overrun = True, heard.overrun
+        pieces = heard.pieces
         if len(pieces) == 1:
             return pieces.pop()
         body = b"".join(pieces)

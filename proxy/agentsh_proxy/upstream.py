@@ -138,7 +138,9 @@ class UpstreamConnection(asyncio.Protocol):
             self._drop()
             return
         try:
-            if self._head is not None:
+            if self._chunked is not None:
+                self._read_chunks(exchange, self._chunked, data)
+            elif self._head is not None:
                 self._read_body(exchange, data)
             else:
                 self._read_answer(exchange, data)
@@ -202,9 +204,13 @@ class UpstreamConnection(asyncio.Protocol):
             self._release(clean=True)
             exchange.on_passed(head, body, data)
             return
-        self._chunked = ChunkedReader() if head.chunked and has_body else None
         exchange.on_head(head)
-        if self._exchange is exchange:
+        if self._exchange is not exchange:
+            return
+        if head.chunked and has_body:
+            self._chunked = ChunkedReader()
+            self._read_chunks(exchange, self._chunked, body)
+        else:
             self._read_body(exchange, body)
 
     def _await_head(self, data: bytes) -> None:
@@ -226,28 +232,24 @@ class UpstreamConnection(asyncio.Protocol):
         if rest and self._exchange is exchange:
             self._read_answer(exchange, rest)
 
+    def _read_chunks(self, exchange: Waiting, chunked: ChunkedReader, data: bytes) -> None:
+        data = chunked.feed(data)
+        if chunked.complete:
+            self._release(clean=not chunked.overrun)
+            exchange.on_data(data, last=True)
+        elif data:
+            exchange.on_data(data, last=False)
+
     def _read_body(self, exchange: Waiting, data: bytes) -> None:
-        if self._chunked is not None:
-            data = self._chunked.feed(data)
-            if not self._chunked.complete:
-                if data:
-                    exchange.on_data(data, last=False)
-                return
-            clean = not self._chunked.overrun
-        elif self._left is None:
+        """Read a body of known length, or one that ends with the connection."""
+        left = self._left
+        if left is None or len(data) < left:
+            self._left = None if left is None else left - len(data)
             if data:
                 exchange.on_data(data, last=False)
             return
-        else:
-            clean = len(data) <= self._left
-            data = data[: self._left]
-            self._left -= len(data)
-            if self._left:
-                if data:
-                    exchange.on_data(data, last=False)
-                return
-        self._release(clean=clean)
-        exchange.on_data(data, last=True)
+        self._release(clean=len(data) == left)
+        exchange.on_data(data[:left], last=True)
 
     def _release(self, *, clean: bool) -> None:
         """Give the connection back before the exchange ends: the next request may follow at once."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+
 import pytest
 from agentsh_proxy.chunks import LAST_CHUNK, ChunkedReader, chunk
 from hypothesis import given
@@ -43,6 +46,19 @@ def test_what_follows_the_body_is_noted_and_not_read(rest):
     assert reader.feed(b"2\r\nhi\r\n0\r\n\r\n" + rest) == b"hi"
     assert reader.complete
     assert reader.overrun
+
+
+@pytest.mark.parametrize("wire", [b"2\r\nhi\r\n0\r\n\r\n", b"2\r\nhi\r\n"])
+def test_a_body_that_was_read_or_given_up_leaves_nothing_to_the_garbage_collector(wire):
+    reader = ChunkedReader()
+    reader.feed(wire)
+    heard = weakref.ref(reader._heard)
+    gc.disable()
+    try:
+        del reader
+        assert heard() is None
+    finally:
+        gc.enable()
 
 
 def test_nothing_is_no_chunk_because_an_empty_chunk_ends_the_body():

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import socket
+import weakref
 
 from agentsh_proxy.worker import Worker
 from loopback import on_loop, until
@@ -65,6 +67,19 @@ async def test_an_acknowledged_policy_is_served(opened):
     it.tell(link.Apply(3, snapshots.encode(snapshot(1, generation=6))))
     await until(lambda: it.acknowledged()[-1] == (3, 6))
     assert b'"generation":6' in (await client.ask(request("/", method="GET"))).body
+
+
+@on_loop
+async def test_no_full_collection_walks_the_policy_and_a_policy_that_was_replaced_is_let_go(opened):
+    it = await opened(Supervisor())
+    it.tell(link.Apply(1, snapshots.encode(snapshot(generation=1))))
+    await until(lambda: it.acknowledged() == [(1, 1)])
+    view = it.worker.service.view
+    assert not any(view is thing for thing in gc.get_objects())  # which tells of what is not frozen
+    gone = weakref.ref(view.snapshot._policy)
+    del view
+    it.tell(link.Apply(2, snapshots.encode(snapshot(generation=2))))
+    await until(lambda: gone() is None)
 
 
 @on_loop
