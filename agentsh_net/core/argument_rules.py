@@ -1,13 +1,13 @@
 """The `args` of a tool rule: what the arguments of a call must be like for the rule to hold.
 
-Both lists err on the side of refusing. A denied rule holds where any value that its path selects matches, in any spelling a
-server may take for the same, and where the arguments cannot be judged; an allowed rule where every one matches as it is written.
+Both lists err on the side of refusing. A denied rule holds where any value that its path selects (or one within it) matches, in any
+spelling a server may take for the same, and where the arguments cannot be judged; an allowed rule where every one matches as it is written.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
@@ -78,6 +78,12 @@ class _Purse:
         if self.characters < 0:
             raise TooMuchError
 
+    def visit(self) -> None:
+        """Spend on a look at a value, which costs what comparing some characters does. Raises TooMuchError."""
+        self.characters -= 16
+        if self.characters < 0:
+            raise TooMuchError
+
     def search(self, length: int, ways: int) -> None:
         """Spend on a regular expression. Raises TooMuchError."""
         self.steps -= length * ways
@@ -133,7 +139,22 @@ class ArgumentRule:
 
 
 def _any(condition: _Condition, value: Any, purse: _Purse) -> bool:
-    return any(condition.denied(node.value, purse) for node in condition.path.select(value))
+    nodes = condition.path.select(value)
+    return any(condition.denied(leaf, purse) for node in nodes for leaf in _leaves(node.value, purse))
+
+
+def _leaves(value: Any, purse: _Purse) -> Iterator[Any]:
+    """Yield what stands in a value, however deep: a lenient server takes `["/etc/passwd"]` for the path in it."""
+    waiting = [value]
+    while waiting:
+        purse.visit()
+        match waiting.pop():
+            case Mapping() as members:
+                waiting += members.values()
+            case list() as items:
+                waiting += items
+            case leaf:
+                yield leaf
 
 
 def _every(condition: _Condition, value: Any, purse: _Purse) -> bool:

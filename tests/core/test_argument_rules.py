@@ -54,7 +54,7 @@ def test_an_origin_is_no_empty_segment():
     ("wanted", "value", "strictly", "loosely"),
     [(5, 5, True, True), (5, 5.0, True, True), (5, "5", False, True), (True, True, True, True), (True, 1, False, False),
      (1, True, False, False), (True, "true", False, True), (None, None, True, True), (None, False, False, False), ("a", "a ", False, True),
-     ("a", ["a"], False, False), (10**30, 10**30, True, True)],
+     ("a", ["a"], False, True), (10**30, 10**30, True, True)],
 )  # fmt: skip
 def test_values_are_equal_as_json_has_it_and_denied_as_lenient_servers_read_them(
     wanted, value, strictly, loosely
@@ -150,3 +150,19 @@ def test_law_what_is_allowed_by_a_glob_would_be_denied_by_it(text):
     """An allowed rule never matches more than a denied one with the same words."""
     made = rule("glob", "*a/*")
     assert not allows(made, path=text) or denies(made, path=text)
+
+
+@pytest.mark.parametrize(
+    "value", [["/etc/passwd"], {"a": "/etc/passwd"}, ["/tmp", [{"b": ["/tmp", "/etc/passwd"]}]]]
+)
+def test_a_value_within_the_one_that_is_selected_denies_and_never_allows(value):
+    made = rule("glob", "/etc/*")
+    assert denies(made, path=value)
+    assert not allows(made, path=value)
+    assert not denies(made, other=value)
+
+
+def test_a_container_of_nothing_costs_no_more_than_one_of_text():
+    began = time.process_time()
+    assert denies(rule("glob", "/etc/*"), path=[[]] * 1_000_000)  # too much to look through
+    assert time.process_time() - began < 2
