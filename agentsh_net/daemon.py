@@ -92,7 +92,7 @@ class Daemon:
         self.desk: Desk
         self.agents: AgentSessions
         self._recording: Recording
-        self.stdio = StdioServers(lambda: self.current.snapshot, logger.warning)
+        self.stdio = StdioServers(lambda: self.current.snapshot, logger.warning, Tasks(self.emit, logger))
 
     async def run(self) -> int:
         """Start, serve until told to stop, stop. Raises our errors where it cannot start."""

@@ -23,6 +23,7 @@ from agentsh_net.core.folding import fold, visible
 from agentsh_net.core.model import Server, Transport
 from agentsh_net.core.settings import GatewayServer
 from agentsh_net.core.snapshot import Snapshot
+from agentsh_net.tasks import Tasks
 
 MAX_QUESTION: Final = 4096  # bytes: a number and an id
 MAX_PROCESSES: Final = 64  # of one server: each client session of an older revision has its own
@@ -49,12 +50,12 @@ class Account:
 class StdioServers:
     """Starts the declared stdio servers of the snapshot in force, for one worker at a time."""
 
-    def __init__(self, snapshot: Callable[[], Snapshot], log: Callable[[str], None]) -> None:
+    def __init__(self, snapshot: Callable[[], Snapshot], log: Callable[[str], None], tasks: Tasks) -> None:
         self._snapshot = snapshot
         self._log = log
         self._ours: socket.socket | None = None
         self._running: dict[int, _Running] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = tasks
 
     def attach(self) -> socket.socket:
         """Return a new conversation for a worker; what the one before had started is ended."""
@@ -68,8 +69,7 @@ class StdioServers:
     async def close(self) -> None:
         """End every server and wait until it is dead (a few seconds at most)."""
         self._detach()
-        while self._tasks:
-            await asyncio.wait(tuple(self._tasks))
+        await self._tasks.ended()
 
     @property
     def pids(self) -> list[int]:
@@ -96,7 +96,7 @@ class StdioServers:
         try:
             match json.loads(question) if question else None:
                 case {"start": int(number), "server": str(server_id)} if number not in self._running:
-                    self._spawn(self._start(self._ours, number, server_id))
+                    self._tasks.spawn(self._start(self._ours, number, server_id))
                 case {"end": int(number)}:
                     if number in self._running:
                         self._running[number].end()
@@ -162,16 +162,6 @@ class StdioServers:
         finally:
             _close(theirs)
         return _Running(server.id, process, ours)
-
-    def _spawn(self, work: Any) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._done)
-
-    def _done(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            self._log(f"starting stdio servers failed, which is a bug: {error!r}")
 
 
 class _Running:

@@ -42,6 +42,11 @@ class Tasks:
             task.cancel()
         await asyncio.gather(*self._running, return_exceptions=True)
 
+    async def ended(self) -> None:
+        """Wait until all of it has ended by itself."""
+        while self._running:
+            await asyncio.wait(tuple(self._running))
+
     def failed(self, error: BaseException) -> None:
         """Tell of a failure that nobody expected."""
         self._log.error("a task of the daemon failed, which is a bug", exc_info=error)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
 import pwd
 import socket
@@ -18,6 +19,7 @@ from loopback import until
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.snapshot import Snapshot
 from agentsh_net.stdio_servers import StdioServers, account, environment
+from agentsh_net.tasks import Tasks
 
 ROOT = os.geteuid() == 0
 KEY = {"id": "k", "type": "http", "scheme": "bearer", "credential": "c"}
@@ -60,7 +62,7 @@ def play(current: Snapshot, scene: Callable[[StdioServers, Worker], Awaitable[No
     logged: list[str] = []
 
     async def main() -> None:
-        servers = StdioServers(lambda: current, logged.append)
+        servers = StdioServers(lambda: current, logged.append, Tasks(lambda _: None, logging.getLogger("t")))
         worker = Worker(servers)
         try:
             async with asyncio.timeout(20):

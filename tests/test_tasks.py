@@ -100,3 +100,21 @@ def test_the_end_cancels_and_waits() -> None:
 
     asyncio.run(inside())
     assert ended == ["cancelled"]
+
+
+def test_what_ends_by_itself_can_be_waited_for_with_what_it_starts() -> None:
+    kept, told = made()
+    ended: list[str] = []
+
+    async def work(name: str) -> None:
+        await asyncio.sleep(0)
+        if name == "first":
+            kept.spawn(work("second"))
+        ended.append(name)
+
+    async def inside() -> None:
+        kept.spawn(work("first"))
+        await kept.ended()
+
+    asyncio.run(inside())
+    assert (ended, told) == (["first", "second"], [])
