@@ -36,7 +36,8 @@ FORMS = "${NAME}, ${file:/absolute/path}, or $${ for a literal ${"
 class Loaded:
     """A configuration and what it was made of. `mapping` holds secrets; `path` is None for the built-in default.
 
-    `read` has the version of every file that went in (config_watch); `notes` say what could not be used.
+    `read` has the version of every file that went in (config_watch); `notes` say what could not be used; `referred` has the YAML
+    paths of values that came from `${...}`, wholly or in part.
     """
 
     config: Config
@@ -45,6 +46,7 @@ class Loaded:
     path: Path | None
     read: Mapping[Path, Stamp] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    referred: frozenset[str] = frozenset()
 
 
 def load(path: Path, environ: Mapping[str, str]) -> Loaded:
@@ -67,7 +69,8 @@ def load(path: Path, environ: Mapping[str, str]) -> Loaded:
         lines = document.lines
         placed = [replace(p, line=p.line or _line_of(p.path, lines)) for p in problems]
         raise ConfigError(sorted(placed, key=lambda p: p.line))
-    return Loaded(config, document.value, digest(document.value), path, {path: version, **expansion.read})
+    read = {path: version, **expansion.read}
+    return Loaded(config, document.value, digest(document.value), path, read, referred=expansion.referred)
 
 
 def config_home(environ: Mapping[str, str], home: Path) -> Path:
@@ -126,6 +129,11 @@ class _Expansion:
         self._environ = environ
         self._sources: dict[str, list[str]] = {}  # YAML path -> references
         self._lengths: dict[str, int] = {}
+
+    @property
+    def referred(self) -> frozenset[str]:
+        """Return the YAML paths of values that came from references."""
+        return frozenset(self._sources)
 
     def expand(self, text: str, path: str) -> str:
         """Return text with its references replaced, once: what comes in is not expanded again."""

@@ -12,6 +12,7 @@ from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
 
 from agentsh_net import __version__, inventory
 from agentsh_net.clock import now_rfc3339
@@ -24,6 +25,7 @@ from agentsh_net.core.folding import fold
 from agentsh_net.core.identity import Identity
 from agentsh_net.core.model import PinState, Tool, ToolCall
 from agentsh_net.core.pins import trust
+from agentsh_net.core.settings import Provider
 from agentsh_net.core.snapshot import explain
 from agentsh_net.current import Current
 from agentsh_net.kernel.limits import limits
@@ -100,12 +102,21 @@ def _proxy(daemon: Daemon) -> dict[str, Any]:
         "workers": [{"pid": pid} for pid in running],
         "counters": pool.counters(),
         "providers": {
-            p.name: {"dialect": p.dialect, "base_url": p.base_url} for p in config.providers.values()
+            p.name: {"dialect": p.dialect, "base_url": _base_url(p, daemon.current)}
+            for p in config.providers.values()
         },
         "direct": _direct(daemon.current),
         "trouble": f"{missing} of {pool.size} workers are not running" if missing > 0 else "",
         "remedy": "they are restarted with growing patience; see the log" if missing > 0 else "",
     }
+
+
+def _base_url(provider: Provider, current: Current) -> str:
+    """Return where a provider is; a path that came from the environment or a file may hold a secret."""
+    if f"proxy.providers.{provider.name}.base_url" not in current.loaded.referred:
+        return provider.base_url
+    parts = urlsplit(provider.base_url)
+    return f"{parts.scheme}://{parts.netloc}{'/...' if parts.path.strip('/') else ''}"
 
 
 def _direct(current: Current) -> list[dict[str, Any]]:

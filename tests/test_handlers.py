@@ -51,6 +51,18 @@ def test_status_tells_what_is_in_force_and_where(here: Running) -> None:
     assert status["proxy"]["listen"] == ""
 
 
+def test_status_shows_no_path_of_a_provider_that_came_from_a_reference(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("k-secret")
+    providers = {
+        "anthropic": {"base_url": f"http://127.0.0.1:9/${{file:{tmp_path}/secret}}/v1"},
+        "openai": {"base_url": "http://127.0.0.1:9/openai/v1"},
+    }
+    with running(tmp_path, {"proxy": {"port": 0, "providers": providers}}) as here:
+        shown = here.status()["proxy"]["providers"]
+    assert shown["anthropic"]["base_url"] == "http://127.0.0.1:9/..."
+    assert shown["openai"]["base_url"] == "http://127.0.0.1:9/openai/v1"
+
+
 def test_explain_is_the_verdict_that_the_daemon_would_give(listed: Running) -> None:
     assert verdict(listed, "delete_all")["rule"] == "sandbox.mcp.denied_tools[0]"
     assert verdict(listed, "get")["action"] == "block"  # not yet trusted

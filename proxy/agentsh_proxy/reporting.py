@@ -6,6 +6,7 @@ It sends to whoever took `send`; ids are the supervisor's business, timestamps a
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from hashlib import sha256
 from typing import Any, NamedTuple
@@ -30,6 +31,8 @@ from agentsh_net.core.model import Server, Transport, Verdict
 # Waiting for the supervisor to read: some hundred full-size events. Beyond it events are counted as lost, never awaited.
 MAX_WAITING = 16 << 20
 _MAX_BATCH = 1 << 20  # one message: a dozen full-size events, so that the supervisor reads in small bites
+# What may carry a credential in a URL: user information, query and fragment. The URL is a client's, and may be none.
+_SECRETS = re.compile(r"(?<=[/\\]{2})[^/\\?#]*@|[?#].*", re.DOTALL)
 _MAX_CANDIDATES = 64  # of one name; more than any real registry gives
 
 
@@ -126,7 +129,7 @@ class Reporter:
                 timestamp=now_rfc3339(),
                 **_verdict(verdict, subject),
                 dialect=subject.dialect,
-                server_url=_bounded(url.partition("?")[0]),
+                server_url=_bounded(_SECRETS.sub("", url)),
                 server_id=_bounded(server_id),
             )
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hashlib import sha256
 
 import orjson
+import pytest
 from agentsh_proxy import reporting
 from agentsh_proxy.reporting import Reporter, Subject, bounded_input
 from loopback.proxy import snapshot
@@ -129,11 +130,23 @@ def test_where_the_supervisor_does_not_read_events_are_counted_as_lost():
     assert told[-1].lost == 3
 
 
-def test_a_connector_is_told_without_the_secrets_of_its_query():
+@pytest.mark.parametrize(
+    ("url", "told"),
+    [
+        ("https://evil.example/mcp?key=secret", "https://evil.example/mcp"),
+        ("https://evil.example/mcp#secret", "https://evil.example/mcp"),
+        ("https://me:secret@evil.example/m@p", "https://evil.example/m@p"),
+        ("https://me:sec@ret@evil.example", "https://evil.example"),
+        ("https:\\\\me:secret@evil.example\\mcp", "https:\\\\evil.example\\mcp"),
+        ("//secret@evil.example", "//evil.example"),
+        ("connector_gmail", "connector_gmail"),
+    ],
+)
+def test_a_connector_is_told_without_the_secrets_of_its_url(url, told):
     wire = Wire()
-    wire.reporter.connector("evil", "https://evil.example/mcp?key=secret", VERDICT, SUBJECT)
+    wire.reporter.connector("evil", url, VERDICT, SUBJECT)
     (event,) = wire.events()
-    assert (event.server_id, event.server_url, event.action) == ("evil", "https://evil.example/mcp", "block")
+    assert (event.server_id, event.server_url, event.action) == ("evil", told, "block")
 
 
 def test_what_a_session_rule_stopped_is_told_with_the_calls_that_led_to_it():
