@@ -195,7 +195,8 @@ _SERVERS: Final = """
     )
     SELECT * FROM known"""
 
-# Tools and what servers are themselves (`kind`: tool, tls, binary, instructions), as they stand now to what was trusted.
+# Tools and what servers are themselves (`kind`: tool, tls, binary, instructions), as they stand now to what was trusted; what is
+# offered and was never trusted is `new`.
 _PINS: Final = """
     SELECT * FROM (
         SELECT pins.server_id, pins.tool AS tool_name, 'tool' AS kind,
@@ -203,6 +204,10 @@ _PINS: Final = """
             pins.hash AS pinned_hash, tools.hash AS tool_hash, trusted_at, trusted_by, pins.definition AS pinned,
             tools.definition AS offered
         FROM pins LEFT JOIN tools ON tools.server_id = pins.server_id AND tools.name = pins.tool
+        UNION ALL
+        SELECT server_id, name, 'tool', 'new', NULL, hash, NULL, NULL, '{}', definition
+        FROM tools
+        WHERE removed IS NULL AND NOT EXISTS (SELECT 1 FROM pins WHERE pins.server_id = tools.server_id AND pins.tool = tools.name)
         UNION ALL
         SELECT server_id, '' AS tool_name, aspect AS kind, state, pinned_mark, offered_mark, trusted_at,
             CASE WHEN declared THEN 'the policy file' ELSE trusted_by END, pinned, offered

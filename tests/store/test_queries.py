@@ -290,3 +290,16 @@ def test_what_servers_are_is_kept_with_who_trusted_it_and_listed_beside_the_tool
     apply(connection, records.save_identities([first], by="x", only_missing=True))
     assert queries.load_identities(database)[0].trusted_at == "2027"
     connection.close()
+
+
+def test_a_tool_that_nobody_trusted_yet_is_among_the_pins_as_new(database):
+    connection = open_writer(database)
+    definition = {"name": "fresh", "description": "d"}
+    apply(connection, records.save_tools([ToolRecord("weather", "fresh", "h9", definition)], "t3"))
+    connection.close()
+    new = [pin for pin in ask(database, "pins") if pin["state"] == "new"]
+    assert [(p["tool_name"], p["kind"], p["pinned_hash"], p["tool_hash"]) for p in new] == [
+        ("fresh", "tool", None, "h9")
+    ]
+    assert (new[0]["pinned"], new[0]["offered"]["description"]) == ({}, "d")
+    assert "old" not in {pin["tool_name"] for pin in ask(database, "pins")}, "it is gone"
