@@ -13,8 +13,10 @@ from typing import Any
 
 from agentsh_net.core import canonical
 from agentsh_net.core.folding import visible
+from agentsh_net.core.inspect.confusables import skeleton
 
 MAX_SHOWN = 500  # characters of a value: a paragraph; the whole is in the pin store
+CONTEXT = 40  # characters shown around what differs in a longer text
 MAX_DIFFERENCES = 200  # a rewritten definition is judged by its first fields, not by its four-hundredth
 
 PLAIN_KEY = re.compile(r"[A-Za-z_$][A-Za-z0-9_$-]*")
@@ -52,7 +54,7 @@ def _walk(old: Any, new: Any, path: Path) -> Iterator[Difference]:
         for index in range(max(len(old), len(new))):
             yield from _field(before, after, index, (*path, index))
     else:
-        yield Difference(dotted(path), "changed", _shown(old), _shown(new))
+        yield Difference(dotted(path), "changed", *_side_by_side(canonical.text(old), canonical.text(new)))
 
 
 def _field(
@@ -81,3 +83,43 @@ def dotted(path: Path) -> str:
 
 def _shown(value: Any) -> str:
     return visible(canonical.text(value), MAX_SHOWN)
+
+
+def _side_by_side(old: str, new: str) -> tuple[str, str]:
+    """Return two texts as they are shown: long ones from where they differ to where they do, and look-alikes told apart."""
+    before = after = 0
+    if max(len(old), len(new)) > MAX_SHOWN:
+        before = _alike(old, new)
+        rest = min(len(old), len(new)) - before
+        after = min(rest, _alike(old[::-1], new[::-1]))
+        before, after = max(0, before - CONTEXT), max(0, after - CONTEXT)
+    one, other = (text[before : len(text) - after] for text in (old, new))
+    plain = skeleton(one[:MAX_SHOWN]) != skeleton(other[:MAX_SHOWN])
+    return _cut(one, before, after, plain=plain), _cut(other, before, after, plain=plain)
+
+
+def _cut(text: str, before: int, after: int, *, plain: bool) -> str:
+    """Return a piece of a text with what is left out: around it as much as is alike, in it what is too long to show."""
+    say = visible if plain else _in_ascii
+    head, tail = MAX_SHOWN * 3 // 5, MAX_SHOWN * 2 // 5
+    left_out = len(text) - head - tail
+    shown = (
+        say(text)
+        if left_out <= 0
+        else f"{say(text[:head])}… ({left_out} more characters) …{say(text[-tail:])}"
+    )
+    start = f"… ({before} characters alike) …" if before else ""
+    return start + shown + (f"… ({after} characters alike)" if after else "")
+
+
+def _in_ascii(text: str) -> str:
+    return "".join(c if c.isascii() and c.isprintable() else f"<U+{ord(c):04X}>" for c in text)
+
+
+def _alike(old: str, new: str) -> int:
+    """Return how many first characters two texts have in common."""
+    low, high = 0, min(len(old), len(new))
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if old[low:middle] == new[low:middle] else (low, middle - 1)
+    return low
