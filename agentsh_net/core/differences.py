@@ -82,7 +82,7 @@ def dotted(path: Path) -> str:
 
 
 def _shown(value: Any) -> str:
-    return visible(canonical.text(value), MAX_SHOWN)
+    return _cut(canonical.text(value), 0, 0, plain=True)
 
 
 def _side_by_side(old: str, new: str) -> tuple[str, str]:
