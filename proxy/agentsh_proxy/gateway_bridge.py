@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Awaitable, Callable
+from functools import lru_cache
 from hashlib import sha256
 from typing import Any, Final
 
@@ -225,10 +226,7 @@ def _modern(asked: Asked) -> bool:
 
 def _acceptable(asked: Asked, client: GatewayConnection) -> bool:
     """Check what a client takes and sends (Streamable HTTP, "sending messages"); where it will not do, it is told."""
-    accept = asked.fields.get("accept", "")
-    takes = {mcp_http.media_type(part) for part in accept.split(",")}
-    streams = bool(takes & {"text/event-stream", "text/*", "*/*"})
-    json = bool(takes & {"application/json", "application/*", "*/*"})
+    streams, json = _takes(asked.fields.get("accept", ""))
     if asked.method == "POST":
         if mcp_http.media_type(asked.fields.get("content-type", "")) != "application/json":
             client.answer(415, _error("the Content-Type has to be application/json"))
@@ -240,6 +238,14 @@ def _acceptable(asked: Asked, client: GatewayConnection) -> bool:
         client.answer(406, _error("Accept has to name text/event-stream"))
         return False
     return True
+
+
+@lru_cache(maxsize=64)  # clients say what their SDK says
+def _takes(accept: str) -> tuple[bool, bool]:
+    """Return whether an Accept names streams of events, and whether JSON."""
+    takes = {mcp_http.media_type(part) for part in accept.split(",")}
+    streams = bool(takes & {"text/event-stream", "text/*", "*/*"})
+    return streams, bool(takes & {"application/json", "application/*", "*/*"})
 
 
 def _error(message: Any) -> bytes:

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-from agentsh_net.core import gateway_http, mcp_http, mcp_stream, sse
+from agentsh_net.core import gateway_http, mcp_http, sse
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.gateway_http import Headers
 from agentsh_net.core.model import Server
@@ -48,7 +49,7 @@ class SsePipe:
         self._tell = tell
         self._stream: Response | None = None
         self._decoder = sse.Decoder(limits()[0])
-        self._events: list[mcp_stream.StreamEvent] = []
+        self._frames: deque[sse.Frame] = deque()
 
     async def open(self) -> None:
         """Open the stream and wait for its endpoint, which has to be of the same origin. Raises ProtocolError."""
@@ -77,9 +78,9 @@ class SsePipe:
                 f"server {self._server.id} opens no event stream (HTTP {self._stream.status})", status=502
             )
         while True:
-            event = await self._next()
-            if event.kind == "endpoint":
-                named = event.data.decode("utf-8", "replace")
+            frame = await self._next()
+            if frame.event == "endpoint":
+                named = (frame.data or b"").decode("utf-8", "replace")
                 self._endpoint = mcp_http.resolve(self._server.url, named, "endpoint")
                 return
 
@@ -104,22 +105,25 @@ class SsePipe:
     async def receive(self) -> bytes:
         """Return the next message of the stream. Raises ProtocolError where it has ended."""
         while True:
-            event = await self._next()
-            if event.kind == "message" and event.data:
-                return event.data
+            frame = await self._next()
+            if frame.data and frame.event in {"", "message"}:  # the default (HTML standard, 9.2.6)
+                return frame.data
 
     def close(self) -> None:
         """End the session: the closed stream says so."""
         self._http.close()
 
-    async def _next(self) -> mcp_stream.StreamEvent:
-        while not self._events:
+    async def _next(self) -> sse.Frame:
+        while not self._frames:
             assert self._stream is not None  # noqa: S101 - opened first
             data = await self._stream.next()
             if not data:
                 raise ProtocolError(f"server {self._server.id} ended its event stream", status=502)
-            self._events = [mcp_stream.read(frame) for frame in self._decoder.feed(data)]
-        return self._events.pop(0)
+            self._frames.extend(self._decoder.feed(data))
+        frame = self._frames.popleft()
+        if frame.oversize:
+            raise ProtocolError(f"server {self._server.id} sends an event that is too long", status=502)
+        return frame
 
     def _secured(self, url: str, fields: Headers, message: bytes) -> tuple[Headers, str]:
         return gateway_http.with_credential(self._scheme(message), fields, mcp_http.address(url).target)
