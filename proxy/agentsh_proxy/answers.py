@@ -5,7 +5,7 @@ Sans IO: heads and body bytes go in, bytes for the client come out. Each answer 
 
 from __future__ import annotations
 
-from agentsh_net.core.dialects.base import Stream
+from agentsh_net.core.dialects.base import Step, Stream
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.http_head import ResponseHead, forwarded_response
 from agentsh_proxy.chunks import LAST_CHUNK, chunk
@@ -15,6 +15,7 @@ from agentsh_proxy.relaying import Answer, Client, Relay, opening
 from agentsh_proxy.sniffing import Kind, kind_of
 
 _PACKED = ("unknown_encoding", "a compressed body without a Content-Encoding")
+_NOTHING = Step(b"")
 _FRAME_ENDS = (b"\n\n", b"\r\n\r\n", b"\r\r")
 
 
@@ -63,7 +64,7 @@ class StreamInspection:
             data = self._settled(self._unsure + data, last=last)
             if self._unsure is not None:
                 return b""
-        step = self._machine.feed(data)
+        step = self._machine.feed(data) if data else _NOTHING  # the last chunk brings nothing
         out = step.out
         if step.judged or step.faults:
             self._inspection.note(step)

@@ -209,7 +209,8 @@ class UpstreamConnection(asyncio.Protocol):
             return
         if head.chunked and has_body:
             self._chunked = ChunkedReader()
-            self._read_chunks(exchange, self._chunked, body)
+            if body:
+                self._read_chunks(exchange, self._chunked, body)
         else:
             self._read_body(exchange, body)
 
