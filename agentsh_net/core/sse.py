@@ -10,6 +10,7 @@ import re
 from typing import Final, NamedTuple
 
 _BOM: Final = b"\xef\xbb\xbf"
+_LF: Final = ord("\n")
 # CRLF is one line ending and must never be read as CR and then an empty line ended by LF.
 _END_OF_FRAME: Final = re.compile(rb"(?:\r\n|\n|\r(?!\n))(?:\r\n|\n|\r)")
 _LINE_ENDING: Final = re.compile(rb"\r\n|\n|\r")
@@ -81,6 +82,8 @@ class Decoder:
 
     def feed(self, data: bytes) -> list[Frame]:
         """Return the frames that `data` completes."""
+        if not self._buffer and not self._oversize and self._is_frame(data):
+            return [self._frame(data)]
         self._buffer += data
         frames: list[Frame] = []
         start = 0
@@ -102,6 +105,16 @@ class Decoder:
         frame = self._frame(bytes(self._buffer))
         self._buffer.clear()
         return frame
+
+    def _is_frame(self, data: bytes) -> bool:
+        """Say whether `data` is one frame for certain, and no more: what most reads are, without a way through the buffer."""
+        size = len(data)
+        return (
+            size <= self._max
+            and data.find(b"\n\n") == size - 2 > 0
+            and data[0] != _LF
+            and data.find(b"\r") < 0
+        )
 
     def _end(self, start: int) -> int:
         """Return where the frame that begins at `start` ends, or -1."""

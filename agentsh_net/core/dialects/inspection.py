@@ -136,7 +136,7 @@ class Inspector:
             if waiting is None:
                 return self._slow(data)
             data = waiting + data
-        end = len(data) if data.endswith(_ENDS) else _end_of_frames(data)
+        end = len(data) if data.endswith(_ENDS) else _end_of_frames(data, 0, len(data))
         if end == len(data) <= _SHORT:
             if not may_hide_call(data, self._signs):
                 if self._waits:
@@ -177,7 +177,7 @@ class Inspector:
         places, size, at = Places(frames, self._signs), len(frames), 0
         while at < size and self._machine.idle and not out.end:
             first = places.first(at)
-            start = at + _end_of_frames(frames[at:first])
+            start = _end_of_frames(frames, at, first)
             if start > at:
                 self._decoder.skip()
                 out.relay(frames[at:start])
@@ -292,14 +292,14 @@ def _reads_alike(reading: Reading, text: bytes) -> bool:
 _ENDS: Final = (b"\n\n", b"\n\r\n")
 
 
-def _end_of_frames(data: bytes) -> int:
-    """Return how many bytes of `data` are whole frames for certain (LF and CRLF streams; others take the slow path)."""
-    if data.endswith(_ENDS):
-        return len(data)
-    plain = data.rfind(b"\n\n") + 2
+def _end_of_frames(data: bytes, at: int, end: int) -> int:
+    """Return where the last whole frame between two places ends for certain, the first where none does (of LF and CRLF; CR is slow)."""
+    if data.endswith(_ENDS, at, end):
+        return end
+    plain = data.rfind(b"\n\n", at, end) + 2
     # Searched from the back too, but no further than that: in a stream without CR it would go over all of it.
-    carriage = data.rfind(b"\n\r\n", plain if plain > 1 else 0) + 3
-    return max(plain if plain > 1 else 0, carriage if carriage > 2 else 0)
+    carriage = data.rfind(b"\n\r\n", plain if plain > 1 else at, end) + 3
+    return max(plain if plain > 1 else at, carriage if carriage > 2 else at)
 
 
 def _end_of_frame(data: bytes, at: int) -> int:
