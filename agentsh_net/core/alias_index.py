@@ -73,9 +73,10 @@ class AliasIndex:
         """Return the pairs whose server and tool this folded name has, letters and digits alone: joined or recoded as by no client we know."""
         if len(name) > LONGEST_CUT:
             return ()
-        words = [word for word in NOT_ALNUM.split(name) if word]
-        letters = "".join(words)
-        ends = set(accumulate(map(len, words)))
+        letters = NOT_ALNUM.sub("", name)
+        if letters not in self._by_letters and letters.removeprefix("mcp") not in self._by_letters:
+            return ()
+        ends = set(accumulate(map(len, NOT_ALNUM.split(name))))
         found = []
         for key in dict.fromkeys((letters, letters.removeprefix("mcp"))):
             for pair in self._by_letters.get(key, ()):

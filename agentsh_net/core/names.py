@@ -84,9 +84,10 @@ class Names:
 
     def _likened(self, name: str) -> Iterator[Candidate]:
         """Yield the pairs that some client may mean by a name that spells none in any way we know forwards."""
+        readings = tuple(loose_names.readings(name))
         for index in (self._seen, self._denied):
             yield from index.find_alike(name)
-            for reading in loose_names.readings(name):
+            for reading in readings:
                 yield from (*index.find(reading), *index.find_alike(reading))
 
     def _renamed(self, name: str) -> tuple[Candidate, ...]:
@@ -231,7 +232,7 @@ class Names:
 
 def wrapped_pair(call: ToolCall) -> tuple[str, str] | None:
     """Return the server and tool that a wrapper's arguments name, or None where this is no such call."""
-    if fold(call.name) not in WRAPPERS or not isinstance(call.input, Mapping):
+    if not isinstance(call.input, Mapping) or fold(call.name) not in WRAPPERS:
         return None
     server_id, tool = (_argument(call.input, keys) for keys in (SERVER_KEYS, TOOL_KEYS))
     return (server_id, tool) if server_id and tool else None

@@ -28,7 +28,7 @@ from agentsh_net.core.steps import MAX_NAME, Outcome, Step
 # (server id, tool, the call's key, session id) -> within the rate, or what a session rule has against it
 Charge = Callable[[str, str, str, str], bool | Crossing]
 
-# Names and pairs whose ruling is remembered: more than agents use at once; past it the memory starts anew.
+# Names whose ruling is remembered: more than agents use at once; past it the memory starts anew.
 # A ruling takes some 4 KB, so that a model that makes up names costs 16 MB at most.
 MAX_REMEMBERED = 4096
 MAX_REMEMBERED_NAME = 512  # characters; real names have at most 128 on each side
@@ -72,7 +72,6 @@ class Policy:
         self._customs = compiled(mcp.inspection.custom_patterns)
         self._names: Names | None = None  # made with the first call: the supervisor may never judge one
         self._rulings: dict[CallKey, _Ruling] = {}
-        self._judged: dict[tuple[Candidate, bool], tuple[Step, ...]] = {}
         self._of_servers: dict[str, tuple[Step, Step | None]] = {}
 
     def judge(self, call: ToolCall, session_id: str, charge: Charge) -> Verdict:
@@ -165,7 +164,7 @@ class Policy:
         changed = self._altered_step(call, candidates)
         taken += [changed] if changed else []
         for index, candidate in enumerate(candidates):
-            taken += self._judge_pair(candidate, given, seen=index < len(meant.registered))
+            taken += self._steps_of(candidate, given, seen=index < len(meant.registered))
         shared = steps.shared_name_step(self._mcp.cross_server, meant.registered)
         taken += [shared] if shared else []
         blocks = [step for step in taken if step.outcome is Outcome.BLOCK]
@@ -186,7 +185,13 @@ class Policy:
 
     def _arguments(self, call: ToolCall, candidates: tuple[Candidate, ...]) -> Given | None:
         """Return a call's arguments where a rule asks for them; None where none does, so that the ruling can be remembered."""
-        lists = (self._rules.denied_tools, self._rules.allowed_tools)
+        lists = [
+            rules
+            for rules in (self._rules.denied_tools, self._rules.allowed_tools)
+            if rules.looks_at_arguments
+        ]
+        if not lists:
+            return None
         asked = any(
             rules.narrowed(fold(c.server_id), fold(c.tool), c.tool_hash)
             for rules in lists
@@ -210,33 +215,33 @@ class Policy:
             meaning += f" and {len(candidates) - MAX_LISTED} more"
         return Step("name", Outcome.PASS, f"{name!r} may mean {meaning}")
 
-    def _judge_pair(self, about: Candidate, given: Given | None, *, seen: bool) -> tuple[Step, ...]:
+    def _steps_of(self, about: Candidate, given: Given | None, *, seen: bool) -> list[Step]:
         """Take the steps about one candidate, up to the first block."""
-        if given is not None:
-            return tuple(self._steps_of(about, given, seen=seen))
-        known = self._judged.get((about, seen))
-        if known is None:
-            known = tuple(self._steps_of(about, None, seen=seen))
-            _remember(self._judged, (about, seen), known)
-        return known
+        of_server, of_identity = self._server_steps(about.server_id)
+        step = steps.about(of_server, about)
+        taken = [step]
+        if step.outcome is not Outcome.BLOCK:
+            step = steps.tool_step(self._rules, self._mcp.tool_policy, about, given)
+            taken.append(step)
+        if step.outcome is not Outcome.BLOCK and of_identity is not None:
+            step = steps.about(of_identity, about)
+            taken.append(step)
+        if step.outcome is not Outcome.BLOCK and seen:
+            taken += self._definition_steps(about)
+        return taken
 
-    def _steps_of(self, about: Candidate, given: Given | None, *, seen: bool) -> Iterator[Step]:
-        for step in self._each_step(about, given, seen=seen):
+    def _definition_steps(self, about: Candidate) -> Iterator[Step]:
+        """Take the steps about what a seen tool says of itself, up to the first block."""
+        tool = self._registry.tool(about.server_id, about.tool)
+        for step in (
+            steps.pin_step(self._pins, self._mcp.version_pinning, about),
+            steps.inspection_step(self._mcp.inspection, tool, about),
+            steps.shadowing_step(self._mcp.cross_server, tool, about),
+        ):
             if step is not None:
                 yield step
                 if step.outcome is Outcome.BLOCK:
                     return
-
-    def _each_step(self, about: Candidate, given: Given | None, *, seen: bool) -> Iterator[Step | None]:
-        of_server, of_identity = self._server_steps(about.server_id)
-        yield steps.about(of_server, about)
-        yield steps.tool_step(self._rules, self._mcp.tool_policy, about, given)
-        yield steps.about(of_identity, about) if of_identity is not None else None
-        if seen:
-            yield steps.pin_step(self._pins, self._mcp.version_pinning, about)
-            tool = self._registry.tool(about.server_id, about.tool)
-            yield steps.inspection_step(self._mcp.inspection, tool, about)
-            yield steps.shadowing_step(self._mcp.cross_server, tool, about)
 
     def _server_steps(self, server_id: str) -> tuple[Step, Step | None]:
         """Return the steps about a server and its identity, which are those of all its tools."""

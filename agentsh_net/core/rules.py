@@ -109,6 +109,11 @@ class RuleList:
             else:
                 self._of_tools.add(rule.tool.begins, rule)
 
+    @property
+    def looks_at_arguments(self) -> bool:
+        """Say whether any rule does."""
+        return bool(self._narrowed)
+
     def narrowed(self, server: str, tool: str, tool_hash: str = "") -> tuple[Rule, ...]:
         """Return the rules over the arguments of this tool, in file order."""
         if not self._narrowed:

@@ -61,6 +61,9 @@ def about(step: Step, pair: Candidate) -> Step:
 
 def shown(candidate: Candidate) -> str:
     """Return a pair as reasons write it."""
+    pair = f"{candidate.server_id}/{candidate.tool}"
+    if len(pair) <= MAX_NAME and pair.isascii() and pair.isprintable():  # nearly every pair
+        return pair
     server = visible(candidate.server_id, MAX_NAME)
     return f"{server}/{visible(candidate.tool, MAX_NAME)}"
 
