@@ -14,6 +14,7 @@ from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.jsonrpc import Body, Id, Notification, Request
 from agentsh_net.core.mcp_exchange import LEGACY
 from agentsh_proxy.gateway_connection import Asked, Fields, GatewayConnection
+from agentsh_proxy.gateway_delivery import deliver
 from agentsh_proxy.gateway_review import Passed, Review, Taken, as_body, flattened
 from agentsh_proxy.gateway_stream import GENERAL, Kept, Stream, event, place_in, priming
 from agentsh_proxy.gateway_view import Place
@@ -22,7 +23,6 @@ INTERNAL: Final = -32603
 INVALID: Final = -32600
 STREAM: Final = (("Content-Type", "text/event-stream"), ("Cache-Control", "no-cache"))
 JSON: Final = (("Content-Type", "application/json"),)
-PING: Final = 15.0  # seconds of silence before a comment keeps a stream's connection alive
 # Seconds after which an answer becomes a stream that its client can resume, where it knows how: a quick one is not worth it.
 PROMPT: Final = 0.1
 MAX_STREAMS: Final = 64  # of one session that nobody reads and that still wait for answers
@@ -138,7 +138,7 @@ class Session:
                 await client.send(priming(GENERAL, seq))
             for of, message in missed:
                 await client.send(event(number, of, message))
-            await self._drain(stream, client)
+            await deliver(stream, client, lambda: self.ended)
         finally:
             self._leave(stream)
         client.end()
@@ -202,30 +202,8 @@ class Session:
             if primed:
                 await client.send(priming(stream.number, 0))
         self.begun = True
-        await self._drain(stream, client, seconds)
+        await deliver(stream, client, lambda: self.ended, seconds)
         client.end()
-
-    async def _drain(self, stream: Stream, client: GatewayConnection, seconds: float | None = None) -> None:
-        """Send what comes until every request of the stream is answered. Raises TimeoutError, ProtocolError."""
-        silent = 0.0
-        while stream.waiting or stream.ids or stream.number == GENERAL:
-            if stream.waiting:
-                seq, message = stream.take()
-                await client.send(event(stream.number, seq, message))
-                silent = 0.0
-                continue
-            if stream.cut:
-                raise ProtocolError("the client reads too slowly", status=502)
-            if self.ended:
-                raise ProtocolError(self.ended, status=502)
-            try:
-                async with asyncio.timeout(PING if seconds is None else min(PING, seconds - silent)):
-                    await stream.news()
-            except TimeoutError:
-                silent += PING
-                if seconds is not None and silent >= seconds:
-                    raise
-                await client.send(b": ping\n\n")
 
     def _give_up(self, stream: Stream, client: GatewayConnection, why: str, status: int) -> None:
         """Tell the client that there is no answer, and the server that nobody waits for one."""

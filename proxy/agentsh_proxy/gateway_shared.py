@@ -15,9 +15,10 @@ from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.jsonrpc import Body, ErrorResponse, Id, Limits, Notification, Request, Response
 from agentsh_net.core.mcp_exchange import MODERN
 from agentsh_proxy.gateway_connection import JSON, Asked, GatewayConnection
+from agentsh_proxy.gateway_delivery import PING, deliver
 from agentsh_proxy.gateway_forward import ENDLESS
 from agentsh_proxy.gateway_review import Review, Taken, as_body, flattened
-from agentsh_proxy.gateway_session import INTERNAL, PING, STREAM, Pipe, progress_token
+from agentsh_proxy.gateway_session import INTERNAL, STREAM, Pipe, progress_token
 from agentsh_proxy.gateway_stream import Stream, event
 from agentsh_proxy.gateway_view import Place
 
@@ -152,22 +153,7 @@ class Shared:
             raise ProtocolError(self.ended, status=502)
         else:
             client.begin(200, STREAM)
-        silent = 0.0
-        while stream.waiting or stream.ids:
-            if stream.waiting:
-                await client.send(event(0, 0, stream.take()[1]))
-                silent = 0.0
-                continue
-            if stream.cut or self.ended:
-                raise ProtocolError(self.ended or "the client reads too slowly", status=502)
-            try:
-                async with asyncio.timeout(PING if seconds is None else min(PING, seconds)):
-                    await stream.news()
-            except TimeoutError:
-                silent += PING
-                if seconds is not None and silent >= seconds:
-                    raise
-                await client.send(b": ping\n\n")
+        await deliver(stream, client, lambda: self.ended, seconds)
         client.end()
 
     def _fail(self, flight: _Flight, client: GatewayConnection, why: str, status: int) -> None:
