@@ -60,6 +60,15 @@ def test_a_name_is_not_a_literal(host: str) -> None:
     assert literal(host) is None
 
 
+@given(st.text("0123456789.x:af[]²١ ", max_size=18))
+def test_what_is_a_literal_is_what_the_standard_library_takes_for_one(host: str) -> None:
+    try:
+        address = ip_address(host.removeprefix("[").removesuffix("]"))
+    except ValueError:
+        address = None
+    assert literal(host) == address
+
+
 @pytest.mark.parametrize(
     "address",
     ["127.0.0.1", "127.9.9.9", "::1", "169.254.169.254", "fe80::1", "0.0.0.0", "0.1.2.3", "::", "224.0.0.1", "ff02::1",

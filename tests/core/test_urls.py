@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ipaddress import IPv4Address
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -100,6 +102,17 @@ def test_the_host_of_a_url_reads_back_as_itself(text: str) -> None:
         return
     host = f"[{url.host}]" if ":" in url.host else url.host
     assert urls.parse(f"http://{host}:{url.port}/").host == url.host
+
+
+@given(
+    st.lists(st.integers(0, 300).map(str) | st.sampled_from(["00", "01", "256", "", "1e", "²"]), min_size=3, max_size=5).map(".".join)
+)  # fmt: skip
+def test_an_ipv4_host_is_taken_as_it_stands_only_in_its_one_spelling(text: str) -> None:
+    try:
+        one_spelling = str(IPv4Address(text)) == text
+    except ValueError:
+        one_spelling = False
+    assert bool(urls.DOTTED.fullmatch(text)) is one_spelling
 
 
 def test_an_error_does_not_repeat_what_may_be_a_secret() -> None:

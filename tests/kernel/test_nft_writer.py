@@ -38,11 +38,13 @@ def has_owned_tables() -> bool:
         table.close(remove=False)
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def _owned() -> None:
     if not box.in_box(has_owned_tables):
         pytest.skip(f"this kernel ({os.uname().release}) has no tables that stay when their owner dies")
 
+
+OWNED = pytest.mark.usefixtures("_owned")
 
 TAMPERING = [
     "delete table inet agentsh_net",
@@ -66,6 +68,7 @@ def tampered() -> tuple[dict[str, tuple[int, str]], tuple[int, str], Any, Any]:
     return refused, run("flush ruleset"), before, table.status(PLAN)
 
 
+@OWNED
 def test_root_cannot_change_the_tables_of_a_process_that_lives_and_a_flush_passes_them_by() -> None:
     refused, flushed, before, after = box.in_box(tampered)
     for command, (code, said) in refused.items():
@@ -93,6 +96,7 @@ def adopted() -> tuple[list[str], bool, str]:
     return orphans, table.status(PLAN).in_force, run("delete table inet agentsh_net")[1]
 
 
+@OWNED
 def test_they_stand_when_their_owner_has_died_and_are_the_next_ones_then() -> None:
     orphans, in_force, said = box.in_box(adopted)
     assert orphans == ["inet agentsh_net", "netdev agentsh_net"]
@@ -123,6 +127,7 @@ def of_another() -> tuple[str, str, list[int], int, list[str], list[str]]:
     return said[0], said[1], owners, child, stood, nft.tables()
 
 
+@OWNED
 def test_a_second_one_is_told_whose_they_are_and_takes_nothing_away() -> None:
     started, removed, owners, pid, stood, after = box.in_box(of_another)
     told = f"table inet agentsh_net belongs to process {pid} (end it first: sudo kill {pid})"
@@ -237,7 +242,9 @@ def taken_over(state: Callable[[], None], *, to_plain: bool) -> tuple[list[bool]
     return held, nft.tables(), table.status(PLAN).in_force, run("delete table inet agentsh_net")[0]
 
 
-@pytest.mark.parametrize("to_plain", [False, True], ids=["to owned", "to plain"])
+@pytest.mark.parametrize(
+    "to_plain", [pytest.param(False, marks=OWNED, id="to owned"), pytest.param(True, id="to plain")]
+)
 @pytest.mark.parametrize("state", STATES)
 def test_whatever_a_predecessor_left_one_fence_stands_at_every_moment_of_the_takeover(
     state: Callable[[], None], to_plain: bool
@@ -281,6 +288,7 @@ def asked() -> tuple[str, int]:
     return table.why_plain(), table._table.generation() - before
 
 
+@OWNED
 def test_asking_changes_nothing() -> None:
     assert box.in_box(asked) == ("", 0)
 
