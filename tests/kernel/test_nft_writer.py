@@ -242,13 +242,13 @@ def taken_over(state: Callable[[], None], *, to_plain: bool) -> tuple[list[bool]
     return held, nft.tables(), table.status(PLAN).in_force, run("delete table inet agentsh_net")[0]
 
 
-@pytest.mark.parametrize(
-    "to_plain", [pytest.param(False, marks=OWNED, id="to owned"), pytest.param(True, id="to plain")]
-)
+@pytest.mark.parametrize("to_plain", [False, True], ids=["to owned", "to plain"])
 @pytest.mark.parametrize("state", STATES)
 def test_whatever_a_predecessor_left_one_fence_stands_at_every_moment_of_the_takeover(
-    state: Callable[[], None], to_plain: bool
+    state: Callable[[], None], to_plain: bool, request: pytest.FixtureRequest
 ) -> None:
+    if not to_plain:
+        request.getfixturevalue("_owned")
     held, tables, in_force, deleted = box.in_box(lambda: taken_over(state, to_plain=to_plain))
     assert len(held) >= 4
     assert all(held)
