@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import json
 import socket
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -15,6 +15,8 @@ from agentsh_proxy.counting import Counts
 from agentsh_proxy.gateway import Gateway, Means
 from agentsh_proxy.gateway_connection import GatewayConnection
 from agentsh_proxy.http_client import HttpClient, Response
+from mcp_peers.roles import legacy
+from mcp_peers.scripted import Handler, Scripted, Seen, Wire, run, serving
 
 from agentsh_net.core import config
 from agentsh_net.core.events import Event
@@ -177,3 +179,27 @@ def call(tool: str = "add", id_: Any = 1, **arguments: Any) -> dict[str, Any]:
 
 
 INITIALIZE = request("initialize", 0, protocolVersion="2025-11-25", capabilities={}, clientInfo={"name": "t", "version": "1"})  # fmt: skip
+
+
+Scene = Callable[[GatewayFront, Scripted], Awaitable[None]]
+RESULT = {"content": [{"type": "text", "text": "3"}]}
+
+
+def play(handler: Handler, scene: Scene, *, gateway: dict[str, Any] | None = None, **mcp: Any) -> None:
+    """Let a scene happen in front of one server."""
+
+    async def main() -> None:
+        async with serving(handler) as server:
+            peer = {"id": "peer", "type": "http", "url": server.url(), **mcp.pop("peer", {})}
+            async with gateway_over(snapshot([peer], gateway=gateway, **mcp)) as front:
+                await scene(front, server)
+
+    run(main())
+
+
+def answering(act: Callable[[Seen, Wire], Awaitable[None]]) -> Handler:
+    return legacy(tools_call=act)
+
+
+async def plain(asked: Seen, wire: Wire) -> None:
+    await wire.result(asked, RESULT)

@@ -16,7 +16,7 @@ from agentsh_net.core.jsonrpc import Body, ErrorResponse, Id, Limits, Notificati
 from agentsh_net.core.mcp_exchange import MODERN
 from agentsh_proxy.gateway_connection import JSON, Asked, GatewayConnection
 from agentsh_proxy.gateway_delivery import PING, deliver
-from agentsh_proxy.gateway_forward import ENDLESS
+from agentsh_proxy.gateway_exchange import ENDLESS
 from agentsh_proxy.gateway_review import Review, Taken, as_body, flattened
 from agentsh_proxy.gateway_session import INTERNAL, STREAM, Pipe, progress_token
 from agentsh_proxy.gateway_stream import Stream, event

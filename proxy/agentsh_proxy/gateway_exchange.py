@@ -1,0 +1,292 @@
+"""One request of a client to a Streamable HTTP server, and its answer: whole or as a stream, judged piece by piece.
+
+Which session it belongs to, and how the server is reached, is `gateway_forward`'s business.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Awaitable, Collection, Mapping
+from typing import Any, Final, Protocol
+
+from agentsh_net.core import gateway_http, jsonrpc, sse
+from agentsh_net.core.errors import ProtocolError
+from agentsh_net.core.gateway_http import Headers
+from agentsh_net.core.jsonrpc import Body, Id, Request
+from agentsh_net.core.mcp_gate import lone_call
+from agentsh_proxy import gateway_unauthorized
+from agentsh_proxy.gateway_bodies import event_of, joined, rewritten
+from agentsh_proxy.gateway_connection import Asked, GatewayConnection
+from agentsh_proxy.gateway_review import Passed, Review, as_body
+from agentsh_proxy.gateway_view import Place
+from agentsh_proxy.http_client import Response
+from agentsh_proxy.mcp_site import is_json, is_stream
+
+INTERNAL: Final = -32603
+OLDER: Final = (
+    400,
+    404,
+    405,
+)  # what a server of HTTP+SSE says to `initialize` (2025-11-25, "backwards compatibility")
+MAX_OTHER: Final = 1 << 20  # bytes of an answer that is neither JSON nor events: an error page
+# Methods whose answer is a stream that stays open as long as the client listens (2026-07-28).
+ENDLESS: Final = frozenset(("subscriptions/listen",))
+_ID_FIELD: Final = re.compile(rb"^id:", re.MULTILINE)
+
+
+class Upstream(Protocol):
+    """How a server is reached."""
+
+    async def send(
+        self, method: str, headers: Headers, place: Place, tool: str, body: bytes, session_id: str
+    ) -> Response:
+        """Send a request to the server. Raises ProtocolError."""
+        ...
+
+    def answer_server(
+        self, replies: Collection[bytes], headers: Headers, place: Place, session_id: str
+    ) -> None:
+        """Answer requests of the server that do not reach the client, soon."""
+        ...
+
+    async def is_older(self, asked: Asked, place: Place) -> bool:
+        """Say whether the server speaks HTTP+SSE."""
+        ...
+
+
+class Exchange:
+    """One request of a client and its answer."""
+
+    def __init__(
+        self,
+        upstream: Upstream,
+        asked: Asked,
+        client: GatewayConnection,
+        place: Place,
+        session_id: str,
+        max_response: int,
+    ) -> None:
+        self._upstream = upstream
+        self._asked = asked
+        self._client = client
+        self._place = place
+        self._session_id = session_id
+        self._max = max_response
+        self._passthrough = place.settings.passthrough
+        self._headers = gateway_http.forwarded(
+            asked.fields, asked.names, place.downstream, passthrough=self._passthrough
+        )
+        self._ids: list[Id] = []  # requests of this POST that wait for their answers
+        self._extra: tuple[bytes, ...] = ()  # errors of the calls of a batch that do not go on
+        self._endless = False
+        self._resumable = False  # the stream has event ids: a client that lost it comes back for the rest
+        self.session_ended = False
+        self.older = False  # nothing was answered: the server speaks HTTP+SSE
+
+    async def post(self, review: Review, max_request: int) -> str:
+        """Carry a message to the server; return the id of the session that began with it."""
+        taken = review.client(self._asked.body, max_request, lambda body: _contradiction(self._asked, body))
+        if taken.forward is None:
+            body = as_body(taken.replies)
+            self._client.answer(taken.status if body else 202, body or b"")
+            return ""
+        self._ids = list(taken.ids)
+        self._extra = taken.replies
+        tool = lone_call(taken.body) if taken.body is not None else ""
+        self._endless = taken.body is not None and any(
+            isinstance(m, Request) and m.method in ENDLESS for m in taken.body.messages
+        )
+        try:
+            response = await self._send("POST", tool, taken.forward)
+        except ProtocolError as error:
+            review.forget(taken.ids)
+            self._fail(error)
+            return ""
+        if (
+            response.status in OLDER
+            and (_begins(taken.body) or (_modern(taken.body) and not is_json(response)))
+            and await self._upstream.is_older(self._asked, self._place)
+        ):
+            await response.release()
+            review.forget(taken.ids)
+            self.older = True
+            return ""
+        return await self._respond(response, review)
+
+    async def other(self, review: Review) -> None:
+        """Carry a GET or a DELETE."""
+        self._endless = self._asked.method == "GET"
+        response = await self._send(self._asked.method, "", b"")
+        if self._asked.method == "DELETE" and response.status < 300:
+            self.session_ended = True
+        await self._respond(response, review)
+
+    async def _send(self, method: str, tool: str, body: bytes) -> Response:
+        seconds = self._place.settings.timeout
+        try:
+            async with asyncio.timeout(seconds):
+                return await self._upstream.send(
+                    method, self._headers, self._place, tool, body, self._session_id
+                )
+        except TimeoutError as error:
+            self._cancel()
+            raise ProtocolError(
+                f"server {self._place.server.id} did not answer within {seconds:g} s", status=504
+            ) from error
+
+    def _cancel(self) -> None:
+        """Tell a server of the older era that nobody waits for it any more; in the newer one the closed stream has said so."""
+        if "mcp-method" in self._asked.fields:
+            return
+        for id_ in self._ids:
+            params = {"requestId": id_, "reason": "gateway timeout"}
+            note = jsonrpc.notification("notifications/cancelled", params)
+            self._upstream.answer_server((note,), self._headers, self._place, self._session_id)
+
+    async def _respond(self, response: Response, review: Review) -> str:
+        try:
+            session = response.header("mcp-session-id")
+            self.session_ended = self.session_ended or response.status == 404
+            gateway_unauthorized.check(response, self._place, self._asked.fields)
+            fields = gateway_http.answered(response.headers, passthrough=self._passthrough)
+            if is_stream(response) and response.status < 300:
+                await self._stream(response, review, fields)
+            elif is_json(response):
+                await self._whole(response, review, fields)
+            else:
+                body = await self._bounded(response.read(MAX_OTHER))
+                if self._extra and not body:
+                    self._client.answer(200, as_body(self._extra) or b"")
+                else:
+                    self._client.answer(response.status, body, fields)
+            await response.release()
+        except ProtocolError as error:
+            response.close()
+            self._forget(review)
+            self._fail(error)
+            return ""
+        except BaseException:
+            response.close()
+            self._forget(review)
+            raise
+        return session if response.status < 300 else ""
+
+    async def _whole(self, response: Response, review: Review, fields: Headers) -> None:
+        data = await self._bounded(response.read(self._max))
+        if not data:
+            self._client.answer(response.status, as_body(self._extra) or b"", fields)
+            return
+        passed = await review.server(data, self._max, self._ids)
+        self._upstream.answer_server(passed.replies, self._headers, self._place, self._session_id)
+        body = passed.forward
+        if self._extra:
+            body = joined(body, self._extra)
+        self._client.answer(response.status, body or b"", fields)
+
+    async def _stream(self, response: Response, review: Review, fields: Headers) -> None:
+        client = self._client
+        client.endless = self._endless
+        client.begin(response.status, fields)
+        decoder = sse.Decoder(self._max)
+        size = 0
+        if self._extra:
+            await client.send(b"".join(map(event_of, self._extra)))
+        while data := await self._bounded(response.next(), endless=self._endless):
+            size += len(data)
+            out: list[bytes] = []
+            for frame in decoder.feed(data):
+                if frame.oversize or (size > self._max and not self._endless):
+                    return await self._cut(response, review, out, size)
+                out.append(await self._frame(frame, review))
+            if out:
+                await client.send(out[0] if len(out) == 1 else b"".join(out))
+        rest = decoder.finish()
+        if rest is not None:
+            # By the standard it is not dispatched, but some clients read it all the same: no error may be glued to half of it.
+            last = await self._frame(rest, review)
+            if not self._ids:
+                await client.send(last)
+        if self._ids and not self._resumable:
+            raise ProtocolError(
+                f"server {self._place.server.id} ended its stream without an answer", status=502
+            )
+        client.end()
+        return None
+
+    async def _frame(self, frame: sse.Frame, review: Review) -> bytes:
+        """Return what goes on of an event."""
+        self._resumable = self._resumable or _ID_FIELD.search(frame.raw) is not None
+        if not frame.data:
+            return frame.raw
+        passed = await review.server(frame.data, self._max, self._ids)
+        self._note(passed)
+        self._upstream.answer_server(passed.replies, self._headers, self._place, self._session_id)
+        if passed.forward is frame.data:
+            return frame.raw
+        return rewritten(frame, passed.forward)
+
+    def _note(self, passed: Passed) -> None:
+        for id_ in passed.answered:
+            if id_ in self._ids:
+                self._ids.remove(id_)
+
+    async def _cut(self, response: Response, review: Review, out: list[bytes], size: int) -> None:
+        """End a stream that grew past its bound: whoever waits is told so."""
+        review.oversize(size)
+        message = f"[agentsh] the answer is longer than {self._max} bytes (gateway.max_response)"
+        out += [event_of(jsonrpc.error(id_, INTERNAL, message)) for id_ in self._ids]
+        review.forget(self._ids)
+        response.close()
+        await self._client.send(b"".join(out))
+        self._client.end()
+
+    async def _bounded(self, work: Awaitable[bytes], *, endless: bool = False) -> bytes:
+        """Wait for the server, but not for longer than its timeout."""
+        if endless:
+            return await work
+        seconds = self._place.settings.timeout
+        try:
+            async with asyncio.timeout(seconds):
+                return await work
+        except TimeoutError as error:
+            self._cancel()
+            raise ProtocolError(
+                f"server {self._place.server.id} was silent for {seconds:g} s", status=504
+            ) from error
+
+    def _forget(self, review: Review) -> None:
+        if not self._resumable:
+            review.forget(self._ids)
+
+    def _fail(self, error: ProtocolError) -> None:
+        """Tell the client that there is no answer: as an HTTP error while nothing is sent, as an event in a stream."""
+        errors = [jsonrpc.error(id_, INTERNAL, f"[agentsh] {error}") for id_ in self._ids]
+        client = self._client
+        if not client.streaming:
+            body = as_body(errors) or jsonrpc.error(None, INTERNAL, f"[agentsh] {error}")
+            client.answer(error.status if error.status >= 500 else 502, body)
+            return
+        if self._resumable:
+            client.abort()
+        else:
+            client.last(b"".join(map(event_of, errors)))
+
+
+def _begins(body: Body | None) -> bool:
+    message = body.messages[0] if body is not None and not body.batch else None
+    return isinstance(message, Request) and message.method == "initialize"
+
+
+def _modern(body: Body | None) -> bool:
+    """Say whether a request is of 2026-07-28, which an HTTP+SSE server answers with whatever its framework says."""
+    message = body.messages[0] if body is not None and not body.batch else None
+    params = message.params if isinstance(message, Request) else None
+    meta = params.get("_meta") if isinstance(params, Mapping) else None
+    return isinstance(meta, Mapping) and gateway_http.VERSION_KEY in meta
+
+
+def _contradiction(asked: Asked, body: Body) -> str:
+    """Say where the header fields of a message contradict it; empty where they do not."""
+    message: Any = body.messages[0]
+    return "" if body.batch else gateway_http.disagreement(asked.fields, asked.repeated, message.raw)

@@ -1,0 +1,148 @@
+"""An answer is carried as it comes: split anyhow, cut, endless, too long or never, nobody hangs and nobody takes a part for the whole."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from gateway_front import RESULT, GatewayFront, answering, call, plain, play
+from mcp_peers.roles import legacy
+from mcp_peers.scripted import STREAM, Scripted, Seen, Wire
+
+FRAMES = [
+    b": hello\n\n",
+    b'event: message\nid: 1\ndata: {"jsonrpc":"2.0","method":"notifications/message","params":{"data":"x"}}\n\n',
+    b'data: {"jsonrpc":"2.0","id":1,\ndata: "result":{"content":[]}}\r\n\r\n',
+]
+
+
+def test_a_stream_split_at_every_byte_comes_out_as_it_was() -> None:
+    whole = b"".join(FRAMES)
+
+    async def answer(_: Seen, wire: Wire) -> None:
+        await wire.raw(STREAM)
+        for at in range(len(whole)):
+            await wire.chunk(whole[at : at + 1])
+            await asyncio.sleep(0)
+        await wire.end()
+
+    async def scene(front: GatewayFront, server: Scripted) -> None:
+        assert (await front.post(call())).body == whole
+
+    play(answering(answer), scene)
+
+
+def test_a_stream_that_ends_without_an_answer_is_an_error_and_no_hang() -> None:
+    async def answer(_: Seen, wire: Wire) -> None:
+        await wire.raw(STREAM)
+        await wire.chunk(b": nothing\n\n")
+        await wire.end()
+
+    async def scene(front: GatewayFront, server: Scripted) -> None:
+        got = await front.post(call())
+        assert got.messages[-1]["id"] == 1
+        assert "without an answer" in got.messages[-1]["error"]["message"]
+
+    play(answering(answer), scene)
+
+
+def test_a_stream_with_event_ids_that_is_cut_is_cut_here_too_so_that_the_client_comes_back() -> None:
+    async def answer(_: Seen, wire: Wire) -> None:
+        await wire.raw(STREAM)
+        await wire.chunk(b"id: 5\ndata:\n\n")
+        wire.cut()
+
+    async def stream(asked: Seen, wire: Wire) -> None:
+        assert asked.headers["last-event-id"] == "5"
+        await wire.raw(STREAM)
+        await wire.event({"jsonrpc": "2.0", "id": 1, "result": RESULT}, id_="6")
+        await wire.end()
+
+    async def scene(front: GatewayFront, server: Scripted) -> None:
+        response = await front.open("POST", call(), **{"Mcp-Session-Id": "s-1"})
+        with pytest.raises(Exception, match="closed the connection"):
+            await response.read(1000)
+        got = await front.ask("GET", **{"Mcp-Session-Id": "s-1", "Last-Event-ID": "5"})
+        assert got.messages == [{"jsonrpc": "2.0", "id": 1, "result": RESULT}]
+        assert front.told("mcp_message_uninspected") == []  # it knows the answer for one
+
+    play(legacy(tools_call=answer, GET=stream), scene)
+
+
+def test_an_answer_past_max_response_is_cut_with_an_error_in_the_stream_and_before_it() -> None:
+    async def streamed(asked: Seen, wire: Wire) -> None:
+        await wire.raw(STREAM)
+        with_progress = {"jsonrpc": "2.0", "method": "notifications/message", "params": {"data": "x" * 400}}
+        for _ in range(10):
+            await wire.event(with_progress)
+
+    async def whole(asked: Seen, wire: Wire) -> None:
+        await wire.result(asked, {"text": "x" * 5000})
+
+    async def scene(front: GatewayFront, server: Scripted) -> None:
+        got = await front.post(call())
+        assert "max_response" in got.messages[-1]["error"]["message"]
+        (event,) = front.told("mcp_message_uninspected")
+        assert (event["cause"], event["sender"], event["via"]) == ("too_long", "server", "gateway")
+
+    async def refused(front: GatewayFront, server: Scripted) -> None:
+        got = await front.post(call())
+        assert (got.status, got.json["id"]) == (502, 1)
+
+    play(answering(streamed), scene, gateway={"max_response": 2048})
+    play(answering(whole), refused, gateway={"max_response": 2048})
+
+
+def test_sixteen_mebibytes_pass() -> None:
+    text = "x" * (16 << 20)
+
+    async def answer(asked: Seen, wire: Wire) -> None:
+        await wire.result(asked, {"content": [{"type": "text", "text": text}]})
+
+    async def scene(front: GatewayFront, server: Scripted) -> None:
+        assert len((await front.post(call())).body) > 16 << 20
+
+    play(answering(answer), scene)
+
+
+def test_a_request_past_max_request_is_refused() -> None:
+    async def scene(front: GatewayFront, server: Scripted) -> None:
+        got = await front.post(call(a="x" * 5000))
+        assert got.status == 413 and server.seen == []
+
+    play(answering(plain), scene, gateway={"max_request": 2048})
+
+
+def test_a_silent_server_is_given_up_and_told_so() -> None:
+    async def hang(_: Seen, wire: Wire) -> None:
+        await asyncio.sleep(60)
+
+    async def scene(front: GatewayFront, server: Scripted) -> None:
+        got = await front.post(call(id_="x"), **{"Mcp-Session-Id": "s-1"})
+        assert (got.status, got.json["id"]) == (504, "x")
+        await server.until(lambda: "notifications/cancelled" in server.asked)
+        assert server.seen[-1].json["params"]["requestId"] == "x"
+
+    play(answering(hang), scene, gateway={"servers": {"peer": {"timeout": "200ms"}}})
+
+
+def test_a_client_that_goes_takes_its_stream_with_it() -> None:
+    gone = asyncio.Event()
+
+    async def hang(_: Seen, wire: Wire) -> None:
+        await wire.raw(STREAM)
+        await wire.chunk(b": on\n\n")
+        try:
+            while True:
+                await wire.chunk(b": on\n\n")
+                await asyncio.sleep(0.01)
+        finally:
+            gone.set()
+
+    async def scene(front: GatewayFront, server: Scripted) -> None:
+        response = await front.open("POST", call(), **{"Mcp-Method": "tools/call", "Mcp-Name": "add"})
+        await response.next()
+        response.close()
+        await gone.wait()
+
+    play(answering(hang), scene)
