@@ -26,6 +26,7 @@ from agentsh_proxy.admission import RefusalError
 from agentsh_proxy.asked import Asked
 from agentsh_proxy.guarding import Restoring
 from agentsh_proxy.receiving import Reception, dialect_of, subject_of
+from agentsh_proxy.sniffing import BOM
 from agentsh_proxy.steering import steers
 
 if TYPE_CHECKING:
@@ -203,7 +204,7 @@ class Tunnel:
         if message.control:
             self._to_upstream(message.raw)
             return
-        if message.opcode is not Opcode.TEXT:
+        if not _is_text(message):
             self._unread("binary_message", "a binary message of the client's", message.raw, self._to_upstream)
             return
         try:
@@ -242,7 +243,7 @@ class Tunnel:
         """Take a message of the upstream's."""
         if message.control:
             self._client.write(message.raw)
-        elif message.opcode is Opcode.TEXT:
+        elif _is_text(message):
             self._leave(self._answer.feed(message.payload, message.raw))
         else:
             self._unread(
@@ -392,3 +393,8 @@ def _read(text: bytes) -> dict[str, Any]:
     except orjson.JSONDecodeError:
         return {}
     return value if isinstance(value, dict) else {}
+
+
+def _is_text(message: Message) -> bool:
+    """Say whether a message is read as JSON: some peers parse it whether it came as text or as bytes."""
+    return message.opcode is Opcode.TEXT or message.payload.removeprefix(BOM).lstrip().startswith((b"{", b"["))

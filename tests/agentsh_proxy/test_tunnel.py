@@ -134,9 +134,12 @@ async def test_what_nobody_objects_to_passes_to_the_byte_in_both_directions(open
     assert provider.raws == [mine]
 
 
+@pytest.mark.parametrize("opcode", [Opcode.TEXT, Opcode.BINARY])
 @on_loop
-async def test_a_denied_call_is_replaced_and_told_of(opened):
-    provider = Provider(*answer("delete_files"))
+async def test_a_denied_call_is_replaced_and_told_of(opened, opcode):
+    provider = Provider(
+        *(sent[:1].replace(b"\x81", bytes([0x80 | opcode])) + sent[1:] for sent in answer("delete_files"))
+    )
     _, proxy, socket = await connected(opened, provider)
     await socket.begin()
     await socket.send(CREATE)

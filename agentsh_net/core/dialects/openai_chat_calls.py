@@ -53,6 +53,7 @@ class Call:
     number: int | None = None  # the index it gets; None: the one it came with
     notice: str = ""  # the text that is still to be written in its place
     name_written: bool = False
+    strayed: bool = False  # it began in a choice without a plain index
 
     @property
     def name(self) -> str:

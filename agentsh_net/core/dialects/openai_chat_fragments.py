@@ -38,6 +38,7 @@ class Fragment:
         tuple[Path, Path] | None
     )  # of its index and id, whether they are there or not; a function_call has none
     odd: bool  # the index is no plain number
+    strayed: bool  # nor is its choice's, or there is none: clients may take that for another choice
     id: str
     names: tuple[tuple[Path, str], ...]
     texts: tuple[str, ...]  # argument text, in order
@@ -135,7 +136,8 @@ def _completion(value: dict[str, Any], at: Path, chunk: Chunk) -> None:
 
 def _choice(value: dict[str, Any], at: Path, position: int, chunk: Chunk) -> None:
     keys = fold(value, chunk.clashes)
-    number, _ = number_of(value.get(keys.get("index", "index")))
+    number, odd = number_of(value.get(keys.get("index", "index")))
+    strayed = odd or number is None
     # Choices of listed completions are told apart by position: each has its own choice 0.
     number = position if number is None or (at and at[0] == "data") else number
     finish_key = keys.get("finish_reason", "finish_reason")
@@ -145,13 +147,13 @@ def _choice(value: dict[str, Any], at: Path, position: int, chunk: Chunk) -> Non
         carrier = value.get(keys.get(kind, kind))
         if isinstance(carrier, dict):
             carriers[kind] = (*at, keys[kind])
-            chunk.fragments += _fragments(carrier, carriers[kind], (number, kind), chunk.clashes)
+            chunk.fragments += _fragments(carrier, carriers[kind], (number, kind, strayed), chunk.clashes)
     ended = "" if not finish else finish.casefold() if isinstance(finish, str) else dump(finish)
     chunk.choices.append(Choice(number, at, carriers, (*at, finish_key), ended))
 
 
 def _fragments(
-    carrier: dict[str, Any], at: Path, whose: tuple[int, str], clashes: set[str]
+    carrier: dict[str, Any], at: Path, whose: tuple[int, str, bool], clashes: set[str]
 ) -> Iterator[Fragment]:
     keys = fold(carrier, clashes)
     for kind in ("tool_calls", "function_call"):
@@ -160,17 +162,17 @@ def _fragments(
         path = (*at, keys[kind])
         calls = carrier[keys[kind]]
         if isinstance(calls, dict):
-            yield _fragment(calls, path, 0, (*whose, kind), clashes)
+            yield _fragment(calls, path, 0, (kind, *whose), clashes)
         elif isinstance(calls, list):
             for position, entry in enumerate(calls):
                 if isinstance(entry, dict):
-                    yield _fragment(entry, (*path, position), len(calls), (*whose, kind), clashes)
+                    yield _fragment(entry, (*path, position), len(calls), (kind, *whose), clashes)
 
 
 def _fragment(
-    entry: dict[str, Any], path: Path, siblings: int, whose: tuple[int, str, str], clashes: set[str]
+    entry: dict[str, Any], path: Path, siblings: int, whose: tuple[str, int, str, bool], clashes: set[str]
 ) -> Fragment:
-    choice, carrier, kind = whose
+    kind, choice, carrier, strayed = whose
     keys = fold(entry, clashes)
     index_key = keys.get("index", "index")
     index, odd = number_of(entry.get(index_key))
@@ -201,6 +203,7 @@ def _fragment(
         siblings=siblings,
         keys=((*path, index_key), (*path, id_key)) if kind == "tool_calls" else None,
         odd=odd and kind == "tool_calls",
+        strayed=strayed,
         id=identity if isinstance(identity, str) else "" if identity is None else dump(identity),
         names=tuple(names),
         texts=tuple(texts),

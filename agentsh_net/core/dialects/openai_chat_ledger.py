@@ -25,6 +25,7 @@ _COST_OF_CALL: Final = 512
 _MAX_OTHERS: Final = 64
 
 _GREW: Final = "it grew after its end, in a stream that clients read in two ways"
+_STRAYED: Final = "its pieces stand under different indices of a choice to some clients"
 _JOINED_OVER_CHOICES: Final = "joined with another choice's it names a blocked tool"
 
 Record = Callable[[ToolCall, Verdict], None]
@@ -73,7 +74,7 @@ class Ledger:
         call = self._find(choice, fragment)
         if call is None:
             self._calls += 1
-            call = Call(fragment.choice, fragment.slot, fragment.odd, self._calls)
+            call = Call(fragment.choice, fragment.slot, fragment.odd, self._calls, strayed=fragment.strayed)
             self._weight += _COST_OF_CALL
             choice.calls.append(call)
             choice.pending.append(call)
@@ -84,7 +85,7 @@ class Ledger:
             choice.pending.append(call)
         if call.fate is Fate.PENDING:
             self._open.add(fragment.choice)
-            call.grow(fragment, hostile)
+            call.grow(fragment, hostile or (_STRAYED if fragment.strayed is not call.strayed else ""))
             named = [Named(call, name) for _, name in fragment.names]
             choice.names += named
             self._names += named

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from transcripts.openai_chat import Knowing, denying, entry, knowing
 
 from agentsh_net.core.dialects.base import Judge
 from agentsh_net.core.dialects.openai_chat_calls import Fate
 from agentsh_net.core.dialects.openai_chat_fragments import scan
 from agentsh_net.core.dialects.openai_chat_ledger import MAX_REMEMBERED, Ledger
-from agentsh_net.core.model import ToolCall, Verdict
+from agentsh_net.core.model import Action, ToolCall, Verdict
 
 
 class Book:
@@ -164,3 +165,21 @@ def test_what_is_remembered_is_bounded() -> None:
         assert not book.ledger.full
         book.add(entry(number, name="n" * (MAX_REMEMBERED // 3), call_id=str(number)))
     assert book.ledger.full
+
+
+@pytest.mark.parametrize(("first", "second"), [(0, 0.5), (0, None), (None, 0), (0, "0"), (False, 0)])
+def test_pieces_under_different_indices_of_a_choice_to_some_clients_are_a_hostile_call(
+    first: Any, second: Any
+) -> None:
+    def judge(call: ToolCall) -> Verdict:
+        return Verdict(Action.BLOCK if call.flaw else Action.ALLOW, call.flaw)
+
+    ledger = Ledger(judge, streamed=True)
+    told: list[Verdict] = []
+    for index, name in ((first, "7"), (second, "mcp__fs__get")):
+        choice = {"delta": {"function_call": {"name": name, "arguments": "{}"}}}
+        value = {"choices": [choice if index is None else {"index": index, **choice}]}
+        for fragment in scan(value).fragments:
+            ledger.add(fragment)
+    ledger.settle(lambda _, verdict: told.append(verdict))
+    assert Action.BLOCK in {verdict.action for verdict in told}
