@@ -397,4 +397,6 @@ def _read(text: bytes) -> dict[str, Any]:
 
 def _is_text(message: Message) -> bool:
     """Say whether a message is read as JSON: some peers parse it whether it came as text or as bytes."""
-    return message.opcode is Opcode.TEXT or message.payload.removeprefix(BOM).lstrip().startswith((b"{", b"["))
+    return message.opcode is Opcode.TEXT or message.payload.removeprefix(BOM).lstrip().startswith(
+        (b"{", b"[")
+    )
