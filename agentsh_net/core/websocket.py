@@ -42,6 +42,11 @@ class Message:
         """Say whether it is about the connection."""
         return self.opcode >= _CONTROL
 
+    @property
+    def text(self) -> bool:
+        """Say whether it is read as JSON: some peers parse that whether it came as text or as bytes."""
+        return self.opcode is Opcode.TEXT or self.payload.lstrip().startswith((b"{", b"["))
+
 
 class Reader:
     """One direction of a connection. `masked`: it comes from the client, whose frames are masked (section 5.3)."""

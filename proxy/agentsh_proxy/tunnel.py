@@ -26,7 +26,6 @@ from agentsh_proxy.admission import RefusalError
 from agentsh_proxy.asked import Asked
 from agentsh_proxy.guarding import Restoring
 from agentsh_proxy.receiving import Reception, dialect_of, subject_of
-from agentsh_proxy.sniffing import BOM
 from agentsh_proxy.steering import steers
 
 if TYPE_CHECKING:
@@ -204,7 +203,7 @@ class Tunnel:
         if message.control:
             self._to_upstream(message.raw)
             return
-        if not _is_text(message):
+        if not message.text:
             self._unread("binary_message", "a binary message of the client's", message.raw, self._to_upstream)
             return
         try:
@@ -243,7 +242,7 @@ class Tunnel:
         """Take a message of the upstream's."""
         if message.control:
             self._client.write(message.raw)
-        elif _is_text(message):
+        elif message.text:
             self._leave(self._answer.feed(message.payload, message.raw))
         else:
             self._unread(
@@ -393,10 +392,3 @@ def _read(text: bytes) -> dict[str, Any]:
     except orjson.JSONDecodeError:
         return {}
     return value if isinstance(value, dict) else {}
-
-
-def _is_text(message: Message) -> bool:
-    """Say whether a message is read as JSON: some peers parse it whether it came as text or as bytes."""
-    return message.opcode is Opcode.TEXT or message.payload.removeprefix(BOM).lstrip().startswith(
-        (b"{", b"[")
-    )
