@@ -8,6 +8,7 @@ words, and the environment may be root's.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -37,6 +38,13 @@ TYPES = {
     "remote": "http",
     "sse": "sse",
 }
+
+
+# What Codex takes credentials from that stand in its environment.
+FROM_ELSEWHERE = ("bearer_token_env_var", "env_http_headers")
+
+# What clients put values for: ${VAR}, ${env:VAR}, ${input:x}, $VAR (Gemini), {env:VAR}, {file:x} (OpenCode).
+PLACEHOLDER = re.compile(r"\$\{|\$[A-Za-z_]|\{(?:env|file|input):")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +98,7 @@ class Declared:
     declaration: dict[str, Any] = field(repr=False)
     client: str
     source: Path
+    fills: bool = False  # the client adds a credential that stands elsewhere
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +160,13 @@ def find(home: Path, *, cwd: Path, config_home: Path | None = None, uid: int | N
                     Place(source, keys, name, client.name, _transport(own, client), False, client.spelling)
                 )
                 continue
-            found = Declared(_unwrapped({"id": name, **_declaration(own, client)}), client.name, source)
+            declared = _unwrapped({"id": name, **_declaration(own, client)})
+            found = Declared(
+                declared,
+                client.name,
+                source,
+                isinstance(own, Mapping) and any(key in own for key in FROM_ELSEWHERE),
+            )
             fault = _fault(found.declaration)
             if fault:
                 unread.append(Unread(source, f"server {visible(name, 64)}: {fault}"))

@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from agentsh_net.client_configs import Declared
+from agentsh_net.client_configs import PLACEHOLDER, Declared
 from agentsh_net.core.folding import visible
 
 HEAD = """\
@@ -36,18 +36,33 @@ def text(found: Sequence[Declared], *, gateway_port: int | None = None) -> str:
 
 
 def _gateway(found: Sequence[Declared], port: int) -> str:
-    """Return the gateway's section: a server without declared headers gets what its client sends."""
-    plain = [s for s in found if s.declaration["type"] != "stdio" and not s.declaration.get("headers")]
+    """Return the gateway's section: a server whose headers do not stand here, or not as they are sent, gets what its client sends."""
+    plain = [
+        s
+        for s in found
+        if s.declaration["type"] != "stdio" and (not s.declaration.get("headers") or _filled_in(s))
+    ]
     servers = {str(server.declaration["id"]): {"passthrough": True} for server in plain}
     section = {"gateway": {"enabled": True, "port": port, **({"servers": servers} if servers else {})}}
     return yaml.safe_dump(section, sort_keys=False, allow_unicode=False, width=10_000)
 
 
 def _entry(server: Declared) -> str:
-    shown = {key: _literal(value) for key, value in server.declaration.items() if key != "env"}
+    left = _filled_in(server)
+    kept = {name: value for name, value in server.declaration.get("headers", {}).items() if name not in left}
+    told = {k: v for k, v in server.declaration.items() if k not in {"env", "headers"}}
+    shown = {key: _literal(value) for key, value in (told | ({"headers": kept} if kept else {})).items()}
     lines = yaml.safe_dump([shown], sort_keys=False, allow_unicode=False, width=10_000).splitlines()
-    where = f"# from {server.client}: {visible(str(server.source))}"
-    return "".join(f"      {line}\n" for line in (where, *lines))
+    notes = [f"# from {server.client}: {visible(str(server.source))}"]
+    if left:
+        notes.append(f"# its client fills in {', '.join(map(visible, left))}, and sends it itself")
+    return "".join(f"      {line}\n" for line in (*notes, *lines))
+
+
+def _filled_in(server: Declared) -> list[str]:
+    """Return the headers that have a client's placeholder in them: only the client knows what they are."""
+    headers = server.declaration.get("headers", {})
+    return [name for name, value in headers.items() if PLACEHOLDER.search(value)]
 
 
 def _literal(value: Any) -> Any:

@@ -63,10 +63,29 @@ def test_every_word_is_read_back_as_it_was(tmp_path: Path, value: str) -> None:
     assert read.args == ("a", value)
 
 
-def test_a_clients_placeholder_in_a_header_means_itself(tmp_path: Path) -> None:
-    server = declared(type="http", url="https://x.example/mcp", headers={"Authorization": "Bearer ${env:T}"})
+@pytest.mark.parametrize(
+    "value", ["Bearer ${env:T}", "${input:key}", "$TOKEN", "Bearer {env:T}", "{file:~/.key}"]
+)
+def test_a_header_that_its_client_fills_in_is_left_to_the_client_and_passes_through_the_gateway(
+    tmp_path: Path, value: str
+) -> None:
+    headers = {"Authorization": value, "X-Team": "red"}
+    server = declared(type="http", url="https://x.example/mcp", headers=headers)
     (read,) = load(tmp_path, server).servers
-    assert read.headers == {"Authorization": "Bearer ${env:T}"}
+    assert read.headers == {"X-Team": "red"}
+    assert "# its client fills in Authorization" in text([server])
+    file = tmp_path / "policy.yaml"
+    file.write_text(text([server], gateway_port=8485))
+    assert config_file.load(file, {}).config.gateway.servers["s"].passthrough
+
+
+def test_headers_that_stand_there_as_they_are_sent_are_the_gateways(tmp_path: Path) -> None:
+    server = declared(type="http", url="https://x.example/mcp", headers={"Authorization": "Bearer pa$5"})
+    file = tmp_path / "policy.yaml"
+    file.write_text(text([server], gateway_port=8485))
+    config = config_file.load(file, {}).config
+    assert config.sandbox.mcp.servers[0].headers == {"Authorization": "Bearer pa$5"}
+    assert not config.gateway.servers
 
 
 def test_a_file_name_cannot_break_out_of_its_comment(tmp_path: Path) -> None:

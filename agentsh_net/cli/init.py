@@ -51,12 +51,23 @@ def init(ctx: click.Context, out: Path, force: bool, action: str | None, clients
         return
     _tell_found(found)
     if action == "install":
-        places = _without_logins(places, found)
+        places = _without_logins(_without_placeholders(places, found), found)
     through = action == "install" and any(place.transport != "stdio" and place.used for place in places)
     if not (action == "install" and out.exists() and not force):
         _write_policy(found, out, force=force, port=_port(gateway) if through else None)
     if action == "install":
         _install(ctx, places, gateway if through and _gateway_is_on(out) else "", out)
+
+
+def _without_placeholders(places: list[Place], found: Found) -> list[Place]:
+    """Return the places without servers at whose URL only their client can tell what stands there; they are told."""
+    from agentsh_net.client_configs import PLACEHOLDER
+
+    open_ = {s.declaration["id"] for s in found.servers if PLACEHOLDER.search(s.declaration.get("url", ""))}
+    for place in places:
+        if place.server_id in open_:
+            click.echo(f"left as it is: {visible(place.server_id)} ({place.client}) has a URL that its client fills in", err=True)  # fmt: skip
+    return [place for place in places if place.server_id not in open_]
 
 
 def _without_logins(places: list[Place], found: Found) -> list[Place]:
@@ -71,7 +82,7 @@ def _without_logins(places: list[Place], found: Found) -> list[Place]:
     plain = [
         s.declaration
         for s in found.servers
-        if s.declaration["id"] in chosen and not s.declaration.get("headers")
+        if s.declaration["id"] in chosen and not s.declaration.get("headers") and not s.fills
     ]
     servers = parse({"sandbox": {"mcp": {"servers": plain}}}).sandbox.mcp.servers if plain else ()
     wanted = asyncio.run(logins(servers))

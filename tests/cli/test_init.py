@@ -231,3 +231,20 @@ def test_a_server_whose_headers_are_declared_is_not_asked(home):
     )
     assert "left as it is" not in init("--install").stderr
     assert "8485/mcp/oauth-web#" in cursor(home)
+
+
+def test_a_url_that_its_client_fills_in_is_left_and_told(home):
+    entry = '{"mcpServers": {"web": {"url": "https://x.example/mcp?key=${env:KEY}"}}}'
+    (home / ".cursor/mcp.json").write_text(entry)
+    installed = init("--install")
+    assert "left as it is: web (cursor) has a URL that its client fills in" in installed.stderr
+    assert cursor(home) == entry
+
+
+def test_a_server_whose_credential_stands_in_the_clients_environment_is_no_login(home):
+    (home / ".codex").mkdir()
+    (home / ".codex/config.toml").write_text(
+        '[mcp_servers.oauth-like]\nurl = "https://x.example/mcp"\nbearer_token_env_var = "T"\n'
+    )
+    assert "wants a login" not in init("--install").stderr
+    assert "8485/mcp/oauth-like#" in (home / ".codex/config.toml").read_text()
