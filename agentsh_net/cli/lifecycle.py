@@ -26,7 +26,7 @@ _POLL: Final = 0.05
 def reload(daemon: Daemon) -> None:
     """Have the daemon read its file again; a broken file keeps the old policy and says so."""
     told = daemon.client(timeout=60).call("reload")
-    changed = "in force" if told.get("changed", True) else "nothing changed"
+    changed = "in force" if told.get("changed", True) else "in force already"
     click.echo(f"{changed}: generation {told.get('generation')}")
     for setting in told.get("pending") or ():
         click.echo(visible(f"waits for the next start: {setting}"))

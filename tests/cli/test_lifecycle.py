@@ -36,7 +36,7 @@ def test_a_reload_says_what_is_in_force_and_what_waits(run, daemon):
 
 def test_a_reload_of_the_same_file_says_so(run, daemon):
     daemon(reload={"changed": False, "generation": 4, "pending": []})
-    assert run("reload").stdout == "nothing changed: generation 4\n"
+    assert run("reload").stdout == "in force already: generation 4\n"
 
 
 def test_a_refused_reload_tells_every_problem(run, daemon):
