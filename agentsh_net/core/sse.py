@@ -88,6 +88,8 @@ class Decoder:
         frames: list[Frame] = []
         start = 0
         while (end := self._end(start)) >= 0:
+            # Whole at once or in pieces, the bound is one.
+            self._oversize = self._oversize or end - start > self._max
             frames.append(self._frame(bytes(self._buffer[start:end])))
             start = end
         if start:
@@ -132,7 +134,7 @@ class Decoder:
 
     def _frame(self, raw: bytes) -> Frame:
         if self._oversize:
-            self._oversize = False
+            self._oversize = self._first = False
             return Frame(raw, oversize=True)
         frame = parse(raw, first=self._first)
         self._first = False

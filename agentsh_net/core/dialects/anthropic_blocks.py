@@ -135,7 +135,7 @@ class Rulings:
         """Say whether every call that the client would have run was refused."""
         return 0 < self._calls == self._blocked
 
-    def decide(self, block: Mapping[str, Any], value: Any, flaw: str, out: Output) -> str:
+    def decide(self, block: Mapping[str, Any], value: Any, flaw: str, out: Output, doubt: str = "") -> str:
         """Judge a call and return the notice that replaces it, or nothing where it is allowed."""
         self._seen += 1
         call = ToolCall(
@@ -146,6 +146,7 @@ class Rulings:
             dialect=NAME,
             flaw=flaw,
             ordinal=self._seen,
+            doubt=doubt,
         )
         verdict = self._judge(call)
         out.judged(call, verdict)

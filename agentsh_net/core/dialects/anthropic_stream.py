@@ -92,6 +92,12 @@ class AnthropicMachine:
         if self._waiting > self._limit and not out.end:
             self._overflow(out)
 
+    def release(self, out: Output, doubt: str) -> None:
+        """Judge every held call by what is there, and let go of it."""
+        for block in list(self._held):
+            self._resolve(block, out, State.PASSING, doubt)
+        self._flush(out)
+
     def finish(self, out: Output) -> None:
         """Take the end of the stream: a call that is still held is never released, and the client is told."""
         if self._held:
@@ -257,9 +263,9 @@ class AnthropicMachine:
             self._resolve(block, out, state)
         self._flush(out)
 
-    def _resolve(self, block: Block, out: Output, state: State) -> None:
+    def _resolve(self, block: Block, out: Output, state: State, doubt: str = "") -> None:
         value, flaw = arguments(block.fields, "".join(block.parts))
-        block.notice = self._rulings.decide(block.fields, value, block.flaw or flaw, out)
+        block.notice = self._rulings.decide(block.fields, value, block.flaw or flaw, out, doubt)
         block.state = State.REPLACED if block.notice else state
         block.call_id = block.fields.get("id")
         if block.live:

@@ -136,6 +136,11 @@ class InvokeMachine:
         else:
             self._chunk(frame, reading, out)
 
+    def release(self, out: Output, doubt: str) -> None:
+        """Let go of what the model's format lets go of."""
+        self._anthropic.release(out, doubt)
+        self._converse.release(out, doubt)
+
     def finish(self, out: Output) -> None:
         """Take the end of the stream."""
         self._anthropic.finish(out)

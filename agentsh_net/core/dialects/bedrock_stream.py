@@ -104,6 +104,9 @@ class ConverseMachine:
         if self._held is not None and self._waiting > self._limit and not out.end:
             self._overflow(self._held, out)
 
+    def release(self, out: Output, doubt: str) -> None:
+        """Hold on: the rest of a call would pass unseen."""
+
     def finish(self, out: Output) -> None:
         """Take the end of the stream: a call that is still held is never released, and the client is told."""
         if self._held is not None:

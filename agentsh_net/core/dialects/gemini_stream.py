@@ -75,6 +75,9 @@ class GeminiMachine:
         hidden = bool(found.hidden) and self._ledger.hidden(found.hidden, out)
         self._take(_Held(frame, reading, found, marks, hidden), out)
 
+    def release(self, out: Output, doubt: str) -> None:
+        """Hold on: the rest of a call would pass unseen."""
+
     def finish(self, out: Output) -> None:
         """Take the end of the stream: a call that goes on has none, and the client is told."""
         if self._ledger.open:

@@ -45,6 +45,10 @@ class Machine(Protocol):
         """
         ...
 
+    def release(self, out: Output, doubt: str) -> None:
+        """Judge held calls by what is there of them, their arguments in doubt, and let go of all; or go on holding them."""
+        ...
+
     def finish(self, out: Output) -> None:
         """Take the end of the stream; what is held is never released."""
         ...
@@ -67,6 +71,7 @@ class Inspector:
         "_joins",
         "_machine",
         "_make",
+        "_max_frame",
         "_signs",
         "_skims",
         "_strict",
@@ -91,6 +96,7 @@ class Inspector:
     ) -> None:
         self._make = make
         self._machine = make()
+        self._max_frame = limits.max_frame
         self._decoder = Decoder(limits.max_frame)
         self._frames = frames or self._decoder
         self._events = frames is None  # server-sent events
@@ -136,6 +142,8 @@ class Inspector:
             if waiting is None:
                 return self._slow(data)
             data = waiting + data
+        if len(data) > self._max_frame:  # an event may be too long: so may be what cannot hide a call
+            return self._slow(data)
         end = len(data) if data.endswith(_ENDS) else _end_of_frames(data, 0, len(data))
         if end == len(data) <= _SHORT:
             if not may_hide_call(data, self._signs):
@@ -272,11 +280,18 @@ class Inspector:
     def _oversize(self, frame: Frame, out: Output) -> None:
         if not self._told_oversize:
             self._told_oversize = True
-            # Behind a held call there is no way on: the frame cannot be held, and must not overtake the call.
             detail = "an event outgrew proxy.max_frame"
-            if out.fault("frame_too_long", detail, must_cut=self.holding):
+            if out.fault("frame_too_long", detail, must_cut=self.holding and not self._released(detail, out)):
                 return
         out.relay(frame.raw)
+
+    def _released(self, doubt: str, out: Output) -> bool:
+        """Let go of held calls: a frame that cannot be held must not overtake them. It may be the rest of one that is blocked."""
+        if self._fail_closed:
+            return False
+        blocked = out.blocked
+        self._machine.release(out, doubt)
+        return out.blocked == blocked and not self._machine.holding
 
 
 def _reads_alike(reading: Reading, text: bytes) -> bool:

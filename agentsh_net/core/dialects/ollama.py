@@ -53,6 +53,9 @@ class OllamaMachine:
         data = None if reading is None else self._rulings.rewrite(frame.data or b"", reading, out)
         out.write(frame.raw if data is None else in_place(frame, data))
 
+    def release(self, out: Output, doubt: str) -> None:
+        """Nothing is held."""
+
     def finish(self, out: Output) -> None:
         """Nothing is held."""
 

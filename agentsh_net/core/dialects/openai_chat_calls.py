@@ -46,6 +46,7 @@ class Call:
     namespace: str = ""
     custom: bool = False
     hostile: str = ""
+    doubt: str = ""  # why nobody can tell what its arguments say
     fate: Fate = Fate.PENDING
     asked: ToolCall = _NO_CALL  # what the judge was asked
     verdict: Verdict = _NO_VERDICT
@@ -73,6 +74,7 @@ class Call:
 
     def tool_call(self) -> ToolCall:
         """Return what the judge is asked about."""
+        twice = "they came both as text and as a value" if self.texts and self.value is not None else ""
         return ToolCall(
             self.name,
             self.id,
@@ -81,7 +83,7 @@ class Call:
             dialect=NAME,
             flaw=self.hostile,
             ordinal=self.ordinal,
-            doubt="they came both as text and as a value" if self.texts and self.value is not None else "",
+            doubt=self.doubt or twice,
         )
 
     def _input(self) -> Any:

@@ -105,10 +105,11 @@ class Ledger:
         """Note that a choice said why it ended."""
         self._open.discard(number)
 
-    def settle(self, record: Record) -> None:
-        """Judge every pending call."""
+    def settle(self, record: Record, doubt: str = "") -> None:
+        """Judge every pending call; `doubt` is why nobody can tell, now or later, what their arguments say."""
         for choice in self.choices.values():
             for call in choice.pending:
+                call.doubt = call.doubt or doubt
                 call.asked = call.tool_call()
                 self._rule(call)
         if self._streamed and len(self.choices) > 1:

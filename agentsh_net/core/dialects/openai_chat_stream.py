@@ -72,6 +72,11 @@ class ChatMachine:
         else:
             out.write(frame.raw)
 
+    def release(self, out: Output, doubt: str) -> None:
+        """Judge every held call by what is there, and let go of it; what follows is judged again."""
+        self._ledger.settle(out.judged, doubt)
+        self._release(out)
+
     def finish(self, out: Output) -> None:
         """Take the end of the stream: what is still held loses its calls, and the client is told."""
         if not self._held:

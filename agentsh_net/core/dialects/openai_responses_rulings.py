@@ -72,12 +72,13 @@ class Rulings:
         another: bool = False,
         partial: bool = False,
         late: str = "",
+        doubt: str = "",
     ) -> str:
         """Return the notice that replaces a call, or nothing where it is allowed.
 
         `repeats`: the place lists what other events said before, perhaps under new ids. `another`: the place is an item of its
         own, which a client runs again and the rate is charged for, whatever ids it repeats. `partial`: more arguments are to
-        come, and will be judged. `late`: the flaw of a call that was not heard of before.
+        come, and will be judged. `late`: the flaw of a call that was not heard of before. `doubt`: of its arguments.
         """
         said = call.digest()
         content = (call.kind, call.name, call.namespace, call.server_label, said)
@@ -97,7 +98,7 @@ class Rulings:
         fresh = known is None or another or bool(flaw)
         self._count += fresh
         ordinal = self._count if known is None or fresh else known.ordinal
-        asked = replace(whole.asked(), flaw=flaw, ordinal=ordinal)
+        asked = replace(whole.asked(), flaw=flaw, ordinal=ordinal, doubt=doubt)
         verdict = self._judge(asked)
         out.judged(asked, verdict)
         text = notice(asked.name, verdict.reason) if verdict.blocked else ""

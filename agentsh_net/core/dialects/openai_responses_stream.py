@@ -90,6 +90,12 @@ class ResponsesMachine:
         if self._waiting > self._limit and not out.end:
             self._overflow(out)
 
+    def release(self, out: Output, doubt: str) -> None:
+        """Judge every held call by what is there, and let go of it."""
+        for slot in list(self._held):
+            self._resolve(slot, out, State.PASSING, doubt)
+        self._flush(out)
+
     def finish(self, out: Output) -> None:
         """Take the end of the stream: a call that is still held is never released, and the client is told."""
         if self._held:
@@ -231,10 +237,12 @@ class ResponsesMachine:
             self._resolve(slot, out, state)
         self._flush(out)
 
-    def _resolve(self, slot: Slot, out: Output, state: State) -> None:
+    def _resolve(self, slot: Slot, out: Output, state: State, doubt: str = "") -> None:
         late = _LATE if self._over else ""
         partial = state is State.PASSING
-        slot.notice = self._rulings.decide(slot.whole(), out, another=True, partial=partial, late=late)
+        slot.notice = self._rulings.decide(
+            slot.whole(), out, another=True, partial=partial, late=late, doubt=doubt
+        )
         slot.state = State.REPLACED if slot.notice else state
         slot.parts.clear()
         slot.finals.clear()

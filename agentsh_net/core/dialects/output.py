@@ -51,6 +51,11 @@ class Output:
             verdict = replace(verdict, action=Action.ALLOW, would=Action.BLOCK)
         self._judged.append(Judged(call, verdict))
 
+    @property
+    def blocked(self) -> int:
+        """Return how many calls were blocked."""
+        return sum(judged.verdict.blocked for judged in self._judged)
+
     def fault(self, cause: str, detail: str, *, must_cut: bool = False) -> bool:
         """Record what could not be read; cut the response under fail_closed, or where there is no honest way on.
 

@@ -58,6 +58,22 @@ def test_an_input_that_stands_in_the_start_is_judged() -> None:
     assert run(sent, denying()).blocked == [GOOD]
 
 
+@pytest.mark.parametrize("name", [GOOD, BAD])
+def test_arguments_in_an_oversize_event_are_in_doubt_and_pass_only_where_the_call_does(name: str) -> None:
+    sent = (
+        begin()
+        + start(0, name=name, **BLOCK)
+        + arguments(0, '{"a":"' + "x" * 3000)
+        + arguments(0, '"}')
+        + stop(0)
+    )
+    judge = denying(BAD)
+    result = run(sent, judge, limits=Limits(max_frame=1000))
+    assert [(c.name, c.doubt) for c in judge.asked] == [(name, "an event outgrew proxy.max_frame")]
+    assert (result.out == sent) is (name == GOOD) is not result.ended
+    assert (b"xxx" in result.out) is (name == GOOD)
+
+
 def test_nothing_of_a_call_leaves_before_its_verdict_and_what_follows_waits_for_it() -> None:
     machine = DIALECT.stream(denying(), limits=Limits(), fail_closed=False)
     sent = (

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from agentsh_net.core.dialects.base import Enforce, Fault, Limits, always
 from agentsh_net.core.dialects.inspection import Inspector
 from agentsh_net.core.dialects.output import Output
+from agentsh_net.core.model import Action, ToolCall, Verdict
 from agentsh_net.core.sse import Frame
 from agentsh_net.core.strict_json import Reading
 
@@ -30,6 +31,8 @@ class Echo:
         self.readings.append(None if reading is None else reading.value)
         if b"tool hold" in frame.raw:
             self.holding, self.idle = True, False
+            self.held.append(frame.raw)
+            return
         if b"free" in frame.raw:
             self.holding, self.idle = False, True
             self.held.append(frame.raw)
@@ -44,6 +47,15 @@ class Echo:
             self.held.append(frame.raw)
         else:
             out.write(frame.raw)
+
+    def release(self, out: Output, doubt: str) -> None:
+        if b"tool hold fast" in self.seen[-1]:
+            return
+        action = Action.BLOCK if b"tool hold bad" in self.seen[-1] else Action.ALLOW
+        out.judged(ToolCall("held", doubt=doubt), Verdict(action, "said"))
+        out.write(b"".join(self.held))
+        self.held.clear()
+        self.holding = False
 
     def finish(self, out: Output) -> None:
         if self.held:
@@ -199,20 +211,53 @@ def test_an_oversize_event_is_cut_under_fail_closed_and_nothing_of_it_leaves() -
     assert stream.feed(b"data: tool\n\n").out == b""
 
 
-def test_an_oversize_event_passes_whole_under_fail_open_and_is_told_once() -> None:
+@pytest.mark.parametrize("size", [1, 7, 60, 200])
+@pytest.mark.parametrize("word", [b"x", b"tool"])
+def test_the_bound_does_not_depend_on_how_an_event_comes_in(size: int, word: bytes) -> None:
+    data = b"data: a\n\ndata: " + word * 50 + b"\n\ndata: b\n\n"
+    stream = inspector(Echo(), fail_closed=True, max_frame=50)
+    out = b"".join(stream.feed(data[i : i + size]).out for i in range(0, len(data), size))
+    assert out.startswith(b"data: a\n\nerror: ")
+    assert word * 3 not in out
+
+
+@pytest.mark.parametrize("size", [7, 500])
+def test_an_oversize_event_passes_whole_under_fail_open_and_is_told_once(size: int) -> None:
     stream = inspector(Echo(), max_frame=50)
     data = b"data: " + b"x" * 100 + b"\n\ndata: a\n\n"
-    steps = [stream.feed(data[i : i + 7]) for i in range(0, len(data), 7)]
+    steps = [stream.feed(data[i : i + size]) for i in range(0, len(data), size)]
     assert b"".join(s.out for s in steps) == data
     assert [f for s in steps for f in s.faults] == [
         Fault("frame_too_long", "an event outgrew proxy.max_frame", cut=False)
     ]
 
 
-def test_an_oversize_event_behind_a_held_call_ends_the_answer_even_under_fail_open() -> None:
+def test_an_oversize_event_passes_behind_a_held_call_that_is_allowed_with_its_arguments_in_doubt() -> None:
     stream = inspector(Echo(), max_frame=50)
+    data = b"data: tool hold\n\ndata: " + b"x" * 100 + b"\n\n"
+    steps = [stream.feed(data[:30]), stream.feed(data[30:])]
+    assert b"".join(s.out for s in steps) == data
+    assert [j.call.doubt for s in steps for j in s.judged] == ["an event outgrew proxy.max_frame"]
+    told = [(f.cause, f.cut) for f in steps[-1].faults]
+    assert told == [("frame_too_long", False)]
+
+
+@pytest.mark.parametrize("held", [b"data: tool hold bad\n\n", b"data: tool hold fast\n\n"])
+def test_an_oversize_event_behind_a_call_that_is_blocked_or_held_on_ends_the_answer_even_under_fail_open(
+    held: bytes,
+) -> None:
+    stream = inspector(Echo(), max_frame=50)
+    stream.feed(held)
+    step = stream.feed(b"data: " + b"x" * 100)
+    assert step.end
+    assert b"xx" not in step.out
+
+
+def test_an_oversize_event_behind_a_held_call_releases_nothing_under_fail_closed() -> None:
+    stream = inspector(Echo(), fail_closed=True, max_frame=50)
     stream.feed(b"data: tool hold\n\n")
     step = stream.feed(b"data: " + b"x" * 100)
+    assert step.end
     assert step.end
     assert b"hold" not in step.out
 

@@ -53,6 +53,18 @@ def test_a_choice_waits_for_the_calls_of_another() -> None:
     assert [machine.feed(piece).out for piece in sent] == [b"", b"", b"", b"".join(sent)]
 
 
+@pytest.mark.parametrize("name", [WEATHER, DELETE])
+def test_arguments_in_an_oversize_event_are_in_doubt_and_pass_only_where_the_call_does(name: str) -> None:
+    big = calls(entry(0, args='{"a":"' + "x" * 3000))
+    sent = calls(entry(0, name=name, args="", call_id="a")) + big + calls(entry(0, args='"}')) + end() + DONE
+    machine = feeding(DELETE, limits=Limits(max_frame=1000))
+    steps = [machine.feed(sent[at : at + 500]) for at in range(0, len(sent), 500)]
+    out, doubts = b"".join(s.out for s in steps), {j.call.doubt for s in steps for j in s.judged}
+    assert doubts == {"an event outgrew proxy.max_frame"}
+    assert (out == sent) is (name == WEATHER) is not any(s.end for s in steps)
+    assert (b"xxx" in out) is (name == WEATHER)
+
+
 def test_done_ends_every_call() -> None:
     assert run(CALL + DONE, denying()).out == CALL + DONE
 

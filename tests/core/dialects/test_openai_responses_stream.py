@@ -577,9 +577,18 @@ def test_the_fast_path_changes_nothing(name: str) -> None:
         assert run(pieces, denying(), stream=slow) == run(pieces, denying(*refuse), fail_closed=True)
 
 
-def test_an_oversize_event_behind_a_held_call_cuts_the_answer() -> None:
+def test_an_oversize_event_lets_go_of_a_held_call_that_is_allowed_and_puts_its_arguments_in_doubt() -> None:
+    sent = stream(added(0, GET | EMPTY)) + b"data: " + b"x" * 5000 + b"\n\n"
+    judge = denying()
+    result = run(sent, judge, limits=Limits(max_frame=1000))
+    assert (result.out, result.ended) == (sent, False)
+    assert [call.doubt for call in judge.asked] == ["an event outgrew proxy.max_frame"]
+
+
+@pytest.mark.parametrize("fail_closed", [False, True])
+def test_an_oversize_event_behind_a_held_call_cuts_the_answer(fail_closed: bool) -> None:
     sent = stream(added(0, GET | EMPTY)) + b"data: " + b"x" * 5000
-    result = run(sent, denying(), limits=Limits(max_frame=1000))
+    result = run(sent, denying(GET["name"]), limits=Limits(max_frame=1000), fail_closed=fail_closed)
     assert result.ended
     assert [f.cause for f in result.faults] == ["frame_too_long"]
     assert b"call_id" not in result.out
