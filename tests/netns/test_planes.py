@@ -30,6 +30,9 @@ from netns.scene import BOTH, MARK, at, attempt, drain, listening, opened, outco
 pytestmark = pytest.mark.kernel
 
 EBPF, NFT = ("ebpf",), ("nftables",)
+# An emulated machine makes as many tries at each change, and takes half a second for one.
+CHANGES = 200 if box.SLOWNESS == 1 else 40
+
 PLANES = pytest.mark.parametrize("layers", [EBPF, NFT, BOTH], ids="+".join)
 SPELLINGS = pytest.mark.parametrize(
     "address", ["10.99.0.2", "fd00:99::2", "::ffff:10.99.0.2"], ids=["v4", "v6", "mapped"]
@@ -301,7 +304,7 @@ def test_sigkill_leaves_enforcement_on_and_a_restart_takes_over_without_letting_
 
 
 @PLANES
-def test_two_hundred_changes_of_plan_let_nobody_through_whom_all_of_them_deny(
+def test_many_changes_of_plan_let_nobody_through_whom_all_of_them_deny(
     layers: tuple[str, ...],
 ) -> None:
     def inside() -> set[str]:
@@ -310,7 +313,7 @@ def test_two_hundred_changes_of_plan_let_nobody_through_whom_all_of_them_deny(
         always = at("10.99.0.2")
         kernel = opened(plan(1, deny=(always,)), *layers)
         with trying("10.99.0.2") as results:
-            for generation in range(2, 202):
+            for generation in range(2, 2 + CHANGES):
                 # The same denial in another shape each time: on every port, or on this port.
                 mine = always if generation % 2 else at("10.99.0.2", 443)
                 kernel.apply(

@@ -24,6 +24,7 @@ class Progress:
         self._file = ""
         self._came: Counter[str] = Counter()
         self._began = time.monotonic()
+        self._terminal: pytest.TerminalReporter | None = None
 
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
         """Leave out the files of which an earlier run says that they passed."""
@@ -34,32 +35,39 @@ class Progress:
             items[:] = [item for item in items if item not in out]
 
     def pytest_runtest_protocol(self, item: pytest.Item) -> None:
+        self._terminal = item.config.pluginmanager.get_plugin("terminalreporter")
         file = item.nodeid.partition("::")[0]
         if file != self._file:
-            self._close(item.config)
+            self._close()
             self._file, self._began = file, time.monotonic()
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            self._say(f"failed {report.nodeid}\n{report.longreprtext}")
         if report.outcome != PASSED or report.when == "call":
             self._came[report.outcome if report.when == "call" or report.skipped else "failed"] += 1
 
-    def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        self._close(session.config)
+    def pytest_sessionfinish(self) -> None:
+        self._close()
 
-    def _close(self, config: pytest.Config) -> None:
+    def _close(self) -> None:
         if not self._file:
             return
         verdict = "failed" if self._came["failed"] else PASSED
         came = ", ".join(f"{count} {outcome}" for outcome, count in sorted(self._came.items()))
         line = f"{verdict} {self._file}: {came} in {time.monotonic() - self._began:.0f} s"
-        if terminal := config.pluginmanager.get_plugin("terminalreporter"):
-            terminal.ensure_newline()
-            terminal.write_line(f"vm: {line}")
+        self._say(line)
         if self._results is not None:
             with self._results.open("a") as results:
                 results.write(f"{line}\n")
         self._came.clear()
         self._file = ""
+
+    def _say(self, what: str) -> None:
+        """Say it at once: the summary comes at the end, which may be an hour away."""
+        if self._terminal is not None:
+            self._terminal.ensure_newline()
+            self._terminal.write_line(f"vm: {what}")
 
 
 def done(results: Path | None) -> set[str]:
