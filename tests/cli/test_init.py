@@ -234,11 +234,15 @@ def test_a_server_whose_headers_are_declared_is_not_asked(home):
 
 
 def test_a_url_that_its_client_fills_in_is_left_and_told(home):
-    entry = '{"mcpServers": {"web": {"url": "https://x.example/mcp?key=${env:KEY}"}}}'
-    (home / ".cursor/mcp.json").write_text(entry)
+    braces = '{"mcpServers": {"web": {"url": "https://x.example/mcp?key=${env:KEY}"}}}'
+    (home / ".cursor/mcp.json").write_text(braces)
+    (home / ".gemini").mkdir()
+    gemini = '{"mcpServers": {"bare": {"httpUrl": "https://x.example/mcp?key=$KEY"}}}'
+    (home / ".gemini/settings.json").write_text(gemini)
     installed = init("--install")
-    assert "left as it is: web (cursor) has a URL that its client fills in" in installed.stderr
-    assert cursor(home) == entry
+    assert "left as it is: bare (gemini) has a URL that its client fills in" in installed.stderr
+    assert "server web: url: found a URL with" in installed.stderr
+    assert (cursor(home), (home / ".gemini/settings.json").read_text()) == (braces, gemini)
 
 
 def test_a_server_whose_credential_stands_in_the_clients_environment_is_no_login(home):
