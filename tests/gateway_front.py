@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import re
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
@@ -203,3 +204,44 @@ def answering(act: Callable[[Seen, Wire], Awaitable[None]]) -> Handler:
 
 async def plain(asked: Seen, wire: Wire) -> None:
     await wire.result(asked, RESULT)
+
+
+async def empty(asked: Seen, wire: Wire) -> None:
+    await wire.result(asked, {"content": []})
+
+
+def play_plainly(
+    scene: Callable[[GatewayFront, Scripted, dict[str, Any]], Awaitable[None]], gateway: dict[str, Any] | None = None, **mcp: Any
+) -> None:  # fmt: skip
+    async def main() -> None:
+        async with serving(legacy(tools_call=empty)) as server:
+            peer = {"id": "peer", "type": "http", "url": server.url()}
+            async with gateway_over(snapshot([peer], gateway=gateway, **mcp)) as front:
+                await scene(front, server, peer)
+
+    run(main())
+
+
+async def same(
+    front: GatewayFront, change: Callable[[], None], path: str = "/mcp/peer", *fields: str
+) -> list[bytes]:
+    """Send one request twice on a connection, with the change between; return how each was answered."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", front.port)
+    body = json.dumps(call()).encode()
+    head = [
+        f"POST {path} HTTP/1.1",
+        f"Host: 127.0.0.1:{front.port}",
+        f"Content-Length: {len(body)}",
+        *(f"{name}: {value}" for name, value in ACCEPT),
+        *fields,
+    ]
+    answers = []
+    for _ in range(2):
+        writer.write("\r\n".join((*head, "", "")).encode() + body)
+        answer = await reader.readuntil(b"\r\n\r\n")
+        length = re.search(rb"Content-Length: (\d+)", answer)
+        assert length is not None
+        answers.append(answer[9:12] + b" " + await reader.readexactly(int(length[1])))
+        change()
+    writer.close()
+    return answers

@@ -1,6 +1,7 @@
-"""The MCP gateway: `/mcp/<server-id>`, who may ask, which server is meant, and who carries the request to it.
+"""The MCP gateway: `/mcp/<server-id>`, and who carries a request to the server that is meant.
 
-One worker runs it, because sessions live in it. Carrying is `gateway_forward`'s and `gateway_bridge`'s business.
+One worker runs it, because sessions live in it. Who may ask is `gateway_admission`'s business, carrying `gateway_forward`'s and
+`gateway_bridge`'s.
 """
 
 from __future__ import annotations
@@ -11,21 +12,20 @@ import socket
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from hashlib import sha256
 from typing import Any, Final, Protocol
 
 from agentsh_net.core import gateway_http, jsonrpc, mcp_gate
 from agentsh_net.core.errors import ProtocolError
-from agentsh_net.core.events import DEFAULT_SESSION, Event
-from agentsh_net.core.folding import fold, visible
-from agentsh_net.core.http_head import RequestHead
+from agentsh_net.core.events import Event
+from agentsh_net.core.folding import fold
 from agentsh_net.core.model import Server, Transport, Verdict
 from agentsh_net.core.settings import GatewayServer
 from agentsh_net.core.snapshot import Snapshot
 from agentsh_proxy.charging import Charges
 from agentsh_proxy.counting import Counts
+from agentsh_proxy.gateway_admission import Admitted, admit, session_of
 from agentsh_proxy.gateway_bridge import Bridge, OpenPipe
-from agentsh_proxy.gateway_connection import JSON, Asked, Front, GatewayConnection
+from agentsh_proxy.gateway_connection import Asked, Front, GatewayConnection
 from agentsh_proxy.gateway_dialing import teller
 from agentsh_proxy.gateway_forward import Forward
 from agentsh_proxy.gateway_review import Around, Review, flattened
@@ -35,7 +35,6 @@ from agentsh_proxy.gateway_stdio import Starter, StdioPipe
 from agentsh_proxy.gateway_view import GatewayView, Place, called, unfold
 from agentsh_proxy.http_client import tls_context
 
-METHODS: Final = ("GET", "POST", "DELETE")
 TICK: Final = 1.0  # seconds between two looks at what takes too long
 
 # Fields of a client's first request that say nothing about the session it begins.
@@ -74,21 +73,6 @@ class Means:
     report: Callable[[dict[str, Any]], None]
     claims: Callable[[], bool]  # whether there may be calls in models' answers to join calls with
     stdio: socket.socket | None  # who starts stdio servers
-
-
-@dataclass(frozen=True, slots=True)
-class _Admitted:
-    """Whom a head lets in, and where to: so does the same head on the same connection while these are in force."""
-
-    view: GatewayView
-    sessions: Mapping[str, str]
-    head: RequestHead
-    place: Place
-    session_id: str
-
-    def holds(self, view: GatewayView, sessions: Mapping[str, str], asked: Asked) -> bool:
-        """Say whether a request has that head, and nothing changed since."""
-        return self.view is view and self.sessions is sessions and self.head is asked.head
 
 
 class Gateway:
@@ -153,59 +137,17 @@ class Gateway:
         """Answer one request. Raises ProtocolError."""
         self._means.counts.requests += 1
         admitted = client.admitted
-        if not isinstance(admitted, _Admitted) or not admitted.holds(self.view, self.sessions, asked):
-            admitted = client.admitted = self._admit(asked, client)
+        if not isinstance(admitted, Admitted) or not admitted.holds(self.view, self.sessions, asked):
+            admitted = client.admitted = admit(asked, client, self.view, self.sessions)
             if admitted is None:
                 return  # it is answered
         place, session_id = admitted.place, admitted.session_id
+        if admitted.denied.blocked:
+            self._deny(asked, client, place, session_id, admitted.denied)
+            return
         limits = admitted.view.gateway.max_request, admitted.view.gateway.max_response
         if not await self._carrier(place).serve(asked, client, place, session_id, limits):
             await self._older(place).serve(asked, client, place, session_id, limits)
-
-    def _admit(self, asked: Asked, client: GatewayConnection) -> _Admitted | None:
-        """Return who asks which server by its head; None where that was the end of it. Raises ProtocolError."""
-        view, sessions = self.view, self.sessions
-        gateway = view.gateway
-        if not gateway_http.host_ok(asked.head.host, gateway):
-            raise ProtocolError(
-                "the Host of the request is not this gateway's: reach it as localhost or by its IP address",
-                status=421,
-            )
-        if not gateway_http.origin_ok(asked.head.origin, gateway):
-            raise ProtocolError(
-                "requests from web pages of this origin are not taken (gateway.allowed_origins)", status=403
-            )
-        client.cors = gateway_http.cors(asked.head.origin)
-        if asked.method == "OPTIONS" and asked.head.origin is not None:
-            client.answer(204, b"", gateway_http.preflight(asked.fields))
-            return None
-        if asked.head.target in (b"/", b"/healthz"):
-            client.answer(200, b'{"name":"agentsh-net","status":"ok"}')
-            return None
-        route = gateway_http.route(asked.head.target)
-        place = view.places.get(fold(route.server_id)) if route is not None else None
-        if route is None or place is None:
-            raise ProtocolError(self._unknown(route), status=404)
-        session_id = self._session(route.token)
-        if place.downstream is not None and not gateway_http.authorized(
-            place.downstream, asked.fields, route.query
-        ):
-            message = jsonrpc.error(
-                None, mcp_gate.UNREADABLE, "agentsh-net: the credential of the request is not accepted"
-            )
-            client.answer(401, message, (*JSON, *gateway_http.challenge(place.downstream)))
-            return None
-        if asked.method not in METHODS:
-            body = jsonrpc.error(None, mcp_gate.UNREADABLE, f"agentsh-net: no {asked.method} here")
-            client.answer(405, body, (*JSON, ("Allow", ", ".join(METHODS))))
-            return None
-        if unread := gateway_http.unread(asked.fields):
-            raise ProtocolError(unread, status=415)
-        denied = view.snapshot.judge_server(place.server.id)
-        if denied.blocked:
-            self._deny(asked, client, place, session_id, denied)
-            return None
-        return _Admitted(view, sessions, asked.head, place, session_id)
 
     def _deny(
         self, asked: Asked, client: GatewayConnection, place: Place, session_id: str, denied: Verdict
@@ -276,7 +218,7 @@ class Gateway:
                 if h[0].lower() not in _OF_ONE_MESSAGE and not h[0].lower().startswith("mcp-")
             )
             route = gateway_http.route(asked.head.target)
-            session_id = self._session(route.token if route is not None else "")
+            session_id = session_of(route.token if route is not None else "", self.sessions)
             return SsePipe(
                 server,
                 self._tls_context,
@@ -296,23 +238,6 @@ class Gateway:
     def _review(self, server_id: str, session_id: str) -> Review:
         key = fold(server_id)
         return Review(self._around, server_id, session_id, lambda: self.view.places[key])
-
-    def _unknown(self, route: gateway_http.Route | None) -> str:
-        known = ", ".join(visible(place.server.id) for place in self.view.places.values()) or "none"
-        asked = (
-            f"server {visible(route.server_id)!r} is not declared"
-            if route
-            else "the path is /mcp/<server-id>"
-        )
-        return f"{asked}; declared servers: {known}"
-
-    def _session(self, token: str) -> str:
-        if not token:
-            return DEFAULT_SESSION
-        session_id = self.sessions.get(sha256(token.encode("ascii")).hexdigest())
-        if session_id is None:
-            raise ProtocolError("the session token in the path is not known", status=403)
-        return session_id
 
     def _claim(self, server_id: str, tool: str, marked: Callable[[], str], session_id: str) -> Any:
         if not self._means.claims():

@@ -1,0 +1,103 @@
+"""Who may ask the MCP gateway, and which server is meant: what a request's head says of that.
+
+The body is not looked at here; what becomes of a request that is let in is the gateway's business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Final
+
+from agentsh_net.core import gateway_http, jsonrpc, mcp_gate
+from agentsh_net.core.errors import ProtocolError
+from agentsh_net.core.events import DEFAULT_SESSION
+from agentsh_net.core.folding import fold, visible
+from agentsh_net.core.http_head import RequestHead
+from agentsh_net.core.model import Verdict
+from agentsh_proxy.gateway_connection import JSON, Asked, GatewayConnection
+from agentsh_proxy.gateway_view import GatewayView, Place
+
+METHODS: Final = ("GET", "POST", "DELETE")
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """Whom a head lets in, and where to: so does the same head on the same connection while these are in force.
+
+    `denied` is the verdict on the server itself.
+    """
+
+    view: GatewayView
+    sessions: Mapping[str, str]
+    head: RequestHead
+    place: Place
+    session_id: str
+    denied: Verdict
+
+    def holds(self, view: GatewayView, sessions: Mapping[str, str], asked: Asked) -> bool:
+        """Say whether a request has that head, and nothing changed since."""
+        return self.view is view and self.sessions is sessions and self.head is asked.head
+
+
+def admit(
+    asked: Asked, client: GatewayConnection, view: GatewayView, sessions: Mapping[str, str]
+) -> Admitted | None:
+    """Return who asks which server by its head; None where that was the end of it. Raises ProtocolError."""
+    gateway = view.gateway
+    if not gateway_http.host_ok(asked.head.host, gateway):
+        raise ProtocolError(
+            "the Host of the request is not this gateway's: reach it as localhost or by its IP address",
+            status=421,
+        )
+    if not gateway_http.origin_ok(asked.head.origin, gateway):
+        raise ProtocolError(
+            "requests from web pages of this origin are not taken (gateway.allowed_origins)", status=403
+        )
+    client.cors = gateway_http.cors(asked.head.origin)
+    if asked.method == "OPTIONS" and asked.head.origin is not None:
+        client.answer(204, b"", gateway_http.preflight(asked.fields))
+        return None
+    if asked.head.target in (b"/", b"/healthz"):
+        client.answer(200, b'{"name":"agentsh-net","status":"ok"}')
+        return None
+    route = gateway_http.route(asked.head.target)
+    place = view.places.get(fold(route.server_id)) if route is not None else None
+    if route is None or place is None:
+        raise ProtocolError(_unknown(route, view), status=404)
+    session_id = session_of(route.token, sessions)
+    if place.downstream is not None and not gateway_http.authorized(
+        place.downstream, asked.fields, route.query
+    ):
+        message = jsonrpc.error(
+            None, mcp_gate.UNREADABLE, "agentsh-net: the credential of the request is not accepted"
+        )
+        client.answer(401, message, (*JSON, *gateway_http.challenge(place.downstream)))
+        return None
+    if asked.method not in METHODS:
+        body = jsonrpc.error(None, mcp_gate.UNREADABLE, f"agentsh-net: no {asked.method} here")
+        client.answer(405, body, (*JSON, ("Allow", ", ".join(METHODS))))
+        return None
+    if unread := gateway_http.unread(asked.fields):
+        raise ProtocolError(unread, status=415)
+    denied = view.snapshot.judge_server(place.server.id)
+    return Admitted(view, sessions, asked.head, place, session_id, denied)
+
+
+def session_of(token: str, sessions: Mapping[str, str]) -> str:
+    """Return the session whose token stands in a path; `sessions` are by the token's SHA-256. Raises ProtocolError."""
+    if not token:
+        return DEFAULT_SESSION
+    session_id = sessions.get(sha256(token.encode("ascii")).hexdigest())
+    if session_id is None:
+        raise ProtocolError("the session token in the path is not known", status=403)
+    return session_id
+
+
+def _unknown(route: gateway_http.Route | None, view: GatewayView) -> str:
+    known = ", ".join(visible(place.server.id) for place in view.places.values()) or "none"
+    asked = (
+        f"server {visible(route.server_id)!r} is not declared" if route else "the path is /mcp/<server-id>"
+    )
+    return f"{asked}; declared servers: {known}"

@@ -1,0 +1,109 @@
+"""A head lets in who may ask and says which server is meant; everything else is told what is wrong with it."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import Any
+
+import pytest
+from gateway_front import GatewayFront, call, play_plainly, same, snapshot
+from mcp_peers.scripted import Scripted
+
+from agentsh_net.core.snapshot import Snapshot
+
+
+def test_a_host_that_is_not_the_gateways_is_refused_as_a_rebound_name() -> None:
+    async def scene(front: GatewayFront, server: Scripted, _: Any) -> None:
+        for host in ("evil.example", "evil.example:8485", "127.0.0.1.evil.example"):
+            answer = await front.raw(
+                f"POST /mcp/peer HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n".encode()
+            )
+            assert answer.startswith(b"HTTP/1.1 421 ")
+        assert server.seen == []
+
+    play_plainly(scene)
+
+
+@pytest.mark.parametrize(
+    ("origin", "status"),
+    [("https://evil.example", 403), ("null", 403), ("http://localhost:6274", 200), ("https://ok.corp", 200)],
+)
+def test_pages_of_other_origins_are_refused(origin: str, status: int) -> None:
+    async def scene(front: GatewayFront, server: Scripted, _: Any) -> None:
+        answer = await front.post(call(), Origin=origin)
+        assert answer.status == status
+        if status == 200:
+            assert answer.headers["access-control-allow-origin"] == origin
+            assert "origin" not in server.seen[0].headers
+            preflight = await front.ask("OPTIONS", Origin=origin)
+            assert (preflight.status, preflight.headers["access-control-allow-methods"]) == (
+                204,
+                "GET, POST, DELETE",
+            )
+
+    play_plainly(scene, {"allowed_origins": ["https://ok.corp"]})
+
+
+def test_a_server_that_is_not_declared_is_404_and_the_known_ones_are_named() -> None:
+    async def scene(front: GatewayFront, server: Scripted, _: Any) -> None:
+        answer = await front.post(call(), server="nope")
+        assert answer.status == 404
+        assert "'nope' is not declared; declared servers: peer" in answer.json["error"]["message"]
+        assert (await front.ask("GET", path="/elsewhere")).status == 404
+
+    play_plainly(scene)
+
+
+def test_an_id_is_found_whatever_its_case() -> None:
+    async def scene(front: GatewayFront, server: Scripted, _: Any) -> None:
+        assert (await front.post(call(), server="PEER")).status == 200
+
+    play_plainly(scene)
+
+
+def test_methods_that_mcp_does_not_know_are_refused() -> None:
+    async def scene(front: GatewayFront, server: Scripted, _: Any) -> None:
+        answer = await front.ask("PUT", call())
+        assert (answer.status, answer.headers["allow"]) == (405, "GET, POST, DELETE")
+
+    play_plainly(scene)
+
+
+def test_a_token_in_the_path_names_the_session_and_an_unknown_one_is_refused() -> None:
+    async def scene(front: GatewayFront, server: Scripted, _: Any) -> None:
+        front.gateway.sessions = {sha256(b"tok").hexdigest(): "agent-7"}
+        assert (await front.ask("POST", call(), path="/s/tok/mcp/peer")).status == 200
+        assert front.told("mcp_tool_called")[0]["session_id"] == "agent-7"
+        assert (await front.ask("POST", call(), path="/s/other/mcp/peer")).status == 403
+
+    play_plainly(scene)
+
+
+def test_a_head_that_comes_again_is_held_against_what_is_in_force_by_then() -> None:
+    async def scene(front: GatewayFront, server: Scripted, peer: dict[str, Any]) -> None:
+        key = {"id": "k", "type": "apiKey", "in": "header", "name": "X-Key", "credential": "one"}
+
+        def secured(credential: str) -> Snapshot:
+            scheme = key | {"credential": credential}
+            return snapshot(
+                [peer],
+                gateway={"security_schemes": [scheme], "servers": {"peer": {"downstream_security": "k"}}},
+            )
+
+        def revoke() -> None:
+            front.gateway.sessions = {}
+
+        denied = await same(front, lambda: front.follow(snapshot([peer], denied_servers=["peer"])))
+        front.follow(secured("one"))
+        rotated = await same(front, lambda: front.follow(secured("two")), "/mcp/peer", "X-Key: one")
+        front.follow(snapshot([peer]))
+        front.gateway.sessions = {sha256(b"token").hexdigest(): "agent"}
+        ended = await same(front, revoke, "/s/token/mcp/peer")
+        gone = await same(front, lambda: front.follow(snapshot([])))
+        assert [[a[:3] for a in answers] for answers in (denied, rotated, ended, gone)] == [
+            [b"200", b"200"], [b"200", b"401"], [b"200", b"403"], [b"200", b"404"],
+        ]  # fmt: skip
+        assert b"is denied by" in denied[1]
+        assert len(server.seen) == 4, "what was refused did not reach the server"
+
+    play_plainly(scene)
