@@ -5,7 +5,6 @@ It sends to whoever took `send`; ids are the supervisor's business, timestamps a
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Mapping
 from hashlib import sha256
@@ -27,12 +26,15 @@ from agentsh_net.core.events import (
     ToolCallIntercepted,
 )
 from agentsh_net.core.model import Server, Transport, Verdict
+from agentsh_net.core.strict_json import MAX_DEPTH
 
 # Waiting for the supervisor to read: some hundred full-size events. Beyond it events are counted as lost, never awaited.
 MAX_WAITING = 16 << 20
 _MAX_BATCH = 1 << 20  # one message: a dozen full-size events, so that the supervisor reads in small bites
 # What may carry a credential in a URL: user information, query and fragment. The URL is a client's, and may be none.
 _SECRETS = re.compile(r"(?<=[/\\]{2})[^/\\?#]*@|[?#].*", re.DOTALL)
+_WIDEST = 1 << 63  # what orjson and SQLite take for an integer
+_LONGEST = 1 << 12  # bits of a number that is told in decimal digits, which cost quadratic time
 _MAX_CANDIDATES = 64  # of one name; more than any real registry gives
 
 
@@ -203,9 +205,9 @@ def bounded_input(value: Any) -> Any:
     try:
         text = orjson.dumps(value)
     except TypeError:
-        # Lone surrogates, integers past 64 bits, deep nesting: kept as ASCII text, which every reader takes.
-        value = _ascii(value)
-        text = value.encode("ascii")
+        # Lone surrogates and integers past 64 bits become text where they stand; what is nested too deeply, as a whole.
+        value = _sendable(value)
+        text = orjson.dumps(value)
     if len(text) <= link.MAX_INPUT:
         return value
     return {
@@ -215,13 +217,21 @@ def bounded_input(value: Any) -> Any:
     }
 
 
-def _ascii(value: Any) -> str:
-    if isinstance(value, str):
-        return value.encode("ascii", "backslashreplace").decode("ascii")
-    try:
-        return json.dumps(value)
-    except (RecursionError, ValueError):
-        return "(nested too deeply to record)"
+def _sendable(value: Any, depth: int = 0) -> Any:
+    """Return a value as every JSON reader takes it."""
+    match value:
+        case str():
+            return value.encode("utf-8", "backslashreplace").decode("utf-8")
+        case int() if not -_WIDEST <= value < _WIDEST:
+            return str(value) if value.bit_length() < _LONGEST else hex(value)
+        case dict() | list() if depth == MAX_DEPTH:
+            return "(nested too deeply to record)"
+        case dict():
+            return {_sendable(key): _sendable(item, depth + 1) for key, item in value.items()}
+        case list():
+            return [_sendable(item, depth + 1) for item in value]
+        case _:
+            return value
 
 
 def _bounded(text: str) -> str:
