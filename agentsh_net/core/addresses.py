@@ -12,6 +12,7 @@ from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 from typing import Literal
 
 from agentsh_net.core.settings import Resolve
+from agentsh_net.core.urls import DOTTED
 
 Address = IPv4Address | IPv6Address
 Kind = Literal["A", "AAAA"]
@@ -61,6 +62,8 @@ def literal(host: str) -> Address | None:
     """Return the address that `host` spells, or None for a name."""
     if ":" not in host and not host[-1:].isdigit():
         return None  # nearly every name, which took two exceptions to find out
+    if DOTTED.fullmatch(host):
+        return IPv4Address(bytes(map(int, host.split("."))))
     try:
         return ip_address(host.removeprefix("[").removesuffix("]"))
     except ValueError:

@@ -47,7 +47,7 @@ def _block(kind: str, body: Mapping[str, Any]) -> Iterator[str]:
 def _element(element: Any) -> str:
     if isinstance(element, Mapping) and "elem" in element:
         inner = element["elem"]
-        return f'{_value(inner["val"])} counter comment "{inner["comment"]}"'
+        return f'{_value(inner["val"])} comment "{inner["comment"]}"'
     return _value(element)
 
 

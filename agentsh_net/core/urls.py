@@ -20,10 +20,13 @@ NUMERIC_LABEL = re.compile(r"[0-9]+|0x[0-9a-f]*")
 # The one spelling of an IPv4 address; `IPv4Address` says the same in eight times the time.
 DOTTED = re.compile(r"(?:(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])(?:\.(?=[0-9])|\Z)){4}")
 FORBIDDEN = re.compile(r'[ \\"<>^`{|}]')
+# What nearly every URL is; `urlsplit` says the same of it in three times the time, and reads everything else.
+USUAL = re.compile(r"(https?)://([a-z0-9._-]+)(?::([1-9][0-9]{0,4}))?(/[^?#]*)?(?:\?([^#]*))?(?:#(.*))?")
 # Characters that IDNA 2003 maps away and IDNA 2008 keeps: clients disagree about the host (UTS 46, section 7).
 DEVIATIONS = frozenset("ßẞς\u200c\u200d")
 # RFC 1035, section 2.3.4, as text without the root's dot.
 MAX_HOST = 253
+MAX_PORT = 65535
 
 
 class UrlError(ValueError):
@@ -58,6 +61,15 @@ def parse(text: str) -> HttpUrl:
         raise UrlError(
             "a URL with spaces, control or forbidden characters", "them percent-encoded (RFC 3986)"
         )
+    usual = USUAL.fullmatch(text)
+    if usual is not None and int(usual[3] or 0) <= MAX_PORT:
+        scheme, host, digits, path, query, fragment = usual.groups("")
+        port = int(digits) if digits else DEFAULT_PORTS[scheme]
+        return HttpUrl(scheme, ascii_host(host), port, path, query, fragment)
+    return _parse_unusual(text)
+
+
+def _parse_unusual(text: str) -> HttpUrl:
     try:
         parts = urlsplit(text)
         port = parts.port

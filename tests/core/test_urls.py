@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from ipaddress import IPv4Address
 
 import pytest
@@ -113,6 +114,24 @@ def test_an_ipv4_host_is_taken_as_it_stands_only_in_its_one_spelling(text: str) 
     except ValueError:
         one_spelling = False
     assert bool(urls.DOTTED.fullmatch(text)) is one_spelling
+
+
+@given(
+    st.tuples(
+        st.sampled_from(["http://", "https://", "HTTP://", "ftp://", ""]),
+        st.lists(st.sampled_from(["a", "b-c", ".", "_", "1", "255", "0x1", "A", "é", "[::1]", "%41", "u@", "..", "-"]), max_size=5).map("".join),
+        st.sampled_from(["", ":", ":0", ":080", ":80", ":65535", ":65536", ":x"]),
+        st.sampled_from(["", "/", "//x", "/a;b", "/%20", "?", "?q", "#", "#f", "/a?b#c?d", "?a/b", "#/?"]),
+    ).map("".join)
+)  # fmt: skip
+def test_the_usual_urls_are_read_as_all_others_would_be(text: str) -> None:
+    def said(read: Callable[[str], urls.HttpUrl]) -> object:
+        try:
+            return read(text)
+        except urls.UrlError as error:
+            return error.found, error.expected
+
+    assert said(urls.parse) == said(urls._parse_unusual)
 
 
 def test_an_error_does_not_repeat_what_may_be_a_secret() -> None:
