@@ -195,6 +195,22 @@ def test_no_line_ends_and_comments_hide_a_denied_call(name: str) -> None:  # row
         assert_stopped(name, b"\xef\xbb\xbf: hello\n\n" + stream.replace(b"data: ", b":\nid: 4\ndata:"))
 
 
+@pytest.mark.parametrize("name", [name for name in WIRES if name not in BINARY])
+@pytest.mark.parametrize(
+    ("before", "after"), [("\u00a0", ""), ("\u2003", "\u3000"), ("", " more"), ("", " ]")]
+)
+def test_no_client_that_trims_or_stops_early_is_handed_a_denied_call(
+    name: str, before: str, after: str
+) -> None:  # row 20
+    stream = MAKE[name](DENIED).decode()
+    odd = re.sub(r"(?m)^(data: |)(\{.*\})(\r?)$", rf"\g<1>{before}\g<2>{after}\g<3>", stream).encode()
+    for fail_closed in (False, True):
+        out = came(WIRES[name].machine(WIDE, fail_closed=fail_closed), streams.cut(odd, 5)).out.decode()
+        read = out.replace(f"}}{after}", "}").replace(f"{before}{{", "{")  # what such clients make of it
+        assert not WIRES[name].denied_in(read.encode())
+    assert WIRES[name].denied_in(odd.decode().replace(f"}}{after}", "}").replace(f"{before}{{", "{").encode())
+
+
 @pytest.mark.parametrize("name", WIRES)
 def test_an_allowed_call_leaves_to_the_byte_however_it_is_cut(name: str) -> None:  # row 11
     stream = MAKE[name](ALLOWED, ALLOWED)
