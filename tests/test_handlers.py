@@ -81,7 +81,8 @@ def test_trust_and_reset_are_in_force_at_once_and_on_the_disk(listed: Running) -
         {"server_id": "weather", "tool_name": "get", "kind": "tool"}
     ]
     assert verdict(listed, "get")["action"] == "block"
-    assert listed.client.call("query", kind="pins", filters={})["rows"] == []
+    rows = listed.client.call("query", kind="pins", filters={})["rows"]
+    assert {(row["tool_name"], row["state"]) for row in rows} == {("get", "new"), ("delete_all", "new")}
 
 
 @pytest.mark.parametrize("instructions", ["", "be kind"])
