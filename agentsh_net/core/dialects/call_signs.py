@@ -39,7 +39,7 @@ _BACKSLASH: Final = b"\\"
 _BEGINS_ESCAPE: Final = b"\\u00"
 _LETTER: Final = re.compile(rb"\\u00[4-7]")
 _SPELLED: Final = re.compile(rb"\\u00([4-7][0-9A-Fa-f])")
-_UNSURE: Final = re.compile(rb"\\\\u00[4-7]|\\u00[4-7](?![0-9A-Fa-f])|\\u005[Cc]")
+_UNSURE: Final = re.compile(rb"\\(?:\\u00[4-7]|u00[4-7](?![0-9A-Fa-f])|u005[Cc])")
 _CHARACTERS: Final = {
     digits.encode(): bytes([code]) for code in range(0x40, 0x80) for digits in (f"{code:02x}", f"{code:02X}")
 }
