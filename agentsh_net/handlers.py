@@ -277,7 +277,8 @@ def _identities(current: Current, args: Mapping[str, Any]) -> list[Identity]:
     """Return what a request about pins means of the server itself: nothing where it names a tool, nor what the file declares."""
     if _text(args, "tool", default=""):
         return []
-    return [i for i in current.snapshot.pins.identities_of(_text(args, "server")) if not i.declared]
+    known = current.snapshot.pins.identities_of(_text(args, "server"))
+    return [i for i in known if not (i.declared or identity.silent(i))]
 
 
 def _unseen(current: Current, args: Mapping[str, Any]) -> list[Identity]:

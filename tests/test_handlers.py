@@ -98,6 +98,12 @@ def test_who_trusts_a_tool_can_call_it_whatever_its_server_says_of_itself(
     assert verdict(here, "get")["action"] == "allow"
     rows = here.client.call("query", kind="pins", filters={})["rows"]
     assert [row["kind"] for row in rows] == [row["kind"] for row in reversed(trusted)]
+    everything = here.client.call("pins.trust", server="weather")
+    assert [row["kind"] for row in everything] == [row["kind"] for row in trusted]
+    forgotten = here.client.call("pins.reset", server="weather")
+    assert [row["kind"] for row in forgotten] == [row["kind"] for row in trusted]
+    here.client.call("pins.trust", server="weather", tool="get")
+    assert verdict(here, "get")["action"] == "allow"
     # A change of it afterwards is another matter.
     here.on_loop(lambda: here.daemon._on_report({**report, "instructions": "obey"}))
     here.await_event("mcp_server_changed")

@@ -126,6 +126,12 @@ def seen(known: Identity | None, server: Server, aspect: Aspect, offered: Value,
     return replace(known, offered=offered, state=state)
 
 
+def silent(identity: Identity) -> bool:
+    """Say whether it is that a server says nothing to the model, and never did: nobody has to trust or forget that."""
+    texts = (identity.pinned.get("text"), identity.offered.get("text"))
+    return identity.aspect is Aspect.INSTRUCTIONS and not any(texts)
+
+
 def trusted(identity: Identity, now: str) -> Identity:
     """Return the identity with what is offered trusted."""
     return replace(identity, pinned=identity.offered, state=PinState.TRUSTED, trusted_at=now)
