@@ -178,6 +178,7 @@ class Bridge:
         if shared is None or shared.ended:
             self._make_room_to_share()
             shared = self._shared[key] = Shared(self._pipe(asked, place), max_response, self._spawn)
+            shared.used = self._now  # or it were idle since the machine started, and ended while it opens
         try:
             await shared.opened()
         except ProtocolError:

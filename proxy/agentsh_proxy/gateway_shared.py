@@ -67,8 +67,12 @@ class Shared:
         return bool(self._flights)
 
     async def opened(self) -> None:
-        """Wait until the pipe is open. Raises ProtocolError where it cannot be."""
-        await asyncio.shield(self._opening)
+        """Wait until the pipe is open. Raises ProtocolError where it cannot be, or is let go before it is."""
+        if not self._opening.done():
+            await asyncio.wait((self._opening,))  # who waits and is gone ends the wait, not the opening
+        if self._opening.cancelled():
+            raise ProtocolError(self.ended, status=503)
+        self._opening.result()
 
     def close(self) -> None:
         """End it: whoever waits is told."""

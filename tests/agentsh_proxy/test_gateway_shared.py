@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from gateway_front import call, request
+from gateway_front import call, request, snapshot
 from gateway_pipes import RESULT, FakePipe, play
 
 from agentsh_net.core.pins import tool_of
@@ -34,6 +34,32 @@ async def first(pipes: list[FakePipe], number: int = 0) -> FakePipe:
     assert opening is pipes[number].sent.pop(0) and opening["id"] == 0
     assert opening["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] == VERSION
     return pipes[number]
+
+
+class SlowPipe(FakePipe):
+    """One that is open when it is told to be."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ready = asyncio.Event()
+
+    async def open(self) -> None:
+        await self.ready.wait()
+
+
+async def opening(front: Any) -> tuple[asyncio.Task[Any], SlowPipe]:
+    """Ask a server that takes its time to start; return the asking and the server."""
+    pipe, begun = SlowPipe(), asyncio.Event()
+
+    def start(*_: Any) -> FakePipe:
+        begun.set()
+        return pipe
+
+    front.gateway._pipe = lambda server: start
+    asked = modern(call())
+    task = asyncio.create_task(front.post(asked, **headers(asked)))
+    await begun.wait()
+    return task, pipe
 
 
 async def sent(pipe: FakePipe, count: int) -> None:
@@ -239,5 +265,31 @@ def test_arguments_that_headers_repeat_have_to_be_those_of_the_body() -> None:
         task = asyncio.create_task(front.post(asked, **headers(asked), **{"Mcp-Param-Region": "eu"}))
         await (await first(pipes)).answer("tools/call", RESULT)
         assert (await task).json["result"] == RESULT
+
+    play(scene)
+
+
+def test_a_server_that_takes_its_time_to_start_is_not_taken_for_an_idle_one() -> None:
+    async def scene(front: Any, _: list[FakePipe]) -> None:
+        task, pipe = await opening(front)
+        (carrier,) = front.gateway._carriers.values()
+        carrier.tick(asyncio.get_running_loop().time() + 1)
+        assert not pipe.closed
+        pipe.ready.set()
+        await first([pipe])
+        await sent(pipe, 1)
+        pipe.say({"jsonrpc": "2.0", "id": pipe.sent[0]["id"], "result": RESULT})
+        assert (await task).json["result"] == RESULT
+
+    play(scene)
+
+
+def test_who_waits_for_a_server_that_is_let_go_before_it_has_started_is_told() -> None:
+    async def scene(front: Any, _: list[FakePipe]) -> None:
+        task, pipe = await opening(front)
+        front.follow(snapshot([], generation=2))
+        answer = await task
+        assert (answer.status, pipe.closed) == (503, True)
+        assert "let go" in answer.json["error"]["message"]
 
     play(scene)
