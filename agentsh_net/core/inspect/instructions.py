@@ -106,6 +106,13 @@ PHRASES = (
           | \bfrom\ now\ on,?\ (?:you\ )?(?:must|will|should|always|never)\b""",
     ),
     phrase(
+        "made-to-last", _OF, Severity.MEDIUM,
+        "remember,memor,keep,store,save,persist,appl,follow,obey;instruction,rule,directive,order,command,behavio;permanent,forever,future,subsequent,every session,each session,all sessions,long-term,memory",
+        r"""\b(?:remember|memori[sz]e|keep|store|save|persist|apply|follow|obey|add|write)\ (?:to\ )?(?:this|these|the\ following|the\ above|my|our)\ (?:\w+\ )?(?:instruction|rule|directive|order|command|behaviou?r)s?
+            ~60~\b(?:permanently|forever|(?:in|for|to|into|across)\ (?:all|every|any|each|your)\ (?:future|subsequent|later|other|further|long-term|persistent)\ (?:session|conversation|chat|interaction|request|turn|memor)(?:s|y|ies)?|(?:in|into|to)\ (?:your\ )?(?:long-term\ |persistent\ )?memory)\b""",
+        unless_negated=True,
+    ),
+    phrase(
         "never-invoked", _OF, Severity.LOW,
         "invoked,called",
         r"""\b(?:this|the)\ (?:\w+\ )?tool\ (?:should|must|need)\ (?:never|not)\ be\ (?:invoked|called)\b(?!\ (?:with|more|until|before|if|when|unless|twice|again))

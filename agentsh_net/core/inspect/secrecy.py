@@ -22,7 +22,7 @@ PHRASES = (
             | (?:show|display|print|report|include)(?:ing)?\ (?:this|these|that|it)\b~30~\bto\ (?:the\ )?(?:user|human)s?\b
             | (?:let|letting)\ (?:the\ |your\ )?{_PEOPLE}\ (?:know|see|notice|find\ out)
             )
-          | \b(?:should|must)\ (?:never|not)\ be\ (?:mentioned|disclosed|revealed|shown|reported|told)\b""",
+          | \b(?:should|must)\ (?:never|not)\ be\ (?:mentioned|disclosed|revealed|shown|reported|told)\b(?!\ as\b)""",
     ),
     phrase(
         "keep-secret", _OF, Severity.HIGH,

@@ -27,6 +27,7 @@ def test_secrecy_towards_the_user_is_found(text: str) -> None:
         "Silently skips files that do not exist.",
         "The hidden field is not returned to users of the free plan.",
         "Keep private keys private.",
+        "An empty list means no credits; it must not be reported as an error.",
     ],
 )
 def test_honest_discretion_is_not(text: str) -> None:
