@@ -29,6 +29,8 @@ class Kind(Enum):
 
 def kind_of(beginning: bytes, *, last: bool) -> Kind | None:
     """Return what begins like this; None while more has to be seen. `last`: no more comes."""
+    if beginning.startswith(b"event:"):
+        return Kind.EVENTS  # as most streams begin
     if beginning.startswith(PACKED):
         return Kind.PACKED
     text = beginning.removeprefix(BOM).lstrip(_SPACE)

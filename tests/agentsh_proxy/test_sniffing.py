@@ -19,6 +19,7 @@ BODIES = [
     (b"\xef\xbb\xbfevent: x\n", Kind.EVENTS),
     (b"\n\r\n id: 1", Kind.EVENTS),
     (b"retry: 1", Kind.EVENTS),
+    (b"event: x\n", Kind.EVENTS),
     (b": hello", Kind.EVENTS),
     (gzip.compress(b"data: 1"), Kind.PACKED),
     (b"\x28\xb5\x2f\xfd\x04", Kind.PACKED),
