@@ -211,8 +211,6 @@ def doubt_of_client(line: bytes) -> str:
 def _of_a_stream(fault: BaseException | None) -> str:
     if not isinstance(fault, json.JSONDecodeError) or fault.doc.lstrip()[:1] not in {"{", "["}:
         return ""
-    if fault.msg == "Extra data":
-        return "more text after a JSON value"
     cut = fault.pos >= len(fault.doc.rstrip()) or fault.msg.startswith("Unterminated string")
     return "a JSON value that does not end" if cut else ""
 

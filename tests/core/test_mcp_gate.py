@@ -172,9 +172,9 @@ def test_what_a_lenient_reader_may_decode_is_a_danger(data: bytes, why: str) -> 
 @pytest.mark.parametrize(
     ("data", "why"),
     [
-        (b'{"jsonrpc":"2.0","id":1,"method":"ping"}' + SECRET, "more text after a JSON value"),
-        (SECRET + b" x", "more text after a JSON value"),
-        (b"[" + SECRET + b"] []", "more text after a JSON value"),
+        (b'{"jsonrpc":"2.0","id":1,"method":"ping"}' + SECRET, "JSON to some parsers"),
+        (SECRET + b" x", "JSON to some parsers"),
+        (b"[" + SECRET + b"] []", "JSON to some parsers"),
         (SECRET[:-2], "does not end"),
         (SECRET[:40], "does not end"),
         (b' {"a": "b', "does not end"),
