@@ -77,7 +77,7 @@ class Policy:
     def judge(self, call: ToolCall, session_id: str, charge: Charge) -> Verdict:
         """Return the verdict on a call, and charge the rate if nothing else blocks it."""
         ruling = self._ruling(call)
-        for pair in () if call.hypothetical else ruling.charged:
+        for pair in () if call.hypothetical or call.stored else ruling.charged:
             answer = charge(pair.server_id, pair.tool, call.key, session_id)
             if isinstance(answer, Crossing):
                 crossed = steps.session_step(answer, pair)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from situations import pairs, registry, server, situation, unlimited, verdict
 
@@ -341,6 +341,7 @@ wire = st.one_of(
 )
 
 
+@settings(deadline=None)
 @given(
     mcps,
     offers,

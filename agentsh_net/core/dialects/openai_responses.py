@@ -24,7 +24,7 @@ from agentsh_net.core.strict_json import Reading
 
 # Whatever stands before it: Azure has /openai/responses, ChatGPT /backend-api/codex/responses.
 _CREATE: Final = re.compile(r"(?:/.*)?/responses(?:/[^/]+/cancel)?")
-_STORED: Final = re.compile(r"(?:/.*)?/responses(?:/[^/]+)?")
+_STORED: Final = re.compile(r"(?:/.*)?/(?:responses(?:/[^/]+)?|conversations/[^/]+/items)")
 
 # No item without one of these is a call (see `is_call`); a response's `tool_choice` and `max_tool_calls` are no sign of one.
 _SIGN: Final = re.compile(rb'call(?!s")|mcp|program|"arguments"|"input"|\\u00[0-7]|_output"')

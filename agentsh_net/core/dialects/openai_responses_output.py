@@ -86,7 +86,8 @@ def rewritten(
                 call = extra(at, call) if extra is not None else call
                 again = bool(call.reply_id) and call.reply_id in ids
                 ids.add(call.reply_id)
-                text = rulings.decide(call, out, repeats=repeats, another=again, late=late)
+                kept = _listing(holder) != spelled(holder, "output")
+                text = rulings.decide(call, out, repeats=repeats, another=again, late=late, stored=kept)
                 result.calls[at] = (call, text)
             else:
                 call, text = read_call(item), rulings.withheld(item)
@@ -100,8 +101,14 @@ def rewritten(
     return result
 
 
+def _listing(holder: dict[str, Any]) -> str:
+    """Return the key of the items: `output`, or `data` of a page of a conversation's items."""
+    key = spelled(holder, "output")
+    return spelled(holder, "data") if key not in holder and holder.get("object") == "list" else key
+
+
 def _entries(holder: dict[str, Any]) -> list[Any]:
-    listed = holder.get(spelled(holder, "output"))
+    listed = holder.get(_listing(holder))
     return listed if isinstance(listed, list) else []
 
 
@@ -109,7 +116,7 @@ def _edits(path: Path, holder: dict[str, Any], listed: Mapping[int, Any]) -> dic
     """Return the edits that put messages in the place of items, and their text into `output_text` where there is one."""
     if not listed:
         return {}
-    where = (*path, spelled(holder, "output"))
+    where = (*path, _listing(holder))
     edits: dict[Path, Any] = {(*where, at): item for at, item in listed.items()}
     key = spelled(holder, "output_text")
     if isinstance(holder.get(key), str):
@@ -139,9 +146,9 @@ def _anew(value: dict[str, Any], edits: Mapping[Path, Any]) -> bytes:
         node[path[-1]] = edit
     for _, holder in list(containers(value)):
         plain = once(holder)
-        key = spelled(plain, "output")
+        key = _listing(plain)
         if isinstance(plain.get(key), list):
-            plain[key] = [once(entry) for entry in plain[key]]
+            plain[key] = [once(entry) if isinstance(entry, dict) else entry for entry in plain[key]]
         holder.clear()
         holder.update(plain)
     try:

@@ -73,12 +73,14 @@ class Rulings:
         partial: bool = False,
         late: str = "",
         doubt: str = "",
+        stored: bool = False,
     ) -> str:
         """Return the notice that replaces a call, or nothing where it is allowed.
 
         `repeats`: the place lists what other events said before, perhaps under new ids. `another`: the place is an item of its
         own, which a client runs again and the rate is charged for, whatever ids it repeats. `partial`: more arguments are to
         come, and will be judged. `late`: the flaw of a call that was not heard of before. `doubt`: of its arguments.
+        `stored`: it is read again from a list that grows: told only where it is refused, and never charged.
         """
         said = call.digest()
         content = (call.kind, call.name, call.namespace, call.server_label, said)
@@ -98,9 +100,10 @@ class Rulings:
         fresh = known is None or another or bool(flaw)
         self._count += fresh
         ordinal = self._count if known is None or fresh else known.ordinal
-        asked = replace(whole.asked(), flaw=flaw, ordinal=ordinal, doubt=doubt)
+        asked = replace(whole.asked(), flaw=flaw, ordinal=ordinal, doubt=doubt, stored=stored)
         verdict = self._judge(asked)
-        out.judged(asked, verdict)
+        if not stored or verdict.blocked or verdict.would is not None:
+            out.judged(asked, verdict)
         text = notice(asked.name, verdict.reason) if verdict.blocked else ""
         if text and verdict.steered and whole.kind == "function_call" and whole.call_id:
             text = Steered(

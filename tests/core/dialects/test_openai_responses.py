@@ -161,6 +161,7 @@ def written(items: Items, *, refuse: str = "", piece: int = 3) -> bytes:
     return numbered(events + end(*output))
 
 
+@settings(deadline=None)
 @given(ITEMS, ENDINGS, st.lists(st.integers(0, 10**6), max_size=12))
 def test_a_stream_without_a_refusal_leaves_byte_for_byte_under_any_chunking(
     items: Items, ending: bytes, cuts: list[int]
@@ -292,6 +293,9 @@ def test_a_whole_answer_in_broken_utf_8_follows_fail_closed() -> None:
         ("POST", "/v1/responses/resp_1/cancel", True),
         ("GET", "/v1/responses/resp_1", True),
         ("GET", "/v1/responses", True),
+        ("GET", "/v1/conversations/conv_1/items", True),
+        ("GET", "/v1/conversations/conv_1", False),
+        ("POST", "/v1/conversations/conv_1/items", False),
         ("GET", "/v1/responses/resp_1/input_items", False),
         ("POST", "/v1/responses/input_tokens", False),
         ("POST", "/v1/responses/compact", False),

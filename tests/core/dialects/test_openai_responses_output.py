@@ -145,3 +145,19 @@ def test_what_cannot_be_written_is_the_peers_fault() -> None:
 def test_only_objects_hold_responses() -> None:
     assert list(containers([{"output": []}])) == []
     assert [path for path, _ in containers({"response": [], "data": [1, {}]})] == [(), ("data", 1)]
+
+
+def test_a_page_of_a_conversations_items_is_read_again_and_again_and_tells_only_of_what_is_refused() -> None:
+    text = json.dumps(
+        {"object": "list", "data": [message_item("a"), GET, RM], "first_id": "x", "has_more": False}
+    )
+    kept, quiet = rewrite(text)
+    assert kept.data is None
+    assert quiet.step().judged == ()
+    result, out = rewrite(text, DELETE)
+    assert result.data is not None
+    page = json.loads(result.data)
+    assert [item["type"] for item in page["data"]] == ["message", "function_call", "message"]
+    assert (page["data"][1], page["has_more"]) == (GET, False)
+    (told,) = out.step().judged
+    assert (told.call.name, told.call.stored) == (DELETE, True)
