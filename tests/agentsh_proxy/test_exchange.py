@@ -15,6 +15,7 @@ import orjson
 import pytest
 import zstandard
 from agentsh_proxy import exchange
+from agentsh_proxy.upstream import UpstreamConnection
 from agentsh_proxy.view import unfold
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -92,6 +93,48 @@ async def test_an_inspected_request_leaves_as_it_came_but_for_this_hop(opened):
     assert received.values("accept-encoding") == [b"identity"]
     assert b"\r\nX-API-Key:   s3cret\r\nanthropic-BETA: a,b\r\n" in received.head + b"\r\n"
     assert received.values("x-hop") == received.values("connection") == []
+
+
+@pytest.mark.parametrize(
+    ("version", "hop", "asked"),
+    [
+        (b"HTTP/1.1", b"", ()),
+        (b"HTTP/1.1", b"\r\nConnection: keep-alive, X-Hop\r\nX-Hop: 1\r\nKeep-Alive: timeout=5", ()),
+        (b"HTTP/1.0", b"", ()),
+        (b"HTTP/1.1", b"", (b"Connection: close",)),
+    ],
+)
+@on_loop
+async def test_a_harmless_answer_arrives_as_it_was_sent_but_for_this_hop(opened, version, hop, asked):
+    text = orjson.dumps(WHOLE | {"content": [{"type": "text", "text": "hello"}]})
+    length = b"\r\ncontent-LENGTH:  %d " % len(text)
+    upstream = await opened(
+        Upstream(answering(version + b" 200 Fine  thing\r\nX-B:  1\r\nContent-Type: application/json" + length + hop + b"\r\nx-a: \xe9\r\n\r\n" + text))
+    )  # fmt: skip
+    proxy = await opened(Proxy(snapshot(upstream.port)))
+    client = await opened(Client(proxy.port))
+    answer = await client.ask(request(MESSAGES, b"{}", *asked))
+    end = b"\r\nConnection: close" if asked else b""
+    assert answer.head == (
+        b"HTTP/1.1 200 Fine  thing\r\nX-B:  1\r\nContent-Type: application/json"
+        + length
+        + b"\r\nx-a: \xe9"
+        + end
+    )
+    assert answer.body == text
+    assert not asked or await client.closed()
+
+
+@on_loop
+async def test_a_connection_that_is_gone_before_it_was_asked_is_a_502(opened, monkeypatch):
+    monkeypatch.setattr(UpstreamConnection, "ask", lambda *_, **__: False)
+    upstream = await opened(Upstream())
+    proxy = await opened(Proxy(snapshot(upstream.port)))
+    client = await opened(Client(proxy.port))
+    answer = await client.ask(request(MESSAGES, b"{}"))
+    assert answer.status == 502
+    assert b"before it was asked" in answer.body
+    assert upstream.requests == []
 
 
 @pytest.mark.parametrize(
