@@ -76,5 +76,5 @@ def listening(namespace: object, address: str, port: int = 443, protocol: int = 
     server = namespace.socket(family, socket.SOCK_STREAM, protocol)
     server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     server.bind((address, port))
-    server.listen(64)
+    server.listen(4096)  # who waits for a refusal connects until it comes, and nobody accepts
     return server
