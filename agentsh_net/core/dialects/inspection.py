@@ -142,6 +142,8 @@ class Inspector:
             if waiting is None:
                 return self._slow(data)
             data = waiting + data
+            if not data:
+                return Step(b"")  # nothing came, and the stream's first bytes may still be to come
         if len(data) > self._max_frame:  # an event may be too long: so may be what cannot hide a call
             return self._slow(data)
         end = len(data) if data.endswith(_ENDS) else _end_of_frames(data, 0, len(data))

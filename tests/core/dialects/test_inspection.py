@@ -402,3 +402,12 @@ def test_enforcing_begins_in_mid_stream_once_no_call_is_leaving() -> None:
     assert stream.feed(b"data: tool drop\n\n").out == b""
     enforced = False
     assert stream.feed(b"data: tool drop\n\n").out == b""  # an answer is never half of each
+
+
+def test_a_read_of_nothing_does_not_begin_the_stream() -> None:
+    stream = inspector()
+    assert stream.feed(b"") == (b"", (), (), False)
+    step = stream.feed(b"\xef\xbb\xbfdata: {tool\n\n")
+    assert [f.cause for f in step.faults] == [
+        "malformed_json"
+    ]  # the byte order mark was skipped, and the event read
