@@ -24,7 +24,7 @@
 #define AGENTSH_SIEVE_B 0xc2b2ae3d27d4eb4fULL
 #define AGENTSH_SIEVE_C 0x165667b19e3779f9ULL
 #define AGENTSH_SIEVE_D 0xd6e8feb86659fd93ULL
-/* Makers of sockets whose packets are judged one by one: raw, ping, UDP-Lite. The eldest is forgotten; only a name is lost. */
+/* Makers of sockets whose packets are judged one by one: raw, ping, UDP-Lite, SCTP. The eldest is forgotten; only a name is lost. */
 #define AGENTSH_MAX_MAKERS 4096
 
 /*

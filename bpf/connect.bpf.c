@@ -131,6 +131,7 @@ static __always_inline void submit_hello(struct agentsh_hello_record *hello) { b
 #define AGENTSH_DCCP 33
 #define AGENTSH_SCTP 132
 #define AGENTSH_UDPLITE 136
+#define AGENTSH_MPTCP 262
 
 /* Let pass is 1, EPERM is 0: the contract of every cgroup program here. */
 #define AGENTSH_PASS 1
@@ -533,7 +534,9 @@ INLINE int judge_egress(struct __sk_buff *skb)
 /* Only of sockets that no connect hook sees is the maker kept: the others' process is known when they connect. */
 INLINE int remember_maker(struct bpf_sock *socket)
 {
-	if (socket->type == AGENTSH_SOCK_STREAM || (socket->type == AGENTSH_SOCK_DGRAM && (socket->protocol == AGENTSH_UDP || socket->protocol == 0)))
+	if (socket->type == AGENTSH_SOCK_STREAM && (socket->protocol == AGENTSH_TCP || socket->protocol == AGENTSH_MPTCP))
+		return AGENTSH_PASS;
+	if (socket->type == AGENTSH_SOCK_DGRAM && (socket->protocol == AGENTSH_UDP || socket->protocol == 0))
 		return AGENTSH_PASS;
 	remember(bpf_get_socket_cookie(socket));
 	return AGENTSH_PASS;

@@ -162,7 +162,7 @@ ROWS = {
     "12 tagged, past the queue": by_frame(packet_socket(framed(PACKET, IP, VLAN), says=ALL, bypass=True)),
     "12 says it is not tagged, past the queue": by_frame(packet_socket(framed(PACKET, IP, VLAN), says=IP, bypass=True)),
     "12 AF_XDP": Row(from_xdp, "udp", {}, open_on=dict.fromkeys(("ebpf", "nftables"), NO_HOOK_AT_ALL)),
-    "13 SCTP": by_hand(sctp, "sctp"),
+    "13 SCTP": by_hand(sctp, "sctp", says={layer: REFUSED[layer] | HANGS[layer] for layer in HANGS}),
     "source route, TCP": by_hand(lambda s: source_route(socket.SOCK_STREAM, OTHER), "tcp", says=HANGS, unnamed=True),
     "source route, UDP": by_hand(lambda s: source_route(DGRAM, OTHER), "udp", unnamed=True),
     "segment route": by_hand(segment_route, "udp", address=BAD6, unnamed=True),
