@@ -29,7 +29,9 @@ def answered(asked: bytes, address: str = "10.0.0.1") -> bytes:
 
 
 @contextmanager
-def upstream(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[socket.socket, socket.socket]]:
+def upstream(
+    monkeypatch: pytest.MonkeyPatch, patience: float = 5.0
+) -> Iterator[tuple[socket.socket, socket.socket]]:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp, socket.socket() as tcp:
         udp.bind(("127.0.0.1", 0))
         port = udp.getsockname()[1]
@@ -38,7 +40,7 @@ def upstream(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[socket.socket, s
         tcp.listen()
         udp.setblocking(False)
         monkeypatch.setattr(dns_questions, "_PORT", port)
-        monkeypatch.setattr(dns_questions, "TIMEOUT", 0.2)
+        monkeypatch.setattr(dns_questions, "TIMEOUT", patience)
         yield udp, tcp
 
 
@@ -93,7 +95,7 @@ def test_what_does_not_answer_the_question_is_passed_over(monkeypatch: pytest.Mo
 
 
 def test_the_next_server_is_asked_and_in_the_end_nobody_answered(monkeypatch: pytest.MonkeyPatch) -> None:
-    with upstream(monkeypatch) as (udp, _):
+    with upstream(monkeypatch, patience=0.2) as (udp, _):
         answer, _ = asking(udp, query(), lambda data: [answered(data)], ("127.0.0.2", "127.0.0.1"))
         assert answer is not None
         silent, seen = asking(udp, query(), lambda _: [])
