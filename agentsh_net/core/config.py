@@ -122,7 +122,7 @@ NETWORK = checked(
             "scope": one_of("host", "sessions", "netns"),
             "llm_direct": one_of("off", "tag", "refuse"),
             "on_exit": one_of("remove", "keep"),
-            "on_crash": one_of("remove", "keep"),
+            "on_crash": one_of("keep"),  # what a killed daemon leaves stays: nobody is there to take it away
             "on_shared_address": one_of("sni", "block", "tag"),
             "on_unknown_sni": one_of("block", "tag"),
             "bpf_loader": one_of("auto", "prebuilt", "bcc"),

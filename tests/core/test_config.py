@@ -166,6 +166,12 @@ def test_a_dlp_pattern_that_there_is_not_is_told() -> None:
     assert "did you mean `email`" in caught.value.problems[0].expected
 
 
+def test_nobody_is_promised_that_a_killed_daemon_takes_its_rules_away() -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse({"network": {"on_crash": "remove"}})
+    assert caught.value.problems[0].path == "network.on_crash"
+
+
 def test_everything_that_the_example_switches_on_is_available() -> None:
     parse(complete())
 
