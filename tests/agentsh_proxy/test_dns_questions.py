@@ -28,18 +28,27 @@ def answered(asked: bytes, address: str = "10.0.0.1") -> bytes:
     return answer.to_wire()
 
 
+def on_one_port() -> tuple[socket.socket, socket.socket]:
+    """Return a UDP and a TCP socket on a port that nobody else has of either."""
+    while True:
+        tcp, udp = socket.create_server(("127.0.0.1", 0)), socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        try:
+            udp.bind(tcp.getsockname())
+        except OSError:
+            tcp.close()
+            udp.close()
+        else:
+            return udp, tcp
+
+
 @contextmanager
 def upstream(
     monkeypatch: pytest.MonkeyPatch, patience: float = 5.0
 ) -> Iterator[tuple[socket.socket, socket.socket]]:
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp, socket.socket() as tcp:
-        udp.bind(("127.0.0.1", 0))
-        port = udp.getsockname()[1]
-        tcp.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        tcp.bind(("127.0.0.1", port))
-        tcp.listen()
+    udp, tcp = on_one_port()
+    with udp, tcp:
         udp.setblocking(False)
-        monkeypatch.setattr(dns_questions, "_PORT", port)
+        monkeypatch.setattr(dns_questions, "_PORT", udp.getsockname()[1])
         monkeypatch.setattr(dns_questions, "TIMEOUT", patience)
         yield udp, tcp
 

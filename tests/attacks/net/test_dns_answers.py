@@ -194,11 +194,13 @@ def forges(folder: Path, layers: tuple[str, ...], on_shared: str) -> dict[str, A
         names.records["evil.test", "A"] = ["10.99.0.3"]
         ask("evil.test")
         said["truth after the flood"] = refused("10.99.0.3")
-        said["events"] = {
-            (e["server_id"], e["action"])
-            for e in daemon.connections()
-            if e["remote_addr"].startswith(f"{FIRST}:")
-        }
+        said["events"] = await_that(
+            lambda: {
+                (e["server_id"], e["action"])
+                for e in daemon.connections()
+                if e["remote_addr"].startswith(f"{FIRST}:")
+            }
+        )
         assert daemon.stop() == 0
     assert servers
     assert local
