@@ -45,12 +45,13 @@ def bind(resolve: Resolve) -> tuple[socket.socket, socket.socket]:
     opened: list[socket.socket] = []
     address: tuple[str, int] = (resolve.stub_listen, resolve.stub_port)
     try:
-        for kind in (socket.SOCK_DGRAM, socket.SOCK_STREAM):
+        # TCP first: of a port that the system chooses, the UDP side is hardly ever taken.
+        for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
             opened.append(socket.socket(family, kind | socket.SOCK_CLOEXEC))
             if kind == socket.SOCK_STREAM:
                 opened[-1].setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-                address = (address[0], opened[0].getsockname()[1])
             opened[-1].bind(address)
+            address = (address[0], opened[0].getsockname()[1])
     except OSError as error:
         for each in opened:
             each.close()
@@ -58,7 +59,7 @@ def bind(resolve: Resolve) -> tuple[socket.socket, socket.socket]:
         raise ConfigError(
             [Problem("network.resolve.stub_listen", found, "an address of this host whose port is free")]
         ) from error
-    return opened[0], opened[1]
+    return opened[1], opened[0]
 
 
 class DnsStub:
