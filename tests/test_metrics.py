@@ -46,11 +46,11 @@ def test_what_happens_is_counted_and_served_by_a_process_without_privileges(tmp_
         text = awaited(
             lambda: (
                 (t := get(here, "/metrics")[1])
-                and value(t, 'agentsh_calls_total{layer="llm",action="block"}')
+                and value(t, 'agentsh_connections_total{layer="ebpf",action="block"}')
                 and t
             )
         )
-        assert value(text, 'agentsh_connections_total{layer="ebpf",action="block"}') == 1
+        assert value(text, 'agentsh_calls_total{layer="llm",action="block"}') == 1
         assert value(text, "agentsh_policy_generation") == 1
         assert value(text, 'agentsh_layer_in_force{layer="ebpf"}') == 1
         # Connects and packets that were refused: counts, not what is in the layer's tables.
