@@ -13,12 +13,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from agentsh_net import client_configs, strict_yaml
+from agentsh_net import strict_yaml
 from agentsh_net.config_watch import Stamp, stamp
 from agentsh_net.core.config import digest, parse
 from agentsh_net.core.errors import ConfigError, Problem
 from agentsh_net.core.schema import quoted
 from agentsh_net.core.settings import Config
+from agentsh_net.mcp_clients import declarations
 
 # A Kubernetes ConfigMap has at most 1 MiB; reading that much takes about a second.
 MAX_FILE = 1 << 20
@@ -86,7 +87,7 @@ def default(
 
     Only files of `uid` (default: the owner of `home`), the caller or root are read; `notes` say what was not.
     """
-    found = client_configs.find(home, cwd=cwd or Path.cwd(), config_home=config_home(environ, home), uid=uid)
+    found = declarations.find(home, cwd=cwd or Path.cwd(), config_home=config_home(environ, home), uid=uid)
     servers = [server.declaration for server in found.servers]
     mapping = {"version": 1, "sandbox": {"mcp": {"enforce_policy": False, "servers": servers}}}
     config = parse(mapping)

@@ -10,8 +10,8 @@ from typing import Any
 
 import yaml
 
-from agentsh_net.client_configs import PLACEHOLDER, Declared
 from agentsh_net.core.folding import visible
+from agentsh_net.mcp_clients.declarations import PLACEHOLDER, Declared
 
 HEAD = """\
 # agentsh-net: audit mode. Everything is judged and recorded, nothing is blocked.

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agentsh_net import config_file
-from agentsh_net.client_configs import Declared
+from agentsh_net.mcp_clients.declarations import Declared
 from agentsh_net.policy_file import text
 
 

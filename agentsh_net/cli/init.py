@@ -18,8 +18,8 @@ from agentsh_net.core.errors import ConfigError
 from agentsh_net.core.folding import visible
 
 if TYPE_CHECKING:
-    from agentsh_net.client_configs import Found, Place
-    from agentsh_net.client_install import Outcome
+    from agentsh_net.mcp_clients.declarations import Found, Place
+    from agentsh_net.mcp_clients.installation import Outcome
 
 GATEWAY = "http://127.0.0.1:8485"
 
@@ -34,11 +34,12 @@ GATEWAY = "http://127.0.0.1:8485"
 @click.pass_context
 def init(ctx: click.Context, out: Path, force: bool, action: str | None, clients: tuple[str, ...], gateway: str) -> None:  # fmt: skip
     """Find MCP servers in the files of this user's clients and write a policy for them, in audit mode."""
-    from agentsh_net import client_configs, config_file, options
+    from agentsh_net import config_file, options
+    from agentsh_net.mcp_clients import declarations
 
     home = options.home(os.environ)
-    found = client_configs.find(home, cwd=Path.cwd(), config_home=config_file.config_home(os.environ, home))
-    known = {client.name for client in client_configs.CLIENTS}
+    found = declarations.find(home, cwd=Path.cwd(), config_home=config_file.config_home(os.environ, home))
+    known = {client.name for client in declarations.CLIENTS}
     if unknown := set(clients) - known:
         raise Failure(
             f"no client is called {min(unknown)}",
@@ -61,7 +62,7 @@ def init(ctx: click.Context, out: Path, force: bool, action: str | None, clients
 
 def _without_placeholders(places: list[Place], found: Found) -> list[Place]:
     """Return the places without servers at whose URL only their client can tell what stands there; they are told."""
-    from agentsh_net.client_configs import PLACEHOLDER
+    from agentsh_net.mcp_clients.declarations import PLACEHOLDER
 
     open_ = {s.declaration["id"] for s in found.servers if PLACEHOLDER.search(s.declaration.get("url", ""))}
     for place in places:
@@ -160,13 +161,13 @@ def _gateway_is_on(policy: Path) -> bool:
 
 
 def _install(ctx: click.Context, places: list[Place], gateway: str, policy: Path) -> None:
-    from agentsh_net import client_install
+    from agentsh_net.mcp_clients import installation
 
     why = f"gateway.enabled is not set in {visible(str(policy))}"
     for place in places:
         if place.transport != "stdio" and place.used and not gateway:
             click.echo(f"left as it is: {visible(place.server_id)} is a network server ({place.client}): {why}", err=True)  # fmt: skip
-    outcomes = client_install.install(places, _program(ctx), gateway)
+    outcomes = installation.install(places, _program(ctx), gateway)
     for outcome in outcomes:
         if outcome.servers:
             click.echo(f"{visible(str(outcome.file))}: behind policy: {_names(outcome.servers)}; as it was: {outcome.backup}")  # fmt: skip
@@ -176,9 +177,9 @@ def _install(ctx: click.Context, places: list[Place], gateway: str, policy: Path
 
 
 def _uninstall(ctx: click.Context, places: list[Place]) -> None:
-    from agentsh_net import client_install
+    from agentsh_net.mcp_clients import installation
 
-    outcomes = client_install.uninstall(places)
+    outcomes = installation.uninstall(places)
     for outcome in outcomes:
         if outcome.servers:
             kept = f"; the copy of before differs and was kept: {outcome.backup}" if outcome.backup else ""

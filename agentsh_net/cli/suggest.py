@@ -94,10 +94,11 @@ def _read(path: Path) -> Mapping[str, Any]:
 
 
 def _declared() -> Mapping[str, Any]:
-    from agentsh_net import client_configs, config_file, options, policy_file, strict_yaml
+    from agentsh_net import config_file, options, policy_file, strict_yaml
+    from agentsh_net.mcp_clients import declarations
 
     home = options.home(os.environ)
-    found = client_configs.find(home, cwd=Path.cwd(), config_home=config_file.config_home(os.environ, home))
+    found = declarations.find(home, cwd=Path.cwd(), config_home=config_file.config_home(os.environ, home))
     value: Mapping[str, Any] = strict_yaml.read(policy_file.text(found.servers)).value
     return value
 

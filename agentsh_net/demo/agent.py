@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from agentsh_net.demo import cast, files_server, model
 from agentsh_net.demo.scenarios import BY_NAME, Scenario, Scene, Turn, Way, credentials
-from agentsh_net.shim_wrapping import words
+from agentsh_net.mcp_clients.shim_wrapping import words
 
 if TYPE_CHECKING:
     import httpx2

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentsh_net.user_file import MAX_FILE, Owner, UnusableError, parse_json
+from agentsh_net.mcp_clients.user_file import MAX_FILE, Owner, UnusableError, parse_json
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to another user")
 SOMEBODY = 54321

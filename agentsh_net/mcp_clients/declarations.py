@@ -15,14 +15,14 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from agentsh_net import user_file
-from agentsh_net.client_urls import Spelling, direct
 from agentsh_net.core.config import parse
 from agentsh_net.core.errors import ConfigError
 from agentsh_net.core.folding import fold, visible
 from agentsh_net.core.scalars import MAX_ID
-from agentsh_net.shim_wrapping import wrapped
-from agentsh_net.user_file import UnusableError
+from agentsh_net.mcp_clients import user_file
+from agentsh_net.mcp_clients.gateway_urls import Spelling, direct
+from agentsh_net.mcp_clients.shim_wrapping import wrapped
+from agentsh_net.mcp_clients.user_file import UnusableError
 
 # Nobody uses this many; what lies beyond is noise that would slow the start down.
 MAX_SERVERS = 512

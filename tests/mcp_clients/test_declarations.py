@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from agentsh_net.client_configs import CLIENTS, MAX_SERVERS, Found, find
 from agentsh_net.core.config import parse
+from agentsh_net.mcp_clients.declarations import CLIENTS, MAX_SERVERS, Found, find
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 """A client's file with its servers put under the shim, or taken out again: the text is edited, never written anew.
 
 Only words are added, before the server's own, so that taking them away restores every byte: comments, spacing and what the
-user changed meanwhile. Which servers, and reading and writing files, is `client_install`'s business.
+user changed meanwhile. Which servers, and reading and writing files, is `installation`'s business.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agentsh_net import shim_wrapping, user_file
 from agentsh_net.core import strict_json
 from agentsh_net.core.errors import ProtocolError
+from agentsh_net.mcp_clients import shim_wrapping, user_file
 
 Keys = tuple[str, ...]
 Span = tuple[int, int]

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from agentsh_net import client_edit, client_urls
-from agentsh_net.client_edit import UneditableError
-from agentsh_net.client_urls import Behind, Change, Spelling, direct, prefix, redirected
+from agentsh_net.mcp_clients import editing, gateway_urls
+from agentsh_net.mcp_clients.editing import UneditableError
+from agentsh_net.mcp_clients.gateway_urls import Behind, Change, Spelling, direct, prefix, redirected
 
 GATEWAY = "http://127.0.0.1:8485"
 OWN = "https://mcp.example.com/mcp?key=1#x"
@@ -29,18 +29,18 @@ TOML = (
 
 @pytest.mark.parametrize(("text", "kind"), [*((t, "json") for t in JSON), *((t, "toml") for t in TOML)])
 def test_there_and_back_every_byte_is_as_it_was(text: str, kind: str) -> None:
-    there = client_urls.install(text, kind, {KEYS: Behind("weather api/1")}, GATEWAY)
-    ((url,),) = client_urls.urls(there, kind, [KEYS]).values()
+    there = gateway_urls.install(text, kind, {KEYS: Behind("weather api/1")}, GATEWAY)
+    ((url,),) = gateway_urls.urls(there, kind, [KEYS]).values()
     assert url == f"{GATEWAY}/mcp/weather%20api%2F1#agentsh-net:{OWN}"
-    assert client_urls.install(there, kind, {KEYS: Behind("weather api/1")}, GATEWAY) == there
-    assert client_urls.uninstall(there, kind, [KEYS]) == text
-    assert client_urls.uninstall(text, kind, [KEYS]) == text
+    assert gateway_urls.install(there, kind, {KEYS: Behind("weather api/1")}, GATEWAY) == there
+    assert gateway_urls.uninstall(there, kind, [KEYS]) == text
+    assert gateway_urls.uninstall(text, kind, [KEYS]) == text
 
 
 def test_what_the_user_changed_meanwhile_stays_changed() -> None:
-    there = client_urls.install(JSON[0], "json", {KEYS: Behind("w")}, GATEWAY)
+    there = gateway_urls.install(JSON[0], "json", {KEYS: Behind("w")}, GATEWAY)
     changed = there.replace("key=1", "key=2")
-    assert client_urls.uninstall(changed, "json", [KEYS]) == JSON[0].replace("key=1", "key=2")
+    assert gateway_urls.uninstall(changed, "json", [KEYS]) == JSON[0].replace("key=1", "key=2")
 
 
 def test_what_is_behind_a_url_is_known_by_it() -> None:
@@ -61,13 +61,13 @@ def test_what_is_behind_a_url_is_known_by_it() -> None:
 )
 def test_what_cannot_be_edited_safely_is_left(text: str, kind: str) -> None:
     with pytest.raises(UneditableError):
-        client_urls.install(text, kind, {KEYS: Behind("w")}, GATEWAY)
+        gateway_urls.install(text, kind, {KEYS: Behind("w")}, GATEWAY)
 
 
 def test_other_entries_keep_their_meaning() -> None:
-    there: Any = json.loads(client_urls.install(JSON[2], "json", {KEYS: Behind("w")}, GATEWAY))
+    there: Any = json.loads(gateway_urls.install(JSON[2], "json", {KEYS: Behind("w")}, GATEWAY))
     assert there["mcpServers"]["weather"]["url"] == 5
-    toml = tomllib.loads(client_urls.install(TOML[1], "toml", {KEYS: Behind("w")}, GATEWAY))
+    toml = tomllib.loads(gateway_urls.install(TOML[1], "toml", {KEYS: Behind("w")}, GATEWAY))
     assert toml["other"]["url"] == "no"
 
 
@@ -90,32 +90,32 @@ HTTP, CLINE, GEMINI = Spelling(), Spelling("streamableHttp", typed=True), Spelli
 def test_an_entry_of_http_sse_says_streamable_http_in_its_clients_words_and_is_restored_to_the_byte(
     text: str, kind: str, spelling: Spelling, there: dict[str, Any]
 ) -> None:
-    edited = client_urls.install(text, kind, {KEYS: Behind("old", spelling)}, GATEWAY)
-    entry: Any = client_edit.entry(edited, kind, KEYS)
+    edited = gateway_urls.install(text, kind, {KEYS: Behind("old", spelling)}, GATEWAY)
+    entry: Any = editing.entry(edited, kind, KEYS)
     key = "httpUrl" if spelling is GEMINI and "type" not in there else "url"
-    own = client_edit.entry(text, kind, KEYS)
+    own = editing.entry(text, kind, KEYS)
     assert entry.pop(key).startswith(f"{GATEWAY}/mcp/old#agentsh-net")
     assert entry == there
-    assert direct("x", client_edit.entry(edited, kind, KEYS)) == ("old", own)
-    assert client_urls.install(edited, kind, {KEYS: Behind("old", spelling)}, GATEWAY) == edited
-    assert client_urls.uninstall(edited, kind, [KEYS]) == text
+    assert direct("x", editing.entry(edited, kind, KEYS)) == ("old", own)
+    assert gateway_urls.install(edited, kind, {KEYS: Behind("old", spelling)}, GATEWAY) == edited
+    assert gateway_urls.uninstall(edited, kind, [KEYS]) == text
 
 
 def test_a_type_that_was_added_goes_again_where_the_client_wrote_its_file_anew() -> None:
     text = '{"mcpServers": {"weather": {"url": "https://a/x"}}}'
-    there = client_urls.install(text, "json", {KEYS: Behind("w", CLINE)}, GATEWAY)
+    there = gateway_urls.install(text, "json", {KEYS: Behind("w", CLINE)}, GATEWAY)
     anew = json.dumps(json.loads(there), indent=2)
-    assert json.loads(client_urls.uninstall(anew, "json", [KEYS])) == json.loads(text)
+    assert json.loads(gateway_urls.uninstall(anew, "json", [KEYS])) == json.loads(text)
     first = json.dumps(json.loads(anew), sort_keys=True)  # and now it stands before the URL
-    assert json.loads(client_urls.uninstall(first, "json", [KEYS])) == json.loads(text)
+    assert json.loads(gateway_urls.uninstall(first, "json", [KEYS])) == json.loads(text)
 
 
 def test_a_type_that_the_user_changed_meanwhile_is_the_users() -> None:
     text = '{"mcpServers": {"weather": {"url": "https://a/x", "type": "sse"}}}'
-    there = client_urls.install(text, "json", {KEYS: Behind("w")}, GATEWAY)
+    there = gateway_urls.install(text, "json", {KEYS: Behind("w")}, GATEWAY)
     for value in ('"stdio"', "[]"):
         changed = there.replace('"http"', value)
-        assert client_urls.uninstall(changed, "json", [KEYS]) == text.replace('"sse"', value)
+        assert gateway_urls.uninstall(changed, "json", [KEYS]) == text.replace('"sse"', value)
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_a_type_that_the_user_changed_meanwhile_is_the_users() -> None:
 )
 def test_what_says_http_sse_in_a_way_that_cannot_be_restored_is_left(text: str) -> None:
     with pytest.raises(UneditableError):
-        client_urls.install(text, "json", {KEYS: Behind("w", GEMINI)}, GATEWAY)
+        gateway_urls.install(text, "json", {KEYS: Behind("w", GEMINI)}, GATEWAY)
 
 
 def test_what_else_was_changed_stands_beside_the_url() -> None:

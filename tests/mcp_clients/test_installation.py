@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from agentsh_net import client_configs, client_install
-from agentsh_net.client_configs import Place
-from agentsh_net.client_install import BACKUP, install, uninstall
+from agentsh_net.mcp_clients import declarations, installation
+from agentsh_net.mcp_clients.declarations import Place
+from agentsh_net.mcp_clients.installation import BACKUP, install, uninstall
 
 PROGRAM = ["/usr/bin/agentsh-net"]
 CURSOR = (
@@ -30,7 +30,7 @@ def home(tmp_path: Path) -> Path:
 
 
 def places(home: Path) -> tuple[Place, ...]:
-    return client_configs.find(home, cwd=home / "work").places
+    return declarations.find(home, cwd=home / "work").places
 
 
 def cursor(home: Path) -> Path:
@@ -72,9 +72,9 @@ def test_a_second_time_changes_nothing(home: Path) -> None:
 
 
 def test_the_installed_servers_are_found_as_what_they_were(home: Path) -> None:
-    before = client_configs.find(home, cwd=home / "work").servers
+    before = declarations.find(home, cwd=home / "work").servers
     install(places(home), PROGRAM)
-    assert client_configs.find(home, cwd=home / "work").servers == before
+    assert declarations.find(home, cwd=home / "work").servers == before
 
 
 def test_a_server_that_came_later_is_added_and_the_copy_is_still_the_first(home: Path) -> None:
@@ -144,7 +144,7 @@ def test_a_link_is_not_followed(home: Path) -> None:
 def test_root_does_not_write_a_users_files(home: Path) -> None:
     os.chown(cursor(home), 65534, 65534)
     outcomes = {
-        o.file.name: o for o in install(client_configs.find(home, cwd=home / "w", uid=65534).places, PROGRAM)
+        o.file.name: o for o in install(declarations.find(home, cwd=home / "w", uid=65534).places, PROGRAM)
     }
     assert "run this as that user" in outcomes["mcp.json"].trouble
     assert cursor(home).read_text() == CURSOR
@@ -164,4 +164,4 @@ def test_a_write_that_fails_leaves_the_file_whole(home: Path, monkeypatch: pytes
 def test_the_suffix_of_the_copy_is_no_clients_file(home: Path) -> None:
     install(places(home), PROGRAM)
     sources = {place.source for place in places(home)}
-    assert not [s for s in sources if s.name.endswith(client_install.BACKUP)]
+    assert not [s for s in sources if s.name.endswith(installation.BACKUP)]

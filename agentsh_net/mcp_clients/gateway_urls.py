@@ -2,7 +2,7 @@
 
 The server's own URL stays behind it, in the fragment, which no HTTP client sends (RFC 9110, section 7.1), together with what else
 was changed: the gateway speaks Streamable HTTP in front of HTTP+SSE servers too, so an entry has to say so to its client. Taking
-away what was added restores every byte. Which servers, and reading and writing files, is `client_install`'s business.
+away what was added restores every byte. Which servers, and reading and writing files, is `installation`'s business.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from enum import StrEnum
 from typing import Any, Final
 from urllib.parse import quote, unquote
 
-from agentsh_net import client_edit
-from agentsh_net.client_edit import Keys, UneditableError
+from agentsh_net.mcp_clients import editing
+from agentsh_net.mcp_clients.editing import Keys, UneditableError
 
 NAMES: Final = ("httpUrl", "url")  # the keys that clients give a server's URL
 _WORDS: Final = ("type", "transport")  # the keys that name its transport, the first one that is there
@@ -97,22 +97,22 @@ def install(text: str, kind: str, servers: Mapping[Keys, Behind], gateway: str) 
     Raises UneditableError.
     """
     for keys, behind in servers.items():
-        before = client_edit.entry(text, kind, keys)
+        before = editing.entry(text, kind, keys)
         name, url = _url(before, keys)
         if redirected(url) is not None:
             continue
         changes = _changes(before, name, behind.spelling)
-        start, _ = client_edit.value_span(text, kind, keys, name)
+        start, _ = editing.value_span(text, kind, keys, name)
         added = prefix(gateway, behind.server_id, changes)
         edited = text[: start + 1] + added + text[start + 1 :]
         if Change.WORD in changes:
             edited = _reworded(edited, kind, keys, (_SSE,), behind.spelling.word)
         if Change.ADDED in changes:
-            _, end = client_edit.value_span(edited, kind, keys, name)
+            _, end = editing.value_span(edited, kind, keys, name)
             edited = f'{edited[:end]},"{_WORDS[0]}":"{behind.spelling.word}"{edited[end:]}'
         if Change.KEY in changes:
             edited = _rekeyed(edited, keys, name, behind.spelling.key)
-        if direct("", client_edit.entry(edited, kind, keys)) != (behind.server_id, before):
+        if direct("", editing.entry(edited, kind, keys)) != (behind.server_id, before):
             raise UneditableError(f"{'.'.join(keys)} is written in a way that cannot be edited safely")
         text = edited
     return text
@@ -121,29 +121,29 @@ def install(text: str, kind: str, servers: Mapping[Keys, Behind], gateway: str) 
 def uninstall(text: str, kind: str, places: Sequence[Keys]) -> str:
     """Return `text` with the entries at these keys as they were before `install`. Raises UneditableError."""
     for keys in places:
-        before = client_edit.entry(text, kind, keys)
+        before = editing.entry(text, kind, keys)
         name, url = _url(before, keys)
         through = redirected(url)
         if through is None:
             continue
-        start, _ = client_edit.value_span(text, kind, keys, name)
+        start, _ = editing.value_span(text, kind, keys, name)
         edited = text[: start + 1] + text[start + 1 + through.before :]
         word = _our_word(before)
         if word and Change.WORD in through.changes:
             edited = _reworded(edited, kind, keys, _STREAMABLE, _SSE)
         if word and Change.ADDED in through.changes:
-            edited = client_edit.without_member(edited, keys, word)
+            edited = editing.without_member(edited, keys, word)
         if Change.KEY in through.changes and name != "url":
             edited = _rekeyed(edited, keys, name, "url")
-        if client_edit.entry(edited, kind, keys) != direct("", before)[1]:
+        if editing.entry(edited, kind, keys) != direct("", before)[1]:
             raise UneditableError(f"{'.'.join(keys)} is written in a way that cannot be edited safely")
         text = edited
     return text
 
 
 def urls(text: str, kind: str, places: Sequence[Keys]) -> dict[Keys, list[str]]:
-    """Return each entry's URL as a text has it, as `client_edit.commands` returns commands. Raises UneditableError."""
-    return {keys: [_url(client_edit.entry(text, kind, keys), keys)[1]] for keys in places}
+    """Return each entry's URL as a text has it, as `editing.commands` returns commands. Raises UneditableError."""
+    return {keys: [_url(editing.entry(text, kind, keys), keys)[1]] for keys in places}
 
 
 def _changes(entry: Mapping[str, Any], name: str, spelling: Spelling) -> list[Change]:
@@ -158,16 +158,16 @@ def _changes(entry: Mapping[str, Any], name: str, spelling: Spelling) -> list[Ch
 
 def _reworded(text: str, kind: str, keys: Keys, words: Collection[str], word: str) -> str:
     """Return a text whose entry names another transport, in the quotes it had."""
-    key = _word(client_edit.entry(text, kind, keys))
+    key = _word(editing.entry(text, kind, keys))
     assert key is not None  # noqa: S101 - who asks has seen it
-    start, end = client_edit.value_span(text, kind, keys, key)
+    start, end = editing.value_span(text, kind, keys, key)
     if text[start + 1 : end - 1] not in words:
         raise UneditableError(f"{'.'.join(keys)} has a {key} that is not written plainly")
     return text[: start + 1] + word + text[end - 1 :]
 
 
 def _rekeyed(text: str, keys: Keys, name: str, key: str) -> str:
-    start, end = client_edit.key_span(text, keys, name)
+    start, end = editing.key_span(text, keys, name)
     return f'{text[:start]}"{key}"{text[end:]}'
 
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentsh_net import user_file
-from agentsh_net.client_edit import Keys, UneditableError, commands, install, uninstall
+from agentsh_net.mcp_clients import user_file
+from agentsh_net.mcp_clients.editing import Keys, UneditableError, commands, install, uninstall
 
 PROGRAM = ["/usr/bin/agentsh-net"]
 FS: Keys = ("mcpServers", "fs")

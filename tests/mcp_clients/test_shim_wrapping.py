@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentsh_net.shim_wrapping import words, wrapped
+from agentsh_net.mcp_clients.shim_wrapping import words, wrapped
 
 OWN = ["npx", "-y", "server", "--", "--server", "x"]
 

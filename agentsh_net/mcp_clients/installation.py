@@ -2,7 +2,7 @@
 
 stdio servers go under the shim, network servers behind the gateway. A copy of each file is left beside it first. Only files of
 the user who asks are written: as root this would be a way for a user to have root write where the user cannot. How a text is
-edited is `client_edit`'s and `client_urls`' business.
+edited is `editing`'s and `gateway_urls`' business.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from agentsh_net import client_edit, client_urls
-from agentsh_net.client_configs import Place
-from agentsh_net.client_edit import Keys, UneditableError
-from agentsh_net.user_file import FLAGS, MAX_FILE
+from agentsh_net.mcp_clients import editing, gateway_urls
+from agentsh_net.mcp_clients.declarations import Place
+from agentsh_net.mcp_clients.editing import Keys, UneditableError
+from agentsh_net.mcp_clients.user_file import FLAGS, MAX_FILE
 
 STDIO: Final = "stdio"
 BACKUP: Final = ".before-agentsh-net"
@@ -54,14 +54,14 @@ def _install(file: Path, places: Sequence[Place], program: Sequence[str], gatewa
     servers = {place.keys: place.server_id for place in used}
     local = {place.keys: place.server_id for place in used if place.transport == STDIO}
     remote = {
-        place.keys: client_urls.Behind(place.server_id, place.spelling)
+        place.keys: gateway_urls.Behind(place.server_id, place.spelling)
         for place in used
         if place.transport != STDIO
     }
 
     def edit(text: str) -> str:
-        text = client_edit.install(text, _kind(file), local, program)
-        return client_urls.install(text, _kind(file), remote, gateway)
+        text = editing.install(text, _kind(file), local, program)
+        return gateway_urls.install(text, _kind(file), remote, gateway)
 
     try:
         before, after = _edited(file, edit)
@@ -79,7 +79,7 @@ def _uninstall(file: Path, places: Sequence[Place]) -> Outcome:
     local, remote = _split(places)
 
     def edit(text: str) -> str:
-        return client_urls.uninstall(client_edit.uninstall(text, _kind(file), local), _kind(file), remote)
+        return gateway_urls.uninstall(editing.uninstall(text, _kind(file), local), _kind(file), remote)
 
     try:
         before, after = _edited(file, edit)
@@ -111,7 +111,7 @@ def _edited(file: Path, edit: Callable[[str], str]) -> tuple[bytes, bytes]:
 def _changed(before: bytes, after: bytes, file: Path, places: Sequence[Place]) -> list[Keys]:
     local, remote = _split(places)
     old, new = (
-        client_edit.commands(text, _kind(file), local) | client_urls.urls(text, _kind(file), remote)
+        editing.commands(text, _kind(file), local) | gateway_urls.urls(text, _kind(file), remote)
         for text in (data.decode().removeprefix(_BOM) for data in (before, after))
     )
     return [place.keys for place in places if old[place.keys] != new[place.keys]]
