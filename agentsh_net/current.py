@@ -12,8 +12,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from agentsh_net import collector, inventory, options, server_identity
-from agentsh_net.arbiter import Arbiter
-from agentsh_net.archivist import Archivist
 from agentsh_net.clock import now_rfc3339, rfc3339
 from agentsh_net.config_file import Loaded
 from agentsh_net.core import kernel_plan
@@ -30,7 +28,9 @@ from agentsh_net.core.snapshot import Snapshot
 from agentsh_net.kernel.resolver import Resolver
 from agentsh_net.store import records
 from agentsh_net.store.writer import Writer
-from agentsh_net.workers import Pool
+from agentsh_net.workers.arbiter import Arbiter
+from agentsh_net.workers.archivist import Archivist
+from agentsh_net.workers.pool import Pool
 
 Addresses = Mapping[str, Sequence[Address]]
 

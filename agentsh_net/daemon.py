@@ -17,9 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from agentsh_net import __version__, briefing, collector, inventory, metrics, notify, options
-from agentsh_net import archivist as archivists
 from agentsh_net.agent_sessions import AgentSessions
-from agentsh_net.arbiter import Arbiter
 from agentsh_net.clock import now_rfc3339
 from agentsh_net.config_file import Loaded
 from agentsh_net.config_watch import Watch
@@ -45,11 +43,13 @@ from agentsh_net.record_reader import RecordReader
 from agentsh_net.recording import Outlets, Recording
 from agentsh_net.sessions import Sessions
 from agentsh_net.shim_desk import Desk, Surroundings
-from agentsh_net.stdio_servers import StdioServers
 from agentsh_net.store import queries
 from agentsh_net.store.writer import Writer
 from agentsh_net.tasks import Tasks
-from agentsh_net.workers import Pool
+from agentsh_net.workers import archivist as archivists
+from agentsh_net.workers.arbiter import Arbiter
+from agentsh_net.workers.pool import Pool
+from agentsh_net.workers.stdio_servers import StdioServers
 
 EXIT_OK = 0
 LAST_RECORDS = 1.0  # seconds for what is still to be read at the end, which in a flood never ends

@@ -26,7 +26,7 @@ from agentsh_net.core.stub_link import MAX_DATAGRAM, Decided, Held, Message, Ser
 from agentsh_net.kernel.limits import may_change_user
 from agentsh_net.kernel.name_servers import NameServers
 from agentsh_net.kernel.resolver import Resolver
-from agentsh_net.workers import ENVIRONMENT, identity
+from agentsh_net.workers.pool import ENVIRONMENT, identity
 
 LAYER = "dns-stub"
 START_SECONDS = 30.0  # as long as a proxy worker gets

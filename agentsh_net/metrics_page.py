@@ -18,8 +18,8 @@ import orjson
 from agentsh_net.core import link
 from agentsh_net.core.settings import Metrics
 from agentsh_net.kernel.limits import may_change_user
-from agentsh_net.listening import bind
-from agentsh_net.workers import ENVIRONMENT, identity
+from agentsh_net.workers.listening import bind
+from agentsh_net.workers.pool import ENVIRONMENT, identity
 
 EVERY: Final = 1.0  # seconds between two tellings; a scrape is every few seconds at most
 BACKLOG: Final = 64

@@ -12,9 +12,9 @@ from loopback.client import Client, request
 from loopback.proxy import Proxy, snapshot
 from loopback.upstream import Upstream, answering, chunked, response
 
-from agentsh_net.arbiter import Arbiter
 from agentsh_net.core.ratelimit import Buckets
 from agentsh_net.core.settings import RateLimits
+from agentsh_net.workers.arbiter import Arbiter
 
 MESSAGES, CHAT = "/anthropic/v1/messages", "/openai/v1/chat/completions"
 BODY = json.dumps({"model": "m", "messages": []}).encode()

@@ -12,7 +12,6 @@ import tempfile
 import time
 from pathlib import Path
 
-from agentsh_net.arbiter import Arbiter
 from agentsh_net.core import config
 from agentsh_net.core.events import Event
 from agentsh_net.core.model import Tool
@@ -22,7 +21,8 @@ from agentsh_net.core.registry import Registry
 from agentsh_net.core.settings import Retention
 from agentsh_net.core.snapshot import Snapshot
 from agentsh_net.store.writer import Writer
-from agentsh_net.workers import Pool
+from agentsh_net.workers.arbiter import Arbiter
+from agentsh_net.workers.pool import Pool
 
 SERVERS = 20
 RULES = 1000

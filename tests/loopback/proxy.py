@@ -16,12 +16,12 @@ from agentsh_proxy.service import Service
 from agentsh_proxy.upstream import Pool
 from agentsh_proxy.view import unfold
 
-from agentsh_net.arbiter import Arbiter
 from agentsh_net.core import config, link, outline
 from agentsh_net.core.model import Tool
 from agentsh_net.core.pins import Pins
 from agentsh_net.core.registry import Registry
 from agentsh_net.core.snapshot import Snapshot
+from agentsh_net.workers.arbiter import Arbiter
 
 SERVERS = [
     {"id": "weather", "type": "http", "url": "http://127.0.0.1:9/mcp"},

@@ -22,7 +22,7 @@ from agentsh_net.core.record_link import Kind, Piece, Reader, read_about
 from agentsh_net.core.settings import LlmStorage, Retention
 from agentsh_net.store import records
 from agentsh_net.store.bodies import Bodies, folder_beside
-from agentsh_net.worker_sockets import WorkerSockets
+from agentsh_net.workers.sockets import WorkerSockets
 
 MAX_PART: Final = (
     64 << 20

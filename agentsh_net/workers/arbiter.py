@@ -21,7 +21,7 @@ from agentsh_net.core.model import Crossing
 from agentsh_net.core.registry import Registry
 from agentsh_net.core.session_ledger import Asked, SessionLedger
 from agentsh_net.core.settings import CrossServer, ProviderLimits
-from agentsh_net.worker_sockets import WorkerSockets
+from agentsh_net.workers.sockets import WorkerSockets
 
 MAX_SERVERS = 4096
 

@@ -19,15 +19,15 @@ from dataclasses import dataclass, field
 from secrets import token_hex
 from typing import Any
 
-from agentsh_net.arbiter import Arbiter
 from agentsh_net.core import link, snapshot
 from agentsh_net.core.errors import ConfigError, ProtocolError
 from agentsh_net.core.events import Event, WorkerExited
 from agentsh_net.core.settings import Gateway, Proxy
 from agentsh_net.core.snapshot import Snapshot
 from agentsh_net.kernel.limits import may_change_user
-from agentsh_net.listening import bind
-from agentsh_net.worker_link import WorkerLink
+from agentsh_net.workers.arbiter import Arbiter
+from agentsh_net.workers.link import WorkerLink
+from agentsh_net.workers.listening import bind
 
 ACK_SECONDS = (
     5.0  # a worker that did not take a policy up by then is replaced, and the new one starts with it

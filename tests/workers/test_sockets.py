@@ -6,7 +6,7 @@ import itertools
 import socket
 import threading
 
-from agentsh_net.worker_sockets import WorkerSockets
+from agentsh_net.workers.sockets import WorkerSockets
 
 
 def numbered() -> WorkerSockets[int]:

@@ -15,13 +15,13 @@ from typing import Any
 import pytest
 from running import Running, awaited, running
 
-from agentsh_net import archivist as module
-from agentsh_net.archivist import Archivist
 from agentsh_net.control.errors import ControlError
 from agentsh_net.core.record_link import Kind, about, encode
 from agentsh_net.core.settings import Retention
 from agentsh_net.store import queries
 from agentsh_net.store.bodies import Bodies
+from agentsh_net.workers import archivist as module
+from agentsh_net.workers.archivist import Archivist
 
 ANSWER = {"id": "msg_1", "type": "message", "content": [], "usage": {"input_tokens": 7, "output_tokens": 9}}
 

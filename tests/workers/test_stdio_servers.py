@@ -18,8 +18,8 @@ from loopback import until
 
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.snapshot import Snapshot
-from agentsh_net.stdio_servers import StdioServers, account, environment
 from agentsh_net.tasks import Tasks
+from agentsh_net.workers.stdio_servers import StdioServers, account, environment
 
 ROOT = os.geteuid() == 0
 KEY = {"id": "k", "type": "http", "scheme": "bearer", "credential": "c"}
@@ -142,7 +142,7 @@ def test_a_command_that_is_not_there_is_an_error_that_names_it() -> None:
 
 
 def test_a_server_that_will_not_end_is_killed_with_what_it_started(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agentsh_net.stdio_servers.GRACE", (0.1, 0.1))
+    monkeypatch.setattr("agentsh_net.workers.stdio_servers.GRACE", (0.1, 0.1))
     code = "import signal,os,time; signal.signal(15, signal.SIG_IGN); p=os.fork(); print(os.getpid(), flush=True); time.sleep(60)"
 
     async def scene(servers: StdioServers, worker: Worker) -> None:

@@ -1,6 +1,6 @@
 """The supervisor's end of one worker's link: messages out, acknowledgements awaited, and nothing that comes believed unchecked.
 
-Processes and sockets to listen on are `workers`' business; what an event means is the daemon's.
+Processes and sockets to listen on are `pool`'s business; what an event means is the daemon's.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from loopback import until
 
 from agentsh_net.core import link
 from agentsh_net.core.events import DaemonStarted, ToolCallIntercepted
-from agentsh_net.worker_link import WorkerLink
+from agentsh_net.workers.link import WorkerLink
 
 
 class Wire:

@@ -17,11 +17,11 @@ from loopback.client import Client, request
 from loopback.proxy import snapshot
 from loopback.upstream import Upstream, answering, response
 
-from agentsh_net import listening, workers
-from agentsh_net.arbiter import Arbiter
 from agentsh_net.core.errors import ConfigError
 from agentsh_net.core.ratelimit import Buckets
-from agentsh_net.workers import Pool
+from agentsh_net.workers import listening, pool
+from agentsh_net.workers.arbiter import Arbiter
+from agentsh_net.workers.pool import Pool
 
 MESSAGES = "/anthropic/v1/messages"
 BLOCKED = b"blocked by policy"
@@ -142,7 +142,7 @@ async def test_a_killed_worker_comes_back_with_the_newest_policy_and_sessions(mo
 
 @running
 async def test_a_worker_that_does_not_acknowledge_is_replaced(monkeypatch):
-    monkeypatch.setattr(workers, "ACK_SECONDS", 0.3)
+    monkeypatch.setattr(pool, "ACK_SECONDS", 0.3)
     async with Running(name="get_weather") as it:
         (first,) = it.pool.pids
         os.kill(first, signal.SIGSTOP)
@@ -204,7 +204,7 @@ def status(pid: int) -> dict[str, str]:
 async def test_a_worker_of_root_has_no_privilege_left():
     async with Running() as it:
         (pid,) = it.pool.pids
-        who = workers.identity()
+        who = pool.identity()
         told = status(pid)
         assert told["Uid"].split() == [str(who.uid)] * 4 != ["0"] * 4
         assert told["Gid"].split() == [str(who.gid)] * 4

@@ -8,7 +8,7 @@ import pytest
 
 from agentsh_net.core.errors import ConfigError
 from agentsh_net.core.settings import Metrics, Proxy
-from agentsh_net.listening import bind
+from agentsh_net.workers.listening import bind
 
 
 @pytest.mark.parametrize("workers", [1, 3])
