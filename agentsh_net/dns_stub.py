@@ -9,9 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import os
 import socket
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import asdict
@@ -23,10 +21,9 @@ from agentsh_net.core.events import Event, LayerStateChanged
 from agentsh_net.core.gap import Gaps
 from agentsh_net.core.settings import Resolve
 from agentsh_net.core.stub_link import MAX_DATAGRAM, Decided, Held, Message, Serving, Upstream, decode, encode
-from agentsh_net.kernel.limits import may_change_user
 from agentsh_net.kernel.name_servers import NameServers
 from agentsh_net.kernel.resolver import Resolver
-from agentsh_net.workers.pool import ENVIRONMENT, identity
+from agentsh_net.workers import unprivileged
 
 LAYER = "dns-stub"
 START_SECONDS = 30.0  # as long as a proxy worker gets
@@ -150,18 +147,11 @@ class DnsStub:
 
     async def _spawn(self) -> asyncio.subprocess.Process:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        who = identity()
-        fds = (theirs.fileno(), *(each.fileno() for each in self._sockets))
+        udp, tcp = self._sockets
         with theirs:
-            process = await asyncio.create_subprocess_exec(
-                sys.executable, "-m", "agentsh_proxy", "dns-stub",
-                "--link-fd", str(fds[0]), "--udp-fd", str(fds[1]), "--tcp-fd", str(fds[2]),
-                "--uid", str(who.uid), "--gid", str(who.gid), *([] if may_change_user() else ["--keep-user"]),
-                "--supervisor", str(os.getpid()),
-                stdin=asyncio.subprocess.DEVNULL,
-                pass_fds=fds,
-                env={name: os.environ[name] for name in ENVIRONMENT if name in os.environ},
-            )  # fmt: skip
+            process = await unprivileged.start(
+                "dns-stub", passing={"--link-fd": theirs, "--udp-fd": udp, "--tcp-fd": tcp}
+            )
         ours.setblocking(False)
         self._link, self._asked = ours, ()
         asyncio.get_running_loop().add_reader(ours.fileno(), self._read)

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import socket
-import sys
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -17,9 +15,7 @@ import orjson
 
 from agentsh_net.core import link
 from agentsh_net.core.settings import Metrics
-from agentsh_net.kernel.limits import may_change_user
-from agentsh_net.workers.listening import bind
-from agentsh_net.workers.pool import ENVIRONMENT, identity
+from agentsh_net.workers import listening, unprivileged
 
 EVERY: Final = 1.0  # seconds between two tellings; a scrape is every few seconds at most
 BACKLOG: Final = 64
@@ -33,15 +29,14 @@ class MetricsPage:
     def __init__(self, metrics: Metrics, gather: Callable[[], dict[str, Any]]) -> None:
         self._listen = metrics.listen
         self._gather = gather
-        self._listener = bind(metrics, section="metrics")[0]
+        self._listener = listening.bind(metrics, section="metrics")[0]
         self._listener.listen(BACKLOG)
         self._keeper: asyncio.Task[None] | None = None
 
     @property
     def url(self) -> str:
         """Where the page is."""
-        host, port = self._listener.getsockname()[:2]
-        return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+        return listening.url(self._listener)
 
     def start(self) -> None:
         """Start the process, soon."""
@@ -65,19 +60,10 @@ class MetricsPage:
     async def _run(self) -> None:
         """Run one process to its end, telling it what is new."""
         ours, theirs = socket.socketpair()
-        who = identity()
-        fds = (theirs.fileno(), self._listener.fileno())
-        try:
-            process = await asyncio.create_subprocess_exec(
-                sys.executable, "-m", "agentsh_proxy", "page",
-                "--link-fd", str(fds[0]), "--listen-fd", str(fds[1]), "--listen", self._listen,
-                "--uid", str(who.uid), "--gid", str(who.gid), *([] if may_change_user() else ["--keep-user"]), "--supervisor", str(os.getpid()),
-                stdin=asyncio.subprocess.DEVNULL,
-                pass_fds=fds,
-                env={name: os.environ[name] for name in ENVIRONMENT if name in os.environ},
-            )  # fmt: skip
-        finally:
-            theirs.close()
+        with theirs:
+            process = await unprivileged.start(
+                "page", "--listen", self._listen, passing={"--link-fd": theirs, "--listen-fd": self._listener}
+            )
         _, writer = await asyncio.open_connection(sock=ours)
         telling = asyncio.create_task(self._tell(writer))
         try:

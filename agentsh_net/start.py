@@ -29,7 +29,7 @@ def worker_uid(network: Network) -> int | None:
 
     `nobody` is many others'; and in a pod whoever is root in the agent's container can be any user.
     """
-    from agentsh_net.workers.pool import USERS
+    from agentsh_net.workers.unprivileged import USERS
 
     if os.geteuid() != 0 or network.scope == "netns":
         return None

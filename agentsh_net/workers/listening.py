@@ -31,6 +31,12 @@ def bind(settings: Proxy | Gateway | Metrics, section: str = "proxy") -> list[so
         ) from error
 
 
+def url(listener: socket.socket) -> str:
+    """Return the URL of what `listener` serves."""
+    host, port = listener.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
 def _bound(family: int, address: Any, *, shared: bool) -> socket.socket:
     listener = socket.socket(family, socket.SOCK_STREAM)
     try:

@@ -8,11 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
-import pwd
 import signal
 import socket
-import sys
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -24,10 +21,9 @@ from agentsh_net.core.errors import ConfigError, ProtocolError
 from agentsh_net.core.events import Event, WorkerExited
 from agentsh_net.core.settings import Gateway, Proxy
 from agentsh_net.core.snapshot import Snapshot
-from agentsh_net.kernel.limits import may_change_user
+from agentsh_net.workers import listening, unprivileged
 from agentsh_net.workers.arbiter import Arbiter
 from agentsh_net.workers.link import WorkerLink
-from agentsh_net.workers.listening import bind
 
 ACK_SECONDS = (
     5.0  # a worker that did not take a policy up by then is replaced, and the new one starts with it
@@ -37,35 +33,6 @@ START_SECONDS = 75.0
 DRAIN_SECONDS = 10.0  # what a stream under way gets when the daemon stops
 BACKOFF = (0.1, 30.0)  # seconds before a worker is replaced: the first, and the most after repeated deaths
 STEADY_SECONDS = 60.0  # a worker that lived this long starts the backoff anew
-# What a worker inherits of the environment; the rest may hold secrets that a parser of hostile bytes need not have.
-ENVIRONMENT = (
-    "PATH",
-    "LANG",
-    "LC_ALL",
-    "PYTHONPATH",
-    "VIRTUAL_ENV",
-    "SSL_CERT_FILE",
-    "SSL_CERT_DIR",
-    "LD_LIBRARY_PATH",
-)
-USERS = ("agentsh-net", "nobody")
-
-
-@dataclass(frozen=True, slots=True)
-class Identity:
-    """Who a worker becomes when the supervisor is root."""
-
-    uid: int
-    gid: int
-
-
-def identity() -> Identity:
-    """Return the user `agentsh-net` where there is one, else `nobody`."""
-    for name in USERS:
-        with contextlib.suppress(KeyError):
-            entry = pwd.getpwnam(name)
-            return Identity(entry.pw_uid, entry.pw_gid)
-    return Identity(65534, 65534)
 
 
 class Pool:
@@ -88,9 +55,11 @@ class Pool:
         self._arbiter = arbiter
         self._stdio = stdio
         self._archive = archive
-        self._listeners = bind(proxy) if proxy.mode != "disabled" else []
+        self._listeners = listening.bind(proxy) if proxy.mode != "disabled" else []
         try:
-            self._gateway = bind(gateway, section="gateway")[0] if gateway and gateway.enabled else None
+            self._gateway = (
+                listening.bind(gateway, section="gateway")[0] if gateway and gateway.enabled else None
+            )
         except ConfigError:
             for listener in self._listeners:
                 listener.close()
@@ -111,12 +80,12 @@ class Pool:
     @property
     def url(self) -> str:
         """The LLM proxy's base, empty while it is off."""
-        return _url(self._listeners[0]) if self._listeners else ""
+        return listening.url(self._listeners[0]) if self._listeners else ""
 
     @property
     def gateway_url(self) -> str:
         """The MCP gateway's base, empty while it is off."""
-        return _url(self._gateway) if self._gateway is not None else ""
+        return listening.url(self._gateway) if self._gateway is not None else ""
 
     @property
     def size(self) -> int:
@@ -297,35 +266,22 @@ class _Worker:
     async def _spawn(self) -> _Running:
         """Start a process and return when it accepts. Raises ProtocolError where it does not."""
         ours, theirs = socket.socketpair()
-        charge = self._pool.arbiter.attach()
-        who = identity()
-        stdio = self._pool.stdio() if self._gateway is not None else None
-        record = self._pool.record()
-        passed = {
+        shared = {"--listen-fd": self._listener, "--gateway-fd": self._gateway}
+        given = {
             "--link-fd": theirs,
-            "--charge-fd": charge,
-            "--listen-fd": self._listener,
-            "--gateway-fd": self._gateway,
-            "--stdio-fd": stdio,
-            "--record-fd": record,
+            "--charge-fd": self._pool.arbiter.attach(),
+            "--stdio-fd": self._pool.stdio() if self._gateway is not None else None,
+            "--record-fd": self._pool.record(),
         }
-        fds = {option: passing.fileno() for option, passing in passed.items() if passing is not None}
         try:
-            process = await asyncio.create_subprocess_exec(
-                sys.executable, "-m", "agentsh_proxy",
-                *(word for option, fd in fds.items() for word in (option, str(fd))),
-                "--uid", str(who.uid), "--gid", str(who.gid), *([] if may_change_user() else ["--keep-user"]), "--supervisor", str(os.getpid()),
+            process = await unprivileged.start(
                 *(["--discover"] if self._discovers else []),
-                stdin=asyncio.subprocess.DEVNULL,
-                pass_fds=tuple(fds.values()),
-                env={name: os.environ[name] for name in ENVIRONMENT if name in os.environ},
-            )  # fmt: skip
+                passing={option: each for option, each in (shared | given).items() if each is not None},
+            )
         finally:
-            theirs.close()
-            charge.close()
-            for end in (stdio, record):
-                if end is not None:
-                    end.close()
+            for each in given.values():
+                if each is not None:
+                    each.close()
         self._pool.employ(process.pid)  # before it knows a server or a provider to connect to
         _, conversation = await asyncio.get_running_loop().create_unix_connection(
             lambda: WorkerLink(self._pool.report, self._pool.discovered if self._discovers else None),
@@ -359,11 +315,6 @@ class _Running:
 def _address(listener: socket.socket) -> tuple[str, int]:
     host, port = listener.getsockname()[:2]
     return host, port
-
-
-def _url(listener: socket.socket) -> str:
-    host, port = _address(listener)
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 def _status(status: int) -> str:

@@ -19,7 +19,7 @@ from loopback.upstream import Upstream, answering, response
 
 from agentsh_net.core.errors import ConfigError
 from agentsh_net.core.ratelimit import Buckets
-from agentsh_net.workers import listening, pool
+from agentsh_net.workers import listening, pool, unprivileged
 from agentsh_net.workers.arbiter import Arbiter
 from agentsh_net.workers.pool import Pool
 
@@ -204,7 +204,7 @@ def status(pid: int) -> dict[str, str]:
 async def test_a_worker_of_root_has_no_privilege_left():
     async with Running() as it:
         (pid,) = it.pool.pids
-        who = pool.identity()
+        who = unprivileged.identity()
         told = status(pid)
         assert told["Uid"].split() == [str(who.uid)] * 4 != ["0"] * 4
         assert told["Gid"].split() == [str(who.gid)] * 4
