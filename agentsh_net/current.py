@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from agentsh_net import collector, inventory, options, server_identity
+from agentsh_net import collector, inventory, server_identity
 from agentsh_net.clock import now_rfc3339, rfc3339
-from agentsh_net.config_file import Loaded
+from agentsh_net.config import options
+from agentsh_net.config.policy_file import Loaded
 from agentsh_net.core import kernel_plan
 from agentsh_net.core.addresses import Address, literal
 from agentsh_net.core.claims import Claims

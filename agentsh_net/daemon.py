@@ -16,11 +16,13 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
-from agentsh_net import __version__, briefing, collector, inventory, metrics, notify, options
+from agentsh_net import __version__, briefing, collector, inventory, metrics, notify
 from agentsh_net.agent_sessions import AgentSessions
 from agentsh_net.clock import now_rfc3339
-from agentsh_net.config_file import Loaded
-from agentsh_net.config_watch import Watch
+from agentsh_net.config import options
+from agentsh_net.config.options import Options
+from agentsh_net.config.policy_file import Loaded
+from agentsh_net.config.watch import Watch
 from agentsh_net.control.server import Server as ControlServer
 from agentsh_net.control.shim_server import ShimServer
 from agentsh_net.core import events
@@ -38,7 +40,6 @@ from agentsh_net.kernel.limits import limits
 from agentsh_net.layer_watch import LayerWatch
 from agentsh_net.metrics_page import MetricsPage
 from agentsh_net.name_watch import NameWatch
-from agentsh_net.options import Options
 from agentsh_net.record_reader import RecordReader
 from agentsh_net.recording import Outlets, Recording
 from agentsh_net.sessions import Sessions

@@ -11,12 +11,13 @@ import pwd
 import sys
 from pathlib import Path
 
-from agentsh_net import log, options, privileges
+from agentsh_net import log, privileges
+from agentsh_net.config import options
+from agentsh_net.config.options import Options
 from agentsh_net.control.errors import ControlError
 from agentsh_net.core.errors import ConfigError, KernelError, ProtocolError, StoreError
 from agentsh_net.core.settings import Network
 from agentsh_net.kernel import ahead
-from agentsh_net.options import Options
 
 EXIT_CONFIG, EXIT_ENVIRONMENT = 2, 3
 # Seconds (Python's own is 0.005): the kernel is asked in threads by many short calls, each of which waits so long for its turn

@@ -13,11 +13,11 @@ from typing import Any
 import yaml
 from fake_kernel import FakeKernel
 
-from agentsh_net import options
+from agentsh_net.config import options
+from agentsh_net.config.options import Options
 from agentsh_net.control.client import Client
 from agentsh_net.control.errors import ControlError
 from agentsh_net.daemon import Daemon
-from agentsh_net.options import Options
 from agentsh_net.store import queries
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from fake_kernel import FakeKernel
 
-from agentsh_net.config_file import Loaded
+from agentsh_net.config.policy_file import Loaded
 from agentsh_net.core.addresses import Address, canonical
 from agentsh_net.core.config import digest, parse
 from agentsh_net.core.events import Event

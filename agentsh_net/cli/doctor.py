@@ -77,14 +77,14 @@ _COLUMNS = (
 def _settings(path: Path | None) -> Config:
     if path is None:
         return _default()
-    from agentsh_net import options
+    from agentsh_net.config import options
 
     return options.load(options.Options(path), os.environ).config
 
 
 def _default() -> Config:
     """Return what a daemon without a file would use, but for the servers: those are looked for where it is started."""
-    from agentsh_net import options
+    from agentsh_net.config import options
     from agentsh_net.core.config import parse
 
     return parse({"version": 1, **options.own_places(os.environ)})

@@ -34,11 +34,11 @@ GATEWAY = "http://127.0.0.1:8485"
 @click.pass_context
 def init(ctx: click.Context, out: Path, force: bool, action: str | None, clients: tuple[str, ...], gateway: str) -> None:  # fmt: skip
     """Find MCP servers in the files of this user's clients and write a policy for them, in audit mode."""
-    from agentsh_net import config_file, options
+    from agentsh_net.config import options, policy_file
     from agentsh_net.mcp_clients import declarations
 
     home = options.home(os.environ)
-    found = declarations.find(home, cwd=Path.cwd(), config_home=config_file.config_home(os.environ, home))
+    found = declarations.find(home, cwd=Path.cwd(), config_home=policy_file.config_home(os.environ, home))
     known = {client.name for client in declarations.CLIENTS}
     if unknown := set(clients) - known:
         raise Failure(
@@ -108,7 +108,7 @@ def _tell_found(found: Found) -> None:
 
 def _write_policy(found: Found, out: Path, *, force: bool, port: int | None) -> None:
     """Write the policy where the daemon takes it, and nowhere else. It may hold credentials: mode 0600."""
-    from agentsh_net import config_file, policy_file
+    from agentsh_net.config import first_policy, policy_file
 
     if out.exists() and not force:
         raise Failure(
@@ -120,8 +120,8 @@ def _write_policy(found: Found, out: Path, *, force: bool, port: int | None) -> 
     try:
         descriptor = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(policy_file.text(found.servers, gateway_port=port))
-        config_file.load(scratch, os.environ)
+            file.write(first_policy.text(found.servers, gateway_port=port))
+        policy_file.load(scratch, os.environ)
         scratch.rename(out)
     except ConfigError as error:
         scratch.unlink(missing_ok=True)
@@ -152,10 +152,10 @@ def _port(gateway: str) -> int:
 
 def _gateway_is_on(policy: Path) -> bool:
     """Say whether a policy has the gateway on: clients must not be sent where nobody listens."""
-    from agentsh_net import config_file
+    from agentsh_net.config import policy_file
 
     try:
-        return config_file.load(policy, os.environ).config.gateway.enabled
+        return policy_file.load(policy, os.environ).config.gateway.enabled
     except ConfigError:
         return False  # `policy check` says why
 

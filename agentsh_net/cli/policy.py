@@ -31,10 +31,10 @@ def policy() -> None:
 @click.pass_context
 def check(ctx: click.Context, file: Path) -> None:
     """Read FILE as the daemon would; tell every problem, or what the policy would do."""
-    from agentsh_net import config_file
+    from agentsh_net.config import policy_file
 
     try:
-        loaded = config_file.load(file, os.environ)
+        loaded = policy_file.load(file, os.environ)
     except ConfigError as error:
         for problem in error.problems:
             click.echo(visible(problem.within(str(file))))
@@ -136,13 +136,13 @@ def _explained_by(path: Path, tool: str, server: str, arguments: Any) -> Mapping
     """Return the explanation by a file alone: nothing was seen yet, so a server that is named is taken to offer the tool."""
     from dataclasses import asdict
 
-    from agentsh_net import config_file
+    from agentsh_net.config import policy_file
     from agentsh_net.core import pins
     from agentsh_net.core.model import ToolCall
     from agentsh_net.core.registry import Registry
     from agentsh_net.core.snapshot import Snapshot, explain
 
-    loaded = config_file.load(path, os.environ)
+    loaded = policy_file.load(path, os.environ)
     registry = Registry(loaded.config.sandbox.mcp.servers)
     if server:
         registry, _ = registry.register(server, [pins.tool_of(server, {"name": tool})])

@@ -81,10 +81,10 @@ def _beginning(source: Source, base: Path | None) -> tuple[Mapping[str, Any], st
 
 
 def _read(path: Path) -> Mapping[str, Any]:
-    from agentsh_net import config_file, strict_yaml
+    from agentsh_net.config import policy_file, strict_yaml
 
     try:
-        text, _ = config_file.read_text(path, config_file.MAX_FILE)
+        text, _ = policy_file.read_text(path, policy_file.MAX_FILE)
         value = strict_yaml.read(text).value
     except ConfigError as error:
         raise Failure(str(error), code=Exit.USAGE, remedy="name another file with --base") from error
@@ -94,12 +94,12 @@ def _read(path: Path) -> Mapping[str, Any]:
 
 
 def _declared() -> Mapping[str, Any]:
-    from agentsh_net import config_file, options, policy_file, strict_yaml
+    from agentsh_net.config import first_policy, options, policy_file, strict_yaml
     from agentsh_net.mcp_clients import declarations
 
     home = options.home(os.environ)
-    found = declarations.find(home, cwd=Path.cwd(), config_home=config_file.config_home(os.environ, home))
-    value: Mapping[str, Any] = strict_yaml.read(policy_file.text(found.servers)).value
+    found = declarations.find(home, cwd=Path.cwd(), config_home=policy_file.config_home(os.environ, home))
+    value: Mapping[str, Any] = strict_yaml.read(first_policy.text(found.servers)).value
     return value
 
 

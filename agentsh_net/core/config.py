@@ -1,7 +1,7 @@
 """A mapping becomes a Config, or every problem of it is told at once, each with its YAML path.
 
 The tables are the schema: one row per key, in the order of the settings. Reading the file, expanding variables and
-watching it are `config_file`'s business; the leaves are in `core.scalars`, MCP's tables in `core.config_mcp`.
+watching it are the shell's business (`agentsh_net.config`); the leaves are in `core.scalars`, MCP's tables in `core.config_mcp`.
 """
 
 from __future__ import annotations

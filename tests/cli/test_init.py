@@ -12,8 +12,8 @@ import pytest
 from agentsh_proxy import login
 from click.testing import CliRunner
 
-from agentsh_net import config_file
 from agentsh_net.cli.main import cli
+from agentsh_net.config import policy_file
 
 CURSOR = '{ // mine\n "mcpServers": {"fs": {"command": "npx", "args": ["a"]}, "web": {"url": "https://x.example/mcp"}}}\n'
 
@@ -131,7 +131,7 @@ def test_install_keeps_a_policy_that_is_there_and_sends_no_client_where_nobody_l
 
 def test_the_policy_of_an_installation_has_the_gateway_where_clients_are_sent(home):
     init("--install", "--gateway", "http://127.0.0.1:9000")
-    config = config_file.load(Path("agentsh-net.yaml"), {}).config
+    config = policy_file.load(Path("agentsh-net.yaml"), {}).config
     assert (config.gateway.enabled, config.gateway.port) == (True, 9000)
     assert config.gateway.servers["web"].passthrough
     assert "http://127.0.0.1:9000/mcp/web#" in cursor(home)
@@ -171,7 +171,7 @@ def test_servers_of_http_sse_go_through_the_gateway_in_the_clients_own_words(hom
     assert types == {
         "a": None, "b": "http", "c": "http", "d": None, "e": "remote", "f": "streamableHttp", "g": None,
     }  # fmt: skip
-    gateway = config_file.load(Path("agentsh-net.yaml"), {}).config.gateway
+    gateway = policy_file.load(Path("agentsh-net.yaml"), {}).config.gateway
     assert {name for name, server in gateway.servers.items() if server.passthrough} == set("abcdefg")
     init("--out", "again.yaml")
     assert "type: sse" in Path("again.yaml").read_text()

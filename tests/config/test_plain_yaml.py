@@ -9,9 +9,9 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentsh_net import strict_yaml
-from agentsh_net.plain_yaml import Elsewhere
-from agentsh_net.strict_yaml import MAX_DEPTH, Document, _at_length, _quickly
+from agentsh_net.config import strict_yaml
+from agentsh_net.config.plain_yaml import Elsewhere
+from agentsh_net.config.strict_yaml import MAX_DEPTH, Document, _at_length, _quickly
 
 
 def both(text: str) -> tuple[tuple[Document, Any], tuple[Document, Any]]:

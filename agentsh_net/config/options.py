@@ -10,8 +10,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from agentsh_net import config_file, places
-from agentsh_net.config_file import Loaded
+from agentsh_net import places
+from agentsh_net.config import policy_file
+from agentsh_net.config.policy_file import Loaded
 from agentsh_net.core.config import digest, parse
 from agentsh_net.core.settings import Config
 
@@ -84,14 +85,14 @@ def own_places(environ: Mapping[str, str]) -> dict[str, dict[str, str]]:
 
 def _default(environ: Mapping[str, str]) -> Loaded:
     """Return the built-in default for the person who asked."""
-    loaded = config_file.default(environ, home(environ))
+    loaded = policy_file.default(environ, home(environ))
     own = own_places(environ)
     return _with(loaded, own) if own else loaded
 
 
 def _file(path: Path, environ: Mapping[str, str]) -> Loaded:
     """Read a policy file. What it leaves at a place of the system's that this user may not write is in the user's own."""
-    loaded = config_file.load(path, environ)
+    loaded = policy_file.load(path, environ)
     config = loaded.config
     # A service's user, say, has been given the system's places.
     closed = {"store": not _writable(config.store.path), "control": not _writable(config.control.socket)}
@@ -112,7 +113,7 @@ def _writable(path: str) -> bool:
 def _with(loaded: Loaded, changes: Mapping[str, Any]) -> Loaded:
     mapping = _merged(loaded.mapping, changes)
     sources = {server.id: server.source for server in loaded.config.sandbox.mcp.servers}
-    config = config_file.sourced(parse(mapping), sources)
+    config = policy_file.sourced(parse(mapping), sources)
     return replace(loaded, mapping=mapping, config=config, digest=digest(mapping))
 
 

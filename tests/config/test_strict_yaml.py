@@ -9,8 +9,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentsh_net.config.strict_yaml import MAX_ALIASES, MAX_DEPTH, read
 from agentsh_net.core.errors import ConfigError, Problem
-from agentsh_net.strict_yaml import MAX_ALIASES, MAX_DEPTH, read
 
 
 def refusal(text: str) -> Problem:

@@ -1,6 +1,6 @@
 """The policy file becomes a Config: read strictly, variables and secret files expanded, every problem with its line.
 
-What is valid is `core.config`'s business; when to read again is `config_watch`'s.
+What is valid is `core.config`'s business; when to read again is `watch`'s.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from agentsh_net import strict_yaml
-from agentsh_net.config_watch import Stamp, stamp
+from agentsh_net.config import strict_yaml
+from agentsh_net.config.watch import Stamp, stamp
 from agentsh_net.core.config import digest, parse
 from agentsh_net.core.errors import ConfigError, Problem
 from agentsh_net.core.schema import quoted
@@ -37,7 +37,7 @@ FORMS = "${NAME}, ${file:/absolute/path}, or $${ for a literal ${"
 class Loaded:
     """A configuration and what it was made of. `mapping` holds secrets; `path` is None for the built-in default.
 
-    `read` has the version of every file that went in (config_watch); `notes` say what could not be used; `referred` has the YAML
+    `read` has the version of every file that went in (`watch`); `notes` say what could not be used; `referred` has the YAML
     paths of values that came from `${...}`, wholly or in part.
     """
 

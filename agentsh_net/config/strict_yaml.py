@@ -17,10 +17,10 @@ from yaml.composer import Composer
 from yaml.reader import ReaderError
 from yaml.resolver import BaseResolver
 
+from agentsh_net.config.plain_yaml import Elsewhere, Kinds, Plain
 from agentsh_net.core.errors import ConfigError, Problem
 from agentsh_net.core.folding import visible
 from agentsh_net.core.schema import key_path, quoted
-from agentsh_net.plain_yaml import Elsewhere, Kinds, Plain
 
 # The schema is eight levels deep; the parser below us recurses per level.
 MAX_DEPTH = 32

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from agentsh_net import config_file
+from agentsh_net.config import policy_file
+from agentsh_net.config.first_policy import text
 from agentsh_net.mcp_clients.declarations import Declared
-from agentsh_net.policy_file import text
 
 
 def declared(**declaration: Any) -> Declared:
@@ -19,7 +19,7 @@ def declared(**declaration: Any) -> Declared:
 def load(tmp_path: Path, *found: Declared) -> Any:
     file = tmp_path / "policy.yaml"
     file.write_text(text(found))
-    return config_file.load(file, {}).config.sandbox.mcp
+    return policy_file.load(file, {}).config.sandbox.mcp
 
 
 def test_without_a_server_it_is_a_policy_all_the_same(tmp_path: Path) -> None:
@@ -76,14 +76,14 @@ def test_a_header_that_its_client_fills_in_is_left_to_the_client_and_passes_thro
     assert "# its client fills in Authorization" in text([server])
     file = tmp_path / "policy.yaml"
     file.write_text(text([server], gateway_port=8485))
-    assert config_file.load(file, {}).config.gateway.servers["s"].passthrough
+    assert policy_file.load(file, {}).config.gateway.servers["s"].passthrough
 
 
 def test_headers_that_stand_there_as_they_are_sent_are_the_gateways(tmp_path: Path) -> None:
     server = declared(type="http", url="https://x.example/mcp", headers={"Authorization": "Bearer pa$5"})
     file = tmp_path / "policy.yaml"
     file.write_text(text([server], gateway_port=8485))
-    config = config_file.load(file, {}).config
+    config = policy_file.load(file, {}).config
     assert config.sandbox.mcp.servers[0].headers == {"Authorization": "Bearer pa$5"}
     assert not config.gateway.servers
 
