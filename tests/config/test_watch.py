@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from agentsh_net.config import watch
+from agentsh_net.config import watch as module
 from agentsh_net.config.watch import Inotify, Stamp, Watch, WatchStatus, directories, stamp_of
 
 # Far above the debounce, far below pytest's own timeout: a change that is not noticed within it is lost.
@@ -62,7 +62,7 @@ def policy(tmp_path: Path) -> Path:
 @pytest.fixture
 def slow_polls(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave the noticing to inotify: a poll would come after the test has given up."""
-    monkeypatch.setattr(watch, "POLL_BESIDE_INOTIFY", 1000.0)
+    monkeypatch.setattr(module, "POLL_BESIDE_INOTIFY", 1000.0)
 
 
 def rewrite(path: Path) -> None:
@@ -149,7 +149,7 @@ def test_other_files_of_the_folder_are_not_the_policys_business(policy: Path) ->
         async with watching(policy) as (_, seen):
             for number in range(5):
                 policy.with_name(f"other{number}").write_text("x")
-                await asyncio.sleep(watch.DEBOUNCE)  # each in a look of its own
+                await asyncio.sleep(module.DEBOUNCE)  # each in a look of its own
             rewrite(policy)
             await seen.once()
             assert seen.calls == 1
@@ -265,8 +265,8 @@ def test_without_inotify_it_polls_and_says_so(policy: Path, monkeypatch: pytest.
     def refuse(_: Any) -> Inotify:
         raise OSError(24, "Too many open files")
 
-    monkeypatch.setattr(watch, "Inotify", refuse)
-    monkeypatch.setattr(watch, "POLL", 0.02)
+    monkeypatch.setattr(module, "Inotify", refuse)
+    monkeypatch.setattr(module, "POLL", 0.02)
 
     async def test() -> None:
         async with watching(policy) as (watch, seen):
@@ -281,7 +281,7 @@ def test_without_inotify_it_polls_and_says_so(policy: Path, monkeypatch: pytest.
 def test_a_folder_that_is_made_anew_is_found_by_the_poll(
     policy: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watch, "POLL_BESIDE_INOTIFY", 0.02)
+    monkeypatch.setattr(module, "POLL_BESIDE_INOTIFY", 0.02)
 
     async def test() -> None:
         async with watching(policy) as (watch, seen):
@@ -305,7 +305,7 @@ def test_after_close_nothing_is_told_and_nothing_is_held(policy: Path) -> None:
             rewrite(policy)
             watch.close()
             assert len(os.listdir("/proc/self/fd")) == before
-            await asyncio.sleep(3 * watch.DEBOUNCE)
+            await asyncio.sleep(3 * module.DEBOUNCE)
             assert seen.calls == 0
 
     run(test)
