@@ -1,4 +1,4 @@
-"""What the supervisor keeps of root's capabilities (capabilities(7)), from its first moment on; the workers keep none.
+"""What the supervisor keeps of root's capabilities (capabilities(7)), from its first moment on; what it starts keeps none.
 
 CAP_SYS_ADMIN is among them: looking a program up by id and entering other network namespaces for the sweep both ask for it.
 """
@@ -28,7 +28,8 @@ KEPT: Final = {
     "CAP_BPF": 39,
 }
 
-_PR_CAPBSET_READ, _PR_CAPBSET_DROP = 23, 24
+_PR_CAPBSET_READ, _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS = 23, 24, 38
+_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
 _CAPABILITY_V3 = 0x20080522
 _LAST_CAP = Path("/proc/sys/kernel/cap_last_cap")
 
@@ -43,15 +44,47 @@ def reduce() -> None:
     To be called before there is a second thread: the sets belong to threads. What the process never had it does not get.
     """
     libc = ctypes.CDLL(None, use_errno=True)
-    for number in range(int(_LAST_CAP.read_text()) + 1):
-        if number not in KEPT.values() and libc.prctl(_PR_CAPBSET_READ, number, 0, 0, 0) == 1:
-            _checked(libc.prctl(_PR_CAPBSET_DROP, number, 0, 0, 0), "prctl")
-    header = _Header(_CAPABILITY_V3, 0)
-    sets = (ctypes.c_uint32 * 6)()  # effective, permitted, inheritable of capabilities 0-31, then of 32-63
-    _checked(libc.capget(ctypes.byref(header), ctypes.byref(sets)), "capget")
+    _bound(libc, set(KEPT.values()))
     mask = sum(1 << number for number in KEPT.values())
-    for i in range(6):
-        sets[i] &= mask >> 32 if i > 2 else mask & 0xFFFFFFFF
+    _keep(libc, mask, mask, mask)
+
+
+def renounce(*, change_user: bool) -> None:
+    """Let whatever this thread starts from now on never have or gain a privilege. Raises OSError.
+
+    Only this thread's sets change. With `change_user` it stays able to become another user, which ends what is left.
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+    _checked(libc.prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0), "prctl")
+    effective, _, _ = _held(libc)
+    if effective >> KEPT["CAP_SETPCAP"] & 1:  # without it no_new_privs has to do: what is bounding is not had
+        _bound(libc, set())
+    mask = effective if change_user else 0
+    _keep(libc, mask, mask, 0)
+    _checked(libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "prctl")
+
+
+def _bound(libc: ctypes.CDLL, kept: set[int]) -> None:
+    """Take what is not kept out of the bounding set."""
+    for number in range(int(_LAST_CAP.read_text()) + 1):
+        if number not in kept and libc.prctl(_PR_CAPBSET_READ, number, 0, 0, 0) == 1:
+            _checked(libc.prctl(_PR_CAPBSET_DROP, number, 0, 0, 0), "prctl")
+
+
+def _held(libc: ctypes.CDLL) -> tuple[int, int, int]:
+    """Return the effective, permitted and inheritable set of this thread."""
+    header = _Header(_CAPABILITY_V3, 0)
+    sets = (ctypes.c_uint32 * 6)()  # the three sets of capabilities 0-31, then of 32-63
+    _checked(libc.capget(ctypes.byref(header), ctypes.byref(sets)), "capget")
+    low, high = sets[:3], sets[3:]
+    return low[0] | high[0] << 32, low[1] | high[1] << 32, low[2] | high[2] << 32
+
+
+def _keep(libc: ctypes.CDLL, *masks: int) -> None:
+    """Reduce the effective, permitted and inheritable set of this thread to what is in these masks."""
+    found = [held & mask for held, mask in zip(_held(libc), masks, strict=True)]
+    sets = (ctypes.c_uint32 * 6)(*(each & 0xFFFFFFFF for each in found), *(each >> 32 for each in found))
+    header = _Header(_CAPABILITY_V3, 0)
     _checked(libc.capset(ctypes.byref(header), ctypes.byref(sets)), "capset")
 
 

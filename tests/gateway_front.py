@@ -192,7 +192,8 @@ def play(handler: Handler, scene: Scene, *, gateway: dict[str, Any] | None = Non
     async def main() -> None:
         async with serving(handler) as server:
             peer = {"id": "peer", "type": "http", "url": server.url(), **mcp.pop("peer", {})}
-            async with gateway_over(snapshot([peer], gateway=gateway, **mcp)) as front:
+            others = mcp.pop("others", [])
+            async with gateway_over(snapshot([peer, *others], gateway=gateway, **mcp)) as front:
                 await scene(front, server)
 
     run(main())

@@ -20,6 +20,7 @@ class FakePipe:
     def __init__(self, refuses: str = "") -> None:
         self.sent: list[Any] = []
         self.closed = False
+        self.broken = False  # it takes no more
         self._refuses = refuses
         self._news = asyncio.Event()
         self._said: asyncio.Queue[bytes | None] = asyncio.Queue()
@@ -30,6 +31,8 @@ class FakePipe:
 
     async def send(self, message: bytes) -> None:
         assert b"\n" not in message
+        if self.broken:
+            raise ProtocolError("the server ended", status=502)
         self.sent.append(json.loads(message))
         self._news.set()
 

@@ -1,7 +1,7 @@
 """Starting stdio servers for the gateway: the worker asks for a declared server by its id, and gets the pipes of a new process.
 
 The worker parses what comes from the network and may run nothing; the supervisor reads nothing of what a server says. A
-server runs as `gateway.servers.<id>.user`, or as who runs a daemon that is not root: never as root, with none of our secrets.
+server runs as `gateway.servers.<id>.user`, or as who runs a daemon that is not root (see `stdio_process`).
 """
 
 from __future__ import annotations
@@ -10,12 +10,9 @@ import asyncio
 import contextlib
 import json
 import os
-import pwd
 import signal
 import socket
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 
 from agentsh_net.core.errors import ProtocolError
@@ -24,6 +21,7 @@ from agentsh_net.core.model import Server, Transport
 from agentsh_net.core.settings import GatewayServer
 from agentsh_net.core.snapshot import Snapshot
 from agentsh_net.tasks import Tasks
+from agentsh_net.workers.stdio_process import Account, Launcher, Process, account
 
 MAX_QUESTION: Final = 4096  # bytes: a number and an id
 MAX_PROCESSES: Final = 64  # of one server: each client session of an older revision has its own
@@ -31,20 +29,6 @@ GRACE: Final = (
     2.0,
     3.0,
 )  # seconds after the end of its input until a server is asked to end, and then until it is killed
-# What a server inherits of our environment; the rest may hold secrets of ours.
-ENVIRONMENT: Final = ("PATH", "LANG", "LC_ALL", "TZ", "TMPDIR")
-DEFAULT_PATH: Final = "/usr/local/bin:/usr/bin:/bin"
-
-
-@dataclass(frozen=True, slots=True)
-class Account:
-    """Who a server runs as. `change` says whether that is another than who we are."""
-
-    name: str
-    uid: int
-    gid: int
-    home: str
-    change: bool
 
 
 class StdioServers:
@@ -54,8 +38,10 @@ class StdioServers:
         self._snapshot = snapshot
         self._log = log
         self._ours: socket.socket | None = None
+        self._starting: dict[int, str] = {}  # server ids, by number
         self._running: dict[int, _Running] = {}
         self._tasks = tasks
+        self._launcher = Launcher()
 
     def attach(self) -> socket.socket:
         """Return a new conversation for a worker; what the one before had started is ended."""
@@ -70,6 +56,7 @@ class StdioServers:
         """End every server and wait until it is dead (a few seconds at most)."""
         self._detach()
         await self._tasks.ended()
+        self._launcher.close()
 
     @property
     def pids(self) -> list[int]:
@@ -95,7 +82,10 @@ class StdioServers:
             question = b""
         try:
             match json.loads(question) if question else None:
-                case {"start": int(number), "server": str(server_id)} if number not in self._running:
+                case {"start": int(number), "server": str(server_id)} if (
+                    number not in self._running and number not in self._starting
+                ):
+                    self._starting[number] = fold(server_id)
                     self._tasks.spawn(self._start(self._ours, number, server_id))
                 case {"end": int(number)}:
                     if number in self._running:
@@ -113,6 +103,8 @@ class StdioServers:
             self._log(f"{visible(server_id)}: not started for the gateway: {error}")
             _say(link, {"failed": number, "error": str(error)})
             return
+        finally:
+            del self._starting[number]
         self._running[number] = running
         _say(link, {"started": number}, running.take_pipes())
         if link is not self._ours:  # the worker is gone meanwhile
@@ -131,7 +123,7 @@ class StdioServers:
         if denied.blocked:
             raise ProtocolError(f"denied by policy: {denied.reason}")
         same = sum(1 for running in self._running.values() if running.server_id == server.id)
-        if same >= MAX_PROCESSES:
+        if same + sum(1 for folded in self._starting.values() if folded == fold(server.id)) > MAX_PROCESSES:
             raise ProtocolError(f"{MAX_PROCESSES} processes of this server are running already")
         servers = snapshot.config.gateway.servers
         settings = next((s for name, s in servers.items() if fold(name) == fold(server.id)), GatewayServer())
@@ -140,34 +132,18 @@ class StdioServers:
     async def _launch(self, server: Server, who: Account) -> _Running:
         """Start a process. Raises ProtocolError where it cannot be."""
         ours, theirs = _pipes()
-        become: dict[str, Any] = (
-            {"user": who.uid, "group": who.gid, "extra_groups": os.getgrouplist(who.name, who.gid)}
-            if who.change
-            else {}
-        )
         try:
-            process = await asyncio.create_subprocess_exec(
-                server.command, *server.args,
-                stdin=theirs[0], stdout=theirs[1], stderr=theirs[2],
-                env=environment(server, who, os.environ),
-                cwd=who.home,
-                start_new_session=True,
-                umask=0o077,
-                **become,
-            )  # fmt: skip
-        except (OSError, ValueError) as error:
+            process = await self._launcher.launch(server, who, theirs)
+        except BaseException:
             _close(ours)
-            why = getattr(error, "strerror", None) or str(error)
-            raise ProtocolError(f"{server.command}: {why} (as user {who.name})") from error
-        finally:
-            _close(theirs)
+            raise
         return _Running(server.id, process, ours)
 
 
 class _Running:
     """One process of a server, in a session of its own."""
 
-    def __init__(self, server_id: str, process: asyncio.subprocess.Process, pipes: tuple[int, ...]) -> None:
+    def __init__(self, server_id: str, process: Process, pipes: tuple[int, ...]) -> None:
         self.server_id = server_id
         self.process = process
         self._pipes = pipes
@@ -202,32 +178,6 @@ class _Running:
     def _signal(self, number: signal.Signals) -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.process.pid, number)
-
-
-def account(name: str) -> Account:
-    """Return who a server runs as. Raises ProtocolError for a user that is not there, or that we cannot become."""
-    me = os.geteuid()
-    if me == 0 and not name:
-        raise ProtocolError(
-            "the daemon runs as root: gateway.servers.<id>.user has to say who the server runs as"
-        )
-    try:
-        entry = pwd.getpwnam(name) if name else pwd.getpwuid(me)
-    except KeyError:
-        raise ProtocolError(f"there is no user {name or me} (gateway.servers.<id>.user)") from None
-    if entry.pw_uid == 0:
-        raise ProtocolError("a server behind the gateway never runs as root")
-    if me not in (0, entry.pw_uid):
-        raise ProtocolError(f"only a daemon that runs as root can start it as user {name}")
-    home = entry.pw_dir if Path(entry.pw_dir).is_dir() else "/"
-    return Account(entry.pw_name, entry.pw_uid, entry.pw_gid, home, change=me == 0)
-
-
-def environment(server: Server, who: Account, ours: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment of a server: what is declared, who it is, and next to nothing of ours."""
-    kept = {name: ours[name] for name in ENVIRONMENT if name in ours}
-    own = {"HOME": who.home, "USER": who.name, "LOGNAME": who.name}
-    return {"PATH": DEFAULT_PATH} | kept | own | dict(server.env)
 
 
 def _pipes() -> tuple[tuple[int, int, int], tuple[int, int, int]]:

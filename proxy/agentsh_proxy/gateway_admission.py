@@ -65,11 +65,10 @@ def admit(
     route = gateway_http.route(asked.head.target)
     place = view.places.get(fold(route.server_id)) if route is not None else None
     if route is None or place is None:
-        raise ProtocolError(_unknown(route, view), status=404)
+        raise ProtocolError(_unknown(asked, route, view), status=404)
     session_id = session_of(route.token, sessions)
-    if place.downstream is not None and not gateway_http.authorized(
-        place.downstream, asked.fields, route.query
-    ):
+    if not _let_in(place, asked, route.query):
+        assert place.downstream is not None  # noqa: S101 - who is asked for none is let in
         message = jsonrpc.error(
             None, mcp_gate.UNREADABLE, "agentsh-net: the credential of the request is not accepted"
         )
@@ -95,9 +94,18 @@ def session_of(token: str, sessions: Mapping[str, str]) -> str:
     return session_id
 
 
-def _unknown(route: gateway_http.Route | None, view: GatewayView) -> str:
-    known = ", ".join(visible(place.server.id) for place in view.places.values()) or "none"
-    asked = (
-        f"server {visible(route.server_id)!r} is not declared" if route else "the path is /mcp/<server-id>"
+def _let_in(place: Place, asked: Asked, query: str) -> bool:
+    """Say whether a request has the credential that a server's clients show here."""
+    return place.downstream is None or gateway_http.authorized(place.downstream, asked.fields, query)
+
+
+def _unknown(asked: Asked, route: gateway_http.Route | None, view: GatewayView) -> str:
+    """Say that there is no such server, and which ones this very client may use: others are none of its business."""
+    usable = ", ".join(
+        visible(place.server.id)
+        for place in view.places.values()
+        if _let_in(place, asked, route.query if route else "")
+        and not view.snapshot.judge_server(place.server.id).blocked
     )
-    return f"{asked}; declared servers: {known}"
+    what = f"server {visible(route.server_id)!r} is not declared" if route else "the path is /mcp/<server-id>"
+    return f"{what}; servers that this client may use: {usable or 'none'}"

@@ -31,8 +31,12 @@ def rewritten(frame: sse.Frame, data: bytes | None) -> bytes:
 def joined(body: bytes | None, extra: Collection[bytes]) -> bytes | None:
     """Return the answer to a batch with the errors of those calls in it that did not go on."""
     text = (body or b"").strip()
-    if not text:
+    if not text and len(extra) < 2:
         return as_body(extra)
-    inner = text[1:-1].strip() if text.startswith(b"[") else text
-    mine = [message[1:-1] if message.startswith(b"[") else message for message in extra]
-    return b"[" + b",".join([*([inner] if inner else []), *mine]) + b"]"
+    parts = [text, *extra] if text else extra
+    return b"[" + b",".join(filter(None, map(_members, parts))) + b"]"
+
+
+def _members(text: bytes) -> bytes:
+    """Return the messages of a body, without the brackets of a batch."""
+    return text[1:-1].strip() if text.startswith(b"[") else text

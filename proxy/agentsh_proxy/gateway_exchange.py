@@ -17,7 +17,7 @@ from agentsh_net.core.jsonrpc import Body, Id, Request
 from agentsh_net.core.mcp_gate import lone_call
 from agentsh_proxy import gateway_unauthorized
 from agentsh_proxy.gateway_bodies import event_of, joined, rewritten
-from agentsh_proxy.gateway_connection import Asked, GatewayConnection
+from agentsh_proxy.gateway_connection import JSON, Asked, GatewayConnection
 from agentsh_proxy.gateway_review import Passed, Review, as_body
 from agentsh_proxy.gateway_view import Place
 from agentsh_proxy.http_client import Response
@@ -156,8 +156,8 @@ class Exchange:
                 await self._whole(response, review, fields)
             else:
                 body = await self._bounded(response.read(MAX_OTHER))
-                if self._extra and not body:
-                    self._client.answer(200, as_body(self._extra) or b"")
+                if self._extra:
+                    self._complete(response.status, None, review, fields)
                 else:
                     self._client.answer(response.status, body, fields)
             await response.release()
@@ -174,15 +174,25 @@ class Exchange:
 
     async def _whole(self, response: Response, review: Review, fields: Headers) -> None:
         data = await self._bounded(response.read(self._max))
-        if not data:
-            self._client.answer(response.status, as_body(self._extra) or b"", fields)
-            return
-        passed = await review.server(data, self._max, self._ids)
-        self._upstream.answer_server(passed.replies, self._headers, self._place, self._session_id)
-        body = passed.forward
+        body = None
+        if data:
+            passed = await review.server(data, self._max, self._ids)
+            self._note(passed)
+            self._upstream.answer_server(passed.replies, self._headers, self._place, self._session_id)
+            body = passed.forward
         if self._extra:
-            body = joined(body, self._extra)
-        self._client.answer(response.status, body or b"", fields)
+            self._complete(response.status, body, review, fields)
+        else:
+            self._client.answer(response.status, body or b"", fields)
+
+    def _complete(self, status: int, body: bytes | None, review: Review, fields: Headers) -> None:
+        """Answer a batch of which a part did not go on: each of its members, whatever the server said to the others."""
+        errors = self._errors(f"the server did not answer it (HTTP {status})")
+        review.forget(self._ids)
+        kept = (field for field in fields if field[0].lower() != "content-type")
+        # A fault of the request as a whole (login, session) the client has to see; a failure of the server is of its part alone.
+        shown = status if 400 <= status < 500 else 200
+        self._client.answer(shown, joined(body, (*errors, *self._extra)) or b"", (*kept, *JSON))
 
     async def _stream(self, response: Response, review: Review, fields: Headers) -> None:
         client = self._client
@@ -234,8 +244,8 @@ class Exchange:
     async def _cut(self, response: Response, review: Review, out: list[bytes], size: int) -> None:
         """End a stream that grew past its bound: whoever waits is told so."""
         review.oversize(size)
-        message = f"[agentsh] the answer is longer than {self._max} bytes (gateway.max_response)"
-        out += [event_of(jsonrpc.error(id_, INTERNAL, message)) for id_ in self._ids]
+        message = f"the answer is longer than {self._max} bytes (gateway.max_response)"
+        out += map(event_of, self._errors(message))
         review.forget(self._ids)
         response.close()
         await self._client.send(b"".join(out))
@@ -261,16 +271,23 @@ class Exchange:
 
     def _fail(self, error: ProtocolError) -> None:
         """Tell the client that there is no answer: as an HTTP error while nothing is sent, as an event in a stream."""
-        errors = [jsonrpc.error(id_, INTERNAL, f"[agentsh] {error}") for id_ in self._ids]
+        errors = self._errors(str(error))
         client = self._client
-        if not client.streaming:
+        if (
+            not client.streaming and self._extra
+        ):  # its other members have their answers: an answer, and no failure of HTTP
+            client.answer(200, joined(as_body(errors), self._extra) or b"")
+        elif not client.streaming:
             body = as_body(errors) or jsonrpc.error(None, INTERNAL, f"[agentsh] {error}")
             client.answer(error.status if error.status >= 500 else 502, body)
-            return
-        if self._resumable:
+        elif self._resumable:
             client.abort()
         else:
             client.last(b"".join(map(event_of, errors)))
+
+    def _errors(self, why: str) -> list[bytes]:
+        """Return an error for each request that still waits."""
+        return [jsonrpc.error(id_, INTERNAL, f"[agentsh] {why}") for id_ in self._ids]
 
 
 def _begins(body: Body | None) -> bool:

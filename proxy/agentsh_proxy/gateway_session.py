@@ -13,6 +13,7 @@ from agentsh_net.core import jsonrpc
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.jsonrpc import Body, Id, Notification, Request
 from agentsh_net.core.mcp_exchange import LEGACY
+from agentsh_proxy.gateway_bodies import joined
 from agentsh_proxy.gateway_connection import Asked, Fields, GatewayConnection
 from agentsh_proxy.gateway_delivery import deliver
 from agentsh_proxy.gateway_review import Passed, Review, Taken, as_body, flattened
@@ -111,7 +112,11 @@ class Session:
             client.answer(400, jsonrpc.error(used[0], INVALID, "this id is that of a request under way"))
             return
         if not taken.ids:
-            await self._pipe.send(flattened(taken.forward))
+            try:
+                await self._pipe.send(flattened(taken.forward))
+            except ProtocolError:
+                if not taken.replies:
+                    raise  # else there is an answer, and nobody waits for one to what was lost
             body = as_body(taken.replies)
             client.answer(200 if body else 202, body or b"")
             return
@@ -163,9 +168,10 @@ class Session:
                 self._put(stream, error)
             await self._respond(stream, client, taken, seconds, fields, primed=primed)
         except TimeoutError:
-            self._give_up(stream, client, f"the server did not answer within {seconds:g} s", 504)
+            why = f"the server did not answer within {seconds:g} s"
+            self._give_up(stream, client, why, 504, taken.replies)
         except ProtocolError as error:
-            self._give_up(stream, client, str(error), 502)
+            self._give_up(stream, client, str(error), 502, taken.replies)
         finally:
             self._leave(stream)
 
@@ -205,8 +211,10 @@ class Session:
         await deliver(stream, client, lambda: self.ended, seconds)
         client.end()
 
-    def _give_up(self, stream: Stream, client: GatewayConnection, why: str, status: int) -> None:
-        """Tell the client that there is no answer, and the server that nobody waits for one."""
+    def _give_up(
+        self, stream: Stream, client: GatewayConnection, why: str, status: int, replies: tuple[bytes, ...]
+    ) -> None:
+        """Tell the client that there is no answer but our replies, and the server that nobody waits for one."""
         ids = tuple(stream.ids)
         self._forget(stream)
         self._review.forget(ids)
@@ -214,7 +222,11 @@ class Session:
             for id_ in ids:
                 params = {"requestId": id_, "reason": why}
                 self._spawn(self._tell(jsonrpc.notification("notifications/cancelled", params)))
-        if not client.streaming:
+        if (
+            not client.streaming and replies
+        ):  # its other members have their answers: an answer, and no failure of HTTP
+            client.answer(200, joined(_failures(ids, why), replies) or b"")
+        elif not client.streaming:
             client.answer(status, _failures(ids, why))
         elif stream.cut:
             client.abort()  # it comes back for the rest

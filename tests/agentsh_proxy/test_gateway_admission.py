@@ -6,7 +6,7 @@ from hashlib import sha256
 from typing import Any
 
 import pytest
-from gateway_front import GatewayFront, call, play_plainly, same, snapshot
+from gateway_front import GatewayFront, answering, call, plain, play, play_plainly, same, snapshot
 from mcp_peers.scripted import Scripted
 
 from agentsh_net.core.snapshot import Snapshot
@@ -44,14 +44,56 @@ def test_pages_of_other_origins_are_refused(origin: str, status: int) -> None:
     play_plainly(scene, {"allowed_origins": ["https://ok.corp"]})
 
 
-def test_a_server_that_is_not_declared_is_404_and_the_known_ones_are_named() -> None:
-    async def scene(front: GatewayFront, server: Scripted, _: Any) -> None:
-        answer = await front.post(call(), server="nope")
-        assert answer.status == 404
-        assert "'nope' is not declared; declared servers: peer" in answer.json["error"]["message"]
-        assert (await front.ask("GET", path="/elsewhere")).status == 404
+def schemes(**of: str) -> dict[str, Any]:
+    """Return a gateway section in which servers ask for a credential of their own."""
+    named = [
+        {"id": server, "type": "apiKey", "in": where, "name": "key", "credential": f"{server}-secret"}
+        for server, where in of.items()
+    ]
+    return {
+        "security_schemes": named,
+        "servers": {server: {"downstream_security": server} for server in of},
+    }
 
-    play_plainly(scene)
+
+def test_a_server_that_is_not_declared_is_404_and_none_is_named_but_those_that_the_client_may_use() -> None:
+    others = [
+        {"id": name, "type": "http", "url": "http://127.0.0.1:1/"} for name in ("a", "b", "c", "denied")
+    ]
+
+    async def scene(front: GatewayFront, server: Scripted) -> None:
+        async def named(path: str = "/mcp/nope", **headers: str) -> str:
+            answer = await front.ask("POST", call(), path=path, **headers)
+            assert answer.status == 404
+            what, _, names = str(answer.json["error"]["message"]).partition(
+                "; servers that this client may use: "
+            )
+            assert ("'nope' is not declared" in what) == (path != "/elsewhere")
+            return names
+
+        assert await named() == "peer"
+        assert await named(key="wrong") == "peer"
+        assert await named(key="a-secret") == "peer, a"
+        assert await named("/mcp/nope?key=b-secret") == "peer, b"
+        assert await named("/elsewhere", key="c-secret") == "peer, c"
+
+    gateway = schemes(a="header", b="query", c="header")
+    play(
+        answering(plain),
+        scene,
+        gateway=gateway,
+        others=others,
+        denied_servers=["denied"],
+        server_policy="denylist",
+    )
+
+
+def test_where_every_server_wants_a_credential_a_client_without_one_learns_no_name() -> None:
+    async def scene(front: GatewayFront, server: Scripted) -> None:
+        answer = await front.post(call(), server="nope")
+        assert (answer.status, answer.json["error"]["message"].rpartition(": ")[2]) == (404, "none")
+
+    play(answering(plain), scene, gateway=schemes(peer="header"))
 
 
 def test_an_id_is_found_whatever_its_case() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 from gateway_front import RESULT, GatewayFront, answering, call, plain, play
@@ -91,6 +92,52 @@ def test_an_answer_past_max_response_is_cut_with_an_error_in_the_stream_and_befo
 
     play(answering(streamed), scene, gateway={"max_response": 2048})
     play(answering(whole), refused, gateway={"max_response": 2048})
+
+
+async def _page(_: Seen, wire: Wire) -> None:
+    await wire.raw(b"HTTP/1.1 503 Busy\r\nContent-Type: text/html\r\nContent-Length: 4\r\n\r\nbusy")
+
+
+async def _refusal(_: Seen, wire: Wire) -> None:
+    await wire.json({"jsonrpc": "2.0", "id": None, "error": {"code": -32600, "message": "no batches"}}, 400)
+
+
+async def _half(_: Seen, wire: Wire) -> None:
+    await wire.json([{"jsonrpc": "2.0", "id": 2, "result": {}}])
+
+
+async def _nothing(_: Seen, wire: Wire) -> None:
+    wire.cut()
+
+
+@pytest.mark.parametrize(
+    ("answer", "status", "failed"),
+    [(_page, 200, {2, 3}), (_refusal, 400, {None, 2, 3}), (_half, 200, {3}), (_nothing, 200, {2, 3})],
+)
+def test_of_a_batch_the_blocked_member_has_its_own_error_whatever_becomes_of_the_others(
+    answer: Any, status: int, failed: set[Any]
+) -> None:
+    async def scene(front: GatewayFront, server: Scripted) -> None:
+        got = await front.ask("POST", [call("rm", 1), call("add", 2), call("add", 3)])
+        errors = {m["id"]: m["error"] for m in got.json if "error" in m}
+        assert got.status == status and got.headers["content-type"] == "application/json"
+        assert "blocked by policy" in errors.pop(1)["message"]
+        assert set(errors) == failed
+        assert all("policy" not in error["message"] for error in errors.values())
+        assert [e["action"] for e in front.told("mcp_tool_called")] == ["block", "allow", "allow"]
+
+    play(answer, scene, denied_tools=[{"tool": "rm"}])
+
+
+def test_a_batch_whose_server_is_away_is_answered_whole() -> None:
+    async def scene(front: GatewayFront, server: Scripted) -> None:
+        got = await front.ask("POST", [call("rm", 1), call("add", 2)], "away")
+        assert got.status == 200
+        errors = {m["id"]: m["error"]["message"] for m in got.json}
+        assert "blocked by policy" in errors[1] and "cannot be reached" in errors[2]
+
+    away = {"id": "away", "type": "http", "url": "http://127.0.0.1:1/mcp"}
+    play(answering(plain), scene, others=[away], denied_tools=[{"tool": "rm"}])
 
 
 def test_sixteen_mebibytes_pass() -> None:

@@ -229,6 +229,24 @@ def test_of_a_batch_what_is_blocked_and_what_is_not_come_in_one_answer() -> None
     play(batch, denied_tools=[{"tool": "rm"}])
 
 
+def test_of_a_batch_the_blocked_member_has_its_own_error_where_the_server_is_gone() -> None:
+    async def scene(front: GatewayFront, pipes: list[FakePipe]) -> None:
+        note = {"jsonrpc": "2.0", "method": "notifications/cancelled"}
+        for others in ([note], [call("add", 2), call("add", 3)]):
+            pipes.clear()
+            session, pipe = await begun(front, pipes)
+            pipe.broken = True
+            got = await front.ask("POST", [call("rm", 1), *others], **session)
+            assert got.status == 200
+            errors = {m["id"]: m["error"]["message"] for m in got.json}
+            assert "blocked by policy" in errors.pop(1)
+            assert errors == {m["id"]: "[agentsh] the server ended" for m in others if "id" in m}
+        actions = [event["action"] for event in front.told("mcp_tool_called")]
+        assert actions == ["block", "block", "allow", "allow"]
+
+    play(scene, denied_tools=[{"tool": "rm"}])
+
+
 _SEND = FakePipe.send
 
 

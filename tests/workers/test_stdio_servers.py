@@ -16,10 +16,9 @@ import pytest
 from gateway_front import snapshot
 from loopback import until
 
-from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.snapshot import Snapshot
 from agentsh_net.tasks import Tasks
-from agentsh_net.workers.stdio_servers import StdioServers, account, environment
+from agentsh_net.workers.stdio_servers import StdioServers
 
 ROOT = os.geteuid() == 0
 KEY = {"id": "k", "type": "http", "scheme": "bearer", "credential": "c"}
@@ -126,6 +125,22 @@ def test_root_runs_no_server_as_root() -> None:
     play(declared("", user=""), scene)
 
 
+def test_no_more_than_the_bound_run_however_fast_a_worker_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agentsh_net.workers.stdio_servers.MAX_PROCESSES", 2)
+
+    async def scene(servers: StdioServers, worker: Worker) -> None:
+        for number in range(1, 6):
+            await worker.say(start=number, server="io")
+        answers = [await worker.hear() for _ in range(5)]
+        failed = [answer["error"] for answer, _ in answers if "failed" in answer]
+        assert len(failed) == 3 and "2 processes of this server are running already" in failed[0]
+        assert len(servers.pids) == 2
+        for pipe in (pipe for _, pipes in answers for pipe in pipes):
+            os.close(pipe)
+
+    assert len(play(declared("import sys; sys.stdin.read()"), scene)) == 3
+
+
 def test_a_command_that_is_not_there_is_an_error_that_names_it() -> None:
     current = declared("")
     servers = tuple(
@@ -187,20 +202,3 @@ def test_a_worker_that_talks_nonsense_gets_nothing_more_and_its_servers_end(nons
             worker.link.send(b"{}")
 
     play(declared("import sys; sys.stdin.read()"), scene)
-
-
-def test_a_user_that_is_not_there_or_is_root_is_refused() -> None:
-    with pytest.raises(ProtocolError, match="no user nobody-here"):
-        account("nobody-here")
-    with pytest.raises(ProtocolError, match=r"never runs as root|only a daemon that runs as root"):
-        account("root")
-
-
-def test_what_is_declared_wins_over_what_is_ours() -> None:
-    who = account("nobody") if ROOT else account("")
-    server = declared("").registry.servers[0]
-    env = environment(
-        replace(server, env={"PATH": "/own"}), who, {"PATH": "/ours", "LANG": "C", "TOKEN": "x"}
-    )
-    assert env["PATH"] == "/own" and env["LANG"] == "C" and "TOKEN" not in env
-    assert env["USER"] == who.name
