@@ -39,9 +39,9 @@ from agentsh_net.kernel.host import open_kernel
 from agentsh_net.kernel.limits import limits
 from agentsh_net.layer_watch import LayerWatch
 from agentsh_net.metrics_page import MetricsPage
-from agentsh_net.name_watch import NameWatch
 from agentsh_net.record_reader import RecordReader
 from agentsh_net.recording import Outlets, Recording
+from agentsh_net.resolution.watch import NameWatch
 from agentsh_net.sessions import Sessions
 from agentsh_net.shim_desk import Desk, Surroundings
 from agentsh_net.store import queries

@@ -16,12 +16,12 @@ import dns.message
 import dns.rrset
 import pytest
 
-from agentsh_net import dns_snoop
 from agentsh_net.core.dns_message import Ascribed, wire_name
 from agentsh_net.core.errors import KernelError
 from agentsh_net.core.events import Event, LayerStateChanged
-from agentsh_net.dns_snoop import DnsSnoop
 from agentsh_net.kernel.dns_capture import Captured
+from agentsh_net.resolution import snoop
+from agentsh_net.resolution.snoop import DnsSnoop
 
 EVIL = wire_name("evil.test")
 SERVER, CLIENT = ip_address("10.0.0.53"), ip_address("10.0.0.1")
@@ -163,7 +163,7 @@ def test_a_capture_that_breaks_is_told_with_its_remedy() -> None:
 
 
 def test_a_flood_takes_a_bounded_share_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dns_snoop, "SHARE", 0.0)
+    monkeypatch.setattr(snoop, "SHARE", 0.0)
     stage = Stage()
 
     async def script() -> tuple[int, int]:

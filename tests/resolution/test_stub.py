@@ -16,13 +16,13 @@ import dns.message
 import dns.rrset
 import pytest
 
-from agentsh_net import dns_stub
 from agentsh_net.core.dns_message import Ascribed, wire_name
 from agentsh_net.core.errors import ConfigError
 from agentsh_net.core.events import Event
 from agentsh_net.core.settings import Resolve
-from agentsh_net.dns_stub import DnsStub, bind
 from agentsh_net.kernel.name_servers import NameServers
+from agentsh_net.resolution import stub
+from agentsh_net.resolution.stub import DnsStub, bind
 
 EVIL = wire_name("evil.test")
 ANYWHERE = Resolve(stub=True, stub_listen="127.0.0.1", stub_port=0)
@@ -106,7 +106,7 @@ def test_a_taken_port_is_the_operators_problem() -> None:
 
 
 def test_a_process_that_dies_is_replaced_and_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dns_stub, "BACKOFF", (0.01, 0.01))
+    monkeypatch.setattr(stub, "BACKOFF", (0.01, 0.01))
     started: list[int] = []
     spawn = asyncio.create_subprocess_exec
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from agentsh_net.readdressing import Readdressing
+from agentsh_net.resolution.readdressing import Readdressing
 
 
 class Planes:

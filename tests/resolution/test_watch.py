@@ -14,7 +14,7 @@ from netns import box
 
 from agentsh_net.core.gap import GapSummary
 from agentsh_net.core.settings import Network, Resolve
-from agentsh_net.name_watch import NameWatch
+from agentsh_net.resolution.watch import NameWatch
 from agentsh_net.tasks import Tasks
 
 LITERAL = ip_address("192.0.2.1")

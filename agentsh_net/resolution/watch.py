@@ -14,12 +14,12 @@ from agentsh_net.core.events import Event
 from agentsh_net.core.gap import GapSummary
 from agentsh_net.core.settings import Network
 from agentsh_net.current import Addresses, Current
-from agentsh_net.dns_snoop import DnsSnoop
-from agentsh_net.dns_stub import DnsStub
 from agentsh_net.kernel.address_memory import AddressMemory
 from agentsh_net.kernel.name_servers import NameServers
 from agentsh_net.kernel.resolver import Resolver
-from agentsh_net.readdressing import Readdressing
+from agentsh_net.resolution.readdressing import Readdressing
+from agentsh_net.resolution.snoop import DnsSnoop
+from agentsh_net.resolution.stub import DnsStub
 from agentsh_net.tasks import Tasks
 
 
