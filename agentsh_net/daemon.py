@@ -18,6 +18,7 @@ from typing import Any
 
 from agentsh_net import __version__, briefing, collector, inventory, metrics, notify
 from agentsh_net.agent_sessions import AgentSessions
+from agentsh_net.audit.recording import Outlets, Recording
 from agentsh_net.clock import now_rfc3339
 from agentsh_net.config import options
 from agentsh_net.config.options import Options
@@ -40,10 +41,9 @@ from agentsh_net.kernel.limits import limits
 from agentsh_net.layer_watch import LayerWatch
 from agentsh_net.metrics_page import MetricsPage
 from agentsh_net.record_reader import RecordReader
-from agentsh_net.recording import Outlets, Recording
 from agentsh_net.resolution.watch import NameWatch
 from agentsh_net.sessions import Sessions
-from agentsh_net.shim_desk import Desk, Surroundings
+from agentsh_net.shims.desk import Desk, Surroundings
 from agentsh_net.store import queries
 from agentsh_net.store.writer import Writer
 from agentsh_net.tasks import Tasks

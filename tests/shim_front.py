@@ -15,8 +15,8 @@ from agentsh_net.core.joining import Intents
 from agentsh_net.core.pins import Pins
 from agentsh_net.core.shim_link import Frames
 from agentsh_net.core.snapshot import Snapshot
-from agentsh_net.shim_desk import Desk, Surroundings
-from agentsh_net.shim_visit import Visit
+from agentsh_net.shims.desk import Desk, Surroundings
+from agentsh_net.shims.visit import Visit
 
 
 def message(method: str, id_: Any = 1, **params: Any) -> dict[str, Any]:

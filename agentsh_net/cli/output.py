@@ -66,7 +66,7 @@ def show(
 
 def json_text(value: Any) -> str:
     """Return a value as JSON on one line, with everything that does not show as an escape."""
-    from agentsh_net import jsontext
+    from agentsh_net.core import jsontext
 
     return _SUSPECT.sub(_escaped, jsontext.dumps(value).decode())
 

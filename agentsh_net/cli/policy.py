@@ -112,7 +112,7 @@ def _place(listen: str) -> str:
 
 
 def _parsed(arguments: str) -> Any:
-    from agentsh_net import jsontext
+    from agentsh_net.core import jsontext
 
     try:
         return jsontext.loads(arguments)

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from agentsh_net import jsontext
 from agentsh_net.control.errors import ControlError
+from agentsh_net.core import jsontext
 from agentsh_net.core.errors import ConfigError, KernelError, ProtocolError, StoreError
 
 MAX_REQUEST: Final = 1 << 20  # bytes a line: `explain` carries the arguments of one tool call

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from agentsh_net import jsontext
 from agentsh_net.control.errors import ControlError
 from agentsh_net.control.protocol import encode_error
+from agentsh_net.core import jsontext
 from agentsh_net.core.errors import ProtocolError
 
 MAX_BUFFER: Final = 1 << 20  # bytes one follower may lag behind: about a thousand events

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from agentsh_net import jsontext
+from agentsh_net.core import jsontext
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.identity import Aspect, Identity
 from agentsh_net.core.model import PinState

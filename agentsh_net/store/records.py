@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
-from agentsh_net import jsontext
+from agentsh_net.core import jsontext
 from agentsh_net.core.identity import Identity, mark
 
 # One SQL statement with the parameters of each of its executions. A change is a few of them, done in one transaction.

@@ -13,9 +13,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
-from agentsh_net import jsontext
 from agentsh_net.clock import lowest_id
-from agentsh_net.core import story
+from agentsh_net.core import jsontext, story
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.events import (
     CrossServerBlocked,

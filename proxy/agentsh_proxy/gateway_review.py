@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from agentsh_net.call_events import HOSTILE, MALFORMED, Teller
+from agentsh_net.audit.call_events import HOSTILE, MALFORMED, Teller
 from agentsh_net.core import gateway_http, identity, jsonrpc, mcp_gate, mcp_judging, results_policy, steps
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.events import Event

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from agentsh_net import jsontext
+from agentsh_net.core import jsontext
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from agentsh_net.call_events import MALFORMED, MAX_DETAIL, Teller
+from agentsh_net.audit.call_events import MALFORMED, MAX_DETAIL, Teller
 from agentsh_net.core.events import Event
 from agentsh_net.core.link import MAX_INPUT, MAX_TEXT
 from agentsh_net.core.mcp_gate import Asking, Call

@@ -1,6 +1,6 @@
 """One shim's conversation with the daemon: its lines are judged by the policy in force, and what they tell is taken.
 
-What a line may hold is core's gate's business, and what the events look like `call_events`'.
+What a line may hold is core's gate's business, and what the events look like `audit.call_events`'.
 """
 
 from __future__ import annotations
@@ -10,10 +10,9 @@ from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from agentsh_net import jsontext
-from agentsh_net.call_events import HOSTILE, MALFORMED, TOO_LONG, Teller
+from agentsh_net.audit.call_events import HOSTILE, MALFORMED, TOO_LONG, Teller
 from agentsh_net.control.peer import Peer
-from agentsh_net.core import identity, jsonrpc, mcp_gate, mcp_judging, results_policy, shim_link
+from agentsh_net.core import identity, jsonrpc, jsontext, mcp_gate, mcp_judging, results_policy, shim_link
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.identity import Aspect
 from agentsh_net.core.inspect.contents import inspect_content
@@ -28,10 +27,10 @@ from agentsh_net.core.model import Crossing, Verdict
 from agentsh_net.core.settings import Mcp
 from agentsh_net.core.shim_link import LinkError
 from agentsh_net.core.snapshot import Snapshot
-from agentsh_net.shim_news import News
+from agentsh_net.shims.news import News
 
 if TYPE_CHECKING:
-    from agentsh_net.shim_desk import Desk
+    from agentsh_net.shims.desk import Desk
 
 LIMITS: Final = jsonrpc.Limits(size=shim_link.MAX_LINE)
 

@@ -1,6 +1,6 @@
 """Where shims ask: who is there, in front of which server, and whose listing of its tools counts.
 
-What is answered to one of them is `shim_visit`'s business; how they get in is `control.shim_server`'s.
+What is answered to one of them is `visit`'s business; how they get in is `control.shim_server`'s.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from agentsh_net.core.scalars import MAX_ID
 from agentsh_net.core.settings import CustomPattern, Inspection
 from agentsh_net.core.shim_link import LinkError
 from agentsh_net.core.snapshot import Snapshot
-from agentsh_net.shim_visit import Visit
+from agentsh_net.shims.visit import Visit
 
 MAX_PATH = 4096  # characters of a path (Linux: PATH_MAX)
 

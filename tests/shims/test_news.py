@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from shim_front import Front, call, result
 
-from agentsh_net import shim_news
 from agentsh_net.core.events import MessageUninspected, ToolCalled
 from agentsh_net.core.link import MAX_INPUT
 from agentsh_net.core.settings import RateLimits
 from agentsh_net.core.shim_link import LinkError
+from agentsh_net.shims import news
 
 
 def lines(*calls: dict[str, Any]) -> bytes:
@@ -104,7 +104,7 @@ def test_what_is_no_call_ends_the_conversation_and_the_calls_before_it_are_on_re
 
 
 def test_events_that_are_drawn_up_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shim_news, "MAX_DRAFTS", 2)
+    monkeypatch.setattr(news, "MAX_DRAFTS", 2)
     front = Front()
     visit = front.enter()
     front.called(visit, lines(*(call(f"t{n}", n) for n in range(5)), call("x" * 10_000, 6)))

@@ -9,13 +9,13 @@ from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from agentsh_net.call_inspection import MAX_AT_ONCE, CallInspector
+from agentsh_net.audit.call_inspection import MAX_AT_ONCE, CallInspector
+from agentsh_net.audit.correlator import Correlator
 from agentsh_net.clock import new_id, now_rfc3339
 from agentsh_net.core import events
 from agentsh_net.core.events import Event
 from agentsh_net.core.snapshot import Snapshot
 from agentsh_net.core.tally import Tally
-from agentsh_net.correlator import Correlator
 
 
 @dataclass(frozen=True, slots=True)

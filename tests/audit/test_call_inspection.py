@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from agentsh_net import call_inspection
-from agentsh_net.call_inspection import CallInspector
+from agentsh_net.audit import call_inspection
+from agentsh_net.audit.call_inspection import CallInspector
 from agentsh_net.core.inspect.contents import inspect_calls
 from agentsh_net.core.settings import CustomPattern, Inspection
 

@@ -1,6 +1,6 @@
 """Calls that passed by a standing verdict, put on record after the fact: many at a time, at the least price a call.
 
-What a verdict that stands is, is policy's business; what an event looks like `call_events`'. The server has the calls by then.
+What a verdict that stands is, is policy's business; what an event looks like `audit.call_events`'. The server has the calls by then.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import orjson
 from agentsh_proxy.reporting import bounded_input
 
-from agentsh_net.call_events import MALFORMED, Teller
+from agentsh_net.audit.call_events import MALFORMED, Teller
 from agentsh_net.clock import new_ids, now_rfc3339
 from agentsh_net.core.joining import Intent, mark
 from agentsh_net.core.link import MAX_INPUT, MAX_TEXT
@@ -23,7 +23,7 @@ from agentsh_net.core.shim_link import LinkError
 from agentsh_net.core.snapshot import Snapshot
 
 if TYPE_CHECKING:
-    from agentsh_net.shim_desk import Surroundings
+    from agentsh_net.shims.desk import Surroundings
 
 # The verdict on a call that may carry out an intent, and whether it holds for every call of its tool.
 Rule = Callable[[Call, Intent | None], tuple[Verdict, bool]]

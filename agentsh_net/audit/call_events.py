@@ -11,8 +11,7 @@ from typing import Any, Final
 
 from agentsh_proxy.reporting import bounded_input
 
-from agentsh_net import jsontext
-from agentsh_net.core import events
+from agentsh_net.core import events, jsontext
 from agentsh_net.core.events import Event
 from agentsh_net.core.inspect.findings import Finding, worst
 from agentsh_net.core.joining import Intent
