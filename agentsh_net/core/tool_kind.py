@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from enum import Flag, auto
 from typing import Any
 
+from agentsh_net.core.tool_numbers import takes_only_numbers
 from agentsh_net.core.tool_words import without_prefix, words
 
 
@@ -41,7 +42,7 @@ _VERBS = {
         assign attach merge commit fork import sync store restore schedule apply register generate make mkdir touch
     """,
     Kind.DESTRUCTIVE: """
-        delete remove drop destroy purge wipe truncate erase kill terminate reset clear uninstall revoke ban prune overwrite format
+        delete remove drop destroy purge wipe truncate erase kill terminate reset clear uninstall revoke ban prune overwrite
         shutdown rm unlink evict
     """,
     Kind.WRITE | Kind.DESTRUCTIVE: "execute exec run eval invoke shell bash sudo spawn",
@@ -56,6 +57,32 @@ _NOUNS = {
 _JOINTS = frozenset({"and", "or", "then"})
 # `execute_query` asks, `run_search` looks.
 _ASKED = frozenset({"query", "search", "select", "lookup", "report"})
+# `run_status` and `commit_history` tell of a run and of a commit.
+_RECORDS = frozenset({"run", "commit"})
+_TOLD = frozenset({"status", "details", "history", "info", "logs", "stats"})
+# `log_expense` writes a log; `git_log` and `log_entries` read one.
+_LOGGED = frozenset({"file", "files", "entries", "level", "levels", "lines", "viewer"}) | _TOLD
+# `format_disk` is another thing than `format_date`; a file is rewritten.
+_DISKS = frozenset(
+    {"disk", "drive", "volume", "partition", "device", "filesystem", "storage", "usb", "sdcard"}
+)
+_FILES = frozenset({"file", "files", "document", "code", "source", "project", "workspace", "notebook"})
+# `add_two_numbers`, `calculator_add`: a sum is written nowhere. What `add` alone does its arguments say.
+_SUMS = frozenset(
+    {
+        "add",
+        "two",
+        "numbers",
+        "integers",
+        "ints",
+        "floats",
+        "decimals",
+        "calculator",
+        "calc",
+        "math",
+        "arithmetic",
+    }
+)
 
 
 def _by_word(table: Mapping[Kind, str]) -> dict[str, Kind]:
@@ -68,6 +95,8 @@ _VERB, _NOUN = _by_word(_VERBS), _by_word(_NOUNS)
 def kind_of(name: str, definition: Mapping[str, Any] | None = None) -> Kind:
     """Return what a tool does, by its own name (a client's prefix comes off) and the hints of its definition, if that is known."""
     spelled = kind_of_name(name)
+    if words(without_prefix(name)) == ("add",) and takes_only_numbers(definition):
+        spelled = Kind.UNKNOWN
     hints = (definition or {}).get("annotations")
     return _hinted(spelled, hints) if isinstance(hints, Mapping) else spelled
 
@@ -76,18 +105,38 @@ def kind_of_name(name: str) -> Kind:
     """Return what a tool's name says: its first verb and those joined to it, else a noun that stands for one."""
     parts = words(without_prefix(name))
     found = Kind.UNKNOWN
-    for index, word in enumerate(parts):
-        kind = _VERB.get(word)
-        if kind is None or (found and parts[index - 1] not in _JOINTS):
-            continue
-        found |= (
-            Kind.READ | Kind.WRITE
-            if kind & Kind.DESTRUCTIVE and kind & Kind.WRITE and _ASKED & set(parts)
-            else kind
-        )
+    for index in range(len(parts)):
+        kind = _verb(parts, index)
+        if kind and (not found or parts[index - 1] in _JOINTS):
+            found |= kind
     if found:
         return found
     return next((_NOUN[word] for word in parts if word in _NOUN), Kind.UNKNOWN)
+
+
+def _verb(parts: tuple[str, ...], index: int) -> Kind:
+    """Return what a word of a name says is done, by what stands beside it; unknown where it is no verb there."""
+    word, others = parts[index], frozenset(parts)
+    kind = _VERB.get(word, Kind.UNKNOWN)
+    if word == "format":
+        return (
+            Kind.DESTRUCTIVE
+            if _DISKS & others
+            else Kind.WRITE
+            if _FILES & others or len(parts) == 1
+            else kind
+        )
+    if word == "log":
+        more = parts[index + 1] if len(parts) > index + 1 and index == 0 else ""
+        read = more in _LOGGED or bool(_VERB.get(more, kind) & Kind.READ)
+        return Kind.WRITE if more.isalpha() and not read else kind
+    if word == "add" and len(parts) > 1 and others <= _SUMS:
+        return kind & ~Kind.WRITE
+    if word in _RECORDS and parts[-1] in _TOLD:
+        return Kind.READ
+    if kind & Kind.DESTRUCTIVE and kind & Kind.WRITE and _ASKED & others:
+        return Kind.READ | Kind.WRITE
+    return kind
 
 
 def _hinted(spelled: Kind, hints: Mapping[str, Any]) -> Kind:

@@ -25,6 +25,12 @@ READ, SEND, WRITE, DESTRUCTIVE = Kind.READ, Kind.SEND, Kind.WRITE, Kind.DESTRUCT
         ("get_post", READ), ("update_post", WRITE), ("list_emails", READ), ("get_send_status", READ), ("email_search", READ),
         ("search_and_replace", READ | WRITE), ("read_then_send", READ | SEND), ("create_or_update_file", WRITE),
         ("mcp__mail__send_email", SEND), ("mcp_send_email", SEND), ("reader__send", SEND), ("functions.delete", DESTRUCTIVE),
+        ("add", WRITE), ("add_comment", WRITE), ("add_file", WRITE), ("addNumberToList", WRITE), ("add_phone_numbers", WRITE),
+        ("add_two_numbers", Kind.UNKNOWN), ("calculator_add", Kind.UNKNOWN), ("add-integers", Kind.UNKNOWN), ("sum", Kind.UNKNOWN),
+        ("run_status", READ), ("actions_run_logs", READ), ("commit_history", READ), ("run_tests", WRITE | DESTRUCTIVE),
+        ("update_status", WRITE), ("save_details", WRITE), ("set_info", WRITE), ("put_object", WRITE), ("post_status", SEND),
+        ("log_expense", WRITE), ("logMessage", WRITE), ("git_log", READ), ("log", READ), ("log_entries", READ), ("log10", READ),
+        ("log_search", READ), ("format_disk", DESTRUCTIVE), ("format", WRITE), ("format_document", WRITE), ("format_date", Kind.UNKNOWN),
         ("frobnicate", Kind.UNKNOWN), ("", Kind.UNKNOWN), ("échec", Kind.UNKNOWN),
     ],
 )  # fmt: skip
@@ -51,6 +57,29 @@ def test_a_name_says_what_its_tool_does(name: str, kind: Kind) -> None:
 )
 def test_hints_count_where_they_are_given(name: str, hints: Any, kind: Kind) -> None:
     assert kind_of(name, {"annotations": hints}) == kind
+
+
+def takes(*types: str) -> dict[str, Any]:
+    named = {f"p{index}": {"type": each} for index, each in enumerate(types)}
+    return {"inputSchema": {"type": "object", "properties": named}}
+
+
+@pytest.mark.parametrize(
+    ("name", "definition", "kind"),
+    [
+        ("add", takes("number", "number"), Kind.UNKNOWN),
+        ("mcp__calc__add", takes("integer", "integer"), Kind.UNKNOWN),
+        ("add", takes("string"), WRITE),  # a memory's
+        ("add", {}, WRITE),
+        ("add", takes("number") | {"annotations": {"readOnlyHint": False}}, WRITE),
+        ("add_member", takes("integer", "integer"), WRITE),
+        ("add_comment", takes("integer", "string"), WRITE),
+        ("set", takes("number"), WRITE),
+        ("delete", takes("integer"), DESTRUCTIVE),
+    ],
+)
+def test_add_of_numbers_alone_writes_nothing(name: str, definition: Any, kind: Kind) -> None:
+    assert kind_of(name, definition) == kind
 
 
 @given(
@@ -81,6 +110,15 @@ def test_what_the_official_servers_read_is_no_sink() -> None:
     assert all(kinds[name] & READ and not kinds[name] & SINK for name in reads)
     sends = {"slack_post_message", "slack_reply_to_thread", "push_files"}
     assert all(kinds[name] & SEND for name in sends)
+    writes = {
+        "add_issue_comment",
+        "add_observations",
+        "slack_add_reaction",
+        "update_issue",
+        "merge_pull_request",
+        "write_file",
+    }
+    assert all(kinds[name] & WRITE for name in writes)
 
 
 def test_a_kind_has_words() -> None:
