@@ -13,8 +13,8 @@ from typing import Any, cast
 
 from agentsh_proxy.charging import Charges
 from agentsh_proxy.counting import Counts
-from agentsh_proxy.gateway import Gateway, Means
-from agentsh_proxy.gateway_connection import GatewayConnection
+from agentsh_proxy.gateway.connection import GatewayConnection
+from agentsh_proxy.gateway.router import Gateway, Means
 from agentsh_proxy.http_client import HttpClient, Response
 from mcp_peers.roles import legacy
 from mcp_peers.scripted import Handler, Scripted, Seen, Wire, run, serving

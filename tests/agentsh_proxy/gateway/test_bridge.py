@@ -7,8 +7,8 @@ from hashlib import sha256
 from typing import Any
 
 import pytest
-from agentsh_proxy import gateway_bridge
-from agentsh_proxy.gateway_bridge import SESSION_IDLE
+from agentsh_proxy.gateway import bridge as module
+from agentsh_proxy.gateway.bridge import SESSION_IDLE
 from gateway_front import INITIALIZE, call, gateway_over, request, snapshot
 from gateway_pipes import FakePipe, begun, play
 from mcp_peers.roles import INITIALIZED, result_of
@@ -88,7 +88,7 @@ def test_a_reload_that_takes_the_server_away_ends_its_sessions() -> None:
 
 
 def test_a_session_too_many_ends_the_one_that_was_used_longest_ago(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agentsh_proxy.gateway_bridge.MAX_PROCESSES", 2)
+    monkeypatch.setattr(module, "MAX_PROCESSES", 2)
 
     async def scene(front: Any, pipes: list[FakePipe]) -> None:
         kept = []
@@ -190,7 +190,7 @@ def test_a_tool_of_an_http_sse_server_has_a_credential_of_its_own() -> None:
 
 
 def test_ways_of_clients_without_sessions_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gateway_bridge, "MAX_SHARED", 2)
+    monkeypatch.setattr(module, "MAX_SHARED", 2)
     sse = Streams()
 
     async def main() -> None:

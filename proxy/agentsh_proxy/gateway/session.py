@@ -13,12 +13,12 @@ from agentsh_net.core import jsonrpc
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.jsonrpc import Body, Id, Notification, Request
 from agentsh_net.core.mcp_exchange import LEGACY
-from agentsh_proxy.gateway_bodies import joined
-from agentsh_proxy.gateway_connection import Asked, Fields, GatewayConnection
-from agentsh_proxy.gateway_delivery import deliver
-from agentsh_proxy.gateway_review import Passed, Review, Taken, as_body, flattened
-from agentsh_proxy.gateway_stream import GENERAL, Kept, Stream, event, place_in, priming
-from agentsh_proxy.gateway_view import Place
+from agentsh_proxy.gateway.bodies import joined
+from agentsh_proxy.gateway.connection import Asked, Fields, GatewayConnection
+from agentsh_proxy.gateway.delivery import deliver
+from agentsh_proxy.gateway.review import Passed, Review, Taken, as_body, flattened
+from agentsh_proxy.gateway.stream import GENERAL, Kept, Stream, event, place_in, priming
+from agentsh_proxy.gateway.view import Place
 
 INTERNAL: Final = -32603
 INVALID: Final = -32600

@@ -18,11 +18,11 @@ from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.jsonrpc import Request
 from agentsh_net.core.mcp_exchange import LEGACY, MODERN
 from agentsh_net.core.model import Server, Transport
-from agentsh_proxy.gateway_connection import JSON, Asked, GatewayConnection
-from agentsh_proxy.gateway_review import Review
-from agentsh_proxy.gateway_session import Pipe, Session
-from agentsh_proxy.gateway_shared import Shared
-from agentsh_proxy.gateway_view import Place
+from agentsh_proxy.gateway.connection import JSON, Asked, GatewayConnection
+from agentsh_proxy.gateway.review import Review
+from agentsh_proxy.gateway.session import Pipe, Session
+from agentsh_proxy.gateway.shared import Shared
+from agentsh_proxy.gateway.view import Place
 
 MAX_SESSIONS: Final = 1024  # of one server; each is a stream to it
 MAX_PROCESSES: Final = 48  # of a stdio server, one a session; whoever starts them allows 64, the shared one and the ending ones too

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from typing import Final
 
 from agentsh_net.core.errors import ProtocolError
-from agentsh_proxy.gateway_connection import GatewayConnection
-from agentsh_proxy.gateway_stream import GENERAL, Stream, event
+from agentsh_proxy.gateway.connection import GatewayConnection
+from agentsh_proxy.gateway.stream import GENERAL, Stream, event
 
 PING: Final = 15.0  # seconds of silence before a comment keeps a stream's connection alive
 

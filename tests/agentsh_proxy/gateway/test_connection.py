@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from itertools import pairwise
 
 import pytest
-from agentsh_proxy.gateway_connection import (
+from agentsh_proxy.gateway.connection import (
     BODY_SECONDS,
     IDLE_SECONDS,
     MAX_REMEMBERED,

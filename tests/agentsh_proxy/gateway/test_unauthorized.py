@@ -6,8 +6,8 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from agentsh_proxy.gateway_unauthorized import check
-from agentsh_proxy.gateway_view import Place, unfold
+from agentsh_proxy.gateway.unauthorized import check
+from agentsh_proxy.gateway.view import Place, unfold
 from agentsh_proxy.http_client import Response
 from gateway_front import snapshot
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from agentsh_proxy.gateway_stream import (
+from agentsh_proxy.gateway.stream import (
     MAX_KEPT,
     MAX_KEPT_BYTES,
     MAX_QUEUED,

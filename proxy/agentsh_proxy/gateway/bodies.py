@@ -1,6 +1,6 @@
 """What the gateway writes in place of events and bodies that it had to change: the rest of them stays as it came.
 
-What is changed is the review's business, and sending is `gateway_forward`'s.
+What is changed is the review's business, and sending is `forward`'s.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from agentsh_net.core import sse
-from agentsh_proxy.gateway_review import as_body
+from agentsh_proxy.gateway.review import as_body
 
 
 def event_of(message: bytes) -> bytes:

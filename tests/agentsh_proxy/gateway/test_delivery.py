@@ -6,10 +6,10 @@ import asyncio
 from typing import cast
 
 import pytest
-from agentsh_proxy import gateway_delivery
-from agentsh_proxy.gateway_connection import GatewayConnection
-from agentsh_proxy.gateway_delivery import deliver
-from agentsh_proxy.gateway_stream import GENERAL, MAX_QUEUED, Stream
+from agentsh_proxy.gateway import delivery as module
+from agentsh_proxy.gateway.connection import GatewayConnection
+from agentsh_proxy.gateway.delivery import deliver
+from agentsh_proxy.gateway.stream import GENERAL, MAX_QUEUED, Stream
 
 from agentsh_net.core.errors import ProtocolError
 
@@ -78,7 +78,7 @@ def test_a_client_that_reads_too_slowly_is_told_so_after_what_it_can_have() -> N
 
 
 def test_silence_is_filled_with_comments_and_ends_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gateway_delivery, "PING", 0.01)
+    monkeypatch.setattr(module, "PING", 0.01)
 
     async def main() -> None:
         stream, client = Stream(1, [1]), Client()

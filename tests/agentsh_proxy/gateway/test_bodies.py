@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from agentsh_proxy.gateway_bodies import event_of, joined, rewritten
+from agentsh_proxy.gateway.bodies import event_of, joined, rewritten
 from gateway_front import data_of
 
 from agentsh_net.core import sse

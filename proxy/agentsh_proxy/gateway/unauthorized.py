@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.gateway_http import wants_login
-from agentsh_proxy.gateway_view import Place
+from agentsh_proxy.gateway.view import Place
 from agentsh_proxy.http_client import Response
 
 

@@ -1,6 +1,6 @@
 """One request of a client to a Streamable HTTP server, and its answer: whole or as a stream, judged piece by piece.
 
-Which session it belongs to, and how the server is reached, is `gateway_forward`'s business.
+Which session it belongs to, and how the server is reached, is `forward`'s business.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.gateway_http import Headers
 from agentsh_net.core.jsonrpc import Body, Id, Request
 from agentsh_net.core.mcp_gate import lone_call
-from agentsh_proxy import gateway_unauthorized
-from agentsh_proxy.gateway_bodies import event_of, joined, rewritten
-from agentsh_proxy.gateway_connection import JSON, Asked, GatewayConnection
-from agentsh_proxy.gateway_review import Passed, Review, as_body
-from agentsh_proxy.gateway_view import Place
+from agentsh_proxy.gateway import unauthorized
+from agentsh_proxy.gateway.bodies import event_of, joined, rewritten
+from agentsh_proxy.gateway.connection import JSON, Asked, GatewayConnection
+from agentsh_proxy.gateway.review import Passed, Review, as_body
+from agentsh_proxy.gateway.view import Place
 from agentsh_proxy.http_client import Response
 from agentsh_proxy.mcp_site import is_json, is_stream
 
@@ -148,7 +148,7 @@ class Exchange:
         try:
             session = response.header("mcp-session-id")
             self.session_ended = self.session_ended or response.status == 404
-            gateway_unauthorized.check(response, self._place, self._asked.fields)
+            unauthorized.check(response, self._place, self._asked.fields)
             fields = gateway_http.answered(response.headers, passthrough=self._passthrough)
             if is_stream(response) and response.status < 300:
                 await self._stream(response, review, fields)

@@ -9,7 +9,7 @@ import socket
 from typing import Any
 
 import pytest
-from agentsh_proxy.gateway_stdio import Starter, StdioPipe
+from agentsh_proxy.gateway.stdio import Starter, StdioPipe
 from mcp_peers.scripted import run
 
 from agentsh_net.core.errors import ProtocolError

@@ -7,7 +7,7 @@ import ssl
 from typing import Any
 
 import pytest
-from agentsh_proxy.gateway_sse import SsePipe
+from agentsh_proxy.gateway.sse import SsePipe
 from mcp_peers.roles import SseServer, declared
 from mcp_peers.scripted import STREAM, Seen, Wire, run, serving
 

@@ -28,7 +28,7 @@ from agentsh_net.core.mcp_standing import Standing
 from agentsh_net.core.model import Action, Crossing, Transport, Verdict
 from agentsh_net.core.settings import Mcp
 from agentsh_net.core.snapshot import Snapshot
-from agentsh_proxy.gateway_view import Place
+from agentsh_proxy.gateway.view import Place
 
 # Requests without an answer that one client may have: more than any has in flight. The oldest are forgotten first.
 MAX_WAITING: Final = 4096

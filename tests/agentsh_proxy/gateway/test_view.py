@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentsh_proxy.gateway_view import called, unfold, upstream_schemes
+from agentsh_proxy.gateway.view import called, unfold, upstream_schemes
 from gateway_front import snapshot
 
 SCHEMES = [

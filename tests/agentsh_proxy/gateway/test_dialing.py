@@ -7,7 +7,7 @@ from hashlib import sha256
 from typing import Any
 
 import pytest
-from agentsh_proxy.gateway_dialing import connected
+from agentsh_proxy.gateway.dialing import connected
 from gateway_front import INITIALIZE, GatewayFront, call, gateway_over, snapshot
 from mcp_peers.roles import SseServer, legacy
 from mcp_peers.scripted import Seen, Wire, run, serving

@@ -15,12 +15,12 @@ from agentsh_net.core import gateway_http, mcp_http
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.gateway_http import Headers
 from agentsh_net.core.model import Server
-from agentsh_proxy.gateway_connection import Asked, GatewayConnection
-from agentsh_proxy.gateway_dialing import Tell
-from agentsh_proxy.gateway_exchange import Exchange
-from agentsh_proxy.gateway_review import Review
-from agentsh_proxy.gateway_session import Pipe
-from agentsh_proxy.gateway_view import Place
+from agentsh_proxy.gateway.connection import Asked, GatewayConnection
+from agentsh_proxy.gateway.dialing import Tell
+from agentsh_proxy.gateway.exchange import Exchange
+from agentsh_proxy.gateway.review import Review
+from agentsh_proxy.gateway.session import Pipe
+from agentsh_proxy.gateway.view import Place
 from agentsh_proxy.http_client import HttpClient, Response
 
 MAX_IDLE: Final = 256  # connections kept to one server; as many calls as a busy agent farm has in flight

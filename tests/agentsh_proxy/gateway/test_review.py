@@ -7,8 +7,8 @@ import json
 from typing import Any
 
 import pytest
-from agentsh_proxy.gateway_review import MAX_WAITING, Around, Review, as_body, flattened
-from agentsh_proxy.gateway_view import unfold
+from agentsh_proxy.gateway.review import MAX_WAITING, Around, Review, as_body, flattened
+from agentsh_proxy.gateway.view import unfold
 from gateway_front import FakeCharges, call, request, snapshot
 
 PEER = {"id": "peer", "type": "http", "url": "http://127.0.0.1:1/mcp"}

@@ -1,7 +1,7 @@
 """The MCP gateway: `/mcp/<server-id>`, and who carries a request to the server that is meant.
 
-One worker runs it, because sessions live in it. Who may ask is `gateway_admission`'s business, carrying `gateway_forward`'s and
-`gateway_bridge`'s.
+One worker runs it, because sessions live in it. Who may ask is `admission`'s business, carrying `forward`'s and
+`bridge`'s.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from agentsh_net.core.settings import GatewayServer
 from agentsh_net.core.snapshot import Snapshot
 from agentsh_proxy.charging import Charges
 from agentsh_proxy.counting import Counts
-from agentsh_proxy.gateway_admission import Admitted, admit, session_of
-from agentsh_proxy.gateway_bridge import Bridge, OpenPipe
-from agentsh_proxy.gateway_connection import Asked, Front, GatewayConnection
-from agentsh_proxy.gateway_dialing import teller
-from agentsh_proxy.gateway_forward import Forward
-from agentsh_proxy.gateway_review import Around, Review, flattened
-from agentsh_proxy.gateway_session import Pipe
-from agentsh_proxy.gateway_sse import SsePipe
-from agentsh_proxy.gateway_stdio import Starter, StdioPipe
-from agentsh_proxy.gateway_view import GatewayView, Place, called, unfold
+from agentsh_proxy.gateway.admission import Admitted, admit, session_of
+from agentsh_proxy.gateway.bridge import Bridge, OpenPipe
+from agentsh_proxy.gateway.connection import Asked, Front, GatewayConnection
+from agentsh_proxy.gateway.dialing import teller
+from agentsh_proxy.gateway.forward import Forward
+from agentsh_proxy.gateway.review import Around, Review, flattened
+from agentsh_proxy.gateway.session import Pipe
+from agentsh_proxy.gateway.sse import SsePipe
+from agentsh_proxy.gateway.stdio import Starter, StdioPipe
+from agentsh_proxy.gateway.view import GatewayView, Place, called, unfold
 from agentsh_proxy.http_client import tls_context
 
 TICK: Final = 1.0  # seconds between two looks at what takes too long
