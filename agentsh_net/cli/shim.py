@@ -14,7 +14,7 @@ TYPE_CHECKING = False  # see agentsh_net.core.shim_link
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from agentsh_proxy.shim import Options
+    from agentsh_proxy.shim.main import Options
 
 ENVIRONMENT = "AGENTSH_NET_SOCKET"
 
@@ -48,13 +48,13 @@ def read(arguments: Sequence[str]) -> Options | None:
 
 def options(server: str, command: Sequence[str], socket: str, *, hide: bool, closed: bool) -> Options:
     """Return the options of a shim that asks at the socket beside this control socket."""
-    from agentsh_proxy.shim import Options
+    from agentsh_proxy.shim.main import Options
 
     return Options(server, command, beside(socket), hide=hide, closed=closed)
 
 
 def run(wanted: Options) -> int:
     """Run the shim and return its exit status."""
-    from agentsh_proxy import shim
+    from agentsh_proxy.shim import main
 
-    return shim.run(wanted)
+    return main.run(wanted)

@@ -101,8 +101,8 @@ def test_fail_closed_answers_a_servers_sampling_to_the_server() -> None:
 
 def test_a_server_that_outlives_its_client_in_silence_is_asked_to_end_and_then_killed() -> None:
     code = (
-        "import sys; from agentsh_proxy import shim, shim_relay; shim_relay.PATIENCE = shim_relay.KILL_AFTER = 0.2\n"
-        "sys.exit(shim.run(shim.Options('s', sys.argv[1:], '/nowhere', hide=False, closed=False)))"
+        "import sys; from agentsh_proxy.shim import main, relay; relay.PATIENCE = relay.KILL_AFTER = 0.2\n"
+        "sys.exit(main.run(main.Options('s', sys.argv[1:], '/nowhere', hide=False, closed=False)))"
     )
     stubborn = ["sh", "-c", "trap 'echo asked' TERM; echo ready; while :; do sleep 0.05; done"]
     done = subprocess.run([sys.executable, "-c", code, *stubborn], input=b"", capture_output=True, timeout=30)

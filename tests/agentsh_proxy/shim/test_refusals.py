@@ -6,8 +6,8 @@ import json
 from typing import Any
 
 import pytest
-from agentsh_proxy import shim_refusals
-from agentsh_proxy.shim_refusals import count_calls, id_of, of_calls, of_server
+from agentsh_proxy.shim import refusals
+from agentsh_proxy.shim.refusals import count_calls, id_of, of_calls, of_server
 
 from agentsh_net.core import mcp_gate
 
@@ -21,7 +21,7 @@ SAMPLE = {"jsonrpc": "2.0", "id": 5, "method": "sampling/createMessage", "params
 
 
 def test_the_codes_are_those_of_the_gate() -> None:
-    assert (shim_refusals.BLOCKED, shim_refusals.UNREADABLE) == (mcp_gate.BLOCKED, mcp_gate.UNREADABLE)
+    assert (refusals.BLOCKED, refusals.UNREADABLE) == (mcp_gate.BLOCKED, mcp_gate.UNREADABLE)
 
 
 def test_every_request_of_a_refused_line_gets_its_error() -> None:

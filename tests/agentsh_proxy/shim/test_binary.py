@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from agentsh_proxy.shim_binary import describe
+from agentsh_proxy.shim.binary import describe
 
 
 def program(path: Path, text: str) -> str:

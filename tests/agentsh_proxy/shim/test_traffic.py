@@ -6,8 +6,8 @@ import json
 from typing import Any
 
 import pytest
-from agentsh_proxy import shim_traffic
-from agentsh_proxy.shim_traffic import Traffic, calls, read
+from agentsh_proxy.shim import traffic as module
+from agentsh_proxy.shim.traffic import Traffic, calls, read
 
 from agentsh_net.core.mcp_skim import Skim
 
@@ -91,7 +91,7 @@ def test_a_line_that_cannot_be_read_matters_with_the_listings_it_may_answer() ->
 
 
 def test_requests_that_are_never_answered_do_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shim_traffic, "MAX_OUTSTANDING", 10)
+    monkeypatch.setattr(module, "MAX_OUTSTANDING", 10)
     traffic = after(*(request("ping", n) for n in range(100)))
     assert len(traffic._requests) == 10
     assert traffic.matters(answer(99)) is None

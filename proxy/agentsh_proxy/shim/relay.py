@@ -1,6 +1,6 @@
 """The shim's loop: client, server and daemon, each read when there is room for what it says, and lines given to who decides.
 
-How a server is started and mourned is `shim_child`'s business, what fail_closed says `shim_refusals`'. Light on purpose
+How a server is started and mourned is `child`'s business, what fail_closed says `refusals`'. Light on purpose
 (see `shim`).
 """
 
@@ -14,11 +14,11 @@ import time
 from agentsh_net.core.mcp_glance import CALL, plain_call
 from agentsh_net.core.mcp_skim import Skim
 from agentsh_net.core.shim_link import CLIENT, LONG, SERVER
-from agentsh_proxy import shim_refusals
-from agentsh_proxy.shim_child import Child
-from agentsh_proxy.shim_daemon import Answer, Daemon
-from agentsh_proxy.shim_traffic import Traffic, calls, read
-from agentsh_proxy.shim_way import Held, Way
+from agentsh_proxy.shim import refusals
+from agentsh_proxy.shim.child import Child
+from agentsh_proxy.shim.daemon import Answer, Daemon
+from agentsh_proxy.shim.traffic import Traffic, calls, read
+from agentsh_proxy.shim.way import Held, Way
 
 TYPE_CHECKING = False  # see agentsh_net.core.shim_link
 if TYPE_CHECKING:
@@ -264,9 +264,9 @@ class Relay:
 
         def decided(answer: Answer | None) -> None:
             if answer is None and self._daemon.closed:
-                answer = Answer(passes=False, replies=tuple(shim_refusals.of_calls(line)))
+                answer = Answer(passes=False, replies=tuple(refusals.of_calls(line)))
             elif answer is None:
-                self._daemon.unjudged += shim_refusals.count_calls(line)
+                self._daemon.unjudged += refusals.count_calls(line)
                 answer = Answer(passes=True)
             if answer.stands:
                 self._daemon.stand(tool)
@@ -289,7 +289,7 @@ class Relay:
         def decided(answer: Answer | None) -> None:
             if answer is None and self._daemon.closed:
                 results = [id_ for _, id_, method, *_ in why["asked"] if method == CALL]
-                forward, replies = shim_refusals.of_server(line, results)
+                forward, replies = refusals.of_server(line, results)
                 answer = Answer(passes=False, forward=forward, replies=tuple(replies))
             forward = line if answer is None or answer.passes else answer.forward
             self._down.release(held, forward)
@@ -322,8 +322,8 @@ class Relay:
         self._refuse_long(head, tail)  # to the client, who waits for it
 
     def _refuse_long(self, head: bytes, tail: bytes) -> None:
-        id_ = shim_refusals.id_of(head, tail)
-        self._down.insert(shim_refusals.error(id_, shim_refusals.UNREADABLE, shim_refusals.TOO_LONG))
+        id_ = refusals.id_of(head, tail)
+        self._down.insert(refusals.error(id_, refusals.UNREADABLE, refusals.TOO_LONG))
 
 
 def _read(fd: int) -> bytes | None:

@@ -1,7 +1,6 @@
 """A stdio MCP server's wrapper: the bytes of both sides pass as they are, and what policy speaks about is asked of the daemon.
 
-It decides nothing itself but what fail_closed says while the daemon is away. One starts with every MCP server of every
-agent, so it and the modules it needs import next to nothing: no dataclasses, no `typing`, no event loop of a library.
+It decides nothing itself but what fail_closed says while the daemon is away.
 """
 
 from __future__ import annotations
@@ -11,15 +10,15 @@ import signal
 import time
 
 from agentsh_net.core.shim_link import OPEN
-from agentsh_proxy.shim_child import (
+from agentsh_proxy.shim.child import (
     FORWARDED,
     NOT_EXECUTABLE,
     NOT_FOUND,
     leave_as,
     spawn,
 )
-from agentsh_proxy.shim_daemon import Daemon
-from agentsh_proxy.shim_relay import Relay
+from agentsh_proxy.shim.daemon import Daemon
+from agentsh_proxy.shim.relay import Relay
 
 TYPE_CHECKING = False  # see agentsh_net.core.shim_link
 if TYPE_CHECKING:
@@ -54,7 +53,7 @@ def run(options: Options) -> int:
     opening = {"ask": OPEN, "server": options.server, "session": session, "hide": options.hide}
     daemon = Daemon(options.socket, opening, closed=options.closed, now=time.monotonic, say=_say)
     if daemon.connect() and daemon.opened() and daemon.pins_binary:
-        from agentsh_proxy.shim_binary import describe
+        from agentsh_proxy.shim.binary import describe
 
         daemon.reopen({"binary": describe(options.command, environ)})
         if daemon.opened() and daemon.refusal:

@@ -11,8 +11,8 @@ import time
 from pathlib import Path
 
 import pytest
-from agentsh_proxy import shim_child
-from agentsh_proxy.shim_child import GRACE, Child, spawn
+from agentsh_proxy.shim import child as module
+from agentsh_proxy.shim.child import GRACE, Child, spawn
 
 
 def wait(child: Child) -> int:
@@ -101,7 +101,7 @@ def test_other_signals_are_passed_on_at_once() -> None:
     assert os.WTERMSIG(wait(child)) == signal.SIGUSR1
 
 
-LEAVE = "import sys; from agentsh_proxy.shim_child import leave_as; sys.exit(leave_as(int(sys.argv[1])))"
+LEAVE = "import sys; from agentsh_proxy.shim.child import leave_as; sys.exit(leave_as(int(sys.argv[1])))"
 
 
 @pytest.mark.parametrize("status", [0, 1 << 8, 255 << 8])
@@ -122,7 +122,7 @@ def test_it_dies_of_the_signal_that_the_server_died_of(number: int, tmp_path: Pa
 
 def test_a_server_dies_with_a_shim_that_is_killed() -> None:
     code = (
-        "import os, sys, time; from agentsh_proxy.shim_child import spawn\n"
+        "import os, sys, time; from agentsh_proxy.shim.child import spawn\n"
         "child = spawn(['sleep', '60'], dict(os.environ)); os.read(child.started, 1); print(child.pid, flush=True); time.sleep(60)"
     )
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as process:
@@ -136,4 +136,4 @@ def test_a_server_dies_with_a_shim_that_is_killed() -> None:
 
 
 def test_the_module_names_the_codes_of_the_shell() -> None:
-    assert (shim_child.NOT_FOUND, shim_child.NOT_EXECUTABLE) == (127, 126)
+    assert (module.NOT_FOUND, module.NOT_EXECUTABLE) == (127, 126)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from agentsh_proxy import shim_way
-from agentsh_proxy.shim_way import HIGH_WATER, Held, Way
+from agentsh_proxy.shim import way
+from agentsh_proxy.shim.way import HIGH_WATER, Held, Way
 
 
 class Script:
@@ -29,7 +29,7 @@ class Script:
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> Script:
-    monkeypatch.setattr(shim_way, "MAX_LINE", 100)
+    monkeypatch.setattr(way, "MAX_LINE", 100)
     return Script()
 
 
@@ -152,5 +152,5 @@ def test_a_long_line_that_is_cut_leaves_its_beginning_and_end_to_be_told_of(smal
     assert small.written() == b"ours\nnext\n"
     ((head, tail),) = small.lost
     assert head.startswith(b"head") and tail.endswith(b"tail\n")
-    assert len(head) <= shim_way.MAX_TAIL and len(tail) <= shim_way.MAX_TAIL
+    assert len(head) <= way.MAX_TAIL and len(tail) <= way.MAX_TAIL
     assert small.way.waiting == 0

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agentsh_proxy.shim_daemon import MAX_STANDING, PATIENCE, RETRY, Answer, Daemon
+from agentsh_proxy.shim.daemon import MAX_STANDING, PATIENCE, RETRY, Answer, Daemon
 
 from agentsh_net.core.shim_link import Frames, frame
 
