@@ -75,7 +75,7 @@ def _without_logins(places: list[Place], found: Found) -> list[Place]:
     """Return the places without servers that want a login of their own, which cannot go through the gateway; they are told."""
     import asyncio
 
-    from agentsh_proxy.login import logins
+    from agentsh_proxy.mcp_client.login import logins
 
     from agentsh_net.core.config import parse
 

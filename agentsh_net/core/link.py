@@ -102,7 +102,7 @@ class Counters:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Worker to supervisor: what discovery says of a server (`agentsh_proxy.discovery`)."""
+    """Worker to supervisor: what discovery says of a server (`agentsh_proxy.mcp_client.discovery`)."""
 
     report: Mapping[str, Any]
 

@@ -21,11 +21,11 @@ from agentsh_net.core.kernel_plan import denied
 from agentsh_proxy import launching
 from agentsh_proxy.charging import Charges
 from agentsh_proxy.counting import Counts
-from agentsh_proxy.discovery import Watcher
 from agentsh_proxy.gateway.connection import GatewayConnection
 from agentsh_proxy.gateway.router import Gateway
 from agentsh_proxy.gateway.router import Means as GatewayMeans
 from agentsh_proxy.gateway.view import upstream_schemes
+from agentsh_proxy.mcp_client.discovery import Watcher
 from agentsh_proxy.recorder import Recorder
 from agentsh_proxy.reporting import Reporter
 from agentsh_proxy.scheduling import ask_for_short_slices

@@ -9,7 +9,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from agentsh_proxy import login
+from agentsh_proxy.mcp_client import login
 from click.testing import CliRunner
 
 from agentsh_net.cli.main import cli

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agentsh_proxy.discovery import Backoff, Discovered, Watcher, discover
 from agentsh_proxy.http_client import HttpClient
-from agentsh_proxy.mcp_session import Session
+from agentsh_proxy.mcp_client.discovery import Backoff, Discovered, Watcher, discover
+from agentsh_proxy.mcp_client.session import Session
 from mcp_peers.scripted import run
 
 from agentsh_net.core.mcp_exchange import MODERN

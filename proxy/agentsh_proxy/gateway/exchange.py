@@ -21,7 +21,7 @@ from agentsh_proxy.gateway.connection import JSON, Asked, GatewayConnection
 from agentsh_proxy.gateway.review import Passed, Review, as_body
 from agentsh_proxy.gateway.view import Place
 from agentsh_proxy.http_client import Response
-from agentsh_proxy.mcp_site import is_json, is_stream
+from agentsh_proxy.mcp_client.site import is_json, is_stream
 
 INTERNAL: Final = -32603
 OLDER: Final = (

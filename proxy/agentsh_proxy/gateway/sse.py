@@ -17,7 +17,7 @@ from agentsh_net.core.gateway_http import Headers
 from agentsh_net.core.model import Server
 from agentsh_net.core.settings import SecurityScheme
 from agentsh_proxy.http_client import HttpClient, Response
-from agentsh_proxy.mcp_site import is_stream
+from agentsh_proxy.mcp_client.site import is_stream
 
 IDLE_CONNECTIONS: Final = 8  # kept for POSTs; a session has a few requests in flight
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from agentsh_proxy.mcp_site import Site, bounded_retry, events, is_json, is_stream
+from agentsh_proxy.mcp_client.site import Site, bounded_retry, events, is_json, is_stream
 from mcp_peers.roles import declared
 from mcp_peers.scripted import STREAM, Seen, Wire, run, serving
 

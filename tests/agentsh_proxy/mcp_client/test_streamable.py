@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from agentsh_proxy.mcp_session import Session
-from agentsh_proxy.mcp_streamable import MAX_RESUMPTIONS
+from agentsh_proxy.mcp_client.session import Session
+from agentsh_proxy.mcp_client.streamable import MAX_RESUMPTIONS
 from mcp_peers.roles import declared, legacy, modern
 from mcp_peers.scripted import STREAM, Handler, Scripted, Seen, Wire, run, serving
 
@@ -35,7 +35,7 @@ async def primed(request: Seen, wire: Wire) -> None:
 def test_an_answer_that_is_always_promised_is_not_waited_for_for_ever(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("agentsh_proxy.mcp_site.RETRY_BOUNDS", (0.0, 0.0))
+    monkeypatch.setattr("agentsh_proxy.mcp_client.site.RETRY_BOUNDS", (0.0, 0.0))
     message, server = listing_fails(legacy(tools_list=primed, GET=primed))
     assert message == "the stream ended without the answer to tools/list"
     assert server.asked.count("GET") == MAX_RESUMPTIONS

@@ -16,7 +16,7 @@ from agentsh_net.core.mcp_exchange import MODERN, Answered, Ask, Outcome, Refuse
 from agentsh_net.core.mcp_stream import StreamEvent
 from agentsh_proxy.http_client import Response
 from agentsh_proxy.http_connection import CutError
-from agentsh_proxy.mcp_site import (
+from agentsh_proxy.mcp_client.site import (
     LIMITS,
     MAX_ERROR_BODY,
     RETRY,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from agentsh_proxy.mcp_session import Session
+from agentsh_proxy.mcp_client.session import Session
 from mcp_peers.roles import SseServer, declared, legacy, modern
 from mcp_peers.scripted import STREAM, Seen, Wire, run, serving
 
@@ -77,7 +77,7 @@ def test_a_server_without_news_is_asked_for_them_once() -> None:
 def test_a_session_ends_although_the_server_never_answers_the_farewell(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("agentsh_proxy.mcp_streamable.CLOSE_TIMEOUT", 0.05)
+    monkeypatch.setattr("agentsh_proxy.mcp_client.streamable.CLOSE_TIMEOUT", 0.05)
 
     async def silent(request: Seen, wire: Wire) -> None:
         await asyncio.Event().wait()

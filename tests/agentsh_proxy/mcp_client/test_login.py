@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from agentsh_proxy import login
-from agentsh_proxy.login import logins
+from agentsh_proxy.mcp_client import login
+from agentsh_proxy.mcp_client.login import logins
 from mcp_peers.roles import SseServer, declared, legacy
 from mcp_peers.scripted import Handler, Seen, Wire, run, serving
 

@@ -19,7 +19,7 @@ from agentsh_net.core.mcp_exchange import Listing
 from agentsh_net.core.model import Server, Transport
 from agentsh_net.core.settings import SecurityScheme
 from agentsh_proxy.http_client import tls_context
-from agentsh_proxy.mcp_session import Session
+from agentsh_proxy.mcp_client.session import Session
 
 TIMEOUT = 30.0  # seconds for one listing, the handshake included; a server in a cold container takes ten
 TTL = 60.0  # seconds between listings where nothing was heard; a server's own ttlMs may not make us look away for longer

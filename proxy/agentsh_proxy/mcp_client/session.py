@@ -16,9 +16,9 @@ from agentsh_net.core.mcp_client import Conversation
 from agentsh_net.core.mcp_exchange import Ask, FallBack, Listing, Outcome, Tell
 from agentsh_net.core.model import Server, Transport
 from agentsh_net.core.settings import SecurityScheme
-from agentsh_proxy.mcp_legacy_sse import LegacySse
-from agentsh_proxy.mcp_site import Site
-from agentsh_proxy.mcp_streamable import StreamableHttp
+from agentsh_proxy.mcp_client.legacy_sse import LegacySse
+from agentsh_proxy.mcp_client.site import Site
+from agentsh_proxy.mcp_client.streamable import StreamableHttp
 
 
 class Carrier(Protocol):

@@ -13,7 +13,7 @@ from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.mcp_client import Conversation
 from agentsh_net.core.mcp_exchange import Answered, Ask, Outcome, Refused, Tell, refusal
 from agentsh_proxy.http_client import Response
-from agentsh_proxy.mcp_site import LIMITS, RETRY, Site, bounded_retry, events, is_stream
+from agentsh_proxy.mcp_client.site import LIMITS, RETRY, Site, bounded_retry, events, is_stream
 
 
 class LegacySse:

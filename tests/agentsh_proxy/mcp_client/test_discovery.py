@@ -9,8 +9,8 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-from agentsh_proxy import discovery
-from agentsh_proxy.discovery import Backoff, Discovered, Watcher, discover
+from agentsh_proxy.mcp_client import discovery
+from agentsh_proxy.mcp_client.discovery import Backoff, Discovered, Watcher, discover
 from mcp_peers.roles import DISCOVERED, INITIALIZED, SseServer, declared, legacy, modern, result_of, tools
 from mcp_peers.scripted import STREAM, Handler, Scripted, Seen, Wire, run, serving
 

@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 import pytest
-from agentsh_proxy.mcp_session import Session
+from agentsh_proxy.mcp_client.session import Session
 from mcp_peers.roles import SseServer, declared, result_of, tools
 from mcp_peers.scripted import STREAM, Handler, Scripted, Seen, Wire, run, serving
 
