@@ -20,6 +20,7 @@ from typing import Any, Final
 
 import click
 
+from agentsh_net.cli.examples import examples
 from agentsh_net.cli.failures import Exit, Failure
 from agentsh_net.cli.output import Column, Row, json_text, table
 from agentsh_net.core.folding import visible
@@ -37,7 +38,10 @@ _COLUMNS: Final = (
 )
 
 
-@click.command()
+@click.command(
+    short_help="Attack a scripted agent, without enforcement and with it.",
+    epilog=examples("sudo agentsh-net demo", "sudo agentsh-net demo --json --keep /tmp/demo"),
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 @click.option(
     "--keep", type=click.Path(path_type=Path, exists=False), metavar="DIR",

@@ -16,6 +16,7 @@ from typing import Any
 
 import click
 
+from agentsh_net.cli.examples import examples
 from agentsh_net.cli.failures import Exit
 from agentsh_net.cli.main import Daemon
 from agentsh_net.cli.output import Column, Format, show, shown
@@ -25,7 +26,10 @@ from agentsh_net.core.settings import Config, Network
 Check = Mapping[str, Any]  # layer, usable, detail, reason, remedy, wanted
 
 
-@click.command()
+@click.command(
+    short_help="Say what each layer needs, and the command that mends it.",
+    epilog=examples("sudo agentsh-net doctor", "sudo agentsh-net doctor --config policy.yaml --json"),
+)
 @click.option("--config", type=click.Path(path_type=Path), help="Check what this file asks for; without one the built-in default.")  # fmt: skip
 @formatted
 @click.pass_context

@@ -9,6 +9,7 @@ import os
 
 import click
 
+from agentsh_net.cli.examples import examples
 from agentsh_net.cli.failures import Exit, Failure
 from agentsh_net.cli.main import Daemon
 from agentsh_net.core.folding import visible
@@ -16,7 +17,15 @@ from agentsh_net.core.folding import visible
 _NOT_FOUND, _NOT_EXECUTABLE = 127, 126  # as env(1) says it
 
 
-@click.command(name="exec", context_settings={"ignore_unknown_options": False})
+@click.command(
+    name="exec",
+    short_help="Run an agent in a session of its own.",
+    context_settings={"ignore_unknown_options": False},
+    epilog=examples(
+        "sudo agentsh-net exec -- claude",
+        "sudo agentsh-net exec --as alice --session nightly -- codex exec 'mend the tests'",
+    ),
+)
 @click.option("--session", "session_id", help="The session's name in events; without one it is made.")
 @click.option(
     "--as",

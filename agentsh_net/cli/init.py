@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
+from agentsh_net.cli.examples import examples
 from agentsh_net.cli.failures import Exit, Failure
 from agentsh_net.cli.output import Column, Format, show
 from agentsh_net.core.errors import ConfigError
@@ -24,7 +25,14 @@ if TYPE_CHECKING:
 GATEWAY = "http://127.0.0.1:8485"
 
 
-@click.command()
+@click.command(
+    short_help="Write a first policy from the MCP clients' files.",
+    epilog=examples(
+        "agentsh-net init --out policy.yaml",
+        "agentsh-net init --out policy.yaml --install --client cursor",
+        "agentsh-net init --uninstall",
+    ),
+)
 @click.option("--out", type=click.Path(path_type=Path), default="agentsh-net.yaml", show_default=True, help="The policy file to write.")  # fmt: skip
 @click.option("--force", is_flag=True, help="Overwrite the policy file.")
 @click.option("--install", "action", flag_value="install", help="Also rewrite the clients' files: stdio servers run under the shim, network servers go through the gateway.")  # fmt: skip

@@ -10,6 +10,7 @@ from typing import Final
 
 import click
 
+from agentsh_net.cli.examples import examples
 from agentsh_net.cli.failures import Exit, Failure
 from agentsh_net.cli.main import Daemon
 from agentsh_net.control.errors import ControlError
@@ -21,7 +22,10 @@ _DIE_WITHIN: Final = 10.0  # seconds after SIGKILL; a process in the middle of a
 _POLL: Final = 0.05
 
 
-@click.command()
+@click.command(
+    short_help="Have the daemon read its file again.",
+    epilog=examples("agentsh-net policy check policy.yaml && agentsh-net reload"),
+)
 @click.pass_obj
 def reload(daemon: Daemon) -> None:
     """Have the daemon read its file again; a broken file keeps the old policy and says so."""
@@ -32,7 +36,7 @@ def reload(daemon: Daemon) -> None:
         click.echo(visible(f"waits for the next start: {setting}"))
 
 
-@click.command()
+@click.command(epilog=examples("sudo agentsh-net down", "sudo agentsh-net down --force"))
 @click.option("--force", is_flag=True, help="Also end a daemon that does not answer, and remove what any daemon left in the kernel.")  # fmt: skip
 @click.pass_obj
 def down(daemon: Daemon, force: bool) -> None:

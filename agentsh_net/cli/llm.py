@@ -11,18 +11,25 @@ from typing import Any
 
 import click
 
+from agentsh_net.cli.examples import examples
+from agentsh_net.cli.lazy import LazyGroup
 from agentsh_net.cli.output import Column, Format, Row, json_text, moment, show, shown
 from agentsh_net.cli.source import Source, reading
 from agentsh_net.core.folding import visible
 from agentsh_net.store.bodies import MAX_SHOWN, Bodies, folder_beside
 
 
-@click.group()
+@click.group(cls=LazyGroup)
 def llm() -> None:
     """Look at requests to LLM providers."""
 
 
-@llm.command()
+@llm.command(
+    epilog=examples(
+        "agentsh-net llm requests --since 1d",
+        "agentsh-net llm requests --show 01a2028f-11ed-794e-83a4-655c466b72f2",
+    ),
+)
 @reading("session", "since")
 @click.option("--show", "record", metavar="ID", help="Print this request and its answer.")
 def requests(source: Source, filters: Mapping[str, Any], form: Format, record: str | None) -> None:

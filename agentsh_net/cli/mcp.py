@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from typing import Any, Final
 
 import click
 
+from agentsh_net.cli.examples import examples
 from agentsh_net.cli.lazy import LazyGroup
 from agentsh_net.cli.output import Column, Format, Row, decision, moment, short_hash, show, shown
 from agentsh_net.cli.source import Source, reading
@@ -26,7 +28,15 @@ def mcp() -> None:
     """Tool calls, servers, tools, pins and events."""
 
 
-@mcp.command()
+@mcp.command(
+    short_help="List tool calls and what was decided about them.",
+    epilog=examples(
+        "agentsh-net mcp calls --action block --since 1h",
+        "agentsh-net mcp calls --server weather --tool 'delete_*' --json",
+        "agentsh-net mcp calls --show toolu_01A09q90qw90lq917835lq9",
+        "agentsh-net mcp calls --direct-db --db /var/lib/agentsh-net/events.db",
+    ),
+)
 @click.option(
     "--show",
     "show_id",
@@ -50,19 +60,31 @@ def calls(source: Source, filters: Mapping[str, Any], form: Format, show_id: str
         Column("REASON", _reason, fold=True),
         Column("INPUT", _input, fold=True),
     )
-    show(source.rows("calls", filters), form, columns, empty="no calls found")
+    show(source.rows("calls", filters), form, columns, empty=_nothing("calls", filters))
 
 
-@mcp.command()
+@mcp.command(
+    short_help="List everything that was recorded.",
+    epilog=examples(
+        "agentsh-net mcp events --type mcp_network_connection --action block",
+        "agentsh-net mcp events --type 'policy_*' --since 7d",
+        "agentsh-net mcp events --session s-3f9c01d2ab44 --jsonl",
+    ),
+)
 @reading(*_ALL)
 def events(source: Source, filters: Mapping[str, Any], form: Format) -> None:
     """List everything that was recorded, the newest last."""
     kind = Column("TYPE", lambda row: str(row.get("type", "-")))
     columns = (_TIME, _ACTION, kind, _SERVER, Column("DETAIL", detail, fold=True))
-    show(source.rows("events", filters), form, columns, empty="no events found")
+    show(source.rows("events", filters), form, columns, empty=_nothing("events", filters))
 
 
-@mcp.command()
+@mcp.command(
+    short_help="List events in which a detector found something.",
+    epilog=examples(
+        "agentsh-net mcp detections --since 1d", "agentsh-net mcp detections --server weather --json"
+    ),
+)
 @reading(*_ALL)
 def detections(source: Source, filters: Mapping[str, Any], form: Format) -> None:
     """List events in which a detector found something, the newest last."""
@@ -73,10 +95,15 @@ def detections(source: Source, filters: Mapping[str, Any], form: Format) -> None
         _TOOL,
         Column("DETECTIONS", lambda row: shown(row.get("detections")), fold=True),
     )
-    show(source.rows("detections", filters), form, columns, empty="no detections found")
+    show(source.rows("detections", filters), form, columns, empty=_nothing("detections", filters))
 
 
-@mcp.command()
+@mcp.command(
+    short_help="List tools that servers were seen to offer.",
+    epilog=examples(
+        "agentsh-net mcp tools --server weather", "agentsh-net mcp tools --tool 'delete_*' --json"
+    ),
+)
 @reading(
     *_ALL,
     session="Only tools that events of this session are about.",
@@ -97,7 +124,10 @@ def tools(source: Source, filters: Mapping[str, Any], form: Format) -> None:
     show(source.rows("tools", filters), form, columns, empty="no tools found")
 
 
-@mcp.command()
+@mcp.command(
+    short_help="List MCP servers and what policy says of them.",
+    epilog=examples("agentsh-net mcp servers", "agentsh-net mcp servers --action block --json"),
+)
 @reading(
     *_ALL,
     session="Only servers that events of this session are about.",
@@ -143,6 +173,18 @@ def _declared(source: Source, filters: Mapping[str, Any]) -> list[Row]:
         pattern = re.compile(".*".join(map(re.escape, wanted)), re.IGNORECASE | re.DOTALL)
         rows = [row for row in rows if pattern.fullmatch(str(row.get(key)))]
     return list(rows[: filters["limit"]])
+
+
+def _nothing(what: str, filters: Mapping[str, Any]) -> str:
+    """Say that nothing was found; and, where no event can be of the type that was asked for, which type was meant."""
+    from agentsh_net.core.event_types import EVENT_TYPES
+
+    kind = filters.get("type", "*")
+    if "*" in kind or kind in EVENT_TYPES:
+        return f"no {what} found"
+    near = get_close_matches(kind, EVENT_TYPES, n=1)
+    known = f"did you mean {near[0]}?" if near else f"there are: {', '.join(EVENT_TYPES)}"
+    return f"no {what} found: there is no event type {kind!r} ({known})"
 
 
 def _reason(row: Row) -> str:

@@ -10,7 +10,9 @@ from typing import Any
 
 import click
 
+from agentsh_net.cli.examples import examples
 from agentsh_net.cli.failures import Exit
+from agentsh_net.cli.lazy import LazyGroup
 from agentsh_net.cli.main import Daemon
 from agentsh_net.cli.output import Column, Format, Row, moment, short_hash, show
 from agentsh_net.cli.source import Source, formatted, reading
@@ -26,12 +28,16 @@ _SERVER = Column("SERVER", lambda row: str(row["server_id"]))
 _TOOL = Column("TOOL", pinned_name, fold=True)
 
 
-@click.group()
+@click.group(cls=LazyGroup, short_help="Trusted versions of tools and servers, and what changed.")
 def pins() -> None:
     """Trusted versions of tools, and what servers themselves are: certificate, binary, instructions."""
 
 
-@pins.command("list")
+@pins.command(
+    "list",
+    short_help="List every pin, and whether it still holds.",
+    epilog=examples("agentsh-net mcp pins list --server weather"),
+)
 @reading("server", "tool")
 def list_pins(source: Source, filters: Mapping[str, Any], form: Format) -> None:
     """List every pin, and whether the tool (or the server itself) is still what was trusted."""
@@ -47,7 +53,12 @@ def list_pins(source: Source, filters: Mapping[str, Any], form: Format) -> None:
     show(source.rows("pins", filters), form, columns, empty="no pins found")
 
 
-@pins.command()
+@pins.command(
+    short_help="Show what changed since it was trusted.",
+    epilog=examples(
+        "agentsh-net mcp pins diff", "agentsh-net mcp pins diff --server weather --tool get_city --json"
+    ),
+)
 @reading("server", "tool")
 def diff(source: Source, filters: Mapping[str, Any], form: Format) -> None:
     """Show what changed between the trusted definition and the one offered now, field by field."""
@@ -62,7 +73,12 @@ def diff(source: Source, filters: Mapping[str, Any], form: Format) -> None:
     show(_differences(source.rows("pins", filters)), form, columns, empty="nothing changed")
 
 
-@pins.command()
+@pins.command(
+    epilog=examples(
+        "agentsh-net mcp pins trust --server weather --tool get_city",
+        "agentsh-net mcp pins trust --server weather --identity",
+    )
+)
 @click.option("--server", required=True, help="The server's id.")
 @click.option("--tool", help="The tool; without it every tool of the server, and the server itself.")
 @click.option(
@@ -102,7 +118,7 @@ def trust(
         ctx.exit(Exit.DENIED)
 
 
-@pins.command()
+@pins.command(epilog=examples("agentsh-net mcp pins reset --server weather --tool get_city"))
 @click.option("--server", required=True, help="The server's id.")
 @click.option("--tool", help="The tool; without it every tool of the server, and the server itself.")
 @click.option(

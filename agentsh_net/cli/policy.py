@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from agentsh_net.cli.examples import examples
 from agentsh_net.cli.failures import Exit, Failure
 from agentsh_net.cli.lazy import LazyGroup
 from agentsh_net.cli.main import Daemon
@@ -26,7 +27,10 @@ def policy() -> None:
     """Check a policy file, explain a verdict, suggest a policy."""
 
 
-@policy.command()
+@policy.command(
+    short_help="Tell every problem of a file, or what it would do.",
+    epilog=examples("agentsh-net policy check policy.yaml"),
+)
 @click.argument("file", type=click.Path(path_type=Path))
 @click.pass_context
 def check(ctx: click.Context, file: Path) -> None:
@@ -43,7 +47,13 @@ def check(ctx: click.Context, file: Path) -> None:
         click.echo(visible(line))
 
 
-@policy.command()
+@policy.command(
+    epilog=examples(
+        "agentsh-net policy explain --tool mcp__weather__delete_city",
+        """agentsh-net policy explain --server fs --tool write --args '{"path": "/etc/passwd"}'""",
+        "agentsh-net policy explain --config policy.yaml --server weather --tool get_city",
+    )
+)
 @click.option("--tool", required=True, help="The tool, as the model writes it or as the server calls it.")
 @click.option("--server", help="The server, where the name alone does not say it.")
 @click.option("--args", "arguments", default="{}", show_default=True, help="The call's arguments, as JSON.")

@@ -6,8 +6,16 @@ from pathlib import Path
 
 import click
 
+from agentsh_net.cli.examples import examples
 
-@click.command()
+
+@click.command(
+    epilog=examples(
+        "sudo agentsh-net run",
+        "sudo agentsh-net run --config policy.yaml --audit",
+        "sudo agentsh-net run --config policy.yaml --ready-file /run/agentsh-net/ready",
+    )
+)
 @click.option("--config", type=click.Path(path_type=Path), help="The policy file; without one the built-in default: audit mode, servers found on the machine.")  # fmt: skip
 @click.option(
     "--audit/--enforce",

@@ -7,7 +7,9 @@ import shlex
 
 import click
 
+from agentsh_net.cli.examples import examples
 from agentsh_net.cli.failures import Exit, Failure
+from agentsh_net.cli.lazy import LazyGroup
 from agentsh_net.cli.main import Daemon
 from agentsh_net.cli.output import Column, Format, json_text, show
 from agentsh_net.cli.source import formatted
@@ -15,12 +17,15 @@ from agentsh_net.cli.source import formatted
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
-@click.group()
+@click.group(cls=LazyGroup)
 def session() -> None:
     """Sessions of agents."""
 
 
-@session.command()
+@session.command(
+    short_help="Open a session and print the variables for its agent.",
+    epilog=examples('eval "$(agentsh-net session new)"', "agentsh-net session new --id nightly --json"),
+)
 @click.option("--id", "session_id", help="The session's name in events; without one it is made.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 @click.pass_obj
@@ -41,7 +46,7 @@ def new(daemon: Daemon, session_id: str | None, as_json: bool) -> None:
         click.echo(f"export {name}={shlex.quote(value)}")
 
 
-@session.command("list")
+@session.command("list", epilog=examples("agentsh-net session list --json"))
 @formatted
 @click.pass_obj
 def list_sessions(daemon: Daemon, form: Format) -> None:

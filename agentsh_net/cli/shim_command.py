@@ -9,9 +9,16 @@ from click.core import ParameterSource
 
 from agentsh_net import places
 from agentsh_net.cli import shim as quick
+from agentsh_net.cli.examples import examples
 
 
-@click.command(context_settings={"ignore_unknown_options": False})
+@click.command(
+    short_help="Run a stdio MCP server behind policy.",
+    context_settings={"ignore_unknown_options": False},
+    epilog=examples(
+        "agentsh-net shim --server files -- npx -y @modelcontextprotocol/server-filesystem /srv/data"
+    ),
+)
 @click.option("--server", required=True, help="The server's id in the policy.")
 @click.option(
     "--hide-denied", is_flag=True, help="Leave tools out of tools/list whose calls would be blocked."

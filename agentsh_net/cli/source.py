@@ -6,6 +6,7 @@ Not its business: how rows are printed (`output`).
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import wraps
@@ -22,6 +23,7 @@ from agentsh_net.control.errors import ControlError
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 DEFAULT_LIMIT: Final = 100
+MAX_LIMIT: Final = 1_000_000  # as the store: more than this is an export
 
 _FILTERS: Final[Mapping[str, tuple[Any, str]]] = {
     "session": (None, "Only this session."),
@@ -81,10 +83,10 @@ class Source:
         return queries.page(self.database, kind, filters).to_json()
 
 
-def formatted(command: Command) -> Command:
-    """Give a command --json and --jsonl; it gets `form`."""
+def formatted(command: Command, what: str = "One JSON array.") -> Command:
+    """Give a command --json and --jsonl; it gets `form`. `what` says what --json prints."""
 
-    @click.option("--json", "as_json", is_flag=True, help="One JSON array.")
+    @click.option("--json", "as_json", is_flag=True, help=what)
     @click.option("--jsonl", "as_jsonl", is_flag=True, help="One JSON object a line.")
     @wraps(command)
     def with_format(*args: Any, as_json: bool, as_jsonl: bool, **kwargs: Any) -> Any:
@@ -96,33 +98,46 @@ def formatted(command: Command) -> Command:
     return cast("Command", with_format)
 
 
-def reading(*filters: str, **meanings: str) -> Callable[[Command], Command]:
+def reading(
+    *filters: str, limited: bool = True, json: str = "One JSON array.", **meanings: str
+) -> Callable[[Command], Command]:
     """Give a command a format, --direct-db, --limit and the named filters; it gets `source`, `filters` and `form`.
 
-    `meanings` are helps of filters that mean something of their own there.
+    `meanings` are helps of filters that mean something of their own there; `json` says what --json prints. What is not a list of
+    rows is not `limited`. A bad --since is refused before anybody is asked.
     """
 
     def decorate(command: Command) -> Command:
         @click.option("--direct-db", is_flag=True, help="Read the store itself, without a daemon.")
         @click.option("--db", type=click.Path(path_type=Path), help="The store's file (with --direct-db).")
-        @click.option("--limit", type=click.IntRange(1, 1_000_000), default=DEFAULT_LIMIT, show_default=True, help="At most so many, the newest.")  # fmt: skip
         @click.pass_obj
         @wraps(command)
-        def with_source(
-            daemon: Daemon, /, *, direct_db: bool, db: Path | None, limit: int, **kwargs: Any
-        ) -> Any:
+        def with_source(daemon: Daemon, /, *, direct_db: bool, db: Path | None, **kwargs: Any) -> Any:
             chosen = {name: kwargs.pop(name) for name in filters}
             given = {name: value for name, value in chosen.items() if value is not None}
+            _check_since(given.get("since"))
             database = (db or _default_database()) if direct_db or db else None
-            return command(source=Source(daemon, database), filters={**given, "limit": limit}, **kwargs)
+            if limited:
+                given["limit"] = kwargs.pop("limit")
+            return command(source=Source(daemon, database), filters=given, **kwargs)
 
         made = cast("Command", with_source)
+        if limited:
+            made = click.option("--limit", type=click.IntRange(1, MAX_LIMIT), default=DEFAULT_LIMIT, show_default=True, help="At most so many, the newest.")(made)  # fmt: skip
         for name in reversed(filters):
             kind, text = _FILTERS[name]
             made = click.option(f"--{name}", type=kind, help=meanings.get(name, text))(made)
-        return formatted(made)
+        return formatted(made, json)
 
     return decorate
+
+
+def _check_since(since: str | None) -> None:
+    """Refuse a time that is none. Raises ProtocolError."""
+    if since is not None:
+        from agentsh_net.store.filters import since_ns
+
+        since_ns(since, time.time_ns())
 
 
 def _default_database() -> Path:

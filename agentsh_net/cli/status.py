@@ -10,13 +10,18 @@ from typing import Any
 
 import click
 
+from agentsh_net.cli.examples import examples
 from agentsh_net.cli.failures import Exit
 from agentsh_net.cli.main import Daemon
 from agentsh_net.cli.output import Column, Row, decision, json_text, shown, table
 from agentsh_net.core.folding import visible
 
 
-@click.command()
+@click.command(
+    epilog=examples(
+        "agentsh-net status", "agentsh-net status --json | jq -r '.layers[] | select(.in_force | not).reason'"
+    )
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 @click.pass_context
 def status(ctx: click.Context, as_json: bool) -> None:

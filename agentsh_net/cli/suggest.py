@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from agentsh_net.cli.examples import examples
 from agentsh_net.cli.failures import Exit, Failure
 from agentsh_net.cli.output import Format, json_text
 from agentsh_net.cli.source import Source, reading
@@ -19,10 +20,16 @@ from agentsh_net.core.folding import visible
 _EVERYTHING = 1_000_000  # events; what is older than that is another policy's
 
 
-@click.command()
+@click.command(
+    short_help="Suggest a policy from what was observed.",
+    epilog=examples(
+        "agentsh-net policy suggest --session s-3f9c01d2ab44 --out suggested.yaml",
+        "agentsh-net policy suggest --since 7d --base policy.yaml",
+    ),
+)
 @click.option("--base", type=click.Path(path_type=Path), help="The policy file to begin from; without it the daemon's own, or what `init` would write.")  # fmt: skip
 @click.option("--out", type=click.Path(path_type=Path), help="Write it to a new file instead of printing it.")
-@reading("session", "since")
+@reading("session", "since", limited=False, json="The policy as one JSON object.")
 def suggest(
     source: Source, filters: Mapping[str, Any], form: Format, base: Path | None, out: Path | None
 ) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from agentsh_net.cli.examples import examples
 from agentsh_net.cli.main import Daemon
 from agentsh_net.cli.output import Row, decision, json_text, moment
 from agentsh_net.core.folding import visible
@@ -13,7 +14,9 @@ from agentsh_net.core.folding import visible
 _INTERRUPTED = 130  # what shells expect of a command that ended by Ctrl-C
 
 
-@click.command()
+@click.command(
+    epilog=examples("agentsh-net tail --action block", "agentsh-net tail --type 'mcp_tool_*' --jsonl"),
+)
 @click.option("--session", help="Only this session.")
 @click.option("--server", help="Only this server (* stands for anything).")
 @click.option("--tool", help="Only this tool (* stands for anything).")

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 import click
 
+from agentsh_net.cli.examples import examples
 from agentsh_net.cli.main import Daemon
 from agentsh_net.cli.output import Row, decision, moment, shown
 from agentsh_net.cli.tail import line as tail_line
@@ -54,7 +55,10 @@ class Board:
             self.counts[decision(event)] += 1
 
 
-@click.command()
+@click.command(
+    short_help="Watch calls, connections and layers live.",
+    epilog=examples("agentsh-net watch", "agentsh-net watch --session s-3f9c01d2ab44"),
+)
 @click.option("--session", help="Only this session.")
 @click.option("--server", help="Only this server (* stands for anything).")
 @click.pass_context

@@ -44,3 +44,18 @@ def test_the_help_lists_both_kinds(tmp_path, monkeypatch):
 
 def test_an_unknown_name_is_no_command():
     assert CliRunner().invoke(group(), ["never"]).exit_code == 2
+
+
+def test_a_slip_is_told_the_nearest_name_though_it_was_never_imported():
+    result = CliRunner().invoke(group(), ["latr"])
+    assert result.exit_code == 2
+    assert "No such command 'latr'. Did you mean 'later'?" in result.stderr
+    assert "lazy_probe_module" not in sys.modules
+
+
+def test_a_name_that_is_near_to_none_is_told_all_of_them():
+    assert "There are: now, later." in CliRunner().invoke(group(), ["xyz"]).stderr
+
+
+def test_an_unknown_option_of_a_group_is_no_command():
+    assert "No such option" in CliRunner().invoke(group(), ["--never"]).stderr

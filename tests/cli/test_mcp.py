@@ -165,3 +165,20 @@ def test_nothing_found_is_said_and_is_no_error(run, answering):
     answering()
     result = run("mcp", "calls")
     assert (result.exit_code, result.stdout, result.stderr) == (0, "", "no calls found\n")
+
+
+@pytest.mark.parametrize(
+    ("kind", "told"),
+    [
+        (
+            "mcp_tool_call",
+            "no events found: there is no event type 'mcp_tool_call' (did you mean mcp_tool_called?)\n",
+        ),
+        ("mcp_tool_called", "no events found\n"),
+        ("mcp_nothing_*", "no events found\n"),
+    ],
+)
+def test_a_type_that_no_event_has_is_told_the_one_that_was_meant(run, answering, kind, told):
+    answering()
+    result = run("mcp", "events", "--type", kind)
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "", told)

@@ -94,3 +94,12 @@ def test_a_stores_trouble_is_told_with_its_remedy(run, daemon):
     result = run("mcp", "calls")
     assert result.exit_code == 3
     assert result.stderr == "error: the disk reports an error\n  fix: see dmesg\n"
+
+
+@pytest.mark.parametrize("command", [("mcp", "calls"), ("llm", "requests"), ("policy", "suggest")])
+def test_a_time_that_is_none_is_a_usage_error_whether_a_daemon_answers_or_not(run, command):
+    result = run(*command, "--since", "yesterday")
+    assert result.exit_code == 2
+    assert result.stderr == (
+        "error: --since: found 'yesterday'; expected 10m, 2h, 7d or a time like 2025-01-31T12:00:00Z\n"
+    )

@@ -75,3 +75,9 @@ def test_a_base_that_is_no_policy_is_refused(run, daemon, base, tmp_path):
     (tmp_path / "list.yaml").write_text("[1]")
     assert run("policy", "suggest", "--base", tmp_path / "list.yaml").exit_code == 2
     assert run("policy", "suggest", "--base", tmp_path / "none.yaml").exit_code == 2
+
+
+def test_it_is_one_object_and_no_list_so_it_takes_no_limit(run):
+    told = run("policy", "suggest", "--help").stdout
+    assert "The policy as one JSON object." in told
+    assert "--limit" not in told
