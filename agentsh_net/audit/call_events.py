@@ -9,14 +9,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from agentsh_proxy.reporting import bounded_input
-
 from agentsh_net.core import events, jsontext
+from agentsh_net.core.event_values import bounded, bounded_input, decided
 from agentsh_net.core.events import Event
 from agentsh_net.core.inspect.findings import Finding, worst
 from agentsh_net.core.joining import Intent
 from agentsh_net.core.jsonrpc import Id
-from agentsh_net.core.link import MAX_TEXT
 from agentsh_net.core.mcp_gate import Asking, Call
 from agentsh_net.core.mcp_glance import SAMPLING
 from agentsh_net.core.model import Verdict
@@ -49,7 +47,7 @@ class Teller:
         if verdict.crossing is not None:
             self._emit(
                 events.CrossServerBlocked(
-                    **_decided(verdict),
+                    **decided(verdict),
                     session_id=self._session_id,
                     severity=verdict.crossing.severity,
                     related_calls=[dict(call) for call in verdict.crossing.related],
@@ -62,10 +60,10 @@ class Teller:
 
     def _called(self, call: Call, verdict: Verdict, intent: Intent | None) -> events.ToolCalled:
         return events.ToolCalled(
-            **_decided(verdict),
+            **decided(verdict),
             session_id=intent.session_id if intent else self._session_id,
             server_id=self._server_id,
-            tool_name=_bounded(call.tool),
+            tool_name=bounded(call.tool),
             jsonrpc_id=call.id,
             input=bounded_input(call.input),
             via=self._via,
@@ -79,10 +77,10 @@ class Teller:
         """Tell of a result that went through the detectors."""
         self._emit(
             events.ToolResultInspected(
-                **_decided(verdict),
+                **decided(verdict),
                 session_id=self._session_id,
                 server_id=self._server_id,
-                tool_name=_bounded(tool),
+                tool_name=bounded(tool),
                 jsonrpc_id=id_,
                 detections=[finding.to_json() for finding in found],
                 max_severity=worst(found),
@@ -95,10 +93,10 @@ class Teller:
     def asked(self, asking: Asking, verdict: Verdict) -> None:
         """Tell of something that the server wants of the client."""
         kind = events.SamplingRequest if asking.method == SAMPLING else events.ElicitationRequest
-        detail = _bounded(jsontext.dumps(asking.params).decode(), MAX_DETAIL)
+        detail = bounded(jsontext.dumps(asking.params).decode(), MAX_DETAIL)
         self._emit(
             kind(
-                **_decided(verdict),
+                **decided(verdict),
                 session_id=self._session_id,
                 server_id=self._server_id,
                 jsonrpc_id=asking.id,
@@ -114,7 +112,7 @@ class Teller:
         """Tell of a message that could not be read for certain, and of what was done with it."""
         self._emit(
             events.MessageUninspected(
-                **_decided(verdict),
+                **decided(verdict),
                 session_id=self._session_id,
                 server_id=self._server_id,
                 via=self._via,
@@ -124,16 +122,3 @@ class Teller:
                 **self._who,
             )
         )
-
-
-def _decided(verdict: Verdict) -> dict[str, Any]:
-    return {
-        "action": verdict.action.value,
-        "would": verdict.would.value if verdict.would else None,
-        "reason": _bounded(verdict.reason),
-        "rule": verdict.rule,
-    }
-
-
-def _bounded(text: str, limit: int = MAX_TEXT) -> str:
-    return text[:limit].encode("utf-8", "backslashreplace").decode()

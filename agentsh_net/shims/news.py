@@ -10,10 +10,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import orjson
-from agentsh_proxy.reporting import bounded_input
 
 from agentsh_net.audit.call_events import MALFORMED, Teller
 from agentsh_net.clock import new_ids, now_rfc3339
+from agentsh_net.core.event_values import bounded_input
 from agentsh_net.core.joining import Intent, mark
 from agentsh_net.core.link import MAX_INPUT, MAX_TEXT
 from agentsh_net.core.mcp_gate import Call

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from hashlib import sha256
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import orjson
 
 from agentsh_net.clock import now_rfc3339
 from agentsh_net.core import link
 from agentsh_net.core.dialects.base import Fault, Judged, Step
+from agentsh_net.core.event_values import bounded, bounded_input, decided
 from agentsh_net.core.events import (
     ConnectorRequest,
     CrossServerBlocked,
@@ -26,15 +26,12 @@ from agentsh_net.core.events import (
     ToolCallIntercepted,
 )
 from agentsh_net.core.model import Server, Transport, Verdict
-from agentsh_net.core.strict_json import MAX_DEPTH
 
 # Waiting for the supervisor to read: some hundred full-size events. Beyond it events are counted as lost, never awaited.
 MAX_WAITING = 16 << 20
 _MAX_BATCH = 1 << 20  # one message: a dozen full-size events, so that the supervisor reads in small bites
 # What may carry a credential in a URL: user information, query and fragment. The URL is a client's, and may be none.
 _SECRETS = re.compile(r"(?<=[/\\]{2})[^/\\?#]*@|[?#].*", re.DOTALL)
-_WIDEST = 1 << 63  # what orjson and SQLite take for an integer
-_LONGEST = 1 << 12  # bits of a number that is told in decimal digits, which cost quadratic time
 _MAX_CANDIDATES = 64  # of one name; more than any real registry gives
 
 
@@ -79,19 +76,20 @@ class Reporter:
         self.emit(
             ToolCallIntercepted(
                 timestamp=now_rfc3339(),
-                **_verdict(verdict, subject),
+                session_id=subject.session_id,
+                **decided(verdict),
                 request_id=subject.request_id,
                 dialect=call.dialect or subject.dialect,
-                tool_name=_bounded(f"{call.namespace}.{call.name}" if call.namespace else call.name),
-                tool_call_id=_bounded(call.call_id),
+                tool_name=bounded(f"{call.namespace}.{call.name}" if call.namespace else call.name),
+                tool_call_id=bounded(call.call_id),
                 input=bounded_input(call.input),
-                server_id=_bounded(first.server_id if first else call.server_name),
+                server_id=bounded(first.server_id if first else call.server_name),
                 server_type=server.transport.value if server else "",
                 server_addr=_address(server),
                 tool_hash=first.tool_hash if first else "",
                 candidates=[
                     # A pair may be made of the model's own words: a server nobody declared, a tool nobody saw.
-                    {"server_id": _bounded(c.server_id), "tool": _bounded(c.tool), "tool_hash": c.tool_hash}
+                    {"server_id": bounded(c.server_id), "tool": bounded(c.tool), "tool_hash": c.tool_hash}
                     for c in verdict.candidates[:_MAX_CANDIDATES]
                 ],
             )
@@ -101,7 +99,8 @@ class Reporter:
             self.emit(
                 CrossServerBlocked(
                     timestamp=now_rfc3339(),
-                    **_verdict(verdict, subject),
+                    session_id=subject.session_id,
+                    **decided(verdict),
                     severity=verdict.crossing.severity,
                     related_calls=[dict(call) for call in verdict.crossing.related],
                 )
@@ -115,12 +114,12 @@ class Reporter:
                 session_id=subject.session_id,
                 action="block" if fault.cut else "allow",
                 would="block" if fault.would else None,
-                reason=_bounded(fault.detail),
+                reason=bounded(fault.detail),
                 rule="sandbox.mcp.fail_closed",
                 request_id=subject.request_id,
                 dialect=subject.dialect,
                 cause=fault.cause,
-                detail=_bounded(fault.detail),
+                detail=bounded(fault.detail),
             )
         )
 
@@ -129,10 +128,11 @@ class Reporter:
         self.emit(
             ConnectorRequest(
                 timestamp=now_rfc3339(),
-                **_verdict(verdict, subject),
+                session_id=subject.session_id,
+                **decided(verdict),
                 dialect=subject.dialect,
-                server_url=_bounded(_SECRETS.sub("", url)),
-                server_id=_bounded(server_id),
+                server_url=bounded(_SECRETS.sub("", url)),
+                server_id=bounded(server_id),
             )
         )
 
@@ -157,8 +157,8 @@ class Reporter:
                 session_id=session_id,
                 action="block",
                 reason=f"the limit of {provider} is used up",
-                rule=_bounded(f"proxy.providers.{provider}.limits"),
-                provider=_bounded(provider),
+                rule=bounded(f"proxy.providers.{provider}.limits"),
+                provider=bounded(provider),
                 dialect=dialect,
                 retry_after=retry_after,
             )
@@ -198,54 +198,6 @@ class Reporter:
             self._write(_message(batch))
         self._encoded = []
         self._size = 0
-
-
-def bounded_input(value: Any) -> Any:
-    """Return a call's arguments whole, or their beginning with length and SHA-256 where they are above the bound."""
-    try:
-        text = orjson.dumps(value)
-    except TypeError:
-        # Lone surrogates and integers past 64 bits become text where they stand; what is nested too deeply, as a whole.
-        value = _sendable(value)
-        text = orjson.dumps(value)
-    if len(text) <= link.MAX_INPUT:
-        return value
-    return {
-        "truncated": text[: link.MAX_INPUT].decode("utf-8", "ignore"),
-        "length": len(text),
-        "sha256": sha256(text).hexdigest(),
-    }
-
-
-def _sendable(value: Any, depth: int = 0) -> Any:
-    """Return a value as every JSON reader takes it."""
-    match value:
-        case str():
-            return value.encode("utf-8", "backslashreplace").decode("utf-8")
-        case int() if not -_WIDEST <= value < _WIDEST:
-            return str(value) if value.bit_length() < _LONGEST else hex(value)
-        case dict() | list() if depth == MAX_DEPTH:
-            return "(nested too deeply to record)"
-        case dict():
-            return {_sendable(key): _sendable(item, depth + 1) for key, item in value.items()}
-        case list():
-            return [_sendable(item, depth + 1) for item in value]
-        case _:
-            return value
-
-
-def _bounded(text: str) -> str:
-    return text[: link.MAX_TEXT].encode("utf-8", "backslashreplace").decode("utf-8")[: link.MAX_TEXT]
-
-
-def _verdict(verdict: Verdict, subject: Subject) -> dict[str, Any]:
-    return {
-        "session_id": subject.session_id,
-        "action": verdict.action.value,
-        "would": verdict.would.value if verdict.would else None,
-        "reason": _bounded(verdict.reason),
-        "rule": _bounded(verdict.rule),
-    }
 
 
 def _address(server: Server | None) -> str:
