@@ -15,7 +15,7 @@ from agentsh_net import collector, inventory, server_identity
 from agentsh_net.clock import now_rfc3339, rfc3339
 from agentsh_net.config import options
 from agentsh_net.config.policy_file import Loaded
-from agentsh_net.core import kernel_plan
+from agentsh_net.core import attribution, kernel_plan
 from agentsh_net.core.addresses import Address, literal
 from agentsh_net.core.claims import Claims
 from agentsh_net.core.errors import KernelError, ProtocolError, StoreError
@@ -273,12 +273,12 @@ class Current:
         for record in found:
             if record.fate is Fate.TAG and record.pid in own:
                 continue  # our own discovery is no agent's connection, and the gateway tells of its own
-            event = kernel_plan.attribute(self.snapshot, record, self._plan_of(record))
+            event = attribution.attribute(self.snapshot, record, self._plan_of(record))
             self._emit(replace(event, timestamp=rfc3339(record.time_ns)))
 
     def _plan_of(self, record: ConnectRecord) -> Plan:
         """Return the plan that a record speaks of: a plane may act by the next one before all of them have it."""
-        old = self._coming is None or kernel_plan.rule_of(record, self.plan) is not None
+        old = self._coming is None or attribution.rule_of(record, self.plan) is not None
         return self.plan if old or self._coming is None else self._coming
 
     async def _apply(

@@ -19,7 +19,7 @@ from agentsh_net.clock import now_rfc3339
 from agentsh_net.control.errors import ControlError
 from agentsh_net.control.peer import Peer
 from agentsh_net.control.server import Handler
-from agentsh_net.core import identity, kernel_plan, llm_plan
+from agentsh_net.core import identity, llm_plan
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.folding import fold
 from agentsh_net.core.identity import Identity
@@ -146,7 +146,7 @@ def _servers(current: Current) -> list[dict[str, Any]]:
                 "addresses": [str(address) for address in current.addresses.get(server.id, ())],
                 "action": verdict.action,
                 "would": verdict.would,
-                "denied": kernel_plan.denied(verdict),
+                "denied": verdict.denied,
                 "reason": verdict.reason,
                 "rule": verdict.rule,
                 "tools": len(current.snapshot.registry.tools_of(server.id)),

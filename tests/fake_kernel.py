@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
+from agentsh_net.core.attribution import remote
 from agentsh_net.core.errors import KernelError
-from agentsh_net.core.kernel_plan import remote
 from agentsh_net.core.plane import ConnectRecord, LayerStatus, Plan
 
 

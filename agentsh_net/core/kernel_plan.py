@@ -1,7 +1,7 @@
-"""What the planes shall enforce, computed from a snapshot and the known addresses; and what a record means to policy.
+"""What the planes shall enforce, computed from a snapshot and the known addresses.
 
 One rule above all: either plane reads the same plan, denial wins over a tag, and no narrowing happens that the rule does
-not show (`Rule.shared`). How a plan gets into the kernel is not this file's business.
+not show (`Rule.shared`). How a plan gets into the kernel is not this file's business; what a record means is `attribution`'s.
 """
 
 from __future__ import annotations
@@ -14,26 +14,14 @@ from types import MappingProxyType
 from typing import Protocol
 
 from agentsh_net.core import llm_plan, shared_endpoints
-from agentsh_net.core.addresses import LOOPBACKS, Address, canonical, home, plain
+from agentsh_net.core.addresses import LOOPBACKS, Address, canonical, home
 from agentsh_net.core.claims import Claim, Claims
-from agentsh_net.core.events import DEFAULT_SESSION, LlmDirectConnection, NetworkConnection
-from agentsh_net.core.model import Action, Server, Transport, Verdict
-from agentsh_net.core.plane import ConnectRecord, Endpoint, Fate, Finding, Name, Plan, Rule
+from agentsh_net.core.model import Server, Transport, Verdict
+from agentsh_net.core.plane import Endpoint, Fate, Name, Plan, Rule
 from agentsh_net.core.registry import Registry
 from agentsh_net.core.settings import Config, Network
 
 _SEVERITY = (Fate.DENY, Fate.SNI, Fate.SNI_OPEN, Fate.TAG)
-_FAMILIES = {2: "inet", 10: "inet6"}
-_PROTOCOLS = {
-    1: "icmp",
-    6: "tcp",
-    17: "udp",
-    33: "dccp",
-    58: "ipv6-icmp",
-    132: "sctp",
-    136: "udplite",
-    262: "mptcp",
-}
 
 
 class Judge(Protocol):
@@ -79,11 +67,6 @@ def watched_hosts(config: Config) -> dict[str, str]:
     servers = config.sandbox.mcp.servers
     hosts = {s.id: s.host for s in servers if s.transport is not Transport.STDIO and s.host}
     return hosts | llm_plan.watched(config)
-
-
-def denied(verdict: Verdict) -> bool:
-    """Say whether policy denies, in audit mode too."""
-    return verdict.blocked or verdict.would is Action.BLOCK
 
 
 def build(
@@ -148,84 +131,6 @@ def find(plan: Plan, address: IPv6Address, port: int) -> Rule | None:
     address = home(address)
     found = [r for e in (Endpoint(address), Endpoint(address, port)) if (r := plan.rules.get(e))]
     return min(found, key=lambda rule: _SEVERITY.index(rule.fate), default=None)
-
-
-def attribute(snapshot: Judge, record: ConnectRecord, plan: Plan) -> NetworkConnection | LlmDirectConnection:
-    """Return the event a record stands for. `timestamp` is left to the shell: it is `record.time_ns`."""
-    rule = rule_of(record, plan)
-    candidates = list(rule.server_ids) if rule else []
-    if record.finding is Finding.NAMED:
-        servers = snapshot.registry.servers
-        candidates = list(shared_endpoints.spoken_for(servers, record.sni, record.port)) or candidates
-    verdicts = {server_id: snapshot.judge_server(server_id) for server_id in candidates}
-    blamed = next((s for s in candidates if denied(verdicts[s])), candidates[0] if candidates else "")
-    where = remote(record.address, record.port)
-    # A provider is blamed where no server is there, or where no server's denial explains the refusal.
-    no_denial = not any(map(denied, verdicts.values()))
-    if (not blamed or (no_denial and record.fate is Fate.DENY)) and (
-        event := llm_plan.direct(snapshot.config, record, rule, remote_addr=where)
-    ):
-        return event
-    server = next((s for s in snapshot.registry.servers if s.id == blamed), None)
-    refused = record.fate is Fate.DENY and not record.observed
-    return NetworkConnection(
-        session_id=record.session_id or DEFAULT_SESSION,
-        action=Action.BLOCK if refused else Action.ALLOW,
-        would=_would(refused=refused, record=record, verdict=verdicts.get(blamed)),
-        reason=_reason(record, rule, verdicts.get(blamed)),
-        rule=verdicts[blamed].rule if blamed else "",
-        remote_addr=where,
-        remote_host=server.host if server else "",
-        server_id=blamed,
-        server_type=server.transport if server else "",
-        candidates=candidates,
-        layer=record.layer,
-        family=_FAMILIES.get(record.family, str(record.family)),
-        protocol=_PROTOCOLS.get(record.protocol, str(record.protocol)),
-        pid=record.pid,
-        comm=record.comm,
-        exe=record.exe,
-        cgroup=record.cgroup,
-        container_id=record.container_id,
-        uid=record.uid,
-        sni=record.sni,
-    )
-
-
-def rule_of(record: ConnectRecord, plan: Plan) -> Rule | None:
-    """Return the rule that a record speaks of. What was refused and is nobody else's went to an address of this host's own."""
-    rule = find(plan, record.address, record.port) or find(plan, canonical(record.address), record.port)
-    if rule is None and record.fate is Fate.DENY:
-        loopback = LOOPBACKS[0] if record.address.ipv4_mapped else LOOPBACKS[1]
-        rule = plan.rules.get(Endpoint(loopback, record.port))
-    return rule
-
-
-def remote(address: IPv6Address, port: int) -> str:
-    """Return `host:port` as people write it: IPv4 plain, IPv6 in brackets."""
-    shown = plain(address)
-    return f"{shown}:{port}" if shown.version == 4 else f"[{shown}]:{port}"
-
-
-def _would(*, refused: bool, record: ConnectRecord, verdict: Verdict | None) -> str | None:
-    if refused:
-        return None
-    return Action.BLOCK if record.observed or (verdict is not None and denied(verdict)) else None
-
-
-def _reason(record: ConnectRecord, rule: Rule | None, verdict: Verdict | None) -> str:
-    if rule is None or verdict is None:
-        return f"rule of policy generation {record.generation}, which is no longer in force"
-    if record.fate is Fate.DENY and not denied(verdict):
-        return f"refused under policy generation {record.generation}; today's policy says: {verdict.reason}"
-    if not rule.shared:
-        return verdict.reason
-    shared = f"endpoint shared by {', '.join(rule.server_ids)}"
-    if rule.fate not in shared_endpoints.BY_NAME or record.finding is Finding.NAMED:
-        return f"{verdict.reason} ({shared})"
-    what = record.finding or f"{_PROTOCOLS.get(record.protocol, record.protocol)}, which shows no server name"
-    said = f"; {verdict.reason}" if denied(verdict) else ""
-    return f"{shared}: {what}, and network.on_unknown_sni is {'block' if record.fate is Fate.DENY else 'tag'}{said}"
 
 
 def _claimed(claims: Sequence[Claim], network: Network) -> dict[Endpoint, Rule]:

@@ -12,9 +12,8 @@ from ipaddress import IPv6Address
 
 from agentsh_net.core import shared_endpoints, urls
 from agentsh_net.core.addresses import LOOPBACKS, Address, canonical, home, literal
-from agentsh_net.core.events import DEFAULT_SESSION, LlmDirectConnection
-from agentsh_net.core.model import Action, Server
-from agentsh_net.core.plane import ConnectRecord, Endpoint, Fate, Name, Rule
+from agentsh_net.core.model import Server
+from agentsh_net.core.plane import Endpoint, Fate, Name, Rule
 from agentsh_net.core.settings import Config, Provider
 
 RULE = "network.llm_direct"
@@ -58,33 +57,6 @@ def with_providers(
             shared = _shared(config, name, servers, found.get(endpoint), address)
             found[endpoint] = _joined(found.get(endpoint), fate, name, shared)
     return found
-
-
-def direct(
-    config: Config, record: ConnectRecord, rule: Rule | None, *, remote_addr: str
-) -> LlmDirectConnection | None:
-    """Return the event of a record that a provider's rule explains."""
-    if rule is None or not rule.providers:
-        return None
-    refused = record.fate is Fate.DENY and not record.observed
-    names = ", ".join(rule.providers)
-    would = not refused and (record.observed or config.network.llm_direct == "refuse")
-    return LlmDirectConnection(
-        session_id=record.session_id or DEFAULT_SESSION,
-        action=Action.BLOCK if refused else Action.ALLOW,
-        would=Action.BLOCK if would else None,
-        reason=f"talks to {names} around the LLM proxy",
-        rule=RULE,
-        provider=rule.providers[0],
-        remote_addr=remote_addr,
-        layer=record.layer,
-        pid=record.pid,
-        comm=record.comm,
-        exe=record.exe,
-        cgroup=record.cgroup,
-        container_id=record.container_id,
-        uid=record.uid,
-    )
 
 
 def _places(config: Config) -> Iterator[tuple[str, str, int]]:

@@ -1,6 +1,6 @@
 """The layouts of bpf/agentsh.h in Python: map keys, map values, the record. A test compares both, byte by byte.
 
-Knows bytes only: where they come from is kernel/'s business, what they mean to policy is kernel_plan's.
+Knows bytes only: where they come from is kernel/'s business, what they mean to policy is attribution's.
 """
 
 from __future__ import annotations

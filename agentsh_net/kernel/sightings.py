@@ -1,6 +1,6 @@
 """Turns what the planes report into ConnectRecords: wall-clock time, the process behind it, one record per connection.
 
-Decides nothing about policy; what a record means is core.kernel_plan.attribute's business.
+Decides nothing about policy; what a record means is core.attribution.attribute's business.
 """
 
 from __future__ import annotations

@@ -17,7 +17,6 @@ import uvloop
 
 from agentsh_net.core import link, snapshot
 from agentsh_net.core.errors import ProtocolError
-from agentsh_net.core.kernel_plan import denied
 from agentsh_proxy import launching
 from agentsh_proxy.charging import Charges
 from agentsh_proxy.counting import Counts
@@ -218,7 +217,7 @@ class Worker(asyncio.Protocol):
         """Follow the servers that policy does not deny: who must not be called is not talked to either."""
         if not self._discovers:
             return
-        servers = [s for s in current.registry.servers if not denied(current.judge_server(s.id))]
+        servers = [s for s in current.registry.servers if not current.judge_server(s.id).denied]
         schemes = upstream_schemes(current)
         if self._watcher is None:
             self._watcher = Watcher(

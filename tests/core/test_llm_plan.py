@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from agentsh_net.core import attribution, kernel_plan, llm_plan
 from agentsh_net.core import config as configuration
-from agentsh_net.core import kernel_plan, llm_plan
 from agentsh_net.core.addresses import canonical
 from agentsh_net.core.events import LlmDirectConnection, NetworkConnection
 from agentsh_net.core.pins import Pins
@@ -119,7 +119,7 @@ def seen(snapshot: Snapshot, rule: Rule, **more: Any) -> NetworkConnection | Llm
         layer="ebpf", fate=rule.fate, address=AT, port=443, protocol=6, family=2, time_ns=1, pid=7, comm="agent",
         session_id="mine", **more,
     )  # fmt: skip
-    return kernel_plan.attribute(snapshot, record, Plan(1, {Endpoint(AT, 443): rule}))
+    return attribution.attribute(snapshot, record, Plan(1, {Endpoint(AT, 443): rule}))
 
 
 def test_the_event_names_the_provider_and_the_session() -> None:

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from agentsh_net.core import attribution, kernel_plan
 from agentsh_net.core import config as configuration
-from agentsh_net.core import kernel_plan
 from agentsh_net.core.events import NetworkConnection
 from agentsh_net.core.pins import Pins
 from agentsh_net.core.plane import Plan
@@ -154,7 +154,7 @@ class Stage:
                 events += [
                     event
                     for r in records
-                    if (event := kernel_plan.attribute(self.snapshot, r, self.plan)).action == "block"
+                    if (event := attribution.attribute(self.snapshot, r, self.plan)).action == "block"
                     and r.layer != "sweep"
                 ]
             now = self._refusals()

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from agentsh_net.core import attribution, kernel_plan
 from agentsh_net.core import config as configuration
-from agentsh_net.core import kernel_plan
 from agentsh_net.core.events import NetworkConnection
 from agentsh_net.core.pins import Pins
 from agentsh_net.core.plane import Plan
@@ -99,7 +99,7 @@ def refusal(layers: tuple[str, ...]) -> str:
 
 
 def events(kernel: Host, snapshot: Snapshot, wanted: Plan, count: int) -> list[NetworkConnection]:
-    return [kernel_plan.attribute(snapshot, record, wanted) for record in drain(kernel, count)]
+    return [attribution.attribute(snapshot, record, wanted) for record in drain(kernel, count)]
 
 
 @PLANES
@@ -248,7 +248,7 @@ def test_a_connection_that_stood_before_is_closed_by_the_sweep(layers: tuple[str
         old, innocent = (socket.create_connection((a, 443), 5) for a in ("10.99.0.2", "10.99.0.3"))
         snapshot, wanted = policy()
         kernel = opened(wanted, *layers)
-        swept = [kernel_plan.attribute(snapshot, r, wanted) for r in kernel.sweep(wanted)]
+        swept = [attribution.attribute(snapshot, r, wanted) for r in kernel.sweep(wanted)]
         innocent.sendall(b"still there")
         return outcome(lambda: old.recv(1)), swept, os.getpid()
 

@@ -17,8 +17,8 @@ from netns import box, tls
 from netns.scene import attempt, listening, outcome
 from netns.stage import BOTH, EBPF, NFT, PLANES
 
+from agentsh_net.core import attribution, kernel_plan, llm_plan
 from agentsh_net.core import config as configuration
-from agentsh_net.core import kernel_plan, llm_plan
 from agentsh_net.core.events import LlmDirectConnection
 from agentsh_net.core.pins import Pins
 from agentsh_net.core.plane import ConnectRecord
@@ -73,7 +73,7 @@ class Place:
         self.swept = self.attributed(self.kernel.sweep(self.plan))
 
     def attributed(self, records: list[ConnectRecord]) -> list[LlmDirectConnection]:
-        return [kernel_plan.attribute(self.snapshot, record, self.plan) for record in records]
+        return [attribution.attribute(self.snapshot, record, self.plan) for record in records]
 
     def counted(self) -> int:
         return sum(s.denied + s.tagged for s in self.kernel.status() if s.wanted)
@@ -206,7 +206,7 @@ def by_name(layers: tuple[str, ...]) -> dict[str, str]:
 
     said = {name: in_child(lambda n=name: visit(n)).said for name in ("good.test", "llm.test")}
     records = box.await_that(lambda: [r for r in kernel.records() if r.sni == "llm.test"])
-    said["event"] = kernel_plan.attribute(snapshot, records[0], plan).type
+    said["event"] = attribution.attribute(snapshot, records[0], plan).type
     said["proxy"] = in_child(lambda: (enter("workers"), visit("llm.test"))[1]).said
     return said
 

@@ -11,7 +11,7 @@ from netns import box
 from netns.scene import at, attempt, drain, opened, outcome
 from netns.stage import BAD, BOTH, EBPF, NFT, OTHER, PLANES, Row, Seen, Stage, play
 
-from agentsh_net.core import kernel_plan
+from agentsh_net.core import attribution
 from agentsh_net.core.plane import Fate, Plan, Rule
 
 pytestmark = pytest.mark.kernel
@@ -152,7 +152,7 @@ def to_this_host(layers: tuple[str, ...]) -> tuple[dict[str, str], dict[str, str
         with socket.socket(socket.AF_INET6 if ":" in name else socket.AF_INET) as client:
             client.settimeout(0.5)
             said[name] = outcome(lambda c=client, n=name: c.connect((n, 9000)))
-    told = {kernel_plan.rule_of(r, wanted).server_ids[0] for r in drain(kernel, len(NAMES))}
+    told = {attribution.rule_of(r, wanted).server_ids[0] for r in drain(kernel, len(NAMES))}
     assert servers
     return said, {name: attempt(name, 9001) for name in NAMES}, told
 

@@ -27,8 +27,8 @@ from netns.name_server import NameServer
 from netns.scene import at, drain, listening, opened, outcome
 from netns.stage import BOTH, EBPF, NFT
 
+from agentsh_net.core import attribution, kernel_plan
 from agentsh_net.core import config as configuration
-from agentsh_net.core import kernel_plan
 from agentsh_net.core.events import NetworkConnection
 from agentsh_net.core.pins import Pins
 from agentsh_net.core.plane import Plan
@@ -98,7 +98,7 @@ class Site:
         events = []
         while client.is_alive() or select.select(self.kernel.filenos(), [], [], 0.02)[0]:
             select.select(self.kernel.filenos(), [], [], 0.005)
-            events += [kernel_plan.attribute(self.snapshot, r, self.plan) for r in self.kernel.records()]
+            events += [attribution.attribute(self.snapshot, r, self.plan) for r in self.kernel.records()]
         return Seen(said[0], self.server.heard[before:], events)
 
 
@@ -427,7 +427,7 @@ def changed() -> dict[str, Any]:
     said["after a restart"] = [stands(good), stands(web), site.visit(EVIL).said, site.visit(GOOD).heard]
     site.snapshot, site.plan = policy(("good",), generation=2)
     site.kernel.apply(site.plan)
-    swept = [kernel_plan.attribute(site.snapshot, r, site.plan) for r in site.kernel.sweep(site.plan)]
+    swept = [attribution.attribute(site.snapshot, r, site.plan) for r in site.kernel.sweep(site.plan)]
     said["after another policy"] = [stands(good), stands(web), site.visit(GOOD).said, site.visit(EVIL).heard]
     said["swept"] = [(e.layer, e.action, e.server_id, e.sni) for e in swept]
     said["in force"] = [s.in_force for s in site.kernel.status()]
@@ -454,9 +454,9 @@ def older() -> tuple[list[bool], list[tuple[str, str]]]:
     snapshot, plan = policy()
     kernel = opened(plan, *EBPF)
     talking.sendall(b"x")
-    events = [kernel_plan.attribute(snapshot, r, plan) for r in drain(kernel, 1)]
+    events = [attribution.attribute(snapshot, r, plan) for r in drain(kernel, 1)]
     ended = [not stands(talking)]
-    events += [kernel_plan.attribute(snapshot, r, plan) for r in kernel.sweep(plan)]
+    events += [attribution.attribute(snapshot, r, plan) for r in kernel.sweep(plan)]
     assert server.heard == [EVIL, EVIL]
     return [*ended, not stands(silent)], [(e.layer, e.action) for e in events]
 
