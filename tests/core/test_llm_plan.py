@@ -9,7 +9,7 @@ import pytest
 
 from agentsh_net.core import attribution, kernel_plan, llm_plan
 from agentsh_net.core import config as configuration
-from agentsh_net.core.addresses import canonical
+from agentsh_net.core.addresses import canonical, plain
 from agentsh_net.core.events import LlmDirectConnection, NetworkConnection
 from agentsh_net.core.pins import Pins
 from agentsh_net.core.plane import ConnectRecord, Endpoint, Fate, Plan, Rule
@@ -43,7 +43,7 @@ def snapshot(direct: str, denied: tuple[str, ...] = (), *, audit: bool = False, 
 
 def built(snapshot: Snapshot, **addresses: Any) -> dict[tuple[str, int], Rule]:
     plan = kernel_plan.build(snapshot, HERE | {name: [A] for name in addresses})
-    return {(str(kernel_plan.plain(e.address)), e.port): rule for e, rule in plan.rules.items()}
+    return {(str(plain(e.address)), e.port): rule for e, rule in plan.rules.items()}
 
 
 def test_off_looks_up_no_provider_and_plans_nothing() -> None:
