@@ -137,7 +137,7 @@ def _leftovers(socket: Path) -> list[str]:
 
 
 def _end_owners() -> None:
-    """End whoever our tables still belong to, as a daemon whose socket is gone: nobody else could delete them."""
+    """End whoever still enforces here, as a daemon whose socket is gone: it would put back what is removed, or keep us from it."""
     from agentsh_net.kernel import host
 
     deadline = time.monotonic() + _DIE_WITHIN
@@ -145,6 +145,6 @@ def _end_owners() -> None:
     while (owners := set(host.owners())) and time.monotonic() < deadline:
         for pid in sorted(owners - ended):
             _kill(pid)
-            click.echo(f"ended: pid {pid}, to which the nftables tables belonged")
+            click.echo(f"ended: pid {pid}, a daemon that enforced here")
         ended |= owners
         time.sleep(_POLL)

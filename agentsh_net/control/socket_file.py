@@ -6,21 +6,18 @@ A lock file beside the socket says who lives; the kernel drops the lock with the
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import socket
 import stat
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from agentsh_net import lock_file
 from agentsh_net.access import make_directory, share
 from agentsh_net.control.errors import ControlError
 from agentsh_net.control.peer import peer_of
 
-_TRIES: Final = 5  # a look by `holder` takes the lock for a moment; that must not be taken for a daemon
-_PAUSE: Final = 0.05  # seconds between tries
 _BACKLOG: Final = 64
 _LONGEST: Final = 107  # bytes: sun_path less its NUL, unix(7)
 
@@ -31,13 +28,12 @@ class Listening:
 
     socket: socket.socket
     path: Path
-    lock: int
+    lock: lock_file.LockFile
 
     def release(self) -> None:
         """Remove socket and lock file. The lock goes last, so that nobody binds in between."""
         self.path.unlink(missing_ok=True)
-        _lock_path(self.path).unlink(missing_ok=True)
-        os.close(self.lock)
+        self.lock.release()
 
 
 def listen(path: Path, mode: int = 0o660) -> Listening:
@@ -49,7 +45,9 @@ def listen(path: Path, mode: int = 0o660) -> Listening:
         )
     try:
         make_directory(path.parent)
-        lock = _take_lock(path)
+        lock = lock_file.take(lock_file.beside(path))
+    except lock_file.HeldError as held:
+        raise _already_running(held.pid) from None
     except OSError as error:
         raise ControlError(
             f"cannot make {path}: {error.strerror}",
@@ -60,23 +58,13 @@ def listen(path: Path, mode: int = 0o660) -> Listening:
         _refuse_what_lives(path)
         return Listening(_bind(path, temporary, mode), path, lock)
     except BaseException:
-        os.close(lock)
+        lock.abandon()
         raise
 
 
 def holder(path: Path) -> int | None:
     """Return the pid of the daemon that holds the socket's lock (0 if it has not written it yet), None if there is none."""
-    try:
-        lock = os.open(_lock_path(path), os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
-    except FileNotFoundError:
-        return None
-    try:
-        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return int(os.pread(lock, 20, 0) or b"0")
-    finally:
-        os.close(lock)
-    return None
+    return lock_file.holder(lock_file.beside(path))
 
 
 def remove_stale(path: Path) -> list[str]:
@@ -84,43 +72,13 @@ def remove_stale(path: Path) -> list[str]:
     if holder(path) is not None:
         return []
     removed = []
-    for left in (path, _lock_path(path)):
+    for left in (path, lock_file.beside(path)):
         try:
             left.unlink()
         except FileNotFoundError:
             continue
         removed.append(str(left))
     return removed
-
-
-def _lock_path(path: Path) -> Path:
-    return path.with_name(path.name + ".lock")
-
-
-def _take_lock(path: Path) -> int:
-    for attempt in range(_TRIES):
-        lock = os.open(_lock_path(path), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            pid = int(os.pread(lock, 20, 0) or b"0")
-            os.close(lock)
-            if attempt + 1 == _TRIES:
-                raise _already_running(pid) from None
-            time.sleep(_PAUSE)
-            continue
-        if _is_current(lock, path):
-            os.pwrite(lock, f"{os.getpid():<20}".encode(), 0)  # of one length: no moment without a number
-            return lock
-        os.close(lock)  # its last holder removed it between our open and our lock: take the new one
-    raise ControlError(f"{_lock_path(path)} keeps changing", kind="busy", remedy="try again")
-
-
-def _is_current(lock: int, path: Path) -> bool:
-    try:
-        return os.path.samestat(os.fstat(lock), _lock_path(path).stat())
-    except FileNotFoundError:
-        return False
 
 
 def _refuse_what_lives(path: Path) -> None:
@@ -163,7 +121,7 @@ def _bind(path: Path, temporary: Path, mode: int) -> socket.socket:
 
 def _already_running(pid: int) -> ControlError:
     return ControlError(
-        f"agentsh-net is already running, pid {pid}",
+        f"agentsh-net is already running, {f'pid {pid}' if pid else 'in a process that cannot be seen from here'}",
         kind="already_running",
         remedy="see it with: agentsh-net status; end it with: agentsh-net down",
     )

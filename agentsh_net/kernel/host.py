@@ -15,15 +15,14 @@ from pathlib import Path
 
 from agentsh_net.core.errors import KernelError
 from agentsh_net.core.kernel_plan import Diff, diff, without_providers
-from agentsh_net.core.nft_sockets import Sockets
 from agentsh_net.core.packet_part import PacketPart
-from agentsh_net.core.plane import ConnectRecord, LayerStatus, Plan, Rule
+from agentsh_net.core.plane import ConnectRecord, LayerStatus, Plan
 from agentsh_net.core.settings import Network
 from agentsh_net.core.shared_endpoints import decided_by_name, told_of
-from agentsh_net.core.sock_diag import Socket
-from agentsh_net.core.wire import NO_CGROUPS
-from agentsh_net.kernel import cgroup, ebpf, leftovers, loader, nft, own_cgroups
+from agentsh_net.kernel import cgroup, claims, ebpf, leftovers, loader, nft
 from agentsh_net.kernel.alarm import Alarm
+from agentsh_net.kernel.cgroup_layer import CgroupLayer
+from agentsh_net.kernel.claims import Claim, claim_namespace
 from agentsh_net.kernel.cutter import Cutter
 from agentsh_net.kernel.ebpf import Ebpf
 from agentsh_net.kernel.leftovers import down, hierarchy, owners
@@ -48,11 +47,8 @@ class Host:
         self, hierarchy: Path | None, *, required: bool, cgroups: bool = True, worker_uid: int | None = None
     ) -> None:
         self._required = required
-        self._worker_uid = worker_uid
-        self._ownless = "network.mode is off" if not cgroups else ""  # why there are no cgroups of ours
-        self._own: OwnCgroups | None = None
-        if cgroups:
-            self._make_cgroups(hierarchy)
+        self._cgroups = CgroupLayer(hierarchy, wanted=cgroups, worker_uid=worker_uid)
+        self._claim: Claim | None = None  # on the network namespace
         self._hierarchy = hierarchy
         self._plan: Plan | None = None
         self._wanted: Plan | None = None  # the same, and what no plane can have
@@ -69,21 +65,16 @@ class Host:
         self._everywhere = True  # other network namespaces are swept too
         self._cutter = Cutter()
         self._silent = ""  # why the packet plane tells nothing
-        self._sighted = Sighted(Processes(hierarchy), self._own)
+        self._sighted = Sighted(Processes(hierarchy), self._cgroups.own)
 
     @property
     def cgroups(self) -> OwnCgroups | None:
         """The cgroups of ours, None where none can be had."""
-        return self._own
+        return self._cgroups.own
 
     def apply(self, plan: Plan) -> None:
         """Make every layer enforce exactly `plan`. Raises KernelError with the old plan in force."""
-        if plan.sessions_only and self._own is None:
-            raise KernelError(
-                f"network.scope is sessions, and no session can be told: {self._ownless}",
-                layer=own_cgroups.LAYER,
-                remedy=own_cgroups.REMEDY,
-            )
+        self._cgroups.require(plan)
         with self._changing:
             self._wanted = plan
             plan = plan if self._knows_workers() else without_providers(plan)
@@ -97,18 +88,10 @@ class Host:
 
     def sweep(self, plan: Plan) -> list[ConnectRecord]:
         """Close established sockets to denied endpoints and return what was closed. Raises KernelError."""
-        own = self._own
-        members = own.members() if own is not None and plan.sessions_only else {}
-
-        def concerns(rule: Rule, found: Socket) -> bool:
-            if plan.sessions_only and found.cgroup_id not in members:
-                return False
-            return not (rule.unless_ours and own is not None and found.cgroup_id == own.ids.workers)
-
         streams = self._ebpf.streams() if self._ebpf is not None and decided_by_name(plan) else None
         closed = sweep(
             plan if self._knows_workers() else without_providers(plan),
-            concerns,
+            self._cgroups.concerned(plan),
             streams,
             everywhere=self._everywhere,
         )
@@ -147,7 +130,8 @@ class Host:
         """Ask the kernel what is in force."""
         self._cutter.cut(())  # what had to wait
         with self._changing:
-            return [*(self._status(layer) for layer in LAYERS), *self._status_of_cgroups()]
+            cgroups = self._cgroups.status(self._wanted, knows_workers=self._knows_workers())
+            return [*(self._status(layer) for layer in LAYERS), *cgroups]
 
     def close(self, *, remove: bool) -> None:
         """Let go of the kernel. Raises KernelError for what could not be removed, after everything was tried."""
@@ -155,9 +139,15 @@ class Host:
             self._close(remove=remove)
 
     def open_layers(self, network: Network, load: Callable[[], loader.Loaded]) -> None:
-        """Open what `network` asks for. Raises KernelError where a required layer cannot be had."""
+        """Open what `network` asks for. Raises KernelError where a required layer cannot be had, or another daemon enforces there."""
         self._unwanted = _unwanted(network)
         self._everywhere = network.scope != "netns"
+        if ebpf.LAYER in self._unwanted:
+            self._cgroups.leave_programs()
+        elif self._cgroups.taken is not None:
+            raise self._cgroups.taken
+        if nft.LAYER not in self._unwanted:
+            self._claim = claim_namespace()
         if ebpf.LAYER not in self._unwanted:
             self._try(ebpf.LAYER, lambda: self._open_ebpf(load))
         if nft.LAYER not in self._unwanted:
@@ -166,14 +156,10 @@ class Host:
     def _open_ebpf(self, load: Callable[[], loader.Loaded]) -> None:
         if self._hierarchy is None:
             raise KernelError("no cgroup v2 hierarchy is mounted", layer=ebpf.LAYER, remedy=cgroup.REMEDY)
-        self._ebpf = Ebpf(self._hierarchy, load, self._own.ids if self._own is not None else NO_CGROUPS)
+        self._ebpf = Ebpf(self._hierarchy, load, self._cgroups.ids)
 
     def _open_nft(self, group: int) -> None:
-        own = self._own
-        if own is None:
-            self._nft = Nftables(group, Sockets(worker_uid=self._worker_uid))
-        else:
-            self._nft = Nftables(group, replace(own.sockets(), worker_uid=self._worker_uid), own.present)
+        self._nft = Nftables(group, self._cgroups.sockets(), self._cgroups.present)
         with contextlib.suppress(KernelError):  # then others' doings are noticed at the next look
             self._alarm = Alarm()
         try:
@@ -190,47 +176,10 @@ class Host:
             if self._required:
                 raise
 
-    def _make_cgroups(self, hierarchy: Path | None) -> None:
-        if hierarchy is None:
-            self._ownless = f"no cgroup v2 hierarchy is mounted ({cgroup.REMEDY})"
-            return
-        try:
-            self._own = OwnCgroups(hierarchy)
-        except KernelError as error:
-            self._ownless = f"{error} ({error.remedy})"
-
     def _knows_workers(self) -> bool:
         """Say whether every plane can tell our proxy from others, so that what is denied to others does not cut it off."""
         nft_knows = self._nft is None or self._nft.knows_workers
-        return nft_knows and (self._ebpf is None or self._own is not None)
-
-    def _status_of_cgroups(self) -> list[LayerStatus]:
-        """Return the row of our cgroups, where there are any or something hangs on them."""
-        plan = self._wanted
-        needs = plan is not None and (plan.sessions_only or any(r.unless_ours for r in plan.rules.values()))
-        if self._own is None:
-            exempt = not needs or (self._knows_workers() and not (plan and plan.sessions_only))
-            detail = f"the proxy is exempt as uid {self._worker_uid}" if needs and exempt else ""
-            reason = "" if detail else self._ownless
-            row = LayerStatus(
-                own_cgroups.LAYER, needs, bool(detail), detail, reason, own_cgroups.REMEDY if reason else ""
-            )
-            return [row] if needs else []
-        if not needs and not self._own.live():
-            return []
-        reason = self._own.why_not()
-        if needs and not reason and not self._knows_workers():
-            reason = "nftables finds no cgroup of ours: cgroup v2 is not mounted below /sys/fs/cgroup"
-        return [
-            LayerStatus(
-                own_cgroups.LAYER,
-                wanted=needs,
-                in_force=not reason,
-                detail=self._own.describe(),
-                reason=reason,
-                remedy="restart agentsh-net" if reason else "",
-            )
-        ]
+        return nft_knows and (self._ebpf is None or self._cgroups.own is not None)
 
     def _start(self, plan: Plan) -> None:
         predecessor = self._predecessor()
@@ -271,9 +220,10 @@ class Host:
             if source is not None:
                 source.close()
         self._alarm = None
-        if self._own is not None and remove:
-            self._own.remove()
-        self._ebpf, self._nft, self._nflog = None, None, None
+        self._cgroups.close(remove=remove)
+        if self._claim is not None:
+            self._claim.release()
+        self._ebpf, self._nft, self._nflog, self._claim = None, None, None, None
         if problems:
             raise problems[0]
 
@@ -291,10 +241,22 @@ class Host:
         for layer, reason in self._unwanted.items():
             if layer == ebpf.LAYER and not may_load_programs():
                 continue  # a sidecar: nobody of its kind left any
+            if (pid := self._lives(layer)) is not None:
+                who = f"process {pid}" if pid else "a process that cannot be seen from here"
+                self._unwanted[layer] = f"{reason}; another agentsh-net, {who}, enforces there"
+                continue
             try:
                 leftovers.remove(layer, self._hierarchy)
             except KernelError as error:
                 self._unwanted[layer] = f"{reason}; what a predecessor left there may still act: {error}"
+
+    def _lives(self, layer: str) -> int | None:
+        """Return the other daemon that enforces in a layer that we do not want, 0 for one that cannot be seen."""
+        if layer == nft.LAYER:
+            return claims.namespace_holder()
+        if self._hierarchy is None or self._cgroups.claimed:
+            return None
+        return claims.hierarchy_holder(self._hierarchy)
 
     def _change(self, old: Plan, new: Plan) -> None:
         """Add to both planes, wait, delete from both: at no moment is less denied than both plans deny."""

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from agentsh_net.core.errors import KernelError
-from agentsh_net.kernel import cgroup, ebpf, nft, own_cgroups
+from agentsh_net.kernel import cgroup, claims, ebpf, nft, own_cgroups
 
 
 def hierarchy() -> Path | None:
@@ -39,9 +39,11 @@ def down(cgroup_root: Path | None = None) -> list[str]:
     return found
 
 
-def owners() -> list[int]:
-    """Return the processes that live and to which tables of ours belong: `down` is refused until they end. Raises KernelError."""
-    return [pid for pid in nft.owners() if pid]
+def owners(cgroup_root: Path | None = None) -> list[int]:
+    """Return the daemons that live and enforce here: what `down` removes they would put back, or it is refused. Raises KernelError."""
+    root = cgroup_root or hierarchy()
+    claimed = {claims.namespace_holder(), claims.hierarchy_holder(root) if root is not None else None}
+    return sorted({pid for pid in (*nft.owners(), *claimed) if pid})
 
 
 def remove(layer: str, root: Path | None) -> None:

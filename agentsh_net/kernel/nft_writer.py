@@ -77,7 +77,7 @@ class Writer:
         if not self._library.has_socket:
             return NO_SOCKET
         with self._socket() as connection:
-            number = _sent(connection, nft_batch.trial(nft_dump.INET, f"agentsh_net_{os.getpid()}"))
+            number = sent(connection, nft_batch.trial(nft_dump.INET, f"agentsh_net_{os.getpid()}"))
         return "" if number == errno.ENOENT else TOO_OLD if number in _UNKNOWN else os.strerror(number)
 
     def close(self) -> None:
@@ -117,7 +117,7 @@ class Writer:
     def _batch(self, data: bytes) -> int:
         """Send a batch, by the socket of libnftables where that is known; return the number of its first error."""
         with self._commits.ours(), self._socket() as connection:
-            return _sent(connection, data)
+            return sent(connection, data)
 
     def _socket(self) -> socket.socket:
         theirs = self._library.socket()
@@ -134,7 +134,7 @@ class Writer:
             return int(port)
 
 
-def _sent(connection: socket.socket, data: bytes) -> int:
+def sent(connection: socket.socket, data: bytes) -> int:
     """Send a batch and return the number of its first error. The kernel has answered when the call returns."""
     _read(connection)  # what libnftables may have left
     connection.send(data)

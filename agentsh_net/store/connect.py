@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
+from agentsh_net import lock_file
 from agentsh_net.access import make_directory, share
 from agentsh_net.clock import now_rfc3339
 from agentsh_net.core.errors import StoreError
@@ -45,6 +46,27 @@ def store_error(error: sqlite3.Error, path: Path) -> StoreError:
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     message, remedy = _MEANING.get(code, ("{path}: " + str(error).replace("{", "(").replace("}", ")"), ""))
     return StoreError(message.format(path=path), remedy=remedy.format(path=path))
+
+
+def hold(path: Path) -> lock_file.LockFile:
+    """Take the lock that makes the database at `path` this process's to write. Raises StoreError that names who has it."""
+    try:
+        make_directory(path.parent)
+        return lock_file.take(lock_file.beside(path.resolve()))
+    except lock_file.HeldError as held:
+        who, end = (
+            (f"process {held.pid}", f"end it (sudo kill {held.pid})")
+            if held.pid
+            else ("a process that cannot be seen from here, as of another container", "end it")
+        )
+        raise StoreError(
+            f"another agentsh-net, {who}, writes {path}",
+            remedy=f"set store.path to a file of this daemon's own, or {end}",
+        ) from None
+    except OSError as error:
+        raise StoreError(
+            f"cannot make {path}: {error.strerror}", remedy="set store.path to a writable place"
+        ) from error
 
 
 def open_writer(path: Path) -> sqlite3.Connection:

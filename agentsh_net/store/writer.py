@@ -20,8 +20,9 @@ from agentsh_net.clock import new_id, now_rfc3339
 from agentsh_net.core.errors import StoreError
 from agentsh_net.core.events import EventsLost
 from agentsh_net.core.settings import Retention
+from agentsh_net.lock_file import LockFile
 from agentsh_net.store import records, retention
-from agentsh_net.store.connect import open_writer, store_error
+from agentsh_net.store.connect import hold, open_writer, store_error
 from agentsh_net.store.records import CandidateRow, Change, EventRow
 
 MAX_QUEUED: Final = (
@@ -81,7 +82,12 @@ class Writer:
         self._limits = limits
         self._on_trouble = on_trouble
         self._now_ns = now_ns
-        self._connection = open_writer(path)
+        self._lock: LockFile = hold(path)
+        try:
+            self._connection = open_writer(path)
+        except BaseException:
+            self._lock.abandon()
+            raise
         self._inode = path.stat().st_ino
         self._wake = threading.Condition()
         # Everything below is shared and touched under the condition's lock only.
@@ -193,6 +199,7 @@ class Writer:
                 self._tell(None)
         self._refuse_changes(StoreError("the store is closed"))
         self._connection.close()  # the last connection checkpoints the log and removes it
+        self._lock.release()
 
     def _wait(self, next_prune: float) -> bool:
         """Sleep until there is work; return False when it is time to end."""
@@ -225,6 +232,9 @@ class Writer:
             )
         )
         self._connection.close()
+        if not self._lock.stands():  # it went with its directory
+            gone, self._lock = self._lock, hold(self._path)
+            gone.abandon()
         self._connection = open_writer(self._path)
         self._inode = self._path.stat().st_ino
 

@@ -93,7 +93,7 @@ def test_down_with_force_ends_whoever_the_tables_belong_to_when_no_socket_leads_
         said = run("down", "--force").stdout.splitlines()
         assert holder.wait(5) == -signal.SIGKILL
     assert said == [
-        f"ended: pid {holder.pid}, to which the nftables tables belonged",
+        f"ended: pid {holder.pid}, a daemon that enforced here",
         "removed: nftables table inet agentsh_net",
     ]
 

@@ -7,7 +7,6 @@ import sys
 
 import pytest
 
-from agentsh_net.control import socket_file
 from agentsh_net.control.errors import ControlError
 from agentsh_net.control.socket_file import holder, listen, remove_stale
 
@@ -125,13 +124,3 @@ def test_a_place_that_cannot_be_made_is_a_config_error(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(ControlError, match="cannot make"):
         listen(tmp_path / "file" / "control.sock")
-
-
-def test_a_look_at_the_holder_does_not_keep_a_daemon_from_starting(path, monkeypatch):
-    path.parent.mkdir()
-    lock = os.open(path.with_name("control.sock.lock"), os.O_RDWR | os.O_CREAT)
-    socket_file.fcntl.flock(lock, socket_file.fcntl.LOCK_SH)
-    monkeypatch.setattr(socket_file.time, "sleep", lambda _: os.close(lock))
-    made = listen(path)
-    made.socket.close()
-    made.release()

@@ -297,15 +297,15 @@ def vanishing() -> bool:
     """Somebody deletes the table between the look and the batch."""
     table = Nftables(4848)
     run("add table inet agentsh_net")
-    sent = nft_writer._sent
+    sent = nft_writer.sent
 
     def after_a_deletion(connection: Any, data: bytes) -> int:
         run("delete table inet agentsh_net")
         return sent(connection, data)
 
-    nft_writer._sent = after_a_deletion
+    nft_writer.sent = after_a_deletion
     table._writer._anew(table._table)
-    nft_writer._sent = sent
+    nft_writer.sent = sent
     return table._table.found() is not None
 
 

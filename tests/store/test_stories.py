@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from typing import Any
 
@@ -91,7 +90,10 @@ def test_the_connection_that_the_gateway_had_open_for_the_session_belongs_to_its
     write(CONNECTED, **own | {"session_id": "s2"}), write(CONNECTED, **own | {"server_id": "web"})
     # Well before the call.
     connection = open_writer(path)
-    early = [(clock.lowest_id(time.time_ns() - 60_000_000_000)[:12] + old[12:], old) for (old,) in connection.execute("SELECT id FROM events")]  # fmt: skip
+    early = []
+    for (old,) in connection.execute("SELECT id FROM events"):
+        a_minute_before = f"{int(old[:8] + old[9:13], 16) - 60_000:012x}"  # an id begins with milliseconds
+        early.append((f"{a_minute_before[:8]}-{a_minute_before[8:]}{old[13:]}", old))
     for new, old in early:
         connection.execute("UPDATE events SET id = ? WHERE id = ?", (new, old))
     connection.close()

@@ -244,6 +244,40 @@ def test_a_database_moved_aside_under_a_running_daemon_is_made_anew(store, path,
     until(lambda: stored(path) == ["after"])
 
 
+HOLD = (
+    "import sys; from pathlib import Path; from agentsh_net.store.connect import hold\n"
+    "lock = hold(Path(sys.argv[1])); print('held', flush=True); sys.stdin.read()"
+)
+
+
+def test_a_second_writer_is_refused_with_the_pid_of_the_first_and_readers_are_not(path, tmp_path, told):
+    command = [sys.executable, "-c", HOLD, path]
+    link = tmp_path / "link.db"
+    link.symlink_to(path)
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout.readline() == "held\n"
+        for name in (path, link):
+            with pytest.raises(StoreError, match=f"process {other.pid}, writes {name}") as refused:
+                Writer(name, Retention(), told)
+            assert "store.path" in refused.value.remedy
+        connect.open_writer(path).close()
+        assert queries.page(path, "events", {}).rows == []
+        other.kill()
+        other.wait()
+    Writer(path, Retention(), told).close()
+    assert not path.with_name("events.db.lock").exists()
+
+
+def test_a_store_that_came_again_after_its_directory_was_emptied_is_still_one_daemons(store, path, told):
+    for name in os.listdir(path.parent):
+        os.unlink(path.parent / name)
+    store.put(call("after"))
+    told.wait_for("recovered")
+    until(lambda: stored(path) == ["after"])
+    with pytest.raises(StoreError, match=f"process {os.getpid()}"):
+        Writer(path, Retention(), told)
+
+
 def test_a_database_that_cannot_be_opened_is_refused_at_once(path, told):
     path.write_text("not a database, surely not" * 100)
     with pytest.raises(StoreError, match="not an SQLite database"):
