@@ -16,7 +16,8 @@ from agentsh_net.core.events import DEFAULT_SESSION
 from agentsh_net.core.folding import fold, visible
 from agentsh_net.core.http_head import RequestHead
 from agentsh_net.core.model import Verdict
-from agentsh_proxy.gateway.connection import JSON, Asked, GatewayConnection
+from agentsh_proxy.gateway.connection import JSON, GatewayConnection
+from agentsh_proxy.gateway.requests import Asked
 from agentsh_proxy.gateway.view import GatewayView, Place
 
 METHODS: Final = ("GET", "POST", "DELETE")

@@ -18,7 +18,8 @@ from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.jsonrpc import Request
 from agentsh_net.core.mcp_exchange import LEGACY, MODERN
 from agentsh_net.core.model import Server, Transport
-from agentsh_proxy.gateway.connection import JSON, Asked, GatewayConnection
+from agentsh_proxy.gateway.connection import JSON, GatewayConnection
+from agentsh_proxy.gateway.requests import Asked
 from agentsh_proxy.gateway.review import Review
 from agentsh_proxy.gateway.session import Pipe, Session
 from agentsh_proxy.gateway.shared import Shared

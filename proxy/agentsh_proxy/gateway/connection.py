@@ -1,21 +1,20 @@
-"""Connections of MCP clients to the gateway: HTTP/1.1 requests read strictly and whole, one at a time, answered by a task.
+"""Connections of MCP clients to the gateway: one request at a time is answered, at once, by a task, or by whoever attends to it.
 
-What a request means is the gateway's business; this file knows where it ends, and what a slow or vanished client does to it.
+What a request is, is `requests`' business, and what it means the router's; this file knows what a slow or vanished client does to it.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Iterable
 from http import HTTPStatus
-from typing import Final, cast
+from typing import Final, Protocol, cast
 
 from agentsh_net.core import jsonrpc
 from agentsh_net.core.errors import ProtocolError
-from agentsh_net.core.http_head import RequestHead, find_head, parse_request
 from agentsh_net.core.mcp_gate import UNREADABLE
-from agentsh_proxy.chunks import LAST_CHUNK, ChunkedReader, chunk
+from agentsh_proxy.chunks import LAST_CHUNK, chunk
+from agentsh_proxy.gateway.requests import Asked, Requests
 from agentsh_proxy.replies import CONTINUE
 
 HEAD_SECONDS: Final = 20.0  # as the LLM proxy's: from a head's first byte to its last
@@ -23,8 +22,6 @@ BODY_SECONDS: Final = 60.0  # between two reads of a body
 IDLE_SECONDS: Final = 75.0  # between two requests, as nginx
 WRITE_BUFFER: Final = 256 << 10  # bytes waiting for a slow client before its server is read no further
 READ_AHEAD: Final = 64 << 10  # bytes of requests that came before their turn
-# Bytes of a head that is remembered while its connection lasts: clients repeat themselves, but for a long credential.
-MAX_REMEMBERED: Final = 4 << 10
 MAX_CONNECTIONS: Final = 4096  # each client holds a stream and a request or two; a thousand sessions fit
 
 # An upstream's own status has none; RFC 9112, section 4 lets it be empty.
@@ -34,34 +31,16 @@ JSON: Final = (("Content-Type", "application/json"),)
 Fields = Iterable[tuple[str, str]]
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """A whole request. `fields` are by lower-case name; `repeated` are the names that stood twice."""
+class Attending(Protocol):
+    """Who answers a request later. It says `finished` when it has."""
 
-    head: RequestHead
-    fields: Mapping[str, str]
-    names: Mapping[str, str]  # as they were spelt
-    repeated: frozenset[str]
-    body: bytes
-
-    @property
-    def method(self) -> str:
-        """The HTTP method."""
-        return self.head.method
+    def cancel(self) -> object:
+        """Take note that the client is gone."""
+        ...
 
 
-@dataclass(frozen=True, slots=True)
-class _Heard:
-    """A head as it came and as it was read."""
-
-    raw: bytes
-    head: RequestHead
-    fields: Mapping[str, str]
-    names: Mapping[str, str]
-    repeated: frozenset[str]
-
-
-Handler = Callable[[Asked, "GatewayConnection"], Awaitable[None]]
+# Answers a request, in one of three ways: at once (None), by what it returns and a task awaits, or later: who `attend`s to it.
+Handler = Callable[[Asked, "GatewayConnection"], Awaitable[None] | None]
 
 
 class Front:
@@ -89,7 +68,7 @@ class Front:
 
     async def quiet(self) -> None:
         """Wait until nobody is being answered; streams that have no end are not waited for."""
-        while busy := [c.busy for c in self.connections if c.busy is not None and not c.endless]:
+        while busy := [c.idle() for c in self.connections if c.busy and not c.endless]:
             await asyncio.wait(busy)
 
     def drain(self) -> None:
@@ -107,21 +86,17 @@ class GatewayConnection(asyncio.Protocol):
     """One connection of a client."""
 
     __slots__ = (
-        "_body", "_buffer", "_chunked", "_closing", "_front", "_head", "_heard", "_left", "_loop", "_paused", "_seen", "_streaming",
-        "_task", "_transport", "_writable", "admitted", "cors", "endless",
+        "_closing", "_front", "_idle", "_loop", "_paused", "_requests", "_seen", "_streaming", "_transport", "_work", "_writable",
+        "admitted", "cors", "endless",
     )  # fmt: skip
 
     def __init__(self, front: Front) -> None:
         self._front = front
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
-        self._buffer = b""
-        self._head: RequestHead | None = None
-        self._heard: _Heard | None = None  # the last head
-        self._body: list[bytes] = []
-        self._chunked: ChunkedReader | None = None
-        self._left = 0
-        self._task: asyncio.Task[None] | None = None
+        self._requests = Requests(front.max_request)
+        self._work: Attending | None = None  # who is answering
+        self._idle: asyncio.Future[None] | None = None  # whoever waits until nobody is
         self._writable: asyncio.Future[None] | None = None  # set while the client is slow
         self._streaming = False
         self._closing = False
@@ -147,16 +122,17 @@ class GatewayConnection(asyncio.Protocol):
         self._front.connections.discard(self)
         if self._writable is not None and not self._writable.done():
             self._writable.set_result(None)
-        if self._task is not None:
-            self._task.cancel()
+        if self._work is not None:
+            self._work.cancel()
+        self._quiet()
 
     def data_received(self, data: bytes) -> None:
         """Read requests."""
         self._seen = self._front.now
-        self._buffer = self._buffer + data if self._buffer else data
-        if self._task is None:
+        self._requests.add(data)
+        if self._work is None:
             self._read()
-        elif len(self._buffer) > READ_AHEAD and self._transport is not None:
+        elif self._requests.ahead > READ_AHEAD and self._transport is not None:
             self._transport.pause_reading()
             self._paused = True
 
@@ -184,31 +160,52 @@ class GatewayConnection(asyncio.Protocol):
     def begin(self, status: int, fields: Fields) -> None:
         """Begin an answer whose end is not known yet."""
         self._streaming = True
-        coding = (("Transfer-Encoding", "chunked"),) if self._head is None or self._head.minor else ()
+        coding = (("Transfer-Encoding", "chunked"),) if self._chunked else ()
         self._closing = self._closing or not coding
         self._write(self._head_of(status, (*fields, *coding)))
 
     async def send(self, data: bytes) -> None:
         """Send the next bytes of an answer that was begun; waits while the client is slow."""
-        self._write(chunk(data) if self._head is None or self._head.minor else data)
+        self._write(chunk(data) if self._chunked else data)
         if self._writable is not None:
             await self._writable
 
     def end(self) -> None:
         """End an answer that was begun."""
         self._streaming = False
-        if self._head is None or self._head.minor:
+        if self._chunked:
             self._write(LAST_CHUNK)
 
     def last(self, data: bytes) -> None:
         """Send the last bytes of an answer that was begun, however slow the client is, and end it."""
-        self._write(chunk(data) if self._head is None or self._head.minor else data)
+        self._write(chunk(data) if self._chunked else data)
         self.end()
 
+    # Who answers.
+
+    def attend(self, who: Attending) -> None:
+        """Take note of who answers later."""
+        self._work = who
+
+    def take_over(self, work: Awaitable[None]) -> None:
+        """Let a task answer, or go on with an answer."""
+        self._work = self._loop.create_task(self._run(work))
+
+    def finished(self) -> None:
+        """Take note that the request was answered by who attended to it, and go on with the next."""
+        self._finish()
+        self._read()
+
     @property
-    def busy(self) -> asyncio.Task[None] | None:
-        """Who is answering a request, None while nobody is."""
-        return self._task
+    def busy(self) -> bool:
+        """Say whether a request is being answered."""
+        return self._work is not None
+
+    def idle(self) -> asyncio.Future[None]:
+        """Return what is done when the request under way is answered, or its client gone."""
+        if self._idle is None:
+            self._idle = self._loop.create_future()
+        return self._idle
 
     @property
     def streaming(self) -> bool:
@@ -223,94 +220,72 @@ class GatewayConnection(asyncio.Protocol):
     def tick(self, now: float) -> None:
         """Close what takes too long."""
         quiet = now - self._seen
-        if self._task is not None:
+        if self._work is not None:
             return
-        if self._head is not None:
+        if self._requests.head is not None:
             if quiet > BODY_SECONDS:
                 self._refuse(ProtocolError("the request body did not come in time", status=408))
-        elif self._buffer:
+        elif self._requests.ahead:
             if quiet > HEAD_SECONDS:
                 self._refuse(ProtocolError("the request head did not come in time", status=408))
         elif (quiet > IDLE_SECONDS or self._front.draining) and self._transport is not None:
             self._transport.close()
 
-    # Reading.
+    # Reading and answering.
 
     def _read(self) -> None:
-        try:
-            if self._head is None and not self._read_head():
+        """Answer what is whole, one request after another, until one takes its time."""
+        while self._work is None and self._transport is not None and not self._transport.is_closing():
+            try:
+                asked = self._requests.next()
+            except ProtocolError as error:
+                self._refuse(error)
                 return
-            if self._read_body():
-                self._begin_task()
-        except ProtocolError as error:
-            self._refuse(error)
+            if asked is None:
+                if self._requests.awaited:
+                    self._write(CONTINUE)
+                return
+            self._closing = not asked.head.keep_alive
+            self._serve(asked)
 
-    def _read_head(self) -> bool:
-        length = find_head(self._buffer)
-        if not length:
-            return False
-        raw, self._buffer = self._buffer[:length], self._buffer[length:]
-        if self._heard is None or raw != self._heard.raw:
-            self._heard = _Heard(raw, parse_request(raw), *_fields(raw))
-        head = self._heard.head
-        self._closing = not head.keep_alive
-        bound = self._front.max_request()
-        if (head.length or 0) > bound:
-            raise ProtocolError(f"the request is longer than {bound} bytes (gateway.max_request)", status=413)
-        self._head = head
-        self._chunked = ChunkedReader() if head.chunked else None
-        self._left = head.length or 0
-        if head.expects_continue and head.has_body and not self._buffer:
-            self._write(CONTINUE)
-        return True
-
-    def _read_body(self) -> bool:
-        """Take what there is of the body; say whether it is whole."""
-        if self._chunked is not None:
-            data, self._buffer = self._buffer, b""
-            if data:
-                self._body.append(self._chunked.feed(data))
-            if self._chunked.overrun:
-                raise ProtocolError("bytes after a chunked body: requests are not pipelined behind one")
-            bound = self._front.max_request()
-            if sum(map(len, self._body)) > bound:
-                raise ProtocolError(
-                    f"the request is longer than {bound} bytes (gateway.max_request)", status=413
-                )
-            return self._chunked.complete
-        data, self._buffer = self._buffer[: self._left], self._buffer[self._left :]
-        if data:
-            self._body.append(data)
-            self._left -= len(data)
-        return not self._left
-
-    def _begin_task(self) -> None:
-        heard = self._heard
-        assert heard is not None  # noqa: S101 - a body has a head
-        body, self._body = b"".join(self._body), []
-        asked = Asked(heard.head, heard.fields, heard.names, heard.repeated, body)
-        if len(heard.raw) > MAX_REMEMBERED:
-            self._heard = None
-        self._task = self._loop.create_task(self._serve(asked))
-
-    async def _serve(self, asked: Asked) -> None:
+    def _serve(self, asked: Asked) -> None:
         try:
-            await self._front.handler(asked, self)
-        except ProtocolError as error:
-            if self._streaming:
-                self.abort()
-            else:
-                self.answer(error.status, _error(str(error)))
+            work = self._front.handler(asked, self)
+            if work is not None:
+                self.take_over(work)
+                return
+        except Exception as error:  # noqa: BLE001 - see `_failed`
+            self._failed(error)
+            self._work = None
+        if self._work is None:
+            self._finish()
+
+    async def _run(self, work: Awaitable[None]) -> None:
+        try:
+            await work
         except asyncio.CancelledError:
             if self._transport is not None:
                 self.abort()
             raise
-        except Exception as error:  # noqa: BLE001 - a bug of ours: told, and this client's answer is cut
+        except Exception as error:  # noqa: BLE001 - see `_failed`
+            self._failed(error)
+        self.finished()
+
+    def _failed(self, error: Exception) -> None:
+        """Tell a client what is wrong; of a bug of ours it learns nothing but that its answer is cut."""
+        if not isinstance(error, ProtocolError):
             self._front.on_bug(error)
             self.abort()
-        self._task = None
-        self._head = None
+        elif self._streaming:
+            self.abort()
+        else:
+            self.answer(error.status, _error(str(error)))
+
+    def _finish(self) -> None:
+        self._work = None
+        self._requests.done()
         self.endless = False
+        self._quiet()
         if self._closing or self._streaming or self._front.draining:
             if self._transport is not None:
                 self._transport.close()
@@ -319,8 +294,17 @@ class GatewayConnection(asyncio.Protocol):
             self._paused = False
             self._transport.resume_reading()
         self._seen = self._front.now
-        if self._buffer:
-            self._read()
+
+    def _quiet(self) -> None:
+        idle, self._idle = self._idle, None
+        if idle is not None and not idle.done():
+            idle.set_result(None)
+
+    @property
+    def _chunked(self) -> bool:
+        """Say whether an answer without a length is sent in chunks: clients of HTTP/1.0 read to the end of the connection."""
+        head = self._requests.head
+        return head is None or bool(head.minor)
 
     def _refuse(self, error: ProtocolError) -> None:
         self._closing = True
@@ -340,22 +324,6 @@ class GatewayConnection(asyncio.Protocol):
     def _write(self, data: bytes) -> None:
         if self._transport is not None:
             self._transport.write(data)
-
-
-def _fields(raw: bytes) -> tuple[dict[str, str], dict[str, str], frozenset[str]]:
-    """Return the fields of a head that was read: values by lower-case name, names as spelt, and what repeats otherwise."""
-    fields: dict[str, str] = {}
-    names: dict[str, str] = {}
-    repeated: set[str] = set()
-    for line in raw.decode("latin-1").split("\r\n")[1:-2]:
-        name, _, value = line.partition(":")
-        lower, value = name.lower(), value.strip(" \t")
-        if lower in fields:
-            repeated.add(lower)
-            fields[lower] += ", " + value
-        else:
-            fields[lower], names[lower] = value, name
-    return fields, names, frozenset(repeated)
 
 
 def _error(message: str) -> bytes:

@@ -17,7 +17,8 @@ from agentsh_net.core.jsonrpc import Body, Id, Request
 from agentsh_net.core.mcp_gate import lone_call
 from agentsh_proxy.gateway import unauthorized
 from agentsh_proxy.gateway.bodies import event_of, joined, rewritten
-from agentsh_proxy.gateway.connection import JSON, Asked, GatewayConnection
+from agentsh_proxy.gateway.connection import JSON, GatewayConnection
+from agentsh_proxy.gateway.requests import Asked
 from agentsh_proxy.gateway.review import Passed, Review, as_body
 from agentsh_proxy.gateway.view import Place
 from agentsh_proxy.http_client import Response

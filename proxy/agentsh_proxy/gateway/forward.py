@@ -15,9 +15,10 @@ from agentsh_net.core import gateway_http, mcp_http
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.gateway_http import Headers
 from agentsh_net.core.model import Server
-from agentsh_proxy.gateway.connection import Asked, GatewayConnection
+from agentsh_proxy.gateway.connection import GatewayConnection
 from agentsh_proxy.gateway.dialing import Tell
 from agentsh_proxy.gateway.exchange import Exchange
+from agentsh_proxy.gateway.requests import Asked
 from agentsh_proxy.gateway.review import Review
 from agentsh_proxy.gateway.session import Pipe
 from agentsh_proxy.gateway.view import Place

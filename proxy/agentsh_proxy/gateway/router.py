@@ -25,9 +25,10 @@ from agentsh_proxy.charging import Charges
 from agentsh_proxy.counting import Counts
 from agentsh_proxy.gateway.admission import Admitted, admit, session_of
 from agentsh_proxy.gateway.bridge import Bridge, OpenPipe
-from agentsh_proxy.gateway.connection import Asked, Front, GatewayConnection
+from agentsh_proxy.gateway.connection import Front, GatewayConnection
 from agentsh_proxy.gateway.dialing import teller
 from agentsh_proxy.gateway.forward import Forward
+from agentsh_proxy.gateway.requests import Asked
 from agentsh_proxy.gateway.review import Around, Review, flattened
 from agentsh_proxy.gateway.session import Pipe
 from agentsh_proxy.gateway.sse import SsePipe

@@ -14,8 +14,9 @@ from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.jsonrpc import Body, Id, Notification, Request
 from agentsh_net.core.mcp_exchange import LEGACY
 from agentsh_proxy.gateway.bodies import joined
-from agentsh_proxy.gateway.connection import Asked, Fields, GatewayConnection
+from agentsh_proxy.gateway.connection import Fields, GatewayConnection
 from agentsh_proxy.gateway.delivery import deliver
+from agentsh_proxy.gateway.requests import Asked
 from agentsh_proxy.gateway.review import Passed, Review, Taken, as_body, flattened
 from agentsh_proxy.gateway.stream import GENERAL, Kept, Stream, event, place_in, priming
 from agentsh_proxy.gateway.view import Place

@@ -11,12 +11,11 @@ import pytest
 from agentsh_proxy.gateway.connection import (
     BODY_SECONDS,
     IDLE_SECONDS,
-    MAX_REMEMBERED,
-    Asked,
     Front,
     GatewayConnection,
     Handler,
 )
+from agentsh_proxy.gateway.requests import MAX_REMEMBERED, Asked
 from mcp_peers.scripted import run
 
 from agentsh_net.core.errors import ProtocolError

@@ -1,0 +1,147 @@
+"""Requests of an MCP client to the gateway: HTTP/1.1 read strictly and whole, bytes in, one request after another out.
+
+What a request means is the router's business, who is slow or gone the connection's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from agentsh_net.core.errors import ProtocolError
+from agentsh_net.core.http_head import RequestHead, find_head, parse_request
+from agentsh_proxy.chunks import ChunkedReader
+
+# Bytes of a head that is remembered while its connection lasts: clients repeat themselves, but for a long credential.
+MAX_REMEMBERED: Final = 4 << 10
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A whole request. `fields` are by lower-case name; `repeated` are the names that stood twice."""
+
+    head: RequestHead
+    fields: Mapping[str, str]
+    names: Mapping[str, str]  # as they were spelt
+    repeated: frozenset[str]
+    body: bytes
+
+    @property
+    def method(self) -> str:
+        """The HTTP method."""
+        return self.head.method
+
+
+@dataclass(frozen=True, slots=True)
+class _Heard:
+    """A head as it came and as it was read."""
+
+    raw: bytes
+    head: RequestHead
+    fields: Mapping[str, str]
+    names: Mapping[str, str]
+    repeated: frozenset[str]
+
+
+class Requests:
+    """What came of one connection. `head` is that of the request under way, until `done`."""
+
+    __slots__ = ("_body", "_buffer", "_chunked", "_heard", "_left", "_max", "head")
+
+    def __init__(self, max_request: Callable[[], int]) -> None:
+        self.head: RequestHead | None = None
+        self._max = max_request
+        self._buffer = b""
+        self._heard: _Heard | None = None  # the last head
+        self._body: list[bytes] = []
+        self._chunked: ChunkedReader | None = None
+        self._left = 0
+
+    def add(self, data: bytes) -> None:
+        """Take what came."""
+        self._buffer = self._buffer + data if self._buffer else data
+
+    @property
+    def ahead(self) -> int:
+        """How many bytes wait that belong to no request under way."""
+        return len(self._buffer)
+
+    @property
+    def awaited(self) -> bool:
+        """Say whether the client waits to be told that its body is wanted (RFC 9110, section 10.1.1)."""
+        head = self.head
+        return head is not None and head.expects_continue and head.has_body and not self._begun()
+
+    def next(self) -> Asked | None:
+        """Return the next whole request; None until it is here. Raises ProtocolError for one that is none, or is too long."""
+        if self.head is None and not self._read_head():
+            return None
+        if not self._read_body():
+            return None
+        heard = self._heard
+        assert heard is not None  # noqa: S101 - a body has a head
+        body, self._body = b"".join(self._body), []
+        if len(heard.raw) > MAX_REMEMBERED:
+            self._heard = None
+        return Asked(heard.head, heard.fields, heard.names, heard.repeated, body)
+
+    def done(self) -> None:
+        """Take note that the request under way is answered."""
+        self.head = None
+
+    def _begun(self) -> bool:
+        return bool(self._body) or bool(self._buffer)
+
+    def _read_head(self) -> bool:
+        length = find_head(self._buffer)
+        if not length:
+            return False
+        raw, self._buffer = self._buffer[:length], self._buffer[length:]
+        if self._heard is None or raw != self._heard.raw:
+            self._heard = _Heard(raw, parse_request(raw), *_fields(raw))
+        self.head = head = self._heard.head
+        self._body = []
+        self._chunked = ChunkedReader() if head.chunked else None
+        self._left = head.length or 0
+        if self._left > self._max():
+            raise self._too_long()
+        return True
+
+    def _read_body(self) -> bool:
+        """Take what there is of the body; say whether it is whole."""
+        if self._chunked is not None:
+            data, self._buffer = self._buffer, b""
+            if data:
+                self._body.append(self._chunked.feed(data))
+            if self._chunked.overrun:
+                raise ProtocolError("bytes after a chunked body: requests are not pipelined behind one")
+            if sum(map(len, self._body)) > self._max():
+                raise self._too_long()
+            return self._chunked.complete
+        data, self._buffer = self._buffer[: self._left], self._buffer[self._left :]
+        if data:
+            self._body.append(data)
+            self._left -= len(data)
+        return not self._left
+
+    def _too_long(self) -> ProtocolError:
+        return ProtocolError(
+            f"the request is longer than {self._max()} bytes (gateway.max_request)", status=413
+        )
+
+
+def _fields(raw: bytes) -> tuple[dict[str, str], dict[str, str], frozenset[str]]:
+    """Return the fields of a head that was read: values by lower-case name, names as spelt, and what repeats otherwise."""
+    fields: dict[str, str] = {}
+    names: dict[str, str] = {}
+    repeated: set[str] = set()
+    for line in raw.decode("latin-1").split("\r\n")[1:-2]:
+        name, _, value = line.partition(":")
+        lower, value = name.lower(), value.strip(" \t")
+        if lower in fields:
+            repeated.add(lower)
+            fields[lower] += ", " + value
+        else:
+            fields[lower], names[lower] = value, name
+    return fields, names, frozenset(repeated)

@@ -1,0 +1,70 @@
+"""Requests come out whole and in their order however their bytes come in, and what is none, or too long, is refused."""
+
+from __future__ import annotations
+
+import pytest
+from agentsh_proxy.gateway.requests import Asked, Requests
+
+from agentsh_net.core.errors import ProtocolError
+
+FIRST = b"POST /a HTTP/1.1\r\nHost: h\r\nX-A: 1\r\nx-a: 2\r\nContent-Length: 2\r\n\r\nhi"
+CHUNKED = b"POST /b HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nyo\r\n0\r\n\r\n"
+LAST = b"GET /c HTTP/1.1\r\nHost: h\r\n\r\n"
+
+
+def read(*parts: bytes, limit: int = 100) -> list[Asked]:
+    requests, found = Requests(lambda: limit), []
+    for part in parts:
+        requests.add(part)
+        while (asked := requests.next()) is not None:
+            found.append(asked)
+            requests.done()
+    assert requests.ahead == 0
+    return found
+
+
+@pytest.mark.parametrize("whole", [FIRST + LAST, FIRST + FIRST, CHUNKED])
+def test_every_cut_gives_the_same_requests(whole: bytes) -> None:
+    expected = [(r.head.target, r.body) for r in read(whole)]
+    assert expected
+    for at in range(1, len(whole)):
+        assert [(r.head.target, r.body) for r in read(whole[:at], whole[at:])] == expected
+    assert [(r.head.target, r.body) for r in read(*(whole[i : i + 1] for i in range(len(whole))))] == expected
+
+
+def test_fields_are_found_by_any_spelling_and_repeats_are_named() -> None:
+    (asked,) = read(FIRST)
+    assert (asked.method, asked.fields["x-a"], asked.names["x-a"]) == ("POST", "1, 2", "X-A")
+    assert asked.repeated == {"x-a"}
+
+
+def test_one_request_is_read_at_a_time() -> None:
+    requests = Requests(lambda: 100)
+    requests.add(FIRST + LAST)
+    first = requests.next()
+    assert first is not None and requests.head is first.head and requests.ahead == len(LAST)
+    requests.done()
+    assert requests.head is None
+
+
+def test_who_waits_to_send_a_body_is_known_until_it_comes() -> None:
+    requests = Requests(lambda: 100)
+    requests.add(FIRST.replace(b"X-A: 1", b"Expect: 100-continue")[:-2])
+    assert requests.next() is None and requests.awaited
+    requests.add(b"h")
+    assert requests.next() is None and not requests.awaited
+    requests.add(b"i")
+    asked = requests.next()
+    assert asked is not None and asked.body == b"hi"
+
+
+@pytest.mark.parametrize("data", [FIRST, CHUNKED])
+def test_a_body_past_the_bound_is_refused(data: bytes) -> None:
+    with pytest.raises(ProtocolError, match="longer than 1 bytes") as caught:
+        read(data, limit=1)
+    assert caught.value.status == 413
+
+
+def test_nothing_may_follow_a_chunked_body_unasked() -> None:
+    with pytest.raises(ProtocolError, match="not pipelined"):
+        read(CHUNKED + LAST)
