@@ -111,19 +111,11 @@ class OllamaDialect:
 
     def body(self, data: bytes, judge: Judge, *, fail_closed: bool, enforce: bool = True) -> Step:
         """Return what the client gets for a whole JSON answer: byte for byte the same where no call is refused."""
-        if self.harmless(data):
-            return Step(data)
-        rulings = Rulings(judge)
 
         def rewrite(reading: Reading, out: Output) -> bytes | None:
-            return rulings.rewrite(data, reading, out)
+            return Rulings(judge).rewrite(data, reading, out)
 
-        def error(message: str) -> bytes:
-            return self.error(502, message)
-
-        return inspect_whole(
-            data, rewrite, fail_closed=fail_closed, enforce=enforce, error=error, harmless=self.harmless
-        )
+        return inspect_whole(self, data, rewrite, fail_closed=fail_closed, enforce=enforce)
 
     def error(self, status: int, message: str) -> bytes:  # noqa: ARG002 - the status is not repeated in the body
         """Return an error body: in Ollama's shape it is the message alone."""

@@ -106,18 +106,11 @@ class OpenAIChat:
 
     def body(self, data: bytes, judge: Judge, *, fail_closed: bool, enforce: bool = True) -> Step:
         """Return what the client gets for a whole JSON answer: a completion, or a list of stored ones."""
-        if self.harmless(data):
-            return Step(data)
 
         def rewrite(reading: Reading, out: Output) -> bytes:
             return rewrite_whole(data, reading, judge, out.judged)
 
-        def error(message: str) -> bytes:
-            return self.error(502, message)
-
-        return inspect_whole(
-            data, rewrite, fail_closed=fail_closed, enforce=enforce, error=error, harmless=self.harmless
-        )
+        return inspect_whole(self, data, rewrite, fail_closed=fail_closed, enforce=enforce)
 
     def error(self, status: int, message: str) -> bytes:
         """Return an error body in OpenAI's shape."""

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import orjson
 
 from agentsh_net.core import strict_json
-from agentsh_net.core.dialects.base import Step
+from agentsh_net.core.dialects.base import Dialect, Step
 from agentsh_net.core.dialects.output import Output
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.strict_json import Reading
@@ -20,21 +20,21 @@ Rewrite = Callable[[Reading, Output], bytes | None]
 
 
 def inspect_whole(
-    data: bytes,
-    rewrite: Rewrite,
-    *,
-    fail_closed: bool,
-    enforce: bool,
-    error: Callable[[str], bytes],
-    harmless: Callable[[bytes], bool],
+    dialect: Dialect, data: bytes, rewrite: Rewrite, *, fail_closed: bool, enforce: bool
 ) -> Step:
     """Return what the client gets for `data`: byte for byte the same where no call is refused, or nothing is enforced."""
+    if dialect.harmless(data):
+        return Step(data)
+
+    def error(message: str) -> bytes:
+        return dialect.error(502, message)
+
     out = Output(fail_closed=fail_closed, error_frame=error, enforce=enforce)
     changed = None
     try:
         reading = strict_json.read(data)
     except strict_json.DivergentError as problem:
-        if problem.leading is not None and harmless(problem.leading):
+        if problem.leading is not None and dialect.harmless(problem.leading):
             out.fault("malformed_json", str(problem))
         else:
             out.fault("unreadable_json", str(problem), must_cut=not fail_closed)

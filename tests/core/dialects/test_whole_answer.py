@@ -12,6 +12,7 @@ from agentsh_net.core.model import Action, ToolCall, Verdict
 from agentsh_net.core.strict_json import Reading
 
 BLOCK = Verdict(Action.BLOCK, "no")
+PLAIN = b'{"plain":1}'
 
 
 def as_it_is(_: Reading, __: Output) -> bytes | None:
@@ -28,15 +29,22 @@ def cannot(_: Reading, out: Output) -> bytes | None:
     raise ProtocolError("no way to write it")
 
 
+class Shape:
+    """Of a dialect, what the reading of a whole answer asks."""
+
+    def harmless(self, data: bytes) -> bool:
+        return data == PLAIN
+
+    def error(self, _: int, message: str) -> bytes:
+        return b"error: " + message.encode()
+
+
 def inspect(data: bytes, rewrite: Rewrite = as_it_is, *, fail_closed: bool = False, enforce: bool = True):
-    return inspect_whole(
-        data,
-        rewrite,
-        fail_closed=fail_closed,
-        enforce=enforce,
-        error=lambda m: b"error: " + m.encode(),
-        harmless=lambda text: b"tool" not in text,
-    )
+    return inspect_whole(Shape(), data, rewrite, fail_closed=fail_closed, enforce=enforce)
+
+
+def test_what_no_parser_takes_for_a_call_is_not_read() -> None:
+    assert inspect(PLAIN, cannot) == (PLAIN, (), (), False)
 
 
 def test_an_answer_without_a_refusal_leaves_to_the_byte() -> None:
@@ -103,8 +111,8 @@ def test_json_is_what_every_parser_reads() -> None:
 
 
 def test_what_is_merely_broken_and_no_call_to_anybody_passes_where_fail_closed_is_false() -> None:
-    step = inspect(b'{"a":1} more')
+    step = inspect(PLAIN + b" more")
     assert (step.out, [(f.cause, f.cut) for f in step.faults]) == (
-        b'{"a":1} more',
+        PLAIN + b" more",
         [("malformed_json", False)],
     )
