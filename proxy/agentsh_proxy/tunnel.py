@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import orjson
 
 from agentsh_net.core.dialects.base import Dialect, Fault, Judge, Stream
-from agentsh_net.core.dialects.message_stream import Leaving, MessageStream
+from agentsh_net.core.dialects.message_stream import GAIN, Leaving, MessageStream
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.http_head import MAX_HEAD, ResponseHead, forwarded_response, parse_response
 from agentsh_net.core.model import ToolCall, Verdict
@@ -61,13 +61,7 @@ class Tunnel:
         self._from_upstream = Reader(masked=False, max_message=proxy.max_body)
         self._lessons: Lessons = NOTHING
         self._judge_of_answer: Judge = service.judge_for(what.admitted.session_id)
-        self._answer = MessageStream(
-            self._machine,
-            max_frame=proxy.max_frame,
-            fail_closed=what.view.fail_closed,
-            enforcing=service.enforcing,
-            error_frame=self._dialect.error_frame,
-        )
+        self._answer = MessageStream(self._machine, max_frame=proxy.max_frame)
         self._over = False
         self._seen = service.now
         self.answering = False
@@ -280,8 +274,7 @@ class Tunnel:
         """Return the machine of the next answer."""
         view = self._asked.view
         self._judge_of_answer = self._service.judge_for(self._asked.admitted.session_id)
-        # What every event gains on its way into the machine must not put it over the bound that it was held to.
-        limits = replace(view.limits, max_frame=view.limits.max_frame + 64)
+        limits = replace(view.limits, max_frame=view.limits.max_frame + GAIN)
         return self._dialect.stream(
             self._judge, limits=limits, fail_closed=view.fail_closed, enforce=self._service.enforcing
         )

@@ -112,6 +112,7 @@ class BedrockDialect:
             enforce=enforce,
             frames=EventStreamDecoder(limits.max_frame),
             strict=True,
+            wraps=not self._converses,
             comment=_COMMENT,
         )
 

@@ -105,7 +105,9 @@ class ConverseMachine:
             self._overflow(self._held, out)
 
     def release(self, out: Output, doubt: str) -> None:
-        """Hold on: the rest of a call would pass unseen."""
+        """Judge the held call by what is there, and let go of it: what is still to come shares its fate."""
+        if self._held is not None:
+            self._resolve(self._held, State.PASSING, out, doubt)
 
     def finish(self, out: Output) -> None:
         """Take the end of the stream: a call that is still held is never released, and the client is told."""
@@ -217,9 +219,9 @@ class ConverseMachine:
             self._mark(flaw)
             self._resolve(self._held, State.DONE, out)
 
-    def _resolve(self, block: _Block, state: State, out: Output) -> None:
+    def _resolve(self, block: _Block, state: State, out: Output, why: str = "") -> None:
         value, doubt = arguments("".join(block.parts))
-        told = self._rulings.decide(block.fields, value, block.flaw, out, doubt)
+        told = self._rulings.decide(block.fields, value, block.flaw, out, why or doubt)
         block.parts.clear()
         block.fields = {}
         queue = self._emptied()

@@ -34,13 +34,20 @@ class Call:
     args: Any = None
     partial: list[Any] = field(default_factory=list)
     flaw: str = ""
+    doubt: str = ""  # why nobody can tell what its arguments say
     notice: str = ""  # what stands in its place, once it was refused
 
     def asked(self) -> ToolCall:
         """Return what the judge is asked about."""
         value, doubt = assembled(self.args, self.partial)
         return ToolCall(
-            self.name, self.id, value, dialect=NAME, flaw=self.flaw, ordinal=self.ordinal, doubt=doubt
+            self.name,
+            self.id,
+            value,
+            dialect=NAME,
+            flaw=self.flaw,
+            ordinal=self.ordinal,
+            doubt=self.doubt or doubt,
         )
 
 
@@ -89,9 +96,10 @@ class Ledger:
         self._decide(call, out)
         return bool(call.notice)
 
-    def settle(self, out: Output) -> None:
+    def settle(self, out: Output, doubt: str = "") -> None:
         """Judge every open call by what is there: what is still to come of it shares its fate."""
         for call in self._open.values():
+            call.doubt = call.doubt or doubt
             self._decide(call, out)
         self._settled |= self._open
         self._open.clear()

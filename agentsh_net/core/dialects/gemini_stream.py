@@ -76,7 +76,9 @@ class GeminiMachine:
         self._take(_Held(frame, reading, found, marks, hidden), out)
 
     def release(self, out: Output, doubt: str) -> None:
-        """Hold on: the rest of a call would pass unseen."""
+        """Judge the calls that go on by what is there, and let go of them: what is still to come shares their fate."""
+        self._ledger.settle(out, doubt)
+        self._release(out)
 
     def finish(self, out: Output) -> None:
         """Take the end of the stream: a call that goes on has none, and the client is told."""

@@ -21,6 +21,9 @@ from agentsh_net.core.strict_json import Reading
 
 DONE: Final = b"[DONE]"  # OpenAI's end of a stream; no JSON
 
+# Bytes of a piece that the next is read with: the longest mark, each letter of it an escape.
+_TAIL: Final = len(b"function_call") * len(b"\\u0041")
+
 # Bytes of a read up to which it is asked at once whether any frame may speak of a call; in longer ones, where.
 _SHORT: Final = 4096
 
@@ -75,8 +78,11 @@ class Inspector:
         "_signs",
         "_skims",
         "_strict",
+        "_tail",
         "_told_oversize",
         "_waits",
+        "_wary",
+        "_wraps",
     )
 
     def __init__(
@@ -92,6 +98,7 @@ class Inspector:
         frames: FrameDecoder | None = None,
         strict: bool = False,
         joins: bool = False,
+        wraps: bool = False,
         comment: bytes = b": \n\n",
     ) -> None:
         self._make = make
@@ -103,6 +110,7 @@ class Inspector:
         self._skims = fast and self._events  # what is framed otherwise is cut before it is looked at
         self._strict = strict  # some clients cut broken JSON in other ways, and find some that is whole
         self._joins = joins  # some clients join the lines of a frame by nothing, so that a line end in a string is none of its characters
+        self._wraps = wraps  # what a frame says is not to be seen in its bytes
         self._comment = comment  # what says nothing to a client (WHATWG HTML section 9.2.7)
         self._fail_closed = fail_closed
         self._error_frame = error_frame
@@ -112,6 +120,8 @@ class Inspector:
         self._signs = signs  # frames the machine must see besides those that may hide a call
         self._ended = False
         self._told_oversize = False
+        self._wary = False  # the event that outgrew the bound may be the rest of a call that was blocked
+        self._tail = b""  # of what was seen of it
         self._waits = True  # the decoder may hold something, or has to be told that frames passed
 
     @property
@@ -214,7 +224,7 @@ class Inspector:
         if frame.oversize:
             self._oversize(frame, out)
             return
-        self._told_oversize = False
+        self._told_oversize = self._wary = False
         if frame.flaw:
             self._cut("malformed_frame", frame.flaw, out)
             if out.end:
@@ -280,11 +290,19 @@ class Inspector:
             out.lost = False  # unreadable to us, and no reason for the machine to start anew
 
     def _oversize(self, frame: Frame, out: Output) -> None:
+        """Cut under fail_closed, pass on else: behind a call that was blocked only what does not speak of calls."""
         if not self._told_oversize:
             self._told_oversize = True
             detail = "an event outgrew proxy.max_frame"
-            if out.fault("frame_too_long", detail, must_cut=self.holding and not self._released(detail, out)):
+            stuck = self.holding and not self._released(detail, out)
+            if out.fault("frame_too_long", detail, must_cut=stuck):
                 return
+        begun = bool(self._tail)
+        if self._wary and self._speaks(frame.raw):
+            if begun and self._events:
+                out.relay(b"\n\n")  # the error must not become the end of a line
+            out.fault("frame_too_long", "an event of a blocked call outgrew proxy.max_frame", must_cut=True)
+            return
         out.relay(frame.raw)
 
     def _released(self, doubt: str, out: Output) -> bool:
@@ -293,7 +311,14 @@ class Inspector:
             return False
         blocked = out.blocked
         self._machine.release(out, doubt)
-        return out.blocked == blocked and not self._machine.holding
+        self._wary, self._tail = out.blocked > blocked, b""
+        return not self._machine.holding
+
+    def _speaks(self, piece: bytes) -> bool:
+        """Say whether a piece of an event, with the end of the last, may speak of a call."""
+        seen = self._tail + piece.replace(b"\0", b"")  # of UTF-16, or of a binary framing
+        self._tail = seen[-_TAIL:]
+        return self._wraps or may_hide_call(self._told(seen), self._signs)
 
 
 def _reads_alike(reading: Reading, text: bytes) -> bool:

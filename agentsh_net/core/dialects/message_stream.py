@@ -11,10 +11,12 @@ from typing import Final, NamedTuple
 
 import orjson
 
-from agentsh_net.core.dialects.base import Fault, Step, Stream
+from agentsh_net.core.dialects.base import Step, Stream
 
 _DATA: Final = b"data: "
 _END: Final = b"\n\n"
+# What a message gains on its way into the machine, which must not put it over the bound that it is held to.
+GAIN: Final = len(_DATA) + len(_END)
 _BEGINS: Final = b'"response.created"'
 
 
@@ -36,30 +38,18 @@ class Leaving(NamedTuple):
 class MessageStream:
     """The events of one connection; each answer that begins on it gets a machine of its own."""
 
-    __slots__ = ("_enforcing", "_error_frame", "_fail_closed", "_machine", "_make", "_max", "_waiting")
+    __slots__ = ("_machine", "_make", "_max", "_waiting")
 
-    def __init__(
-        self,
-        make: Callable[[], Stream],
-        *,
-        max_frame: int,
-        fail_closed: bool,
-        enforcing: Callable[[], bool],
-        error_frame: Callable[[str], bytes],
-    ) -> None:
+    def __init__(self, make: Callable[[], Stream], *, max_frame: int) -> None:
         self._make = make
         self._machine = make()
         self._max = max_frame
-        self._fail_closed = fail_closed
-        self._enforcing = enforcing
-        self._error_frame = error_frame
         self._waiting: deque[tuple[bytes, bytes]] = deque()  # as the machine was fed, and as it came
 
     def feed(self, text: bytes, raw: bytes) -> Leaving:
         """Take a message."""
-        if len(text) > self._max:
-            return self._oversize(text, raw)
-        first = self._begin() if _BEGINS in text and _begins(text) else Leaving([], Step(b""))
+        begins = len(text) <= self._max and _BEGINS in text and _begins(text)
+        first = self._begin() if begins else Leaving([], Step(b""))
         if first.end:
             return first
         fed = _DATA + text.replace(b"\r", b" ").replace(b"\n", b" ")
@@ -98,19 +88,6 @@ class MessageStream:
         if not self._machine.holding:
             self._waiting.clear()
         return left
-
-    def _oversize(self, text: bytes, raw: bytes) -> Leaving:
-        """By fail_closed, unless a call waits, to which it may belong."""
-        detail = f"a message of {len(text)} bytes (proxy.max_frame is {self._max})"
-        must_cut = self._machine.holding
-        grave = self._fail_closed or must_cut
-        cut = grave and self._enforcing()
-        facts = Step(b"", faults=(Fault("frame_too_long", detail, cut, would=grave and not cut),), end=cut)
-        if not cut:
-            return Leaving([Passed(raw, b"")], facts)
-        return Leaving(
-            self._left(self._error_frame(f"response cut by agentsh-net: {detail}")), facts, end=True
-        )
 
 
 def _begins(text: bytes) -> bool:

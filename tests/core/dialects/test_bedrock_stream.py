@@ -219,3 +219,43 @@ def test_chunks_decide_nothing(soup: list[bytes], cuts: list[int]) -> None:
     whole, pieces = run(data, denying(DELETE)), run(cut_at(data, cuts), denying(DELETE))
     assert (whole.out, whole.judged, whole.faults) == (pieces.out, pieces.judged, pieces.faults)
     assert DELETE not in json.dumps([v for k, v in events(whole.out) if k == "contentBlockStart"])
+
+
+LONG = say(0, "x" * 5000)
+HELD = begin() + start(1, WEATHER) + piece(1, '{"city":')
+
+
+@pytest.mark.parametrize("size", [300, 100_000])
+def test_a_message_above_the_bound_passes_behind_a_held_call_that_is_allowed(size: int) -> None:
+    sent = HELD + LONG + piece(1, '"Bern"}') + stop(1) + end()
+    result = run(cut_at(sent, range(0, len(sent), size)), denying(DELETE), limits=Limits(max_frame=1000))
+    assert (result.out, result.ended) == (sent, False)
+    assert [(j.call.name, j.call.doubt) for j in result.judged] == [
+        (WEATHER, "an event outgrew proxy.max_frame")
+    ]
+    assert [(f.cause, f.cut) for f in result.faults] == [("frame_too_long", False)]
+
+
+@pytest.mark.parametrize("size", [300, 100_000])
+def test_a_message_above_the_bound_passes_behind_a_blocked_call_and_releases_nothing_of_it(size: int) -> None:
+    sent = HELD + LONG + piece(1, '"Bern"}') + stop(1) + end()
+    result = run(cut_at(sent, range(0, len(sent), size)), denying(WEATHER), limits=Limits(max_frame=1000))
+    assert not result.ended
+    assert LONG in result.out
+    assert b"toolUse" not in result.out
+    assert [j.verdict.blocked for j in result.judged] == [True]
+
+
+def test_a_message_above_the_bound_that_may_be_the_rest_of_a_blocked_call_ends_the_answer() -> None:
+    sent = HELD + piece(1, "x" * 5000) + stop(1) + end()
+    result = run(cut_at(sent, range(0, len(sent), 300)), denying(WEATHER), limits=Limits(max_frame=1000))
+    assert result.ended
+    assert b"toolUse" not in result.out
+    assert [f.cut for f in result.faults] == [False, True]
+
+
+def test_a_message_above_the_bound_behind_a_held_call_is_replaced_by_an_error_under_fail_closed() -> None:
+    result = run(HELD + LONG, denying(), limits=Limits(max_frame=1000), fail_closed=True)
+    assert result.ended
+    assert (b"toolUse" in result.out, b"xxx" in result.out) == (False, False)
+    assert [f.cause for f in result.faults] == ["frame_too_long"]

@@ -316,3 +316,58 @@ def test_the_fast_path_changes_nothing(stream: bytes, cuts: list[int]) -> None:
     assert results[0].out == results[1].out
     assert [j.call for j in results[0].judged] == [j.call for j in results[1].judged]
     assert f'"{DELETE}"'.encode() not in results[0].out
+
+
+# Events above the bound.
+
+BEGUN = answer(piece(WEATHER, jsonPath="$.city", stringValue="Be", willContinue=True))
+REST = answer(piece(jsonPath="$.city", stringValue="rn"), piece(more=False))
+LONG = answer(text("x" * 5000))
+
+
+@WRITTEN
+@pytest.mark.parametrize("size", [300, 100_000])
+def test_an_event_above_the_bound_passes_behind_a_call_that_is_allowed(write: Any, size: int) -> None:
+    sent = write(BEGUN, LONG, REST, answer(text("end")))
+    result = run(cut_at(sent, range(0, len(sent), size)), denying(DELETE), limits=Limits(max_frame=1000))
+    assert (result.out, result.ended) == (sent, False)
+    assert [(j.call.name, j.call.doubt) for j in result.judged] == [
+        (WEATHER, "an event outgrew proxy.max_frame")
+    ]
+    assert [(f.cause, f.cut) for f in result.faults] == [("frame_too_long", False)]
+
+
+@WRITTEN
+@pytest.mark.parametrize("size", [300, 100_000])
+def test_an_event_above_the_bound_passes_behind_a_call_that_is_blocked_and_releases_nothing_of_it(
+    write: Any, size: int
+) -> None:
+    sent = write(BEGUN, LONG, REST, answer(text("end")))
+    result = run(cut_at(sent, range(0, len(sent), size)), denying(WEATHER), limits=Limits(max_frame=1000))
+    assert not result.ended
+    assert [[*p] for p in parts(result)] == [["text"]] * 3
+    assert [p["text"][:3] for p in parts(result)] == ["[ag", "xxx", "end"]
+    assert [j.verdict.blocked for j in result.judged] == [True]
+
+
+@WRITTEN
+@pytest.mark.parametrize("size", [300, 100_000])
+def test_an_event_above_the_bound_that_may_be_the_rest_of_a_blocked_call_ends_the_answer(
+    write: Any, size: int
+) -> None:
+    sent = write(
+        BEGUN, answer(text("x" * 2000), piece(jsonPath="$.city", stringValue="rn"), text("y" * 2000))
+    )
+    result = run(cut_at(sent, range(0, len(sent), size)), denying(WEATHER), limits=Limits(max_frame=1000))
+    assert result.ended
+    assert b"functionCall" not in result.out
+    assert [f.cut for f in result.faults] == [False, True]
+
+
+@WRITTEN
+def test_an_event_above_the_bound_behind_a_call_is_replaced_by_an_error_under_fail_closed(write: Any) -> None:
+    result = run(write(BEGUN, LONG), denying(), limits=Limits(max_frame=1000), fail_closed=True)
+    assert result.ended
+    assert b"functionCall" not in result.out
+    assert b"xxx" not in result.out
+    assert [f.cause for f in result.faults] == ["frame_too_long"]

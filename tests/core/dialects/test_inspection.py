@@ -242,12 +242,41 @@ def test_an_oversize_event_passes_behind_a_held_call_that_is_allowed_with_its_ar
     assert told == [("frame_too_long", False)]
 
 
-@pytest.mark.parametrize("held", [b"data: tool hold bad\n\n", b"data: tool hold fast\n\n"])
-def test_an_oversize_event_behind_a_call_that_is_blocked_or_held_on_ends_the_answer_even_under_fail_open(
-    held: bytes,
+@pytest.mark.parametrize("size", [7, 500])
+def test_an_oversize_event_passes_behind_a_call_that_is_blocked_if_it_does_not_speak_of_calls(
+    size: int,
 ) -> None:
     stream = inspector(Echo(), max_frame=50)
-    stream.feed(held)
+    steps = [stream.feed(b"data: tool hold bad\n\n")]
+    long = b"data: " + b"x" * 200 + b"\n\n"
+    steps += [stream.feed(long[at : at + size]) for at in range(0, len(long), size)]
+    out = b"".join(step.out for step in steps)
+    assert out.endswith(long)
+    assert not any(step.end for step in steps)
+    assert [j.verdict.blocked for step in steps for j in step.judged] == [True]
+
+
+@pytest.mark.parametrize("size", [7, 500])
+@pytest.mark.parametrize("word", [b"tool", b"\\u0074\\u006f\\u006f\\u006c"])
+def test_an_oversize_event_that_may_be_the_rest_of_a_blocked_call_ends_the_answer_where_it_speaks_of_one(
+    size: int, word: bytes
+) -> None:
+    stream = inspector(Echo(), max_frame=50)
+    stream.feed(b"data: tool hold bad\n\n")
+    long = b"data: " + b"x" * 100 + word + b"x" * 100
+    steps = [stream.feed(long[at : at + size]) for at in range(0, len(long), size)]
+    out = b"".join(step.out for step in steps)
+    assert any(step.end for step in steps)
+    assert b"x" + word not in out
+    assert out.endswith(
+        b"error: response cut by agentsh-net: frame_too_long: an event of a blocked call outgrew proxy.max_frame\n\n"
+    )
+    assert [f.cut for step in steps for f in step.faults] == [False, True]
+
+
+def test_an_oversize_event_behind_a_call_that_is_held_on_ends_the_answer_even_under_fail_open() -> None:
+    stream = inspector(Echo(), max_frame=50)
+    stream.feed(b"data: tool hold fast\n\n")
     step = stream.feed(b"data: " + b"x" * 100)
     assert step.end
     assert b"xx" not in step.out

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from agentsh_net.core.dialects.base import Limits
-from agentsh_net.core.dialects.message_stream import MessageStream
+from agentsh_net.core.dialects.message_stream import GAIN, MessageStream
 from agentsh_net.core.dialects.openai_responses import DIALECT
 from agentsh_net.core.model import Action, ToolCall, Verdict
 
@@ -16,17 +18,10 @@ def judge(call: ToolCall) -> Verdict:
 
 def streaming(*, fail_closed=False, max_frame=4096, enforce=True):
     def make():
-        return DIALECT.stream(
-            judge, limits=Limits(max_frame + 64), fail_closed=fail_closed, enforce=lambda: enforce
-        )
+        limits = Limits(max_frame + GAIN)
+        return DIALECT.stream(judge, limits=limits, fail_closed=fail_closed, enforce=lambda: enforce)
 
-    return MessageStream(
-        make,
-        max_frame=max_frame,
-        fail_closed=fail_closed,
-        enforcing=lambda: enforce,
-        error_frame=DIALECT.error_frame,
-    )
+    return MessageStream(make, max_frame=max_frame)
 
 
 def answer(name):
@@ -107,8 +102,53 @@ def test_a_message_above_the_bound_goes_by_fail_closed():
     left, _, faults = run(streaming(fail_closed=True), [big])
     assert [e["type"] for e in left[:-1]] == ["error", "response.failed"]
     assert (left[-1], faults) == ("end", ["frame_too_long"])
-    held = run(streaming(), [*answer("read")[:2], big])
-    assert (held[0][-1], held[2]) == ("end", ["frame_too_long"])
+
+
+@pytest.mark.parametrize(("over", "causes"), [(0, []), (1, ["frame_too_long"])])
+def test_the_bound_of_a_message_is_exact(over, causes):
+    text = json.dumps({"type": "response.output_text.delta", "delta": ""}).encode()
+    text = text.replace(b'""', b'"' + b"x" * (4096 + over - len(text)) + b'"')
+    assert len(text) == 4096 + over
+    assert run(streaming(), [text])[2] == causes
+
+
+def test_a_message_above_the_bound_passes_behind_a_held_call_that_is_allowed():
+    big = {"type": "response.output_text.delta", "delta": "x" * 5000}
+    left, judged, faults = run(streaming(), [*answer("read")[:2], big])
+    assert left == [b"raw0", b"raw1", b"raw2"]
+    assert (judged, faults) == ([("read", False)], ["frame_too_long"])
+
+
+def test_a_message_above_the_bound_passes_behind_a_held_call_that_is_blocked_and_releases_nothing_of_it():
+    big = {"type": "response.output_text.delta", "delta": "x" * 5000}
+    left, judged, faults = run(streaming(), [*answer("delete_x")[:2], big])
+    assert (judged, faults) == ([("delete_x", True)], ["frame_too_long"])
+    assert (left[0], left[-1]) == (b"raw0", b"raw2")
+    assert b"raw1" not in left
+    assert "function_call" not in json.dumps([event for event in left if isinstance(event, dict)])
+
+
+@pytest.mark.parametrize("at", [2, 3, 4])
+def test_a_message_above_the_bound_that_is_the_rest_of_a_blocked_call_does_not_pass(at):
+    sent = answer("delete_x")
+    rest = {**sent[at], "padding": "x" * 5000}
+    left, judged, faults = run(streaming(), [*sent[:2], rest])
+    assert judged == [("delete_x", True)]
+    assert faults == ["frame_too_long", "frame_too_long"]
+    assert left[-1] == "end"
+    assert b"raw2" not in left
+
+
+def test_a_message_above_the_bound_behind_a_held_call_is_replaced_by_an_error_under_fail_closed():
+    big = {"type": "response.output_text.delta", "delta": "x" * 5000}
+    left, _, faults = run(streaming(fail_closed=True), [*answer("read")[:2], big])
+    assert faults == ["frame_too_long"]
+    assert [e if isinstance(e, bytes | str) else e["type"] for e in left] == [
+        b"raw0",
+        "error",
+        "response.failed",
+        "end",
+    ]
 
 
 def test_the_end_of_the_connection_releases_nothing():

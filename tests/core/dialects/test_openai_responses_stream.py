@@ -585,13 +585,40 @@ def test_an_oversize_event_lets_go_of_a_held_call_that_is_allowed_and_puts_its_a
     assert [call.doubt for call in judge.asked] == ["an event outgrew proxy.max_frame"]
 
 
-@pytest.mark.parametrize("fail_closed", [False, True])
-def test_an_oversize_event_behind_a_held_call_cuts_the_answer(fail_closed: bool) -> None:
+def test_an_oversize_event_behind_a_held_call_is_cut_under_fail_closed() -> None:
     sent = stream(added(0, GET | EMPTY)) + b"data: " + b"x" * 5000
-    result = run(sent, denying(GET["name"]), limits=Limits(max_frame=1000), fail_closed=fail_closed)
+    result = run(sent, denying(GET["name"]), limits=Limits(max_frame=1000), fail_closed=True)
     assert result.ended
     assert [f.cause for f in result.faults] == ["frame_too_long"]
     assert b"call_id" not in result.out
+
+
+@pytest.mark.parametrize("event", [done(0, GET), end([GET])[-1]])
+def test_an_oversize_event_that_repeats_a_blocked_call_does_not_pass_under_fail_open(
+    event: dict[str, Any],
+) -> None:
+    long = frame({**event, "padding": "x" * 5000})
+    sent = stream(added(0, GET | EMPTY)) + long
+    for pieces in (sent, [sent[at : at + 700] for at in range(0, len(sent), 700)]):
+        result = run(pieces, denying(GET["name"]), limits=Limits(max_frame=1000))
+        assert result.ended
+        assert b"call_id" not in result.out
+        assert [f.cut for f in result.faults] == [False, True]
+
+
+def test_an_oversize_text_behind_a_blocked_call_passes_under_fail_open() -> None:
+    text = {
+        "type": "response.output_text.delta",
+        "item_id": "m",
+        "output_index": 1,
+        "content_index": 0,
+        "delta": "x" * 5000,
+    }
+    sent = stream(added(0, GET | EMPTY))
+    result = run(sent + frame(text), denying(GET["name"]), limits=Limits(max_frame=1000))
+    assert result.out.endswith(frame(text))
+    assert b"call_id" not in result.out
+    assert not result.ended
 
 
 # What policy only watches.
