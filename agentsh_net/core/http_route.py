@@ -23,13 +23,20 @@ _BARE = (
 )  # fmt: skip
 # Endpoints whose answers may carry tool calls in a wire format that no dialect of this version reads.
 _UNREAD = re.compile(
-    r"/(?:[^/]+:(?:async)?batchgeneratecontent|v1(?:alpha|beta)[^/]*/batches/[^/]+"  # Gemini
-    r"|v1[^/]*/interactions(?:/[^/]+)?|[^/]+:(?:stream)?rawpredict"  # Gemini's other API; other publishers' models on Vertex AI
-    r"|model/.+/invoke-with-bidirectional-stream|agents/[^/]+/agentaliases/[^/]+/sessions/[^/]+/text"  # Bedrock and its agents
-    r"|messages/batches/[^/]+/results|batches/[^/]+/output"
+    r"/(?:[^/]+:(?:async)?batchgeneratecontent|v1(?:alpha|beta)[^/]*/batches(?:/[^/]+)?"  # Gemini
+    r"|v1[^/]*/interactions(?:/.+)?|v1[^/]*/triggers(?:/.+)?"  # Gemini's other API
+    r"|[^/]+:(?:stream)?rawpredict"  # other publishers' models on Vertex AI
+    r"|model/.+/invoke-with-bidirectional-stream|runtimes/.+/invocations"  # Bedrock
     r"|threads/[^/]+/runs(?:/.*)?|threads/runs"  # OpenAI Assistants
+    r"|agents(?:/.+)?|v1/sessions(?:/.+)?|v1/deployments(?:/.+)?|v1/environments/[^/]+/work(?:/.+)?"  # agents that a provider runs
+    r"|chatkit/(?:sessions|threads)(?:/.+)?|evals/[^/]+/runs(?:/.+)?"
     r")$"
 )
+# Those that let a client, or the provider, do what nobody sees here: what is asked for stands in a file, or goes another way.
+_UNSEEN = re.compile(
+    r"/(?:realtime(?:/(?:calls|sessions|client_secrets)(?:/.+)?)?|live/sessions(?:/.+)?|v1[^/]*/auth_tokens|(?<!messages/)batches)$"
+)
+_WITHOUT_CALLS = frozenset(("DELETE", "HEAD", "OPTIONS"))
 _UNQUOTES = 3  # an upstream behind a gateway may decode twice; three settles every honest path
 
 
@@ -118,9 +125,15 @@ def upstream_path(base_path: bytes, rest: bytes) -> bytes:
     return base + rest or b"/"
 
 
-def carries_unread_calls(path: str) -> bool:
-    """Say whether a canonical path is a known endpoint whose answers no dialect of this version can read."""
-    return _UNREAD.search(path) is not None
+def unread(method: str, path: str) -> str:
+    """Say why calls may pass unseen at a canonical path that no dialect reads; empty where that is not known of it."""
+    if method in _WITHOUT_CALLS:
+        return ""
+    if _UNREAD.search(path):
+        return "may carry tool calls in a format that is not available in this version"
+    if method == "POST" and _UNSEEN.search(path):
+        return "may make the provider or a client run tools in what does not pass here"
+    return ""
 
 
 def _provider_of(dialect: str, providers: Mapping[str, str]) -> str:

@@ -20,9 +20,9 @@ from agentsh_net.core.http_access import host_allowed, origin_allowed
 from agentsh_net.core.http_head import RequestHead
 from agentsh_net.core.http_route import (
     canonical,
-    carries_unread_calls,
     locate,
     split_target,
+    unread,
     upstream_path,
 )
 from agentsh_proxy.signing import REMEDY, brings_key
@@ -120,14 +120,10 @@ def _way(head: RequestHead, bare: bytes, view: View) -> Way | Answered:
             dialect=provider.dialect,
             fields=b"Upgrade: HTTP/1.1\r\n",
         )
-    unread = inspected is None and head.method != "DELETE" and carries_unread_calls(known)
-    if unread and view.closed:
-        raise RefusalError(
-            404,
-            f"{known} may carry tool calls in a format that is not available in this version, and fail_closed is set",
-            dialect=provider.dialect,
-        )
-    return Way(route.token, provider, inspected, upstream, unread)
+    why = unread(head.method, known) if inspected is None else ""
+    if why and view.closed:
+        raise RefusalError(404, f"{known} {why}, and fail_closed is set", dialect=provider.dialect)
+    return Way(route.token, provider, inspected, upstream, bool(why))
 
 
 def _path(head: RequestHead, bare: bytes, view: View) -> bytes:

@@ -347,12 +347,8 @@ def _never() -> bool:
     return False
 
 
-def choose(head: ResponseHead, method: str, client: Client, inspection: Inspection | None) -> Answer:
-    """Return what becomes of an answer. Raises ProtocolError where it cannot be read and fail_closed says to stop it."""
-    if not head.has_body(method):
-        return Relay(head, client, bodiless=True)
-    if inspection is None:
-        return Relay(head, client)
+def choose(head: ResponseHead, client: Client, inspection: Inspection) -> Answer:
+    """Return what becomes of an answer with a body. Raises ProtocolError where it cannot be read and fail_closed says to stop it."""
     try:
         decoder = inflater(head.encoding) if head.encoding else None
     except ProtocolError as error:

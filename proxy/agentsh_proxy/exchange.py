@@ -14,13 +14,15 @@ from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.http_head import ResponseHead, forwarded_response
 from agentsh_net.core.offers import NOTHING
 from agentsh_proxy.answers import choose
+from agentsh_proxy.any_file import AnyFile
 from agentsh_proxy.asked import Asked
 from agentsh_proxy.chunks import LAST_CHUNK, chunk
 from agentsh_proxy.guarding import Restoring
 from agentsh_proxy.inspecting import Inspection
 from agentsh_proxy.judging import Judging
+from agentsh_proxy.overhearing import Overheard, Overhearing
 from agentsh_proxy.receiving import NO_FACTS, Reception, dialect_of
-from agentsh_proxy.relaying import Answer, Client, opening
+from agentsh_proxy.relaying import Answer, Client, Relay, opening
 from agentsh_proxy.signing import credentialed
 from agentsh_proxy.sniffing import PACKED
 from agentsh_proxy.trail import Trail, begin
@@ -173,12 +175,22 @@ class Exchange:
         )
         if self._trail is not None:
             self._trail.head(head)
-        inspection = self._inspection(head)
-        if inspection is None:
+        service, dialect = self._service, self._asked.admitted.inspected
+        if dialect is None:
             unread = "unknown_dialect" if self._asked.admitted.unread else "other_endpoint"
-            self._service.counts.uninspected[unread] += 1
-        self._service.counts.head.observe(self._service.clock() - self._began)
-        self._answer = choose(head, self.method, client, inspection)
+            service.counts.uninspected[unread] += 1
+        service.counts.head.observe(service.clock() - self._began)
+        if not head.has_body(self.method) or self._asked.admitted.unread:  # which was told of
+            self._answer = Relay(head, client, bodiless=not head.has_body(self.method))
+            return
+        judging = Judging(service, self._asked, self._lessons, head)
+        if dialect is None:
+            hearing = Overhearing(self._asked.view.fail_closed, service.enforcing, judging.note)
+            self._answer = Overheard(head, client, hearing)
+        elif dialect.files and head.status < 300:
+            self._answer = AnyFile(head, client, self._inspection(dialect, judging))
+        else:
+            self._answer = choose(head, client, self._inspection(dialect, judging))
 
     def passes(self, head: ResponseHead, data: bytes) -> bool:
         """Say whether an answer that came whole in one read leaves as it came: what most JSON answers do."""
@@ -279,15 +291,11 @@ class Exchange:
         if self._body is None:
             self._client.resume_upload()
 
-    def _inspection(self, head: ResponseHead) -> Inspection | None:
-        dialect = self._asked.admitted.inspected
-        if dialect is None:
-            return None
+    def _inspection(self, dialect: Dialect, judging: Judging) -> Inspection:
         view = self._asked.view
         restores = view.guard is not None and view.guard.mode == "tokenize"
         if restores:
             dialect = Restoring(dialect, self._service.vaults.of(self._asked.admitted.session_id))
-        judging = Judging(self._service, self._asked, self._lessons, head)
         return Inspection(
             dialect,
             judging.judge,

@@ -55,13 +55,14 @@ class Restoring:
     Before they are judged: rules over arguments are about what a tool will get, not about what stands for it.
     """
 
-    __slots__ = ("_inner", "_vault", "name", "own_framing")
+    __slots__ = ("_inner", "_vault", "files", "name", "own_framing")
 
     def __init__(self, inner: Dialect, vault: Vault) -> None:
         self._inner = inner
         self._vault = vault
         self.name = inner.name
         self.own_framing = inner.own_framing
+        self.files = inner.files
 
     def inspects(self, method: str, path: str) -> bool:
         """Say what the dialect says."""

@@ -8,7 +8,7 @@ import orjson
 import pytest
 from agentsh_proxy.answers import StreamInspection, Undecided, WholeInspection, choose
 from agentsh_proxy.inspecting import Inspection
-from agentsh_proxy.relaying import Client, Relay
+from agentsh_proxy.relaying import Client
 
 from agentsh_net.core.dialects.base import Limits
 from agentsh_net.core.dialects.catalog import BY_NAME
@@ -48,16 +48,13 @@ JSON = head(b"Content-Type: application/json", b"Content-Length: 2")
 
 
 def test_who_can_read_what_decides_what_becomes_of_it():
-    assert isinstance(choose(SSE, "POST", BOTH, None), Relay)
-    assert isinstance(choose(SSE, "POST", BOTH, inspection()), StreamInspection)
-    assert isinstance(choose(JSON, "POST", BOTH, inspection()), Undecided)
-    assert isinstance(choose(JSON, "POST", BOTH, inspection(stream=False)), WholeInspection)
-    assert isinstance(choose(head(b"Content-Length: 0"), "POST", BOTH, inspection()), Relay)
-    assert isinstance(choose(JSON, "HEAD", BOTH, inspection()), Relay)
+    assert isinstance(choose(SSE, BOTH, inspection()), StreamInspection)
+    assert isinstance(choose(JSON, BOTH, inspection()), Undecided)
+    assert isinstance(choose(JSON, BOTH, inspection(stream=False)), WholeInspection)
 
 
 def test_a_stream_that_breaks_ends_with_an_error_after_what_was_whole():
-    answer = choose(SSE, "POST", BOTH, inspection())
+    answer = choose(SSE, BOTH, inspection())
     answer.feed(TEXT + HELD, last=False)
     last = answer.fail("gone")
     assert b"event: error" in last
@@ -66,7 +63,7 @@ def test_a_stream_that_breaks_ends_with_an_error_after_what_was_whole():
 
 
 def test_a_comment_is_sent_only_while_a_call_is_held():
-    answer = choose(SSE, "POST", BOTH, inspection())
+    answer = choose(SSE, BOTH, inspection())
     answer.feed(TEXT, last=False)
     assert answer.keep_alive() == b""
     answer.feed(HELD, last=False)
@@ -74,7 +71,7 @@ def test_a_comment_is_sent_only_while_a_call_is_held():
 
 
 def test_nothing_is_sent_before_a_body_says_what_it_is():
-    answer = choose(head(b"Content-Type: text/plain"), "POST", BOTH, inspection(stream=False))
+    answer = choose(head(b"Content-Type: text/plain"), BOTH, inspection(stream=False))
     assert answer.feed(b" \r\n", last=False) == b""
     assert not answer.started
     assert answer.feed(b"data: 1\n\n", last=False).startswith(b"HTTP/1.1 200 OK\r\n")
@@ -82,7 +79,7 @@ def test_nothing_is_sent_before_a_body_says_what_it_is():
 
 @pytest.mark.parametrize("stream", [True, False])
 def test_a_body_of_white_space_without_end_is_not_waited_for(stream):
-    answer = choose(head(b"Content-Type: text/plain"), "POST", BOTH, inspection(stream=stream))
+    answer = choose(head(b"Content-Type: text/plain"), BOTH, inspection(stream=stream))
     answer.feed(b" " * 5000, last=False)
     assert answer.started
 
@@ -90,11 +87,9 @@ def test_a_body_of_white_space_without_end_is_not_waited_for(stream):
 def test_a_json_answer_over_the_bound_goes_by_fail_closed():
     notes: list = []
     with pytest.raises(ProtocolError):
-        choose(JSON, "POST", BOTH, inspection(notes, fail_closed=True, max_body=8)).feed(
-            b"{" + b" " * 20, last=False
-        )
+        choose(JSON, BOTH, inspection(notes, fail_closed=True, max_body=8)).feed(b"{" + b" " * 20, last=False)
     assert [(f.cause, f.cut) for f in notes] == [("body_too_large", True)]
-    answer = choose(JSON, "POST", BOTH, inspection(notes, max_body=8))
+    answer = choose(JSON, BOTH, inspection(notes, max_body=8))
     assert answer.feed(b"{" + b" " * 20, last=False).endswith(b"{" + b" " * 20)
     assert answer.feed(b"}", last=True) == b"}"
     assert notes[-1].cut is False
@@ -104,7 +99,7 @@ def test_a_compressed_answer_that_breaks_off_is_never_passed_as_whole():
     data = gzip.compress(TEXT * 50)
     notes: list = []
     answer = choose(
-        head(b"Content-Type: text/event-stream", b"Content-Encoding: gzip"), "POST", BOTH, inspection(notes)
+        head(b"Content-Type: text/event-stream", b"Content-Encoding: gzip"), BOTH, inspection(notes)
     )
     answer.feed(data[:20], last=False)
     with pytest.raises(ProtocolError):
@@ -117,7 +112,7 @@ def never() -> bool:
 
 
 def test_where_nothing_is_enforced_a_call_is_not_held():
-    answer = choose(SSE, "POST", BOTH, inspection()._replace(enforce=never))
+    answer = choose(SSE, BOTH, inspection()._replace(enforce=never))
     assert answer.feed(TEXT + HELD, last=False).endswith(b"%x\r\n%b\r\n" % (len(TEXT + HELD), TEXT + HELD))
     assert answer.keep_alive() == b""
 
@@ -132,7 +127,7 @@ def test_where_nothing_is_enforced_a_compressed_answer_passes_as_it_came_and_is_
         b"ETag: x",
     ]
     notes: list = []
-    answer = choose(head(*fields), "POST", BOTH, inspection(notes)._replace(enforce=never))
+    answer = choose(head(*fields), BOTH, inspection(notes)._replace(enforce=never))
     out = b"".join(answer.feed(data[at : at + 9], last=at + 9 >= len(data)) for at in range(0, len(data), 9))
     assert out == b"\r\n".join((b"HTTP/1.1 200 OK", *fields)) + b"\r\n\r\n" + data
     assert answer.done
@@ -146,14 +141,14 @@ def test_where_nothing_is_enforced_a_torn_one_passes_and_is_told(torn, fail_clos
     notes: list = []
     fields = (b"Content-Type: text/event-stream", b"Content-Encoding: gzip")
     looked = inspection(notes, fail_closed=fail_closed)._replace(enforce=never)
-    answer = choose(head(*fields), "POST", BOTH, looked)
+    answer = choose(head(*fields), BOTH, looked)
     assert torn in answer.feed(torn, last=True)
     assert [(f.cause, f.cut, f.would) for f in notes] == [("corrupt_encoding", False, True)]
 
 
 def test_a_policy_that_begins_to_enforce_bites_in_mid_stream():
     enforced = False
-    answer = choose(SSE, "POST", BOTH, inspection()._replace(enforce=lambda: enforced))
+    answer = choose(SSE, BOTH, inspection()._replace(enforce=lambda: enforced))
     assert TEXT in answer.feed(TEXT, last=False)
     enforced = True
     assert answer.feed(HELD, last=False) == b""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agentsh_net.core.errors import ProtocolError
-from agentsh_net.core.http_route import canonical, carries_unread_calls, locate, split_target, upstream_path
+from agentsh_net.core.http_route import canonical, locate, split_target, unread, upstream_path
 
 PROVIDERS = {"anthropic": "anthropic", "openai": "openai", "corp": "openai"}
 
@@ -107,28 +107,76 @@ def test_a_base_path_is_kept_and_a_version_stands_once(base, rest, path):
     assert upstream_path(base, rest) == path
 
 
+UNREAD = [
+    ("POST", "/openai/v1/threads/runs"),
+    ("GET", "/openai/v1/threads/t/runs/r"),
+    ("GET", "/openai/v1/threads/t/runs/r/steps"),
+    ("POST", "/openai/v1/threads/t/runs/r/submit_tool_outputs"),
+    ("POST", "/openai/openai/threads/t/runs"),
+    ("POST", "/g/v1beta/models/gemini-2:batchgeneratecontent"),
+    ("GET", "/g/v1beta/batches/b1"),
+    ("GET", "/g/v1beta/batches"),
+    ("POST", "/g/v1beta/interactions"),
+    ("GET", "/g/v1beta/interactions/i1"),
+    ("POST", "/g/v1beta/interactions/i1/cancel"),
+    ("POST", "/g/v1beta/triggers/t/executions"),
+    ("POST", "/g/v1alpha/auth_tokens"),
+    ("POST", "/g/v1/projects/p/locations/l/publishers/mistralai/models/m:rawpredict"),
+    ("POST", "/b/model/m/invoke-with-bidirectional-stream"),
+    ("POST", "/b/agents/a/agentaliases/b/sessions/c/text"),
+    ("POST", "/b/agents/s"),
+    ("POST", "/b/runtimes/arn:aws:x/y/invocations"),
+    ("POST", "/anthropic/v1/agents"),
+    ("POST", "/anthropic/v1/sessions"),
+    ("GET", "/anthropic/v1/sessions/s/events/stream"),
+    ("POST", "/openai/v1/agents/sessions"),
+    ("GET", "/openai/v1/agents/sessions/s/items"),
+    ("GET", "/openai/v1/chatkit/threads/t/items"),
+    ("POST", "/openai/v1/chatkit/sessions"),
+    ("POST", "/openai/v1/evals/e/runs"),
+    ("GET", "/openai/v1/evals/e/runs/r/output_items"),
+    ("POST", "/openai/v1/realtime/client_secrets"),
+    ("POST", "/openai/v1/realtime/sessions"),
+    ("POST", "/openai/v1/realtime/calls"),
+    ("POST", "/openai/v1/realtime/calls/c/accept"),
+    ("POST", "/openai/v1/live/sessions"),
+    ("POST", "/openai/v1/batches"),
+]
+
+
+@pytest.mark.parametrize(("method", "path"), UNREAD)
+def test_known_endpoints_with_calls_nobody_reads_are_known(method, path):
+    assert unread(method, path)
+    assert not unread("DELETE", path)
+
+
 @pytest.mark.parametrize(
-    ("path", "carries"),
+    ("method", "path"),
     [
-        ("/openai/v1/responses", False),
-        ("/openai/v1/threads/runs", True),
-        ("/g/v1beta/models/gemini-2:batchgeneratecontent", True),
-        ("/g/v1beta/batches/b1", True),
-        ("/g/v1beta/interactions", True),
-        ("/g/v1beta/interactions/i1", True),
-        ("/g/v1/projects/p/locations/l/publishers/mistralai/models/m:rawpredict", True),
-        ("/anthropic/v1/messages/batches/b1", False),
-        ("/g/v1beta/models/gemini-2:streamgeneratecontent", False),
-        ("/g/v1beta/models/gemini-2:counttokens", False),
-        ("/o/api/chat", False),
-        ("/b/model/m/converse", False),
-        ("/b/model/m/invoke-with-bidirectional-stream", True),
-        ("/b/agents/a/agentaliases/b/sessions/c/text", True),
-        ("/anthropic/v1/messages/batches/b1/results", True),
-        ("/openai/v1/models", False),
-        ("/openai/v1/embeddings", False),
-        ("/anthropic/v1/files", False),
+        ("POST", "/openai/v1/responses"),
+        ("POST", "/g/v1beta/models/gemini-2:streamgeneratecontent"),
+        ("POST", "/g/v1beta/models/gemini-2:counttokens"),
+        ("POST", "/o/api/chat"),
+        ("POST", "/b/model/m/converse"),
+        ("GET", "/anthropic/v1/messages/batches/b1"),
+        ("GET", "/anthropic/v1/messages/batches"),
+        ("POST", "/anthropic/v1/messages/count_tokens"),
+        ("POST", "/anthropic/v1/messages/batches/b1/cancel"),
+        ("GET", "/anthropic/v1/files"),
+        ("GET", "/anthropic/v1/skills"),
+        ("GET", "/openai/v1/models"),
+        ("POST", "/openai/v1/embeddings"),
+        ("POST", "/openai/v1/files"),
+        ("GET", "/openai/v1/batches"),
+        ("GET", "/openai/v1/batches/b"),
+        ("POST", "/openai/v1/batches/b/cancel"),
+        ("POST", "/openai/v1/assistants"),
+        ("GET", "/openai/v1/threads/t/messages"),
+        ("POST", "/openai/v1/threads"),
+        ("POST", "/openai/v1/conversations"),
+        ("POST", "/openai/v1/audio/transcriptions"),
+        ("POST", "/openai/v1/vector_stores/v/search"),
     ],
 )
-def test_known_endpoints_with_calls_nobody_reads_are_known(path, carries):
-    assert carries_unread_calls(path) is carries
+def test_all_other_endpoints_are_not(method, path):
+    assert not unread(method, path)

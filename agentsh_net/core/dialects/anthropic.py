@@ -52,6 +52,7 @@ class AnthropicDialect:
 
     name = NAME
     own_framing = False
+    files = False
 
     def inspects(self, method: str, path: str) -> bool:
         """Say whether this is a request for a message; what a lenient router takes for one counts too."""

@@ -150,6 +150,7 @@ class Dialect(Protocol):
 
     name: str
     own_framing: bool  # its streams are no server-sent events: the machine takes whatever comes for a stream
+    files: bool  # its answers are files that may hold anything: what does not begin as its streams do is none of its business
 
     def inspects(self, method: str, path: str) -> bool:
         """Say whether answers to this request may carry tool calls (`path` is below the provider's base, without query)."""

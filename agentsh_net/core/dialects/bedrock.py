@@ -78,6 +78,7 @@ class BedrockDialect:
     __slots__ = ("_converses", "_path", "_streams", "own_framing")
 
     name = NAME
+    files = False
 
     def __init__(self, operation: str, *, converses: bool, streams: bool) -> None:
         # A model's id may be an ARN with slashes in it.

@@ -56,6 +56,7 @@ class GeminiDialect:
     __slots__ = ("_streams", "own_framing")
 
     name = NAME
+    files = False
 
     def __init__(self, *, streams: bool) -> None:
         self._streams = streams

@@ -67,6 +67,7 @@ class OllamaDialect:
 
     name = NAME
     own_framing = True
+    files = False
 
     def inspects(self, method: str, path: str) -> bool:
         """Say whether answers to this request may carry tool calls."""

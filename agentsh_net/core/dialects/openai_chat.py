@@ -31,10 +31,13 @@ from agentsh_net.core.dialects.whole_answer import inspect_whole, is_json
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.strict_json import Reading, dump, read
 
-# The list of stored completions and one of them carry calls as well (GET, and POST to change metadata).
-_PATH: Final = re.compile(r"(?:/v1)?/chat/completions(?:/[^/]+)?/?")
-# Azure and gateways put a deployment or account before it: `/openai/deployments/d/chat/completions`.
-_ANY_BASE: Final = re.compile(r"/.*/chat/completions")
+# The list of stored completions, one of them and its messages carry calls as well (GET, and POST to change metadata).
+_PATH: Final = re.compile(r"(?:/v1)?/chat/completions(?:/[^/]+(?:/messages)?)?/?")
+# Azure and gateways put a deployment or account before it: `/openai/deployments/d/chat/completions`. Mistral's agents answer as chats,
+# xAI's deferred ones are fetched later, and gateways give the choices of legacy completions what they give those of chats.
+_ANY_BASE: Final = re.compile(
+    r"/(?:.*/)?(?:completions|chat/completions/[^/]+(?:/messages)?|chat/deferred-completion/[^/]+)"
+)
 
 # OpenAI refuses more than 128 tools; a request with more connectors than tools can be is not read further.
 MAX_CONNECTORS: Final = 128
@@ -56,6 +59,7 @@ class OpenAIChat:
 
     name = NAME
     own_framing = False
+    files = False
 
     def inspects(self, method: str, path: str) -> bool:
         """Say whether answers to this request may carry tool calls."""

@@ -88,6 +88,7 @@ def scan(value: Any, duplicates: frozenset[str] = frozenset()) -> Chunk:
         for number, item in enumerate(listed if isinstance(listed, list) else ()):
             if isinstance(item, dict):
                 _completion(item, ("data", number), chunk)
+                _message(item, ("data", number), chunk)
     if duplicates:
         # A key that stands twice may be one of the arguments': as text they are what nobody can read for certain.
         chunk.fragments = [
@@ -132,6 +133,15 @@ def _completion(value: dict[str, Any], at: Path, chunk: Chunk) -> None:
     for position, choice in enumerate(choices if isinstance(choices, list) else ()):
         if isinstance(choice, dict):
             _choice(choice, (*at, key, position), position if not at else len(chunk.choices), chunk)
+
+
+def _message(value: dict[str, Any], at: Path, chunk: Chunk) -> None:
+    """Take a stored message, which stands without a choice around it."""
+    number = len(chunk.choices)
+    found = list(_fragments(value, at, (number, "message", False), chunk.clashes))
+    if found:
+        chunk.fragments += found
+        chunk.choices.append(Choice(number, at, {"message": at}, (*at, "finish_reason"), ""))
 
 
 def _choice(value: dict[str, Any], at: Path, position: int, chunk: Chunk) -> None:

@@ -1,7 +1,7 @@
 """The OpenAI Responses API: streams and whole answers from one engine, requests, and errors in the provider's shape.
 
-Read: answers to POST /responses, stored responses (GET /responses/{id}, which may stream) and cancelled ones. Not read, because
-nothing in them is executed: the listing of a response's input items, token counts, compactions (they go back as input).
+Read: answers to POST /responses, compactions, stored responses (GET /responses/{id}, which may stream), cancelled ones, and the items of
+requests and conversations, listed, alone or as they were added. Not read, because nothing in them is executed: token counts.
 """
 
 from __future__ import annotations
@@ -23,8 +23,10 @@ from agentsh_net.core.dialects.whole_answer import inspect_whole, is_json
 from agentsh_net.core.strict_json import Reading
 
 # Whatever stands before it: Azure has /openai/responses, ChatGPT /backend-api/codex/responses.
-_CREATE: Final = re.compile(r"(?:/.*)?/responses(?:/[^/]+/cancel)?")
-_STORED: Final = re.compile(r"(?:/.*)?/(?:responses(?:/[^/]+)?|conversations/[^/]+/items)")
+_CREATE: Final = re.compile(r"(?:/.*)?/(?:responses(?:/compact|/[^/]+/cancel)?|conversations/[^/]+/items)")
+_STORED: Final = re.compile(
+    r"(?:/.*)?/(?:responses(?:/[^/]+(?:/input_items)?)?|conversations/[^/]+/items(?:/[^/]+)?)"
+)
 
 # No item without one of these is a call (see `is_call`); a response's `tool_choice` and `max_tool_calls` are no sign of one.
 _SIGN: Final = re.compile(rb'call(?!s")|mcp|program|"arguments"|"input"|\\u00[0-7]|_output"')
@@ -37,6 +39,7 @@ class OpenAIResponses:
 
     name = NAME
     own_framing = False
+    files = False
 
     def inspects(self, method: str, path: str) -> bool:
         """Say whether answers to this request may carry tool calls."""

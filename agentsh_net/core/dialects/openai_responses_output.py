@@ -28,6 +28,9 @@ from agentsh_net.core.strict_json import Path, Reading
 # What `extra` adds to a call: the stream machine knows more of it than the list says.
 Extra = Callable[[int, Call], Call]
 
+# What a compaction lists was said before.
+COMPACTED: Final = "response.compaction"
+
 # A page of stored responses has 100 at most.
 _MAX_LISTED: Final = 1000
 
@@ -71,6 +74,7 @@ def rewritten(
     where it cannot be written.
     """
     found = list(containers(reading.value))
+    single = _single(reading.value)
     objects = [entry for _, holder in found for entry in (holder, *_entries(holder))]
     clashes = twice(*objects, duplicates=reading.duplicates)
     flaw = told(clashes)
@@ -86,7 +90,7 @@ def rewritten(
                 call = extra(at, call) if extra is not None else call
                 again = bool(call.reply_id) and call.reply_id in ids
                 ids.add(call.reply_id)
-                kept = _listing(holder) != spelled(holder, "output")
+                kept = _listing(holder).casefold() == "data" or holder.get("object") == COMPACTED
                 text = rulings.decide(call, out, repeats=repeats, another=again, late=late, stored=kept)
                 result.calls[at] = (call, text)
             else:
@@ -94,17 +98,34 @@ def rewritten(
             if text:
                 listed[at] = message(text, call, at)
         edits.update(_edits(path, holder, listed))
-    if clashes & CARRIERS and not result.calls and rulings.decide(Call(flaw=flaw), out):
+    if single is not None:
+        call = read_call(single, flaw or doubtful(single, reading.duplicates))
+        text = rulings.decide(call, out, stored=True)
+        result.calls[0] = (call, text)
+        result.data = strict_json.dump(message(text, call, 0)).encode() if text else None
+    elif clashes & CARRIERS and not result.calls and rulings.decide(Call(flaw=flaw), out):
         result.data = _anew(reading.value, edits)  # another parser may see a call
     elif edits:
         result.data = _anew(reading.value, edits) if flaw else strict_json.splice(data, edits)
     return result
 
 
+def _single(value: Any) -> dict[str, Any] | None:
+    """Return the folded item that a text is as a whole (one of a conversation's), if it is a call."""
+    if (
+        not isinstance(value, dict)
+        or _entries(value)
+        or isinstance(value.get(spelled(value, "response")), dict)
+    ):
+        return None
+    item = folded(value)
+    return item if is_call(item) else None
+
+
 def _listing(holder: dict[str, Any]) -> str:
-    """Return the key of the items: `output`, or `data` of a page of a conversation's items."""
-    key = spelled(holder, "output")
-    return spelled(holder, "data") if key not in holder and holder.get("object") == "list" else key
+    """Return the key of the items: `output`, `outputs` (Mistral), or `data` of a page of a conversation's or request's items."""
+    keys = [spelled(holder, name) for name in ("output", "outputs", "data")]
+    return next((key for key in keys if key in holder), keys[0])
 
 
 def _entries(holder: dict[str, Any]) -> list[Any]:

@@ -24,7 +24,7 @@ from agentsh_net.core.model import ToolCall
 MAX_CONNECTORS: Final = 128
 
 # Twice anywhere, these leave open what the provider is asked for; the second group only where connectors or approvals are.
-_DECISIVE: Final = frozenset({"stream", "background", "tools", "input"})
+_DECISIVE: Final = frozenset({"stream", "background", "tools", "input", "items"})
 _NAMING: Final = frozenset(
     {
         "type", "server_label", "server_url", "connector_id", "tunnel_id", "approve", "approval_request_id", "id", "name",
@@ -53,7 +53,8 @@ def read(body: bytes) -> RequestFacts:
     clashes = {key.casefold() for key in reading.duplicates}
     top = _fold(reading.value, clashes)
     connectors = tuple(dict.fromkeys(_connectors(top, clashes)))
-    approvals = tuple(_approvals(top.get("input"), clashes))
+    # `items` are added to a conversation, which a later request goes on with.
+    approvals = tuple(call for key in ("input", "items") for call in _approvals(top.get(key), clashes))
     decisive = _DECISIVE | _NAMING if connectors or approvals or may_name_server(body) else _DECISIVE
     fault = ambiguous(body, clashes & decisive)
     if fault is None and isinstance(top.get("prompt"), dict):
@@ -106,7 +107,7 @@ def _fold(value: Any, clashes: set[str]) -> dict[str, Any]:
 def _connectors(top: Mapping[str, Any], clashes: set[str]) -> Iterator[Connector]:
     """Yield every MCP server: in `tools`, and in the items of `input` that bring tools of their own."""
     yield from _offered(top.get("tools"), clashes)
-    for item in _listed(top.get("input")):
+    for item in (*_listed(top.get("input")), *_listed(top.get("items"))):
         yield from _offered(_fold(item, clashes).get("tools"), clashes)
 
 

@@ -34,21 +34,35 @@ class ConfinementError(Exception):
 def confined(request: Mapping[str, Any], ask: Ask) -> Edits:
     """Return the edits after which no connector reaches a denied tool. Raises ConfinementError."""
     edits: Edits = {}
-    for path, entry in _openai(request):
-        edits |= _openai_edits(path, entry, ask)
-    return edits | _anthropic_edits(request, ask)
+    for prefix, each in (((), request), *_batched(request)):
+        for path, entry in _openai(each):
+            edits |= _openai_edits((*prefix, *path), entry, ask)
+        edits |= {(*prefix, *path): edit for path, edit in _anthropic_edits(each, ask).items()}
+    return edits
+
+
+def _batched(request: Mapping[str, Any]) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """Yield the requests of a batch of Anthropic's."""
+    key = spelled(dict(request), "requests")
+    listed = request.get(key)
+    for at, entry in enumerate(listed if isinstance(listed, list) else ()):
+        if isinstance(entry, dict):
+            inner = spelled(entry, "params")
+            if isinstance(entry.get(inner), dict):
+                yield (key, at, inner), entry[inner]
 
 
 def _openai(request: Mapping[str, Any]) -> Iterator[tuple[Path, dict[str, Any]]]:
     """Yield the tools of type `mcp` wherever they may stand; a gateway's stand under `mcp` once more."""
     key = spelled(dict(request), "tools")
     waiting: list[tuple[Path, Any]] = [((key,), request.get(key))]
-    where = spelled(dict(request), "input")
-    items = request.get(where)
-    for at, item in enumerate(items if isinstance(items, list) else ()):
-        if isinstance(item, dict):
-            inner = spelled(item, "tools")
-            waiting.append(((where, at, inner), item.get(inner)))
+    for name in ("input", "items"):
+        where = spelled(dict(request), name)
+        items = request.get(where)
+        for at, item in enumerate(items if isinstance(items, list) else ()):
+            if isinstance(item, dict):
+                inner = spelled(item, "tools")
+                waiting.append(((where, at, inner), item.get(inner)))
     while waiting:  # a loop, because depth is the sender's choice
         path, tools = waiting.pop()
         for at, tool in enumerate(tools if isinstance(tools, list) else ()):

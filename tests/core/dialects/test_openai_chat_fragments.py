@@ -139,3 +139,13 @@ def test_what_scan_reads_it_can_be_told_to_edit() -> None:
     (found,) = scan(value).fragments
     assert found.path == ("Choices", 0, "Delta", "Tool_Calls", 0)
     assert found.names == ((("Choices", 0, "Delta", "Tool_Calls", 0, "Function", "NAME"), "n"),)
+
+
+@pytest.mark.parametrize("key", ["tool_calls", "Tool_Calls", "function_call"])
+def test_a_stored_message_stands_in_a_list_without_a_choice_around_it(key: str) -> None:
+    page = {"object": "list", "data": [{"id": "m", "content": "a"}, {"role": "assistant", key: [ENTRY]}]}
+    found = scan(page)
+    (fragment,) = found.fragments
+    assert at(page, fragment.carrier) == page["data"][1]
+    assert at(page, fragment.path) == ENTRY
+    assert [choice.path for choice in found.choices] == [("data", 1)]

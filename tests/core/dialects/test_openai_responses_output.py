@@ -161,3 +161,51 @@ def test_a_page_of_a_conversations_items_is_read_again_and_again_and_tells_only_
     assert (page["data"][1], page["has_more"]) == (GET, False)
     (told,) = out.step().judged
     assert (told.call.name, told.call.stored) == (DELETE, True)
+
+
+@pytest.mark.parametrize(
+    "about",
+    [{}, {"object": "list"}, {"OBJECT": "list"}, {"object": "page"}],
+    ids=["none", "list", "case", "other"],
+)
+@pytest.mark.parametrize("key", ["data", "Data", "output", "outputs"])
+def test_items_are_read_under_every_key_that_lists_them_whatever_the_page_says_it_is(
+    key: str, about: dict[str, str]
+) -> None:
+    text = json.dumps({**about, key: [message_item("a"), GET, RM]})
+    result, out = rewrite(text, DELETE)
+    assert [item["type"] for item in json.loads(result.data or b"")[key]] == [
+        "message",
+        "function_call",
+        "message",
+    ]
+    assert [j.call.name for j in out.step().judged if j.verdict.blocked] == [DELETE]
+
+
+def test_an_item_that_stands_alone_is_replaced_or_left() -> None:
+    kept, quiet = rewrite(json.dumps(GET), DELETE)
+    assert (kept.data, quiet.step().judged) == (None, ())
+    result, out = rewrite(json.dumps(RM), DELETE)
+    assert json.loads(result.data or b"")["type"] == "message"
+    (told,) = out.step().judged
+    assert (told.call.name, told.call.stored, told.verdict.blocked) == (DELETE, True, True)
+    twice = json.dumps(RM).replace('"name"', '"name": "get", "name"')
+    hostile, judged = rewrite(twice, "nothing")
+    assert json.loads(hostile.data or b"")["type"] == "message"
+    assert "'name'" in judged.step().judged[0].call.flaw
+
+
+def test_what_a_compaction_repeats_is_told_only_where_it_is_refused_and_charged_to_nobody() -> None:
+    text = json.dumps(
+        {
+            "object": "response.compaction",
+            "output": [GET, RM, {"type": "compaction", "encrypted_content": "x"}],
+        }
+    )
+    result, out = rewrite(text, DELETE)
+    assert [item["type"] for item in json.loads(result.data or b"")["output"]] == [
+        "function_call",
+        "message",
+        "compaction",
+    ]
+    assert [(j.call.name, j.call.stored) for j in out.step().judged] == [(DELETE, True)]

@@ -91,6 +91,12 @@ def test_an_approval_tells_of_the_call_it_approves() -> None:
     assert (call.name, call.server_name, call.call_id, call.input) == ("rm", "fs", "r1", {"a": 1})
 
 
+def test_an_approval_among_the_items_that_a_conversation_gets_is_told_too() -> None:
+    (call,) = facts(items=[PROPOSED, APPROVED]).approvals
+    assert call == facts(input=[PROPOSED, APPROVED]).approvals[0]
+    assert [c.url for c in facts(items=[{"tools": [MCP]}]).connectors] == [URL]
+
+
 @pytest.mark.parametrize("approve", [True, 1, "true"])
 def test_an_approval_of_what_the_request_does_not_show_has_no_name(approve: Any) -> None:
     (call,) = facts(input=[APPROVED | {"approve": approve}], previous_response_id="resp_1").approvals

@@ -28,7 +28,8 @@ def edits(request, reach):
 @pytest.mark.parametrize(
     ("request_", "where"),
     [({"tools": [{"type": "function"}, MCP]}, ("tools", 1)), ({"tools": [{"type": "mcp", "mcp": MCP}]}, ("tools", 0, "mcp")),
-     ({"input": ["x", {"tools": [MCP]}]}, ("input", 1, "tools", 0)), ({"tools": [{"type": "namespace", "tools": [MCP]}]}, ("tools", 0, "tools", 0)),
+     ({"input": ["x", {"tools": [MCP]}]}, ("input", 1, "tools", 0)), ({"items": [{"tools": [MCP]}]}, ("items", 0, "tools", 0)),
+     ({"requests": [1, {"params": {"tools": [MCP]}}]}, ("requests", 1, "params", "tools", 0)), ({"tools": [{"type": "namespace", "tools": [MCP]}]}, ("tools", 0, "tools", 0)),
      ({"Tools": [{**MCP, "type": " MCP"}]}, ("Tools", 0))],
 )  # fmt: skip
 def test_allowed_tools_are_named_wherever_the_connector_stands(request_, where):
@@ -107,3 +108,19 @@ def test_odd_requests_are_left_alone():
         {"mcp_servers": {}},
     ):
         assert edits(request, SOME)[0] == {}
+
+
+def test_the_requests_of_a_batch_are_confined_each():
+    servers = [{"type": "url", "name": "fs", "url": "https://x/mcp"}]
+    batch = {
+        "Requests": [
+            {"custom_id": "1", "params": {"model": "m"}},
+            {"params": {"mcp_servers": servers}},
+            {"params": 1},
+        ]
+    }
+    found, asked = edits(batch, SOME)
+    where = ("Requests", 1, "params", "mcp_servers", 0, "tool_configuration")
+    assert (found, asked) == ({where: {"allowed_tools": ["get", "list"]}}, [("fs", "https://x/mcp")])
+    with pytest.raises(ConfinementError):
+        edits(batch, BLIND)
