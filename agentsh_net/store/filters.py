@@ -6,7 +6,7 @@ Not its business: running them (`queries`).
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Final, Self
@@ -18,6 +18,11 @@ DEFAULT_LIMIT: Final = 100
 MAX_LIMIT: Final = 1_000_000  # more than this is an export: take the file
 
 _UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+# What the newest event says that tells a server's type: one step down an index for each server.
+_TYPE_OF_SERVER: Final = """(SELECT json_extract(e.json, '$.server_type') FROM events e
+    WHERE e.server_id = known.server_id AND e.type IN ('mcp_tool_call_intercepted', 'mcp_network_connection')
+    AND json_extract(e.json, '$.server_type') > '' ORDER BY e.id DESC LIMIT 1)"""
+
 _KNOWN: Final = ("session", "server", "tool", "type", "action", "since", "limit", "after")
 
 
@@ -31,6 +36,11 @@ class Where:
     def also(self, sql: str, *values: Any) -> Where:
         """Return the condition narrowed by another."""
         return Where(f"{self.sql} AND {sql}", (*self.values, *values))
+
+    def with_all(self, *others: Where) -> Where:
+        """Return the condition narrowed by others."""
+        parts = (self, *others)
+        return Where(" AND ".join(p.sql for p in parts), tuple(v for p in parts for v in p.values))
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,36 +74,33 @@ class Filters:
         since = given.pop("since", "")
         return cls(**given, limit=limit, since_ns=since_ns(since, now_ns) if since else 0)
 
-    def of_events(self, types: Sequence[str] = ()) -> Where:
-        """Return the condition on the table `events`; `types` narrows the query to some of them."""
-        where = Where()
-        if types:
-            where = where.also(f"type IN ({', '.join('?' * len(types))})", *types)
-        where = self._by_action(self._of_candidates(self._by_session(_matching(where, "type", self.type))))
-        if self.since_ns:
-            # An id is made when an event is handed in, not before it happened (but for the order of two clock readings):
-            # the bound by id makes the search short, the timestamp makes it exact.
-            where = where.also("id >= ?", lowest_id(max(0, self.since_ns - 10**9))).also(
-                "timestamp >= ?", rfc3339(self.since_ns)
-            )
-        return where
+    def when(self, ids: str = "id") -> Where:
+        """Return the condition on when an event happened, and that it stands behind `after`; `ids` is the column of its id."""
+        where = Where(f"{ids} > ?", (self.after,)) if self.after else Where()
+        if not self.since_ns:
+            return where
+        # An id is made when an event is handed in, not before it happened (but for the order of two clock readings):
+        # the bound by id makes the search short, the timestamp makes it exact. One bound, as an index serves only one.
+        earliest = lowest_id(max(0, self.since_ns - 10**9))
+        where = where if self.after >= earliest else Where(f"{ids} >= ?", (earliest,))
+        return where.also("timestamp >= ?", rfc3339(self.since_ns))
 
     def of_requests(self) -> Where:
         """Return the condition on the table `llm_requests`."""
-        where = _matching(Where(), "session_id", self.session)
+        where = matching(Where(), "session_id", self.session)
         return where.also("id >= ?", lowest_id(self.since_ns)) if self.since_ns else where
 
     def of_names(self, server: str, tool: str, time: str) -> Where:
         """Return the condition on a table of tools or pins, whose columns are given."""
-        where = _matching(
-            _matching(Where(), f"{server} COLLATE NOCASE", self.server), f"{tool} COLLATE NOCASE", self.tool
+        where = matching(
+            matching(Where(), f"{server} COLLATE NOCASE", self.server), f"{tool} COLLATE NOCASE", self.tool
         )
         return where.also(f"{time} >= ?", rfc3339(self.since_ns)) if self.since_ns else where
 
     def of_tools(self) -> Where:
         """Return the condition on tools: their names, when they were seen, and what events of them there are."""
         where = self.of_names("tools.server_id", "tools.name", "last_seen")
-        events = self._by_action(self._by_session(_matching(Where(), "type", self.type)))
+        events = self._by_action(self._by_session(matching(Where(), "type", self.type)))
         if events == Where():
             return where
         return where.also(
@@ -106,15 +113,15 @@ class Filters:
     def of_servers(self) -> Where:
         """Return the condition on servers on record: by id, by a tool they offer, by the time and kind of what was recorded of them.
 
-        `type` is a server's (stdio, http, sse), as the events say that tell it.
+        `type` is a server's (stdio, http, sse), as the newest event says that tells it.
         """
         where = replace(self, tool="").of_names("server_id", "", "last_event")
         if self.tool:
-            tools = _matching(Where(), "name COLLATE NOCASE", self.tool)
+            tools = matching(Where(), "name COLLATE NOCASE", self.tool)
             where = where.also(f"server_id IN (SELECT server_id FROM tools WHERE {tools.sql})", *tools.values)  # noqa: S608 - fixed text, bound values
-        events = self._by_action(self._by_session(Where()))
         if self.type:
-            events = _matching(events, "json_extract(json, '$.server_type')", self.type)
+            where = matching(where, _TYPE_OF_SERVER, self.type)
+        events = self._by_action(self._by_session(Where()))
         if events == Where():
             return where
         return where.also(
@@ -125,21 +132,12 @@ class Filters:
         )
 
     def _by_session(self, where: Where) -> Where:
-        return _matching(where, "session_id", self.session)
+        return matching(where, "session_id", self.session)
 
     def _by_action(self, where: Where) -> Where:
         if self.action == "block":
             return where.also("action = 'block'")  # literal, so that the partial index serves it
         return where.also("action = ?", self.action) if self.action else where
-
-    def _of_candidates(self, where: Where) -> Where:
-        """Match server and tool by what the event itself says, or by one candidate of its name or address."""
-        own = _matching(_matching(Where(), "server_id", self.server), "tool_name", self.tool)
-        if own == Where():
-            return where
-        candidate = _matching(_matching(Where(), "server_id", self.server), "tool_name", self.tool)
-        sql = f"(({own.sql}) OR id IN (SELECT event_id FROM candidates WHERE {candidate.sql}))"  # noqa: S608 - fixed text, bound values
-        return where.also(sql, *own.values, *candidate.values)
 
 
 def since_ns(text: str, now_ns: int) -> int:
@@ -158,7 +156,8 @@ def since_ns(text: str, now_ns: int) -> int:
     return max(1, int(moment.timestamp() * 1_000_000) * 1000)
 
 
-def _matching(where: Where, column: str, value: str) -> Where:
+def matching(where: Where, column: str, value: str) -> Where:
+    """Return the condition narrowed to what a column says; `*` in the value stands for anything, no value asks for nothing."""
     if not value:
         return where
     if "*" not in value:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,6 +20,7 @@ from agentsh_net.core.model import PinState
 from agentsh_net.store.connect import reader
 from agentsh_net.store.filters import Filters, Where
 from agentsh_net.store.records import PinRecord, SessionRecord, ToolRecord
+from agentsh_net.store.searches import search
 
 PAGE_BYTES: Final = (
     4 << 20
@@ -102,22 +103,25 @@ def load_sessions(path: Path) -> list[SessionRecord]:
         return [SessionRecord(*row) for row in found]
 
 
-def _events(connection: sqlite3.Connection, filters: Filters, where: Where) -> Page:
-    start = filters.after
-    if not start:  # the newest `limit` are wanted, and told oldest first: find where they begin
-        first = connection.execute(
-            f"SELECT id FROM events WHERE {where.sql} ORDER BY id DESC LIMIT 1 OFFSET ?",  # noqa: S608 - fixed text, bound values
-            (*where.values, filters.limit - 1),
+def _events(
+    connection: sqlite3.Connection, filters: Filters, types: Sequence[str] = (), *, detected: bool = False
+) -> Page:
+    order = ""
+    if not filters.after and filters.limit <= PAGE_ROWS:
+        order = "DESC"  # the newest; they are told oldest first all the same
+    elif not filters.after:  # the newest too, but more of them than a page has: find the one before them
+        found = search(connection, filters, types, detected=detected)
+        before = connection.execute(
+            f"{found.sql} ORDER BY 1 DESC LIMIT 1 OFFSET ?", (*found.values, filters.limit)
         ).fetchone()
-        where = where.also("id >= ?", first["id"]) if first else where
-    else:
-        where = where.also("id > ?", start)
-    found = connection.execute(
-        f"SELECT id, json FROM events WHERE {where.sql} ORDER BY id LIMIT ?",  # noqa: S608 - fixed text, bound values
-        (*where.values, filters.limit),
+        filters = replace(filters, after=before["id"] if before else "")
+    found = search(connection, filters, types, detected=detected)
+    selected = connection.execute(
+        f"SELECT id, json FROM events WHERE id IN ({found.sql} ORDER BY 1 {order} LIMIT ?) ORDER BY id",  # noqa: S608 - fixed text, bound values
+        (*found.values, min(filters.limit, PAGE_ROWS)),
     )
     rows, size = [], 0
-    for row in found:
+    for row in selected:
         rows.append(jsontext.loads(row["json"]))
         size += len(row["json"])
         if size >= PAGE_BYTES or len(rows) >= PAGE_ROWS:
@@ -126,16 +130,15 @@ def _events(connection: sqlite3.Connection, filters: Filters, where: Where) -> P
 
 
 def _any_events(connection: sqlite3.Connection, filters: Filters) -> Page:
-    return _events(connection, filters, filters.of_events())
+    return _events(connection, filters)
 
 
 def _calls(connection: sqlite3.Connection, filters: Filters) -> Page:
-    return _events(connection, filters, filters.of_events(types=_CALLS))
+    return _events(connection, filters, _CALLS)
 
 
 def _detections(connection: sqlite3.Connection, filters: Filters) -> Page:
-    where = filters.of_events(types=_INSPECTED).also("json_array_length(json, '$.detections') > ?", 0)
-    return _events(connection, filters, where)
+    return _events(connection, filters, _INSPECTED, detected=True)
 
 
 def _tools(connection: sqlite3.Connection, filters: Filters) -> Page:
@@ -156,12 +159,19 @@ def _pins(connection: sqlite3.Connection, filters: Filters) -> Page:
 
 
 def _requests(connection: sqlite3.Connection, filters: Filters) -> Page:
-    where = filters.of_requests()
-    found = connection.execute(
-        f"SELECT * FROM (SELECT * FROM llm_requests WHERE {where.sql} ORDER BY id DESC LIMIT ?) ORDER BY id",  # noqa: S608 - fixed text, bound values
-        (*where.values, min(filters.limit, PAGE_ROWS)),
+    where, after = filters.of_requests(), filters.after
+    if not after:
+        before = connection.execute(
+            f"SELECT id FROM llm_requests WHERE {where.sql} ORDER BY id DESC LIMIT 1 OFFSET ?",  # noqa: S608 - fixed text, bound values
+            (*where.values, filters.limit),
+        ).fetchone()
+        after = before["id"] if before else ""
+    selected = connection.execute(
+        f"SELECT * FROM llm_requests WHERE {where.sql} AND id > ? ORDER BY id LIMIT ?",  # noqa: S608 - fixed text, bound values
+        (*where.values, after, min(filters.limit, PAGE_ROWS)),
     )
-    return Page([{**dict(row), "truncated": bool(row["truncated"])} for row in found])
+    rows = [{**dict(row), "truncated": bool(row["truncated"])} for row in selected]
+    return Page(rows, next=rows[-1]["id"] if len(rows) == PAGE_ROWS else None)
 
 
 def _few(connection: sqlite3.Connection, select: str, where: Where, order: str, limit: int) -> Page:

@@ -248,28 +248,25 @@ def test_a_query_that_takes_too_long_ends_with_advice(database, monkeypatch):
     write(connection, [{"id": f"{n:08}", "type": "t", "timestamp": "", "input": n} for n in range(3000)])
     connection.close()
     with pytest.raises(StoreError, match="too long") as ended:
-        queries.page(database, "events", {"tool": "*z*"})
+        queries.page(database, "events", {"session": "*z*"})
     assert "--since" in ended.value.remedy
 
 
-def test_filters_by_name_are_served_by_an_index(database):
-    from agentsh_net.store.filters import Filters
-
+def test_more_requests_than_a_page_has_come_in_pages(database, monkeypatch):
+    monkeypatch.setattr(queries, "PAGE_ROWS", 2)
     connection = open_writer(database)
-    for filters in (
-        Filters(type="x"),
-        Filters(session="x"),
-        Filters(server="x"),
-        Filters(tool="x"),
-        Filters(since_ns=1),
-    ):
-        where = filters.of_events()
-        plan = connection.execute(
-            f"EXPLAIN QUERY PLAN SELECT id FROM events WHERE {where.sql} ORDER BY id DESC LIMIT 1",
-            where.values,
-        ).fetchall()
-        assert not any(row[3].startswith("SCAN") for row in plan), (filters, plan)
+    columns = len(connection.execute("SELECT * FROM llm_requests").description)
+    for n in range(5):
+        connection.execute(
+            f"INSERT INTO llm_requests VALUES ({', '.join('?' * columns)})", (f"{n}", *[0] * (columns - 1))
+        )
     connection.close()
+    seen, after = [], None
+    while after is not None or not seen:
+        page = queries.page(database, "requests", {"limit": 4 - len(seen) or 1, "after": after})
+        seen += [row["id"] for row in page.rows]
+        after = page.next if len(seen) < 4 else None
+    assert seen == ["1", "2", "3", "4"]
 
 
 def test_what_servers_are_is_kept_with_who_trusted_it_and_listed_beside_the_tools(database):
