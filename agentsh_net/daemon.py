@@ -1,7 +1,7 @@
-"""The only place where things meet: start, reload, emit, stop.
+"""The only place where things meet: start, emit, stop.
 
-Each part does its own work and this file decides the order. What is in force, and how it changes, is `current`'s; what the
-control socket may ask is `handlers`'.
+Each part does its own work and this file decides the order. What is in force, and how it changes, is `current`'s and
+`reloading`'s; what the control socket may ask is `handlers`'.
 """
 
 from __future__ import annotations
@@ -16,14 +16,12 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
-from agentsh_net import __version__, briefing, collector, inventory, metrics, notify
+from agentsh_net import __version__, briefing, inventory, metrics, notify
 from agentsh_net.agent_sessions import AgentSessions
 from agentsh_net.audit.recording import Outlets, Recording
 from agentsh_net.clock import now_rfc3339
-from agentsh_net.config import options
 from agentsh_net.config.options import Options
 from agentsh_net.config.policy_file import Loaded
-from agentsh_net.config.watch import Watch
 from agentsh_net.control.server import Server as ControlServer
 from agentsh_net.control.shim_server import ShimServer
 from agentsh_net.core import events
@@ -41,6 +39,7 @@ from agentsh_net.kernel.limits import limits
 from agentsh_net.layer_watch import LayerWatch
 from agentsh_net.metrics_page import MetricsPage
 from agentsh_net.record_reader import RecordReader
+from agentsh_net.reloading import Reloading
 from agentsh_net.resolution.watch import NameWatch
 from agentsh_net.sessions import Sessions
 from agentsh_net.shims.desk import Desk, Surroundings
@@ -49,6 +48,7 @@ from agentsh_net.store.writer import Writer
 from agentsh_net.tasks import Tasks
 from agentsh_net.workers import archivist as archivists
 from agentsh_net.workers.arbiter import Arbiter
+from agentsh_net.workers.archivist import Archivist
 from agentsh_net.workers.pool import Pool
 from agentsh_net.workers.stdio_servers import StdioServers
 
@@ -75,8 +75,6 @@ class Daemon:
         self._signals = signals
         self._stopping = asyncio.Event()
         self._tasks = Tasks(self.emit, logger)
-        self._refused: list[str] = []  # the problems of the file that was refused last
-        self._watch: Watch | None = None
         self.started = now_rfc3339()
         self.ready = False
         self.sessions = Sessions()
@@ -92,6 +90,7 @@ class Daemon:
         self.current: Current
         self.desk: Desk
         self.agents: AgentSessions
+        self.reloading: Reloading
         self._recording: Recording
         self.stdio = StdioServers(lambda: self.current.snapshot, logger.warning, Tasks(self.emit, logger))
 
@@ -123,11 +122,6 @@ class Daemon:
         self._recording.emit(event)
 
     @property
-    def source(self) -> str:
-        """Where the policy came from, for people."""
-        return str(self._wanted.config or "the built-in default")
-
-    @property
     def proxy_url(self) -> str:
         """The LLM proxy's base, empty while it is off."""
         return self.pool.url if self.pool is not None else ""
@@ -137,110 +131,112 @@ class Daemon:
         """The MCP gateway's base, empty while it is off."""
         return self.pool.gateway_url if self.pool is not None else ""
 
-    async def reload(self) -> dict[str, Any]:
-        """Put the policy file as it now is in force. Raises ConfigError or KernelError with the old policy in force."""
-        async with self.current.lock:
-            try:
-                with collector.waiting():
-                    loaded = await asyncio.to_thread(options.load, self._wanted, os.environ)
-                changed = loaded.digest != self.current.loaded.digest
-                if changed:
-                    await self.current.switch(loaded)
-            except (ConfigError, KernelError) as error:
-                self._rejected(
-                    [str(p) for p in error.problems] if isinstance(error, ConfigError) else [str(error)]
-                )
-                raise
-            self._refused = []
-            if self._watch is not None:
-                self._watch.follow(loaded.read)
-            if changed:
-                self._reloaded()
-            snapshot, pending = self.current.snapshot, self.current.pending
-            return {
-                "changed": changed,
-                "generation": snapshot.generation,
-                "digest": snapshot.digest,
-                "pending": list(pending),
-            }
-
     def reload_soon(self) -> None:
-        """Read the policy file again; what comes of it is told by an event and in the log."""
+        """Read the policy file again, unless it is being read for the first time."""
         if self.ready:
-            self._tasks.spawn(self._reload_and_tell())
-
-    async def _reload_and_tell(self) -> None:
-        try:
-            await self.reload()
-        except (ConfigError, KernelError):
-            return  # told where it was refused
+            self.reloading.soon()
 
     # Starting, and stopping in reverse.
 
     async def _start(self, stack: AsyncExitStack, loop: asyncio.AbstractEventLoop) -> None:
         config = self._initial.config
-        store = Path(config.store.path)
-        self.control = ControlServer(Path(config.control.socket), handlers(self))
-        await self.control.start()  # first: a second daemon must not touch what the first one enforces
-        stack.push_async_callback(self.control.close)
-        if self._wanted.ready_file is not None:
-            notify.remove_ready_file(self._wanted.ready_file)  # of a daemon that was killed
-        arbiter = self.arbiter = Arbiter(buckets := Buckets(config.sandbox.mcp.rate_limits), time.monotonic)
-        self.writer = await asyncio.to_thread(self._open_store, loop, store)
-        stack.push_async_callback(self._close_store)
-        outlets = Outlets(arbiter.note, self.writer.put_all, self.control.publish)
-        self._recording = Recording(lambda: self.current.snapshot, outlets, self.tally, self._tasks.spawn)
-        archivist = archivists.start(store, config.llm_storage, self.writer.change, self._log)
-        stack.push_async_callback(asyncio.to_thread, archivist.stop)
-        if config.proxy.mode != "disabled" or config.gateway.enabled:
-            self.pool = Pool(
-                config.proxy, on_event=self.emit, on_report=self._on_report, arbiter=arbiter, gateway=config.gateway, stdio=self.stdio.attach, archive=archivist.attach
-            )  # fmt: skip
-        if config.metrics.listen:
-            self.page = MetricsPage(config.metrics, lambda: metrics.told(self))
-            stack.push_async_callback(self.page.stop)
-        arbiter.start()
-        stack.callback(arbiter.stop)
+        await self._take_the_socket(
+            stack
+        )  # first: a second daemon must not touch what the first one enforces
+        buckets = Buckets(config.sandbox.mcp.rate_limits)
+        self.arbiter = Arbiter(buckets, time.monotonic)
+        archivist = await self._begin_recording(stack, loop)
+        self._prepare_processes(stack, archivist)
+        self.arbiter.start()
+        stack.callback(self.arbiter.stop)
         kernel = await asyncio.to_thread(self._open_kernel, config.network)
         self.layers = LayerWatch(kernel, self.emit, self._log)
         stack.push_async_callback(self._close_kernel, kernel)
-        memory = store.with_suffix(".addresses.json")
+        memory = Path(config.store.path).with_suffix(".addresses.json")
         self.names = NameWatch(config.network, memory, tasks=self._tasks, emit=self.emit, log=self._log)
+        await self._remember(
+            Means(self.writer, self.arbiter, buckets, self.pool, kernel, self.names.resolver, archivist)
+        )
+        await self._enforce(stack)
+        reader = RecordReader(kernel, self.current.tell, self._log)
+        stack.callback(reader.stop)
+        reader.start(loop)
+        await self.layers.look(self.current.plan)
+        await self._follow(stack)
+        self.ready = True
+        if self.page is not None:
+            self.page.start()
+
+    async def _take_the_socket(self, stack: AsyncExitStack) -> None:
+        self.control = ControlServer(Path(self._initial.config.control.socket), handlers(self))
+        await self.control.start()
+        stack.push_async_callback(self.control.close)
+        if self._wanted.ready_file is not None:
+            notify.remove_ready_file(self._wanted.ready_file)  # of a daemon that was killed
+
+    async def _begin_recording(self, stack: AsyncExitStack, loop: asyncio.AbstractEventLoop) -> Archivist:
+        config = self._initial.config
+        store = Path(config.store.path)
+        self.writer = await asyncio.to_thread(self._open_store, loop, store)
+        stack.push_async_callback(self._close_store)
+        outlets = Outlets(self.arbiter.note, self.writer.put_all, self.control.publish)
+        self._recording = Recording(lambda: self.current.snapshot, outlets, self.tally, self._tasks.spawn)
+        archivist = archivists.start(store, config.llm_storage, self.writer.change, self._log)
+        stack.push_async_callback(asyncio.to_thread, archivist.stop)
+        return archivist
+
+    def _prepare_processes(self, stack: AsyncExitStack, archivist: Archivist) -> None:
+        """Bind what the workers and the metrics page will listen on, while the configuration can still be refused."""
+        config = self._initial.config
+        if config.proxy.mode != "disabled" or config.gateway.enabled:
+            self.pool = Pool(
+                config.proxy,
+                on_event=self.emit,
+                on_report=self._on_report,
+                arbiter=self.arbiter,
+                gateway=config.gateway,
+                stdio=self.stdio.attach,
+                archive=archivist.attach,
+            )
+        if config.metrics.listen:
+            self.page = MetricsPage(config.metrics, lambda: metrics.told(self))
+            stack.push_async_callback(self.page.stop)
+
+    async def _remember(self, means: Means) -> None:
+        """Take up what an earlier daemon left in the store: sessions, tools and pins."""
+        config = self._initial.config
+        store = Path(config.store.path)
         self.sessions.load(await asyncio.to_thread(queries.load_sessions, store))
-        servers = config.sandbox.mcp.servers
-        registry, pins = await asyncio.to_thread(inventory.remembered, servers, store)
-        means = Means(self.writer, arbiter, buckets, self.pool, kernel, self.names.resolver, archivist)
+        registry, pins = await asyncio.to_thread(inventory.remembered, config.sandbox.mcp.servers, store)
         self.current = Current(self._initial, registry, pins, means, emit=self.emit, log=self._log)
+        self.reloading = Reloading(self._wanted, self.current, self._tasks, emit=self.emit, log=self._log)
         self.agents = AgentSessions(self.sessions, self.current, means, self._log)
+
+    async def _enforce(self, stack: AsyncExitStack) -> None:
         if self.pool is not None:
             stack.push_async_callback(self.stdio.close)
             stack.push_async_callback(self.pool.stop)  # drains while the kernel still enforces
             await self.pool.publish_sessions(self.sessions.digests())
         await self.current.establish()
-        reader = RecordReader(kernel, self.current.tell, self._log)
-        stack.callback(reader.stop)
-        reader.start(loop)
-        await self.layers.look(self.current.plan)
+
+    async def _follow(self, stack: AsyncExitStack) -> None:
+        """Follow what changes from now on: names, layers, shims, the policy file."""
         stack.push_async_callback(self._tasks.end)
         stack.callback(self.names.stop)
         await self.names.start(self.current)
         self._tasks.keep("watch", self._look_around)
-        await self._serve_shims(stack, arbiter)
-        if self._initial.path is not None:
-            self._watch = Watch(self._initial.path, loop, self.reload_soon, read=self._initial.read)
-            stack.callback(self._watch.close)
-        self.ready = True
-        if self.page is not None:
-            self.page.start()
+        await self._serve_shims(stack)
+        self.reloading.watch(self._initial)
+        stack.callback(self.reloading.close)
 
-    async def _serve_shims(self, stack: AsyncExitStack, arbiter: Arbiter) -> None:
+    async def _serve_shims(self, stack: AsyncExitStack) -> None:
         around = Surroundings(
             snapshot=lambda: self.current.snapshot,
             take=lambda report: self._locked(self.current.take, report),
             recognise=lambda report: self._locked(self.current.recognise, report),
-            within=arbiter.charge,
-            awaits=arbiter.awaits,
-            claim=arbiter.claim,
+            within=self.arbiter.charge,
+            awaits=self.arbiter.awaits,
+            claim=self.arbiter.claim,
             emit=self.emit,
             record=self._recording.calls,
             takes_news=self.writer.takes_more,
@@ -298,11 +294,11 @@ class Daemon:
                 generation=snapshot.generation,
                 digest=snapshot.digest,
                 layers=layers,
-                reason=f"policy from {self.source}",
+                reason=f"policy from {self._wanted.source}",
             )
         )
         lines = briefing.brief(
-            snapshot, self.source, self.layers.layers, self.proxy_url, self._initial.notes, limits(snapshot.config.network), gateway=self.gateway_url
+            snapshot, self._wanted.source, self.layers.layers, self.proxy_url, self._initial.notes, limits(snapshot.config.network), gateway=self.gateway_url
         )  # fmt: skip
         for line in lines:
             self._log.info("%s", line)
@@ -339,29 +335,6 @@ class Daemon:
         self.emit(events.LayerStateChanged(layer="store", state=state, reason=reason, remedy=remedy))
         if error is None and self.ready:
             self._tasks.spawn(self.current.store_again())  # the file may be a new one
-
-    def _reloaded(self) -> None:
-        snapshot, pending = self.current.snapshot, self.current.pending
-        waits = f"waits for the next start: {', '.join(pending)}" if pending else ""
-        self.emit(events.PolicyReloaded(generation=snapshot.generation, digest=snapshot.digest, reason=waits))
-        self._log.info("%s%s", briefing.policy_line(snapshot, self.source), f"; {waits}" if waits else "")
-
-    def _rejected(self, problems: list[str]) -> None:
-        if problems == self._refused:
-            return  # the file is as broken as it was when that was told
-        self._refused = problems
-        current = self.current.snapshot
-        stays = f"generation {current.generation} stays in force"
-        self.emit(
-            events.PolicyRejected(
-                generation=current.generation,
-                digest=current.digest,
-                problems=problems,
-                reason=f"{stays}: {problems[0]}",
-            )
-        )
-        for problem in problems:
-            self._log.error("policy refused, %s: %s", stays, problem)
 
     def _bug(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:  # noqa: ARG002 - asyncio's signature
         error = context.get("exception")

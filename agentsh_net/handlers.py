@@ -157,7 +157,7 @@ def _servers(current: Current) -> list[dict[str, Any]]:
 
 
 async def _reload(daemon: Daemon, args: Mapping[str, Any], peer: Peer) -> dict[str, Any]:  # noqa: ARG001 - see Call
-    return await daemon.reload()
+    return await daemon.reloading.now()
 
 
 async def _stop(daemon: Daemon, args: Mapping[str, Any], peer: Peer) -> dict[str, Any]:  # noqa: ARG001 - see Call

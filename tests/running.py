@@ -20,6 +20,18 @@ from agentsh_net.control.errors import ControlError
 from agentsh_net.daemon import Daemon
 from agentsh_net.store import queries
 
+SERVERS = [
+    {"id": "evil", "type": "http", "url": "http://10.9.0.1:8000/mcp"},
+    {"id": "good", "type": "http", "url": "http://10.9.0.2:8000/mcp"},
+]
+OFF = {"proxy": {"mode": "disabled"}, "network": {"mode": "enforce"}}
+
+
+def policy(denied: str = "evil", **mcp: Any) -> dict[str, Any]:
+    """A policy file over two servers, one of which is denied."""
+    rules = {"servers": SERVERS, "denied_servers": [{"id": denied}], **mcp}
+    return {"sandbox": {"mcp": rules}, **OFF}
+
 
 class Running:
     """What a test needs of a running daemon."""

@@ -1,4 +1,4 @@
-"""The daemon starts in order, reloads without weakening, tells what happened, and leaves as it was told to."""
+"""The daemon starts in order, tells what happened, and leaves as it was told to."""
 
 from __future__ import annotations
 
@@ -11,22 +11,11 @@ from typing import Any
 
 import pytest
 from fake_kernel import FakeKernel
-from running import awaited, running
+from running import awaited, policy, running
 
 from agentsh_net.core.errors import StoreError
 from agentsh_net.core.events import ToolCallIntercepted
 from agentsh_net.core.plane import ConnectRecord, Fate
-
-SERVERS = [
-    {"id": "evil", "type": "http", "url": "http://10.9.0.1:8000/mcp"},
-    {"id": "good", "type": "http", "url": "http://10.9.0.2:8000/mcp"},
-]
-OFF = {"proxy": {"mode": "disabled"}, "network": {"mode": "enforce"}}
-
-
-def policy(denied: str = "evil", **mcp: Any) -> dict[str, Any]:
-    rules = {"servers": SERVERS, "denied_servers": [{"id": denied}], **mcp}
-    return {"sandbox": {"mcp": rules}, **OFF}
 
 
 def record(address: str, fate: Fate, **more: Any) -> ConnectRecord:
@@ -100,57 +89,6 @@ def test_what_the_sweep_closed_at_the_start_is_told(tmp_path: Path) -> None:
 
     with running(tmp_path, policy(), prepare) as here:
         assert here.await_event("mcp_network_connection")["action"] == "block"
-
-
-def test_an_edited_file_takes_effect_by_itself(tmp_path: Path) -> None:
-    with running(tmp_path, policy()) as here:
-        here.write(policy(denied="good"))
-        event = here.await_event("policy_reloaded")
-        assert event["generation"] == 2
-        assert here.kernel.text() == "tag 10.9.0.1:8000 evil\ndeny 10.9.0.2:0 good"
-        assert here.status()["policy"]["digest"] == event["digest"]
-
-
-def test_a_broken_file_keeps_the_old_policy_and_says_every_problem(tmp_path: Path) -> None:
-    with running(tmp_path, policy()) as here:
-        here.write({"sandbox": {"mcp": {"servers": 7, "nonsense": 1}}})
-        event = here.await_event("policy_rejected")
-        assert event["generation"] == 1
-        assert any("sandbox.mcp.servers" in p for p in event["problems"])
-        assert any("nonsense" in p for p in event["problems"])
-        assert here.kernel.text().startswith("deny 10.9.0.1:0 evil")
-        here.write(policy(denied="good"))
-        assert here.await_event("policy_reloaded")["generation"] == 2
-
-
-def test_a_kernel_that_refuses_the_plan_keeps_the_old_policy(tmp_path: Path) -> None:
-    with running(tmp_path, policy()) as here:
-        here.kernel.broken = "no memory for the map"
-        here.write(policy(denied="good"))
-        assert "no memory" in here.await_event("policy_rejected")["reason"]
-        assert here.status()["policy"]["generation"] == 1
-        here.kernel.broken = ""
-        assert here.client.call("reload")["changed"]
-        assert "deny 10.9.0.2:0 good" in here.kernel.text()
-
-
-def test_a_reload_without_a_change_changes_nothing(tmp_path: Path) -> None:
-    with running(tmp_path, policy()) as here:
-        plans = len(here.kernel.plans)
-        assert here.client.call("reload") == {
-            "changed": False,
-            "generation": 1,
-            "digest": here.status()["policy"]["digest"],
-            "pending": [],
-        }
-        assert len(here.kernel.plans) == plans
-
-
-def test_a_setting_that_waits_for_the_next_start_is_told(tmp_path: Path) -> None:
-    with running(tmp_path, policy()) as here:
-        here.write({**policy(), "proxy": {"mode": "disabled", "port": 1}})
-        assert "proxy.port" in here.await_event("policy_reloaded")["reason"]
-        assert here.status()["policy"]["pending"] == ["proxy.port"]
 
 
 def test_a_layer_taken_away_is_back_within_two_looks(tmp_path: Path) -> None:

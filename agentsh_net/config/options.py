@@ -45,6 +45,11 @@ class Options:
     audit: bool | None = None
     ready_file: Path | None = None
 
+    @property
+    def source(self) -> str:
+        """Where the policy comes from, for people."""
+        return str(self.config or "the built-in default")
+
 
 def load(wanted: Options, environ: Mapping[str, str]) -> Loaded:
     """Read what `run` was told to use. Raises ConfigError."""

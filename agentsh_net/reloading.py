@@ -1,0 +1,115 @@
+"""The policy file put in force again, at a signal, where it changed or when somebody asks; and what people are told of it.
+
+What a change is made of is `current`'s business; what a file may say is `config`'s.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Callable
+from typing import Any
+
+from agentsh_net import briefing, collector
+from agentsh_net.config import options
+from agentsh_net.config.options import Options
+from agentsh_net.config.policy_file import Loaded
+from agentsh_net.config.watch import Watch
+from agentsh_net.core.errors import ConfigError, KernelError
+from agentsh_net.core.events import Event, PolicyRejected, PolicyReloaded
+from agentsh_net.current import Current
+from agentsh_net.tasks import Tasks
+
+
+class Reloading:
+    """Reads what `run` was told to use, again and again."""
+
+    def __init__(
+        self,
+        wanted: Options,
+        current: Current,
+        tasks: Tasks,
+        *,
+        emit: Callable[[Event], None],
+        log: logging.Logger,
+    ) -> None:
+        self._wanted = wanted
+        self._current = current
+        self._tasks = tasks
+        self._emit = emit
+        self._log = log
+        self._watch: Watch | None = None
+        self._refused: list[str] = []  # the problems of the file that was refused last
+
+    def watch(self, loaded: Loaded) -> None:
+        """Reload whenever a file changes that `loaded` was read from."""
+        if loaded.path is not None:
+            self._watch = Watch(loaded.path, asyncio.get_running_loop(), self.soon, read=loaded.read)
+
+    def close(self) -> None:
+        """Watch no more."""
+        if self._watch is not None:
+            self._watch.close()
+
+    def soon(self) -> None:
+        """Read the policy file again; what comes of it is told by an event and in the log."""
+        self._tasks.spawn(self._now_and_tell())
+
+    async def now(self) -> dict[str, Any]:
+        """Put the policy file as it now is in force. Raises ConfigError or KernelError with the old policy in force."""
+        async with self._current.lock:
+            try:
+                with collector.waiting():
+                    loaded = await asyncio.to_thread(options.load, self._wanted, os.environ)
+                changed = loaded.digest != self._current.loaded.digest
+                if changed:
+                    await self._current.switch(loaded)
+            except ConfigError as error:
+                self._rejected([str(problem) for problem in error.problems])
+                raise
+            except KernelError as error:
+                self._rejected([str(error)])
+                raise
+            self._refused = []
+            if self._watch is not None:
+                self._watch.follow(loaded.read)
+            if changed:
+                self._reloaded()
+            snapshot = self._current.snapshot
+            return {
+                "changed": changed,
+                "generation": snapshot.generation,
+                "digest": snapshot.digest,
+                "pending": list(self._current.pending),
+            }
+
+    async def _now_and_tell(self) -> None:
+        try:
+            await self.now()
+        except (ConfigError, KernelError):
+            return  # told where it was refused
+
+    def _reloaded(self) -> None:
+        snapshot, pending = self._current.snapshot, self._current.pending
+        waits = f"waits for the next start: {', '.join(pending)}" if pending else ""
+        self._emit(PolicyReloaded(generation=snapshot.generation, digest=snapshot.digest, reason=waits))
+        line = briefing.policy_line(snapshot, self._wanted.source)
+        self._log.info("%s%s", line, f"; {waits}" if waits else "")
+
+    def _rejected(self, problems: list[str]) -> None:
+        if problems == self._refused:
+            return  # the file is as broken as it was when that was told
+        self._refused = problems
+        snapshot = self._current.snapshot
+        stays = f"generation {snapshot.generation} stays in force"
+        self._emit(
+            PolicyRejected(
+                generation=snapshot.generation,
+                digest=snapshot.digest,
+                problems=problems,
+                reason=f"{stays}: {problems[0]}",
+            )
+        )
+        for problem in problems:
+            self._log.error("policy refused, %s: %s", stays, problem)

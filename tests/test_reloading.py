@@ -1,0 +1,72 @@
+"""A policy file that changed takes effect or leaves the old policy in force, and either is told, once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from running import awaited, policy, running
+
+from agentsh_net.control.errors import ControlError
+
+
+def test_an_edited_file_takes_effect_by_itself(tmp_path: Path) -> None:
+    with running(tmp_path, policy()) as here:
+        here.write(policy(denied="good"))
+        event = here.await_event("policy_reloaded")
+        assert event["generation"] == 2
+        assert here.kernel.text() == "tag 10.9.0.1:8000 evil\ndeny 10.9.0.2:0 good"
+        assert here.status()["policy"]["digest"] == event["digest"]
+
+
+def test_a_broken_file_keeps_the_old_policy_and_says_every_problem(tmp_path: Path) -> None:
+    with running(tmp_path, policy()) as here:
+        here.write({"sandbox": {"mcp": {"servers": 7, "nonsense": 1}}})
+        event = here.await_event("policy_rejected")
+        assert event["generation"] == 1
+        assert any("sandbox.mcp.servers" in p for p in event["problems"])
+        assert any("nonsense" in p for p in event["problems"])
+        assert here.kernel.text().startswith("deny 10.9.0.1:0 evil")
+        here.write(policy(denied="good"))
+        assert here.await_event("policy_reloaded")["generation"] == 2
+
+
+def test_a_kernel_that_refuses_the_plan_keeps_the_old_policy(tmp_path: Path) -> None:
+    with running(tmp_path, policy()) as here:
+        here.kernel.broken = "no memory for the map"
+        here.write(policy(denied="good"))
+        assert "no memory" in here.await_event("policy_rejected")["reason"]
+        assert here.status()["policy"]["generation"] == 1
+        here.kernel.broken = ""
+        assert here.client.call("reload")["changed"]
+        assert "deny 10.9.0.2:0 good" in here.kernel.text()
+
+
+def test_a_reload_without_a_change_changes_nothing(tmp_path: Path) -> None:
+    with running(tmp_path, policy()) as here:
+        plans = len(here.kernel.plans)
+        assert here.client.call("reload") == {
+            "changed": False,
+            "generation": 1,
+            "digest": here.status()["policy"]["digest"],
+            "pending": [],
+        }
+        assert len(here.kernel.plans) == plans
+
+
+def test_a_setting_that_waits_for_the_next_start_is_told(tmp_path: Path) -> None:
+    with running(tmp_path, policy()) as here:
+        here.write({**policy(), "proxy": {"mode": "disabled", "port": 1}})
+        assert "proxy.port" in here.await_event("policy_reloaded")["reason"]
+        assert here.status()["policy"]["pending"] == ["proxy.port"]
+
+
+def test_a_file_that_stays_broken_is_told_of_once(tmp_path: Path) -> None:
+    with running(tmp_path, policy()) as here:
+        for name in ("first", "second", "first"):
+            here.write({"sandbox": {name: 1}})
+            for _ in range(2):  # and a third time by itself, as the file changed
+                with pytest.raises(ControlError, match=name):
+                    here.client.call("reload")
+        told = awaited(lambda: found if len(found := here.events("policy_rejected")) >= 3 else None)
+        assert ["first" in str(event["problems"]) for event in told] == [True, False, True]
