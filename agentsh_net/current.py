@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from agentsh_net import collector, inventory, server_identity
+from agentsh_net import collector
 from agentsh_net.clock import now_rfc3339, rfc3339
 from agentsh_net.config import options
 from agentsh_net.config.policy_file import Loaded
@@ -27,6 +27,7 @@ from agentsh_net.core.ratelimit import Buckets
 from agentsh_net.core.registry import Registry
 from agentsh_net.core.snapshot import Snapshot
 from agentsh_net.kernel.resolver import Resolver
+from agentsh_net.servers import inventory, recognition
 from agentsh_net.store import records
 from agentsh_net.store.writer import Writer
 from agentsh_net.workers.arbiter import Arbiter
@@ -204,8 +205,8 @@ class Current:
         except ProtocolError as error:  # what was known of the server stays in force
             self._log.warning("%s: its list of tools is refused: %s", server.id, error)
             return
-        seen = server_identity.offered(report, server)
-        known = server_identity.recognise(seen, server, taken.pins, pinning, now)
+        seen = recognition.offered(report, server)
+        known = recognition.recognise(seen, server, taken.pins, pinning, now)
         identities = records.save_identities(known.saved, by="auto_trust_first")
         stored = self._means.writer.change([*inventory.rows(taken, now), *identities])
         if taken.changes or taken.saved_pins or taken.judged_anew or known.saved:
@@ -222,8 +223,8 @@ class Current:
         if server is None:
             return
         now, pinning = now_rfc3339(), self.snapshot.config.sandbox.mcp.version_pinning
-        seen = server_identity.offered(report, server)
-        known = server_identity.recognise(seen, server, self.snapshot.pins, pinning, now)
+        seen = recognition.offered(report, server)
+        known = recognition.recognise(seen, server, self.snapshot.pins, pinning, now)
         if known.saved:
             await self._apply(self.snapshot.evolve(pins=known.pins), self.addresses)
         self._emit_standing(known.events)

@@ -16,7 +16,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
-from agentsh_net import __version__, briefing, inventory, metrics, notify
+from agentsh_net import __version__, briefing, metrics, notify
 from agentsh_net.agent_sessions import AgentSessions
 from agentsh_net.audit.recording import Outlets, Recording
 from agentsh_net.clock import now_rfc3339
@@ -41,6 +41,7 @@ from agentsh_net.metrics_page import MetricsPage
 from agentsh_net.record_reader import RecordReader
 from agentsh_net.reloading import Reloading
 from agentsh_net.resolution.watch import NameWatch
+from agentsh_net.servers import inventory
 from agentsh_net.sessions import Sessions
 from agentsh_net.shims.desk import Desk, Surroundings
 from agentsh_net.store import queries

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
-from agentsh_net import __version__, inventory
+from agentsh_net import __version__
 from agentsh_net.clock import now_rfc3339
 from agentsh_net.control.errors import ControlError
 from agentsh_net.control.peer import Peer
@@ -29,6 +29,7 @@ from agentsh_net.core.settings import Provider
 from agentsh_net.core.snapshot import explain
 from agentsh_net.current import Current
 from agentsh_net.kernel.limits import limits
+from agentsh_net.servers import inventory
 from agentsh_net.store import queries, records, stories
 from agentsh_net.store.bodies import MAX_SHOWN, Bodies, folder_beside
 

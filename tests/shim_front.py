@@ -9,12 +9,12 @@ from typing import Any
 
 from situations import situation
 
-from agentsh_net import inventory, server_identity
 from agentsh_net.control.peer import Peer
 from agentsh_net.core.joining import Intents
 from agentsh_net.core.pins import Pins
 from agentsh_net.core.shim_link import Frames
 from agentsh_net.core.snapshot import Snapshot
+from agentsh_net.servers import inventory, recognition
 from agentsh_net.shims.desk import Desk, Surroundings
 from agentsh_net.shims.visit import Visit
 
@@ -128,8 +128,8 @@ class Front:
         server = self.snapshot.registry.server(report["server_id"])
         assert server is not None
         pinning = self.snapshot.config.sandbox.mcp.version_pinning
-        seen = server_identity.offered(report, server)
-        known = server_identity.recognise(seen, server, self.snapshot.pins, pinning, "2026-01-01T00:00:00Z")
+        seen = recognition.offered(report, server)
+        known = recognition.recognise(seen, server, self.snapshot.pins, pinning, "2026-01-01T00:00:00Z")
         self.snapshot = self.snapshot.evolve(pins=known.pins)
         self.events += [event.to_json() for event in known.events]
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from agentsh_net import server_identity
 from agentsh_net.core.model import Server, Transport
 from agentsh_net.core.pins import Pins
 from agentsh_net.core.settings import VersionPinning
-from agentsh_net.server_identity import Recognised
+from agentsh_net.servers import recognition
+from agentsh_net.servers.recognition import Recognised
 
 A, B = "sha256:" + "a" * 64, "sha256:" + "b" * 64
 HTTP = Server("web", Transport.HTTP, url="https://h/mcp", host="h", port=443)
@@ -19,9 +19,9 @@ NOW = "2026-01-01T00:00:00Z"
 
 
 def take(report: dict[str, Any], before: Recognised | None = None, server: Server = HTTP, **pinning: Any) -> Recognised:  # fmt: skip
-    seen = server_identity.offered(report, server)
+    seen = recognition.offered(report, server)
     board = before.pins if before else Pins()
-    return server_identity.recognise(seen, server, board, VersionPinning(**pinning), NOW)
+    return recognition.recognise(seen, server, board, VersionPinning(**pinning), NOW)
 
 
 def tls(digest: str) -> dict[str, Any]:
@@ -73,7 +73,7 @@ def test_silence_is_pinned_without_a_word_and_words_after_it_are_news() -> None:
 def test_what_was_not_seen_or_is_not_to_be_pinned_is_no_identity(
     report: dict[str, Any], server: Server
 ) -> None:
-    assert server_identity.offered(report, server) == {}
+    assert recognition.offered(report, server) == {}
 
 
 def test_a_binary_is_pinned_where_the_policy_asks_for_it() -> None:
