@@ -106,6 +106,7 @@ class ToolCall:
     stored: bool = (
         False  # read again from where the provider keeps it, each time it is asked: nothing is charged
     )
+    inner: tuple[ToolCall, ...] | None = None  # the calls in its arguments, where somebody looked
 
     @property
     def key(self) -> str:

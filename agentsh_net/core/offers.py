@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from agentsh_net.core import aliases, canonical, outline
 from agentsh_net.core.dialects.request_offers import Offer
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.folding import fold
+from agentsh_net.core.inner_calls import inner_calls
 from agentsh_net.core.model import Candidate, Shown, ToolCall
 from agentsh_net.core.outline import Outline
 from agentsh_net.core.snapshot import Snapshot
@@ -47,6 +48,16 @@ class Lessons:
     def told(self, call: ToolCall) -> Shown | None:
         """Return what the request showed a call's name to be."""
         return self.names.get((fold(call.namespace).rstrip("_"), fold(call.name)))
+
+    def applied(self, call: ToolCall) -> ToolCall:
+        """Return a call with what the request showed its name, and the names of the calls within it, to be."""
+        if not self.names:
+            return call
+        inner = inner_calls(call)
+        shown = self.told(call)
+        if shown is None and not inner:
+            return call
+        return replace(call, shown=shown, inner=tuple(replace(each, shown=self.told(each)) for each in inner))
 
 
 NOTHING = Lessons()

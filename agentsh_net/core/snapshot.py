@@ -11,9 +11,11 @@ from types import MappingProxyType
 from typing import Any, Self
 
 from agentsh_net.core import config as config_reader
+from agentsh_net.core import inner_verdicts
 from agentsh_net.core.connectors import Reach
 from agentsh_net.core.dlp.guard import Guard
 from agentsh_net.core.identity import Aspect, Identity
+from agentsh_net.core.inner_calls import inner_calls
 from agentsh_net.core.model import Candidate, PinState, Server, Tool, ToolCall, Transport, Verdict
 from agentsh_net.core.outline import Outline
 from agentsh_net.core.pins import Pin, Pins
@@ -44,11 +46,23 @@ class Snapshot:
 
     def judge(self, call: ToolCall, *, session_id: str, charge: Charge) -> Verdict:
         """Return the verdict on a tool call. `charge` is asked last, for each server the call may reach."""
-        return self._policy.judge(call, session_id, charge)
+        inner = inner_calls(call) if call.inner is None else call.inner
+        if not inner:
+            return self._policy.judge(call, session_id, charge)
+        return inner_verdicts.judged(
+            call,
+            inner,
+            explain=self._policy.explain,
+            judge=lambda each: self._policy.judge(each, session_id, charge),
+            meant=self._policy.meant,
+        )
 
     def explain(self, call: ToolCall) -> Explanation:
         """Return the steps of the verdict on a call; no rate is charged."""
-        return self._policy.explain(call)
+        inner = inner_calls(call) if call.inner is None else call.inner
+        if not inner:
+            return self._policy.explain(call)
+        return inner_verdicts.explained(call, inner, explain=self._policy.explain, meant=self._policy.meant)
 
     def stands(self, call: ToolCall) -> bool:
         """Say whether the verdict on a call holds for every call of its name while this snapshot is in force."""

@@ -39,8 +39,7 @@ class Judging:
         """Return the verdict on a call, by the policy in force now."""
         if self._judge is None:
             self._judge = self._service.judge_for(self._asked.admitted.session_id)
-        shown = self._lessons.told(call) if self._lessons.names else None
-        verdict = self._judge(call if shown is None else replace(call, shown=shown))
+        verdict = self._judge(self._lessons.applied(call))
         snapshot, dialect = self._service.view.snapshot, dialect_of(self._asked).name
         if verdict.blocked and steers(snapshot, dialect, self._asked.opening, call):
             verdict = replace(verdict, steered=True)

@@ -280,8 +280,7 @@ class Tunnel:
         )
 
     def _judge(self, call: ToolCall) -> Verdict:
-        shown = self._lessons.told(call) if self._lessons.names else None
-        verdict = self._judge_of_answer(call if shown is None else replace(call, shown=shown))
+        verdict = self._judge_of_answer(self._lessons.applied(call))
         if verdict.blocked and steers(
             self._service.view.snapshot, self.dialect.name, self._asked.opening, call
         ):

@@ -59,7 +59,12 @@ REQUIRED = {
     "instructions": "", "tools": [], "metadata": {}, "parallel_tool_calls": True,
     "required_action": {"type": "submit_tool_outputs", "submit_tool_outputs": {"tool_calls": chat(DENIED)["choices"][0]["message"]["tool_calls"]}},
 }  # fmt: skip
+PARALLEL = chat("multi_tool_use.parallel")
+PARALLEL["choices"][0]["message"]["tool_calls"][0]["function"]["arguments"] = json.dumps(
+    {"tool_uses": [{"recipient_name": f"functions.{name}", "parameters": {}} for name in (ALLOWED, DENIED)]}
+)
 ANSWERS: dict[str, bytes] = {
+    "POST /v1/chat/completions": json.dumps(PARALLEL).encode(),
     "GET /v1/files/f/content": lines(*({"id": n, "custom_id": n, "response": {"status_code": 200, "body": chat(n)}} for n in (ALLOWED, DENIED))),
     "GET /v1/files/r/content": lines(*({"id": n, "response": {"status_code": 200, "body": {"object": "response", "output": [item(n)]}}} for n in (ALLOWED, DENIED))),
     "GET /v1/messages/batches/b": lines({"id": "b", "type": "message_batch", "processing_status": "ended", "results_url": "/v1/messages/batches/b/results", "request_counts": {"processing": 0, "succeeded": 2, "errored": 0, "canceled": 0, "expired": 0}, "created_at": "2026-01-01T00:00:00Z", "expires_at": "2026-01-01T00:00:00Z"}),
@@ -172,3 +177,17 @@ def test_what_nobody_reads_goes_by_fail_closed_and_is_told_of(pool: RunningPool,
     if not closed or cause == "unread_call":
         (told,) = pool.wait_for_events(1)
         assert (told.to_json()["cause"], told.to_json()["action"]) == (cause, "block" if closed else "allow")
+
+
+def test_calls_that_a_call_wraps_are_judged_and_the_event_tells_of_all_that_it_means(
+    pool: RunningPool,
+) -> None:
+    pool.events.clear()
+    with client(pool) as ai:
+        message = ai.chat.completions.create(model="m", messages=[]).choices[0].message
+    assert not message.tool_calls
+    assert f"it calls '{DENIED}'" in (message.content or "")
+    (told,) = pool.wait_for_events(1)
+    event = told.to_json()
+    assert (event["tool_name"], event["action"]) == ("multi_tool_use.parallel", "block")
+    assert [c["tool"] for c in event["candidates"]] == [ALLOWED, DENIED]
