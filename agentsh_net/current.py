@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from agentsh_net import collector
 from agentsh_net.clock import now_rfc3339, rfc3339
@@ -18,7 +17,7 @@ from agentsh_net.config.policy_file import Loaded
 from agentsh_net.core import attribution, kernel_plan
 from agentsh_net.core.addresses import Address, literal
 from agentsh_net.core.claims import Claims
-from agentsh_net.core.errors import KernelError, ProtocolError, StoreError
+from agentsh_net.core.errors import KernelError, StoreError
 from agentsh_net.core.events import Event
 from agentsh_net.core.inspect.inspector import Inspector
 from agentsh_net.core.pins import Pins
@@ -27,7 +26,7 @@ from agentsh_net.core.ratelimit import Buckets
 from agentsh_net.core.registry import Registry
 from agentsh_net.core.snapshot import Snapshot
 from agentsh_net.kernel.resolver import Resolver
-from agentsh_net.servers import inventory, recognition
+from agentsh_net.servers import inventory
 from agentsh_net.store import records
 from agentsh_net.store.writer import Writer
 from agentsh_net.workers.arbiter import Arbiter
@@ -65,16 +64,15 @@ class Current:
     ) -> None:
         self.lock = asyncio.Lock()
         self.loaded = loaded
-        self._inspector = Inspector(loaded.config.sandbox.mcp.inspection)
-        inventory.recall(self._inspector, registry, pins)
-        registry = self._inspector.inspect(registry).registry  # by the detectors of this version
+        self.inspector = Inspector(loaded.config.sandbox.mcp.inspection)
+        inventory.recall(self.inspector, registry, pins)
+        registry = self.inspector.inspect(registry).registry  # by the detectors of this version
         self.snapshot = Snapshot(1, loaded.digest, loaded.config, registry, pins, loaded.mapping)
         self.addresses: Addresses = {}
         self.hearsay: Addresses = {}  # what was overheard of their names (core.hearsay)
         self.plan = Plan()
         self._claims = Claims()
         self._coming: Plan | None = None  # what the planes are being brought to
-        self.discovery: dict[str, Mapping[str, Any]] = {}  # server id -> its last report, without the tools
         self.pending: tuple[str, ...] = ()  # settings that wait for the next start
         self.on_change: Callable[[], None] = lambda: None  # called when another snapshot is in force
         self._means = means
@@ -114,7 +112,7 @@ class Current:
         servers = loaded.config.sandbox.mcp.servers
         hosts = kernel_plan.watched_hosts(loaded.config)
         with collector.waiting():  # not for names: they may take their time
-            inspector = self._inspector.renewed(loaded.config.sandbox.mcp.inspection)
+            inspector = self.inspector.renewed(loaded.config.sandbox.mcp.inspection)
             kept = self.snapshot.registry.with_servers(servers)
             inspected = await asyncio.to_thread(inventory.inspect, kept, self.snapshot.pins, inspector)
             snapshot = Snapshot(
@@ -126,7 +124,7 @@ class Current:
                 mapping=loaded.mapping,
             )
             await self._apply(snapshot, self._known(hosts))
-        self._inspector = inspector
+        self.inspector = inspector
         await self._judged_anew(inspected)
         self.pending = options.waiting(self.loaded.config, loaded.config)
         self.loaded = loaded
@@ -170,83 +168,6 @@ class Current:
             self.hearsay = before
             self._log.error("new addresses are not in force, the old ones are: %s", error)
 
-    async def take(self, report: Mapping[str, Any]) -> None:
-        """Take what discovery says of a server."""
-        server = self.snapshot.registry.server(str(report.get("server_id")))
-        if server is None:
-            return  # a policy later it is not declared any more
-        before = self.discovery.get(server.id, {})
-        if report.get("partial"):  # what one client was shown: the rest of what is known stays
-            report = self._completed(server.id, report)
-        else:
-            self.discovery[server.id] = {
-                k: v for k, v in report.items() if k not in {"tools", "instructions"}
-            }
-        if not report.get("ok"):
-            if report.get("error") != before.get(
-                "error"
-            ):  # the same failure of every further try is in `status`
-                self._log.warning("%s: its tools cannot be listed: %s", server.id, report.get("error"))
-            await self.recognise(report)  # it may have failed because the server is another
-            return
-        now = now_rfc3339()
-        pinning = self.snapshot.config.sandbox.mcp.version_pinning
-        try:
-            # In a thread: a hostile server's definitions may take seconds to inspect.
-            taken = await asyncio.to_thread(
-                inventory.take,
-                report,
-                self.snapshot.registry,
-                self.snapshot.pins,
-                pinning,
-                now,
-                self._inspector,
-            )
-        except ProtocolError as error:  # what was known of the server stays in force
-            self._log.warning("%s: its list of tools is refused: %s", server.id, error)
-            return
-        seen = recognition.offered(report, server)
-        known = recognition.recognise(seen, server, taken.pins, pinning, now)
-        identities = records.save_identities(known.saved, by="auto_trust_first")
-        stored = self._means.writer.change([*inventory.rows(taken, now), *identities])
-        if taken.changes or taken.saved_pins or taken.judged_anew or known.saved:
-            await self._apply(self.snapshot.evolve(registry=taken.registry, pins=known.pins), self.addresses)
-        self._emit_standing((*known.events, *taken.events))
-        try:
-            await asyncio.wrap_future(stored)
-        except StoreError as error:
-            self._log.error("%s: its tools are in force but not stored: %s", server.id, error)
-
-    async def recognise(self, report: Mapping[str, Any]) -> None:
-        """Take what a report says of a server itself: who it is, not what it offers."""
-        server = self.snapshot.registry.server(str(report.get("server_id")))
-        if server is None:
-            return
-        now, pinning = now_rfc3339(), self.snapshot.config.sandbox.mcp.version_pinning
-        seen = recognition.offered(report, server)
-        known = recognition.recognise(seen, server, self.snapshot.pins, pinning, now)
-        if known.saved:
-            await self._apply(self.snapshot.evolve(pins=known.pins), self.addresses)
-        self._emit_standing(known.events)
-        try:
-            rows = records.save_identities(known.saved, by="auto_trust_first")
-            await asyncio.wrap_future(self._means.writer.change(rows))
-        except StoreError as error:
-            self._log.error("%s: who it is is in force but not stored: %s", server.id, error)
-
-    def _emit_standing(self, told: Iterable[Event]) -> None:
-        """Emit how servers and tools stand to their pins; in audit mode nothing is blocked."""
-        audits = not self.snapshot.config.sandbox.mcp.enforce_policy
-        for event in told:
-            would_block = audits and event.action == "block"
-            self._emit(replace(event, action="allow", would="block") if would_block else event)
-
-    def _completed(self, server_id: str, report: Mapping[str, Any]) -> dict[str, Any]:
-        shown = [tool for tool in report.get("tools") or () if isinstance(tool, dict)]
-        named = {tool.get("name") for tool in shown}
-        known = self.snapshot.registry.tools_of(server_id)
-        return {**report, "tools": [*shown, *(dict(t.definition) for t in known if t.name not in named)]}
-
     async def store_again(self) -> None:
         """Write tools and pins to a database that may be a new one. Rows that are there already do not change."""
         async with self.lock:
@@ -259,7 +180,14 @@ class Current:
     async def change_pins(self, pins: Pins, rows: records.Change) -> None:
         """Put pins in force once they are on the disk. Raises StoreError."""
         await asyncio.wrap_future(self._means.writer.change(rows))
-        await self._apply(self.snapshot.evolve(pins=pins), self.addresses)
+        await self.know(pins=pins)
+
+    async def know(self, registry: Registry | None = None, pins: Pins | None = None) -> None:
+        """Put what is known of servers in force. Raises KernelError with what was known before in force."""
+        known = self.snapshot
+        await self._apply(
+            known.evolve(registry=registry or known.registry, pins=pins or known.pins), self.addresses
+        )
 
     async def sweep(self) -> None:
         """Close what is connected against the plan, and tell of it."""

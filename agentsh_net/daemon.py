@@ -11,7 +11,7 @@ import logging
 import os
 import signal
 import time
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
@@ -42,6 +42,7 @@ from agentsh_net.record_reader import RecordReader
 from agentsh_net.reloading import Reloading
 from agentsh_net.resolution.watch import NameWatch
 from agentsh_net.servers import inventory
+from agentsh_net.servers.reports import Reports
 from agentsh_net.sessions import Sessions
 from agentsh_net.shims.desk import Desk, Surroundings
 from agentsh_net.store import queries
@@ -92,6 +93,7 @@ class Daemon:
         self.desk: Desk
         self.agents: AgentSessions
         self.reloading: Reloading
+        self.reports: Reports
         self._recording: Recording
         self.stdio = StdioServers(lambda: self.current.snapshot, logger.warning, Tasks(self.emit, logger))
 
@@ -210,6 +212,7 @@ class Daemon:
         self.sessions.load(await asyncio.to_thread(queries.load_sessions, store))
         registry, pins = await asyncio.to_thread(inventory.remembered, config.sandbox.mcp.servers, store)
         self.current = Current(self._initial, registry, pins, means, emit=self.emit, log=self._log)
+        self.reports = Reports(self.current, self.writer, emit=self.emit, log=self._log)
         self.reloading = Reloading(self._wanted, self.current, self._tasks, emit=self.emit, log=self._log)
         self.agents = AgentSessions(self.sessions, self.current, means, self._log)
 
@@ -233,8 +236,8 @@ class Daemon:
     async def _serve_shims(self, stack: AsyncExitStack) -> None:
         around = Surroundings(
             snapshot=lambda: self.current.snapshot,
-            take=lambda report: self._locked(self.current.take, report),
-            recognise=lambda report: self._locked(self.current.recognise, report),
+            take=self.reports.take,
+            recognise=self.reports.recognise,
             within=self.arbiter.charge,
             awaits=self.arbiter.awaits,
             claim=self.arbiter.claim,
@@ -316,11 +319,7 @@ class Daemon:
     # What comes in.
 
     def _on_report(self, report: Mapping[str, Any]) -> None:
-        self._tasks.spawn(self._locked(self.current.take, report))
-
-    async def _locked(self, change: Callable[[Any], Coroutine[Any, Any, None]], value: Any) -> None:
-        async with self.current.lock:
-            await change(value)
+        self._tasks.spawn(self.reports.take(report))
 
     async def _look_around(self) -> None:
         while True:

@@ -72,7 +72,7 @@ async def _status(daemon: Daemon, args: Mapping[str, Any], peer: Peer) -> dict[s
         "proxy": _proxy(daemon),
         "store": asdict(daemon.writer.status()),
         "metrics": {"listen": daemon.page.url if daemon.page is not None else ""},
-        "servers": _servers(current),
+        "servers": _servers(daemon),
         **daemon.names.status(),
         "sessions": daemon.sessions.ids(),
         "running": [row["session_id"] for row in daemon.agents.describe() if row["running"]],
@@ -133,7 +133,8 @@ def _direct(current: Current) -> list[dict[str, Any]]:
     ]
 
 
-def _servers(current: Current) -> list[dict[str, Any]]:
+def _servers(daemon: Daemon) -> list[dict[str, Any]]:
+    current = daemon.current
     rows = []
     for server in current.snapshot.registry.servers:
         verdict = current.snapshot.judge_server(server.id)
@@ -151,7 +152,7 @@ def _servers(current: Current) -> list[dict[str, Any]]:
                 "reason": verdict.reason,
                 "rule": verdict.rule,
                 "tools": len(current.snapshot.registry.tools_of(server.id)),
-                "discovery": current.discovery.get(server.id),
+                "discovery": daemon.reports.last.get(server.id),
             }
         )
     return rows

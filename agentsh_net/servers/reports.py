@@ -1,0 +1,127 @@
+"""What discovery and shims report of servers, put in force, told and stored.
+
+What a report means is `inventory`'s and `recognition`'s business; what is in force is `current`'s.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from agentsh_net.clock import now_rfc3339
+from agentsh_net.core.errors import ProtocolError, StoreError
+from agentsh_net.core.events import Event
+from agentsh_net.core.model import Server
+from agentsh_net.core.pins import Pins
+from agentsh_net.current import Current
+from agentsh_net.servers import inventory, recognition
+from agentsh_net.servers.inventory import Taken
+from agentsh_net.servers.recognition import Recognised
+from agentsh_net.store import records
+from agentsh_net.store.writer import Writer
+
+Report = Mapping[str, Any]
+
+
+class Reports:
+    """Takes one report at a time, with what is in force locked."""
+
+    def __init__(
+        self, current: Current, writer: Writer, *, emit: Callable[[Event], None], log: logging.Logger
+    ) -> None:
+        self._current = current
+        self._writer = writer
+        self._emit = emit
+        self._log = log
+        self.last: dict[str, Report] = {}  # server id -> what was reported of it last, without the tools
+
+    async def take(self, report: Report) -> None:
+        """Take what is said of a server's tools."""
+        async with self._current.lock:
+            server = self._server(report)
+            if server is None:
+                return
+            if report.get("partial"):
+                report = self._completed(server.id, report)
+            else:
+                self._note(server.id, report)
+            if not report.get("ok"):
+                await self._recognise(report, server)  # it may have failed because the server is another
+                return
+            try:
+                taken = await self._taken(report)
+            except ProtocolError as error:  # what was known of the server stays in force
+                self._log.warning("%s: its list of tools is refused: %s", server.id, error)
+                return
+            await self._put(report, server, taken)
+
+    async def recognise(self, report: Report) -> None:
+        """Take what a report says of a server itself: who it is, not what it offers."""
+        async with self._current.lock:
+            server = self._server(report)
+            if server is not None:
+                await self._recognise(report, server)
+
+    def _server(self, report: Report) -> Server | None:
+        """Return whom a report is about; nobody where a policy later it is not declared any more."""
+        return self._current.snapshot.registry.server(str(report.get("server_id")))
+
+    def _note(self, server_id: str, report: Report) -> None:
+        before = self.last.get(server_id, {})
+        self.last[server_id] = {k: v for k, v in report.items() if k not in {"tools", "instructions"}}
+        error = report.get("error")
+        if not report.get("ok") and error != before.get("error"):  # what fails again and again is in `status`
+            self._log.warning("%s: its tools cannot be listed: %s", server_id, error)
+
+    def _completed(self, server_id: str, report: Report) -> Report:
+        """Return what one client was shown with the rest of what is known, which stays."""
+        shown = [tool for tool in report.get("tools") or () if isinstance(tool, dict)]
+        named = {tool.get("name") for tool in shown}
+        known = self._current.snapshot.registry.tools_of(server_id)
+        return {**report, "tools": [*shown, *(dict(t.definition) for t in known if t.name not in named)]}
+
+    async def _taken(self, report: Report) -> Taken:
+        """Return what a report leads to. In a thread: a hostile server's definitions may take seconds to inspect."""
+        snapshot, inspector = self._current.snapshot, self._current.inspector
+        pinning = snapshot.config.sandbox.mcp.version_pinning
+        return await asyncio.to_thread(
+            inventory.take, report, snapshot.registry, snapshot.pins, pinning, now_rfc3339(), inspector
+        )
+
+    async def _put(self, report: Report, server: Server, taken: Taken) -> None:
+        known = self._recognised(report, server, taken.pins)
+        identities = records.save_identities(known.saved, by="auto_trust_first")
+        stored = self._writer.change([*inventory.rows(taken, now_rfc3339()), *identities])
+        if taken.changes or taken.saved_pins or taken.judged_anew or known.saved:
+            await self._current.know(registry=taken.registry, pins=known.pins)
+        self._tell((*known.events, *taken.events))
+        try:
+            await asyncio.wrap_future(stored)
+        except StoreError as error:
+            self._log.error("%s: its tools are in force but not stored: %s", server.id, error)
+
+    async def _recognise(self, report: Report, server: Server) -> None:
+        known = self._recognised(report, server, self._current.snapshot.pins)
+        if known.saved:
+            await self._current.know(pins=known.pins)
+        self._tell(known.events)
+        try:
+            rows = records.save_identities(known.saved, by="auto_trust_first")
+            await asyncio.wrap_future(self._writer.change(rows))
+        except StoreError as error:
+            self._log.error("%s: who it is is in force but not stored: %s", server.id, error)
+
+    def _recognised(self, report: Report, server: Server, board: Pins) -> Recognised:
+        pinning = self._current.snapshot.config.sandbox.mcp.version_pinning
+        seen = recognition.offered(report, server)
+        return recognition.recognise(seen, server, board, pinning, now_rfc3339())
+
+    def _tell(self, told: Iterable[Event]) -> None:
+        """Emit how servers and tools stand to their pins; in audit mode nothing is blocked."""
+        audits = not self._current.snapshot.config.sandbox.mcp.enforce_policy
+        for event in told:
+            would_block = audits and event.action == "block"
+            self._emit(replace(event, action="allow", would="block") if would_block else event)

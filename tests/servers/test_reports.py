@@ -1,0 +1,88 @@
+"""A report is in force, told and stored, or it changes nothing; what one client was shown takes nothing away from what is known."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any
+
+import pytest
+from staging import Stage, policy
+
+from agentsh_net.core.errors import StoreError
+from agentsh_net.servers.reports import Reports
+
+LOG = logging.getLogger("test.reports")
+
+
+class Reported(Stage):
+    def __init__(self) -> None:
+        super().__init__(policy(a="10.9.0.1"), {})
+        self.reports = Reports(self.current, self.disk, emit=self.events.append, log=LOG)  # type: ignore[arg-type]
+
+    def take(self, **report: Any) -> None:
+        asyncio.run(self.reports.take({"server_id": "a", "ok": True, "error": "", **report}))
+
+    @property
+    def tools(self) -> list[str]:
+        return [tool.name for tool in self.current.snapshot.registry.tools_of("a")]
+
+    @property
+    def told(self) -> list[str]:
+        return [event.type for event in self.events]
+
+
+def test_tools_are_in_force_told_and_stored() -> None:
+    here = Reported()
+    here.take(tools=[{"name": "x"}], era="2025-06-18", instructions="Be kind.")
+    assert here.tools == ["x"]
+    assert here.told == ["mcp_server_seen", "mcp_tool_seen"]
+    assert [line.partition(" with")[0] for line in here.log] == ["workers told 2"]
+    assert len(here.disk.changes) == 1
+    assert here.reports.last["a"] == {"server_id": "a", "ok": True, "error": "", "era": "2025-06-18"}
+
+
+def test_the_same_report_again_changes_nothing() -> None:
+    here = Reported()
+    for _ in range(2):
+        here.take(tools=[{"name": "x"}])
+    assert here.current.snapshot.generation == 2
+    assert here.told == ["mcp_tool_seen"]
+
+
+def test_what_one_client_was_shown_leaves_the_rest_as_it_was() -> None:
+    here = Reported()
+    here.take(tools=[{"name": "x"}, {"name": "y"}])
+    here.take(tools=[{"name": "x", "title": "new"}, "no definition"], partial=True)
+    assert here.tools == ["x", "y"]
+    assert here.told[2:] == ["mcp_tool_changed"]
+
+
+def test_a_failure_is_said_once_until_it_is_another(caplog: pytest.LogCaptureFixture) -> None:
+    here = Reported()
+    for error in ("refused", "refused", "timeout"):
+        here.take(ok=False, error=error)
+    assert [record.message.rpartition(": ")[2] for record in caplog.records] == ["refused", "timeout"]
+    assert here.reports.last["a"]["error"] == "timeout"
+
+
+def test_a_server_that_failed_because_it_is_another_is_told_of() -> None:
+    here = Reported()
+    here.take(tools=[], tls_fingerprint="sha256:" + "1" * 64)
+    here.take(ok=False, error="its certificate changed", tls_fingerprint="sha256:" + "2" * 64)
+    assert here.told == ["mcp_server_seen", "mcp_server_changed"]
+
+
+@pytest.mark.parametrize("report", [{"tools": "many"}, {"tools": None}, {"server_id": "nobody", "tools": []}])
+def test_what_is_no_report_of_a_declared_server_changes_nothing(report: dict[str, Any]) -> None:
+    here = Reported()
+    here.take(**report)
+    assert (here.tools, here.told, here.disk.changes) == ([], [], [])
+
+
+def test_what_cannot_be_stored_is_in_force_all_the_same(caplog: pytest.LogCaptureFixture) -> None:
+    here = Reported()
+    here.disk.broken = StoreError("the disk is full")
+    here.take(tools=[{"name": "x"}])
+    assert here.tools == ["x"]
+    assert "in force but not stored: the disk is full" in caplog.text

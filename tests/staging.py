@@ -1,0 +1,106 @@
+"""What is in force over a fake kernel, resolver, workers and store, each of which notes what it is asked, in order."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from concurrent.futures import Future
+from ipaddress import IPv4Address
+from typing import Any
+
+from fake_kernel import FakeKernel
+
+from agentsh_net.config.policy_file import Loaded
+from agentsh_net.core.addresses import Address
+from agentsh_net.core.config import digest, parse
+from agentsh_net.core.events import Event
+from agentsh_net.core.pins import Pins
+from agentsh_net.core.ratelimit import Buckets
+from agentsh_net.core.registry import Registry
+from agentsh_net.core.settings import RateLimits
+from agentsh_net.core.snapshot import Snapshot
+from agentsh_net.current import Current, Means
+
+A, B = IPv4Address("10.9.0.1"), IPv4Address("10.9.0.2")
+
+
+class Names:
+    """A resolver that knows what it was told, and notes when it is asked."""
+
+    def __init__(self, known: dict[str, Address], log: list[str], kernel: FakeKernel) -> None:
+        self.known, self.log, self.kernel = known, log, kernel
+
+    def hearsay(self) -> dict[str, tuple[Address, ...]]:
+        return {}
+
+    async def watch(self, hosts: Mapping[str, str]) -> dict[str, tuple[Address, ...]]:
+        self.log.append(f"asked with {self.kernel.text() or 'nothing'} in force")
+        return {sid: (self.known[host],) if host in self.known else () for sid, host in hosts.items()}
+
+
+class Workers:
+    pids: tuple[int, ...] = (4242,)
+
+    def __init__(self, log: list[str], kernel: FakeKernel) -> None:
+        self.log, self.kernel = log, kernel
+
+    async def start(self, snapshot: Snapshot) -> None:
+        self.log.append(f"workers start at {snapshot.generation}")
+
+    async def publish(self, snapshot: Snapshot) -> None:
+        self.log.append(f"workers told {snapshot.generation} with {self.kernel.text()} in force")
+
+
+class Disk:
+    """A store that keeps every change, or refuses it where it is `broken`."""
+
+    def __init__(self) -> None:
+        self.changes: list[Any] = []
+        self.broken: Exception | None = None
+
+    def change(self, rows: Any) -> Future[None]:
+        done: Future[None] = Future()
+        if self.broken is not None:
+            done.set_exception(self.broken)
+        else:
+            self.changes.append(rows)
+            done.set_result(None)
+        return done
+
+
+class Rates:
+    buckets: Buckets | None = None
+
+    def replace(self, buckets: Buckets) -> None:
+        self.buckets = buckets
+
+    def limit(self, *_: Any) -> None:
+        """So are the providers' limits."""
+
+    def follow(self, *_: Any, **__: Any) -> None:
+        """Session rules are the arbiter's tests'."""
+
+
+def policy(*denied: str, **hosts: str) -> Loaded:
+    servers = [{"id": sid, "type": "http", "url": f"http://{host}:8000/mcp"} for sid, host in hosts.items()]
+    mcp = {"servers": servers, "denied_servers": [{"id": sid} for sid in denied]}
+    mapping = {"version": 1, "sandbox": {"mcp": mcp}, "network": {"mode": "enforce"}}
+    return Loaded(parse(mapping), mapping, digest(mapping), None)
+
+
+class Stage:
+    def __init__(self, first: Loaded, known: dict[str, Address]) -> None:
+        self.log: list[str] = []
+        self.events: list[Event] = []
+        self.kernel = FakeKernel()
+        self.names = Names(known, self.log, self.kernel)
+        self.rates = Rates()
+        self.disk = Disk()
+        means: Any = Means(
+            writer=self.disk, arbiter=self.rates, buckets=Buckets(RateLimits()), pool=Workers(self.log, self.kernel),
+            kernel=self.kernel, resolver=self.names,
+        )  # type: ignore[arg-type]  # fmt: skip
+        registry = Registry(first.config.sandbox.mcp.servers)
+        self.current = Current(
+            first, registry, Pins(), means, emit=self.events.append, log=logging.getLogger("t")
+        )
