@@ -1,4 +1,7 @@
-"""A message's head as it may be written down: every field and every query parameter that carries a credential without its value."""
+"""A message as it may be written down: fields, query parameters and what a request hands a provider for MCP servers, without credentials.
+
+What stands in prompts and results is not its business (`core.dlp`).
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,14 @@ _PLAIN: Final = re.compile(rb"(?:x-)?(?:ratelimit|anthropic-ratelimit)-.*", re.I
 _PARAMETER: Final = re.compile(rb"([?&;])([^=&;]*)=([^&; ]*)")
 _IN_AUTHORITY: Final = re.compile(rb"//[^/@ ]*@")
 
+# Credentials of MCP servers that the provider is to call: Anthropic's mcp_servers, OpenAI's tools of type mcp, Gemini's mcpServers.
+_INNER: Final = rb'[^"\\]*(?:\\.[^"\\]*)*'  # of a string; each byte can be taken in one way only, so that it costs what it is long
+_TEXT: Final = rb'"(' + _INNER + rb')"'
+_TOKEN: Final = re.compile(rb'("authorization(?:_token)?"[ \t\r\n]*:[ \t\r\n]*)' + _TEXT)
+_HEADERS: Final = re.compile(rb'"headers"[ \t\r\n]*:[ \t\r\n]*\{[^"{}]*(?:"' + _INNER + rb'"[^"{}]*)*\}')
+_HEADER: Final = re.compile(rb"(:[ \t\r\n]*)" + _TEXT)
+_URL: Final = re.compile(rb'("(?:server_)?url"[ \t\r\n]*:[ \t\r\n]*)' + _TEXT)
+
 
 def written(head: bytes) -> bytes:
     """Return a head (lines with CRLF, the first of them the request's or the status line) without credentials."""
@@ -24,6 +35,24 @@ def written(head: bytes) -> bytes:
 def target(text: bytes) -> bytes:
     """Return a target, or a line with one, without the values of parameters that carry credentials."""
     return _PARAMETER.sub(_parameter, _IN_AUTHORITY.sub(b"//" + REDACTED + b"@", text))
+
+
+def handed(body: bytes) -> bytes:
+    """Return a request's body without what it hands the provider to get into MCP servers. JSON within strings is left alone."""
+    if b'"authorization' in body:
+        body = _TOKEN.sub(rb'\1"' + REDACTED + b'"', body)
+    if b'"headers"' in body:
+        body = _HEADERS.sub(lambda found: _HEADER.sub(rb'\1"' + REDACTED + b'"', found[0]), body)
+    if b'url"' in body:
+        body = _URL.sub(_url, body)
+    return body
+
+
+def _url(match: re.Match[bytes]) -> bytes:
+    key, url = match.groups()
+    if url.startswith(b"data:"):  # an image, and perhaps megabytes of it
+        return match[0]
+    return key + b'"' + target(url.replace(rb"\/", b"/")) + b'"'
 
 
 def _parameter(match: re.Match[bytes]) -> bytes:

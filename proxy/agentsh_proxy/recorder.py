@@ -10,7 +10,7 @@ import contextlib
 from collections.abc import Mapping
 from typing import Any, cast
 
-from agentsh_net.core.http_redaction import written
+from agentsh_net.core.http_redaction import handed, written
 from agentsh_net.core.record_link import Kind, about, encode
 
 # Waiting for the archive to read: a long prompt or two. Beyond it records lose their rest.
@@ -75,7 +75,7 @@ class Recording:
 
     def request(self, opening: bytes, body: bytes) -> None:
         """Record a request as it leaves, without its credentials."""
-        self._put(Kind.REQUEST, written(opening) + b"\r\n\r\n" + body)
+        self._put(Kind.REQUEST, written(opening) + b"\r\n\r\n" + handed(body))
 
     def answer_head(self, head: bytes) -> None:
         """Record an answer's head, without its credentials."""

@@ -1,10 +1,13 @@
-"""No credential of a head is written down, wherever a client or a provider puts it; the rest is."""
+"""No credential of a head, or of a server that a provider is to call, is written down; the rest is."""
 
 from __future__ import annotations
 
+import json
+import time
+
 import pytest
 
-from agentsh_net.core.http_redaction import target, written
+from agentsh_net.core.http_redaction import handed, target, written
 
 
 @pytest.mark.parametrize(
@@ -43,3 +46,62 @@ def test_other_fields_stay(line: bytes) -> None:
 
 def test_a_target_without_a_query_stays() -> None:
     assert target(b"/v1/messages") == b"/v1/messages"
+
+
+KEPT = {
+    "model": "m",
+    "messages": [{"role": "user", "content": 'say {"authorization": "mine"} and "headers": {"a": "b"}'}],
+}
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {
+            "mcp_servers": [
+                {"type": "url", "url": "https://h/mcp?token=s3cret&a=1", "authorization_token": "s3cret"}
+            ]
+        },
+        {"tools": [{"type": "mcp", "server_url": "https://u:s3cret@h/mcp", "authorization": 'a"s3cret'}]},
+        {"tools": [{"type": "mcp", "headers": {"Authorization": "Bearer s3cret", "X-Org": "{s3cret}\\"}}]},
+        {
+            "tools": [
+                {
+                    "mcpServers": [
+                        {"streamableHttpTransport": {"url": "https://h", "headers": {"k": "s3cret"}}}
+                    ]
+                }
+            ]
+        },
+    ],
+)
+@pytest.mark.parametrize("separators", [(",", ":"), (", ", " : ")])
+def test_what_gets_a_provider_into_an_mcp_server_is_left_out_and_the_rest_stays(
+    asked: dict, separators: tuple[str, str]
+) -> None:
+    out = handed(json.dumps({**KEPT, **asked}, separators=separators).encode())
+    assert b"s3cret" not in out
+    read = json.loads(out)
+    assert {name: read[name] for name in KEPT} == KEPT
+    assert read.keys() == {**KEPT, **asked}.keys()
+
+
+def test_an_escaped_slash_hides_no_credential() -> None:
+    assert handed(rb'{"server_url":"https:\/\/u:s3cret@h\/"}') == b'{"server_url":"https://[redacted]@h/"}'
+
+
+def test_a_long_image_costs_little() -> None:
+    body = (
+        b'{"image_url":{"url":"data:image/png;base64,'
+        + b"A" * 5_000_000
+        + b'"},"authorization":"'
+        + b'\\"' * 100_000
+    )
+    start = time.process_time()
+    assert handed(body) == body
+    assert time.process_time() - start < 0.5
+
+
+def test_a_body_without_any_is_the_very_bytes() -> None:
+    body = b'{"model":"m","messages":[]}'
+    assert handed(body) is body
