@@ -194,7 +194,7 @@ class Daemon:
         if config.proxy.mode != "disabled" or config.gateway.enabled:
             self.pool = Pool(
                 config.proxy,
-                on_event=self.emit,
+                on_event=self._on_worker_event,
                 on_report=self._on_report,
                 arbiter=self.arbiter,
                 gateway=config.gateway,
@@ -317,6 +317,11 @@ class Daemon:
         notify.sd_notify("READY=1")
 
     # What comes in.
+
+    def _on_worker_event(self, event: events.Event) -> None:
+        self.emit(event)
+        if isinstance(event, events.WorkerExited):
+            self._log.warning("%s; its open streams ended, and another takes its place", event.reason)
 
     def _on_report(self, report: Mapping[str, Any]) -> None:
         self._tasks.spawn(self.reports.take(report))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import sqlite3
 from ipaddress import IPv6Address
 from pathlib import Path
@@ -180,3 +182,16 @@ def test_a_report_that_is_unsound_is_refused_and_the_daemon_goes_on(tmp_path: Pa
             lambda: here.daemon._on_report({"server_id": "good", "ok": True, "tools": [{"name": "get"}]})
         )
         here.await_event("mcp_tool_seen")
+
+
+def test_a_worker_that_is_killed_is_told_in_the_log_and_by_an_event(tmp_path: Path, caplog: Any) -> None:
+    with running(tmp_path, {**policy(), "proxy": {"port": 0}}) as here:
+        [worker] = here.status()["proxy"]["workers"]
+        os.kill(worker["pid"], signal.SIGKILL)
+        told = here.await_event("worker_exited")
+        assert (told["pid"], told["status"]) == (worker["pid"], "signal SIGKILL")
+        [line] = awaited(lambda: [r for r in caplog.records if "worker" in r.getMessage()])
+        assert line.levelname == "WARNING"
+        assert line.getMessage() == (
+            "a proxy worker ended: signal SIGKILL; its open streams ended, and another takes its place"
+        )
