@@ -6,14 +6,14 @@ Not its business: what a command does (a file each) and how rows are printed (`o
 from __future__ import annotations
 
 import os
-import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TextIO, cast
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from agentsh_net import __version__, places
+from agentsh_net.cli import streams
 from agentsh_net.cli.failures import failure
 from agentsh_net.cli.lazy import LazyGroup
 from agentsh_net.control.errors import ControlError
@@ -63,6 +63,14 @@ class _Root(LazyGroup):
             return super().invoke(ctx)
         except (ConfigError, ControlError, KernelError, ProtocolError, StoreError) as error:
             raise failure(error) from error
+        except OSError as error:
+            if error.errno not in streams.OF_OUTPUT or error.filename is not None:
+                raise
+            match streams.ended(error):
+                case int(code):
+                    ctx.exit(code)
+                case told:
+                    raise told from error
 
 
 @click.group(
@@ -90,7 +98,5 @@ def cli(ctx: click.Context, socket: Path) -> None:
 
 def main() -> None:
     """Run the command line and exit."""
-    for stream in (sys.stdout, sys.stderr):
-        # A terminal of another encoding shows what it cannot spell as an escape; it does not end the command.
-        cast("TextIO", stream).reconfigure(errors="backslashreplace")  # type: ignore[attr-defined] # both are TextIOWrapper
+    streams.prepare()
     cli(prog_name="agentsh-net")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import stat
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -95,11 +96,17 @@ def open_writer(path: Path) -> sqlite3.Connection:
 @contextmanager
 def reader(path: Path) -> Iterator[sqlite3.Connection]:
     """Open the database for reading, beside a running daemon or without one. Raises StoreError."""
-    if not path.exists():
+    try:
+        is_directory = stat.S_ISDIR(path.stat().st_mode)
+    except PermissionError as error:
+        raise StoreError(
+            f"{path} may not be looked at", remedy="use sudo, or join the group agentsh-net"
+        ) from error
+    except (FileNotFoundError, NotADirectoryError) as error:
         raise StoreError(
             f"there is no database at {path}", remedy="name it with --db FILE, or start the daemon"
-        )
-    if path.is_dir():
+        ) from error
+    if is_directory:
         raise StoreError(
             f"{path} is a directory", remedy="name the store's file: store.path, or --db to read one"
         )

@@ -77,13 +77,5 @@ def test_the_module_runs_as_the_script_does():
     assert (seen.returncode, seen.stdout.split()[0]) == (0, "agentsh-net")
 
 
-def test_what_the_terminal_cannot_spell_does_not_end_the_command():
-    code = "import sys; from agentsh_net.cli import main; main.cli = lambda **_: print('caf\\u00e9'); main.main()"
-    seen = subprocess.run(
-        [sys.executable, "-X", "utf8=0", "-c", code], capture_output=True, env={"PYTHONIOENCODING": "ascii"}
-    )
-    assert (seen.stdout, seen.stderr) == (b"caf\\xe9\n", b"")
-
-
 def test_every_command_of_the_table_is_there():
     assert set(COMMANDS) == {path[0] for path, _ in ALL if path}

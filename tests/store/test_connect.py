@@ -4,6 +4,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -147,3 +148,16 @@ def test_a_member_of_the_group_reads_without_the_right_to_write(made, running):
 def test_an_error_without_a_code_keeps_its_words(tmp_path):
     error = connect.store_error(sqlite3.ProgrammingError("odd {thing}"), tmp_path / "x")
     assert "odd (thing)" in str(error)
+
+
+def test_a_database_that_may_not_be_looked_at_is_told_with_the_remedy(tmp_path, monkeypatch):
+    def forbidden(self, **_):
+        raise PermissionError(13, "Permission denied", str(self))
+
+    monkeypatch.setattr(Path, "stat", forbidden)
+    with (
+        pytest.raises(StoreError, match="may not be looked at") as refused,
+        connect.reader(tmp_path / "e.db"),
+    ):
+        pytest.fail("it was opened")
+    assert "use sudo" in refused.value.remedy

@@ -1,0 +1,53 @@
+"""The standard streams as commands need them: there, able to spell everything, and an output that ends early is no crash.
+
+What is printed is not its business (`output`); the shim and the agent under `exec` have the streams of their callers as they are.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from typing import Final, TextIO, cast
+
+from agentsh_net.cli.failures import Exit, Failure
+
+# As shells tell of a command that SIGPIPE ended: `agentsh-net mcp events | head -1` has read all that it wanted.
+CLOSED: Final = 141
+
+# What write(2) says of an output that takes no more; a file that cannot be read has a name, and says so elsewhere.
+OF_OUTPUT: Final = frozenset({errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
+
+
+def prepare() -> None:
+    """Give the program the streams that its caller closed (`>&-`), and let none of them fail on a letter."""
+    for descriptor, name in ((0, "stdin"), (1, "stdout"), (2, "stderr")):
+        if getattr(sys, name) is None:
+            # Else the next file or socket would have the number, and a library's words to standard error would go into it.
+            opened = os.open(os.devnull, os.O_RDWR)
+            if opened != descriptor:
+                os.dup2(opened, descriptor)
+                os.close(opened)
+            setattr(sys, name, open(descriptor, "w" if descriptor else "r", closefd=False))  # noqa: SIM115 - a descriptor, and for good
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal of another encoding shows what it cannot spell as an escape; it does not end the command.
+        cast("TextIO", stream).reconfigure(errors="backslashreplace")  # type: ignore[attr-defined] # both are TextIOWrapper
+
+
+def ended(error: OSError) -> int | Failure:
+    """Return what becomes of a command whose output cannot be written: the exit code where nobody reads it, else the failure."""
+    _abandon()
+    if isinstance(error, BrokenPipeError):
+        return CLOSED
+    return Failure(
+        f"standard output cannot be written: {error.strerror}",
+        code=Exit.ENVIRONMENT,
+        remedy="free space there, or write elsewhere",
+    )
+
+
+def _abandon() -> None:
+    """Let what still waits to be written go nowhere: Python would fail on it once more at its end."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.close(nowhere)

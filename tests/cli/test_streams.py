@@ -1,0 +1,58 @@
+"""A caller that closes, fills or stops reading a stream gets an exit code that says so, and never a traceback."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from agentsh_net import __version__
+
+PROGRAM = [sys.executable, "-m", "agentsh_net"]
+
+
+def shell(command: str, **environment: str) -> subprocess.CompletedProcess:
+    program = " ".join(PROGRAM)
+    return subprocess.run(
+        ["bash", "-c", command.replace("PROGRAM", program)],
+        capture_output=True, text=True, env={**os.environ, **environment},
+    )  # fmt: skip
+
+
+def test_who_reads_no_more_ends_the_command_as_sigpipe_would():
+    reading, writing = os.pipe()
+    os.close(reading)
+    ended = subprocess.run(
+        [*PROGRAM, "completion", "bash"], stdout=writing, stderr=subprocess.PIPE, text=True
+    )
+    os.close(writing)
+    assert (ended.returncode, ended.stderr) == (141, "")
+
+
+@pytest.mark.parametrize("command", ["completion bash", "version", "mcp --help"])
+def test_a_full_disk_is_an_error_of_the_environment(command):
+    seen = shell(f"PROGRAM {command} > /dev/full; echo $? >&2")
+    assert seen.stderr == (
+        "error: standard output cannot be written: No space left on device\n"
+        "  fix: free space there, or write elsewhere\n3\n"
+    )
+
+
+@pytest.mark.parametrize("closed", ["0<&-", "1>&-", "2>&-", "0<&- 1>&- 2>&-"])
+def test_closed_streams_are_nowhere(closed):
+    seen = shell(f"(PROGRAM version {closed}); echo $?")
+    assert seen.stdout == ("0\n" if "1>&-" in closed else f"agentsh-net {__version__}\n0\n")
+    assert seen.stderr == ""
+
+
+def test_an_error_without_a_place_to_say_it_keeps_its_exit_code():
+    assert shell("(PROGRAM dance 2>&-); echo $?").stdout == "2\n"
+
+
+def test_a_letter_that_a_terminal_cannot_spell_is_an_escape():
+    code = "from agentsh_net.cli import streams; streams.prepare(); print('caf\\u00e9')"
+    seen = subprocess.run(
+        [sys.executable, "-X", "utf8=0", "-c", code], capture_output=True,
+        env={"PYTHONIOENCODING": "ascii", "PYTHONPATH": os.environ.get("PYTHONPATH", "")},
+    )  # fmt: skip
+    assert (seen.stdout, seen.stderr) == (b"caf\\xe9\n", b"")
