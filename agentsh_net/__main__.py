@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 
+INTERRUPTED = 130  # what shells expect of a command that ended by Ctrl-C
+
 
 def main() -> None:
     """Run the command line and exit."""
@@ -13,9 +15,12 @@ def main() -> None:
         wanted = shim.read(sys.argv[1:])
         if wanted is not None:
             sys.exit(shim.run(wanted))
-    from agentsh_net.cli import main as command_line
+    try:
+        from agentsh_net.cli import main as command_line
 
-    command_line.main()
+        command_line.main()
+    except KeyboardInterrupt:  # while commands are still imported
+        sys.exit(INTERRUPTED)
 
 
 if __name__ == "__main__":

@@ -79,3 +79,16 @@ def test_the_module_runs_as_the_script_does():
 
 def test_every_command_of_the_table_is_there():
     assert set(COMMANDS) == {path[0] for path, _ in ALL if path}
+
+
+def test_ctrl_c_while_it_starts_is_no_traceback():
+    code = (
+        "import builtins, sys; whole = builtins.__import__\n"
+        "def interrupted(name, *more):\n"
+        "    if name == 'click': raise KeyboardInterrupt\n"
+        "    return whole(name, *more)\n"
+        "builtins.__import__ = interrupted\n"
+        "from agentsh_net.__main__ import main; main()"
+    )
+    seen = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (seen.returncode, seen.stdout, seen.stderr) == (130, "", "")
