@@ -7,16 +7,15 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import anthropic
 import pytest
 import yaml
+from model_server import Provider, serving, streamed, tool_use
 from running import awaited
 
 TOOL = "mcp__weather__delete_city"
@@ -33,71 +32,16 @@ for line in sys.stdin:
 """
 
 
-def event(kind: str, **data: Any) -> bytes:
-    return f"event: {kind}\ndata: {json.dumps({'type': kind, **data})}\n\n".encode()
-
-
-def answer() -> Iterator[bytes]:
-    message = {
-        "id": "msg_1",
-        "type": "message",
-        "role": "assistant",
-        "model": "m",
-        "content": [],
-        "stop_reason": None,
-    }
-    yield event("message_start", message={**message, "usage": {"input_tokens": 1, "output_tokens": 1}})
-    yield event("content_block_start", index=0, content_block={"type": "text", "text": ""})
-    yield event("content_block_delta", index=0, delta={"type": "text_delta", "text": "I shall. "})
-    yield event("content_block_stop", index=0)
-    yield event(
-        "content_block_start",
-        index=1,
-        content_block={"type": "tool_use", "id": "toolu_1", "name": TOOL, "input": {}},
-    )
-    yield event(
-        "content_block_delta", index=1, delta={"type": "input_json_delta", "partial_json": '{"city": "Ulm"}'}
-    )
-    yield event("content_block_stop", index=1)
-    yield event("message_delta", delta={"stop_reason": "tool_use"}, usage={"output_tokens": 9})
-    yield event("message_stop")
-
-
-class Provider(BaseHTTPRequestHandler):
-    """Streams the answer, whatever was asked, and notes the headers that reached it."""
-
-    protocol_version = "HTTP/1.1"
-    seen: list[dict[str, str]]
-
-    def do_POST(self) -> None:
-        self.rfile.read(int(self.headers["content-length"]))
-        type(self).seen.append(dict(self.headers.items()))
-        self.send_response(200)
-        self.send_header("content-type", "text/event-stream")
-        self.send_header("transfer-encoding", "chunked")
-        self.end_headers()
-        for frame in answer():
-            self.wfile.write(b"%x\r\n%b\r\n" % (len(frame), frame))
-        self.wfile.write(b"0\r\n\r\n")
-
-    def log_message(self, *arguments: object) -> None:
-        pass
-
-
 @pytest.fixture
-def provider() -> Iterator[str]:
-    Provider.seen = []
-    with ThreadingHTTPServer(("127.0.0.1", 0), Provider) as server:
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-        server.shutdown()
+def provider() -> Iterator[Provider]:
+    with serving(lambda _: streamed(["I shall. "], tool_use(TOOL), ['{"city": "Ulm"}'])) as provider:
+        yield provider
 
 
 class Program:
     """`agentsh-net run`, without the kernel's layers, so that any user can run this test."""
 
-    def __init__(self, folder: Path, provider: str) -> None:
+    def __init__(self, folder: Path, provider: Provider) -> None:
         self.folder, self.provider = folder, provider
         self.file, self.ready = folder / "policy.yaml", folder / "ready"
 
@@ -112,7 +56,7 @@ class Program:
             "version": 1,
             "sandbox": {"mcp": mcp},
             "network": {"mode": "off"},
-            "proxy": {"port": 0, "providers": {"anthropic": {"base_url": self.provider}}},
+            "proxy": {"port": 0, "providers": {"anthropic": {"base_url": self.provider.url}}},
             "store": {"path": str(self.folder / "events.db")},
             "control": {"socket": str(self.folder / "control.sock")},
         }
@@ -169,7 +113,7 @@ class Program:
 
 
 @contextmanager
-def program(folder: Path, provider: str, *denied: str, **more: Any) -> Iterator[Program]:
+def program(folder: Path, provider: Provider, *denied: str, **more: Any) -> Iterator[Program]:
     here = Program(folder, provider)
     here.write(*denied, **more)
     command = [
@@ -193,7 +137,7 @@ def program(folder: Path, provider: str, *denied: str, **more: Any) -> Iterator[
         assert process.wait(30) == 0, (folder / "log").read_text()
 
 
-def test_a_denied_call_arrives_as_text_and_the_audit_says_why(tmp_path: Path, provider: str) -> None:
+def test_a_denied_call_arrives_as_text_and_the_audit_says_why(tmp_path: Path, provider: Provider) -> None:
     with program(tmp_path, provider, "delete_*") as here:
         message = here.ask()
         notice = f"[agentsh] Tool '{TOOL}' blocked by policy: "
@@ -211,7 +155,9 @@ def test_a_denied_call_arrives_as_text_and_the_audit_says_why(tmp_path: Path, pr
     assert b"sk-ant-secret" not in (tmp_path / "log").read_bytes()
 
 
-def test_an_allowed_call_arrives_and_a_revocation_bites_the_next_one(tmp_path: Path, provider: str) -> None:
+def test_an_allowed_call_arrives_and_a_revocation_bites_the_next_one(
+    tmp_path: Path, provider: Provider
+) -> None:
     with program(tmp_path, provider) as here:
         message = here.ask()
         assert (message.content[1].type, message.content[1].input) == ("tool_use", {"city": "Ulm"})
@@ -222,7 +168,7 @@ def test_an_allowed_call_arrives_and_a_revocation_bites_the_next_one(tmp_path: P
         awaited(lambda: [call["action"] for call in here.calls()] == ["allow", "block"])
 
 
-def test_a_call_belongs_to_the_session_whose_token_is_in_the_url(tmp_path: Path, provider: str) -> None:
+def test_a_call_belongs_to_the_session_whose_token_is_in_the_url(tmp_path: Path, provider: Provider) -> None:
     with program(tmp_path, provider) as here:
         told = json.loads(here.cli("session", "new", "--id", "agent-7", "--json"))
         here.ask(told["env"]["ANTHROPIC_BASE_URL"])
@@ -231,12 +177,12 @@ def test_a_call_belongs_to_the_session_whose_token_is_in_the_url(tmp_path: Path,
         guess = told["env"]["ANTHROPIC_BASE_URL"].replace(told["token"], "x" * len(told["token"]))
         with pytest.raises(anthropic.PermissionDeniedError):
             here.ask(guess)
-        assert len(Provider.seen) == 1
-        assert not any(told["token"] in str(headers) for headers in Provider.seen)
+        assert len(provider.asked) == 1
+        assert not any(told["token"] in str(headers) for headers, _ in provider.asked)
 
 
 def test_one_call_through_proxy_and_shim_is_one_story_and_becomes_a_policy(
-    tmp_path: Path, provider: str
+    tmp_path: Path, provider: Provider
 ) -> None:
     with program(tmp_path, provider, output_inspection={"enabled": True, "on_detection": "alert"}) as here:
         told = json.loads(here.cli("session", "new", "--id", "agent-7", "--json"))
@@ -286,7 +232,7 @@ def test_one_call_through_proxy_and_shim_is_one_story_and_becomes_a_policy(
 
 
 def test_what_the_model_read_through_the_proxy_is_not_sent_through_a_shim_of_the_same_session(
-    tmp_path: Path, provider: str
+    tmp_path: Path, provider: Provider
 ) -> None:
     with program(tmp_path, provider, cross_server={"enabled": True}) as here:
         mine, other = (json.loads(here.cli("session", "new", "--json")) for _ in range(2))

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
-import threading
 from collections.abc import Awaitable, Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +15,7 @@ from mcp import Client, types
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 from mcp_peers.sdk_asking import INJECTION
+from model_server import message, serving, tool_use
 from running import Running, running
 
 PEER = str(Path(__file__).parent.parent / "mcp_peers" / "sdk_asking.py")
@@ -28,39 +26,11 @@ ERAS = ["legacy", "auto"]
 WHEN = {"legacy": "then", "auto": "now"}
 
 
-class Provider(BaseHTTPRequestHandler):
-    """An LLM that calls weather's get_city, whatever it is asked."""
-
-    def do_POST(self) -> None:
-        self.rfile.read(int(self.headers["Content-Length"]))
-        call = {"type": "tool_use", "id": "toolu_1", "name": "mcp__weather__get_city", "input": {}}
-        body = json.dumps(
-            {
-                "id": "m",
-                "type": "message",
-                "role": "assistant",
-                "model": "x",
-                "content": [call],
-                "stop_reason": "tool_use",
-            }
-        ).encode()
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: Any) -> None:
-        """Say nothing."""
-
-
 @pytest.fixture(scope="module")
 def provider() -> Iterator[str]:
-    with ThreadingHTTPServer(("127.0.0.1", 0), Provider) as server:
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
+    """An LLM that calls weather's get_city, whatever it is asked."""
+    with serving(lambda _: message(tool_use("mcp__weather__get_city"))) as provider:
+        yield provider.url
 
 
 @pytest.fixture(scope="module")

@@ -7,15 +7,13 @@ import os
 import subprocess
 import sys
 import tempfile
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
+from model_server import message, serving, tool_use
 
 from agentsh_net.demo.play import readers_name
 from netns.box import SLOWNESS, in_box, there
@@ -37,33 +35,10 @@ WISHES = [
 ]
 
 
-class Model(BaseHTTPRequestHandler):
-    """Answers with the call that the request asks for."""
-
-    protocol_version = "HTTP/1.1"
-
-    def do_POST(self) -> None:
-        asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        server, tool, arguments = json.loads(asked["messages"][-1]["content"])
-        use = {"type": "tool_use", "id": f"toolu_{server}_{tool}", "name": f"mcp__{server}__{tool}", "input": arguments}  # fmt: skip
-        message = {"id": "msg", "type": "message", "role": "assistant", "model": "m", "content": [use], "stop_reason": "tool_use"}  # fmt: skip
-        body = json.dumps({**message, "usage": {"input_tokens": 1, "output_tokens": 1}}).encode()
-        self.send_response(200)
-        self.send_header("content-type", "application/json")
-        self.send_header("content-length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
-@contextmanager
-def model() -> Iterator[str]:
-    with ThreadingHTTPServer(("127.0.0.1", 0), Model) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-        server.shutdown()
+def called(asked: Any) -> dict[str, Any]:
+    """The call that the request asks for."""
+    server, tool, arguments = json.loads(asked["messages"][-1]["content"])
+    return message(tool_use(f"mcp__{server}__{tool}", arguments, f"toolu_{server}_{tool}"))
 
 
 def policy(provider: str) -> dict[str, Any]:
@@ -97,7 +72,13 @@ def played(folder: Path) -> dict[str, Any]:
     net = there()
     silent = listening(net, ALONE, PORT)
     servers = mcp_server(net, CALC, PORT), mcp_server(net, DIRECT, PORT)
-    with silent, servers[0], servers[1], model() as provider, running(folder, policy(provider)) as daemon:
+    with (
+        silent,
+        servers[0],
+        servers[1],
+        serving(called) as provider,
+        running(folder, policy(provider.url)) as daemon,
+    ):
         environ = os.environ | {"AGENTSH_NET_SOCKET": str(folder / "control.sock")}
         words = ["exec", "--session", "mine", "--as", readers_name(folder), "--"]
         agent = [

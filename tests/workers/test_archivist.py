@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 import logging
-import threading
 import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import Future
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
+from model_server import serving
 from running import Running, awaited, running
 
 from agentsh_net.control.errors import ControlError
@@ -26,30 +25,10 @@ from agentsh_net.workers.archivist import Archivist
 ANSWER = {"id": "msg_1", "type": "message", "content": [], "usage": {"input_tokens": 7, "output_tokens": 9}}
 
 
-class Provider(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
-    def do_POST(self) -> None:
-        self.rfile.read(int(self.headers["content-length"]))
-        body = json.dumps(ANSWER).encode()
-        self.send_response(200)
-        self.send_header("content-type", "application/json")
-        self.send_header("set-cookie", "hunter2")
-        self.send_header("request-id", "req_1")
-        self.send_header("content-length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *arguments: object) -> None:
-        pass
-
-
 @pytest.fixture
 def provider() -> Iterator[str]:
-    with ThreadingHTTPServer(("127.0.0.1", 0), Provider) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-        server.shutdown()
+    with serving(lambda _: ANSWER, set_cookie="hunter2", request_id="req_1") as provider:
+        yield provider.url
 
 
 def policy(provider: str, mode: str = "embedded", **more: Any) -> dict[str, Any]:
