@@ -32,6 +32,8 @@ class Frame(NamedTuple):
 
 def parse(raw: bytes, *, first: bool = False) -> Frame:
     """Return the frame whose bytes are `raw`; one BOM is skipped where the stream begins."""
+    if (usual := _usual(raw)) is not None:
+        return usual
     event, lines = "", []
     text = raw[len(_BOM) :] if first and raw.startswith(_BOM) else raw
     # Most streams have no CR, and splitting at LF alone costs a fifth.
@@ -43,6 +45,18 @@ def parse(raw: bytes, *, first: bool = False) -> Frame:
         elif name == b"event":
             event = value.decode("utf-8", "replace")
     return Frame(raw, event, b"\n".join(lines) if lines else None)
+
+
+def _usual(raw: bytes) -> Frame | None:
+    """Return the frame of a name and one line of data, as nearly all are; None where it is not exactly that."""
+    name_ends = raw.find(b"\n")
+    at = name_ends + len(b"\ndata: ")
+    if not raw.startswith(b"event: ") or raw[name_ends:at] != b"\ndata: " or raw.find(b"\r") >= 0:
+        return None
+    end = len(raw) - len(b"\n\n")
+    if raw.find(b"\n", at) != end or raw[-1] != _LF:
+        return None
+    return Frame(raw, raw[len(b"event: ") : name_ends].decode("utf-8", "replace"), raw[at:end])
 
 
 class Decoder:

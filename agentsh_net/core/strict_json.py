@@ -18,6 +18,10 @@ from agentsh_net.core.errors import ProtocolError
 
 _END_OF_KEY: Final = re.compile(rb'"(?<!\\")[ \t\r\n]*:')  # the quote first: a literal is looked for quickly
 _LONG_NUMBER: Final = re.compile(rb"[0-9]{16}")  # past 2**53 parsers differ
+# Of 16 digits in a row three in a row stand at places that 5 divides: they are looked for first, at a tenth of the cost.
+_EACH: Final = 5
+_DIGITS: Final = bytes(ord("0") if chr(code).isdecimal() else 0 for code in range(0x100))
+_LONG_ENOUGH: Final = b"000"
 _UNSURE: Final = object()
 _TOO_DEEP: Final = "JSON nested too deeply"
 # A string that is never closed ends the text: one pass, whatever it holds.
@@ -140,15 +144,18 @@ def _leading(text: str) -> bytes | None:
 def _plain(data: bytes) -> Any:
     """Return the value of a text that all parsers read alike, found by a fast one; _UNSURE where that is not certain.
 
-    A duplicate key is told by counting: without escaped backslashes every key ends in a quote that none precedes, so the text has
-    at least as many `":` as members, and as many as the value has keys only if no key stands twice.
+    A text that is written as it was read has no key twice. Of others it is told by counting: without escaped backslashes every key
+    ends in a quote that none precedes, so the text has at least as many `":` as members, and as many as the value has keys only if
+    no key stands twice.
     """
-    if b"\\\\" in data or _LONG_NUMBER.search(data):
+    if data.find(b"\\\\") >= 0 or _has_long_number(data):
         return _UNSURE
     try:
         value = orjson.loads(data)
     except orjson.JSONDecodeError:
         return _UNSURE
+    if data.count(b"{") + data.count(b"[") <= MAX_DEPTH and _is_written(data, orjson.dumps(value)):
+        return value
     keys, depth, level = 0, 0, [value]
     while level:
         below: list[Any] = []
@@ -166,6 +173,17 @@ def _plain(data: bytes) -> Any:
     if depth > MAX_DEPTH:
         raise DivergentError(_TOO_DEEP)
     return value if len(_END_OF_KEY.findall(data)) == keys else _UNSURE
+
+
+def _is_written(data: bytes, compact: bytes) -> bool:
+    """Say whether a text is `compact`, but for spaces before its last bracket (with which Anthropic hides how long a text is)."""
+    last = len(compact) - 1
+    return data == compact or (data[last:].lstrip(b" ") == compact[last:] and data[:last] == compact[:last])
+
+
+def _has_long_number(data: bytes) -> bool:
+    sampled = data[::_EACH].translate(_DIGITS)
+    return sampled.find(_LONG_ENOUGH) >= 0 and _LONG_NUMBER.search(data) is not None
 
 
 def _is_deep(text: str) -> bool:

@@ -36,6 +36,21 @@ def test_the_last_of_duplicate_keys_wins_and_is_named_at_any_depth() -> None:
     assert reading.duplicates == {"name", "b"}
 
 
+@pytest.mark.parametrize("space", ["", " ", "     "])
+@pytest.mark.parametrize("text", ['{"a":1,"a":1', '{"a":{"b":[],"b":[]}', '{"a":1,"\\u0061":1'])
+def test_a_key_that_stands_twice_is_found_however_the_text_is_padded(text: str, space: str) -> None:
+    assert read(f"{text}{space}}}".encode()).duplicates
+
+
+@given(st.integers(0, 40), st.integers(10, 24), st.sampled_from(["", "x", "1.", "-"]), st.integers(0, 40))
+def test_an_integer_of_which_parsers_differ_survives_wherever_it_stands(
+    before: int, digits: int, sign: str, behind: int
+) -> None:
+    number = "123456789" * 3
+    text = f'{{"{"b" * before}":"{sign}{number[:digits]}","n":{number[:digits]},"{"c" * behind}e":0}}'
+    assert read(text.encode()).value["n"] == int(number[:digits])
+
+
 def test_invalid_utf8_is_read_as_browsers_read_it_and_told() -> None:
     reading = read(b'{"a":"\xff"}')
     assert reading.value == {"a": "\ufffd"}

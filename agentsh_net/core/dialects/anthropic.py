@@ -13,6 +13,7 @@ from agentsh_net.core.dialects import anthropic_request
 from agentsh_net.core.dialects.anthropic_blocks import NAME, Rulings
 from agentsh_net.core.dialects.anthropic_event import make_frame
 from agentsh_net.core.dialects.anthropic_message import rewritten
+from agentsh_net.core.dialects.anthropic_ordinary import PROSE
 from agentsh_net.core.dialects.anthropic_stream import SIGNS, AnthropicMachine
 from agentsh_net.core.dialects.base import Dialect, Enforce, Judge, Limits, RequestFacts, Step, Stream, always
 from agentsh_net.core.dialects.call_signs import may_hide_call
@@ -72,6 +73,7 @@ class AnthropicDialect:
             error_frame=self.error_frame,
             enforce=enforce,
             signs=SIGNS,
+            prose=PROSE,
         )
 
     def framing(self, max_frame: int) -> None:

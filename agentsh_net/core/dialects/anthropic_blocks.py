@@ -31,10 +31,10 @@ def folded(value: Any) -> dict[str, Any]:
     """Return an object with its keys casefolded, as Go's encoding/json matches them; no object has no keys."""
     if not isinstance(value, dict):
         return {}
-    return value.copy() if _is_folded(value) else {key.casefold(): item for key, item in value.items()}
+    return value.copy() if is_folded(value) else {key.casefold(): item for key, item in value.items()}
 
 
-def _is_folded(value: dict[str, Any]) -> bool:
+def is_folded(value: dict[str, Any]) -> bool:
     """Say whether all keys are casefolded as they stand, as honest ones are: one look at all of them costs a third of folding each."""
     keys = "".join(value)
     return keys.isascii() and keys == keys.lower()
@@ -47,12 +47,12 @@ def spelled(value: dict[str, Any], name: str) -> str:
 
 def twice(*objects: Any, duplicates: frozenset[str] = frozenset()) -> frozenset[str]:
     """Return the decisive keys that stand twice, literally or but for their case."""
-    found = frozenset(key.casefold() for key in duplicates)
+    found = frozenset(key.casefold() for key in duplicates) if duplicates else duplicates
     for value in objects:
-        if isinstance(value, dict) and not _is_folded(value):
+        if isinstance(value, dict) and not is_folded(value):
             keys = Counter(key.casefold() for key in value)
             found |= {key for key, times in keys.items() if times > 1}
-    return found & DECISIVE
+    return found & DECISIVE if found else found
 
 
 def told(names: frozenset[str]) -> str:

@@ -9,13 +9,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from agentsh_net.core.dialects.anthropic_blocks import folded, is_call, told, twice, unsure
+from agentsh_net.core.dialects.anthropic_blocks import folded, is_call, is_folded, told, twice, unsure
 from agentsh_net.core.dialects.steering import tool_use
 from agentsh_net.core.sse import Frame
 from agentsh_net.core.strict_json import Reading, dump
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: one is made for every event of a call
 class Event:
     """The parts of an event that matter. `flaw` says what makes parsers read different events in it."""
 
@@ -38,7 +38,7 @@ def read(frame: Frame, reading: Reading) -> Event | None:
     value = reading.value
     if not isinstance(value, dict):
         return None
-    top = folded(value)
+    top = value if is_folded(value) else folded(value)
     kind = top.get("type")
     kind = kind.strip().casefold() if isinstance(kind, str) else frame.event
     block, delta = folded(top.get("content_block")), folded(top.get("delta"))
@@ -47,9 +47,8 @@ def read(frame: Frame, reading: Reading) -> Event | None:
     message = "message" if isinstance(top.get("message"), dict) else None
     if message is None and isinstance(top.get("content"), list):
         message = ""
-    repeated = twice(
-        value, top.get("content_block"), top.get("delta"), top.get("message"), duplicates=reading.duplicates
-    )
+    parts = top.get("content_block"), top.get("delta"), top.get("message")
+    repeated = twice(value, *parts, duplicates=reading.duplicates)
     hidden = "content_block" in repeated or (
         message is None and not repeated.isdisjoint({"message", "content"})
     )

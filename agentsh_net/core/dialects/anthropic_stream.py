@@ -21,6 +21,7 @@ from agentsh_net.core.dialects.anthropic_event import (
     with_data,
 )
 from agentsh_net.core.dialects.anthropic_message import rewritten
+from agentsh_net.core.dialects.anthropic_ordinary import begins_message, ends_message, opened_block
 from agentsh_net.core.dialects.anthropic_roster import MAX_BLOCKS, Block, Roster, State
 from agentsh_net.core.dialects.base import MIN_WEIGHT, Judge, Limits
 from agentsh_net.core.dialects.output import Output
@@ -41,7 +42,6 @@ class AnthropicMachine:
 
     __slots__ = (
         "_begun",
-        "_calls",
         "_held",
         "_limit",
         "_make",
@@ -51,6 +51,7 @@ class AnthropicMachine:
         "_roster",
         "_rulings",
         "_waiting",
+        "idle",
     )
 
     def __init__(
@@ -69,18 +70,25 @@ class AnthropicMachine:
         self._held: list[Block] = []
         self._roster = Roster()
         self._begun = False  # a message_start came
-        self._calls = False  # a call came
+        self.idle = True  # no call came, so that ordinary frames have nothing to do with one
         self._over = False  # message_stop or an error came
-
-    @property
-    def idle(self) -> bool:
-        """Say whether ordinary frames have nothing to do with a call: there was none in this answer."""
-        return not self._calls
 
     @property
     def holding(self) -> bool:
         """Say whether bytes wait for a verdict."""
         return bool(self._queue)
+
+    def knows(self, frame: bytes) -> bool:
+        """Take a frame of an answer without calls, if it is one that begins or ends every answer: it leaves as it came."""
+        if begins_message(frame):
+            self._begun = True
+        elif (index := opened_block(frame)) is not None and not self._roster.full:
+            self._roster.add(Block(index))
+        elif ends_message(frame):
+            self._over = True
+        else:
+            return False
+        return True
 
     def frame(self, frame: Frame, reading: Reading | None, out: Output) -> None:
         """Take a whole frame."""
@@ -129,7 +137,7 @@ class AnthropicMachine:
             self._settle(out, State.STOPLESS)
         block = Block(event.index)
         if is_call(event.block) or event.flaw:
-            self._calls = True
+            self.idle = False
             block.state = State.HELD
             block.fields = event.block
             block.flaw = event.flaw or flaw_of(event.block)
@@ -170,7 +178,7 @@ class AnthropicMachine:
             flaw=event.flaw,
             late=_LATE if self._over else "",
         )
-        self._calls = self._calls or bool(result.calls)
+        self.idle = self.idle and not result.calls
         for at, notice in enumerate(result.content):
             state = State.DONE if at in result.calls else State.PLAIN
             block = Block(at, State.REPLACED if notice else state)
@@ -185,7 +193,7 @@ class AnthropicMachine:
     def _indexed(self, event: Event, frame: Frame, out: Output) -> None:
         """Take a delta or a stop: it belongs to the block of its index, if all parsers agree on which that is."""
         named = self._roster.named(event.index)
-        if event.flaw and self._calls:
+        if event.flaw and not self.idle:
             for block in self._held:
                 block.flaw = block.flaw or event.flaw
             out.dropped("duplicate_keys", event.flaw)

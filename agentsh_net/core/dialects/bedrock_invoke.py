@@ -124,6 +124,10 @@ class InvokeMachine:
         """Say whether events wait for a verdict."""
         return self._anthropic.holding or self._converse.holding
 
+    def knows(self, frame: bytes) -> bool:  # noqa: ARG002 - each that may speak of a call is read
+        """Know no frame by heart."""
+        return False
+
     def frame(self, frame: Frame, reading: Reading | None, out: Output) -> None:
         """Take a message."""
         if frame.event.startswith(ERROR):

@@ -15,6 +15,7 @@ from agentsh_net.core.dialects.base import Enforce, FrameDecoder, Limits, Step, 
 from agentsh_net.core.dialects.call_signs import Places, may_hide_call
 from agentsh_net.core.dialects.line_reading import hides_event, on_one_line
 from agentsh_net.core.dialects.output import Output
+from agentsh_net.core.dialects.prose import Prose, Shape
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.sse import Decoder, Frame
 from agentsh_net.core.strict_json import Reading
@@ -39,6 +40,10 @@ class Machine(Protocol):
     @property
     def holding(self) -> bool:
         """Say whether bytes are held back for a verdict."""
+        ...
+
+    def knows(self, frame: bytes) -> bool:
+        """Take a frame by its bytes alone, if it is known by heart: it leaves as it came. Asked only while `idle`."""
         ...
 
     def frame(self, frame: Frame, reading: Reading | None, out: Output) -> None:
@@ -75,6 +80,7 @@ class Inspector:
         "_machine",
         "_make",
         "_max_frame",
+        "_prose",
         "_signs",
         "_skims",
         "_strict",
@@ -95,6 +101,7 @@ class Inspector:
         enforce: Enforce = always,
         fast: bool = True,
         signs: tuple[bytes, ...] = (),
+        prose: Shape | None = None,
         frames: FrameDecoder | None = None,
         strict: bool = False,
         joins: bool = False,
@@ -117,6 +124,7 @@ class Inspector:
         self._enforce = enforce
         self._enforcing = False
         self._fast = fast  # off only in the tests that prove the fast path equal to the slow one
+        self._prose = Prose(prose)  # frames that pass whatever their text says
         self._signs = signs  # frames the machine must see besides those that may hide a call
         self._ended = False
         self._told_oversize = False
@@ -132,6 +140,7 @@ class Inspector:
     def heed(self) -> None:
         """Let the machine see every frame from now on."""
         self._fast = self._skims = False
+        self._waits = True
 
     def keep_alive(self) -> bytes:
         """Return a comment while a call is held."""
@@ -143,6 +152,8 @@ class Inspector:
 
     def feed(self, data: bytes) -> Step:
         """Take the next bytes of the answer."""
+        if not self._waits and self._prose.goes_on(data) and len(data) <= self._max_frame:
+            return Step(data)
         if self._ended:
             return Step(b"", end=True)
         if not self._skims or not self._machine.idle:
@@ -159,9 +170,11 @@ class Inspector:
         end = len(data) if data.endswith(_ENDS) else _end_of_frames(data, 0, len(data))
         if end == len(data) <= _SHORT:
             if not may_hide_call(data, self._signs):
-                if self._waits:
-                    self._decoder.skip()
-                    self._waits = False
+                self._pass_by()
+                self._prose.learn(data)
+                return Step(data)
+            if self._machine.knows(data):
+                self._pass_by()
                 return Step(data)
             if _end_of_frame(data, 0) == end:  # the one frame: nothing is left to let pass
                 return self._slow(data)
@@ -183,8 +196,14 @@ class Inspector:
             self._frame(rest, out)
         if not out.end:
             self._machine.finish(out)
-        self._ended = True
+        self._ended = self._waits = True
         return out.step()
+
+    def _pass_by(self) -> None:
+        """Note that whole frames passed by the decoder."""
+        if self._waits:
+            self._decoder.skip()
+            self._waits = False
 
     def _output(self) -> Output:
         # A call that began to leave unheld leaves whole; and what was enforced once stays so, lest an answer be half of each.
@@ -203,7 +222,12 @@ class Inspector:
                 out.relay(frames[at:start])
             at = _end_of_frame(frames, first)
             if start < at:
-                self._take(frames[start:at], out)
+                frame = frames[start:at]
+                if self._machine.knows(frame):
+                    self._decoder.skip()
+                    out.relay(frame)
+                else:
+                    self._take(frame, out)
         if at < size and not out.end:
             self._take(frames[at:], out)
 
@@ -229,7 +253,7 @@ class Inspector:
             self._cut("malformed_frame", frame.flaw, out)
             if out.end:
                 return
-        if self._fast and self._machine.idle and not may_hide_call(self._told(frame.raw), self._signs):
+        if self._fast and self._machine.idle and self._passes(frame.raw):
             out.relay(frame.raw)  # whatever else it is: how bytes were cut into chunks must not decide
             return
         reading = self._read(frame, out)
@@ -246,6 +270,9 @@ class Inspector:
             self._machine = (
                 self._make()
             )  # the answer would have ended here; it goes on, and so does the watch
+
+    def _passes(self, frame: bytes) -> bool:
+        return not may_hide_call(self._told(frame), self._signs) or self._machine.knows(frame)
 
     def _read(self, frame: Frame, out: Output) -> Reading | None:
         """Return what the data of a frame says, and stop what only some clients would find a call in."""

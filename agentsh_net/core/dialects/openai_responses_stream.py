@@ -77,6 +77,10 @@ class ResponsesMachine:
         """Say whether bytes wait for a verdict."""
         return bool(self._queue)
 
+    def knows(self, frame: bytes) -> bool:  # noqa: ARG002 - each that may speak of a call is read
+        """Know no frame by heart."""
+        return False
+
     def frame(self, frame: Frame, reading: Reading | None, out: Output) -> None:
         """Take a whole frame."""
         event = None if reading is None else read(frame, reading)

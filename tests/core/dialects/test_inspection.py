@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from agentsh_net.core.dialects.base import Enforce, Fault, Limits, always
 from agentsh_net.core.dialects.inspection import Inspector
 from agentsh_net.core.dialects.output import Output
+from agentsh_net.core.dialects.prose import Shape
 from agentsh_net.core.model import Action, ToolCall, Verdict
 from agentsh_net.core.sse import Frame
 from agentsh_net.core.strict_json import Reading
@@ -23,8 +25,15 @@ class Echo:
         self.seen: list[bytes] = []
         self.readings: list[object] = []
         self.held: list[bytes] = []
+        self.known = 0
         self.idle = True
         self.holding = False
+
+    def knows(self, frame: bytes) -> bool:
+        known = frame == b"data: tool known\n\n"
+        if known:
+            self.known += 1
+        return known
 
     def frame(self, frame: Frame, reading: Reading | None, out: Output) -> None:
         self.seen.append(frame.raw)
@@ -309,6 +318,45 @@ def test_a_machine_sees_the_frames_that_it_asked_for() -> None:
     for data in (b"data: a\n\n", b"data: Content_START\n\n", b"data: error\n\n"):
         assert stream.feed(data).out == data
     assert machine.seen == [b"data: Content_START\n\n", b"data: error\n\n"]
+
+
+def test_a_frame_that_the_machine_knows_by_heart_passes_unread_alone_and_in_company() -> None:
+    known = b"data: tool known\n\n"
+    machine = Echo()
+    stream = inspector(machine)
+    for data in (known, b"data: a\n\n" + known + b"data: b\n\n" + known, known[:7], known[7:]):
+        assert stream.feed(data).out == (b"" if data == known[:7] else known if data == known[7:] else data)
+    assert machine.known == 4
+    assert machine.seen == []
+
+
+def test_where_the_machine_is_to_see_every_frame_it_sees_those_that_it_knows() -> None:
+    machine = Echo()
+    stream = inspector(machine)
+    stream.feed(b"data: tool known\n\n")
+    stream.heed()
+    stream.feed(b"data: tool known\n\n")
+    assert (machine.known, len(machine.seen)) == (1, 1)
+
+
+def test_once_prose_was_seen_its_words_are_no_signs_of_calls_but_what_ends_the_string_is_read() -> None:
+    machine = Echo()
+    stream = Inspector(
+        lambda: machine,
+        limits=Limits(max_frame=60),
+        fail_closed=False,
+        error_frame=str.encode,
+        prose=Shape(re.compile(rb'data: \{"say":"'), b'"}\n\n'),
+    )
+    for text in (b"first", b"a tool", b"function_call"):
+        data = b'data: {"say":"%b"}\n\n' % text
+        assert stream.feed(data).out == data
+    assert machine.seen == []
+    for text in (b'", "tool":"', b"\\u0074ool", b"tool" * 20):
+        stream.feed(b'data: {"say":"%b"}\n\n' % text)
+    assert len(machine.seen) == 2  # the last is longer than any frame may be
+    stream.finish()
+    assert stream.feed(b'data: {"say":"behind the end"}\n\n').out == b""
 
 
 # What the loop reads for every machine.

@@ -1,0 +1,54 @@
+"""Frames that say the same but for the text in one string: most of an answer is of such frames, and one look at each is enough.
+
+What stands before the text is compared with what the dialect knows by heart, what stands behind it too. The text is printable ASCII
+without a quote or a backslash, so that nothing in it ends the string or the line: whatever words it has, it is prose to every client.
+Anything else is not denied, only read in full. What else a frame may be is `inspection`'s business.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+
+_QUOTE: Final = b'"'
+# Printable ASCII stays ASCII and all else becomes what is none, so that two calls tell whether there is anything else: where five
+# searches or an expression would cost thrice as much.
+_PLAIN: Final = bytes(0 if 0x20 <= code < 0x7F and code != ord("\\") else 0xFF for code in range(0x100))
+
+
+class Shape(NamedTuple):
+    """What stands around the text. Between the brackets behind it there may be spaces: Anthropic hides the length of the text so."""
+
+    before: re.Pattern[bytes]
+    behind: bytes  # from the quote that ends the text
+
+
+class Prose:
+    """What stood before the text in the last frame of a shape, in one stream."""
+
+    __slots__ = ("_at", "_before", "_behind", "_shape")
+
+    def __init__(self, shape: Shape | None) -> None:
+        self._shape = shape
+        self._behind = shape.behind if shape is not None else b""
+        self._before = _QUOTE  # of nothing: `_at` says where it ends
+        self._at = 0
+
+    def goes_on(self, frame: bytes) -> bool:
+        """Say whether `frame` is the last one that was learned, but for its text."""
+        at = self._at
+        if frame[:at] != self._before:
+            return False
+        end = frame.find(_QUOTE, at)
+        tail = frame[end:]
+        return frame[at:end].translate(_PLAIN).isascii() and (
+            tail == self._behind
+            or (tail.endswith(self._behind[-3:]) and tail.replace(b" ", b"") == self._behind)
+        )
+
+    def learn(self, frame: bytes) -> None:
+        """Look how a frame that passed begins."""
+        match = self._shape.before.match(frame) if self._shape is not None else None
+        if match is not None:
+            self._before = match[0]
+            self._at = len(self._before)
