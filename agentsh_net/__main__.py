@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import sys
 
-INTERRUPTED = 130  # what shells expect of a command that ended by Ctrl-C
-
 
 def main() -> None:
     """Run the command line and exit."""
@@ -20,7 +18,7 @@ def main() -> None:
 
         command_line.main()
     except KeyboardInterrupt:  # while commands are still imported
-        sys.exit(INTERRUPTED)
+        sys.exit(130)  # cli.failures.Exit.INTERRUPTED, which may not be there yet
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Exit codes, and how an error becomes a line for people: what happened, then what mends it.
 
-0 ok; 1 a check failed or something is denied; 2 usage or configuration; 3 the environment lacks something; 4 no daemon.
+0 ok; 1 a check failed or something is denied; 2 usage or configuration; 3 the environment lacks something; 4 no daemon; 130 Ctrl-C.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ class Exit(IntEnum):
     USAGE = 2
     ENVIRONMENT = 3
     UNREACHABLE = 4
+    INTERRUPTED = 130  # what shells expect of a command that ended by Ctrl-C
 
 
 _KINDS = {

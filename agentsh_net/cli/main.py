@@ -14,7 +14,7 @@ import click
 
 from agentsh_net import __version__, places
 from agentsh_net.cli import streams
-from agentsh_net.cli.failures import failure
+from agentsh_net.cli.failures import Exit, failure
 from agentsh_net.cli.lazy import LazyGroup
 from agentsh_net.control.errors import ControlError
 from agentsh_net.core.errors import ConfigError, KernelError, ProtocolError, StoreError
@@ -63,6 +63,8 @@ class _Root(LazyGroup):
             return super().invoke(ctx)
         except (ConfigError, ControlError, KernelError, ProtocolError, StoreError) as error:
             raise failure(error) from error
+        except KeyboardInterrupt:
+            ctx.exit(Exit.INTERRUPTED)
         except OSError as error:
             if error.errno not in streams.OF_OUTPUT or error.filename is not None:
                 raise

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import click
 
+from agentsh_net.cli.layout import GAP, Heading, Line, cramped, stacked
 from agentsh_net.core.folding import visible
 
 Row = Mapping[str, Any]
@@ -78,16 +79,22 @@ def table(rows: Sequence[Row], columns: Sequence[Column]) -> str:
     from rich.text import Text
 
     terminal = sys.stdout.isatty()
-    made = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
-    for column in columns:
-        made.add_column(column.title, overflow="fold", no_wrap=not column.fold)
-    for row in rows:
-        made.add_row(*(Text(shown(c.cell(row)), style=_style(row)) for c in columns))
     text = io.StringIO()
     width = None if terminal else _PIPE_WIDTH
-    Console(
+    console = Console(
         file=text, width=width, force_terminal=terminal, highlight=False, emoji=False, markup=False
-    ).print(made)
+    )
+    headings = [Heading(column.title, column.fold) for column in columns]
+    lines = [Line([shown(column.cell(row)) for column in columns], _style(row)) for row in rows]
+    if terminal and cramped(headings, lines, console.width):
+        stacked(headings, lines, console)
+    else:
+        made = Table(box=None, padding=(0, GAP, 0, 0), pad_edge=False, header_style="bold")
+        for heading in headings:
+            made.add_column(heading.title, overflow="fold", no_wrap=not heading.fold)
+        for line in lines:
+            made.add_row(*(Text(cell, style=line.style) for cell in line.cells))
+        console.print(made)
     return "".join(f"{line.rstrip()}\n" for line in text.getvalue().splitlines())
 
 

@@ -11,8 +11,6 @@ from agentsh_net.cli.main import Daemon
 from agentsh_net.cli.output import Row, decision, json_text, moment
 from agentsh_net.core.folding import visible
 
-_INTERRUPTED = 130  # what shells expect of a command that ended by Ctrl-C
-
 
 @click.command(
     epilog=examples("agentsh-net tail --action block", "agentsh-net tail --type 'mcp_tool_*' --jsonl"),
@@ -23,16 +21,12 @@ _INTERRUPTED = 130  # what shells expect of a command that ended by Ctrl-C
 @click.option("--type", help="Only events of this type (* stands for anything).")
 @click.option("--action", type=click.Choice(["allow", "block"]), help="Only what was allowed or blocked.")
 @click.option("--jsonl", "as_jsonl", is_flag=True, help="One JSON object a line.")
-@click.pass_context
-def tail(ctx: click.Context, /, as_jsonl: bool, **filters: Any) -> None:
+@click.pass_obj
+def tail(daemon: Daemon, /, as_jsonl: bool, **filters: Any) -> None:
     """Follow events as they happen, until Ctrl-C."""
-    daemon: Daemon = ctx.obj
     wanted = {name: value for name, value in filters.items() if value is not None}
-    try:
-        for event in daemon.client().stream("tail", **wanted):
-            click.echo(json_text(event) if as_jsonl else line(event))
-    except KeyboardInterrupt:
-        ctx.exit(_INTERRUPTED)
+    for event in daemon.client().stream("tail", **wanted):
+        click.echo(json_text(event) if as_jsonl else line(event))
 
 
 def line(event: Row) -> str:

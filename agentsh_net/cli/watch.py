@@ -5,6 +5,7 @@ Plain ANSI: the alternate screen, drawn whole a few times a second. What a line 
 
 from __future__ import annotations
 
+import os
 import queue
 import shutil
 import sys
@@ -23,7 +24,6 @@ from agentsh_net.cli.tail import line as tail_line
 from agentsh_net.control.errors import ControlError
 from agentsh_net.core.folding import visible
 
-_INTERRUPTED: Final = 130
 _KEPT: Final = 200  # events of each kind: more than any terminal has lines
 _REFRESH: Final = 0.25  # seconds between drawings
 _ASK: Final = 2.0  # seconds between questions for the layers' state
@@ -61,19 +61,15 @@ class Board:
 )
 @click.option("--session", help="Only this session.")
 @click.option("--server", help="Only this server (* stands for anything).")
-@click.pass_context
-def watch(ctx: click.Context, /, **filters: str | None) -> None:
+@click.pass_obj
+def watch(daemon: Daemon, /, **filters: str | None) -> None:
     """Watch calls, connections and layers live, until Ctrl-C; without a terminal as `tail` does."""
-    daemon: Daemon = ctx.obj
     wanted = {name: value for name, value in filters.items() if value is not None}
-    try:
-        if sys.stdout.isatty():
-            _watch(daemon, wanted)
-        else:
-            for event in daemon.client().stream("tail", **wanted):
-                click.echo(tail_line(event))
-    except KeyboardInterrupt:
-        ctx.exit(_INTERRUPTED)
+    if sys.stdout.isatty():
+        _watch(daemon, wanted)
+    else:
+        for event in daemon.client().stream("tail", **wanted):
+            click.echo(tail_line(event))
 
 
 def _watch(daemon: Daemon, wanted: Mapping[str, str]) -> None:
@@ -159,7 +155,10 @@ def _told(event: Row) -> str:
 
 
 def _cut(text: str, width: int, style: str = "") -> str:
-    """Return text that is safe to draw, in one line of the terminal, with its colour."""
-    plain = visible(text)[: max(1, width - 1)]
-    code = _STYLES.get(style)
+    """Return text that is safe to draw, in one line of the terminal, with its colour (none under NO_COLOR, see no-color.org)."""
+    from rich.cells import cell_len, set_cell_size
+
+    plain, room = visible(text), max(1, width - 1)
+    plain = plain if cell_len(plain) <= room else set_cell_size(plain, room)
+    code = _STYLES.get(style if style == "title" or not os.environ.get("NO_COLOR") else "")
     return f"\x1b[{code}m{plain}\x1b[0m" if code else plain

@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import sys
 
 import pytest
@@ -96,3 +97,15 @@ def test_times_decisions_and_hashes_are_short():
     assert output.decision({"action": "allow", "type": "policy_reloaded"}) == "-"
     assert output.decision({"action": "allow", "type": "http"}) == "allow"
     assert output.short_hash("sha256:0123456789abcdef") == "0123456789ab"
+
+
+def test_a_narrow_terminal_gets_every_column(monkeypatch):
+    screen = Terminal()
+    monkeypatch.setattr(sys, "stdout", screen)
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setenv("TERM", "xterm")
+    show([{"name": "a-name-of-30-characters-at-least", "text": "the whole text"}], Format.TABLE, COLUMNS)
+    assert (
+        re.sub(r"\x1b\[[0-9;]*m", "", screen.getvalue())
+        == "NAME\na-name-of-30-characters-at-least\n    the whole text\n"
+    )

@@ -7,6 +7,7 @@ import sys
 import threading
 
 import pytest
+from rich.cells import cell_len
 
 from agentsh_net.cli.watch import Board, screen
 
@@ -34,6 +35,19 @@ def test_it_fits(width, height):
     lines = screen(board(*[CALL] * 300, *[CONNECTION] * 300), width, height)
     assert len(lines) <= height
     assert all(len(ESCAPES.sub("", line)) < width for line in lines)
+
+
+def test_wide_letters_fit_too():
+    lines = screen(board({**CALL, "tool_name": "日本" * 100}), 60, 24)
+    assert max(cell_len(ESCAPES.sub("", line)) for line in lines) == 59
+
+
+def test_no_colour_is_drawn_for_who_wants_none(monkeypatch):
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert {code for line in screen(board(CALL), 80, 24) for code in ESCAPES.findall(line)} == {
+        "\x1b[1m",
+        "\x1b[0m",
+    }
 
 
 def test_everything_has_its_place_and_its_colour_and_nothing_is_raw():

@@ -1,0 +1,102 @@
+"""How a table stands on a terminal: side by side, or, where the columns that fold would be slivers, below each row.
+
+What is in the cells is not its business, nor what a pipe gets (`output`): a row a line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+GAP: Final = 2  # columns between two cells
+NARROW: Final = 20  # columns: less than that cuts names and paths into pieces that nobody can read
+TALL: Final = 5  # lines that one cell may take beside the others
+
+_INDENT: Final = "    "
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """The title of a column, and whether it gives way."""
+
+    title: str
+    fold: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A row: its cells, and the style of all of them."""
+
+    cells: Sequence[str]
+    style: str = ""
+
+
+def cramped(headings: Sequence[Heading], lines: Sequence[Line], width: int) -> bool:
+    """Say whether side by side the columns would not fit, or those that fold would be slivers or towers."""
+    widths = _widths(headings, lines)
+    if sum(widths) + GAP * (len(widths) - 1) <= width:
+        return False
+    folding = [size for size, heading in zip(widths, headings, strict=True) if heading.fold]
+    kept = sum(size for size, heading in zip(widths, headings, strict=True) if not heading.fold)
+    room = width - kept - GAP * (len(widths) - 1)
+    if not folding:
+        return True
+    # A short column needs no more than its own width; the others share what is left.
+    for taken, size in enumerate(sorted(folding)):
+        each = room // (len(folding) - taken)
+        if size > each:
+            return each < NARROW or max(folding) > each * TALL
+        room -= size
+    return False
+
+
+def stacked(headings: Sequence[Heading], lines: Sequence[Line], console: Console) -> None:
+    """Print the columns that keep their width side by side, as far as they fit, and all others below each row."""
+    from rich.cells import set_cell_size
+    from rich.padding import Padding
+    from rich.text import Text
+
+    widths = _widths(headings, lines)
+    beside = _beside(headings, widths, console.width)
+    below = [at for at in range(len(headings)) if at not in beside]
+
+    def row(cells: Sequence[str]) -> str:
+        return (" " * GAP).join(set_cell_size(cells[at], widths[at]) for at in beside).rstrip()
+
+    console.print(Text(row([heading.title for heading in headings]), style="bold", no_wrap=True))
+    for line in lines:
+        console.print(Text(row(line.cells), style=line.style, no_wrap=True))
+        for at in below:
+            if line.cells[at] != "-":
+                title = f"{headings[at].title}: " if len(below) > 1 else ""
+                text = Text(f"{title}{line.cells[at]}", style=line.style, overflow="fold")
+                console.print(Padding(text, (0, 0, 0, len(_INDENT))))
+
+
+def _beside(headings: Sequence[Heading], widths: Sequence[int], width: int) -> list[int]:
+    """Return the columns that stand side by side: the first ones that keep their width, while there is room; one at least."""
+    taken: list[int] = []
+    used = 0
+    for at, heading in enumerate(headings):
+        if heading.fold:
+            continue
+        used += widths[at] + (GAP if taken else 0)
+        if used > width and taken:
+            break
+        taken.append(at)
+    return taken or [0]
+
+
+def _widths(headings: Sequence[Heading], lines: Sequence[Line]) -> list[int]:
+    from rich.cells import cell_len
+
+    return [max(map(cell_len, column)) for column in _columns(headings, lines)]
+
+
+def _columns(headings: Sequence[Heading], lines: Sequence[Line]) -> Iterator[tuple[str, ...]]:
+    for at, heading in enumerate(headings):
+        yield (heading.title, *(line.cells[at] for line in lines))
