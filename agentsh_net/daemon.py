@@ -55,6 +55,7 @@ from agentsh_net.workers.pool import Pool
 from agentsh_net.workers.stdio_servers import StdioServers
 
 EXIT_OK = 0
+CLEAR_EVERY = 1.0  # seconds: how soon a session is ended in which nothing runs any more
 LAST_RECORDS = 1.0  # seconds for what is still to be read at the end, which in a flood never ends
 
 
@@ -164,7 +165,7 @@ class Daemon:
         reader = RecordReader(kernel, self.current.tell, self._log)
         stack.callback(reader.stop)
         reader.start(loop)
-        await self.layers.look(self.current.plan)
+        await self.layers.look()
         await self._follow(stack)
         self.ready = True
         if self.page is not None:
@@ -229,6 +230,7 @@ class Daemon:
         stack.callback(self.names.stop)
         await self.names.start(self.current)
         self._tasks.keep("watch", self._look_around)
+        self._tasks.keep("sessions", self._clear_away)
         await self._serve_shims(stack)
         self.reloading.watch(self._initial)
         stack.callback(self.reloading.close)
@@ -329,8 +331,12 @@ class Daemon:
     async def _look_around(self) -> None:
         while True:
             await self.layers.wait()
+            await self.layers.look()
+
+    async def _clear_away(self) -> None:
+        while True:
+            await asyncio.sleep(CLEAR_EVERY)
             async with self.current.lock:
-                await self.layers.look(self.current.plan)
                 await self.agents.clear()
 
     def _on_store_trouble(self, error: StoreError | None) -> None:

@@ -52,7 +52,7 @@ async def _when_ready(call: Call, daemon: Daemon, args: Mapping[str, Any], peer:
 
 
 async def _status(daemon: Daemon, args: Mapping[str, Any], peer: Peer) -> dict[str, Any]:  # noqa: ARG001 - see Call
-    """Return what is in force; the kernel was asked at most a second ago."""
+    """Return what is in force: the kernel is asked now."""
     current = daemon.current
     mcp = current.snapshot.config.sandbox.mcp
     return {
@@ -67,7 +67,7 @@ async def _status(daemon: Daemon, args: Mapping[str, Any], peer: Peer) -> dict[s
             "fail_closed": mcp.fail_closed,
             "pending": list(current.pending),
         },
-        "layers": [asdict(status) for status in daemon.layers.layers],
+        "layers": [asdict(status) for status in await daemon.layers.ask()],
         "limits": [asdict(limit) for limit in limits(current.loaded.config.network)],
         "proxy": _proxy(daemon),
         "store": asdict(daemon.writer.status()),

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from agentsh_net.core import events
 from agentsh_net.core.errors import KernelError
 from agentsh_net.core.events import Event
-from agentsh_net.core.plane import Kernel, LayerStatus, Plan
+from agentsh_net.core.plane import Kernel, LayerStatus
 
 # How soon (seconds) anything that is not as it should be is noticed, as elements of a map.
 LOOK_EVERY = 1.0
@@ -21,7 +21,7 @@ _SHARE = 10
 
 
 class LayerWatch:
-    """What the kernel said last of each layer. The caller sees to it that no plan is applied meanwhile."""
+    """What the kernel said last of each layer. Waits for nothing but the kernel: a reload may be waiting for names meanwhile."""
 
     def __init__(self, kernel: Kernel, emit: Callable[[Event], None], log: logging.Logger) -> None:
         self._kernel = kernel
@@ -37,6 +37,10 @@ class LayerWatch:
         """What the kernel said at the last look."""
         return list(self._layers.values())
 
+    async def ask(self) -> list[LayerStatus]:
+        """Return what the kernel says now."""
+        return await asyncio.to_thread(self._kernel.status)
+
     async def wait(self) -> None:
         """Return when it is time for the next look."""
         began = time.monotonic()
@@ -47,15 +51,17 @@ class LayerWatch:
             if disturbed and passed >= self._took * _SHARE:
                 return
 
-    async def look(self, plan: Plan) -> None:
-        """Ask the kernel, tell what is new, and re-assert `plan` where a layer was lost."""
+    async def look(self) -> None:
+        """Ask the kernel, tell what is new, and put back what was lost of the plan in force."""
         began = time.monotonic()
-        await self._look(plan)
+        if (gone := await self._look()) and await self._put_back(gone):
+            await self._look()  # it is told at once that it is back
         self._took = time.monotonic() - began
 
-    async def _look(self, plan: Plan) -> None:
+    async def _look(self) -> str:
+        """Return the layers that have to be seen to."""
         before = self._layers
-        self._layers = {s.layer: s for s in await asyncio.to_thread(self._kernel.status)}
+        self._layers = {s.layer: s for s in await self.ask()}
         for status in self._layers.values():
             self._compare(before.get(status.layer), status)
         had = self._lost | {name for name, old in before.items() if old.in_force}
@@ -63,18 +69,18 @@ class LayerWatch:
         self._lost = {name for name in had & self._layers.keys() if not self._layers[name].in_force}
         gone = sorted(self._lost)  # tried again at every look until it is back
         behind = [s.layer for s in self._layers.values() if s.behind]
-        if gone or behind:
-            await self._put_back(", ".join(gone or behind), plan)
+        return ", ".join(gone or behind)
 
-    async def _put_back(self, layers: str, plan: Plan) -> None:
+    async def _put_back(self, layers: str) -> bool:
         try:
-            await asyncio.to_thread(self._kernel.apply, plan)
+            await asyncio.to_thread(self._kernel.reassert)
         except KernelError as error:
             if str(error) != self._trouble:  # every further try fails the same way
                 self._log.error("%s could not be put back: %s (%s)", layers, error, error.remedy)
             self._trouble = str(error)
-        else:
-            self._trouble = ""
+            return False
+        self._trouble = ""
+        return True
 
     def _compare(self, old: LayerStatus | None, new: LayerStatus) -> None:
         lost = new.lost - (old.lost if old else 0)

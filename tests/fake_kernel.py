@@ -51,6 +51,7 @@ class FakeKernel:
         self.behind = ""  # what came to the machine
         self.lost = 0
         self.touched = False  # somebody did something
+        self.reasserted = 0
         self.closed: str | None = None
         self.cgroups: FakeCgroups | None = FakeCgroups()
         self._reader, self._writer = os.pipe()
@@ -60,6 +61,12 @@ class FakeKernel:
             raise KernelError(self.broken, layer="ebpf", remedy="mend it")
         self.plan, self.gone, self.behind = plan, False, ""
         self.plans.append(plan)
+
+    def reassert(self) -> None:
+        if self.broken:
+            raise KernelError(self.broken, layer="ebpf", remedy="mend it")
+        self.gone, self.behind = False, ""
+        self.reasserted += 1
 
     def sweep(self, plan: Plan) -> list[ConnectRecord]:
         found, self.swept = self.swept, []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -101,6 +102,20 @@ def test_a_layer_taken_away_is_back_within_two_looks(tmp_path: Path) -> None:
         )
         here.await_event("layer_state_changed", lambda e: e["state"] == "in force")
         assert not here.kernel.gone
+
+
+def test_a_layer_taken_away_while_a_reload_waits_for_names_is_told_by_status_and_put_back(
+    tmp_path: Path,
+) -> None:
+    with running(tmp_path, policy()) as here:
+        lock = here.daemon.current.lock
+        asyncio.run_coroutine_threadsafe(lock.acquire(), here.loop).result(10)  # as a reload holds it
+        here.kernel.broken, here.kernel.gone = "held open", True
+        assert not here.status()["layers"][0]["in_force"]
+        here.kernel.broken = ""
+        here.await_event("layer_state_changed", lambda e: e["state"] == "in force")
+        assert here.status()["layers"][0]["in_force"]
+        here.on_loop(lock.release)
 
 
 @pytest.mark.parametrize(("on_exit", "left"), [("remove", "removed"), ("keep", "kept")])

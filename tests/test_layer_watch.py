@@ -26,7 +26,7 @@ def look(kernel: FakeKernel, times: int, between: list[tuple[str, object]]) -> t
 
     async def looks() -> None:
         for turn in range(times):
-            await watch.look(Plan(generation=9))
+            await watch.look()
             if turn < len(between):
                 setattr(kernel, *between[turn])
 
@@ -41,12 +41,22 @@ def test_what_is_as_it_was_asked_for_is_no_news(kernel: FakeKernel) -> None:
 
 
 def test_a_layer_taken_away_is_told_and_the_plan_put_back(kernel: FakeKernel) -> None:
-    emitted, _ = look(kernel, 3, [("gone", True)])
+    emitted, _ = look(kernel, 2, [("gone", True)])
     assert [(e.layer, e.state) for e in emitted if isinstance(e, LayerStateChanged)] == [
         ("ebpf", "not in force"),
         ("ebpf", "in force"),
     ]
-    assert kernel.plan == Plan(generation=9)
+    assert (kernel.reasserted, len(kernel.plans)) == (
+        1,
+        1,
+    )  # the plan in force, whatever is being applied by others
+
+
+def test_what_the_kernel_says_is_asked_and_not_remembered(kernel: FakeKernel) -> None:
+    _, watch = look(kernel, 1, [])
+    kernel.gone = True
+    assert [s.in_force for s in watch.layers] == [True]
+    assert [s.in_force for s in asyncio.run(watch.ask())] == [False]
 
 
 def test_a_layer_that_cannot_be_put_back_stays_told(
@@ -91,8 +101,7 @@ def test_lost_records_are_counted_once(kernel: FakeKernel) -> None:
 def test_what_came_to_the_machine_is_taken_in_without_news(kernel: FakeKernel) -> None:
     emitted, _ = look(kernel, 3, [("behind", "devices +eth1")])
     assert emitted == []
-    assert kernel.behind == ""
-    assert kernel.plan == Plan(generation=9)
+    assert (kernel.behind, kernel.reasserted) == ("", 1)
 
 
 def waited(kernel: FakeKernel, *, touch_after: float | None, took: float = 0.0) -> float:
@@ -121,13 +130,13 @@ def test_somebody_who_touches_layers_over_and_over_does_not_keep_us_busy(kernel:
 
 
 def test_a_layer_that_is_taken_away_again_while_it_is_put_back_is_put_back_again(kernel: FakeKernel) -> None:
-    put_back = kernel.apply
+    put_back = kernel.reassert
 
-    def and_taken_away(plan: Plan) -> None:
-        put_back(plan)
-        kernel.gone = len(kernel.plans) < 4
+    def and_taken_away() -> None:
+        put_back()
+        kernel.gone = kernel.reasserted < 4
 
-    kernel.apply = and_taken_away  # type: ignore[method-assign] # a saboteur who is at it still
+    kernel.reassert = and_taken_away  # type: ignore[method-assign] # a saboteur who is at it still
     emitted, watch = look(kernel, 5, [("gone", True)])
     assert [e.state for e in emitted if isinstance(e, LayerStateChanged)] == ["not in force", "in force"]
     assert watch.layers[0].in_force

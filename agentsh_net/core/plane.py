@@ -176,6 +176,10 @@ class Kernel(Protocol):
         """Make every layer enforce exactly `plan`: adds before deletes, one transaction where the layer has one."""
         ...
 
+    def reassert(self) -> None:
+        """Put back what is missing of the plan that was applied last, and cover what came to the machine since."""
+        ...
+
     def sweep(self, plan: Plan) -> list[ConnectRecord]:
         """Close established sockets to denied endpoints and return what was closed."""
         ...

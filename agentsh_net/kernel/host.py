@@ -86,6 +86,12 @@ class Host:
                 self._assert(plan)
             self._plan, self._packets = plan, self._for_packets(plan)
 
+    def reassert(self) -> None:
+        """Put back what somebody took away of the plan in force. Raises KernelError."""
+        with self._changing:
+            if self._plan is not None:
+                self._assert(self._plan)
+
     def sweep(self, plan: Plan) -> list[ConnectRecord]:
         """Close established sockets to denied endpoints and return what was closed. Raises KernelError."""
         streams = self._ebpf.streams() if self._ebpf is not None and decided_by_name(plan) else None

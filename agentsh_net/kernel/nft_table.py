@@ -173,13 +173,14 @@ class Contents:
         self._standing: Standing | None = None
         self._confirmed: int | None = None  # others' commits when it was looked through last, None: never
         self._looked_at, self._took = 0.0, 0.0
+        self._wrong = ""  # what the last look through the elements found; stands until the next one, or until it is made anew
 
     @contextmanager
     def made(self) -> Iterator[None]:
         """Make the table anew within. Raises OSError."""
         before = self._commits.foreign()
         yield
-        self._standing, self._confirmed = self._table.standing(), before
+        self._standing, self._confirmed, self._wrong = self._table.standing(), before, ""
 
     @contextmanager
     def rules_changed(self) -> Iterator[None]:
@@ -196,12 +197,12 @@ class Contents:
             return reason
         now = time.monotonic()
         if now - self._looked_at < self._took * _SHARE:
-            return ""  # not confirmed: `age` tells
-        reason = self._elements(plan)
+            return self._wrong  # where that is nothing it is not confirmed either: `age` tells
+        self._wrong = self._elements(plan)
         self._took, self._looked_at = time.monotonic() - now, time.monotonic()
-        if not reason:
+        if not self._wrong:
             self._confirmed = others
-        return reason
+        return self._wrong
 
     def age(self) -> float | None:
         """Return how many seconds ago the elements were confirmed, None where nobody touched anything since."""

@@ -18,7 +18,7 @@ from netns.tampering import nft_as_owner
 from agentsh_net.core.errors import KernelError
 from agentsh_net.core.plane import Kernel, LayerStatus
 from agentsh_net.core.settings import Network
-from agentsh_net.kernel import host, loader
+from agentsh_net.kernel import host, loader, nft_table
 from agentsh_net.kernel.leftovers import hierarchy, leftovers, remove
 from agentsh_net.kernel.nflog import Nflog
 from agentsh_net.kernel.probe_source import PROGRAMS
@@ -241,6 +241,26 @@ def test_close_with_removal_leaves_nothing_and_close_without_leaves_enforcement(
         return gone, result, left, len(host.down())
 
     assert box.in_box(inside) == ([], "EPERM", len(PROGRAMS) + 2, len(PROGRAMS) + 2)
+
+
+@pytest.mark.kernel
+def test_a_flushed_set_is_put_back_however_long_it_takes_to_look_through(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(nft_table, "_SHARE", 1e9)  # as a set of many thousands has it
+
+    def inside() -> tuple[str, bool, str]:
+        _server = listening(box.there(), "10.99.0.2")
+        kernel = opened(BAD, "nftables")
+        nft_as_owner("flush set inet agentsh_net deny4")
+        [reason] = [s.reason for s in kernel.status() if s.layer == "nftables"]
+        kernel.reassert()
+        [state] = [s.in_force for s in kernel.status() if s.layer == "nftables"]
+        return reason, state, attempt("10.99.0.2")
+
+    reason, state, said = box.in_box(inside)
+    assert "set deny4 has 0 elements, 0 of 1" in reason
+    assert (state, said) == (True, "ECONNREFUSED")
 
 
 @pytest.mark.kernel

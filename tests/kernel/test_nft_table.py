@@ -92,3 +92,26 @@ def test_others_who_commit_often_cannot_keep_us_busy_and_the_age_of_the_look_is_
         return *first, contents.why_not(wanted), contents.age() is None
 
     assert box.in_box(inside) == ("", True, "", False)
+
+
+def test_what_was_found_wrong_stays_wrong_between_two_looks_and_is_right_once_it_is_made_anew(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(nft_table, "_SHARE", 1e9)  # as a set of many thousands has it
+
+    def inside() -> list[str]:
+        table = opened()
+        contents = Contents(table, commits := Commits(table), lambda _: {"held": {bytes([10, 0, 0, 1])}})
+        with contents.made(), commits.ours():
+            nft(MINE)
+        wanted = plan(deny=(at("10.0.0.1"),))
+        nft("flush set inet mine held")
+        found = [contents.why_not(wanted), contents.why_not(wanted)]
+        nft("delete table inet mine")
+        with contents.made(), commits.ours():
+            nft(MINE)
+        nft("add table inet theirs")
+        return [*found, contents.why_not(wanted)]
+
+    wrong = "table inet mine: set held has 0 elements, 0 of 1 that it should have"
+    assert box.in_box(inside) == [wrong, wrong, ""]
