@@ -15,9 +15,14 @@ from agentsh_net.core.mcp_exchange import LEGACY
 
 
 class FakePipe:
-    """One server. `refuses`: why it cannot be opened."""
+    """One server. `refuses`: why it cannot be opened; `waits`: nothing is sent or heard of it without waiting."""
 
-    def __init__(self, refuses: str = "") -> None:
+    def __init__(self, refuses: str = "", *, waits: bool = False) -> None:
+        self.waits = waits
+        self.failed: Callable[[ProtocolError], None] = lambda _: (
+            None
+        )  # tells that the last message was not taken
+        self._hear: Callable[[bytes], bool] = lambda _: False
         self.sent: list[Any] = []
         self.closed = False
         self.broken = False  # it takes no more
@@ -29,10 +34,23 @@ class FakePipe:
         if self._refuses:
             raise ProtocolError(self._refuses, status=502)
 
+    def attach(self, hear: Callable[[bytes], bool]) -> None:
+        self._hear = hear
+
+    def start(self, message: bytes, failed: Callable[[ProtocolError], None]) -> bool:
+        if self.waits or self.broken:
+            return False
+        self._sent(message)
+        self.failed = failed
+        return True
+
     async def send(self, message: bytes) -> None:
-        assert b"\n" not in message
         if self.broken:
             raise ProtocolError("the server ended", status=502)
+        self._sent(message)
+
+    def _sent(self, message: bytes) -> None:
+        assert b"\n" not in message
         self.sent.append(json.loads(message))
         self._news.set()
 
@@ -46,7 +64,9 @@ class FakePipe:
         self.closed = True
 
     def say(self, message: Any) -> None:
-        self._said.put_nowait(message if isinstance(message, bytes) else json.dumps(message).encode())
+        data = message if isinstance(message, bytes) else json.dumps(message).encode()
+        if self.waits or not self._said.empty() or not self._hear(data):
+            self._said.put_nowait(data)
 
     def end(self) -> None:
         self._said.put_nowait(None)
@@ -72,18 +92,21 @@ READY = {"protocolVersion": LEGACY[0], "capabilities": {}, "serverInfo": {"name"
 
 
 def play(scene: Callable[[GatewayFront, list[FakePipe]], Awaitable[None]], gateway: dict[str, Any] | None = None, **mcp: Any) -> None:  # fmt: skip
-    async def main() -> None:
+    """Let a scene happen in front of servers that take and give messages at once, and of such that have to be waited for."""
+
+    async def main(*, waits: bool) -> None:
         pipes: list[FakePipe] = []
 
         def pipe(*_: Any) -> FakePipe:
-            pipes.append(FakePipe())
+            pipes.append(FakePipe(waits=waits))
             return pipes[-1]
 
         async with gateway_over(snapshot([PEER], gateway=gateway, **mcp)) as front:
             front.gateway._pipe = lambda server: pipe  # type: ignore[method-assign,assignment] # the server is a list here
             await scene(front, pipes)
 
-    run(main())
+    run(main(waits=True))
+    run(main(waits=False))
 
 
 async def begun(front: GatewayFront, pipes: list[FakePipe]) -> tuple[dict[str, str], FakePipe]:

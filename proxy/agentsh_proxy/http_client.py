@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Self
 
 from agentsh_net.core import certificate
@@ -52,6 +52,28 @@ class Response:
     async def next(self) -> bytes:
         """Return the next bytes of the body as they come, empty at its end. Raises ProtocolError if it was cut."""
         return await self._connection.chunk()
+
+    def take(self) -> bytes:
+        """Return the next bytes of the body that are here, empty where none are."""
+        return self._connection.take()
+
+    def watch(self, watcher: Callable[[], bool]) -> None:
+        """Have a function called whenever bytes came; where it takes them and says so, whoever waits sleeps on."""
+        self._connection.watch(watcher)
+
+    @property
+    def ended(self) -> bool:
+        """Say whether the body came to its end."""
+        return self._connection.complete
+
+    @property
+    def lasts(self) -> bool:
+        """Say whether more of the body may come: it has not ended and was not cut."""
+        return not self._connection.complete and self._connection.error is None
+
+    async def news(self) -> None:
+        """Wait until something came that no watcher took. Raises ProtocolError where the body was cut."""
+        await self._connection.news()
 
     async def chunks(self) -> AsyncIterator[bytes]:
         """Iterate over the body as it comes."""
@@ -123,10 +145,7 @@ class HttpClient:
         """Send a request to the origin and return its answer's head. An idle connection that turns out dead is replaced once."""
         head = self._head(method, target, headers, body)
         while True:
-            connection = self._idle.pop() if self._idle else await self._connect()
-            if not connection.usable and not connection.fresh:
-                self.forget(connection)
-                continue
+            connection = self._kept() or await self._connect()
             reused, connection.fresh = not connection.fresh, False
             opened = None if reused else connection.peer()
             connection.send(head, body)
@@ -141,6 +160,41 @@ class HttpClient:
                 self.forget(connection)
                 raise
             return Response(connection, self, opened)
+
+    def post(self, target: str, headers: Headers, body: bytes, ended: Callable[[Connection], None]) -> bool:
+        """Send a request whose answer's body is of no interest, if that can be done at once, and say so; `ended` gets its connection.
+
+        `ended` is called when the answer is whole (`status`) or there will be none (`error`), and may use nothing else of it.
+        """
+        connection = self._kept()
+        if connection is None:
+            return False
+
+        def watch() -> bool:
+            if connection.complete or connection.error is not None:
+                connection.watch(None)
+                connection.drop(DRAIN_SIZE)
+                self.give_back(connection)
+                ended(connection)
+            return True
+
+        connection.watch(watch)
+        connection.send(self._head("POST", target, headers, body), body)
+        return True
+
+    def _kept(self) -> Connection | None:
+        """Return an idle connection, if there is one that lives."""
+        while self._idle:
+            connection = self._idle.pop()
+            if connection.usable:
+                return connection
+            self.forget(connection)
+        return None
+
+    @property
+    def connections(self) -> int:
+        """How many are open, idle or not."""
+        return len(self._open)
 
     def give_back(self, connection: Connection) -> None:
         """Take a connection whose exchange is over."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 from typing import Any, cast
 
 import httptools
@@ -40,6 +41,7 @@ class Connection(asyncio.Protocol):
         self._queued = 0
         self._paused = False
         self._news = asyncio.Event()
+        self._watcher: Callable[[], bool] | None = None
         self._closed = False
 
     def peer(self) -> tuple[str, int] | None:
@@ -69,7 +71,7 @@ class Connection(asyncio.Protocol):
             self._fail(f"the server's answer is not HTTP/1.1: {type(fault).__name__}")
         if not self._head_done and self._head_size > MAX_HEAD:
             self._fail(f"the head of the server's answer is longer than {MAX_HEAD} bytes")
-        self._news.set()
+        self._tell()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Decide whether that is the end of the body or a cut."""
@@ -79,7 +81,7 @@ class Connection(asyncio.Protocol):
         elif not self.complete and self._error is None:
             what = "in the middle of its answer" if self._saw_bytes else "without an answer"
             self._error = CutError(f"the server closed the connection {what}", status=502)
-        self._news.set()
+        self._tell()
 
     # --- httptools callbacks
 
@@ -140,16 +142,31 @@ class Connection(asyncio.Protocol):
     async def head(self) -> None:
         """Wait for the status and headers."""
         while not self._head_done:
-            await self._wait()
+            await self.news()
         if self._error is not None:
             raise self._error
+
+    def watch(self, watcher: Callable[[], bool] | None) -> None:
+        """Have a function called whenever something came, which says whether it took it: then who waits sleeps on."""
+        self._watcher = watcher
+
+    @property
+    def error(self) -> ProtocolError | None:
+        """Return what went wrong, if anything did."""
+        return self._error
 
     async def chunk(self) -> bytes:
         """Return the next bytes of the body, empty at its end. Raises ProtocolError if it was cut."""
         while not self._chunks:
             if self.complete:
                 return b""
-            await self._wait()
+            await self.news()
+        return self.take()
+
+    def take(self) -> bytes:
+        """Return the next bytes of the body that are here, empty where none are."""
+        if not self._chunks:
+            return b""
         data = self._chunks.popleft()
         self._queued -= len(data)
         if self._paused and self._queued <= HIGH_WATER // 2 and self.transport is not None:
@@ -168,7 +185,12 @@ class Connection(asyncio.Protocol):
         if self.transport is not None:
             self.transport.abort()
 
-    async def _wait(self) -> None:
+    def _tell(self) -> None:
+        if self._watcher is None or not self._watcher():
+            self._news.set()
+
+    async def news(self) -> None:
+        """Wait until something came. Raises ProtocolError where nothing more will."""
         if self._error is not None:
             raise self._error
         self._news.clear()

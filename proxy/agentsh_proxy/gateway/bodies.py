@@ -8,7 +8,18 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from agentsh_net.core import sse
-from agentsh_proxy.gateway.review import as_body
+
+
+def flattened(data: bytes) -> bytes:
+    """Return JSON without line breaks: outside of strings they mean nothing, and inside of them they are not allowed."""
+    return data.replace(b"\r", b" ").replace(b"\n", b" ") if b"\n" in data or b"\r" in data else data
+
+
+def as_body(messages: Collection[bytes]) -> bytes | None:
+    """Return messages as one body: alone, or as a batch; None for none."""
+    if not messages:
+        return None
+    return next(iter(messages)) if len(messages) == 1 else b"[" + b",".join(messages) + b"]"
 
 
 def event_of(message: bytes) -> bytes:

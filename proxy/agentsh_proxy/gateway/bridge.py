@@ -18,10 +18,12 @@ from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.jsonrpc import Request
 from agentsh_net.core.mcp_exchange import LEGACY, MODERN
 from agentsh_net.core.model import Server, Transport
+from agentsh_proxy.gateway.carrier import Served
 from agentsh_proxy.gateway.connection import JSON, GatewayConnection
+from agentsh_proxy.gateway.pipe import Pipe
 from agentsh_proxy.gateway.requests import Asked
 from agentsh_proxy.gateway.review import Review
-from agentsh_proxy.gateway.session import Pipe, Session
+from agentsh_proxy.gateway.session import Session
 from agentsh_proxy.gateway.shared import Shared
 from agentsh_proxy.gateway.view import Place
 
@@ -89,45 +91,48 @@ class Bridge:
         self._shared.clear()
         self._leaving.clear()
 
-    async def serve(
+    def serve(
         self, asked: Asked, client: GatewayConnection, place: Place, session_id: str, limits: tuple[int, int]
-    ) -> bool:
+    ) -> Served:
         """Answer a request of a client. Raises ProtocolError."""
         if not _acceptable(asked, client):
             return True
-        if asked.method == "POST":
-            await self._post(asked, client, place, session_id, limits)
-        elif _modern(asked):
-            client.answer(405, _error("this revision knows POST only"), (*JSON, ("Allow", "POST")))
-        else:
-            await self._other(asked, client, session_id)
-        return True
-
-    async def _other(self, asked: Asked, client: GatewayConnection, session_id: str) -> None:
+        if asked.method != "POST":
+            return self._other(asked, client, session_id)
+        if "mcp-session-id" not in asked.fields:
+            return self._post(asked, client, place, session_id, limits)
         session = self._known(asked, client, session_id)
         if session is None:
-            return
+            return True
+        session.used = self._now
+        work = session.post(asked, client, place, limits)
+        return True if work is None else _done(work)
+
+    async def _other(self, asked: Asked, client: GatewayConnection, session_id: str) -> bool:
+        if _modern(asked):
+            client.answer(405, _error("this revision knows POST only"), (*JSON, ("Allow", "POST")))
+            return True
+        session = self._known(asked, client, session_id)
+        if session is None:
+            return True
         if asked.method == "DELETE":
             self._end((session_id, asked.fields["mcp-session-id"]))
             client.answer(200)
         else:
             await session.listen(asked, client)
+        return True
 
     async def _post(
         self, asked: Asked, client: GatewayConnection, place: Place, session_id: str, limits: tuple[int, int]
-    ) -> None:
-        if "mcp-session-id" in asked.fields:
-            session = self._known(asked, client, session_id)
-            if session is not None:
-                session.used = self._now
-                await session.post(asked, client, place, limits)
-            return
+    ) -> bool:
+        """Answer what has no session."""
         if _modern(asked):
             shared = await self._share(asked, place, session_id, limits[1])
             shared.used = self._now
             await shared.post(asked, client, place, limits, self._review(session_id))
-            return
-        await self._begin(asked, client, place, session_id, limits)
+        else:
+            await self._begin(asked, client, place, session_id, limits)
+        return True
 
     async def _begin(
         self, asked: Asked, client: GatewayConnection, place: Place, session_id: str, limits: tuple[int, int]
@@ -216,6 +221,11 @@ class Bridge:
         session = self._sessions.pop(key, None)
         if session is not None:
             session.close()
+
+
+async def _done(work: Awaitable[None]) -> bool:
+    await work
+    return True
 
 
 def _modern(asked: Asked) -> bool:

@@ -16,10 +16,10 @@ from agentsh_net.core.gateway_http import Headers
 from agentsh_net.core.jsonrpc import Body, Id, Request
 from agentsh_net.core.mcp_gate import lone_call
 from agentsh_proxy.gateway import unauthorized
-from agentsh_proxy.gateway.bodies import event_of, joined, rewritten
+from agentsh_proxy.gateway.bodies import as_body, event_of, joined, rewritten
 from agentsh_proxy.gateway.connection import JSON, GatewayConnection
 from agentsh_proxy.gateway.requests import Asked
-from agentsh_proxy.gateway.review import Passed, Review, as_body
+from agentsh_proxy.gateway.review import Passed, Review
 from agentsh_proxy.gateway.view import Place
 from agentsh_proxy.http_client import Response
 from agentsh_proxy.mcp_client.site import is_json, is_stream

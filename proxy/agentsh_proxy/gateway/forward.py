@@ -18,9 +18,9 @@ from agentsh_net.core.model import Server
 from agentsh_proxy.gateway.connection import GatewayConnection
 from agentsh_proxy.gateway.dialing import Tell
 from agentsh_proxy.gateway.exchange import Exchange
+from agentsh_proxy.gateway.pipe import Pipe
 from agentsh_proxy.gateway.requests import Asked
 from agentsh_proxy.gateway.review import Review
-from agentsh_proxy.gateway.session import Pipe
 from agentsh_proxy.gateway.view import Place
 from agentsh_proxy.http_client import HttpClient, Response
 

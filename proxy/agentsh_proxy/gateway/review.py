@@ -6,28 +6,25 @@ The verdicts are core's (`mcp_judging`), as the shim's are. How messages are car
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
 from agentsh_net.audit.call_events import HOSTILE, MALFORMED, Teller
-from agentsh_net.core import gateway_http, identity, jsonrpc, mcp_gate, mcp_judging, results_policy, steps
+from agentsh_net.core import gateway_http, jsonrpc, mcp_gate, mcp_judging, results_policy, steps
 from agentsh_net.core.errors import ProtocolError
-from agentsh_net.core.events import Event
-from agentsh_net.core.identity import Aspect
 from agentsh_net.core.inspect.contents import inspect_content
-from agentsh_net.core.inspect.custom import Custom
-from agentsh_net.core.joining import Intent, mark
+from agentsh_net.core.joining import mark
 from agentsh_net.core.jsonrpc import Body, ErrorResponse, Id, Limits, Message, Request, Response
 from agentsh_net.core.mcp_exchange import changes_tools
 from agentsh_net.core.mcp_gate import Call, Edit, Hide, Swap
 from agentsh_net.core.mcp_glance import CALL, HANDSHAKES, LIST
-from agentsh_net.core.mcp_listing import Listing, refused
+from agentsh_net.core.mcp_listing import refused
 from agentsh_net.core.mcp_params import Mirrored
-from agentsh_net.core.mcp_standing import Standing
-from agentsh_net.core.model import Action, Crossing, Transport, Verdict
-from agentsh_net.core.settings import Mcp
-from agentsh_net.core.snapshot import Snapshot
+from agentsh_net.core.model import Action, Crossing, Verdict
+from agentsh_proxy.gateway.around import Around
+from agentsh_proxy.gateway.bodies import as_body, flattened
+from agentsh_proxy.gateway.offer import Offer
 from agentsh_proxy.gateway.view import Place
 
 # Requests without an answer that one client may have: more than any has in flight. The oldest are forgotten first.
@@ -36,25 +33,6 @@ INLINE: Final = (
     4096  # bytes of a result that are inspected at once; longer ones in a thread, as one may take a second
 )
 META_VERSION: Final = gateway_http.VERSION_KEY.encode()  # only requests of 2026-07-28 have it
-SETTLING: Final = (
-    2.0  # seconds a listing waits for the supervisor to take up new tools, so that calls are judged by them
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Around:
-    """What a review needs of its worker."""
-
-    snapshot: Callable[[], Snapshot]
-    charge: Callable[[str, str, str], bool | Crossing]  # server, tool, session
-    # The call in a model's answer that a call carries out: server, tool, mark of its arguments, session.
-    claim: Callable[[str, str, Callable[[], str], str], Intent | None]
-    unanswered: Callable[[], bool]  # whether the last charge was made up here, because nobody answered
-    emit: Callable[[Event], None]
-    report: Callable[[dict[str, Any]], None]  # as `discovery` reports
-    changed: Callable[[], Awaitable[None]]  # waits until another snapshot is in force
-    customs: Callable[[], tuple[Custom, ...]]
-    counted: Callable[[Verdict], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,12 +70,9 @@ class Review:
 
     __slots__ = (
         "_around",
-        "_facts",
-        "_own",
-        "_place",
         "_tell",
         "_waiting",
-        "listing",
+        "offer",
         "server_id",
         "session_id",
     )
@@ -105,13 +80,10 @@ class Review:
     def __init__(self, around: Around, server_id: str, session_id: str, place: Callable[[], Place]) -> None:
         self.server_id = server_id
         self.session_id = session_id
-        self.listing = Listing(server_id)
-        self._own = Standing(server_id)
+        self.offer = Offer(around, server_id, place)
         self._around = around
-        self._place = place
         self._tell = Teller(around.emit, server_id, session_id, via="gateway")
         self._waiting: dict[Id, Asked] = {}
-        self._facts: Mapping[str, Any] = mcp_judging.NO_FACTS
 
     # What the client sends.
 
@@ -161,7 +133,7 @@ class Review:
         return Taken(None, (error,), body, (), 400)
 
     def _doubtful(self, data: bytes, why: str, danger: str) -> Taken:
-        verdict = mcp_judging.doubted(self._mcp(), why, danger)
+        verdict = mcp_judging.doubted(self._around.mcp, why, danger)
         self._tell.uninspected("client", HOSTILE if danger else MALFORMED, len(data), verdict)
         if not verdict.blocked:
             return Taken(data, (), None, ())
@@ -187,31 +159,14 @@ class Review:
             asked = True
             return around.charge(server_id, tool, self.session_id)
 
-        verdict = self._not_offered(call.tool) or mcp_judging.judge_call(
-            snapshot, self._shown(snapshot), self.server_id, call, self.session_id, charge
+        verdict = self.offer.left_out(call.tool) or mcp_judging.judge_call(
+            snapshot, self.offer.shown(snapshot), self.server_id, call, self.session_id, charge
         )
         if asked and around.unanswered():
             verdict = replace(verdict, reason=f"{verdict.reason} (the rate limiter did not answer)")
         around.counted(verdict)
         self._tell.called(call, verdict, intent)
         return verdict
-
-    def _shown(self, snapshot: Snapshot) -> mcp_judging.Shown:
-        """Return what blocks a tool because this client was shown it, or its server, otherwise than it is trusted."""
-        said = identity.instructions(self._facts["instructions"])
-        seen: dict[Aspect, identity.Value | None] = {Aspect.INSTRUCTIONS: said} if self._facts["era"] else {}
-        server = snapshot.registry.server(self.server_id)
-        if server is not None and server.pin_binary:
-            seen[Aspect.BINARY] = None  # only a shim says which program it starts: here nobody does
-        itself = self._own.verdict(snapshot, seen)
-        return lambda tool: itself or self.listing.verdict(snapshot, tool)
-
-    def _not_offered(self, tool: str) -> Verdict | None:
-        """Return the verdict on a tool that `allow_tools` leaves out."""
-        if self._place().offers(tool):
-            return None
-        rule = f"gateway.servers.{self.server_id}.allow_tools"
-        return refused(self._mcp(), "the gateway does not offer this tool", rule)
 
     def mirrored(self, tool: str) -> Mirrored:
         """Return the arguments of a tool that its calls repeat as header fields, as far as the tool is known."""
@@ -252,78 +207,48 @@ class Review:
             danger = "a list of tools under an id that nobody used" if self._passes_for_list(body) else ""
             passed = self._uncertain(data, "an answer to no request", danger, ids)
             return replace(passed, answered=passed.answered or answered, body=body)
-        replies, edits = mcp_judging.judge_askings(self._mcp(), self.server_id, body, self._tell.asked)
+        replies, edits = mcp_judging.judge_askings(self._around.mcp, self.server_id, body, self._tell.asked)
         for index, asked, message in answers:
             await self._answer(index, asked, message, len(data), edits)
         forward = mcp_gate.edited(flat, body, edits)
         return Passed(data if forward is flat else forward, tuple(replies), answered, body)
+
+    def at_once(self, data: bytes, limit: int, ids: Collection[Id] = ()) -> Passed | None:
+        """Judge what a server sent as `server` does; None where something of it might have to be waited for."""
+        if len(data) > INLINE or any(asked.method == LIST for asked in self._waiting.values()):
+            return None
+        try:
+            self.server(data, limit, ids).send(None)
+        except StopIteration as done:
+            passed: Passed = done.value
+            return passed
+        raise AssertionError("short messages and no listings are waited for nowhere")
 
     async def _answer(
         self, index: int, asked: Asked, message: Message, size: int, edits: dict[int, Edit]
     ) -> None:
         """Take an answer that matters, and note what has to be changed in it."""
         if asked.method in HANDSHAKES and isinstance(message, Response):
-            self._facts = mcp_judging.facts(message.result) or self._facts
+            self.offer.facts = mcp_judging.facts(message.result) or self.offer.facts
         elif asked.method == LIST and isinstance(message, Response):
             await self._listed(index, asked, message, size, edits)
-        elif asked.method == CALL and index not in edits and self._mcp().output_inspection.enabled:
+        elif asked.method == CALL and index not in edits and self._around.mcp.output_inspection.enabled:
             await self._resulted(index, asked, message, size, edits)
 
     async def _listed(
         self, index: int, asked: Asked, message: Response, size: int, edits: dict[int, Edit]
     ) -> None:
-        """Take a page of the server's tools before the client sees it: what it calls next is judged by them."""
         try:
-            definitions = self.listing.add(message, size, continues=asked.continues)
+            await self.offer.page(message, size, continues=asked.continues)
         except ProtocolError as error:
-            verdict = mcp_judging.doubted(self._mcp(), str(error), "")
+            verdict = mcp_judging.doubted(self._around.mcp, str(error), "")
             self._tell.uninspected("server", MALFORMED, size, verdict)
             if verdict.blocked:
                 edits[index] = Swap(_refusal(message.id, verdict))
             return
-        await self._take(definitions)
-        hidden = self._hidden(message.result["tools"])
+        hidden = self.offer.hidden(message.result["tools"])
         if hidden and index not in edits:
             edits[index] = Hide(hidden)
-
-    def _hidden(self, definitions: list[Any]) -> tuple[int, ...]:
-        hidden: set[int] = set()
-        if self._place().settings.hide_denied:
-            snapshot = self._around.snapshot()
-            denied = mcp_judging.denied(snapshot, self._shown(snapshot), self.server_id, definitions)
-            hidden.update(denied)
-        for position, definition in enumerate(definitions):
-            verdict = self._not_offered(definition["name"])
-            if verdict is not None and verdict.blocked:
-                hidden.add(position)
-        return tuple(sorted(hidden))
-
-    async def _take(self, definitions: list[dict[str, Any]]) -> None:
-        """Let the registry know of tools that it does not know as they are, and wait until it does."""
-        if self._known():
-            return
-        server = self._around.snapshot().registry.server(self.server_id)
-        if server is None:
-            return  # a policy later it is not declared any more
-        # Another credential may be offered less: only what a server lists to everybody alike can tell what is gone.
-        partial = server.transport is not Transport.STDIO or self.listing.partial
-        self._around.report(
-            {"server_id": self.server_id, "ok": True, "error": "", "tools": definitions, "partial": partial, **self._facts}
-            | {"transport": server.transport.value, "tls_fingerprint": ""}
-        )  # fmt: skip
-        try:
-            async with asyncio.timeout(SETTLING):
-                while not self._known():
-                    await self._around.changed()
-        except TimeoutError:
-            return  # the registry refuses them, or the supervisor is busy: the listing itself still refuses what is not pinned
-
-    def _known(self) -> bool:
-        registry = self._around.snapshot().registry
-        return all(
-            (tool := registry.tool(self.server_id, name)) is not None and tool.hash == shown
-            for name, shown in self.listing.hashes.items()
-        )
 
     async def _resulted(
         self, index: int, asked: Asked, message: Message, size: int, edits: dict[int, Edit]
@@ -337,7 +262,7 @@ class Review:
             found = inspect_content(answer, customs)
         else:
             found = await asyncio.to_thread(inspect_content, answer, customs)
-        verdict = results_policy.judge(self._mcp(), found)
+        verdict = results_policy.judge(self._around.mcp, found)
         self._tell.result(asked.tool, message.id, found, size, verdict)
         if verdict.blocked:
             swap = mcp_gate.refused_result(message.id, asked.tool, verdict.reason)
@@ -350,12 +275,12 @@ class Review:
 
     def oversize(self, size: int) -> Verdict:
         """Tell of a message of the server that is cut because it is too long."""
-        verdict = refused(self._mcp(), "longer than gateway.max_response", "gateway.max_response")
+        verdict = refused(self._around.mcp, "longer than gateway.max_response", "gateway.max_response")
         self._tell.uninspected("server", "too_long", size, verdict)
         return verdict
 
     def _uncertain(self, data: bytes, why: str, danger: str, ids: Collection[Id]) -> Passed:
-        verdict = mcp_judging.doubted(self._mcp(), why, danger)
+        verdict = mcp_judging.doubted(self._around.mcp, why, danger)
         self._tell.uninspected("server", HOSTILE if danger else MALFORMED, len(data), verdict)
         if not verdict.blocked:
             return Passed(data)
@@ -370,21 +295,6 @@ class Review:
         listing = any(asked.method == LIST for asked in self._waiting.values())
         results = (message.result for message in body.messages if isinstance(message, Response))
         return listing and any(isinstance(result, dict) and "tools" in result for result in results)
-
-    def _mcp(self) -> Mcp:
-        return self._around.snapshot().config.sandbox.mcp
-
-
-def flattened(data: bytes) -> bytes:
-    """Return JSON without line breaks: outside of strings they mean nothing, and inside of them they are not allowed."""
-    return data.replace(b"\r", b" ").replace(b"\n", b" ") if b"\n" in data or b"\r" in data else data
-
-
-def as_body(messages: Collection[bytes]) -> bytes | None:
-    """Return messages as one body: alone, or as a batch; None for none."""
-    if not messages:
-        return None
-    return next(iter(messages)) if len(messages) == 1 else b"[" + b",".join(messages) + b"]"
 
 
 def _asked(message: Request) -> Asked:

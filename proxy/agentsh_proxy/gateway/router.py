@@ -12,7 +12,7 @@ import socket
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from agentsh_net.core import gateway_http, jsonrpc, mcp_gate
 from agentsh_net.core.errors import ProtocolError
@@ -24,13 +24,16 @@ from agentsh_net.core.snapshot import Snapshot
 from agentsh_proxy.charging import Charges
 from agentsh_proxy.counting import Counts
 from agentsh_proxy.gateway.admission import Admitted, admit, session_of
+from agentsh_proxy.gateway.around import Around
+from agentsh_proxy.gateway.bodies import flattened
 from agentsh_proxy.gateway.bridge import Bridge, OpenPipe
+from agentsh_proxy.gateway.carrier import Carrier, Served
 from agentsh_proxy.gateway.connection import Front, GatewayConnection
 from agentsh_proxy.gateway.dialing import teller
 from agentsh_proxy.gateway.forward import Forward
+from agentsh_proxy.gateway.pipe import Pipe
 from agentsh_proxy.gateway.requests import Asked
-from agentsh_proxy.gateway.review import Around, Review, flattened
-from agentsh_proxy.gateway.session import Pipe
+from agentsh_proxy.gateway.review import Review
 from agentsh_proxy.gateway.sse import SsePipe
 from agentsh_proxy.gateway.stdio import Starter, StdioPipe
 from agentsh_proxy.gateway.view import GatewayView, Place, called, unfold
@@ -42,26 +45,6 @@ TICK: Final = 1.0  # seconds between two looks at what takes too long
 _OF_ONE_MESSAGE: Final = frozenset(("content-type", "accept", "last-event-id", "cache-control"))
 
 log = logging.getLogger("agentsh_proxy")
-
-
-class Carrier(Protocol):
-    """Who carries requests to one server."""
-
-    server: Server
-
-    async def serve(
-        self, asked: Asked, client: GatewayConnection, place: Place, session_id: str, limits: tuple[int, int]
-    ) -> bool:
-        """Answer a request of a client; False where the server turned out to be of a kind that this carrier cannot serve."""
-        ...
-
-    def tick(self, now: float) -> None:
-        """Let go of what nobody uses (once a second)."""
-        ...
-
-    def close(self) -> None:
-        """End everything with the server."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,21 +117,38 @@ class Gateway:
         for task in self._tasks:
             task.cancel()
 
-    async def serve(self, asked: Asked, client: GatewayConnection) -> None:
-        """Answer one request. Raises ProtocolError."""
+    def serve(self, asked: Asked, client: GatewayConnection) -> Awaitable[None] | None:
+        """Answer one request; what is returned has to be awaited. Raises ProtocolError."""
         self._means.counts.requests += 1
         admitted = client.admitted
         if not isinstance(admitted, Admitted) or not admitted.holds(self.view, self.sessions, asked):
             admitted = client.admitted = admit(asked, client, self.view, self.sessions)
             if admitted is None:
-                return  # it is answered
+                return None  # it is answered
         place, session_id = admitted.place, admitted.session_id
         if admitted.denied.blocked:
             self._deny(asked, client, place, session_id, admitted.denied)
-            return
+            return None
         limits = admitted.view.gateway.max_request, admitted.view.gateway.max_response
-        if not await self._carrier(place).serve(asked, client, place, session_id, limits):
-            await self._older(place).serve(asked, client, place, session_id, limits)
+        served = self._carrier(place).serve(asked, client, place, session_id, limits)
+        if served is True:
+            return None
+        return self._served(served, asked, client, admitted, limits)
+
+    async def _served(
+        self,
+        served: Served,
+        asked: Asked,
+        client: GatewayConnection,
+        admitted: Admitted,
+        limits: tuple[int, int],
+    ) -> None:
+        if served if isinstance(served, bool) else await served:
+            return
+        place = admitted.place
+        again = self._older(place).serve(asked, client, place, admitted.session_id, limits)
+        if not isinstance(again, bool):
+            await again
 
     def _deny(
         self, asked: Asked, client: GatewayConnection, place: Place, session_id: str, denied: Verdict

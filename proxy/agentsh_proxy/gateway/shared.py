@@ -14,12 +14,15 @@ from agentsh_net.core import gateway_http, jsonrpc, mcp_client, mcp_gate, mcp_gl
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.jsonrpc import Body, ErrorResponse, Id, Limits, Notification, Request, Response
 from agentsh_net.core.mcp_exchange import MODERN
+from agentsh_proxy.gateway.bodies import as_body, flattened
 from agentsh_proxy.gateway.connection import JSON, GatewayConnection
 from agentsh_proxy.gateway.delivery import PING, deliver
 from agentsh_proxy.gateway.exchange import ENDLESS
+from agentsh_proxy.gateway.pipe import Pipe
+from agentsh_proxy.gateway.reply import INTERNAL, STREAM
 from agentsh_proxy.gateway.requests import Asked
-from agentsh_proxy.gateway.review import Review, Taken, as_body, flattened
-from agentsh_proxy.gateway.session import INTERNAL, STREAM, Pipe, progress_token
+from agentsh_proxy.gateway.review import Review, Taken
+from agentsh_proxy.gateway.routes import progress_token
 from agentsh_proxy.gateway.stream import Stream, event
 from agentsh_proxy.gateway.view import Place
 

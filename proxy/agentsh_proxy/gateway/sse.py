@@ -9,6 +9,7 @@ import asyncio
 import ssl
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from agentsh_net.core import gateway_http, mcp_http, sse
@@ -16,10 +17,13 @@ from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.gateway_http import Headers
 from agentsh_net.core.model import Server
 from agentsh_net.core.settings import SecurityScheme
+from agentsh_proxy.gateway.pipe import Failed, Hear
 from agentsh_proxy.http_client import HttpClient, Response
+from agentsh_proxy.http_connection import Connection
 from agentsh_proxy.mcp_client.site import is_stream
 
 IDLE_CONNECTIONS: Final = 8  # kept for POSTs; a session has a few requests in flight
+MAX_CONNECTIONS: Final = 64  # of one session before a message waits until the one before it is accepted
 
 
 class SsePipe:
@@ -44,12 +48,15 @@ class SsePipe:
         )
         self._headers = mcp_http.merged(mcp_http.declared(server.headers), headers)
         self._scheme = scheme
-        self._endpoint = ""  # once it is named
+        self._posted = mcp_http.merged((("Content-Type", "application/json"),), self._headers)
+        self._endpoint = ""  # the target of POSTs, once it is named
         self._limits = limits
         self._tell = tell
         self._stream: Response | None = None
         self._decoder = sse.Decoder(limits()[0])
         self._frames: deque[sse.Frame] = deque()
+        self._hear: Hear = lambda _: False
+        self._repeated: set[asyncio.Task[None]] = set()
 
     async def open(self) -> None:
         """Open the stream and wait for its endpoint, which has to be of the same origin. Raises ProtocolError."""
@@ -70,7 +77,8 @@ class SsePipe:
         headers = mcp_http.merged(
             (("Accept", "text/event-stream"), ("Cache-Control", "no-store")), self._headers
         )
-        fields, target = self._secured(self._server.url, headers, b"")
+        target = mcp_http.address(self._server.url).target
+        fields, target = gateway_http.with_credential(self._scheme(b""), headers, target)
         self._stream = await self._http.request("GET", target, fields)
         self._tell(self._stream)
         if self._stream.status != 200 or not is_stream(self._stream):
@@ -81,13 +89,26 @@ class SsePipe:
             frame = await self._next()
             if frame.event == "endpoint":
                 named = (frame.data or b"").decode("utf-8", "replace")
-                self._endpoint = mcp_http.resolve(self._server.url, named, "endpoint")
+                endpoint = mcp_http.resolve(self._server.url, named, "endpoint")
+                self._endpoint = mcp_http.address(endpoint).target
                 return
+
+    def attach(self, hear: Hear) -> None:
+        """Have messages heard as they come; what is not heard waits for `receive`."""
+        self._hear = hear
+        assert self._stream is not None  # noqa: S101 - opened first
+        self._stream.watch(self._came)
+
+    def start(self, message: bytes, failed: Failed) -> bool:
+        """POST a message if that can be done at once, and say so; `failed` is told why it was not taken."""
+        if self._http.connections >= MAX_CONNECTIONS:
+            return False
+        fields, target = self._secured(message)
+        return self._http.post(target, fields, message, partial(self._ended, message, failed))
 
     async def send(self, message: bytes) -> None:
         """POST a message; its answer comes on the stream. Raises ProtocolError where it is not taken."""
-        json = mcp_http.merged((("Content-Type", "application/json"),), self._headers)
-        fields, target = self._secured(self._endpoint, json, message)
+        fields, target = self._secured(message)
         seconds = self._limits()[1]
         try:
             async with asyncio.timeout(seconds):
@@ -97,33 +118,86 @@ class SsePipe:
                 f"server {self._server.id} took no message within {seconds:g} s", status=504
             ) from error
         await response.release()
-        if response.status >= 300:
-            raise ProtocolError(
-                f"server {self._server.id} refused a message with HTTP {response.status}", status=502
-            )
+        self._check(response.status)
 
     async def receive(self) -> bytes:
         """Return the next message of the stream. Raises ProtocolError where it has ended."""
         while True:
-            frame = await self._next()
-            if frame.data and frame.event in {"", "message"}:  # the default (HTML standard, 9.2.6)
-                return frame.data
+            message = _message(await self._next())
+            if message is not None:
+                return message
 
     def close(self) -> None:
         """End the session: the closed stream says so."""
         self._http.close()
+        for task in self._repeated:
+            task.cancel()
 
     async def _next(self) -> sse.Frame:
+        stream = self._stream
+        assert stream is not None  # noqa: S101 - opened first
         while not self._frames:
-            assert self._stream is not None  # noqa: S101 - opened first
-            data = await self._stream.next()
-            if not data:
+            if data := stream.take():
+                self._frames.extend(self._decoder.feed(data))
+            elif stream.ended:
                 raise ProtocolError(f"server {self._server.id} ended its event stream", status=502)
-            self._frames.extend(self._decoder.feed(data))
+            else:
+                await self._news(stream)
         frame = self._frames.popleft()
         if frame.oversize:
             raise ProtocolError(f"server {self._server.id} sends an event that is too long", status=502)
         return frame
 
-    def _secured(self, url: str, fields: Headers, message: bytes) -> tuple[Headers, str]:
-        return gateway_http.with_credential(self._scheme(message), fields, mcp_http.address(url).target)
+    async def _news(self, stream: Response) -> None:
+        """Wait for more. Raises ProtocolError where the stream was cut, once what came before is taken."""
+        try:
+            await stream.news()
+        except ProtocolError:
+            if not self._frames:
+                raise
+
+    def _came(self) -> bool:
+        """Have what came heard at once; what was not waits, and so does all that comes behind it."""
+        stream = self._stream
+        assert stream is not None  # noqa: S101 - it is what is watched
+        while not self._frames and (data := stream.take()):
+            self._frames.extend(self._decoder.feed(data))
+            while self._frames and not self._frames[0].oversize:
+                message = _message(self._frames[0])
+                if message is not None and not self._hear(message):
+                    return False
+                self._frames.popleft()
+        return not self._frames and stream.lasts
+
+    def _ended(self, message: bytes, failed: Failed, connection: Connection) -> None:
+        """Take note of what became of a POST; one that was sent as the server closed the connection is repeated."""
+        error = connection.error
+        if error is not None and connection.unanswered:
+            task = asyncio.get_running_loop().create_task(self._repeat(message, failed))
+            self._repeated.add(task)
+            task.add_done_callback(self._repeated.discard)
+            return
+        try:
+            if error is not None:
+                raise error
+            self._check(connection.status)
+        except ProtocolError as fault:
+            failed(fault)
+
+    async def _repeat(self, message: bytes, failed: Failed) -> None:
+        try:
+            await self.send(message)
+        except ProtocolError as error:
+            failed(error)
+
+    def _check(self, status: int) -> None:
+        if status >= 300:
+            raise ProtocolError(f"server {self._server.id} refused a message with HTTP {status}", status=502)
+
+    def _secured(self, message: bytes) -> tuple[Headers, str]:
+        return gateway_http.with_credential(self._scheme(message), self._posted, self._endpoint)
+
+
+def _message(frame: sse.Frame) -> bytes | None:
+    """Return the message of an event; the default of its name is this one's (HTML standard, 9.2.6)."""
+    return frame.data if frame.data and frame.event in {"", "message"} else None

@@ -16,6 +16,7 @@ from typing import Any, Final, cast
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.folding import visible
 from agentsh_net.core.model import Server
+from agentsh_proxy.gateway.pipe import Failed, Hear
 
 MAX_ANSWER: Final = 8192  # bytes of what the supervisor says about a process
 START_SECONDS: Final = 10.0  # to be told that a process runs: it is a fork, not yet a word of the server
@@ -123,6 +124,17 @@ class StdioPipe:
         await loop.connect_read_pipe(lambda: self._lines, files[1])
         await loop.connect_read_pipe(lambda: self._errors, files[2])
 
+    def attach(self, hear: Hear) -> None:
+        """Have lines heard as they come; what is not heard waits for `receive`."""
+        self._lines.hear = hear
+
+    def start(self, message: bytes, failed: Failed) -> bool:  # noqa: ARG002 - a pipe that takes a line has taken it
+        """Write a line if the pipe is not full, and say so."""
+        if self._in is None or self._in.is_closing() or self._closed or self._writing.full:
+            return False
+        self._in.write(message + b"\n")
+        return True
+
     async def send(self, message: bytes) -> None:
         """Write a line. Raises ProtocolError where the server is gone."""
         if self._in is None or self._in.is_closing() or self._closed:
@@ -174,6 +186,11 @@ class _Writing(asyncio.BaseProtocol):
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - gone is gone
         self.resume_writing()
 
+    @property
+    def full(self) -> bool:
+        """Say whether who writes has to wait."""
+        return self._full is not None
+
     async def drained(self) -> None:
         """Wait until the pipe takes more."""
         if self._full is not None:
@@ -194,6 +211,7 @@ class _Lines(asyncio.Protocol):
         self._paused = False
         self._over = False
         self.fault = ""
+        self.hear: Hear = lambda _: False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.ReadTransport", transport)
@@ -202,7 +220,7 @@ class _Lines(asyncio.Protocol):
         *whole, rest = data.split(b"\n")
         for line in whole:
             self._parts.append(line)
-            self._put(b"".join(self._parts))
+            self._take(b"".join(self._parts))
             self._parts, self._size = [], 0
         if rest:
             self._parts.append(rest)
@@ -213,7 +231,6 @@ class _Lines(asyncio.Protocol):
             )
             self._parts = []
             self.close()
-        self._news.set()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - gone is gone
         self._over = True
@@ -239,11 +256,13 @@ class _Lines(asyncio.Protocol):
             self._transport.resume_reading()
         return line
 
-    def _put(self, line: bytes) -> None:
-        if not line.strip():
+    def _take(self, line: bytes) -> None:
+        """Have a line heard; what is not heard at once waits, and so does all that comes behind it."""
+        if not line.strip() or (not self._queue and self.hear(line)):
             return
         self._queue.append(line)
         self._queued += len(line)
+        self._news.set()
         if self._queued > HIGH_WATER and not self._paused and self._transport is not None:
             self._paused = True
             self._transport.pause_reading()

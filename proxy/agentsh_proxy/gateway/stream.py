@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from agentsh_net.core.jsonrpc import Id
@@ -25,7 +25,7 @@ GENERAL: Final = 0  # the number of the stream that a GET opens
 class Stream:
     """What goes to one answer of ours. `ids` are the requests it still has to answer."""
 
-    __slots__ = ("_news", "_queue", "_queued", "attached", "cut", "ids", "number", "tokens")
+    __slots__ = ("_news", "_queue", "_queued", "attached", "cut", "ids", "listener", "number", "tokens")
 
     def __init__(self, number: int, ids: Iterable[Id] = ()) -> None:
         self.number = number
@@ -33,6 +33,7 @@ class Stream:
         self.tokens: list[Id] = []
         self.attached = True  # somebody reads it
         self.cut = False  # somebody read it too slowly
+        self.listener: Callable[[], None] | None = None  # is told of news in place of who awaits them
         self._queue: deque[tuple[int, bytes]] = deque()
         self._queued = 0
         self._news = asyncio.Event()
@@ -46,7 +47,7 @@ class Stream:
         else:
             self._queue.append((seq, message))
             self._queued += len(message)
-        self._news.set()
+        self.wake()
 
     def detach(self) -> None:
         """Take note that nobody reads any more; what comes now is kept by the session only."""
@@ -64,6 +65,11 @@ class Stream:
         """Say whether there is something to send."""
         return bool(self._queue)
 
+    @property
+    def lone(self) -> bool:
+        """Say whether one message is all that there is to send."""
+        return len(self._queue) == 1 and not self.ids
+
     def take(self) -> tuple[int, bytes]:
         """Return the next number and message; there has to be one."""
         seq, message = self._queue.popleft()
@@ -72,7 +78,10 @@ class Stream:
 
     def wake(self) -> None:
         """Let who waits look again."""
-        self._news.set()
+        if self.listener is not None:
+            self.listener()
+        else:
+            self._news.set()
 
     async def news(self) -> None:
         """Wait until there is something to send, or nothing more to wait for."""

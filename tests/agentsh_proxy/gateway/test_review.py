@@ -7,7 +7,9 @@ import json
 from typing import Any
 
 import pytest
-from agentsh_proxy.gateway.review import MAX_WAITING, Around, Review, as_body, flattened
+from agentsh_proxy.gateway.around import Around
+from agentsh_proxy.gateway.bodies import as_body, flattened
+from agentsh_proxy.gateway.review import MAX_WAITING, Review
 from agentsh_proxy.gateway.view import unfold
 from gateway_front import FakeCharges, call, request, snapshot
 

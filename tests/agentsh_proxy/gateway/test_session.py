@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from agentsh_proxy.gateway.session import PROMPT
+from agentsh_proxy.gateway.reply import PROMPT
 from gateway_front import GatewayFront, call, request
 from gateway_pipes import RESULT, FakePipe, begun, play
 

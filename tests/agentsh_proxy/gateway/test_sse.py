@@ -49,6 +49,113 @@ def test_messages_go_by_post_and_come_on_the_one_stream() -> None:
     run(main())
 
 
+LIST = b'{"jsonrpc":"2.0","id":%d,"method":"tools/list"}'
+
+
+def test_what_is_heard_at_once_waits_for_nobody_and_the_rest_keeps_its_order() -> None:
+    async def three(request: Seen, stream: Wire) -> None:
+        await stream.event({"n": 1})
+        await stream.event({"n": 2})
+        await stream.event({"n": 3})
+
+    async def main() -> None:
+        async with serving(SseServer(tools_list=three)) as server:
+            pipe, heard, failed = pipe_to(server), [], []
+            await pipe.open()
+            ready = [True, False, *(True for _ in range(9))]
+
+            def hear(message: bytes) -> bool:
+                heard.append(message)
+                return ready.pop(0)
+
+            pipe.attach(hear)
+            assert not pipe.start(LIST % 1, failed.append), "there is no connection yet"
+            await pipe.send(LIST % 1)
+            assert [await pipe.receive(), await pipe.receive()] == [b'{"n": 2}', b'{"n": 3}']
+            assert pipe.start(LIST % 2, failed.append)
+            while len(heard) < 5:
+                await asyncio.sleep(0)
+            assert heard == [b'{"n": %d}' % n for n in (1, 2, 1, 2, 3)], (
+                "behind one that waits nothing is heard"
+            )
+            assert failed == [] and len({seen.connection for seen in server.seen}) == 2, (
+                "its connections are kept"
+            )
+            pipe.close()
+
+    run(main())
+
+
+def test_a_message_that_was_sent_at_once_and_is_not_taken_is_told_so() -> None:
+    async def main() -> None:
+        older = SseServer()
+
+        async def handler(request: Seen, wire: Wire) -> None:
+            if b"refused" in request.body:
+                await wire.answer(400)
+            elif b"cut" in request.body:
+                wire.cut()
+            else:
+                await older(request, wire)
+
+        async with serving(handler) as server:
+            pipe, failed = pipe_to(server), []
+            await pipe.open()
+            await pipe.send(LIST % 1)
+            for body, what in ((b'{"refused":1}', "HTTP 400"), (b'{"cut":1}', "without an answer")):
+                await pipe.send(LIST % 1)
+                failed.clear()
+                assert pipe.start(body, failed.append)
+                while not failed:
+                    await asyncio.sleep(0)
+                assert what in str(failed[0])
+            pipe.close()
+
+    run(main())
+
+
+def test_a_message_on_a_connection_that_the_server_had_closed_is_sent_again() -> None:
+    async def main() -> None:
+        older, cut = SseServer(), []
+
+        async def handler(request: Seen, wire: Wire) -> None:
+            if b"once" in request.body and not cut:
+                cut.append(1)
+                wire.cut()
+            else:
+                await older(request, wire)
+
+        async with serving(handler) as server:
+            pipe, failed = pipe_to(server), []
+            await pipe.open()
+            await pipe.send(LIST % 1)
+            assert pipe.start(b'{"jsonrpc":"2.0","id":5,"method":"tools/list","once":1}', failed.append)
+            answers = [await pipe.receive(), await pipe.receive()]
+            assert b'"id": 5' in answers[1] and failed == []
+            pipe.close()
+
+    run(main())
+
+
+def test_a_cut_stream_ends_after_what_came_before_is_taken() -> None:
+    async def last(request: Seen, stream: Wire) -> None:
+        await stream.event({"n": 1})
+        stream.cut()
+
+    async def main() -> None:
+        async with serving(SseServer(tools_list=last)) as server:
+            pipe = pipe_to(server)
+            await pipe.open()
+            pipe.attach(lambda _: False)
+            await pipe.send(LIST % 1)
+            assert await pipe.receive() == b'{"n": 1}'
+            with pytest.raises(ProtocolError, match=r"closed the connection|ended its event stream"):
+                await pipe.receive()
+            pipe.close()
+
+    run(main())
+
+
 def test_an_endpoint_of_another_origin_is_refused() -> None:
     async def main() -> None:
         async with serving(SseServer("http://127.0.0.2:1/messages")) as server:

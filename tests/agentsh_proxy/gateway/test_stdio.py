@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import socket
@@ -89,6 +90,49 @@ def test_lines_go_in_and_come_out() -> None:
         pipe.close()
         assert (await supervisor.question())["end"] == 1
         assert os.read(given, 1) == b""  # the input ends first: a server may end by itself
+
+    play(scene)
+
+
+def test_what_is_heard_at_once_waits_for_nobody_and_the_rest_keeps_its_order() -> None:
+    async def scene(supervisor: Supervisor) -> None:
+        pipe, given, out, _ = await opened(supervisor)
+        heard: list[bytes] = []
+        ready = [True, False, True]
+
+        def hear(line: bytes) -> bool:
+            heard.append(line)
+            return ready.pop(0)
+
+        pipe.attach(hear)
+        assert pipe.start(b"{}", lambda _: None)
+        assert os.read(given, 100) == b"{}\n"
+        os.write(out, b"1\n2\n3\n")
+        assert [await pipe.receive(), await pipe.receive()] == [b"2", b"3"]
+        os.write(out, b"4\n")
+        while len(heard) < 3:
+            await asyncio.sleep(0)
+        assert heard == [b"1", b"2", b"4"], "behind one that waits nothing is heard"
+        pipe.close()
+        assert not pipe.start(b"{}", lambda _: None)
+
+    play(scene)
+
+
+def test_a_full_pipe_takes_no_more_at_once() -> None:
+    async def scene(supervisor: Supervisor) -> None:
+        pipe, given, _, _ = await opened(supervisor)
+        while pipe.start(b"x" * 60_000, lambda _: None):
+            await asyncio.sleep(0)
+        sending = asyncio.create_task(pipe.send(b"last"))
+        await asyncio.sleep(0.01)
+        assert not sending.done()
+        os.set_blocking(given, False)
+        while not sending.done():
+            with contextlib.suppress(BlockingIOError):
+                os.read(given, 1 << 16)
+            await asyncio.sleep(0)
+        pipe.close()
 
     play(scene)
 

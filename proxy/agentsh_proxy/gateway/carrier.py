@@ -1,0 +1,38 @@
+"""What carries clients' requests to one server is to the router: it serves, lets go of what nobody uses, and is closed.
+
+Whether a server speaks HTTP itself or sits behind a pipe is the carriers' business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import Protocol
+
+from agentsh_net.core.model import Server
+from agentsh_proxy.gateway.connection import GatewayConnection
+from agentsh_proxy.gateway.requests import Asked
+from agentsh_proxy.gateway.view import Place
+
+# Whether a request is answered or will be, at once or once it is awaited; False where the server turned out to be of a kind that
+# this carrier cannot serve, and nothing was answered.
+Served = bool | Awaitable[bool]
+
+
+class Carrier(Protocol):
+    """Who carries requests to one server."""
+
+    server: Server
+
+    def serve(
+        self, asked: Asked, client: GatewayConnection, place: Place, session_id: str, limits: tuple[int, int]
+    ) -> Served:
+        """Answer a request of a client. Raises ProtocolError."""
+        ...
+
+    def tick(self, now: float) -> None:
+        """Let go of what nobody uses (once a second)."""
+        ...
+
+    def close(self) -> None:
+        """End everything with the server."""
+        ...

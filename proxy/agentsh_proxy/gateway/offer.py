@@ -1,0 +1,99 @@
+"""What one client was shown of a server: its tools, page by page, and what it says of itself. Calls are held against it.
+
+Which messages those are is the review's business.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from agentsh_net.core import identity, mcp_judging
+from agentsh_net.core.identity import Aspect
+from agentsh_net.core.jsonrpc import Response
+from agentsh_net.core.mcp_listing import Listing, refused
+from agentsh_net.core.mcp_standing import Standing
+from agentsh_net.core.model import Transport, Verdict
+from agentsh_net.core.snapshot import Snapshot
+from agentsh_proxy.gateway.around import Around
+from agentsh_proxy.gateway.view import Place
+
+SETTLING: Final = (
+    2.0  # seconds a listing waits for the supervisor to take up new tools, so that calls are judged by them
+)
+
+
+class Offer:
+    """A server's offer to one client."""
+
+    __slots__ = ("_around", "_own", "_place", "facts", "listing", "server_id")
+
+    def __init__(self, around: Around, server_id: str, place: Callable[[], Place]) -> None:
+        self.server_id = server_id
+        self.listing = Listing(server_id)
+        self.facts: Mapping[str, Any] = mcp_judging.NO_FACTS  # of the handshake
+        self._own = Standing(server_id)
+        self._around = around
+        self._place = place
+
+    def shown(self, snapshot: Snapshot) -> mcp_judging.Shown:
+        """Return what blocks a tool because this client was shown it, or its server, otherwise than it is trusted."""
+        said = identity.instructions(self.facts["instructions"])
+        seen: dict[Aspect, identity.Value | None] = {Aspect.INSTRUCTIONS: said} if self.facts["era"] else {}
+        server = snapshot.registry.server(self.server_id)
+        if server is not None and server.pin_binary:
+            seen[Aspect.BINARY] = None  # only a shim says which program it starts: here nobody does
+        itself = self._own.verdict(snapshot, seen)
+        return lambda tool: itself or self.listing.verdict(snapshot, tool)
+
+    def left_out(self, tool: str) -> Verdict | None:
+        """Return the verdict on a tool that `allow_tools` leaves out."""
+        if self._place().offers(tool):
+            return None
+        rule = f"gateway.servers.{self.server_id}.allow_tools"
+        return refused(self._around.mcp, "the gateway does not offer this tool", rule)
+
+    async def page(self, message: Response, size: int, *, continues: bool) -> None:
+        """Take a page of the server's tools before the client sees it: what it calls next is judged by them. Raises ProtocolError."""
+        await self._take(self.listing.add(message, size, continues=continues))
+
+    def hidden(self, definitions: list[Any]) -> tuple[int, ...]:
+        """Return the positions of the tools that the client does not get to see."""
+        hidden: set[int] = set()
+        if self._place().settings.hide_denied:
+            snapshot = self._around.snapshot()
+            denied = mcp_judging.denied(snapshot, self.shown(snapshot), self.server_id, definitions)
+            hidden.update(denied)
+        for position, definition in enumerate(definitions):
+            verdict = self.left_out(definition["name"])
+            if verdict is not None and verdict.blocked:
+                hidden.add(position)
+        return tuple(sorted(hidden))
+
+    async def _take(self, definitions: list[dict[str, Any]]) -> None:
+        """Let the registry know of tools that it does not know as they are, and wait until it does."""
+        if self._known():
+            return
+        server = self._around.snapshot().registry.server(self.server_id)
+        if server is None:
+            return  # a policy later it is not declared any more
+        # Another credential may be offered less: only what a server lists to everybody alike can tell what is gone.
+        partial = server.transport is not Transport.STDIO or self.listing.partial
+        self._around.report(
+            {"server_id": self.server_id, "ok": True, "error": "", "tools": definitions, "partial": partial, **self.facts}
+            | {"transport": server.transport.value, "tls_fingerprint": ""}
+        )  # fmt: skip
+        try:
+            async with asyncio.timeout(SETTLING):
+                while not self._known():
+                    await self._around.changed()
+        except TimeoutError:
+            return  # the registry refuses them, or the supervisor is busy: the listing itself still refuses what is not pinned
+
+    def _known(self) -> bool:
+        registry = self._around.snapshot().registry
+        return all(
+            (tool := registry.tool(self.server_id, name)) is not None and tool.hash == shown
+            for name, shown in self.listing.hashes.items()
+        )

@@ -1,0 +1,80 @@
+"""What a client was shown of a server is what its calls are held against, and the registry knows of it before the client does."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from agentsh_proxy.gateway import offer as module
+from agentsh_proxy.gateway.around import Around
+from agentsh_proxy.gateway.offer import Offer
+from agentsh_proxy.gateway.view import unfold
+from gateway_front import FakeCharges, snapshot
+
+from agentsh_net.core import jsonrpc
+from agentsh_net.core.jsonrpc import Response
+
+PEER = {"id": "peer", "type": "http", "url": "http://127.0.0.1:1/mcp"}
+
+
+class Front:
+    """An offer over a snapshot of the test's; `learns`: the registry takes up what is reported, one change later."""
+
+    def __init__(self, *, learns: bool = True, gateway: dict[str, Any] | None = None, **mcp: Any) -> None:
+        self.made = lambda **offers: unfold(snapshot([PEER], gateway=gateway, offers=offers, **mcp))
+        self.view = self.made()
+        self.learns = learns
+        self.reports: list[dict[str, Any]] = []
+        charges = FakeCharges()
+        around = Around(
+            snapshot=lambda: self.view.snapshot, charge=charges.of_the_wire, claim=lambda *_: None, unanswered=lambda: False,
+            emit=lambda _: None, report=self.reports.append, changed=self._changed, customs=lambda: (), counted=lambda _: None,
+        )  # fmt: skip
+        self.offer = Offer(around, "peer", lambda: self.view.places["peer"])
+
+    def page(self, *names: str) -> None:
+        listed = [{"name": name, "inputSchema": {"type": "object"}} for name in names]
+        (message,) = jsonrpc.parse(jsonrpc.response(1, {"tools": listed})).messages
+        assert isinstance(message, Response)
+        asyncio.run(self.offer.page(message, 100, continues=False))
+
+    async def _changed(self) -> None:
+        if self.learns:
+            self.view = self.made(peer=[tool["name"] for tool in self.reports[-1]["tools"]])
+        else:
+            await asyncio.sleep(60)
+
+
+def test_a_page_waits_until_the_registry_knows_its_tools_and_is_told_once() -> None:
+    front = Front()
+    front.page("a", "b")
+    assert [tool["name"] for tool in front.reports[0]["tools"]] == ["a", "b"]
+    assert front.view.snapshot.registry.tool("peer", "b") is not None
+    front.page("a", "b")
+    assert len(front.reports) == 1
+
+
+def test_a_supervisor_that_is_busy_holds_up_no_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "SETTLING", 0.02)
+    front = Front(learns=False)
+    front.page("a")
+    assert len(front.reports) == 1
+
+
+def test_what_is_left_out_or_denied_is_hidden_where_the_settings_say_so() -> None:
+    tools = [{"name": name} for name in ("get_a", "rm", "get_b")]
+    assert Front(gateway={"servers": {"peer": {"allow_tools": ["get_*"]}}}).offer.hidden(tools) == (1,)
+    denied: dict[str, Any] = {"tool_policy": "denylist", "denied_tools": [{"tool": "get_b"}]}
+    assert Front(**denied).offer.hidden(tools) == ()
+    assert Front(gateway={"servers": {"peer": {"hide_denied": True}}}, **denied).offer.hidden(tools) == (2,)
+
+
+def test_a_tool_that_is_left_out_is_blocked_by_that_rule() -> None:
+    offer = Front(gateway={"servers": {"peer": {"allow_tools": ["get_*"]}}}).offer
+    assert offer.left_out("get_a") is None
+    verdict = offer.left_out("rm")
+    assert verdict is not None and (verdict.blocked, verdict.rule) == (
+        True,
+        "gateway.servers.peer.allow_tools",
+    )
