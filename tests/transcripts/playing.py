@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from agentsh_net.core.dialects.base import Fault, Judged, Stream
+from agentsh_net.core.dialects.base import Dialect, Fault, Judge, Judged, Limits, Stream
 from agentsh_net.core.model import Action, ToolCall, Verdict
 
 
@@ -61,6 +61,27 @@ def play(machine: Stream, chunks: bytes | Iterable[bytes], result: AnyResult) ->
         result.faults += step.faults
         result.ended = result.ended or step.end
     return result
+
+
+def runner(dialect: Dialect, result: type[AnyResult]) -> Callable[..., AnyResult]:
+    """Return what feeds an answer through a dialect, or through a `stream` of one, to its end."""
+
+    def run(
+        chunks: bytes | Iterable[bytes],
+        judge: Judge,
+        *,
+        fail_closed: bool = False,
+        limits: Limits | None = None,
+        enforce: bool = True,
+        dialect: Dialect = dialect,
+        stream: Stream | None = None,
+    ) -> AnyResult:
+        begun = stream or dialect.stream(
+            judge, limits=limits or Limits(), fail_closed=fail_closed, enforce=lambda: enforce
+        )
+        return play(begun, chunks, result())
+
+    return run
 
 
 def cut_at(data: bytes, offsets: Iterable[int]) -> list[bytes]:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from transcripts.playing import Denying, Result, cut_at, denying, every_chunking, play
+from transcripts.playing import Denying, Result, cut_at, denying, every_chunking, runner
 
 from agentsh_net.core.dialects.anthropic import DIALECT
-from agentsh_net.core.dialects.base import Limits, Stream
-from agentsh_net.core.model import ToolCall, Verdict
 
 __all__ = ["Denying", "Result", "cut_at", "denying", "every_chunking"]
 
@@ -106,14 +103,4 @@ def refused(index: int, name: str, reason: str = "denied") -> bytes:
     )
 
 
-def run(
-    chunks: bytes | Iterable[bytes],
-    judge: Callable[[ToolCall], Verdict],
-    *,
-    fail_closed: bool = False,
-    limits: Limits | None = None,
-    stream: Stream | None = None,
-) -> Result:
-    """Feed an answer through the dialect, to its end."""
-    machine = stream or DIALECT.stream(judge, limits=limits or Limits(), fail_closed=fail_closed)
-    return play(machine, chunks, Result())
+run = runner(DIALECT, Result)

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
-from collections.abc import Callable, Iterable
 from typing import Any
 
 from transcripts.gemini import said
-from transcripts.playing import Denying, Result, cut_at, denying, every_chunking, play
+from transcripts.playing import Denying, Result, cut_at, denying, every_chunking, runner
 
 from agentsh_net.core import event_stream
-from agentsh_net.core.dialects.base import Dialect, Limits
+from agentsh_net.core.dialects.base import Dialect
 from agentsh_net.core.dialects.bedrock import CONVERSE_STREAM, INVOKE_STREAM
 from agentsh_net.core.event_stream import EventStreamDecoder
-from agentsh_net.core.model import ToolCall, Verdict
 
 __all__ = ["Denying", "Result", "cut_at", "denying", "every_chunking", "said"]
 
@@ -119,17 +117,4 @@ def events(data: bytes) -> list[tuple[str, Any]]:
     return found
 
 
-def run(
-    chunks: bytes | Iterable[bytes],
-    judge: Callable[[ToolCall], Verdict],
-    *,
-    fail_closed: bool = False,
-    limits: Limits | None = None,
-    enforce: bool = True,
-    dialect: Dialect = CONVERSE_STREAM,
-) -> Result:
-    """Feed an answer through the dialect, to its end."""
-    stream = dialect.stream(
-        judge, limits=limits or Limits(), fail_closed=fail_closed, enforce=lambda: enforce
-    )
-    return play(stream, chunks, Result())
+run = runner(CONVERSE_STREAM, Result)

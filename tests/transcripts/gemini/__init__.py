@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
 from typing import Any
 
-from transcripts.playing import Denying, Result, cut_at, denying, every_chunking, play
+from transcripts.playing import Denying, Result, cut_at, denying, every_chunking, runner
 
-from agentsh_net.core.dialects.base import Limits, Stream
 from agentsh_net.core.dialects.gemini import STREAMED
-from agentsh_net.core.model import ToolCall, Verdict
 
 __all__ = ["Denying", "Result", "cut_at", "denying", "every_chunking"]
 
@@ -82,14 +79,4 @@ def piece(name: str = "", *, more: bool = True, **partial: Any) -> dict[str, Any
     return {"functionCall": call | ({"willContinue": True} if more else {})}
 
 
-def run(
-    chunks: bytes | Iterable[bytes],
-    judge: Callable[[ToolCall], Verdict],
-    *,
-    fail_closed: bool = False,
-    limits: Limits | None = None,
-    stream: Stream | None = None,
-) -> Result:
-    """Feed an answer through the dialect, to its end."""
-    machine = stream or STREAMED.stream(judge, limits=limits or Limits(), fail_closed=fail_closed)
-    return play(machine, chunks, Result())
+run = runner(STREAMED, Result)

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
 from typing import Any
 
 from transcripts.gemini import said
-from transcripts.playing import Denying, Result, cut_at, denying, every_chunking, play
+from transcripts.playing import Denying, Result, cut_at, denying, every_chunking, runner
 
-from agentsh_net.core.dialects.base import Limits
 from agentsh_net.core.dialects.ollama import DIALECT
-from agentsh_net.core.model import ToolCall, Verdict
 
 __all__ = ["Denying", "Result", "cut_at", "denying", "every_chunking", "said"]
 
@@ -51,16 +48,4 @@ def lines(*answers: Any) -> bytes:
     return b"".join(map(line, answers))
 
 
-def run(
-    chunks: bytes | Iterable[bytes],
-    judge: Callable[[ToolCall], Verdict],
-    *,
-    fail_closed: bool = False,
-    limits: Limits | None = None,
-    enforce: bool = True,
-) -> Result:
-    """Feed an answer through the dialect, to its end."""
-    stream = DIALECT.stream(
-        judge, limits=limits or Limits(), fail_closed=fail_closed, enforce=lambda: enforce
-    )
-    return play(stream, chunks, Result())
+run = runner(DIALECT, Result)

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from transcripts import playing
-from transcripts.playing import Denying, cut_at, denying, every_chunking, play
+from transcripts.playing import Denying, cut_at, denying, every_chunking, runner
 
-from agentsh_net.core.dialects.base import Limits, Stream
 from agentsh_net.core.dialects.openai_chat import DIALECT
 from agentsh_net.core.model import Action, ToolCall, Verdict
 
@@ -139,14 +137,4 @@ class Result(playing.Result):
         return [json.loads(data) for data in datas if data != b"[DONE]"]
 
 
-def run(
-    chunks: bytes | Iterable[bytes],
-    judge: Callable[[ToolCall], Verdict],
-    *,
-    fail_closed: bool = False,
-    limits: Limits | None = None,
-    stream: Stream | None = None,
-) -> Result:
-    """Feed an answer through the dialect, to its end."""
-    machine = stream or DIALECT.stream(judge, limits=limits or Limits(), fail_closed=fail_closed)
-    return play(machine, chunks, Result())
+run = runner(DIALECT, Result)

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from transcripts import playing
-from transcripts.playing import cut_at, every_chunking, play
+from transcripts.playing import cut_at, every_chunking, runner
 
-from agentsh_net.core.dialects.base import Limits, Stream
 from agentsh_net.core.dialects.openai_responses import DIALECT
 from agentsh_net.core.model import ToolCall, Verdict
 
@@ -246,14 +245,4 @@ class Result(playing.Result):
         return [json.loads(data)["sequence_number"] for data in datas]
 
 
-def run(
-    chunks: bytes | Iterable[bytes],
-    judge: Callable[[ToolCall], Verdict],
-    *,
-    fail_closed: bool = False,
-    limits: Limits | None = None,
-    stream: Stream | None = None,
-) -> Result:
-    """Feed an answer through the dialect, to its end."""
-    machine = stream or DIALECT.stream(judge, limits=limits or Limits(), fail_closed=fail_closed)
-    return play(machine, chunks, Result())
+run = runner(DIALECT, Result)
