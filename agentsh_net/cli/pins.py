@@ -6,7 +6,8 @@ Reading goes through the store like every other reading command; trust is the da
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from functools import wraps
+from typing import Any, NamedTuple, cast
 
 import click
 
@@ -15,7 +16,7 @@ from agentsh_net.cli.failures import Exit
 from agentsh_net.cli.lazy import LazyGroup
 from agentsh_net.cli.main import Daemon
 from agentsh_net.cli.output import Column, Format, Row, moment, short_hash, show
-from agentsh_net.cli.source import Source, formatted, reading
+from agentsh_net.cli.source import Command, Source, formatted, reading
 
 
 def pinned_name(row: Row) -> str:
@@ -26,6 +27,38 @@ def pinned_name(row: Row) -> str:
 
 _SERVER = Column("SERVER", lambda row: str(row["server_id"]))
 _TOOL = Column("TOOL", pinned_name, fold=True)
+
+
+class _Of(NamedTuple):
+    """Whose pins are meant: a server's and its tools', one tool's, or the server's own."""
+
+    server: str
+    tool: str | None
+    identity: bool
+
+    def told(self) -> dict[str, Any]:
+        """Return it as the daemon is told."""
+        only = {"identity": True} if self.identity else {}
+        return {"server": self.server, "tool": self.tool, **only}
+
+
+def _of_a_server(command: Command) -> Command:
+    """Give a command --server, --tool and --identity; it gets `of`."""
+
+    @click.option("--server", required=True, help="The server's id.")
+    @click.option("--tool", help="The tool; without it every tool of the server, and the server itself.")
+    @click.option(
+        "--identity",
+        is_flag=True,
+        help="Only the server itself (certificate, binary, instructions), none of its tools.",
+    )
+    @wraps(command)
+    def with_subject(*args: Any, server: str, tool: str | None, identity: bool, **kwargs: Any) -> Any:
+        if tool and identity:
+            raise click.UsageError("--tool and --identity exclude each other")
+        return command(*args, of=_Of(server, tool, identity), **kwargs)
+
+    return cast("Command", with_subject)
 
 
 @click.group(cls=LazyGroup, short_help="Trusted versions of tools and servers, and what changed.")
@@ -79,70 +112,37 @@ def diff(source: Source, filters: Mapping[str, Any], form: Format) -> None:
         "agentsh-net mcp pins trust --server weather --identity",
     )
 )
-@click.option("--server", required=True, help="The server's id.")
-@click.option("--tool", help="The tool; without it every tool of the server, and the server itself.")
-@click.option(
-    "--identity",
-    is_flag=True,
-    help="Only the server itself (certificate, binary, instructions), none of its tools.",
-)
+@_of_a_server
 @click.option("--hash", "tool_hash", help="Only if the tool is this version (see `pins diff --json`), so that nothing can change between look and trust.")  # fmt: skip
 @formatted
 @click.pass_context
-def trust(
-    ctx: click.Context,
-    server: str,
-    tool: str | None,
-    tool_hash: str | None,
-    form: Format,
-    *,
-    identity: bool,
-) -> None:
+def trust(ctx: click.Context, of: _Of, tool_hash: str | None, form: Format) -> None:
     """Trust the version that a server offers now. Exit code 1 if it offers no such thing."""
     daemon: Daemon = ctx.obj
-    _one_of(tool, identity=identity)
-    if tool_hash and not tool:
+    if tool_hash and not of.tool:
         raise click.UsageError("--hash wants --tool: a hash is of one tool")
-    trusted = daemon.client().call(
-        "pins.trust", server=server, tool=tool, hash=tool_hash, **_only(identity=identity)
-    )
+    trusted = daemon.client().call("pins.trust", hash=tool_hash, **of.told())
     columns = (_SERVER, _TOOL, Column("TRUSTED", lambda row: short_hash(row.get("tool_hash"))))
-    what = f"no tool {tool!r}" if tool else "nothing"
+    what = f"no tool {of.tool!r}" if of.tool else "nothing"
     show(
         trusted,
         form,
         columns,
-        empty=f"nothing to trust: server {server!r} offers {what} (see: agentsh-net mcp tools)",
+        empty=f"nothing to trust: server {of.server!r} offers {what} (see: agentsh-net mcp tools)",
     )
     if not trusted:
         ctx.exit(Exit.DENIED)
 
 
 @pins.command(epilog=examples("agentsh-net mcp pins reset --server weather --tool get_city"))
-@click.option("--server", required=True, help="The server's id.")
-@click.option("--tool", help="The tool; without it every tool of the server, and the server itself.")
-@click.option(
-    "--identity",
-    is_flag=True,
-    help="Only the server itself (certificate, binary, instructions), none of its tools.",
-)
+@_of_a_server
 @formatted
 @click.pass_obj
-def reset(daemon: Daemon, server: str, tool: str | None, form: Format, *, identity: bool) -> None:
+def reset(daemon: Daemon, of: _Of, form: Format) -> None:
     """Forget a pin: the tool counts as never seen."""
-    _one_of(tool, identity=identity)
-    forgotten = daemon.client().call("pins.reset", server=server, tool=tool, **_only(identity=identity))
-    what = f"{server}/{tool}" if tool else f"server {server!r}"
+    forgotten = daemon.client().call("pins.reset", **of.told())
+    what = f"{of.server}/{of.tool}" if of.tool else f"server {of.server!r}"
     show(forgotten, form, (_SERVER, _TOOL), empty=f"nothing to forget: there is no pin of {what}")
-
-
-def _one_of(tool: str | None, *, identity: bool) -> None:
-    if tool and identity:
-        raise click.UsageError("--tool and --identity exclude each other")
-
-
-def _only(*, identity: bool) -> Mapping[str, bool]:
-    return {"identity": True} if identity else {}
 
 
 def _differences(rows: Iterator[Row]) -> Iterator[Row]:
