@@ -17,7 +17,9 @@ from agentsh_net.control.errors import ControlError
 from agentsh_net.core.folding import visible
 from agentsh_net.core.shim_link import beside
 
-_STOP_WITHIN: Final = 40.0  # seconds: the daemon drains open streams for thirty
+_STOP_WITHIN: Final = (
+    40.0  # seconds: the daemon drains open streams for ten, then ends stdio servers and workers
+)
 _DIE_WITHIN: Final = 10.0  # seconds after SIGKILL; a process in the middle of a disk write takes its time
 _POLL: Final = 0.05
 

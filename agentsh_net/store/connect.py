@@ -5,6 +5,7 @@ Not its business: what is stored (`schema`, `writer`, `queries`).
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
 import stat
@@ -42,6 +43,9 @@ _MEANING: Final = {
 }  # fmt: skip
 
 
+_FULL: Final = {errno.ENOSPC, errno.EDQUOT}
+
+
 def store_error(error: sqlite3.Error, path: Path) -> StoreError:
     """Return what an SQLite error means for the operator."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
@@ -65,9 +69,7 @@ def hold(path: Path) -> lock_file.LockFile:
             remedy=f"set store.path to a file of this daemon's own, or {end}",
         ) from None
     except OSError as error:
-        raise StoreError(
-            f"cannot make {path}: {error.strerror}", remedy="set store.path to a writable place"
-        ) from error
+        raise _unmade(path, error) from (None if error.errno in _FULL else error)
 
 
 def open_writer(path: Path) -> sqlite3.Connection:
@@ -76,9 +78,7 @@ def open_writer(path: Path) -> sqlite3.Connection:
         make_directory(path.parent)
         _make_file(path)
     except OSError as error:
-        raise StoreError(
-            f"cannot make {path}: {error.strerror}", remedy="set store.path to a writable place"
-        ) from error
+        raise _unmade(path, error) from (None if error.errno in _FULL else error)
     try:
         connection = sqlite3.connect(
             path, timeout=BUSY_TIMEOUT, isolation_level=None, check_same_thread=False
@@ -122,6 +122,14 @@ def reader(path: Path) -> Iterator[sqlite3.Connection]:
             yield connection
     except sqlite3.Error as error:
         raise store_error(error, path) from error
+
+
+def _unmade(path: Path, error: OSError) -> StoreError:
+    """Return why the file cannot be made. A full disk is no wrong place: it has its own remedy."""
+    if error.errno in _FULL:
+        message, remedy = _MEANING[sqlite3.SQLITE_FULL]
+        return StoreError(message.format(path=path), remedy=remedy.format(path=path))
+    return StoreError(f"cannot make {path}: {error.strerror}", remedy="set store.path to a writable place")
 
 
 def _make_file(path: Path) -> None:

@@ -13,6 +13,7 @@ from agentsh_net import __version__
 from agentsh_net.core.config import parse
 from agentsh_net.core.settings import Config
 from agentsh_net.privileges import KEPT
+from agentsh_net.workers.pool import DRAIN_SECONDS
 
 DEPLOY = Path(__file__).parent.parent.parent / "deploy"
 MANIFESTS = sorted((DEPLOY / "kubernetes").glob("*.yaml"))
@@ -76,3 +77,11 @@ def test_the_image_holds_no_compiler_and_every_folder_that_the_wheel_needs() -> 
     text = (DEPLOY / "Containerfile").read_text()
     assert "bpfcc" not in text
     assert {"agentsh_net", "proxy", "bpf"} <= set(re.findall(r"^COPY (\w+) ", text, re.MULTILINE))
+
+
+def test_systemd_never_gives_up_restarting_it_and_waits_for_its_drain() -> None:
+    unit = (DEPLOY / "agentsh-net.service").read_text()
+    assert "\nRestart=on-failure\n" in unit
+    assert "\nStartLimitIntervalSec=0\n" in unit[: unit.index("[Service]")]
+    (patience,) = re.findall(r"^TimeoutStopSec=(\d+)$", unit, re.MULTILINE)
+    assert int(patience) >= DRAIN_SECONDS + 15  # workers, stdio servers, the store and the layers after it

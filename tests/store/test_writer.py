@@ -1,5 +1,6 @@
 """Handing in an event never waits and never fails: trouble of the disk is told once, counted, and over when it is over."""
 
+import errno
 import os
 import sqlite3
 import subprocess
@@ -266,6 +267,17 @@ def test_a_second_writer_is_refused_with_the_pid_of_the_first_and_readers_are_no
         other.wait()
     Writer(path, Retention(), told).close()
     assert not path.with_name("events.db.lock").exists()
+
+
+def test_a_full_disk_is_no_wrong_place(path, told, monkeypatch):
+    def full(_descriptor, _data, _offset):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "pwrite", full)
+    with pytest.raises(StoreError, match="the disk of .* is full") as refused:
+        Writer(path, Retention(), told)
+    assert "free space" in refused.value.remedy
+    assert not isinstance(refused.value.__cause__, OSError)  # which would be a wrong store.path: exit 2
 
 
 def test_a_store_that_came_again_after_its_directory_was_emptied_is_still_one_daemons(store, path, told):
