@@ -274,7 +274,7 @@ def test_a_full_disk_is_no_wrong_place(path, told, monkeypatch):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, "pwrite", full)
-    with pytest.raises(StoreError, match="the disk of .* is full") as refused:
+    with pytest.raises(StoreError, match=r"the disk of .* is full") as refused:
         Writer(path, Retention(), told)
     assert "free space" in refused.value.remedy
     assert not isinstance(refused.value.__cause__, OSError)  # which would be a wrong store.path: exit 2
