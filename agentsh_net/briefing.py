@@ -45,7 +45,8 @@ def policy_line(snapshot: Snapshot, source: str) -> str:
     mcp = snapshot.config.sandbox.mcp
     mode = "enforce" if mcp.enforce_policy else "audit (judges everything, blocks nothing)"
     digest = snapshot.digest.removeprefix("sha256:")[:12]
-    return f"policy {digest} (generation {snapshot.generation}) from {source}: {mode}, {len(mcp.servers)} MCP servers"
+    servers = f"{len(mcp.servers)} MCP server{'s' if len(mcp.servers) != 1 else ''}"
+    return f"policy {digest} (generation {snapshot.generation}) from {source}: {mode}, {servers}"
 
 
 def storage_lines(config: Config) -> list[str]:

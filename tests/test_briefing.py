@@ -32,7 +32,7 @@ def test_the_whole_briefing_reads_as_a_person_needs_it() -> None:
     assert briefing.brief(
         snapshot(), "p.yaml", [FORCE, OFF], "http://127.0.0.1:8484", ["~/.x.json: not JSON"]
     ) == [
-        "policy 0123456789ab (generation 3) from p.yaml: enforce, 1 MCP servers",
+        "policy 0123456789ab (generation 3) from p.yaml: enforce, 1 MCP server",
         "warning: ~/.x.json: not JSON",
         "ebpf: in force: connect() to a denied server fails (4 programs)",
         "nftables: NOT IN FORCE: no binding; mend it: apt install python3-nftables",

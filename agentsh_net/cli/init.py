@@ -143,9 +143,8 @@ def _write_policy(found: Found, out: Path, *, force: bool, port: int | None) -> 
             code=Exit.ENVIRONMENT,
             remedy="name another file with --out",
         ) from None
-    click.echo(
-        f"wrote {out}: audit mode, {len(found.servers)} servers. Next: sudo agentsh-net run --config {out}"
-    )
+    counted = f"{len(found.servers)} server{'s' if len(found.servers) != 1 else ''}"
+    click.echo(f"wrote {out}: audit mode, {counted}. Next: sudo agentsh-net run --config {out}")
 
 
 def _port(gateway: str) -> int:

@@ -43,7 +43,7 @@ def check(ctx: click.Context, file: Path) -> None:
         for problem in error.problems:
             click.echo(visible(problem.within(str(file))))
         ctx.exit(Exit.USAGE)
-    for line in summary(loaded.config):
+    for line in (*summary(loaded.config), *(f"note: {note}" for note in loaded.notes)):
         click.echo(visible(line))
 
 
@@ -110,11 +110,17 @@ def summary(config: Config) -> list[str]:
         f"network:  {network.mode}{', required' if network.required else ''} ({', '.join(network.layers) or 'no layers'})",
     ]
     if proxy.mode == "disabled":
-        return [*lines, "proxy:    disabled"]
-    return [
-        *lines,
-        f"proxy:    {proxy.mode} at {_place(proxy.listen)}:{proxy.port} ({', '.join(sorted(proxy.providers))})",
-    ]
+        lines.append("proxy:    disabled")
+    else:
+        providers = ", ".join(sorted(proxy.providers))
+        lines.append(f"proxy:    {proxy.mode} at {_place(proxy.listen)}:{proxy.port} ({providers})")
+        stored = "requests and answers stored" if config.llm_storage.store_bodies else "nothing stored"
+        lines.append(f"data:     DLP {config.dlp.mode}, {stored}")
+    if config.gateway.enabled:
+        lines.append(f"gateway:  at {_place(config.gateway.listen)}:{config.gateway.port}")
+    if config.metrics.listen:
+        lines.append(f"metrics:  at {_place(config.metrics.listen)}:{config.metrics.port}")
+    return lines
 
 
 def _place(listen: str) -> str:

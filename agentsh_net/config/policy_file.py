@@ -17,6 +17,7 @@ from agentsh_net.config import strict_yaml
 from agentsh_net.config.watch import Stamp, stamp
 from agentsh_net.core.config import digest, parse
 from agentsh_net.core.errors import ConfigError, Problem
+from agentsh_net.core.oversights import oversights
 from agentsh_net.core.schema import quoted
 from agentsh_net.core.settings import Config
 from agentsh_net.mcp_clients import declarations
@@ -37,7 +38,8 @@ FORMS = "${NAME}, ${file:/absolute/path}, or $${ for a literal ${"
 class Loaded:
     """A configuration and what it was made of. `mapping` holds secrets; `path` is None for the built-in default.
 
-    `read` has the version of every file that went in (`watch`); `notes` say what could not be used; `referred` has the YAML
+    `read` has the version of every file that went in (`watch`); `notes` say what could not be used, or is
+    probably not meant; `referred` has the YAML
     paths of values that came from `${...}`, wholly or in part.
     """
 
@@ -71,7 +73,9 @@ def load(path: Path, environ: Mapping[str, str]) -> Loaded:
         placed = [replace(p, line=p.line or _line_of(p.path, lines)) for p in problems]
         raise ConfigError(sorted(placed, key=lambda p: p.line))
     read = {path: version, **expansion.read}
-    return Loaded(config, document.value, digest(document.value), path, read, referred=expansion.referred)
+    return Loaded(
+        config, document.value, digest(document.value), path, read, oversights(config), expansion.referred
+    )
 
 
 def config_home(environ: Mapping[str, str], home: Path) -> Path:

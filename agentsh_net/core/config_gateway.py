@@ -11,7 +11,9 @@ from agentsh_net.core import settings
 from agentsh_net.core.folding import fold
 from agentsh_net.core.patterns import glob
 from agentsh_net.core.scalars import (
+    FRAMING,
     MAX_BUFFER,
+    NOT_FRAMING,
     duration,
     flag,
     header_name,
@@ -24,7 +26,18 @@ from agentsh_net.core.scalars import (
     reference,
     size,
 )
-from agentsh_net.core.schema import At, Reader, Required, checked, items, record, secret, section, table
+from agentsh_net.core.schema import (
+    At,
+    Reader,
+    Required,
+    checked,
+    items,
+    meant,
+    record,
+    secret,
+    section,
+    table,
+)
 
 SECURITY = reference("security scheme")
 
@@ -51,6 +64,8 @@ def security_scheme(at: At, value: Any) -> settings.SecurityScheme:
     for name in other:
         if given.pop(name, None):
             at.key(name).note(f"`{name}` of a scheme of type {given['type']}", "only " + ", ".join(wanted))
+    if given.get("in") == "header" and given.get("name", "").lower() in FRAMING:
+        at.key("name").note(f"the field {given['name']}", NOT_FRAMING)
     if not given["credential"].strip():
         at.key("credential").note(
             "an empty credential", "the secret, for instance ${file:/run/secrets/token}"
@@ -84,7 +99,7 @@ def _passes_or_replaces(at: At, server: settings.GatewayServer) -> settings.Gate
 
 
 GATEWAY: Reader[settings.Gateway] = section(
-    settings.Gateway,
+    meant(settings.Gateway),
     {
         "enabled": flag,
         "listen": listen,

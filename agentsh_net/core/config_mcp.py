@@ -18,7 +18,6 @@ from agentsh_net.core.scalars import (
     environment_name,
     fingerprint,
     flag,
-    header_name,
     header_value,
     http_url,
     identifier,
@@ -26,10 +25,11 @@ from agentsh_net.core.scalars import (
     one_of,
     positive,
     reference,
+    sent_name,
     text,
     word,
 )
-from agentsh_net.core.schema import At, Reader, Required, items, record, secret, section, table
+from agentsh_net.core.schema import At, Reader, Required, items, meant, record, secret, section, table
 from agentsh_net.core.urls import HttpUrl
 
 POLICIES = one_of("allowlist", "denylist", "none")
@@ -49,7 +49,7 @@ SERVER = record(
         "args": secret(items(text)),
         "env": secret(table(environment_name, text)),
         "url": http_url,
-        "headers": secret(table(header_name, header_value)),
+        "headers": secret(table(sent_name, header_value)),
         "tls_fingerprint": fingerprint,
         "pin_tls": flag,
         "pin_binary": flag,
@@ -108,7 +108,8 @@ def _rate(calls_per_minute: float, burst: int | None = None) -> settings.RateLim
 
 
 def _rates(
-    enabled: bool = True,  # who writes limits down means them; without the section there are none
+    *,
+    enabled: bool,
     default_rpm: float = settings.RateLimits().default_rpm,
     default_burst: int | None = None,
     per_server: Mapping[str, settings.RateLimit] | None = None,
@@ -119,7 +120,7 @@ def _rates(
 
 RATE = section(_rate, {"calls_per_minute": Required(positive(MAX_RATE)), "burst": integer(1, MAX_RATE)})
 RATES = section(
-    _rates,
+    meant(_rates),
     {
         "enabled": flag,
         "default_rpm": positive(MAX_RATE),
@@ -140,12 +141,12 @@ CUSTOM_PATTERN = section(
 CUSTOM_PATTERNS = items(CUSTOM_PATTERN, same=lambda pattern: fold(pattern.name))
 
 INSPECTION = section(settings.Inspection, {"block_severity": SEVERITIES, "custom_patterns": CUSTOM_PATTERNS})
-OUTPUT_INSPECTION = section(settings.OutputInspection, {"enabled": flag, "on_detection": REACTIONS})
+OUTPUT_INSPECTION = section(meant(settings.OutputInspection), {"enabled": flag, "on_detection": REACTIONS})
 SERVER_ASKS = section(
     settings.ServerAsks, {"policy": REACTIONS, "per_server": table(DECLARED_SERVER, REACTIONS)}
 )
 CROSS_SERVER = section(
-    settings.CrossServer,
+    meant(settings.CrossServer),
     {
         "enabled": flag,
         "read_then_send_window": duration(),

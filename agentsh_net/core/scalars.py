@@ -222,6 +222,15 @@ def absolute_path(at: At, value: Any) -> str:
     return str(value)
 
 
+# Fields that HTTP itself needs to be right (RFC 9110, 9112): where a message goes, how it is cut, and what is for one hop.
+FRAMING = frozenset(
+    {"host", "content-length", "transfer-encoding", "connection", "keep-alive", "proxy-connection", "te", "trailer", "upgrade", "expect"}
+)  # fmt: skip
+NOT_FRAMING = (
+    "a field of the server's own: how a request is framed and where it goes is not for a policy to say"
+)
+
+
 def socket_path(at: At, value: Any) -> str:
     """Read the path of a Unix socket."""
     if len(absolute_path(at, value).encode()) > MAX_SOCKET_PATH:
@@ -233,6 +242,13 @@ def header_name(at: At, value: Any) -> str:
     """Read the name of an HTTP field or query parameter."""
     if not HEADER_NAME.fullmatch(text(at, value)):
         at.refuse(value, "an HTTP field name (RFC 9110: letters, digits, and !#$%&'*+.^_`|~-)")
+    return str(value)
+
+
+def sent_name(at: At, value: Any) -> str:
+    """Read the name of a field that is sent with every request; what says where a request goes and ends is not for configuring."""
+    if header_name(at, value).lower() in FRAMING:
+        at.reject(f"the field {value}", NOT_FRAMING)
     return str(value)
 
 

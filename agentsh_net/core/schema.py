@@ -162,6 +162,15 @@ def section(make: Callable[..., T], keys: Mapping[str, Reader[Any] | Required]) 
     return read
 
 
+def meant(make: Callable[..., T]) -> Callable[..., T]:
+    """Return the maker of a section whose `enabled` is true unless it says otherwise: who writes it down means it."""
+
+    def made(*, enabled: bool = True, **given: Any) -> T:
+        return make(enabled=enabled, **given)
+
+    return made
+
+
 def checked(read: Reader[T], *checks: Callable[[At, T], T]) -> Reader[T]:
     """Let what was read pass through checks of several keys together; each returns it, perhaps completed."""
 

@@ -148,3 +148,17 @@ def test_arguments_are_judged_and_the_steps_say_why(run, tmp_path):
     assert refused.exit_code == 1
     assert "its argument $.path matches the glob '/etc/*'" in refused.stdout
     assert run(*asking, '{"path": "/srv/x"}').exit_code == 0
+
+
+def test_a_good_file_with_a_slip_is_told_of_it(run, policy):
+    policy.write_text(
+        policy.read_text()
+        + '    denied_servers: [{id: wether}]\ngateway: {port: 9}\nmetrics: {listen: "::1"}\n'
+    )
+    result = run("policy", "check", policy)
+    assert result.exit_code == 0, result.stdout
+    assert result.stdout.splitlines()[-3:] == [
+        "gateway:  at 127.0.0.1:9",
+        "metrics:  at [::1]:9484",
+        "note: sandbox.mcp.denied_servers[0] is about server 'wether', which is not declared (did you mean 'weather'?)",
+    ]

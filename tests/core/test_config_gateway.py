@@ -68,3 +68,15 @@ def test_a_server_of_the_gateway_is_declared_and_its_credentials_are() -> None:
 def test_a_credential_is_passed_through_or_replaced_not_both() -> None:
     gateway = {"servers": {"web": {"upstream_security": "key", "passthrough": True}}}
     assert [p.path for p in read(config_gateway.GATEWAY, gateway)[1]] == ["at.servers.web.passthrough"]
+
+
+def test_a_gateway_that_is_written_down_is_on_unless_it_says_otherwise() -> None:
+    assert read(config_gateway.GATEWAY, {"port": 1})[0].enabled
+    assert not read(config_gateway.GATEWAY, {"port": 1, "enabled": False})[0].enabled
+    assert not settings.Gateway().enabled
+
+
+def test_a_credential_is_in_no_field_that_frames_a_request() -> None:
+    _, [problem] = read(config_gateway.security_scheme, {**API_KEY, "name": "Content-Length"})
+    assert (problem.path, problem.found) == ("at.name", "the field Content-Length")
+    assert not read(config_gateway.security_scheme, {**API_KEY, "in": "query", "name": "te"})[1]

@@ -105,7 +105,29 @@ def test_an_ordinary_pattern_is_read() -> None:
     assert found == settings.CustomPattern("p", r"ACME-\d{6}.*", "", "low")
 
 
-def test_limits_that_are_written_down_are_in_force() -> None:
-    written = {"version": 1, "sandbox": {"mcp": {"rate_limits": {"default_rpm": 6}}}}
-    assert parse(written).sandbox.mcp.rate_limits.enabled
-    assert not parse({"version": 1}).sandbox.mcp.rate_limits.enabled
+@pytest.mark.parametrize(
+    ("name", "written"),
+    [
+        ("rate_limits", {"default_rpm": 6}),
+        ("output_inspection", {"on_detection": "block"}),
+        ("cross_server", {"same_turn_only": False}),
+    ],
+)
+def test_what_is_written_down_is_in_force_unless_it_says_otherwise(
+    name: str, written: dict[str, Any]
+) -> None:
+    def enabled(**sections: Any) -> bool:
+        mcp = parse({"version": 1, "sandbox": {"mcp": sections}}).sandbox.mcp
+        return bool(getattr(mcp, name).enabled)
+
+    assert enabled(**{name: written})
+    assert not enabled(**{name: {"enabled": False, **written}})
+    assert not enabled()
+
+
+@pytest.mark.parametrize("name", ["Host", "content-length", "Transfer-Encoding", "CONNECTION"])
+def test_a_field_that_says_where_a_request_goes_and_ends_is_not_for_configuring(name: str) -> None:
+    declared = {"id": "w", "type": "http", "url": "https://h/", "headers": {name: "x", "Authorization": "y"}}
+    server, [problem] = read(config_mcp.server, declared)
+    assert (problem.path, problem.found) == (f"at.headers.{name}", f"the field {name}")
+    assert server.headers == {"Authorization": "y"}

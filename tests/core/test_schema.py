@@ -17,6 +17,7 @@ from agentsh_net.core.schema import (
     describe,
     items,
     key_path,
+    meant,
     nearest,
     quoted,
     record,
@@ -161,3 +162,9 @@ def test_the_nearest_key_is_named_or_all_of_them() -> None:
     assert nearest("zzz", ["b", "a"]) == "one of a, b"
     assert nearest("zzz", ["only"]) == "`only`"
     assert nearest("zzz", []) == "no key here"
+
+
+def test_a_section_that_is_written_down_is_meant() -> None:
+    read = section(meant(dict), {"enabled": lambda _, value: value, "n": lambda _, value: value})
+    assert read(At("", []), {"n": 1}) == {"enabled": True, "n": 1}
+    assert read(At("", []), {"enabled": False}) == {"enabled": False}
