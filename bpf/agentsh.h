@@ -47,7 +47,7 @@ enum agentsh_fate {
 };
 
 /* rule.fate: the fate is the low byte. Our own proxy may reach this endpoint: it is an LLM provider's. */
-#define AGENTSH_FATE 0xff
+#define AGENTSH_FATE_MASK 0xff
 #define AGENTSH_UNLESS_OURS 0x100
 
 enum agentsh_hook {
@@ -96,15 +96,14 @@ struct agentsh_rule {
 /* The one element of the config map. */
 struct agentsh_config {
 	__u32 generation; /* of the plan that the rules belong to */
-	__u32 enforce;    /* switches: AGENTSH_ENFORCE unset: denials are recorded as observed and let pass */
+	__u32 switches;   /* see below */
 	__u64 sessions;   /* id of the cgroup below which every session has one; 0: there is none, nor for the workers */
 	__u64 workers;    /* id of the cgroup of the proxy's workers */
 };
 
-/* config.enforce */
-#define AGENTSH_ENFORCE 1
+/* config.switches */
+#define AGENTSH_ENFORCE 1       /* unset: denials are recorded as observed and let pass */
 #define AGENTSH_SESSIONS_ONLY 2 /* network.scope: who is in no session is not looked at */
-
 
 /* Who made a socket, by its cookie: a packet does not say who sent it. */
 struct agentsh_maker {

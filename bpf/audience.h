@@ -66,7 +66,7 @@ INLINE int concerns(struct agentsh_audience *who, struct agentsh_config *current
 {
 	if ((fate & AGENTSH_UNLESS_OURS) && who->ours)
 		return 0;
-	return !(current->enforce & AGENTSH_SESSIONS_ONLY) || who->session;
+	return !(current->switches & AGENTSH_SESSIONS_ONLY) || who->session;
 }
 
 #endif

@@ -133,6 +133,11 @@ static __always_inline void submit_hello(struct agentsh_hello_record *hello) { b
 #define AGENTSH_UDPLITE 136
 #define AGENTSH_MPTCP 262
 
+/* Flags in a TCP header's 14th byte. */
+#define AGENTSH_TCP_SYN 0x02
+#define AGENTSH_TCP_RST 0x04
+#define AGENTSH_TCP_URG 0x20
+
 /* Let pass is 1, EPERM is 0: the contract of every cgroup program here. */
 #define AGENTSH_PASS 1
 #define AGENTSH_REFUSE 0
@@ -192,6 +197,18 @@ INLINE __u32 sifted(struct agentsh_key *key)
 	return *bits >> ((value & 31) * 2) & 3;
 }
 
+/* The fate of a rule without what else its number says. */
+INLINE __u32 bare(__u32 fate)
+{
+	return fate & AGENTSH_FATE_MASK;
+}
+
+/* What becomes of a denial. */
+INLINE int refusal(struct agentsh_config *current)
+{
+	return current->switches & AGENTSH_ENFORCE ? AGENTSH_REFUSE : AGENTSH_PASS;
+}
+
 /* Denial wins over the name's word, and that over a tag, whichever of the two rules of an address says it. */
 INLINE __u32 fate_of(struct agentsh_key *key, __u16 port)
 {
@@ -201,11 +218,11 @@ INLINE __u32 fate_of(struct agentsh_key *key, __u16 port)
 	any = find_rule(key);
 	if (any)
 		fate = any->fate;
-	if ((fate & AGENTSH_FATE) == AGENTSH_DENY)
+	if (bare(fate) == AGENTSH_DENY)
 		return fate;
 	key->port = port;
 	exact = find_rule(key);
-	if (exact && ((exact->fate & AGENTSH_FATE) != AGENTSH_TAG || (fate & AGENTSH_FATE) < AGENTSH_SNI))
+	if (exact && (bare(exact->fate) != AGENTSH_TAG || bare(fate) < AGENTSH_SNI))
 		fate = exact->fate;
 	return fate;
 }
@@ -216,7 +233,7 @@ INLINE void describe(struct agentsh_record *record, struct agentsh_config *curre
 	record->generation = current->generation;
 	__builtin_memcpy(record->address, key->address, sizeof(record->address));
 	record->port = port;
-	record->flags = current->enforce & AGENTSH_ENFORCE ? 0 : AGENTSH_OBSERVED;
+	record->flags = current->switches & AGENTSH_ENFORCE ? 0 : AGENTSH_OBSERVED;
 }
 
 /* A record with what every hook knows; NULL where the ring is full, which is counted. */
@@ -257,7 +274,7 @@ INLINE int expect_hello(struct bpf_sock_addr *ctx, __u32 fate)
 	current = find_config(&slot);
 	if (!current)
 		return AGENTSH_REFUSE;
-	if (!(current->enforce & AGENTSH_SESSIONS_ONLY))
+	if (!(current->switches & AGENTSH_SESSIONS_ONLY))
 		return AGENTSH_PASS;
 	audience_of_task(&who, current);
 	nothing = find_blank(&slot);
@@ -280,11 +297,11 @@ INLINE int judge(struct bpf_sock_addr *ctx, struct agentsh_key *key, __u8 family
 	fate = fate_of(key, port);
 	if (fate == AGENTSH_NONE)
 		return AGENTSH_PASS;
-	if ((fate & AGENTSH_FATE) >= AGENTSH_SNI) {
+	if (bare(fate) >= AGENTSH_SNI) {
 		/* TCP shows the name in its first bytes, which egress reads. Whatever else there is (QUIC, MPTCP) does not. */
 		if (ctx->protocol == AGENTSH_TCP)
 			return expect_hello(ctx, fate);
-		fate = (fate & ~AGENTSH_FATE) | ((fate & AGENTSH_FATE) == AGENTSH_SNI ? AGENTSH_DENY : AGENTSH_TAG);
+		fate = (fate & ~AGENTSH_FATE_MASK) | (bare(fate) == AGENTSH_SNI ? AGENTSH_DENY : AGENTSH_TAG);
 	}
 	current = find_config(&slot);
 	if (!current)
@@ -292,7 +309,7 @@ INLINE int judge(struct bpf_sock_addr *ctx, struct agentsh_key *key, __u8 family
 	audience_of_task(&who, current);
 	if (!concerns(&who, current, fate))
 		return AGENTSH_PASS;
-	fate &= AGENTSH_FATE;
+	fate = bare(fate);
 	count(fate == AGENTSH_DENY ? AGENTSH_DENIED : AGENTSH_TAGGED);
 	record = begin_record(current, key, port);
 	if (record) {
@@ -311,7 +328,7 @@ INLINE int judge(struct bpf_sock_addr *ctx, struct agentsh_key *key, __u8 family
 		bpf_get_current_comm(record->comm, sizeof(record->comm));
 		submit_record(record);
 	}
-	return fate == AGENTSH_DENY && (current->enforce & AGENTSH_ENFORCE) ? AGENTSH_REFUSE : AGENTSH_PASS;
+	return fate == AGENTSH_DENY ? refusal(current) : AGENTSH_PASS;
 }
 
 INLINE int judge_v4(struct bpf_sock_addr *ctx, __u8 hook)
@@ -400,7 +417,7 @@ INLINE int is_bare_reset(struct __sk_buff *skb, struct agentsh_transport *where)
 
 	if (where->protocol != AGENTSH_TCP || !where->offset || bpf_skb_load_bytes(skb, where->offset + 12, head, sizeof(head)))
 		return 0;
-	return (head[1] & 4) && skb->len == where->offset + (head[0] >> 4) * 4;
+	return (head[1] & AGENTSH_TCP_RST) && skb->len == where->offset + (head[0] >> 4) * 4;
 }
 
 /* A packet may leave long after it was sent, in anybody's time: who made the socket is what can be known of its process. */
@@ -458,9 +475,9 @@ INLINE void look_up_packet(struct __sk_buff *skb, struct agentsh_key *key, int v
 		find_transport_v6(skb, &where);
 	port = port_of(skb, &where);
 	fate = fate_of(key, port);
-	if ((fate & AGENTSH_FATE) == AGENTSH_NONE || (fate & AGENTSH_FATE) == AGENTSH_TAG || found->fate == AGENTSH_DENY)
+	if (bare(fate) == AGENTSH_NONE || bare(fate) == AGENTSH_TAG || found->fate == AGENTSH_DENY)
 		return;
-	if (found->fate && (fate & AGENTSH_FATE) != AGENTSH_DENY)
+	if (found->fate && bare(fate) != AGENTSH_DENY)
 		return;
 	found->fate = fate;
 	found->where = where;
@@ -480,7 +497,7 @@ INLINE int refuse_packet(struct __sk_buff *skb, struct agentsh_packet *packet)
 		count(AGENTSH_DENIED);
 		record_packet(skb, current, packet);
 	}
-	return current->enforce & AGENTSH_ENFORCE ? AGENTSH_REFUSE : AGENTSH_PASS;
+	return refusal(current);
 }
 
 /* To this host by whichever of its addresses: what is denied at its loopback is denied there too. */
@@ -506,21 +523,21 @@ INLINE int judge_egress(struct __sk_buff *skb)
 	void *data = (void *)(long)skb->data, *end = (void *)(long)skb->data_end;
 	struct agentsh_packet packet = {};
 	struct agentsh_key key = {};
-	__u32 copy[4] = {}, *word = copy;
+	__u32 word[4] = {};
 
 	if (skb->protocol == bpf_htons(AGENTSH_ETH_IP)) {
 		if (data + 20 <= end)
-			copy[0] = *(__u32 *)(data + 16);
+			word[0] = *(__u32 *)(data + 16);
 		else
-			bpf_skb_load_bytes(skb, 16, copy, 4);
-		key_from_v4(&key, copy[0]);
+			bpf_skb_load_bytes(skb, 16, word, 4);
+		key_from_v4(&key, word[0]);
 		look_up_packet(skb, &key, 1, &packet);
 		look_up_here(skb, 1, &packet);
 	} else {
 		if (data + 40 <= end)
-			__builtin_memcpy(copy, data + 24, sizeof(copy));
+			__builtin_memcpy(word, data + 24, sizeof(word));
 		else
-			bpf_skb_load_bytes(skb, 24, copy, sizeof(copy));
+			bpf_skb_load_bytes(skb, 24, word, sizeof(word));
 		key_from_v6(&key, word[0], word[1], word[2], word[3]);
 		look_up_packet(skb, &key, 0, &packet);
 		look_up_here(skb, 0, &packet);

@@ -7,9 +7,6 @@
 #ifndef AGENTSH_STREAM_H
 #define AGENTSH_STREAM_H
 
-#define AGENTSH_TCP_SYN 0x02
-#define AGENTSH_TCP_URG 0x20
-
 #define AGENTSH_OPTION_BYTES 40
 #define AGENTSH_OPTION_MPTCP 30
 
@@ -37,7 +34,7 @@ INLINE int is_concerned(struct __sk_buff *skb, struct agentsh_packet *packet)
 	packet->session = who.session;
 	if (concerns(&who, current, packet->fate))
 		return 1;
-	return (packet->fate & AGENTSH_FATE) != AGENTSH_DENY && find_stream(&cookie) != 0;
+	return bare(packet->fate) != AGENTSH_DENY && find_stream(&cookie) != 0;
 }
 
 /* The same value, of which the verifier knows nothing. */
@@ -63,7 +60,7 @@ INLINE void forget_packet(struct __sk_buff *skb, struct agentsh_packet *packet)
 	packet->where.offset = forget(packet->where.offset, unknown);
 	packet->where.protocol = forget(packet->where.protocol, unknown);
 	packet->session = forget(packet->session, unknown);
-	packet->fate = forget(packet->fate & AGENTSH_FATE, unknown);
+	packet->fate = forget(bare(packet->fate), unknown);
 }
 
 /* Say whether the packet has a TCP header. */
@@ -216,7 +213,7 @@ INLINE int judge_stream(struct __sk_buff *skb, struct agentsh_packet *packet)
 	if (!current)
 		return AGENTSH_REFUSE;
 	cookie = bpf_get_socket_cookie(skb);
-	enforce = current->enforce & AGENTSH_ENFORCE;
+	enforce = current->switches & AGENTSH_ENFORCE;
 	if (!find_segment(skb, &packet->where, &segment)) {
 		if (packet->fate == AGENTSH_SNI_OPEN)
 			return AGENTSH_PASS;

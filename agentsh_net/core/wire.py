@@ -17,7 +17,7 @@ RING_BYTES = 1 << 20
 
 KEY = struct.Struct("=16s2s2x")  # agentsh_key: address, port (network byte order), reserved
 RULE = struct.Struct("=I")  # agentsh_rule: fate
-CONFIG = struct.Struct("=IIQQ")  # agentsh_config: generation, enforce, sessions, workers
+CONFIG = struct.Struct("=IIQQ")  # agentsh_config: generation, switches, sessions, workers
 COUNTER = struct.Struct("=Q")
 # agentsh_record: time_ns cgroup_id netns_cookie socket_cookie | pid tid uid generation | address port protocol |
 # family fate hook flags | comm | session
@@ -35,7 +35,7 @@ MAX_NAMES = 16_384
 DENIED, TAGGED, LOST, COUNTERS = 0, 1, 2, 3  # agentsh_counter
 OBSERVED = 1  # record.flags
 UNLESS_OURS = 0x100  # rule.fate, beside the fate
-ENFORCE, SESSIONS_ONLY = 1, 2  # config.enforce
+ENFORCE, SESSIONS_ONLY = 1, 2  # config.switches
 
 FATES = {Fate.DENY: 1, Fate.TAG: 2, Fate.SNI: 3, Fate.SNI_OPEN: 4}
 _FATE_OF = {FATES[fate]: fate for fate in (Fate.DENY, Fate.TAG)}  # what became of something

@@ -19,7 +19,7 @@ HEADER = Path(__file__).parents[2] / "bpf" / "agentsh.h"
 LAYOUTS = {
     "agentsh_key": {"address": (0, 16), "port": (16, 2)},
     "agentsh_rule": {"fate": (0, 4)},
-    "agentsh_config": {"generation": (0, 4), "enforce": (4, 4), "sessions": (8, 8), "workers": (16, 8)},
+    "agentsh_config": {"generation": (0, 4), "switches": (4, 4), "sessions": (8, 8), "workers": (16, 8)},
     "agentsh_name": {"name": (0, 256), "port": (256, 2)},
     "agentsh_stream": {
         "start": (0, 4),
