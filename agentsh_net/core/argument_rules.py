@@ -188,12 +188,12 @@ def _tests(match: ArgumentMatch) -> tuple[Test, Test]:
 
 
 def _one_of(wanted: tuple[Any, ...]) -> tuple[Test, Test]:
-    texts = {_text(item) for item in wanted}
+    texts = {fold(_text(item)) for item in wanted}
 
     def denied(value: Any, purse: _Purse) -> bool:
         forms = _forms(value)
         purse.compare("".join(forms))
-        return not texts.isdisjoint(forms) or not texts.isdisjoint(form.strip() for form in forms)
+        return not texts.isdisjoint(map(fold, forms))
 
     def allowed(value: Any, purse: _Purse) -> bool:
         purse.compare(value if isinstance(value, str) else "")

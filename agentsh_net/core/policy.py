@@ -277,8 +277,9 @@ class Policy:
         given: Given | None,
     ) -> Step:
         """Judge a call that resolves to no registered tool, and that no rule about its candidates denies."""
-        if not candidates and not (native is not None and native.exact):
-            denied = self._denied_everywhere(call, given)
+        if not candidates:
+            # A pattern over servers' tools is not about a tool that is listed as the agent's own; a rule with its very name is.
+            denied = self._denied_everywhere(call, given, by_name=native is not None and native.exact)
             if denied is not None:
                 return denied
         name = visible(call.name, MAX_NAME)
@@ -294,12 +295,13 @@ class Policy:
         reason += "; let through because fail_closed is false"
         return Step("fail_closed", Outcome.ALERT, reason, f"{ROOT}.fail_closed")
 
-    def _denied_everywhere(self, call: ToolCall, given: Given | None) -> Step | None:
-        """Return the block of a tool that a rule denies on every server, where nobody knows the server."""
+    def _denied_everywhere(self, call: ToolCall, given: Given | None, *, by_name: bool) -> Step | None:
+        """Return the block of a tool that a rule denies on every server (`by_name`: without wildcards), where nobody knows the server."""
         for tool in self._names.unplaced(fold(call.name)) if self._names else ():
-            rule = self._rules.denied_tools.first_anywhere(tool)
+            rule = self._rules.denied_tools.first_anywhere(tool, by_name=by_name)
             why = ""
-            for narrowed in self._rules.denied_tools.narrowed_anywhere(tool) if given is not None else ():
+            narrower = self._rules.denied_tools.narrowed_anywhere(tool, by_name=by_name)
+            for narrowed in narrower if given is not None else ():
                 if rule is None and narrowed.args is not None and given is not None:
                     why = narrowed.args.denies(given)
                     rule = narrowed if why else None

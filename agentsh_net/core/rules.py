@@ -127,9 +127,10 @@ class RuleList:
         )
         return tuple(sorted(found, key=lambda rule: rule.order))
 
-    def narrowed_anywhere(self, tool: str) -> tuple[Rule, ...]:
-        """Return the rules over the arguments of this tool on every server."""
-        return tuple(r for r in self.narrowed("", tool) if r.server.every and not r.content_hash)
+    def narrowed_anywhere(self, tool: str, *, by_name: bool = False) -> tuple[Rule, ...]:
+        """Return the rules over the arguments of this tool on every server; `by_name` leaves out those with wildcards."""
+        found = (r for r in self.narrowed("", tool) if r.server.every and not r.content_hash)
+        return tuple(r for r in found if not by_name or r.tool.literal is not None)
 
     def first(self, server: str, tool: str = "", tool_hash: str = "") -> Rule | None:
         """Return the first rule about a folded server id and tool name. A version narrows only what is known to be that version."""
@@ -154,9 +155,12 @@ class RuleList:
                     break
         return found
 
-    def first_anywhere(self, tool: str) -> Rule | None:
-        """Return the first rule that names this tool on every server: what holds for a server that nobody can name."""
-        buckets = (self._by_tool.get(tool, ()), *self._of_tools.of(tool))
+    def first_anywhere(self, tool: str, *, by_name: bool = False) -> Rule | None:
+        """Return the first rule that names this tool on every server: what holds for a server that nobody can name.
+
+        `by_name` leaves out rules with wildcards.
+        """
+        buckets = (self._by_tool.get(tool, ()), *(() if by_name else self._of_tools.of(tool)))
         wide = (rule for bucket in buckets for rule in bucket if rule.server.every and not rule.content_hash)
         return min((r for r in wide if r.tool.matches(tool)), key=lambda r: r.order, default=None)
 

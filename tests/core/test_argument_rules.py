@@ -166,3 +166,13 @@ def test_a_container_of_nothing_costs_no_more_than_one_of_text():
     began = time.process_time()
     assert denies(rule("glob", "/etc/*"), path=[[]] * 1_000_000)  # too much to look through
     assert time.process_time() - began < 2
+
+
+@pytest.mark.parametrize(
+    "value", ["DELETE", "delete", " Delete ", "ｄｅｌｅｔｅ", "de\u200blete", ["delete"]]
+)
+@pytest.mark.parametrize("made", [rule("equals", "Delete", "mode"), rule("in", ["drop", "DELETE"], "mode")])
+def test_a_denied_word_is_denied_in_every_spelling_and_allowed_as_it_is_written(made, value):
+    assert denies(made, mode=value)
+    assert not denies(made, mode="deleted")
+    assert allows(rule("equals", "Delete", "mode"), mode=value) is (value == "Delete")

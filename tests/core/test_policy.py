@@ -219,6 +219,27 @@ def test_a_pattern_over_native_tools_opens_no_denial():
     assert verdict(snapshot, "anything").action is ALLOW
 
 
+def test_a_denial_by_name_holds_for_the_agents_own_tool_too_and_a_pattern_over_servers_tools_does_not():
+    natives = ("preset:claude-code", "Bash", "write_file")
+    snapshot = situation(
+        ["fs"],
+        native_tools=natives,
+        denied_tools=[{"tool": "bash"}, {"tool": "write_*"}],
+    )
+    denied = verdict(snapshot, "Bash")
+    assert (denied.action, denied.rule) == (BLOCK, "sandbox.mcp.denied_tools[0]")
+    for name in ("write_file", "Write"):  # a pattern; not named at all
+        assert verdict(snapshot, name).action is ALLOW, name
+    assert verdict(situation(["fs"], native_tools=natives, **NOTHING), "Bash").action is ALLOW
+
+
+def test_a_denial_by_name_over_arguments_holds_for_the_agents_own_tool_too():
+    rules = [{"tool": "Bash", "args": (ArgumentMatch("command", "glob", "rm *"),)}]
+    snapshot = situation(["fs"], native_tools=("Bash",), denied_tools=rules)
+    assert verdict(snapshot, ToolCall("Bash", input={"command": "rm -rf /"})).action is BLOCK
+    assert verdict(snapshot, ToolCall("Bash", input={"command": "ls"})).action is ALLOW
+
+
 def test_a_tool_denied_on_every_server_is_denied_on_one_that_nobody_knows():
     snapshot = situation(
         ["fs"], denied_tools=[{"tool": "rm"}, {"tool": "wipe_*"}, {"server": "fs", "tool": "kill"}]
