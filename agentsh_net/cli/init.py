@@ -43,11 +43,11 @@ GATEWAY = "http://127.0.0.1:8485"
 def init(ctx: click.Context, out: Path, force: bool, action: str | None, clients: tuple[str, ...], gateway: str) -> None:  # fmt: skip
     """Find MCP servers in the files of this user's clients and write a policy for them, in audit mode."""
     from agentsh_net.config import options, policy_file
-    from agentsh_net.mcp_clients import declarations
+    from agentsh_net.mcp_clients import catalog, declarations
 
     home = options.home(os.environ)
     found = declarations.find(home, cwd=Path.cwd(), config_home=policy_file.config_home(os.environ, home))
-    known = {client.name for client in declarations.CLIENTS}
+    known = {client.name for client in catalog.CLIENTS}
     if unknown := set(clients) - known:
         raise Failure(
             f"no client is called {min(unknown)}",
@@ -70,7 +70,7 @@ def init(ctx: click.Context, out: Path, force: bool, action: str | None, clients
 
 def _without_placeholders(places: list[Place], found: Found) -> list[Place]:
     """Return the places without servers at whose URL only their client can tell what stands there; they are told."""
-    from agentsh_net.mcp_clients.declarations import PLACEHOLDER
+    from agentsh_net.mcp_clients.catalog import PLACEHOLDER
 
     open_ = {s.declaration["id"] for s in found.servers if PLACEHOLDER.search(s.declaration.get("url", ""))}
     for place in places:

@@ -11,7 +11,8 @@ from typing import Any
 import yaml
 
 from agentsh_net.core.folding import visible
-from agentsh_net.mcp_clients.declarations import PLACEHOLDER, Declared
+from agentsh_net.mcp_clients.catalog import PLACEHOLDER
+from agentsh_net.mcp_clients.declarations import Declared
 
 HEAD = """\
 # agentsh-net: audit mode. Everything is judged and recorded, nothing is blocked.

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from agentsh_net.core.config import parse
-from agentsh_net.mcp_clients.declarations import CLIENTS, MAX_SERVERS, Found, find
+from agentsh_net.mcp_clients import catalog
+from agentsh_net.mcp_clients.declarations import MAX_SERVERS, Found, find
 
 
 @pytest.fixture
@@ -109,58 +110,9 @@ def test_each_client_declares_the_same_two_servers_in_its_own_way(
 
 
 def test_every_row_of_the_table_has_an_example() -> None:
-    assert {c.name for c in CLIENTS} == set(
+    assert {client.name for client in catalog.CLIENTS} == set(
         "claude-code claude-desktop cursor vscode codex gemini opencode cline".split()  # noqa: SIM905  a list of eight is longer
     )
-
-
-@pytest.mark.parametrize(
-    ("entry", "transport"),
-    [
-        ({"url": "https://h/mcp"}, "http"),
-        ({"url": "https://h/sse"}, "sse"),
-        ({"url": "https://h/sse/?k=1"}, "sse"),
-        ({"url": "https://h/sse", "type": "http"}, "http"),
-        ({"url": "https://h/mcp", "type": "sse"}, "sse"),
-        ({"url": "https://h/mcp", "type": "streamable-http"}, "http"),
-        ({"url": "https://h/mcp", "transport": "sse"}, "sse"),
-    ],
-)
-def test_a_transport_that_is_not_said_is_read_from_the_url(home: Path, entry: Any, transport: str) -> None:
-    put(home, ".cursor/mcp.json", {"mcpServers": {"a": entry}})
-    assert [d["type"] for d in declarations(home)] == [transport]
-
-
-CLINE = ".config/Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json"
-
-
-@pytest.mark.parametrize(
-    ("file", "entry", "transport"),
-    [
-        (".gemini/settings.json", {"url": "https://h/x"}, "http"),
-        (".gemini/settings.json", {"url": "https://h/sse"}, "sse"),
-        (".gemini/settings.json", {"httpUrl": "https://h/sse"}, "http"),
-        (CLINE, {"url": "https://h/mcp"}, "sse"),
-        (CLINE, {"url": "https://h/sse", "type": "streamableHttp"}, "http"),
-    ],
-)
-def test_where_no_type_says_the_client_decides(home: Path, file: str, entry: Any, transport: str) -> None:
-    put(home, file, {"mcpServers": {"a": entry}})
-    assert [d["type"] for d in declarations(home)] == [transport]
-
-
-def test_codex_knows_streamable_http_only(home: Path) -> None:
-    put(home, ".codex/config.toml", '[mcp_servers.a]\nurl = "https://h/sse"\n')
-    assert [d["type"] for d in declarations(home)] == ["http"]
-
-
-def test_numbers_in_the_environment_become_text(home: Path) -> None:
-    put(
-        home,
-        ".cursor/mcp.json",
-        {"mcpServers": {"a": {"command": "x", "env": {"P": 80, "D": True, "N": None}}}},
-    )
-    assert declarations(home)[0]["env"] == {"P": "80", "D": "true"}
 
 
 def test_a_server_that_two_clients_declare_alike_is_one(home: Path) -> None:
