@@ -223,16 +223,18 @@ def dump(value: Any) -> str:
 def splice(data: bytes, edits: Mapping[Path, Any]) -> bytes:
     """Return `data` (valid JSON) with the values at the paths replaced, removed (DELETE) or, in objects, appended.
 
-    Everything else keeps its bytes. A path below a duplicated key is edited under each of its occurrences.
+    Everything else keeps its bytes. A path below a duplicated key is edited under each of its occurrences; one below another path that is
+    edited is no longer there.
     Raises ProtocolError where a path leads nowhere.
     """
     text = data.decode("utf-8", "surrogateescape")
     tree: dict[str | int, Any] = {}
-    for path, value in edits.items():
-        node = tree
+    for path in sorted(edits, key=len):
+        node: Any = tree
         for key in path[:-1]:
-            node = node.setdefault(key, {})
-        node[path[-1]] = _Leaf(value)
+            node = node if isinstance(node, _Leaf) else node.setdefault(key, {})
+        if not isinstance(node, _Leaf):  # what it stands in is another's edit already
+            node[path[-1]] = _Leaf(edits[path])
     cutter = _Cutter(text)
     cutter.value(_skip_space(text, len(_BOM) if text.startswith(_BOM) else 0), tree)
     out, at = [], 0

@@ -227,3 +227,13 @@ def test_the_fast_reader_is_sure_only_where_no_key_stands_twice(text: str) -> No
     reading = read(text.encode())
     assert reading.value == expected
     assert bool(reading.duplicates) is bool(twice)
+
+
+@pytest.mark.parametrize("first", [("a",), ("a", 0, "b")])
+@pytest.mark.parametrize("edit", [DELETE, "n"])
+def test_an_edit_below_another_is_moot_in_any_order(first: tuple[str | int, ...], edit: object) -> None:
+    edits = {("a",): edit, ("a", 0, "b"): 1, ("a", 0, "c", "d"): DELETE, ("e",): 2}
+    turned = {first: edits[first]} | edits
+    assert splice(b'{"a":[{"b":0,"c":{"d":1}}],"e":1}', turned) == (
+        b'{"e":2}' if edit is DELETE else b'{"a":"n","e":2}'
+    )
