@@ -13,9 +13,10 @@ from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.http_head import Mould, RequestHead, find_head, mould, parse_request
 from agentsh_proxy.admission import Answered, RefusalError, admit
 from agentsh_proxy.asked import Asked, asked
-from agentsh_proxy.chunks import ChunkedReader
 from agentsh_proxy.exchange import Exchange
+from agentsh_proxy.half_open import SOON, HalfOpen
 from agentsh_proxy.replies import CONTINUE, error_body, reply
+from agentsh_proxy.request_body import RequestBody
 from agentsh_proxy.service import Service
 from agentsh_proxy.tunnel import ENDLESS, Tunnel
 
@@ -30,8 +31,8 @@ class ClientConnection(asyncio.Protocol):
     """One connection of a client."""
 
     __slots__ = (
-        "_body", "_buffer", "_closing", "_exchange", "_head", "_held", "_in_loop", "_known", "_left", "_lingering", "_mould", "_reading_paused",
-        "_service", "_size", "_transport", "_turn", "_upload_paused", "_writing_paused", "seen",
+        "_body", "_buffer", "_closing", "_exchange", "_half_open", "_head", "_in_loop", "_known", "_lingering", "_mould", "_reading_paused",
+        "_service", "_transport", "_turn", "_upload_paused", "_writing_paused", "seen",
     )  # fmt: skip
 
     def __init__(self, service: Service) -> None:
@@ -41,15 +42,13 @@ class ClientConnection(asyncio.Protocol):
         self._buffer = b""  # an incomplete head, or requests that came before their turn (one read at most)
         self._exchange: Exchange | Tunnel | None = None
         self._head: RequestHead | None = None  # of the request whose body is being read
-        self._body: ChunkedReader | None = None  # reads a chunked body
-        self._left = 0  # body bytes to come under a Content-Length
-        self._held: list[bytes] = []
-        self._size = 0
+        self._body: RequestBody | None = None
         self._known: Asked | None = None  # what the last head led to, and the head's mould
         self._mould: Mould | None = None
         self._in_loop = False
         self._closing = False  # this answer is the last
         self._lingering = False
+        self._half_open: HalfOpen | None = None
         self._upload_paused = False
         self._reading_paused = False
         self._writing_paused = False
@@ -85,8 +84,20 @@ class ClientConnection(asyncio.Protocol):
             return
         self._read(data)
 
-    def eof_received(self) -> None:
-        """Let the transport close: a client that will send no more is taken to be gone, as nginx does."""
+    def eof_received(self) -> bool:
+        """Go on where a whole request waits for its answer, and find out whether the client does; else it is gone."""
+        exchange = self._exchange
+        waits = isinstance(exchange, Exchange) and self._head is None and not exchange.answering
+        if not waits or self._lingering:
+            return False
+        self._half_open = HalfOpen()
+        self._probe()
+        asyncio.get_running_loop().call_later(SOON, self._probe)
+        return True
+
+    def _probe(self) -> None:
+        if self._half_open is not None and self._exchange is not None and self._transport is not None:
+            self._turn.write(self._transport, self._half_open.probe())
 
     def pause_writing(self) -> None:
         """Make the upstream wait for a slow client."""
@@ -107,14 +118,14 @@ class ClientConnection(asyncio.Protocol):
     def write(self, data: bytes) -> None:
         """Send bytes of an answer, at the end of this turn of the loop."""
         if self._transport is not None:
+            if self._half_open is not None:
+                data = self._half_open.rest(data)
             self._turn.write(self._transport, data)
 
     def answer_error(self, status: int, message: str, dialect: Dialect | None) -> None:
         """Send an error in place of an answer of which nothing was sent."""
         self._exchange = None
-        self._reply(
-            status, error_body(status, message, dialect), close=self._closing or self._head is not None
-        )
+        self._reply(status, error_body(status, message, dialect), close=self._is_last)
         self._next()
 
     def on_answered(self, *, keep_alive: bool, whole: bool) -> None:
@@ -129,7 +140,12 @@ class ClientConnection(asyncio.Protocol):
 
     def keeps_alive(self, head: RequestHead) -> bool:
         """Say whether another request may follow the answer to this one."""
-        return head.keep_alive and not self._closing and self._head is None and not self._service.draining
+        return head.keep_alive and not self._is_last and not self._service.draining
+
+    @property
+    def _is_last(self) -> bool:
+        """Say whether no request can follow this one."""
+        return self._closing or self._head is not None or (self._half_open is not None and not self._buffer)
 
     def pause_upload(self) -> None:
         """Read no more of the body for now."""
@@ -161,6 +177,7 @@ class ClientConnection(asyncio.Protocol):
             if quiet > BODY_SECONDS:
                 self._refuse(RefusalError(408, "the request body did not come in time"), close=True)
         elif self._exchange is not None:
+            self._probe()
             self._exchange.tick(now)
         elif self._buffer:
             if quiet > HEAD_SECONDS:
@@ -294,43 +311,31 @@ class ClientConnection(asyncio.Protocol):
 
     def _await_body(self, head: RequestHead, length: int) -> None:
         self._head = head
-        self._left = length
-        self._body = ChunkedReader() if head.chunked else None
-        self._held, self._size = [], 0
+        self._body = RequestBody(head, length)
 
     def _read_body(self, data: bytes) -> bytes:
         """Take body bytes and return what follows the body. Raises ProtocolError."""
-        exchange = self._exchange
-        if exchange is None:  # the answer came before the body's end; what is left of it is of no use
+        exchange, body = self._exchange, self._body
+        if (
+            exchange is None or body is None
+        ):  # the answer came before the body's end; what is left of it is of no use
             self._close()
             return b""
-        rest = b""
-        if self._body is not None:
-            data = self._body.feed(data)
-            last = self._body.complete
-            # llhttp does not say where the next request began, so that one is not answered (RFC 9112 section 9.3.2).
-            self._closing |= self._body.overrun
-        else:
-            left = self._left
-            data, rest = data[:left], data[left:]
-            self._left = left = left - len(data)
-            last = not left
+        data, rest = body.take(data)
+        last = body.whole
+        self._closing |= body.overrun
         if last:
             self._head = self._body = None
         if not exchange.held:
             exchange.on_upload(data, last=last)
             return rest
-        self._size += len(data)
         try:
-            if self._size > self._service.view.proxy.max_request:
+            if body.size > self._service.view.proxy.max_request:
                 raise _too_large(exchange)
-            if not last:
-                self._held.append(data)
-            elif self._held:
-                held, self._held = self._held, []
-                exchange.on_request(b"".join((*held, data)))
+            if last:
+                exchange.on_request(body.joined(data))
             else:
-                exchange.on_request(data)
+                body.hold(data)
         except RefusalError as refused:
             self._refuse(refused, close=not last)
         return rest
@@ -374,7 +379,10 @@ class ClientConnection(asyncio.Protocol):
         """Close once everything was sent; read on a little, or a reset could overtake the answer (RFC 9112 section 9.6)."""
         if self._lingering or self._transport is None or self._transport.is_closing():
             return
-        self._buffer, self._held = b"", []
+        self._buffer, self._body = b"", None
+        if self._half_open is not None:
+            self.close_now()  # it sends nothing that could be reset
+            return
         self._lingering = True
         self.seen = self._service.now
         self._upload_paused = False

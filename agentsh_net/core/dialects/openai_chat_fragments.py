@@ -22,6 +22,8 @@ CALL_KEYS: Final = frozenset(
 # Those of them that may hide a whole call from one parser.
 _CARRIERS: Final = frozenset({"choices", "delta", "function_call", "message", "tool_calls"})
 
+_ARGUMENTS: Final = ("arguments", "input")
+
 Slot = tuple[str, str, int | None]  # delta or message, tool_calls or function_call, index
 
 
@@ -45,6 +47,14 @@ class Fragment:
     value: Any  # arguments that came as a JSON value
     namespace: str
     custom: bool
+    argued: bool  # arguments stand in it twice, and differ
+
+    @property
+    def flaw(self) -> str:
+        """Say why clients read different calls in this piece alone; empty where they do not."""
+        if len({name for _, name in self.names}) > 1:
+            return "a call with two names"
+        return "a call with two different arguments" if self.argued else ""
 
     @property
     def empty(self) -> bool:
@@ -191,14 +201,16 @@ def _fragment(
     names: list[tuple[Path, str]] = []
     texts: list[str] = []
     value: Any = None
+    given: list[Any] = []
     namespace = ""
     for at, payload in _payloads(entry, keys, path):
         inner = keys if payload is entry else fold(payload, clashes)
         name = payload.get(inner.get("name", "name"))
         if name:
             names.append(((*at, inner["name"]), name if isinstance(name, str) else dump(name)))
-        for key in ("arguments", "input"):
+        for key in _ARGUMENTS:
             argument = payload.get(inner.get(key, key))
+            given += [] if argument in (None, "") else [argument]
             if isinstance(argument, str):
                 texts.append(argument)
             elif argument is not None:
@@ -220,6 +232,7 @@ def _fragment(
         value=value,
         namespace=namespace,
         custom="custom" in keys,
+        argued=any(argument != given[0] for argument in given),
     )
 
 
@@ -237,5 +250,7 @@ def _payloads(
     if known:
         return
     for key, payload in entry.items():
+        if key.casefold() in _ARGUMENTS:
+            continue  # a tool may well take a name
         if isinstance(payload, dict) and any(inner.casefold() == "name" for inner in payload):
             yield (*path, key), payload

@@ -72,6 +72,7 @@ class Ledger:
         """Take a fragment; `hostile` says why its frame cannot be trusted, if it cannot."""
         choice = self._choice(fragment.choice)
         call = self._find(choice, fragment)
+        hostile = hostile or fragment.flaw
         if call is None:
             self._calls += 1
             call = Call(fragment.choice, fragment.slot, fragment.odd, self._calls, strayed=fragment.strayed)

@@ -64,3 +64,40 @@ def test_what_nests_deeply_is_left_alone_or_told(depth: int) -> None:
         return
     assert deep in out
     assert b'"x"' not in out
+
+
+NAMED = {"name": DELETE, "arguments": "{}"}
+TWO_NAMES = {
+    "beside the function": {"tool_calls": [{"id": "a", "type": "function", "name": "x", "function": NAMED}]},
+    "in a function and a custom tool": {"tool_calls": [{"id": "a", "type": "custom", "function": {"name": "x"}, "custom": NAMED}]},
+    "within a legacy call": {"function_call": {**NAMED, "extra": {"name": "x"}}},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("place", TWO_NAMES)
+def test_a_call_with_two_names_is_neither_and_leaves(place: str) -> None:
+    out, told = rewritten(completion({"content": None, **TWO_NAMES[place]}), denying(DELETE))
+    assert DELETE not in json.dumps(json.loads(out)["choices"][0]["message"]).replace(
+        json.loads(out)["choices"][0]["message"]["content"], ""
+    )
+    assert [call.flaw for call, _ in told] == ["a call with two names"]
+
+
+def test_a_call_with_two_arguments_is_neither_and_leaves() -> None:
+    call = {
+        "id": "a",
+        "type": "function",
+        "function": {"name": WEATHER, "arguments": {"a": 1}},
+        "custom": {"name": WEATHER, "input": {"a": 2}},
+    }
+    _, told = rewritten(completion({"content": None, "tool_calls": [call]}), denying())
+    assert [c.flaw for c, _ in told] == ["a call with two different arguments"]
+    same = {"id": "a", "name": WEATHER, "arguments": "{}", "function": {"name": WEATHER, "arguments": "{}"}}
+    out, told = rewritten(data := completion({"content": None, "tool_calls": [same]}), denying())
+    assert (out, [c.flaw for c, _ in told]) == (data, [""])
+
+
+def test_a_name_among_the_arguments_is_none_of_the_calls() -> None:
+    data = completion({"content": None, "function_call": {"name": WEATHER, "arguments": {"name": DELETE}}})
+    out, told = rewritten(data, denying(DELETE))
+    assert (out, [(c.name, c.input, c.flaw) for c, _ in told]) == (data, [(WEATHER, {"name": DELETE}, "")])
