@@ -18,7 +18,7 @@ from agentsh_proxy.any_file import AnyFile
 from agentsh_proxy.asked import Asked
 from agentsh_proxy.chunks import LAST_CHUNK, chunk
 from agentsh_proxy.guarding import Restoring
-from agentsh_proxy.inspecting import Inspection
+from agentsh_proxy.inspecting import Inspection, redirection, unreadable
 from agentsh_proxy.judging import Judging
 from agentsh_proxy.overhearing import Overheard, Overhearing
 from agentsh_proxy.receiving import NO_FACTS, Reception, dialect_of
@@ -180,11 +180,14 @@ class Exchange:
             unread = "unknown_dialect" if self._asked.admitted.unread else "other_endpoint"
             service.counts.uninspected[unread] += 1
         service.counts.head.observe(service.clock() - self._began)
+        judging = Judging(service, self._asked, self._lessons, head)
+        if dialect is not None and (elsewhere := redirection(head)):
+            unreadable(
+                self._inspection(dialect, judging), "redirected", f"it sends the client to {elsewhere[:200]}"
+            )
         if not head.has_body(self.method) or self._asked.admitted.unread:  # which was told of
             self._answer = Relay(head, client, bodiless=not head.has_body(self.method))
-            return
-        judging = Judging(service, self._asked, self._lessons, head)
-        if dialect is None:
+        elif dialect is None:
             hearing = Overhearing(self._asked.view.fail_closed, service.enforcing, judging.note)
             self._answer = Overheard(head, client, hearing)
         elif dialect.files and head.status < 300:
@@ -202,6 +205,7 @@ class Exchange:
             and self._trail is None
             and not self._facts.stream
             and head.content_type == "application/json"
+            and not 300 <= head.status < 400
             and not head.encoding
             and data[:1] == b"{"
             and len(data) <= what.view.proxy.max_body

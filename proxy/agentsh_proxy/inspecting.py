@@ -5,12 +5,19 @@ In which framing the outcome leaves is `answers`' business.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import NamedTuple
 
 from agentsh_net.core.dialects.base import Dialect, Enforce, Fault, Judge, Limits, Step, always
 from agentsh_net.core.errors import ProtocolError
+from agentsh_net.core.http_head import ResponseHead
 from agentsh_proxy.sniffing import Kind, kind_of
+
+# An address with a scheme or an authority of its own; what has neither leads back here. Only where it leads is told: no user, path or query.
+_ELSEWHERE = re.compile(
+    rb"\r\nlocation:[ \t]*([a-z][a-z0-9+.-]*:[/\\]*|[/\\]{2,})(?:[^/\\?#\r]*@)?([^/\\?#\r]*)", re.IGNORECASE
+)
 
 
 class Inspection(NamedTuple):
@@ -99,6 +106,12 @@ class WholeStream:
         if step.end:
             step = step._replace(out=self._inspection.dialect.error_frame(step.faults[-1].detail))
         return step
+
+
+def redirection(head: ResponseHead) -> str:
+    """Return where an answer sends the client, if that is around the proxy: SDKs follow, and what they get there is seen by nobody."""
+    found = _ELSEWHERE.search(head.fields) if 300 <= head.status < 400 else None
+    return (found[1] + found[2]).decode("ascii", "replace") if found else ""
 
 
 def too_large(inspection: Inspection) -> str:

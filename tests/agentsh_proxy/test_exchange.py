@@ -639,6 +639,31 @@ async def test_what_some_client_may_still_read_passes_only_where_nothing_is_enfo
         assert ("block", None) in told if enforce else ("allow", "block") in told
 
 
+@pytest.mark.parametrize("body", [b"", b'{"moved": true}'])
+@pytest.mark.parametrize(
+    ("place", "told"),
+    [(b"https://k:s@llm.example/v1/x?secret", "it sends the client to https://llm.example"), (b"//llm.example/x", "it sends the client to //llm.example"),
+     (b"/v1/messages/", None), (b"messages", None)],
+)  # fmt: skip
+@on_loop
+async def test_an_answer_that_sends_the_client_around_the_proxy_goes_by_fail_closed(
+    opened, place, told, body
+):
+    moved = response(body, b"Location: " + place, status=b"307 Temporary Redirect")
+    upstream = await opened(Upstream(answering(moved)))
+    proxy = await opened(Proxy(snapshot(upstream.port)))
+    client = await opened(Client(proxy.port))
+    answer = await client.ask(request(MESSAGES, STREAM))
+    assert (answer.status, answer.values("location"), answer.body) == (307, [place], body)
+    if told is not None:
+        await until(lambda: proxy.events)
+        assert [(e["cause"], e["detail"], e["action"]) for e in proxy.events] == [
+            ("redirected", told, "allow")
+        ]
+    proxy.swap(snapshot(upstream.port, fail_closed=True))
+    assert (await client.ask(request(MESSAGES, STREAM))).status == (307 if told is None else 502)
+
+
 @on_loop
 async def test_a_revocation_bites_in_the_middle_of_a_stream(opened):
     go = asyncio.Event()
