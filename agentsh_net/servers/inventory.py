@@ -1,6 +1,6 @@
 """What the declared servers were seen to offer: from a discovery report to registry, pins, rows for the store, and events.
 
-It decides by core.registry and core.pins and keeps nothing itself: the daemon swaps what is returned and hands the rest on.
+It decides by core.registry and core.pins and keeps nothing itself: `reports` puts in force what is returned and hands the rest on.
 """
 
 from __future__ import annotations

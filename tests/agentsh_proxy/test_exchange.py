@@ -230,9 +230,7 @@ async def test_an_uninspected_upload_streams_and_a_slow_upstream_slows_it(opened
     proxy = await opened(Proxy(snapshot(port, proxy={"max_request": 1024})))
     client = await opened(Client(proxy.port))
     sending = asyncio.ensure_future(client.send(request(FILES, b"x" * (32 << 20))))
-    await asyncio.sleep(0.5)
-    (connection,) = proxy.service._clients
-    assert connection._upload_paused
+    await until(lambda: any(connection._upload_paused for connection in proxy.service._clients))
     assert not sending.done()
     go.set()
     assert (await client.answer()).status == 200

@@ -144,9 +144,9 @@ async def test_a_flood_of_pipelined_requests_waits_in_the_kernel(opened):
     flood = request(PATH, b"x" * 1000) * 20000
     sending = asyncio.ensure_future(client.send(flood))
     await until(lambda: upstream.requests)
-    await asyncio.sleep(0.3)
-    assert not sending.done()
     (connection,) = proxy.service._clients
+    await until(lambda: connection._reading_paused)
+    assert not sending.done()
     assert len(connection._buffer) <= 1 << 20
     sending.cancel()
     held.set()

@@ -173,7 +173,8 @@ def test_nobody_is_promised_that_a_killed_daemon_takes_its_rules_away() -> None:
 
 
 def test_everything_that_the_example_switches_on_is_available() -> None:
-    parse(complete())
+    config = parse(complete())
+    assert (config.gateway.enabled, config.network.mode) == (True, complete()["network"]["mode"])
 
 
 def leaf_classes(cls: Any = settings.Config) -> list[Any]:

@@ -140,10 +140,13 @@ def test_other_patterns_find_other_things_in_what_is_known() -> None:
 
 def test_what_was_read_is_not_read_again(monkeypatch: Any) -> None:
     inspector = Inspector(Inspection())
-    made = registry(a=[{"name": "x"}, {"name": "y"}])
-    inspector.inspect(made)
-    monkeypatch.setattr(module, "inspect_definition", lambda *_: 1 / 0)
-    inspector.inspect(made)
+    made, more = registry(a=[POISONED]), registry(a=[POISONED, {"name": "new"}])
+    first = inspector.inspect(made)
+    read: list[Any] = []
+    monkeypatch.setattr(module, "inspect_definition", lambda definition, *_: read.append(definition) or ())
+    assert severity(inspector.inspect(made), "a", POISONED["name"]) == severity(first, "a", POISONED["name"])
+    inspector.inspect(more)
+    assert [definition["name"] for definition in read] == ["new"]
 
 
 def test_a_server_with_more_text_than_is_read_is_not_trusted_unread(monkeypatch: Any) -> None:
