@@ -37,6 +37,12 @@ def stem(name: str) -> str:
     return hashed[1] if hashed else ""
 
 
+def bare(name: str) -> str:
+    """Return the letters and digits of a folded name."""
+    letters = name.replace("_", "").replace("-", "")
+    return letters if letters.isalnum() and letters.isascii() else NOT_ALNUM.sub("", letters)
+
+
 class AliasIndex:
     """Frozen once built; it remembers what it computed about servers, of which there are few."""
 
@@ -58,22 +64,27 @@ class AliasIndex:
             for form in aliases.cut_forms(pair.server_id, pair.tool):
                 self._cut.setdefault(form, []).append(pair)
 
+    @property
+    def empty(self) -> bool:
+        """Say whether nothing can be found."""
+        return not self._pairs
+
     def find(self, name: str) -> tuple[Candidate, ...]:
         """Return the pairs that some client spells like this folded name."""
         if not self._pairs:
             return ()
-        letters = NOT_ALNUM.sub("", name)
+        letters = bare(name)
         found = [p for p in self._by_letters.get(letters, ()) if self._spelled(name, p)]
         if letters.startswith("mcp"):
             found += [p for p in self._by_letters.get(letters[3:], ()) if self._spelled(name, p)]
         found += self._cut.get(name, ())
-        return tuple(dict.fromkeys(found))
+        return tuple(dict.fromkeys(found)) if found else ()
 
     def find_alike(self, name: str) -> tuple[Candidate, ...]:
         """Return the pairs whose server and tool this folded name has, letters and digits alone: joined or recoded as by no client we know."""
         if len(name) > LONGEST_CUT:
             return ()
-        letters = NOT_ALNUM.sub("", name)
+        letters = bare(name)
         if letters not in self._by_letters and letters.removeprefix("mcp") not in self._by_letters:
             return ()
         ends = set(accumulate(map(len, NOT_ALNUM.split(name))))
@@ -100,11 +111,6 @@ class AliasIndex:
                 break
             cut.append(pair)
         return tuple(dict.fromkeys(cut))
-
-    def find_renamed(self, name: str) -> tuple[Candidate, ...]:
-        """Return the pairs of this folded name without its hash: what a client may call so where two names clash."""
-        begins = stem(name)
-        return self.find(begins) if begins else ()
 
     def _spelled(self, name: str, pair: Candidate) -> bool:
         heads = self._heads.get(pair.server_id)

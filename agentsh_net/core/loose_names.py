@@ -11,6 +11,7 @@ from collections.abc import Iterator
 # What models and harnesses put before a tool's name, and clients take off again: OpenAI's and Gemini's own namespaces; Windsurf numbers
 # its servers.
 _BEFORE = re.compile(r"(?:functions|default_api)[.:/]|mcp[0-9]{1,3}_")
+_BEGINS = ("functions", "default_api", "mcp")  # ... as all of them do
 
 _SERVER_BEHIND = "_mcp_"  # LibreChat: tool, then server
 _FIELDS = "____"  # LobeHub: server, tool, and the kind of plug-in
@@ -26,7 +27,7 @@ def readings(name: str) -> Iterator[str]:
     if len(name) > _LONGEST:
         return
     bare = name
-    while (before := _BEFORE.match(bare)) is not None:
+    while bare.startswith(_BEGINS) and (before := _BEFORE.match(bare)) is not None:
         bare = bare[before.end() :]
     if bare != name:
         yield bare

@@ -45,19 +45,24 @@ class Names:
         ids += [registry.canonical_id(i) for i in rules.denied_ids()]
         self._ids = tuple({fold(i): i for i in reversed(ids)}.values())
         self._heads, self._namespaces, self._labels = _server_spellings(self._ids)
-        self._head_lengths = sorted({len(head) for head in self._heads})
+        self._head_lengths = _lengths(self._heads)
 
     def resolve(self, call: ToolCall) -> Resolution:
         """Return everything a call may mean: what its name spells, and what the request showed it to be."""
+        return self.resolve_wrapped(call, wrapped_pair(call))
+
+    def resolve_wrapped(self, call: ToolCall, wrapped: tuple[str, str] | None) -> Resolution:
+        """As `resolve`, of a call whose `wrapped_pair` is known."""
         learned = call.shown.candidates if call.shown is not None else ()
-        meant = self._spelled(call, learned)
+        meant = self._spelled(call, learned, wrapped)
         if not learned:
             return meant
         return meant._replace(registered=_unique((*meant.registered, *learned)))
 
-    def _spelled(self, call: ToolCall, learned: tuple[Candidate, ...]) -> Resolution:
+    def _spelled(
+        self, call: ToolCall, learned: tuple[Candidate, ...], wrapped: tuple[str, str] | None
+    ) -> Resolution:
         name = fold(call.name)
-        wrapped = wrapped_pair(call)
         if wrapped is not None:
             return self._of_server(self._servers_named(wrapped[0]), fold(wrapped[1]), wrapped[1])
         if call.server_name:
@@ -72,7 +77,8 @@ class Names:
         seen = (*self._seen.find(name), *learned) or self._seen.find_cut(name)
         unseen = self._denied.find(name)
         if not seen:
-            unseen += (*self._denied.find_cut(name), *self._renamed(name))
+            unseen += self._denied.find_cut(name)
+            unseen += self._renamed(name)
         sure, chance = self._by_prefix(name, raw, seen)
         if not (seen or unseen):
             chance += self._likened(name)
@@ -86,13 +92,16 @@ class Names:
         """Yield the pairs that some client may mean by a name that spells none in any way we know forwards."""
         readings = tuple(loose_names.readings(name))
         for index in (self._seen, self._denied):
+            if index.empty:
+                continue
             yield from index.find_alike(name)
             for reading in readings:
                 yield from (*index.find(reading), *index.find_alike(reading))
 
     def _renamed(self, name: str) -> tuple[Candidate, ...]:
         """Return the pairs that a client may have renamed to this; a hash we cannot repeat proves nothing, so it is not seen."""
-        return (*self._seen.find_renamed(name), *self._denied.find_renamed(name))
+        begins = stem(name)
+        return (*self._seen.find(begins), *self._denied.find(begins)) if begins else ()
 
     def _by_prefix(
         self, name: str, raw: str, seen: tuple[Candidate, ...]
@@ -103,10 +112,11 @@ class Names:
         somebody else's tool has it. That a tool is called `mcp__fs__read` makes it nobody else's, so fs stays meant.
         """
         matched: dict[str, int] = {}  # the longest head of each server
-        for end in self._head_lengths:
-            if end >= len(name):
+        heads, longest = self._heads, len(name) - 1
+        for end in self._head_lengths.get(name[:1], ()):
+            if end > longest:
                 break
-            for server_id in self._heads.get(name[:end], ()):
+            for server_id in heads.get(name[:end], ()):
                 matched[server_id] = end
         sure: list[Candidate] = []
         chance: list[Candidate] = []
@@ -115,23 +125,25 @@ class Names:
         hit = {c.server_id for c in seen}
         looks_mcp = aliases.looks_mcp(name)
         text = raw.strip()
+        if len(text) != len(name):
+            text = name
         for server_id, end in matched.items():
             if server_id in hit:
                 continue
             certain = looks_mcp and fold(server_id) != "mcp"
-            taken = (c for c in seen if not certain or name not in aliases.all_tails(c.tool))
-            if seen and self._registry.tools_of(server_id) and any(taken):
-                continue
-            rest = text[end - len(name) :] if len(text) == len(name) else name[end:]
-            (sure if certain else chance).extend(self._tools_like(server_id, rest))
+            if seen and self._registry.tools_of(server_id):
+                taken = (c for c in seen if not certain or name not in aliases.all_tails(c.tool))
+                if any(taken):
+                    continue
+            (sure if certain else chance).extend(self._tools_like(server_id, text[end:]))
         return sure, chance
 
-    def _tools_like(self, server_id: str, tool: str) -> Iterator[Candidate]:
-        """Yield an unseen tool of a server under this name, and under each name a deny rule has for this spelling."""
-        yield Candidate(server_id, tool)
-        for literal in self._denied_tools.get(fold(tool), ()):
-            if fold(literal) != fold(tool):
-                yield Candidate(server_id, literal)
+    def _tools_like(self, server_id: str, tool: str) -> list[Candidate]:
+        """Return an unseen tool of a server under this name, and under each name a deny rule has for this spelling."""
+        alike = [Candidate(server_id, tool)]
+        if self._denied_tools and (literals := self._denied_tools.get(fold(tool))):
+            alike += [Candidate(server_id, text) for text in literals if fold(text) != fold(tool)]
+        return alike
 
     def unplaced(self, name: str) -> tuple[str, ...]:
         """Return the tool names that a name of no known server may stand for."""
@@ -232,7 +244,7 @@ class Names:
 
 def wrapped_pair(call: ToolCall) -> tuple[str, str] | None:
     """Return the server and tool that a wrapper's arguments name, or None where this is no such call."""
-    if not isinstance(call.input, Mapping) or fold(call.name) not in WRAPPERS:
+    if fold(call.name) not in WRAPPERS or not isinstance(call.input, Mapping):
         return None
     server_id, tool = (_argument(call.input, keys) for keys in (SERVER_KEYS, TOOL_KEYS))
     return (server_id, tool) if server_id and tool else None
@@ -288,3 +300,11 @@ def _server_spellings(server_ids: Iterable[str]) -> tuple[Spellings, Spellings, 
             labels.setdefault(cut, []).append(server_id)
     unique = {k: list(dict.fromkeys(v)) for k, v in namespaces.items()}
     return heads, unique, labels
+
+
+def _lengths(heads: Iterable[str]) -> dict[str, list[int]]:
+    """Return how long those are that begin with each letter: a name is cut at no more places than its own letter's."""
+    lengths: dict[str, set[int]] = {}
+    for head in heads:
+        lengths.setdefault(head[:1], set()).add(len(head))
+    return {letter: sorted(found) for letter, found in lengths.items()}

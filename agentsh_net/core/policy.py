@@ -29,10 +29,13 @@ from agentsh_net.core.steps import MAX_NAME, Outcome, Step
 Charge = Callable[[str, str, str, str], bool | Crossing]
 
 # Names whose ruling is remembered: more than agents use at once; past it the memory starts anew.
-# A ruling takes some 4 KB, so that a model that makes up names costs 16 MB at most.
+# A ruling takes some 1 KB, so that a model that makes up names costs 4 MB at most.
 MAX_REMEMBERED = 4096
 MAX_REMEMBERED_NAME = 512  # characters; real names have at most 128 on each side
 MAX_LISTED = 8  # candidates in the words of a step; the verdict has them all
+
+_BLOCK, _ALERT = Outcome.BLOCK, Outcome.ALERT  # looked up once: as attributes they cost as much as a call
+_FAIL_CLOSED = f"{ROOT}.fail_closed"
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -48,11 +51,19 @@ class Explanation:
 
 
 class _Ruling(NamedTuple):
-    """What holds for every call of one name: the explanation, and the pairs whose rate is charged."""
+    """What holds for every call of one name: the verdict, and the pairs whose rate is charged."""
 
-    explanation: Explanation
-    charged: tuple[Candidate, ...]
+    verdict: Verdict
+    charged: tuple[Candidate, ...] = ()
     of_arguments: bool = False  # another call of the name may get another ruling
+
+
+class _Taken(NamedTuple):
+    """A ruling and the steps that led to it, which are not remembered: they are many objects, and hardly anybody asks."""
+
+    ruling: _Ruling
+    steps: list[Step]
+    deciding: Step
 
 
 class Policy:
@@ -81,23 +92,22 @@ class Policy:
             answer = charge(pair.server_id, pair.tool, call.key, session_id)
             if isinstance(answer, Crossing):
                 crossed = steps.session_step(answer, pair)
-                return self._verdict(crossed, ruling.explanation.verdict.candidates)
+                return self._verdict(crossed, ruling.verdict.candidates)
             if not answer:
-                over = steps.rate_step(self._mcp.rate_limits, pair, Outcome.BLOCK)
-                return self._verdict(over, ruling.explanation.verdict.candidates)
-        return ruling.explanation.verdict
+                over = steps.rate_step(self._mcp.rate_limits, pair, _BLOCK)
+                return self._verdict(over, ruling.verdict.candidates)
+        return ruling.verdict
 
     def explain(self, call: ToolCall) -> Explanation:
         """Return the steps that lead to the verdict on a call; nothing is charged.
 
         What detectors find in the arguments stands before the verdict: it alerts, and never decides.
         """
-        explained = self._ruling(call).explanation
+        (verdict, *_), taken, deciding = self._work_out(call, wrapped_pair(call))
         found = inspect_arguments(call.input, self._customs) if call.input else ()
-        if not found:
-            return explained
-        *taken, last = explained.steps
-        return replace(explained, steps=(*taken, steps.arguments_step(found), last))
+        told = (steps.arguments_step(found),) if found else ()
+        last = Step("verdict", deciding.outcome, verdict.reason, verdict.rule, deciding.about)
+        return Explanation((self._name_step(call, verdict.candidates), *taken, *told, last), verdict)
 
     def stands(self, call: ToolCall) -> bool:
         """Say whether what `judge` says of a call holds for every call of its name, until the policy changes.
@@ -110,11 +120,11 @@ class Policy:
 
     def meant(self, call: ToolCall) -> tuple[Candidate, ...]:
         """Return the registered tools that a call's name spells."""
-        return self._resolve(call).registered
+        return self._resolve(call, wrapped_pair(call)).registered
 
     def judge_offer(self, call: ToolCall) -> Verdict:
         """Return the verdict on the offer of a tool: blocked is what would be, whatever the arguments of the call."""
-        return self._work_out(call, offered=True).explanation.verdict
+        return self._work_out(call, wrapped_pair(call), offered=True).ruling.verdict
 
     def judge_server(self, server_id: str) -> Verdict:
         """Return the verdict of the server step alone."""
@@ -136,44 +146,47 @@ class Policy:
 
     def _ruling(self, call: ToolCall) -> _Ruling:
         if call.flaw:
-            return self._work_out(call)  # too rare to remember
-        key = call.name, call.namespace, call.server_name, wrapped_pair(call), call.shown
+            return self._work_out(call, wrapped_pair(call)).ruling  # too rare to remember
+        wrapped = wrapped_pair(call)
+        key = call.name, call.namespace, call.server_name, wrapped, call.shown
         known = self._rulings.get(key)
         if known is not None:
             return known
-        ruling = self._work_out(call)
-        if not ruling.of_arguments and sum(map(len, (*key[:3], *(key[3] or ())))) <= MAX_REMEMBERED_NAME:
+        ruling = self._work_out(call, wrapped).ruling
+        length = len(call.name) + len(call.namespace) + len(call.server_name)
+        if wrapped is not None:
+            length += len(wrapped[0]) + len(wrapped[1])
+        if length <= MAX_REMEMBERED_NAME and not ruling.of_arguments:
             _remember(self._rulings, key, ruling)
         return ruling
 
-    def _resolve(self, call: ToolCall) -> Resolution:
+    def _resolve(self, call: ToolCall, wrapped: tuple[str, str] | None) -> Resolution:
         if self._names is None:
             self._names = Names(self._registry, self._rules)
-        return self._names.resolve(call)
+        return self._names.resolve_wrapped(call, wrapped)
 
-    def _work_out(self, call: ToolCall, *, offered: bool = False) -> _Ruling:
-        meant = self._resolve(call)
-        native = self._native(call)
+    def _work_out(self, call: ToolCall, wrapped: tuple[str, str] | None, *, offered: bool = False) -> _Taken:
+        meant = self._resolve(call, wrapped)
+        native = self._native(call) if wrapped is None else None
         chance = () if native is not None and native.exact and not meant.registered else meant.guessed
         candidates = (*meant.registered, *meant.bound, *chance)
-        taken = [self._name_step(call, candidates)]
         if call.flaw:
             hostile = steps.protocol_step(call.flaw)
-            return _Ruling(self._concluded([*taken, hostile], hostile, candidates), ())
+            return self._concluded([hostile], hostile, candidates)
         given = None if offered else self._arguments(call, candidates)
         changed = self._altered_step(call, candidates)
-        taken += [changed] if changed else []
+        taken = [changed] if changed else []
         for index, candidate in enumerate(candidates):
             taken += self._steps_of(candidate, given, seen=index < len(meant.registered))
         shared = steps.shared_name_step(self._mcp.cross_server, meant.registered)
         taken += [shared] if shared else []
-        blocks = [step for step in taken if step.outcome is Outcome.BLOCK]
+        blocks = [step for step in taken if step.outcome is _BLOCK]
         if not blocks and not meant.registered:
             unseen = self._unseen_step(call, meant, candidates, native, given)
             taken.append(unseen)
-            blocks = [unseen] if unseen.outcome is Outcome.BLOCK else []
+            blocks = [unseen] if unseen.outcome is _BLOCK else []
         if blocks:
-            return _Ruling(self._concluded(taken, blocks[0], candidates), (), given is not None)
+            return self._concluded(taken, blocks[0], candidates, of_arguments=given is not None)
         charged = tuple(self._charged((*meant.registered, *meant.bound)))
         if self._mcp.cross_server.enabled and charged:
             taken.append(
@@ -181,7 +194,7 @@ class Policy:
             )
         if self._mcp.rate_limits.enabled:
             taken += [steps.rate_step(self._mcp.rate_limits, pair, Outcome.PASS) for pair in charged]
-        return _Ruling(self._concluded(taken, _weightiest(taken), candidates), charged, given is not None)
+        return self._concluded(taken, _weightiest(taken), candidates, charged, of_arguments=given is not None)
 
     def _arguments(self, call: ToolCall, candidates: tuple[Candidate, ...]) -> Given | None:
         """Return a call's arguments where a rule asks for them; None where none does, so that the ruling can be remembered."""
@@ -220,28 +233,30 @@ class Policy:
         of_server, of_identity = self._server_steps(about.server_id)
         step = steps.about(of_server, about)
         taken = [step]
-        if step.outcome is not Outcome.BLOCK:
+        if step.outcome is not _BLOCK:
             step = steps.tool_step(self._rules, self._mcp.tool_policy, about, given)
             taken.append(step)
-        if step.outcome is not Outcome.BLOCK and of_identity is not None:
+        if step.outcome is not _BLOCK and of_identity is not None:
             step = steps.about(of_identity, about)
             taken.append(step)
-        if step.outcome is not Outcome.BLOCK and seen:
+        if step.outcome is not _BLOCK and seen:
             taken += self._definition_steps(about)
         return taken
 
-    def _definition_steps(self, about: Candidate) -> Iterator[Step]:
+    def _definition_steps(self, about: Candidate) -> list[Step]:
         """Take the steps about what a seen tool says of itself, up to the first block."""
         tool = self._registry.tool(about.server_id, about.tool)
+        taken = []
         for step in (
             steps.pin_step(self._pins, self._mcp.version_pinning, about),
             steps.inspection_step(self._mcp.inspection, tool, about),
             steps.shadowing_step(self._mcp.cross_server, tool, about),
         ):
             if step is not None:
-                yield step
-                if step.outcome is Outcome.BLOCK:
-                    return
+                taken.append(step)
+                if step.outcome is _BLOCK:
+                    break
+        return taken
 
     def _server_steps(self, server_id: str) -> tuple[Step, Step | None]:
         """Return the steps about a server and its identity, which are those of all its tools."""
@@ -264,7 +279,7 @@ class Policy:
 
     def _native(self, call: ToolCall) -> Native | None:
         """Return the entry of native_tools for a call that names no MCP server beside its name."""
-        if call.server_name or fold(call.namespace).startswith("mcp") or wrapped_pair(call) is not None:
+        if call.server_name or (call.namespace and fold(call.namespace).startswith("mcp")):
             return None
         return self._natives.find(fold(call.name))
 
@@ -282,18 +297,19 @@ class Policy:
             denied = self._denied_everywhere(call, given, by_name=native is not None and native.exact)
             if denied is not None:
                 return denied
-        name = visible(call.name, MAX_NAME)
         if native is not None:
+            name = visible(call.name, MAX_NAME)
             reason = f"{name!r} is the agent's own tool, by native_tools ({visible(native.entry, MAX_NAME)})"
             return Step("native", Outcome.PASS, reason, native.path)
-        what = "looks like an MCP tool, but no" if meant.looks_mcp and not candidates else "no"
-        reason = f"{name!r}: {what} server was seen to offer it"
         if candidates:
             reason = f"tool {steps.shown(candidates[0])} was not seen in its server's tools/list"
+        else:
+            what = "looks like an MCP tool, but no" if meant.looks_mcp else "no"
+            reason = f"{visible(call.name, MAX_NAME)!r}: {what} server was seen to offer it"
         if self._mcp.fail_closed:
-            return Step("fail_closed", Outcome.BLOCK, f"{reason} (fail_closed)", f"{ROOT}.fail_closed")
+            return Step("fail_closed", _BLOCK, f"{reason} (fail_closed)", _FAIL_CLOSED)
         reason += "; let through because fail_closed is false"
-        return Step("fail_closed", Outcome.ALERT, reason, f"{ROOT}.fail_closed")
+        return Step("fail_closed", _ALERT, reason, _FAIL_CLOSED)
 
     def _denied_everywhere(self, call: ToolCall, given: Given | None, *, by_name: bool) -> Step | None:
         """Return the block of a tool that a rule denies on every server (`by_name`: without wildcards), where nobody knows the server."""
@@ -307,7 +323,7 @@ class Policy:
                     rule = narrowed if why else None
             if rule is not None:
                 reason = f"tool {visible(call.name, MAX_NAME)} of an unknown server is denied by {rule.shown}"
-                return Step("tool", Outcome.BLOCK, f"{reason}: {why}" if why else reason, rule.path)
+                return Step("tool", _BLOCK, f"{reason}: {why}" if why else reason, rule.path)
         return None
 
     def _charged(self, candidates: tuple[Candidate, ...]) -> Iterator[Candidate]:
@@ -322,17 +338,24 @@ class Policy:
                 servers.add(server)
                 yield candidate
 
-    def _concluded(self, taken: list[Step], deciding: Step, candidates: tuple[Candidate, ...]) -> Explanation:
-        if deciding.outcome is Outcome.BLOCK and len(candidates) > 1 and deciding.rule != steps.PROTOCOL:
+    def _concluded(
+        self,
+        taken: list[Step],
+        deciding: Step,
+        candidates: tuple[Candidate, ...],
+        charged: tuple[Candidate, ...] = (),
+        *,
+        of_arguments: bool = False,
+    ) -> _Taken:
+        if deciding.outcome is _BLOCK and len(candidates) > 1 and deciding.rule != steps.PROTOCOL:
             reason = f"{deciding.reason}; the name may mean {len(candidates)} tools"
             deciding = replace(deciding, reason=reason)
         verdict = self._verdict(deciding, candidates)
-        last = Step("verdict", deciding.outcome, verdict.reason, verdict.rule, deciding.about)
-        return Explanation((*taken, last), verdict)
+        return _Taken(_Ruling(verdict, charged, of_arguments), taken, deciding)
 
     def _verdict(self, deciding: Step, candidates: tuple[Candidate, ...]) -> Verdict:
         """Return the step as a verdict; in audit mode a block is let pass, and says so in `would`."""
-        if deciding.outcome is not Outcome.BLOCK:
+        if deciding.outcome is not _BLOCK:
             return Verdict(Action.ALLOW, deciding.reason, deciding.rule, None, candidates)
         if self._mcp.enforce_policy:
             return Verdict(Action.BLOCK, deciding.reason, deciding.rule, None, candidates, deciding.crossing)
@@ -346,7 +369,7 @@ def _weightiest(taken: list[Step]) -> Step:
     native: Step | None = None
     tool: Step | None = None
     for step in taken:
-        if step.outcome is Outcome.ALERT:
+        if step.outcome is _ALERT:
             return step
         if native is None and step.step == "native":
             native = step

@@ -53,18 +53,25 @@ class _Beginnings:
 
     def __init__(self) -> None:
         self._rules: dict[str, list[Rule]] = {}
-        self._lengths: list[int] = []
+        self._lengths: dict[
+            str, list[int]
+        ] = {}  # by the first letter; of patterns that begin with none, under ""
 
     def add(self, begins: str, rule: Rule) -> None:
         """Take the next rule of the file."""
         self._rules.setdefault(begins, []).append(rule)
-        if len(begins) not in self._lengths:
-            insort(self._lengths, len(begins))
+        lengths = self._lengths.setdefault(begins[:1], [])
+        if len(begins) not in lengths:
+            insort(lengths, len(begins))
 
     def of(self, name: str) -> list[list[Rule]]:
         """Return the rules whose patterns may match a folded name, in file order where they begin alike."""
-        found = []
-        for length in self._lengths:
+        found: list[list[Rule]] = []
+        if not self._rules:
+            return found
+        if "" in self._rules:
+            found.append(self._rules[""])
+        for length in self._lengths.get(name[:1], ()) if name else ():
             if length > len(name):
                 break
             alike = self._rules.get(name[:length])

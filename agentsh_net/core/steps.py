@@ -39,10 +39,13 @@ class Outcome(StrEnum):
     BLOCK = "block"
 
 
+_TRUSTED: Final = PinState.TRUSTED
+_ON_CHANGE: Final = f"{ROOT}.version_pinning.on_change"
+_TRUST_FIRST: Final = f"{ROOT}.version_pinning.auto_trust_first"
 _OUTCOMES: Final = {effect: Outcome(effect.value) for effect in pins.PinEffect}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen, which would double what it costs: several are made for a verdict
 class Step:
     """One step of the reasoning. `rule` is the YAML path of what decided, `about` the pair it is about, if one."""
 
@@ -147,21 +150,16 @@ def pin_step(board: Pins, pinning: VersionPinning, about: Candidate) -> Step | N
         return None
     state = board.lookup(about.server_id, about.tool, about.tool_hash)
     outcome = _OUTCOMES[pins.effect(state, pinning)]
-    where = f"{ROOT}.version_pinning"
-    match state:
-        case PinState.TRUSTED:
-            return Step("pin", outcome, f"this version of tool {shown(about)} is trusted", about=about)
-        case PinState.CHANGED:
-            reason = (
-                f"tool {shown(about)} is not the version that was trusted (on_change: {pinning.on_change})"
-            )
-            return Step("pin", outcome, reason, f"{where}.on_change", about)
-        case PinState.NEW if pinning.auto_trust_first:
-            reason = f"tool {shown(about)} is trusted at first sight (auto_trust_first)"
-            return Step("pin", outcome, reason, f"{where}.auto_trust_first", about)
-        case PinState.NEW:
-            reason = f"nobody trusts tool {shown(about)} yet (`agentsh-net mcp pins trust`)"
-            return Step("pin", outcome, reason, f"{where}.auto_trust_first", about)
+    if state is _TRUSTED:
+        return Step("pin", outcome, f"this version of tool {shown(about)} is trusted", "", about)
+    if state is PinState.CHANGED:
+        reason = f"tool {shown(about)} is not the version that was trusted (on_change: {pinning.on_change})"
+        return Step("pin", outcome, reason, _ON_CHANGE, about)
+    if pinning.auto_trust_first:
+        reason = f"tool {shown(about)} is trusted at first sight (auto_trust_first)"
+    else:
+        reason = f"nobody trusts tool {shown(about)} yet (`agentsh-net mcp pins trust`)"
+    return Step("pin", outcome, reason, _TRUST_FIRST, about)
 
 
 def identity_step(identities: Iterable[Identity], pinning: VersionPinning, about: Candidate) -> Step | None:

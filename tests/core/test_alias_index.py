@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from agentsh_net.core.alias_index import AliasIndex, stem
+from agentsh_net.core.alias_index import AliasIndex, bare, stem
+from agentsh_net.core.folding import fold
 from agentsh_net.core.model import Candidate
 
 LONG = "summarize_every_open_pull_request_of_the_organisation_and_its_forks"
@@ -50,9 +53,21 @@ def test_a_short_name_was_not_cut():
     assert INDEX.find_cut("github_" + "0" * 57) == ()  # the stem is too short to mean anything
 
 
-def test_a_renamed_pair_is_found_without_its_hash():
-    assert set(INDEX.find_renamed("read_file_0123456789ab")) == {A, B}
-    assert INDEX.find_renamed("read_file") == ()
+def test_a_renamed_pair_is_found_by_its_stem():
+    assert set(INDEX.find(stem("read_file_0123456789ab"))) == {A, B}
+
+
+def test_an_index_of_nothing_says_so_and_finds_nothing():
+    nothing = AliasIndex([])
+    assert nothing.empty
+    assert not INDEX.empty
+    assert nothing.find("read_file") == nothing.find_alike("read_file") == ()
+
+
+@given(st.text(st.characters(max_codepoint=0x250), max_size=20))
+def test_letters_and_digits_are_what_is_left_without_all_else(name):
+    folded = fold(name)
+    assert bare(folded) == "".join(c for c in folded if c in "abcdefghijklmnopqrstuvwxyz0123456789")
 
 
 def test_a_stem_is_what_stands_before_a_hash():
