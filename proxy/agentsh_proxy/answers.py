@@ -1,6 +1,7 @@
-"""What becomes of an upstream's answer: relayed, streamed through a dialect's machine, or read whole first.
+"""Answers that are inspected: streamed through a dialect's machine, or read whole first.
 
-Sans IO: heads and body bytes go in, bytes for the client come out. Each answer is one object, used once.
+Sans IO: heads and body bytes go in, bytes for the client come out. Each answer is one object, used once. Which it is, is
+`choosing`'s business.
 """
 
 from __future__ import annotations
@@ -9,9 +10,9 @@ from agentsh_net.core.dialects.base import Step, Stream
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.http_head import ResponseHead, forwarded_response
 from agentsh_proxy.chunks import LAST_CHUNK, chunk
-from agentsh_proxy.inflating import Decoder, inflate_whole, inflater, partly_known
+from agentsh_proxy.inflating import Decoder, inflate_whole
 from agentsh_proxy.inspecting import Inspection, WholeStream, read_whole, too_large, unreadable
-from agentsh_proxy.relaying import Answer, Client, Relay, opening
+from agentsh_proxy.relaying import Client, Relay, opening
 from agentsh_proxy.sniffing import Kind, kind_of
 
 _PACKED = ("unknown_encoding", "a compressed body without a Content-Encoding")
@@ -213,157 +214,3 @@ class WholeInspection:
         out = self._relay.feed(data, last=last)
         self.started, self.done, self.closing = True, self._relay.done, self._relay.closing
         return out
-
-
-class Undecided:
-    """An inspected answer whose kind its head does not settle: the first byte of the body does."""
-
-    __slots__ = ("_chosen", "_client", "_decoder", "_head", "_held", "_inspection")
-
-    def __init__(
-        self, head: ResponseHead, client: Client, inspection: Inspection, decoder: Decoder | None
-    ) -> None:
-        self._head = head
-        self._client = client
-        self._inspection = inspection
-        self._decoder = decoder
-        self._held = b""
-        self._chosen: Answer | None = None
-
-    @property
-    def started(self) -> bool:
-        """Say whether the client got anything."""
-        return self._chosen is not None and self._chosen.started
-
-    @property
-    def done(self) -> bool:
-        """Say whether the client has all it gets."""
-        return self._chosen is not None and self._chosen.done
-
-    @property
-    def closing(self) -> bool:
-        """Say whether the client's connection must end with this answer."""
-        return self._chosen.closing if self._chosen is not None else not self._client.keep_alive
-
-    def feed(self, data: bytes, *, last: bool) -> bytes:
-        """Decide by the first bytes, then pass on."""
-        if self._chosen is None:
-            self._held += data
-            self._chosen = self._choose(last=last)
-            if self._chosen is None:
-                return b""
-            data, self._held = self._held, b""
-        return self._chosen.feed(data, last=last)
-
-    def fail(self, message: str) -> bytes:
-        """Fail as the chosen answer does."""
-        return self._chosen.fail(message) if self._chosen is not None else b""
-
-    def keep_alive(self) -> bytes:
-        """Keep alive as the chosen answer does."""
-        return self._chosen.keep_alive() if self._chosen is not None else b""
-
-    def _choose(self, *, last: bool) -> Answer | None:
-        sniffed = self._held
-        if self._decoder is not None:
-            # A second decoder reads the beginning; the first one stays fresh for the answer that is chosen.
-            sniffed = self._peeked(sniffed)
-        kind = kind_of(sniffed, last=last)
-        if kind is None:
-            return None
-        head, inspection = self._head, self._inspection
-        stream = inspection.wants_stream or head.content_type == "text/event-stream"
-        if inspection.wants_stream and inspection.dialect.own_framing and head.status < 300:
-            return StreamInspection(head, self._client, inspection, self._decoder)
-        if kind in (Kind.WHOLE, Kind.PACKED) or (last and not stream and not sniffed.strip()):
-            return WholeInspection(head, self._client, inspection)
-        if stream or kind is Kind.EVENTS:
-            return StreamInspection(head, self._client, inspection, self._decoder)
-        if head.content_type.endswith("json"):
-            return WholeInspection(head, self._client, inspection)
-        unreadable(inspection, "unknown_type", f"an answer of type {head.content_type or 'none'!r}")
-        if head.status >= 400:
-            return Relay(head, self._client)  # nobody looks for calls in an error
-        return StreamInspection(head, self._client, inspection, self._decoder)
-
-    def _peeked(self, data: bytes) -> bytes:
-        try:
-            decoder = inflater(self._head.encoding)
-            return data if decoder is None else decoder.feed(data)
-        except ProtocolError as error:
-            unreadable(self._inspection, "corrupt_encoding", str(error), must_cut=True)
-            raise
-
-
-class Watched:
-    """A compressed answer where nothing is enforced: its bytes pass as they came, and a decoded copy is read."""
-
-    __slots__ = ("_copy", "_relay")
-
-    def __init__(self, head: ResponseHead, client: Client, inspection: Inspection, decoder: Decoder) -> None:
-        self._relay = Relay(head, client)
-        self._copy: Answer | None = Undecided(head, client, inspection._replace(enforce=_never), decoder)
-
-    @property
-    def started(self) -> bool:
-        """Say whether the client got anything."""
-        return self._relay.started
-
-    @property
-    def done(self) -> bool:
-        """Say whether the client has all it gets."""
-        return self._relay.done
-
-    @property
-    def closing(self) -> bool:
-        """Say whether the client's connection must end with this answer."""
-        return self._relay.closing
-
-    def feed(self, data: bytes, *, last: bool) -> bytes:
-        """Pass `data` on and read it."""
-        if self._copy is not None:
-            self._watch(self._copy, data, last=last)
-        return self._relay.feed(data, last=last)
-
-    def fail(self, message: str) -> bytes:
-        """Cut."""
-        return self._relay.fail(message)
-
-    def keep_alive(self) -> bytes:
-        """Nothing is held here."""
-        return b""
-
-    def _watch(self, copy: Answer, data: bytes, *, last: bool) -> None:
-        try:
-            copy.feed(data, last=last)
-        except ProtocolError:
-            self._copy = None  # and told
-            return
-        if copy.done and not last:
-            self._copy = None
-
-
-def _never() -> bool:
-    return False
-
-
-def choose(head: ResponseHead, client: Client, inspection: Inspection) -> Answer:
-    """Return what becomes of an answer with a body. Raises ProtocolError where it cannot be read and fail_closed says to stop it."""
-    try:
-        decoder = inflater(head.encoding) if head.encoding else None
-    except ProtocolError as error:
-        # Most clients skip a coding they do not know: it is read as they read it.
-        unreadable(inspection, "unknown_encoding", str(error), must_cut=partly_known(head.encoding))
-        inspection = inspection._replace(
-            label=b"\r\nContent-Encoding: " + head.encoding.encode("ascii", "replace")
-        )
-        head = head._replace(encoding="")
-        decoder = None
-    if decoder is not None and not inspection.enforce() and not inspection.restores:
-        return Watched(head, client, inspection, decoder)
-    streams = head.content_type == "text/event-stream" or inspection.dialect.own_framing
-    if inspection.wants_stream and streams and head.status < 300:
-        return StreamInspection(head, client, inspection, decoder)
-    if decoder is None and not inspection.wants_stream and head.content_type == "application/json":
-        return WholeInspection(head, client, inspection)  # the usual case; it looks at the first byte too
-    return Undecided(head, client, inspection, decoder)

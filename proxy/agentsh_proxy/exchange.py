@@ -13,14 +13,14 @@ from agentsh_net.core.dialects.base import Dialect, RequestFacts
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.http_head import ResponseHead, forwarded_response
 from agentsh_net.core.offers import NOTHING
-from agentsh_proxy.answers import choose
-from agentsh_proxy.any_file import AnyFile
+from agentsh_proxy.any_file import any_file
 from agentsh_proxy.asked import Asked
+from agentsh_proxy.choosing import choose
 from agentsh_proxy.chunks import LAST_CHUNK, chunk
 from agentsh_proxy.guarding import Restoring
 from agentsh_proxy.inspecting import Inspection, redirection, unreadable
 from agentsh_proxy.judging import Judging
-from agentsh_proxy.overhearing import Overheard, Overhearing
+from agentsh_proxy.overhearing import Overhearing, overheard
 from agentsh_proxy.receiving import NO_FACTS, Reception, dialect_of
 from agentsh_proxy.relaying import Answer, Client, Relay, opening
 from agentsh_proxy.signing import credentialed
@@ -189,9 +189,9 @@ class Exchange:
             self._answer = Relay(head, client, bodiless=not head.has_body(self.method))
         elif dialect is None:
             hearing = Overhearing(self._asked.view.fail_closed, service.enforcing, judging.note)
-            self._answer = Overheard(head, client, hearing)
+            self._answer = overheard(head, client, hearing)
         elif dialect.files and head.status < 300:
-            self._answer = AnyFile(head, client, self._inspection(dialect, judging))
+            self._answer = any_file(head, client, self._inspection(dialect, judging))
         else:
             self._answer = choose(head, client, self._inspection(dialect, judging))
 

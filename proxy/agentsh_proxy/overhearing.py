@@ -13,7 +13,7 @@ from agentsh_net.core.dialects.foreign_calls import Ear
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.http_head import ResponseHead
 from agentsh_proxy.inflating import Decoder, inflater
-from agentsh_proxy.relaying import Client, Relay
+from agentsh_proxy.relaying import Answer, Client, Relay, Tapped
 
 CAUSE: Final = "unread_call"
 # Types of which no client makes a call, whatever is in them.
@@ -37,45 +37,27 @@ class Overhearing(NamedTuple):
     note: Callable[[Step], None]
 
 
-class Overheard:
-    """A relayed answer that is listened to (`relaying.Answer`)."""
+def overheard(head: ResponseHead, client: Client, overhearing: Overhearing) -> Answer:
+    """Return what becomes of an answer that no dialect reads."""
+    if head.content_type.startswith(_MUTE):
+        return Relay(head, client)
+    return Tapped(head, client, _Listener(head, overhearing))
 
-    __slots__ = ("_decoder", "_ear", "_overhearing", "_relay")
 
-    def __init__(self, head: ResponseHead, client: Client, overhearing: Overhearing) -> None:
-        self._relay = Relay(head, client)
+class _Listener:
+    """A `relaying.Tap` that stops listening once it heard something."""
+
+    __slots__ = ("_decoder", "_ear", "_overhearing")
+
+    def __init__(self, head: ResponseHead, overhearing: Overhearing) -> None:
         self._overhearing = overhearing
         self._decoder = _decoder(head)
-        self._ear: Ear | None = None if head.content_type.startswith(_MUTE) else Ear()
+        self._ear: Ear | None = Ear()
 
-    @property
-    def started(self) -> bool:
-        """Say whether the client got anything."""
-        return self._relay.started
-
-    @property
-    def done(self) -> bool:
-        """Say whether the client has all it gets."""
-        return self._relay.done
-
-    @property
-    def closing(self) -> bool:
-        """Say whether the client's connection must end with this answer."""
-        return self._relay.closing
-
-    def feed(self, data: bytes, *, last: bool) -> bytes:
-        """Pass `data` on. Raises ProtocolError 502 at a sign of a call under fail_closed, while verdicts are enforced."""
+    def read(self, data: bytes, *, last: bool) -> None:  # noqa: ARG002 - a call that the end completes was heard before
+        """Listen. Raises ProtocolError 502 at a sign of a call under fail_closed, while verdicts are enforced."""
         if self._ear is not None and data:
             self._hear(self._ear, data)
-        return self._relay.feed(data, last=last)
-
-    def fail(self, message: str) -> bytes:
-        """Cut."""
-        return self._relay.fail(message)
-
-    def keep_alive(self) -> bytes:
-        """Nothing is held here."""
-        return b""
 
     def _hear(self, ear: Ear, data: bytes) -> None:
         if self._decoder is not None:

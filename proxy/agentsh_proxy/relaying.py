@@ -100,6 +100,52 @@ class Relay:
         return opening(self._head, fields, closing=self.closing)
 
 
+class Tap(Protocol):
+    """Who reads what passes."""
+
+    def read(self, data: bytes, *, last: bool) -> None:
+        """Take body bytes. A ProtocolError stops the answer."""
+        ...
+
+
+class Tapped:
+    """A relayed answer that is read on its way."""
+
+    __slots__ = ("_relay", "_tap")
+
+    def __init__(self, head: ResponseHead, client: Client, tap: Tap) -> None:
+        self._relay = Relay(head, client)
+        self._tap = tap
+
+    @property
+    def started(self) -> bool:
+        """Say whether the client got anything."""
+        return self._relay.started
+
+    @property
+    def done(self) -> bool:
+        """Say whether the client has all it gets."""
+        return self._relay.done
+
+    @property
+    def closing(self) -> bool:
+        """Say whether the client's connection must end with this answer."""
+        return self._relay.closing
+
+    def feed(self, data: bytes, *, last: bool) -> bytes:
+        """Have `data` read, and pass it on. Raises ProtocolError as who reads it does."""
+        self._tap.read(data, last=last)
+        return self._relay.feed(data, last=last)
+
+    def fail(self, message: str) -> bytes:
+        """Cut."""
+        return self._relay.fail(message)
+
+    def keep_alive(self) -> bytes:
+        """Nothing is held here."""
+        return b""
+
+
 def opening(head: ResponseHead, fields: bytes, *, closing: bool) -> bytes:
     """Return the head for the client: this hop's version, the upstream's status line and fields."""
     end = b"\r\nConnection: close\r\n\r\n" if closing else b"\r\n\r\n"

@@ -6,7 +6,7 @@ import gzip
 import json
 
 import pytest
-from agentsh_proxy.any_file import AnyFile
+from agentsh_proxy.any_file import any_file
 from agentsh_proxy.inspecting import Inspection
 from agentsh_proxy.relaying import Client
 
@@ -45,7 +45,7 @@ def taken(data: bytes, size: int, *fields: bytes, fail_closed: bool = False):
     head = parse_response(
         b"\r\n".join([b"HTTP/1.1 200 OK", *fields, b"Content-Length: %d" % len(data)]) + b"\r\n\r\n"
     )
-    answer = AnyFile(head, BOTH, inspection)
+    answer = any_file(head, BOTH, inspection)
     pieces = [data[at : at + size] for at in range(0, len(data), size)]
     out = b"".join(answer.feed(piece, last=at == len(pieces) - 1) for at, piece in enumerate(pieces))
     assert answer.done

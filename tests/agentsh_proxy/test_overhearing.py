@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 
 import pytest
-from agentsh_proxy.overhearing import Overheard, Overhearing
+from agentsh_proxy.overhearing import Overhearing, overheard
 from agentsh_proxy.relaying import Client
 
 from agentsh_net.core.errors import ProtocolError
@@ -15,15 +15,13 @@ CALL = b'{"text": "a", "message": {"tool_calls": [{"id": "c"}]}}'
 BOTH = Client(chunks=True, keep_alive=True)
 
 
-def overheard(
-    *fields: bytes, fail_closed: bool = False, enforce: bool = True, length: int | None = len(CALL)
-):
+def listened(*fields: bytes, fail_closed: bool = False, enforce: bool = True, length: int | None = len(CALL)):
     lines = [b"HTTP/1.1 200 OK", *fields]
     lines += [b"Content-Length: %d" % length] if length is not None else [b"Transfer-Encoding: chunked"]
     notes: list = []
     head = parse_response(b"\r\n".join(lines) + b"\r\n\r\n")
     overhearing = Overhearing(fail_closed, lambda: enforce, lambda step: notes.extend(step.faults))
-    return Overheard(head, BOTH, overhearing), notes
+    return overheard(head, BOTH, overhearing), notes
 
 
 def body(out: bytes) -> bytes:
@@ -35,7 +33,7 @@ def body(out: bytes) -> bytes:
 def test_it_is_told_once_and_passes_where_nothing_says_to_stop(
     size: int, *, fail_closed: bool, enforce: bool, would: bool
 ):
-    answer, notes = overheard(b"Content-Type: application/json", fail_closed=fail_closed, enforce=enforce)
+    answer, notes = listened(b"Content-Type: application/json", fail_closed=fail_closed, enforce=enforce)
     sent = CALL
     pieces = [sent[at : at + size] for at in range(0, len(sent), size)]
     out = b"".join(answer.feed(piece, last=at == len(pieces) - 1) for at, piece in enumerate(pieces))
@@ -45,12 +43,12 @@ def test_it_is_told_once_and_passes_where_nothing_says_to_stop(
 
 
 def test_under_fail_closed_nothing_leaves_where_it_came_at_once_and_no_whole_sign_where_it_came_in_pieces():
-    answer, notes = overheard(fail_closed=True)
+    answer, notes = listened(fail_closed=True)
     with pytest.raises(ProtocolError, match="speaks of a call") as caught:
         answer.feed(CALL, last=True)
     assert (caught.value.status, answer.started) == (502, False)
     assert [f.cut for f in notes] == [True]
-    answer, _ = overheard(fail_closed=True, length=None)
+    answer, _ = listened(fail_closed=True, length=None)
     left = answer.feed(CALL[:30], last=False)
     with pytest.raises(ProtocolError):
         answer.feed(CALL[30:], last=True)
@@ -60,7 +58,7 @@ def test_under_fail_closed_nothing_leaves_where_it_came_at_once_and_no_whole_sig
 
 def test_a_compressed_answer_is_heard_and_passes_compressed():
     packed = gzip.compress(CALL)
-    answer, notes = overheard(b"Content-Encoding: gzip", length=len(packed))
+    answer, notes = listened(b"Content-Encoding: gzip", length=len(packed))
     out = answer.feed(packed[:20], last=False) + answer.feed(packed[20:], last=True)
     assert body(out) == packed
     assert b"Content-Encoding: gzip" in out
@@ -68,13 +66,13 @@ def test_a_compressed_answer_is_heard_and_passes_compressed():
 
 
 def test_a_coding_that_most_clients_skip_is_skipped():
-    answer, notes = overheard(b"Content-Encoding: x-none")
+    answer, notes = listened(b"Content-Encoding: x-none")
     assert body(answer.feed(CALL, last=True)) == CALL
     assert [f.cause for f in notes] == ["unread_call"]
 
 
 def test_what_cannot_be_decoded_or_is_no_text_passes_unheard():
     for field in (b"Content-Encoding: gzip", b"Content-Type: image/png"):
-        answer, notes = overheard(field, fail_closed=True)
+        answer, notes = listened(field, fail_closed=True)
         assert body(answer.feed(CALL, last=True)) == CALL
         assert (notes, answer.keep_alive()) == ([], b"")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from agentsh_proxy.relaying import Client, Relay, opening
+import pytest
+from agentsh_proxy.relaying import Client, Relay, Tapped, opening
 
+from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.http_head import parse_response
 
 BOTH = Client(chunks=True, keep_alive=True)
@@ -39,3 +41,24 @@ def test_a_relay_that_breaks_is_cut_without_an_end():
     assert relay.fail("gone") == b""
     assert relay.closing
     assert not relay.done
+
+
+class Reader:
+    def __init__(self) -> None:
+        self.read_so_far: list[tuple[bytes, bool]] = []
+
+    def read(self, data: bytes, *, last: bool) -> None:
+        self.read_so_far.append((data, last))
+        if data == b"bad":
+            raise ProtocolError("stop")
+
+
+def test_who_taps_a_relay_reads_what_passes_before_it_does_and_can_stop_it():
+    reader = Reader()
+    tapped, relay = Tapped(SSE, BOTH, reader), Relay(SSE, BOTH)
+    assert tapped.feed(b"ab", last=False) == relay.feed(b"ab", last=False)
+    with pytest.raises(ProtocolError):
+        tapped.feed(b"bad", last=False)
+    assert tapped.feed(b"", last=True) == relay.feed(b"", last=True)
+    assert reader.read_so_far == [(b"ab", False), (b"bad", False), (b"", True)]
+    assert (tapped.started, tapped.done, tapped.closing) == (True, True, False)
