@@ -12,12 +12,11 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
 
-from agentsh_net.core import globs, json_path, strict_json
-from agentsh_net.core.errors import ProtocolError
+from agentsh_net.core import globs, json_path
 from agentsh_net.core.folding import fold, visible
+from agentsh_net.core.given import Given
 from agentsh_net.core.inspect import regex_cost
 from agentsh_net.core.json_path import JsonPath, Node, TooMuchError
-from agentsh_net.core.model import ToolCall
 from agentsh_net.core.settings import ArgumentMatch
 
 # Characters of text that one rule compares with globs and values in one call: linear work, some ten milliseconds at most.
@@ -27,40 +26,6 @@ MAX_STEPS = 10_000_000
 MAX_SHOWN = 80  # characters of a matcher in a reason
 
 _ORIGIN = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/]*")
-_INNER_KEYS = frozenset({"arguments", "args", "input", "toolarguments", "toolinput", "params", "parameters"})
-
-
-@dataclass(frozen=True, slots=True)
-class Given:
-    """The arguments of a call as the server would read them; `doubt` says why nobody can tell."""
-
-    value: Mapping[str, Any]
-    doubt: str = ""
-
-
-def given_by(call: ToolCall, *, wrapped: bool = False) -> Given:
-    """Return a call's arguments; `wrapped`: they stand within those of a client's own tool."""
-    if call.doubt or call.hypothetical:
-        return Given({}, call.doubt or "nobody knows what another reading's arguments would be")
-    value = call.input
-    if wrapped and isinstance(value, Mapping):
-        inner = [item for key, item in value.items() if key.replace("_", "").lower() in _INNER_KEYS]
-        if len(inner) > 1:
-            return Given({}, "two arguments in one wrapper")
-        value = _parsed(inner[0]) if inner else None
-    if value is None or value == "":
-        return Given({})
-    return Given(value) if isinstance(value, Mapping) else Given({}, "they are no JSON object")
-
-
-def _parsed(value: Any) -> Any:
-    if not isinstance(value, str) or not value:
-        return value
-    try:
-        reading = strict_json.read(value.encode("utf-8", "surrogatepass"))
-    except ProtocolError:
-        return value
-    return value if reading.duplicates else reading.value
 
 
 class _Purse:

@@ -12,9 +12,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from agentsh_net.core import strict_json
-from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.folding import fold
+from agentsh_net.core.given import parsed
 from agentsh_net.core.members import plain
 from agentsh_net.core.model import ToolCall
 
@@ -129,7 +128,7 @@ def _entry(call: ToolCall, fields: Mapping[str, Any], call_id: str, depth: int) 
             name=last if spaced else bare,
             namespace=space if spaced else "",
             call_id=call_id,
-            input=_parsed(given[0]) if given else None,
+            input=parsed(given[0]) if given else None,
             doubt=doubt,
             shown=None,
         )
@@ -185,14 +184,3 @@ def _entries(value: Any) -> list[Any]:
 
 def _folded(entry: Any) -> dict[str, Any]:
     return {plain(key): item for key, item in entry.items()} if isinstance(entry, Mapping) else {}
-
-
-def _parsed(value: Any) -> Any:
-    """Return arguments that came as text as what it says; as the text where that is not certain."""
-    if not isinstance(value, str):
-        return value
-    try:
-        reading = strict_json.read(value.encode("utf-8", "surrogatepass"))
-    except ProtocolError:
-        return value
-    return value if reading.duplicates else reading.value

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeVar
 
 from agentsh_net.core import connectors, identity, steps
-from agentsh_net.core.argument_rules import Given, given_by
 from agentsh_net.core.folding import fold, visible
+from agentsh_net.core.given import Given, given_by
 from agentsh_net.core.identity import Identity
 from agentsh_net.core.inspect.contents import inspect_arguments
 from agentsh_net.core.inspect.custom import compiled

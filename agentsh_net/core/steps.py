@@ -11,8 +11,8 @@ from enum import StrEnum
 from typing import Final
 
 from agentsh_net.core import pins
-from agentsh_net.core.argument_rules import Given
 from agentsh_net.core.folding import fold, visible
+from agentsh_net.core.given import Given
 from agentsh_net.core.identity import Aspect, Identity
 from agentsh_net.core.inspect.findings import Finding
 from agentsh_net.core.model import Candidate, Crossing, PinState, Tool
