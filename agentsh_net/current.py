@@ -9,6 +9,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from ipaddress import IPv6Address
 
 from agentsh_net import collector
 from agentsh_net.clock import now_rfc3339, rfc3339
@@ -72,6 +73,7 @@ class Current:
         self.hearsay: Addresses = {}  # what was overheard of their names (core.hearsay)
         self.plan = Plan()
         self._claims = Claims()
+        self._own: frozenset[IPv6Address] = frozenset()  # this host's addresses, as the plan knows them
         self._coming: Plan | None = None  # what the planes are being brought to
         self.pending: tuple[str, ...] = ()  # settings that wait for the next start
         self.on_change: Callable[[], None] = lambda: None  # called when another snapshot is in force
@@ -158,7 +160,7 @@ class Current:
         heard = {
             s: found for s in watched if (found := (self.hearsay if hearsay is None else hearsay).get(s))
         }
-        if addresses == self.addresses and heard == self.hearsay:
+        if (addresses, heard, self._means.resolver.own()) == (self.addresses, self.hearsay, self._own):
             confirmed()
             return
         before, self.hearsay = self.hearsay, heard
@@ -242,7 +244,8 @@ class Current:
     def _plan(self, snapshot: Snapshot, addresses: Addresses) -> Plan:
         cgroups = self._means.kernel.cgroups
         sessions = cgroups.live() if cgroups is not None else ()
-        return kernel_plan.build(snapshot, addresses, self.hearsay, sessions, self._claims)
+        self._own = self._means.resolver.own()
+        return kernel_plan.build(snapshot, addresses, self.hearsay, sessions, self._claims, self._own)
 
     def _known(self, hosts: Mapping[str, str]) -> Addresses:
         """Return what is known of hosts without asking anybody."""

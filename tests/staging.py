@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from concurrent.futures import Future
-from ipaddress import IPv4Address
+from ipaddress import IPv4Address, IPv6Address
 from typing import Any
 
 from fake_kernel import FakeKernel
@@ -29,6 +29,10 @@ class Names:
 
     def __init__(self, known: dict[str, Address], log: list[str], kernel: FakeKernel) -> None:
         self.known, self.log, self.kernel = known, log, kernel
+        self.ours: frozenset[IPv6Address] = frozenset()
+
+    def own(self) -> frozenset[IPv6Address]:
+        return self.ours
 
     def hearsay(self) -> dict[str, tuple[Address, ...]]:
         return {}

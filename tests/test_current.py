@@ -66,6 +66,20 @@ def test_an_address_that_moves_moves_the_denial() -> None:
     assert stage.kernel.text() == "deny 10.9.0.2:0 a"
 
 
+def test_an_address_that_comes_to_this_host_makes_its_server_one_of_this_hosts() -> None:
+    stage = Stage(policy("a", a="10.9.0.1"), {"10.9.0.1": A})
+
+    async def script() -> list[str]:
+        await stage.current.establish()
+        elsewhere = stage.kernel.text()
+        stage.current._means.resolver.ours = frozenset({canonical(A)})  # type: ignore[attr-defined]
+        await stage.current.readdress(stage.current.addresses)
+        return [elsewhere, *sorted(stage.kernel.text().splitlines())]
+
+    everywhere = ["deny 10.9.0.1:8000 a", "deny 127.0.0.1:8000 a", "deny [::1]:8000 a"]
+    assert asyncio.run(script()) == ["deny 10.9.0.1:0 a", *everywhere]
+
+
 def test_rate_limits_of_a_new_policy_inherit_what_was_used() -> None:
     stage = Stage(policy(), {})
 

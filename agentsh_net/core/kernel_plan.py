@@ -13,7 +13,7 @@ from ipaddress import IPv6Address
 from types import MappingProxyType
 from typing import Protocol
 
-from agentsh_net.core import llm_plan, shared_endpoints
+from agentsh_net.core import llm_plan, shared_endpoints, this_host
 from agentsh_net.core.addresses import LOOPBACKS, Address, canonical, home
 from agentsh_net.core.claims import Claim, Claims
 from agentsh_net.core.model import Server, Transport, Verdict
@@ -75,12 +75,13 @@ def build(
     hearsay: Mapping[str, Sequence[Address]] = MappingProxyType({}),
     sessions: Sequence[str] = (),
     claims: Claims | None = None,
+    own: Collection[IPv6Address] = (),
 ) -> Plan:
     """Return the plan for a snapshot. A denied server is refused at its addresses on every port, others are tagged by port.
 
     Where an address also belongs to a server that is not denied, only the denied server's port is refused; where even the
-    port is the same, `network.on_shared_address` decides, by names if it says so (shared_endpoints.py). A server on this host's loopback has everything here for a
-    neighbour: it is refused at its port alone, but at both loopback addresses, and the planes know this host's other names.
+    port is the same, `network.on_shared_address` decides, by names if it says so (shared_endpoints.py). A server at one of this host's addresses (`own`, canonical,
+    and the loopback) has everything here for a neighbour: it is refused at its port alone, and by every name (this_host.py).
     `hearsay` (server id -> addresses) only ever refuses, and only at addresses that are nobody else's (core.hearsay).
     `claims` remembers what the last plan was made of: it makes the next one cheaper, never another.
     """
@@ -94,7 +95,8 @@ def build(
         rules = _claimed(made, network)
         rules |= _overheard(snapshot, addresses, hearsay)
         rules = llm_plan.with_providers(rules, snapshot.config, snapshot.registry.servers, addresses)
-        _refuse_at_both_loopbacks(rules, {c.server.port for c in made} | llm_plan.ports(snapshot.config))
+        ports = {c.server.port for c in made} | llm_plan.ports(snapshot.config)
+        this_host.refuse_at_every_address(rules, own, snapshot.registry.servers, ports)
     return Plan(
         generation=snapshot.generation,
         rules=rules,
@@ -152,14 +154,6 @@ def _claimed(claims: Sequence[Claim], network: Network) -> dict[Endpoint, Rule]:
         refused = [c.server for c in rivals if c.blocked]
         rules |= _at(address, refused, [c.server for c in rivals if not c.blocked], network)
     return rules
-
-
-def _refuse_at_both_loopbacks(rules: dict[Endpoint, Rule], ports: Collection[int]) -> None:
-    """Refuse what is denied at one loopback address at the other too, unless policy says something else of who is there."""
-    for port in sorted(ports):
-        here = [r for a in LOOPBACKS if (r := rules.get(Endpoint(a, port))) and r.fate is Fate.DENY]
-        for address in LOOPBACKS if here else ():
-            rules.setdefault(Endpoint(address, port), here[0])
 
 
 def _by_address(

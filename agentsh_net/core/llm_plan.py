@@ -15,6 +15,7 @@ from agentsh_net.core.addresses import LOOPBACKS, Address, canonical, home, lite
 from agentsh_net.core.model import Server
 from agentsh_net.core.plane import Endpoint, Fate, Name, Rule
 from agentsh_net.core.settings import Config, Provider
+from agentsh_net.core.this_host import make_room
 
 RULE = "network.llm_direct"
 # No server is called so: `*` stands in no id.
@@ -52,7 +53,7 @@ def with_providers(
     fate = Fate.DENY if refuses(config) else Fate.TAG
     for name, _, port in _places(config):
         for address in sorted({home(canonical(a)) for a in addresses.get(_KEY.format(name), ())}):
-            _make_room(found, Endpoint(address), servers)
+            make_room(found, address, servers)
             endpoint = Endpoint(address, port)
             shared = _shared(config, name, servers, found.get(endpoint), address)
             found[endpoint] = _joined(found.get(endpoint), fate, name, shared)
@@ -66,17 +67,6 @@ def _places(config: Config) -> Iterator[tuple[str, str, int]]:
     for provider in config.proxy.providers.values():
         url = urls.parse(provider.base_url)  # read once already: the configuration has no other
         yield provider.name, url.host, url.port
-
-
-def _make_room(found: dict[Endpoint, Rule], everywhere: Endpoint, servers: Sequence[Server]) -> None:
-    """Narrow what is denied at an address on every port to the denied servers' own ports: somebody else is there too."""
-    rule = found.get(everywhere)
-    if rule is None or rule.fate is not Fate.DENY:  # where names decide, there is room already
-        return
-    del found[everywhere]
-    for port in {s.port for s in servers if s.id in rule.server_ids}:
-        ids = tuple(sorted(s.id for s in servers if s.id in rule.server_ids and s.port == port))
-        found[Endpoint(everywhere.address, port)] = replace(rule, server_ids=ids)
 
 
 def names(config: Config) -> dict[Name, Fate]:

@@ -11,11 +11,12 @@ import time
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from ipaddress import IPv6Address
 from itertools import islice
 
 import dns.exception
 
-from agentsh_net.core.addresses import Address, Book, Kind, NameState, literal, refusal
+from agentsh_net.core.addresses import Address, Book, Kind, NameState, canonical, literal, refusal
 from agentsh_net.core.dns_message import Ascribed, WireName, wire_name
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.hearsay import CAPS, Hearsay, Source
@@ -81,13 +82,13 @@ class Resolver:
         self._heard_before: dict[str, tuple[Address, ...]] = overheard.read() if overheard else {}
         self._own, self._clock, self._jitter = own, clock, jitter
         self._places = asyncio.Semaphore(_PARALLEL)
-        self._told: tuple[object, object] = ({}, {})
         self._own_known: Collection[Address] = ()
         self._own_until = -1.0
         self._wire: dict[WireName, str] = {}
         self._hosts: Mapping[str, str] = {}
         self._woken = asyncio.Event()
         self._refused: dict[tuple[str, Kind], list[str]] = {}
+        self._told: tuple[object, ...] = ({}, {}, frozenset())
 
     async def watch(self, hosts: Mapping[str, str]) -> dict[str, tuple[Address, ...]]:
         """Watch exactly these (server id -> host), ask for what is new, and return all that is known.
@@ -105,7 +106,7 @@ class Resolver:
         await self._ask_due()
         await self._remember()
         known = self._book.addresses()
-        self._told = known, self.hearsay()
+        self._told = known, self.hearsay(), self.own()
         self._woken.set()
         return known
 
@@ -128,6 +129,10 @@ class Resolver:
         """Return what was overheard of each server's name and may be refused (core.hearsay)."""
         known = self._hearsay.known()
         return {server_id: tuple(known[host]) for server_id, host in self._hosts.items() if host in known}
+
+    def own(self) -> frozenset[IPv6Address]:
+        """Return this host's addresses as the planes look them up: not those of a link, which come and go with containers."""
+        return frozenset(canonical(a) for a in self._own_lately() if not (a.is_link_local or a.is_loopback))
 
     def wire_names(self) -> Collection[WireName]:
         """Return the names under watch as they stand in a DNS message."""
@@ -195,7 +200,7 @@ class Resolver:
         return found
 
     def _tell(self) -> None:
-        now = self._book.addresses(), self.hearsay()
+        now = self._book.addresses(), self.hearsay(), self.own()
         if now != self._told:
             self._told = now
             self._changed(now[0])

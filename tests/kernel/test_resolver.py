@@ -7,7 +7,7 @@ import contextlib
 import os
 import socket
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ import dns.rrset
 import pytest
 from netns import box
 
+from agentsh_net.core.addresses import canonical
 from agentsh_net.core.dns_message import Ascribed, wire_name
 from agentsh_net.core.settings import Resolve
 from agentsh_net.kernel.address_memory import AddressMemory
@@ -87,6 +88,27 @@ def test_a_known_name_is_not_asked_again_by_a_reload(tmp_path: Path) -> None:
         return dns_.asked
 
     assert asyncio.run(scenario()) == [("two", "A"), ("two", "AAAA")]
+
+
+def test_an_address_that_comes_to_this_host_is_told_and_those_of_its_links_are_nobodys(
+    tmp_path: Path,
+) -> None:
+    clock = Clock()
+    made, told = resolver(Dns(), tmp_path, clock=clock)
+    made._own = lambda: (A1, ip_address("127.0.0.1"), ip_address("fe80::1"), ip_address("::1"))
+
+    async def scenario() -> None:
+        await made.watch({"a": str(A1)})
+        made._tell()
+        assert (told, made.own()) == ([], {canonical(A1)})
+        made._own = lambda: (A1, A2)
+        made._tell()
+        assert told == []  # it was asked a moment ago
+        clock.now = 1.0
+        made._tell()
+
+    asyncio.run(scenario())
+    assert (told, made.own()) == ([{"a": (A1,)}], {canonical(A1), canonical(A2)})
 
 
 async def run_until(made: Resolver, condition: Any) -> None:
@@ -264,6 +286,7 @@ def test_an_overheard_address_is_told_at_once_and_beside_what_we_know(tmp_path: 
 def test_an_overheard_address_is_never_loopback_ours_or_a_name_servers(tmp_path: Path) -> None:
     made, _, _ = listening(tmp_path, Clock(), evil_A=[A1])
     made._own = lambda: (A2,)
+    assert made.own() == {canonical(A2)}
     asyncio.run(made.watch({"e": "evil"}))
     assert not made.overheard(said("evil", ip_address("127.0.0.1"), ip_address("169.254.1.1"), A2, NS), NS)
     assert made.hearsay() == {}
@@ -295,12 +318,15 @@ def test_hearsay_ends_with_its_time_and_with_its_name(tmp_path: Path) -> None:
     assert made.hearsay() == {}
 
 
-async def runs_a_while(made: Resolver) -> None:
+async def runs_a_while(made: Resolver, until: Callable[[], bool] = lambda: True) -> None:
     task = asyncio.create_task(made.run())
     made._woken.set()
-    for _ in range(20):
-        await asyncio.sleep(0.001)
-        made._woken.set()
+    async with asyncio.timeout(10):
+        rounds = 0
+        while rounds < 20 or not until():
+            rounds += 1
+            await asyncio.sleep(0.001)
+            made._woken.set()
     task.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await task
@@ -347,7 +373,7 @@ def test_hearsay_of_our_name_servers_outlives_a_restart_as_hearsay(tmp_path: Pat
         await made.watch({"e": "evil"})
         made.overheard(said("evil", A2), NS)
         made.overheard(said("evil", V6), STRANGER)
-        await runs_a_while(made)
+        await runs_a_while(made, file.exists)
 
     async def second() -> tuple[object, object]:
         made, _ = resolver(Dns(evil_A=[A1]), tmp_path, clock=Clock(), overheard=AddressMemory(file))

@@ -5,10 +5,12 @@ from __future__ import annotations
 import socket
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from netns import box
-from netns.scene import at, attempt, drain, opened, outcome
+from netns.daemon import running
+from netns.scene import at, attempt, drain, listening, opened, outcome
 from netns.stage import BAD, BOTH, EBPF, NFT, OTHER, PLANES, Row, Seen, Stage, play
 
 from agentsh_net.core import attribution
@@ -170,3 +172,44 @@ def test_a_denied_local_server_is_refused_by_every_name_of_this_host_and_its_nei
     assert said == wanted[layers]
     assert set(neighbours.values()) == {"connected"}
     assert told == {"local"}
+
+
+# What an operator may call a server on this host: its address in the local network, a name that /etc/hosts has for it.
+DECLARED = ("10.99.0.1", "[fd00:99::1]", "lan.test", "127.0.1.1")
+
+
+def by_declaration(folder: Path, layers: tuple[str, ...]) -> dict[str, tuple[set[str], set[str], str]]:
+    """Deny one local server under each of these names, and reach for it, and for its neighbour, by every name of this host."""
+    far = box.there()
+    servers = [*listeners(9000), *listeners(9001)]
+    (folder / "hosts").write_text("10.99.0.1 lan.test\n")
+    subprocess.run(["mount", "--bind", str(folder / "hosts"), "/etc/hosts"], check=True)
+    seen = {}
+    for number, host in enumerate(DECLARED):
+        (folder / str(number)).mkdir()
+        mcp = {
+            "servers": [{"id": "local", "type": "http", "url": f"http://{host}:9000/mcp"}],
+            "denied_servers": [{"id": "local"}],
+        }
+        network = {"mode": "enforce", "layers": list(layers), "required": True}
+        off = {"proxy": {"mode": "disabled"}, "gateway": {"enabled": False}, "metrics": {"port": 0}}
+        with running(folder / str(number), {"sandbox": {"mcp": mcp}, "network": network, **off}) as daemon:
+            said = {attempt(name, 9000) for name in NAMES}
+            neighbours = {attempt(name, 9001) for name in NAMES}
+            told = {event["server_id"] for event in daemon.connections() if event["action"] == "block"}
+            # What is not this host's is none of its business, whatever the port.
+            with listening(far, OTHER, 9000):
+                seen[host] = said, neighbours | {attempt(OTHER, 9000)}, ",".join(told)
+            assert daemon.stop() == 0
+    assert servers
+    return seen
+
+
+@pytest.mark.parametrize("layers", [EBPF, NFT], ids="+".join)
+def test_a_denied_server_on_this_host_is_refused_by_every_name_whichever_one_it_was_declared_by(
+    tmp_path: Path, layers: tuple[str, ...]
+) -> None:
+    refused = {"EPERM"} if layers == EBPF else {"ECONNREFUSED"}
+    assert box.in_box(by_declaration, tmp_path, layers) == {
+        host: (refused, {"connected"}, "local") for host in DECLARED
+    }
