@@ -25,6 +25,7 @@ _FIELDS = rb"((?:\r\n" + _TOKEN + rb"+:" + _TEXT + rb"*)*)\r\n\r\n"
 _REQUEST_LINE = rb"([!#$%&'*+\-.^_`|~0-9A-Za-z]{1,32}) ([\x21\x22\x24-\x7e]+) HTTP/1\.([01])"
 _REQUEST = re.compile(_REQUEST_LINE + _FIELDS)
 _RESPONSE = re.compile(rb"(HTTP/1\.([01]) ([1-5][0-9][0-9])(?: " + _TEXT + rb"*)?)" + _FIELDS)
+_LINES = re.compile(_FIELDS)
 _FIRST_LINE = re.compile(_REQUEST_LINE)
 _OTHER_VERSION = re.compile(rb"[A-Z]{1,32} \S{1,8192} HTTP/(?!1\.[01])[0-9](?:\.[0-9])?\r?")
 
@@ -104,9 +105,9 @@ class ResponseHead(NamedTuple):
     """
 
     line: bytes
-    status: int
     fields: bytes
     length: int | None
+    status: int
     chunked: bool
     keep_alive: bool
     content_type: str  # lower case, without parameters
@@ -203,9 +204,9 @@ def parse_response(raw: bytes) -> ResponseHead:
     content_type = facts.get(b"content-type")
     return ResponseHead(
         line,
-        int(status),
         fields,
         length,
+        int(status),
         chunked,
         one_one if keep_alive is None else keep_alive,
         content_type.partition(b";")[0].rstrip(b" \t").decode("ascii", "replace") if content_type else "",
@@ -215,43 +216,10 @@ def parse_response(raw: bytes) -> ResponseHead:
     )
 
 
-_LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*([0-9]{1,15})(?=[ \t]*\r\n)", re.IGNORECASE)
-
-
-class Mould(NamedTuple):
-    """A request head that was read once, with its one Content-Length cut out: a client's heads differ in nothing else."""
-
-    before: bytes
-    after: bytes
-    start: int  # of the length: what stands before it, in bytes
-    rest: int  # ... and what stands after it
-
-    def length_in(self, raw: bytes) -> int | None:
-        """Return the Content-Length of a head that is otherwise this one to the byte; None where it is another head."""
-        before, after, start, rest = self
-        if not (raw.startswith(before) and raw.endswith(after)):
-            return None
-        digits = raw[start : len(raw) - rest]
-        return int(digits) if digits.isdigit() and len(digits) <= MAX_LENGTH_DIGITS else None
-
-    def body_in(self, data: bytes) -> bytes | None:
-        """Return the body where `data` is such a head with the whole body it announces, and nothing else."""
-        before, after, start, rest = self
-        if not data.startswith(before):
-            return None
-        end = data.find(after, start, start + MAX_LENGTH_DIGITS + rest)
-        digits = data[start:end] if end >= 0 else b""
-        body = data[end + rest :]
-        return body if digits.isdigit() and int(digits) == len(body) else None
-
-
-def mould(raw: bytes) -> Mould | None:
-    """Return the mould of a head that `parse_request` took, None where it has no Content-Length."""
-    match = _LENGTH.search(raw)
-    if match is None:
-        return None
-    start, end = match.span(1)
-    return Mould(raw[:start], raw[end:], start, len(raw) - end)
+def tells_nothing(lines: Iterable[bytes]) -> bool:
+    """Say whether these are well-formed fields of which no answer's reading depends on any."""
+    text = b"\r\n%b\r\n\r\n" % b"\r\n".join(lines)
+    return _LINES.fullmatch(text) is not None and _ANSWER_FACTS.search(text.lower()) is None
 
 
 def forwarded_request(head: RequestHead, *, plain: bool) -> bytes:

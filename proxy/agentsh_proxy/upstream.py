@@ -12,7 +12,8 @@ from collections.abc import Callable
 from typing import Protocol, TypeVar, cast
 
 from agentsh_net.core.errors import ProtocolError
-from agentsh_net.core.http_head import MAX_HEAD, ResponseHead, parse_response
+from agentsh_net.core.familiar_heads import AnswerHeads
+from agentsh_net.core.http_head import MAX_HEAD, ResponseHead
 from agentsh_proxy.chunks import ChunkedReader
 from agentsh_proxy.counting import Counts
 from agentsh_proxy.turn import Turn
@@ -75,12 +76,13 @@ class UpstreamConnection(asyncio.Protocol):
     """One connection. Serves one exchange at a time; between two it lies idle in the pool."""
 
     __slots__ = (
-        "_buffer", "_chunked", "_exchange", "_head", "_interim", "_left", "_origin", "_pool", "_sent_whole", "_transport", "_turn", "idle_since",
+        "_buffer", "_chunked", "_exchange", "_head", "_heads", "_interim", "_left", "_origin", "_pool", "_sent_whole", "_transport", "_turn", "idle_since",
     )  # fmt: skip
 
     def __init__(self, pool: Pool, origin: Origin) -> None:
         self._pool = pool
         self._turn = pool.turn
+        self._heads = pool.heads[origin]
         self._origin = origin
         self._transport: asyncio.Transport | None = None
         self._exchange: Waiting | None = None
@@ -191,7 +193,7 @@ class UpstreamConnection(asyncio.Protocol):
         if not 4 <= end <= MAX_HEAD:
             self._await_head(data)
             return
-        head = parse_response(data[:end])
+        head = self._heads.read(data[:end])
         body = data[end:]
         self._buffer = b""
         if head.status < 200:
@@ -278,6 +280,7 @@ class Pool:
         self._counts = counts
         self._tls = tls or tls_context()
         self._idle: defaultdict[Origin, list[UpstreamConnection]] = defaultdict(list)
+        self.heads: defaultdict[Origin, AnswerHeads] = defaultdict(AnswerHeads)
         self.turn = Turn(loop.call_soon)
         self._connecting: set[asyncio.Task[None]] = set()
         self.now = loop.time()

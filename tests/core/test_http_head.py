@@ -13,7 +13,6 @@ from agentsh_net.core.http_head import (
     find_head,
     forwarded_request,
     forwarded_response,
-    mould,
     parse_request,
     parse_response,
 )
@@ -239,70 +238,3 @@ def test_no_bytes_break_the_reader(data):
             read(b"GET / HTTP/1.1\r\n" + data + b"\r\n\r\n")
         except ProtocolError:
             continue
-
-
-def test_a_head_that_differs_in_its_length_alone_is_known_again():
-    first = request(b"X-Api-Key: k", b"content-LENGTH:  12 ", b"Accept: x")
-    known = mould(first)
-    assert known.length_in(first) == 12
-    assert known.length_in(first.replace(b"12", b"4711")) == 4711
-    assert mould(request()) is None
-
-
-@pytest.mark.parametrize(
-    "other",
-    [
-        request(b"X-Api-Key: other", b"Content-Length: 12"),
-        request(b"X-Api-Key: k", b"Content-Length: 12", b"Transfer-Encoding: chunked"),
-        request(b"X-Api-Key: k", b"Content-Length: +12"),
-        request(b"X-Api-Key: k", b"Content-Length: 12\r\nContent-Length: 13"),
-        request(b"X-Api-Key: k", b"Content-Length: "),
-        request(b"X-Api-Key: k", b"Content-Length: 1 2"),
-        request(b"X-Api-Key: k", b"Content-Length: " + b"9" * 16),
-        request(b"X-Api-Key: k"),
-        b"",
-    ],
-)
-def test_any_other_head_is_read_anew(other):
-    assert mould(request(b"X-Api-Key: k", b"Content-Length: 12")).length_in(other) is None
-
-
-def test_a_request_that_is_whole_gives_its_body_and_any_other_does_not():
-    first = request(b"X-Api-Key: k", b"Content-Length: 2", b"Accept: x")
-    known = mould(first)
-    assert known.body_in(first + b"{}") == b"{}"
-    assert known.body_in(first.replace(b": 2", b": 12") + b"x" * 12) == b"x" * 12
-    for other in (
-        first,
-        first + b"{",
-        first + b"{}\r\n",
-        first.replace(b": k", b": other") + b"{}",
-        first.replace(b": 2", b": +2") + b"{}",
-        first.replace(b": 2", b": 2\r\nContent-Length: 2") + b"{}",
-        first.replace(b": 2", b": " + b"0" * 20 + b"2") + b"{}",
-        b"",
-    ):
-        assert known.body_in(other) is None, other
-
-
-@given(st.binary(max_size=30), st.integers(0, 200))
-def test_what_a_mould_knows_reads_as_the_reader_reads_it(change, at):
-    first = request(b"X-Api-Key: k", b"Content-Length: 12")
-    known = mould(first)
-    other = first[:at] + change + first[at:]
-    length = known.length_in(other)
-    if length is not None:
-        assert parse_request(other)[:4] == (*parse_request(first)[:3], parse_request(other).fields)
-        assert parse_request(other).length == length
-
-
-@given(st.binary(max_size=30), st.integers(0, 200), st.integers(0, 9))
-def test_a_body_that_a_mould_finds_is_the_one_that_the_reader_finds(change, at, cut):
-    first = request(b"X-Api-Key: k", b"Content-Length: 12")
-    sent = first + b"0123456789\r\n"
-    other = sent[:at] + change + sent[at + cut :]
-    body = mould(first).body_in(other)
-    if body is not None:
-        length = find_head(other)
-        assert other[length:] == body
-        assert parse_request(other[:length]).length == len(body)

@@ -15,7 +15,7 @@ import httptools
 from fuzz import readers
 from fuzz.streams import cut
 
-from agentsh_net.core import dns_message, dns_packets, http_head
+from agentsh_net.core import dns_message, dns_packets, familiar_heads, http_head
 from agentsh_net.core.dialects import anthropic, bedrock, gemini, ollama, openai_chat, openai_responses
 from agentsh_net.core.dialects.call_signs import Places, may_hide_call
 from agentsh_net.core.errors import ProtocolError
@@ -96,7 +96,7 @@ def http_request(data: bytes) -> None:
     except ProtocolError:
         return
     http_head.forwarded_request(head, plain=True)
-    mould = http_head.mould(raw)
+    mould = familiar_heads.mould(raw)
     assert mould is None or mould.length_in(raw) == head.length
     seen: dict[str, Any] = {"headers": []}
 

@@ -24,8 +24,8 @@ _MAX_CONNECTORS: Final = 64
 _DECISIVE: Final = frozenset({"stream", "mcp_servers", "tools"})
 _NAMING: Final = frozenset({"type", "name", "url", "mcp_server_name"})
 
-# Every way to name a server; the `mcp` in the names of an agent's own tools is none.
-_NAMES_SERVER: Final = re.compile(rb"mcp_(?:servers|server_name|toolset)")
+# Every way in which tools name a server; the `mcp` in the names of an agent's own tools is none.
+_NAMES_SERVER: Final = re.compile(rb"mcp_(?:server_name|toolset)")
 _ESCAPED_ASCII: Final = re.compile(rb"\\u00[0-7]")
 
 # What almost every request says; made once, since a frozen dataclass costs more to make than the body costs to parse.
@@ -48,19 +48,29 @@ def read(body: bytes) -> RequestFacts:
 
 def _plain(body: bytes) -> RequestFacts | None:
     """Return the facts of a body that names no connector and can be read in one way; None where that is not certain."""
-    if _NAMES_SERVER.search(body.lower()) or body.count(b'"stream"') > 1 or body.count(b'"tools"') > 1:
-        return None
-    if body.find(b"\\u00") >= 0 and _ESCAPED_ASCII.search(body):
-        return None
     try:
         value = orjson.loads(body)
     except orjson.JSONDecodeError:
         return None
     if not isinstance(value, dict):
         return None
-    if value.get("tools"):
-        return RequestFacts(stream=value.get("stream") is True, parsed=value)
-    return _STREAMED if value.get("stream") is True else _WHOLE
+    keys = ",".join(
+        value
+    ).casefold()  # few, where the body may be a megabyte; one that stands twice is among them
+    offers = "tools" in keys
+    if "mcp_servers" in keys or (offers and _may_name_server(body)):
+        return None
+    if body.count(b'"stream"') > 1 or (body.find(b"\\u00") >= 0 and _ESCAPED_ASCII.search(body)):
+        return None
+    streams = value.get("stream") is True
+    if offers and value.get("tools"):
+        return RequestFacts(stream=streams, parsed=value)
+    return _STREAMED if streams else _WHOLE
+
+
+def _may_name_server(body: bytes) -> bool:
+    """Say whether a tool may stand for a server, or leave open which tools count."""
+    return body.count(b'"tools"') > 1 or _NAMES_SERVER.search(body.lower()) is not None
 
 
 def _facts(body: bytes, reading: Reading, value: dict[str, Any]) -> RequestFacts:
