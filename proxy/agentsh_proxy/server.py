@@ -232,9 +232,12 @@ class ClientConnection(asyncio.Protocol):
         if known is None or known.view is not service.view or known.sessions is not service.sessions:
             return False
         body = mould.body_in(data)
-        if not body or self._head is not None or self._writing_paused:
-            return False
-        if len(body) > known.view.proxy.max_request:
+        if (
+            not body
+            or self._head is not None
+            or self._writing_paused
+            or len(body) > known.view.proxy.max_request
+        ):
             return False
         service.counts.requests += 1
         self._exchange = exchange = Exchange(service, self, known)
