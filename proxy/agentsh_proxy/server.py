@@ -256,22 +256,24 @@ class ClientConnection(asyncio.Protocol):
 
     def _repeated(self, raw: bytes) -> bool:
         """Begin with a request whose head came before on this connection, but for the length of its body, if it is one."""
-        known, length = self._known, self._length_in(raw)
-        if known is None or not length:
+        known, seen, service = self._known, self._mould, self._service
+        if (
+            known is None
+            or seen is None
+            or known.view is not service.view
+            or known.sessions is not service.sessions
+        ):
             return False
-        self._service.counts.requests += 1
-        self._exchange = exchange = Exchange(self._service, self, known)
+        length = seen.length_in(raw)
+        if not length:
+            return False
+        service.counts.requests += 1
+        self._exchange = exchange = Exchange(service, self, known)
         if length > known.view.proxy.max_request:
             self._refuse(_too_large(exchange), close=True)
         else:
             self._await_body(known.head, length)
         return True
-
-    def _length_in(self, raw: bytes) -> int | None:
-        """Return the length of the body that follows a head, if what the last one led to is what this one leads to."""
-        known, mould, service = self._known, self._mould, self._service
-        stands = known is not None and known.view is service.view and known.sessions is service.sessions
-        return mould.length_in(raw) if stands and mould is not None else None
 
     def _begin(self, raw: bytes) -> None:
         """Begin with a request whose head is whole. Raises ProtocolError."""
