@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from agentsh_net.core.familiar_heads import Mould
 from agentsh_net.core.http_head import RequestHead, forwarded_request
 from agentsh_proxy.admission import Admitted
 from agentsh_proxy.signing import without_credentials
@@ -30,6 +31,11 @@ class Asked:
     held: bool  # the body must be whole before anything leaves
     plain: bool  # inspected, and the body as it is: nothing to decode, to search or to sign
     trails: bool  # charged against the provider's limits, or kept in the archive
+    mould: Mould | None = None  # of the head, where the next one may be the same
+
+    def stands(self, view: View, sessions: Mapping[str, str]) -> bool:
+        """Say whether the same head still leads to the same."""
+        return self.view is view and self.sessions is sessions
 
 
 def asked(head: RequestHead, admitted: Admitted, view: View, sessions: Mapping[str, str]) -> Asked:

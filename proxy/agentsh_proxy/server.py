@@ -6,11 +6,12 @@ What a request leads to is the exchange's business.
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import cast
 
 from agentsh_net.core.dialects.base import Dialect
 from agentsh_net.core.errors import ProtocolError
-from agentsh_net.core.familiar_heads import Mould, mould
+from agentsh_net.core.familiar_heads import mould
 from agentsh_net.core.http_head import RequestHead, find_head, parse_request
 from agentsh_proxy.admission import Answered, RefusalError, admit
 from agentsh_proxy.asked import Asked, asked
@@ -44,8 +45,7 @@ class ClientConnection(asyncio.Protocol):
         self._exchange: Exchange | Tunnel | None = None
         self._head: RequestHead | None = None  # of the request whose body is being read
         self._body: RequestBody | None = None
-        self._known: Asked | None = None  # what the last head led to, and the head's mould
-        self._mould: Mould | None = None
+        self._known: Asked | None = None  # what the last head led to
         self._in_loop = False
         self._closing = False  # this answer is the last
         self._lingering = False
@@ -81,7 +81,7 @@ class ClientConnection(asyncio.Protocol):
         self.seen = self._service.now
         if self._buffer:
             data, self._buffer = self._buffer + data, b""
-        elif self._exchange is None and self._mould is not None and self._read_at_once(self._mould, data):
+        elif self._exchange is None and self._known is not None and self._read_at_once(self._known, data):
             return
         self._read(data)
 
@@ -226,10 +226,10 @@ class ClientConnection(asyncio.Protocol):
         if data or self._reading_paused:
             self._set_reading()
 
-    def _read_at_once(self, mould: Mould, data: bytes) -> bool:
+    def _read_at_once(self, known: Asked, data: bytes) -> bool:
         """Take a request whose head came before on this connection, if that and its whole body are all there is to read."""
-        known, service = self._known, self._service
-        if known is None or known.view is not service.view or known.sessions is not service.sessions:
+        service, mould = self._service, known.mould
+        if mould is None or not known.stands(service.view, service.sessions):
             return False
         body = mould.body_in(data)
         if (
@@ -256,15 +256,10 @@ class ClientConnection(asyncio.Protocol):
 
     def _repeated(self, raw: bytes) -> bool:
         """Begin with a request whose head came before on this connection, but for the length of its body, if it is one."""
-        known, seen, service = self._known, self._mould, self._service
-        if (
-            known is None
-            or seen is None
-            or known.view is not service.view
-            or known.sessions is not service.sessions
-        ):
+        known, service = self._known, self._service
+        if known is None or known.mould is None or not known.stands(service.view, service.sessions):
             return False
-        length = seen.length_in(raw)
+        length = known.mould.length_in(raw)
         if not length:
             return False
         service.counts.requests += 1
@@ -282,7 +277,7 @@ class ClientConnection(asyncio.Protocol):
         service.counts.requests += 1
         view, sessions = service.view, service.sessions
         self._closing = not head.keep_alive
-        self._known = self._mould = None
+        self._known = None
         try:
             admitted = admit(head, view, sessions)
             if isinstance(admitted, Answered):
@@ -308,7 +303,7 @@ class ClientConnection(asyncio.Protocol):
             self._refuse(refused, close=head.has_body, bodiless=head.method == "HEAD")
             return
         if what.held and head.keep_alive and not head.expects_continue:
-            self._known, self._mould = what, mould(raw)
+            self._known = replace(what, mould=mould(raw))
         self._await_body(head, head.length or 0)
         if head.expects_continue:
             self.write(CONTINUE)
