@@ -259,8 +259,7 @@ class ClientConnection(asyncio.Protocol):
         known, service = self._known, self._service
         if known is None or known.mould is None or not known.stands(service.view, service.sessions):
             return False
-        length = known.mould.length_in(raw)
-        if not length:
+        if not (length := known.mould.length_in(raw)):
             return False
         service.counts.requests += 1
         self._exchange = exchange = Exchange(service, self, known)
