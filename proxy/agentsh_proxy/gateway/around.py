@@ -31,6 +31,9 @@ class Around:
     changed: Callable[[], Awaitable[None]]  # waits until another snapshot is in force
     customs: Callable[[], tuple[Custom, ...]]
     counted: Callable[[Verdict], None]
+    soon: Callable[
+        [Callable[[], object]], object
+    ]  # runs what can follow, before anything else comes of a peer
 
     @property
     def mcp(self) -> Mcp:

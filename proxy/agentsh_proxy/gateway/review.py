@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 from agentsh_net.audit.call_events import HOSTILE, MALFORMED, Teller
@@ -165,7 +166,7 @@ class Review:
         if asked and around.unanswered():
             verdict = replace(verdict, reason=f"{verdict.reason} (the rate limiter did not answer)")
         around.counted(verdict)
-        self._tell.called(call, verdict, intent)
+        around.soon(partial(self._tell.called, call, verdict, intent))  # the server is asked first
         return verdict
 
     def mirrored(self, tool: str) -> Mirrored:

@@ -84,6 +84,7 @@ class Gateway:
             changed=self._until_changed,
             customs=lambda: self.view.customs,
             counted=self._count,
+            soon=loop.call_soon,
         )
         self._timer = loop.call_later(TICK, self._tick)
 

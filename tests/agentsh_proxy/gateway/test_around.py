@@ -15,7 +15,7 @@ def test_the_policy_is_that_of_the_snapshot_in_force() -> None:
     charges = FakeCharges()
     around = Around(
         snapshot=lambda: current[0], charge=charges.of_the_wire, claim=lambda *_: None, unanswered=lambda: False,
-        emit=lambda _: None, report=lambda _: None, changed=changed, customs=lambda: (), counted=lambda _: None,
+        emit=lambda _: None, report=lambda _: None, changed=changed, customs=lambda: (), counted=lambda _: None, soon=lambda work: work(),
     )  # fmt: skip
     assert not around.mcp.fail_closed
     current[0] = snapshot([], fail_closed=True)

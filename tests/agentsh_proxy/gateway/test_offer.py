@@ -29,7 +29,7 @@ class Front:
         charges = FakeCharges()
         around = Around(
             snapshot=lambda: self.view.snapshot, charge=charges.of_the_wire, claim=lambda *_: None, unanswered=lambda: False,
-            emit=lambda _: None, report=self.reports.append, changed=self._changed, customs=lambda: (), counted=lambda _: None,
+            emit=lambda _: None, report=self.reports.append, changed=self._changed, customs=lambda: (), counted=lambda _: None, soon=lambda work: work(),
         )  # fmt: skip
         self.offer = Offer(around, "peer", lambda: self.view.places["peer"])
 

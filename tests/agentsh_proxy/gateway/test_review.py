@@ -28,7 +28,7 @@ class Front:
         around = Around(
             snapshot=lambda: self.view.snapshot, charge=charges.of_the_wire, claim=lambda *_: None, unanswered=lambda: charges.unanswered,
             emit=lambda event: self.events.append(event.to_json()), report=self._report, changed=self._changed,
-            customs=lambda: self.view.customs, counted=lambda _: None,
+            customs=lambda: self.view.customs, counted=lambda _: None, soon=lambda work: work(),
         )  # fmt: skip
         self.charges = charges
         self.review = Review(around, "peer", "s1", lambda: self.view.places["peer"])
