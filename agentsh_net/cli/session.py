@@ -36,9 +36,13 @@ def new(daemon: Daemon, session_id: str | None, as_json: bool) -> None:
         click.echo(json_text(told))
         return
     if not any(name.endswith("_BASE_URL") for name in told["env"]):
+        seen = (
+            "under the shim or behind the gateway"
+            if "AGENTSH_NET_MCP_URL" in told["env"]
+            else "under the shim"
+        )
         click.echo(
-            "the LLM proxy is off: calls of MCP servers under the shim are all that is told by this session",
-            err=True,
+            f"the LLM proxy is off: all that is told of this session is calls of MCP servers {seen}", err=True
         )
     for name, value in told["env"].items():
         if not _NAME.fullmatch(name):

@@ -74,6 +74,8 @@ def hold(path: Path) -> lock_file.LockFile:
 
 def open_writer(path: Path) -> sqlite3.Connection:
     """Open the database for writing; make or migrate it. Raises StoreError, and then the file is as it was."""
+    if path.is_dir():
+        raise _a_directory(path)
     try:
         make_directory(path.parent)
         _make_file(path)
@@ -107,9 +109,7 @@ def reader(path: Path) -> Iterator[sqlite3.Connection]:
             f"there is no database at {path}", remedy="name it with --db FILE, or start the daemon"
         ) from error
     if is_directory:
-        raise StoreError(
-            f"{path} is a directory", remedy="name the store's file: store.path, or --db to read one"
-        )
+        raise _a_directory(path)
     try:
         with closing(_open_readable(path)) as connection:
             version = schema.check(connection, str(path))
@@ -130,6 +130,12 @@ def _unmade(path: Path, error: OSError) -> StoreError:
         message, remedy = _MEANING[sqlite3.SQLITE_FULL]
         return StoreError(message.format(path=path), remedy=remedy.format(path=path))
     return StoreError(f"cannot make {path}: {error.strerror}", remedy="set store.path to a writable place")
+
+
+def _a_directory(path: Path) -> StoreError:
+    return StoreError(
+        f"{path} is a directory", remedy="name the store's file: store.path, or --db to read one"
+    )
 
 
 def _make_file(path: Path) -> None:

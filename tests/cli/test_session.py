@@ -52,3 +52,15 @@ def test_without_a_daemon_there_is_no_session(run):
 def test_sessions_are_listed_without_their_tokens(run, daemon):
     daemon(session__list=[{"session_id": "s1", "running": True}, {"session_id": "s2", "running": False}])
     assert run("session", "list").stdout.split() == ["SESSION", "AGENT", "s1", "runs", "s2", "-"]
+
+
+@pytest.mark.parametrize(
+    ("env", "seen"),
+    [
+        ({"AGENTSH_NET_SESSION": "t"}, "under the shim\n"),
+        ({"AGENTSH_NET_SESSION": "t", "AGENTSH_NET_MCP_URL": "u"}, "under the shim or behind the gateway\n"),
+    ],
+)
+def test_without_a_proxy_it_says_what_is_still_seen(run, daemon, env, seen):
+    daemon(session__new={**SESSION, "env": env})
+    assert run("session", "new").stderr.endswith(seen)

@@ -161,3 +161,9 @@ def test_a_database_that_may_not_be_looked_at_is_told_with_the_remedy(tmp_path, 
     ):
         pytest.fail("it was opened")
     assert "use sudo" in refused.value.remedy
+
+
+def test_a_directory_is_no_place_to_write_into_either(tmp_path):
+    with pytest.raises(StoreError, match="is a directory") as refused:
+        connect.open_writer(tmp_path)
+    assert "store.path" in refused.value.remedy
