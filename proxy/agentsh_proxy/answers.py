@@ -18,6 +18,7 @@ from agentsh_proxy.sniffing import Kind, kind_of
 _PACKED = ("unknown_encoding", "a compressed body without a Content-Encoding")
 _NOTHING = Step(b"")
 _FRAME_ENDS = (b"\n\n", b"\r\n\r\n", b"\r\r")
+_LONGEST_END = 4
 
 
 class StreamInspection:
@@ -30,8 +31,9 @@ class StreamInspection:
         "_inspection",
         "_machine",
         "_own",
+        "_steady",
+        "_tail",
         "_unsure",
-        "_whole",
         "closing",
         "done",
         "started",
@@ -52,13 +54,23 @@ class StreamInspection:
         )
         self._own = inspection.dialect.own_framing
         self._unsure: bytes | None = b""  # the beginning, while it may be that of JSON
-        self._whole = True  # what the client has ends with a whole event
+        self._tail = b""  # what the client has ends so: with a whole event, or within one
+        self._steady = False  # the head has left, and what comes leaves as chunks, decoded by nobody
         self.started = False
         self.done = False
         self.closing = not (client.keep_alive and client.chunks)
 
     def feed(self, data: bytes, *, last: bool) -> bytes:
         """Pass `data` through the machine."""
+        if self._steady and not last:
+            step = self._machine.feed(data)
+            out = step.out
+            if step.judged or step.faults:
+                self._inspection.note(step)
+            if out and not step.end:  # for every read of every stream: no call
+                self._tail = out[-_LONGEST_END:]
+                return b"%x\r\n%b\r\n" % (len(out), out)
+            return self._left(out, done=step.end)
         if self._decoder is not None:
             data = self._inflate(data, last=last)
         if self._unsure is not None:
@@ -71,22 +83,21 @@ class StreamInspection:
             self._inspection.note(step)
         if last and not step.end:
             end = self._machine.finish()
-            self._inspection.note(end)
+            if end.judged or end.faults:
+                self._inspection.note(end)
             out += end.out
-        self.done = last or step.end
-        if out:
-            self._whole = out.endswith(_FRAME_ENDS)
-        return self._framed(out)
+        self._steady = self._chunks and self._decoder is None and self._unsure is None
+        return self._left(out, done=last or step.end)
 
     def fail(self, message: str) -> bytes:
         """Tell the client in an event of the dialect; what is held is never released."""
         self.closing = self.done = True
         out = self._machine.fail(message)
-        return self._framed(out if self._whole or self._own else b"\n\n" + out)
+        return self._framed(out if self._between_events else b"\n\n" + out)
 
     def keep_alive(self) -> bytes:
         """Return a comment while a call is held, if one is legal here (WHATWG HTML section 9.2.7)."""
-        if self.done or not (self._whole or self._own):
+        if self.done or not self._between_events:
             return b""
         comment = self._machine.keep_alive()
         return self._framed(comment) if comment else b""
@@ -101,11 +112,18 @@ class StreamInspection:
             unreadable(self._inspection, *_PACKED, must_cut=True)
         return beginning
 
+    @property
+    def _between_events(self) -> bool:
+        """Say whether something may be said between two events now; where frames are the dialect's own it knows that itself."""
+        return self._own or not self._tail or self._tail.endswith(_FRAME_ENDS)
+
+    def _left(self, out: bytes, *, done: bool) -> bytes:
+        self.done = done
+        if out:
+            self._tail = out[-_LONGEST_END:]
+        return self._framed(out)
+
     def _framed(self, out: bytes) -> bytes:
-        if self.started and not self.done and self._chunks:
-            return (
-                b"%x\r\n%b\r\n" % (len(out), out) if out else out
-            )  # for every read of every stream: no call
         if self._chunks:
             out = chunk(out) + LAST_CHUNK if self.done else chunk(out)
         if self.started:

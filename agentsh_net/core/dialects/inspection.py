@@ -20,6 +20,8 @@ from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.sse import Decoder, Frame
 from agentsh_net.core.strict_json import Reading
 
+_new: Final = tuple.__new__
+
 DONE: Final = b"[DONE]"  # OpenAI's end of a stream; no JSON
 
 # Bytes of a piece that the next is read with: the longest mark, each letter of it an escape.
@@ -153,7 +155,7 @@ class Inspector:
     def feed(self, data: bytes) -> Step:
         """Take the next bytes of the answer."""
         if not self._waits and self._prose.goes_on(data) and len(data) <= self._max_frame:
-            return Step(data)
+            return _new(Step, (data, (), (), False))  # what `Step(data)` is, without a call in between
         if self._ended:
             return Step(b"", end=True)
         if not self._skims or not self._machine.idle:
@@ -190,6 +192,9 @@ class Inspector:
         """Take the end of the answer."""
         if self._ended:
             return Step(b"", end=True)
+        if not self._waits and self._machine.idle:  # nothing is half here, and nothing is held
+            self._ended = self._waits = True
+            return Step(b"")
         out = self._output()
         rest = self._frames.finish()
         if rest is not None:
