@@ -10,7 +10,9 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from agentsh_net.core.errors import KernelError
 from agentsh_net.core.settings import Network
+from agentsh_net.kernel import cgroup
 
 # Bits of the effective set (capabilities(7)).
 _BITS = {"CAP_SETGID": 6, "CAP_SETUID": 7, "CAP_SYS_PTRACE": 19, "CAP_SYS_ADMIN": 21, "CAP_BPF": 39}
@@ -29,7 +31,9 @@ class Limit:
         return f"{self.missing}: {self.cost} (fix: {self.remedy})"
 
 
-def limits(network: Network, *, held: int | None = None, proc: Path = _PROC) -> list[Limit]:
+def limits(
+    network: Network, *, held: int | None = None, proc: Path = _PROC, hierarchy: Path | None = None
+) -> list[Limit]:
     """Return what is missing for all that `network` could have. `held` is the effective capability set, by default this process's."""
     held = effective_capabilities() if held is None else held
     here = network.scope == "netns"
@@ -39,6 +43,8 @@ def limits(network: Network, *, held: int | None = None, proc: Path = _PROC) -> 
             found.append(_WITHOUT_EBPF)
         elif not _has(held, "CAP_SYS_ADMIN"):
             found.append(_OWN_SOCKETS_ONLY)
+        if not here and "ebpf" in network.layers and _is_a_part(hierarchy or _mounted()):
+            found.append(_OWN_CGROUPS_ONLY)
         if not _sees_the_host(proc):
             found.append(_OWN_PROCESSES_ONLY)
         elif not _has(held, "CAP_SYS_PTRACE"):
@@ -79,6 +85,23 @@ def _sees_the_host(proc: Path) -> bool:
         return False
 
 
+def _mounted() -> Path | None:
+    try:
+        return cgroup.root()
+    except KernelError:
+        return None  # then there is no such layer, which it says itself
+
+
+def _is_a_part(hierarchy: Path | None) -> bool:
+    """Say whether a hierarchy's root is some cgroup of a larger one: only the real root has no events (cgroup-v2.rst)."""
+    return hierarchy is not None and (hierarchy / "cgroup.events").exists()
+
+
+_OWN_CGROUPS_ONLY = Limit(
+    "another cgroup root than the host's",
+    "eBPF refuses and names only what runs below it, which is this container; whoever else shares the network is left to nftables",
+    "give the container the host's hierarchy: --cgroupns=host with /sys/fs/cgroup mounted (deploy/kubernetes/daemonset.yaml)",
+)
 _WITHOUT_EBPF = Limit(
     "no eBPF (network.scope is netns)",
     "a denied connection is reset by nftables, not failed at connect(); a refused TCP connection is told with its user, not its process",

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
+from netns import box
 
 from agentsh_net.core.settings import Network
 from agentsh_net.kernel import limits
@@ -25,7 +26,7 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def missing(network: Network, held: int, proc: Path) -> list[str]:
-    return [limit.missing for limit in limits.limits(network, held=held, proc=proc)]
+    return [limit.missing for limit in limits.limits(network, held=held, proc=proc, hierarchy=proc)]
 
 
 def test_root_on_its_host_lacks_nothing(host: Path) -> None:
@@ -43,6 +44,21 @@ def test_a_sidecar_is_told_of_everything_it_lacks(host: Path) -> None:
 
 def test_on_a_host_each_capability_is_missed_for_what_it_does(host: Path) -> None:
     assert missing(Network(), NET_ADMIN | SETUID_SETGID, host) == ["no CAP_SYS_ADMIN", "no CAP_SYS_PTRACE"]
+
+
+def test_a_containers_part_of_the_hierarchy_is_not_taken_for_the_hosts(host: Path) -> None:
+    (host / "cgroup.events").write_text("populated 1\n")
+    assert missing(Network(), EVERYTHING, host) == ["another cgroup root than the host's"]
+    assert missing(Network(layers=("nftables",)), EVERYTHING, host) == []
+    assert missing(Network(mode="off"), EVERYTHING, host) == []
+
+
+@pytest.mark.kernel
+def test_in_a_cgroup_namespace_the_root_is_a_part() -> None:
+    def inside() -> bool:
+        return "another cgroup root than the host's" in [each.missing for each in limits.limits(Network())]
+
+    assert box.in_box(inside)
 
 
 def test_without_the_network_layer_only_the_workers_count(host: Path) -> None:
