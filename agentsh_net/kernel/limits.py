@@ -45,6 +45,8 @@ def limits(
             found.append(_OWN_SOCKETS_ONLY)
         if not here and "ebpf" in network.layers and _is_a_part(hierarchy or _mounted()):
             found.append(_OWN_CGROUPS_ONLY)
+        if not here and "nftables" in network.layers and _is_elsewhere(proc):
+            found.append(_OWN_NETWORK_ONLY)
         if not _sees_the_host(proc):
             found.append(_OWN_PROCESSES_ONLY)
         elif not _has(held, "CAP_SYS_PTRACE"):
@@ -97,6 +99,19 @@ def _is_a_part(hierarchy: Path | None) -> bool:
     return hierarchy is not None and (hierarchy / "cgroup.events").exists()
 
 
+def _is_elsewhere(proc: Path) -> bool:
+    """Say whether the host's first process has another network namespace than we; what cannot be seen is not said."""
+    try:
+        return _sees_the_host(proc) and not (proc / "1/ns/net").samefile(proc / "self/ns/net")
+    except OSError:
+        return False
+
+
+_OWN_NETWORK_ONLY = Limit(
+    "another network namespace than the host's",
+    "nftables judges the packets of this namespace alone; what other ones send past it is left to eBPF",
+    "run it in the host's (nsenter --net=/proc/1/ns/net; docker, podman: --network=host), or set network.scope: netns",
+)
 _OWN_CGROUPS_ONLY = Limit(
     "another cgroup root than the host's",
     "eBPF refuses and names only what runs below it, which is this container; whoever else shares the network is left to nftables",

@@ -53,6 +53,18 @@ def test_a_containers_part_of_the_hierarchy_is_not_taken_for_the_hosts(host: Pat
     assert missing(Network(mode="off"), EVERYTHING, host) == []
 
 
+def test_a_network_namespace_of_ones_own_is_not_taken_for_the_hosts(host: Path) -> None:
+    for process in ("1", "self"):
+        (host / process / "ns").mkdir(parents=True)
+        (host / process / "ns/net").write_text("")
+    assert missing(Network(), EVERYTHING, host) == ["another network namespace than the host's"]
+    assert missing(Network(layers=("ebpf",)), EVERYTHING, host) == []
+    assert missing(Network(scope="netns"), EVERYTHING, host) == ["no eBPF (network.scope is netns)"]
+    (host / "1/ns/net").unlink()
+    (host / "1/ns/net").hardlink_to(host / "self/ns/net")
+    assert missing(Network(), EVERYTHING, host) == []
+
+
 @pytest.mark.kernel
 def test_in_a_cgroup_namespace_the_root_is_a_part() -> None:
     def inside() -> bool:
