@@ -5,6 +5,8 @@ Sans IO. Which it is, the first line tells. What a line means is the dialect's b
 
 from __future__ import annotations
 
+from http.client import PARTIAL_CONTENT
+
 from agentsh_net.core import strict_json
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.http_head import ResponseHead
@@ -21,7 +23,14 @@ from agentsh_proxy.sniffing import BOM
 def any_file(head: ResponseHead, client: Client, inspection: Inspection) -> Deferred:
     """Return what becomes of one fetched file."""
 
+    def passing() -> Answer:
+        return overheard(
+            head, client, Overhearing(inspection.fail_closed, inspection.enforce, inspection.note)
+        )
+
     def chosen(held: bytes, *, last: bool) -> Answer | None:
+        if head.status == PARTIAL_CONTENT:
+            return passing()  # a part of a file with lines missing from it would be another part
         beginning = peeked(held, head, inspection).removeprefix(BOM).lstrip()
         line, end, _ = beginning.partition(b"\n")
         whole = bool(end) or last
@@ -31,9 +40,7 @@ def any_file(head: ResponseHead, client: Client, inspection: Inspection) -> Defe
             if not whole or _is_object(line.strip()):
                 decoder = inflater(head.encoding) if head.encoding else None
                 return StreamInspection(head, client, inspection, decoder)
-        return overheard(
-            head, client, Overhearing(inspection.fail_closed, inspection.enforce, inspection.note)
-        )
+        return passing()
 
     return Deferred(client, chosen)
 

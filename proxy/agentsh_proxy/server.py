@@ -26,6 +26,7 @@ HEAD_SECONDS = 20.0  # from a head's first byte to its last; nginx allows 60, a 
 BODY_SECONDS = 60.0  # between two reads of a body
 IDLE_SECONDS = 75.0  # between two requests, as nginx
 LINGER_SECONDS = 5.0  # in which what a refused client still sends is dropped, so that it can read why
+_BLANK = (b"", b"\r")  # nothing, or the half of an empty line
 WRITE_BUFFER = 256 << 10  # bytes waiting for a slow client before the upstream is paused; one read of uvloop
 
 
@@ -210,7 +211,10 @@ class ClientConnection(asyncio.Protocol):
                 elif self._exchange is not None or self._writing_paused:
                     break
                 else:
-                    length = find_head(data)
+                    data = data.removeprefix(
+                        b"\r\n"
+                    )  # an empty line before a request is none (RFC 9112 section 2.2)
+                    length = 0 if data in _BLANK else find_head(data)
                     if not length:
                         break
                     raw = data[:length]

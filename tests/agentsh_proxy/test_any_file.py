@@ -34,7 +34,7 @@ def line(name: str) -> bytes:
     return json.dumps({"custom_id": "x", "response": {"status_code": 200, "body": body}}).encode() + b"\n"
 
 
-def taken(data: bytes, size: int, *fields: bytes, fail_closed: bool = False):
+def taken(data: bytes, size: int, *fields: bytes, fail_closed: bool = False, status: bytes = b"200 OK"):
     """Return what leaves, head and body, and what was told."""
     notes: list = []
     inspection = Inspection(
@@ -43,7 +43,7 @@ def taken(data: bytes, size: int, *fields: bytes, fail_closed: bool = False):
         note=lambda step: notes.extend((*step.judged, *step.faults)),
     )  # fmt: skip
     head = parse_response(
-        b"\r\n".join([b"HTTP/1.1 200 OK", *fields, b"Content-Length: %d" % len(data)]) + b"\r\n\r\n"
+        b"\r\n".join([b"HTTP/1.1 " + status, *fields, b"Content-Length: %d" % len(data)]) + b"\r\n\r\n"
     )
     answer = any_file(head, BOTH, inspection)
     pieces = [data[at : at + size] for at in range(0, len(data), size)]
@@ -106,3 +106,13 @@ def test_a_first_line_above_the_bound_goes_by_fail_closed():
     long = line("rm").replace(b'"x"', b'"' + b"x" * 5000 + b'"')
     _, body, notes = taken(long, 100)
     assert (dechunked(body), [n.cause for n in notes]) == (long, ["frame_too_long"])
+
+
+@SIZES
+def test_a_part_of_a_file_keeps_its_place_and_goes_by_fail_closed_if_it_speaks_of_a_call(size: int):
+    part = (b"206 Partial Content", b"Content-Range: bytes 0-9/99")
+    opening, body, notes = taken(line("rm"), size, part[1], status=part[0])
+    assert part[1] in opening
+    assert (body, [n.cause for n in notes]) == (line("rm"), ["unread_call"])
+    with pytest.raises(ProtocolError):
+        taken(line("rm"), size, part[1], status=part[0], fail_closed=True)

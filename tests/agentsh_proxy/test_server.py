@@ -105,6 +105,20 @@ async def test_a_request_in_pieces_is_the_same_request(opened, cut):
     assert upstream.requests[0].body == b'{"stream": false}'
 
 
+@pytest.mark.parametrize("pieces", [(b"\r\n",), (b"\r", b"\n")])
+@on_loop
+async def test_an_empty_line_before_a_request_is_none_of_it_and_two_are_no_request(opened, pieces):
+    upstream = await opened(Upstream())
+    proxy = await opened(Proxy(snapshot(upstream.port)))
+    client = await opened(Client(proxy.port))
+    for _ in range(2):  # behind a body, as old clients send it, too
+        await client.send(*pieces, request(PATH, b"{}"))
+        assert (await client.answer()).status == 200
+    await client.send(b"\r\n\r\n" + request(PATH, b"{}"))
+    assert (await client.answer()).status == 400
+    assert [r.body for r in upstream.requests] == [b"{}"] * 2
+
+
 @on_loop
 async def test_pipelined_requests_are_answered_one_at_a_time_and_in_order(opened):
     upstream = await opened(Upstream())

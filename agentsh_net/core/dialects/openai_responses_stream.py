@@ -41,7 +41,7 @@ _LATE: Final = "a call after the end of the response"
 _INCOMPLETE: Final = "the answer ended inside the call"
 _TOO_MANY: Final = "more items than any answer has"
 _OTHER_TYPE: Final = "the item's type changed"
-_TWO_CARRIERS: Final = "one event brings an item and a response"
+_TWO_CARRIERS: Final = "one event brings two of an item, a response and arguments"
 
 
 @dataclass(slots=True)  # not frozen, as events are not
@@ -110,7 +110,8 @@ class ResponsesMachine:
     def _event(self, event: Event, frame: Frame, reading: Reading, out: Output) -> None:
         if event.fails_answer:
             self._fail(out)
-        if event.item is not None and event.lists and self._rulings.decide(Call(flaw=_TWO_CARRIERS), out):
+        carried = (event.item is not None) + event.lists + event.brings
+        if carried > 1 and self._rulings.decide(Call(flaw=_TWO_CARRIERS), out):
             self._drop(event)
         elif event.item is not None:
             self._item(event, event.item, frame, out)

@@ -577,6 +577,36 @@ def test_the_fast_path_changes_nothing(name: str) -> None:
         assert run(pieces, denying(), stream=slow) == run(pieces, denying(*refuse), fail_closed=True)
 
 
+@pytest.mark.parametrize(
+    "beside",
+    [
+        {"output": []},
+        {"output": [SAID]},
+        {"response": {"id": "r", "output": []}},
+        {"item": SAID},
+        {"Output": []},
+    ],
+    ids=["empty output", "output", "response", "message", "case"],
+)
+@pytest.mark.parametrize("name", ["delta", "done"])
+def test_arguments_that_come_with_something_else_reach_no_client(beside: dict[str, Any], name: str) -> None:
+    said = {"delta": "{}"} if name == "delta" else {"arguments": "{}", "name": DELETE}
+    event = {
+        "type": f"response.function_call_arguments.{name}",
+        "output_index": 0,
+        "item_id": "fc_1",
+        **said,
+        **beside,
+    }
+    for sent in (stream(event), stream(added(0, RM | EMPTY), event, done(0, RM))):
+        result = run(sent, denying(DELETE))
+        assert b"function_call_arguments" not in result.out
+        assert "one event brings two of an item, a response and arguments" in [
+            j.call.flaw for j in result.judged
+        ]
+        assert run(sent, denying(DELETE), enforce=False).out == sent
+
+
 def test_an_oversize_event_lets_go_of_a_held_call_that_is_allowed_and_puts_its_arguments_in_doubt() -> None:
     sent = stream(added(0, GET | EMPTY)) + b"data: " + b"x" * 5000 + b"\n\n"
     judge = denying()
