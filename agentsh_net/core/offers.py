@@ -7,7 +7,7 @@ that has the name of a registered tool and says something else was changed betwe
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from agentsh_net.core import aliases, canonical, outline
@@ -61,6 +61,17 @@ class Lessons:
 
 
 NOTHING = Lessons()
+
+
+def joined(several: Sequence[Lessons]) -> Lessons:
+    """Return what several lists taught of names; what they offered is none of it."""
+    if len(several) == 1:
+        return several[0]
+    names: dict[Key, Shown] = {}
+    for lessons in several:
+        for key, shown in lessons.names.items():
+            names[key] = shown if key not in names else names[key].with_(shown)
+    return Lessons(names) if names else NOTHING
 
 
 class Teacher:

@@ -84,6 +84,7 @@ class Exchange:
             facts = inspected.request(body) if body and what.plain and not body.startswith(PACKED) else None
             if facts is not None and facts.quiet:
                 self._facts = facts
+                self._lessons = self._service.offering.last(what.admitted.session_id)
             else:
                 body = self._received(body, facts)
         elif body and what.view.guard is not None:

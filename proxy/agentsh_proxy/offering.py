@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Mapping
 from hashlib import sha256
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import orjson
 
@@ -18,7 +18,7 @@ from agentsh_net.core.dialects.request_offers import lists, offers, referred, wi
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.events import ToolAltered
 from agentsh_net.core.model import Candidate, PinState, ToolCall
-from agentsh_net.core.offers import NOTHING, Altered, Lessons
+from agentsh_net.core.offers import NOTHING, Altered, Lessons, joined
 from agentsh_net.core.pins import PinEffect, effect
 from agentsh_net.core.rules import ROOT
 from agentsh_proxy.reporting import Reporter, Subject
@@ -26,10 +26,21 @@ from agentsh_proxy.view import View
 
 # Lists of tools remembered per policy: agents use a handful each; one of 200 tools takes some kilobytes.
 MAX_LISTS: Final = 256
-# Sessions of which the last list is remembered, for answers that are fetched by a later request.
+# Sessions of which the last lists are remembered, for answers that are fetched by a later request, or to one that goes on without tools.
 MAX_SESSIONS: Final = 1024
+MAX_REMEMBERED: Final = 8  # an agent and its helpers; each is a reference to what the policy remembers anyway
 
 _MAX_NAME: Final = 256  # characters of a name in an event; the APIs take 128
+
+
+class _Taught(NamedTuple):
+    """What a session's last lists taught, each and together."""
+
+    lists: tuple[Lessons, ...] = ()
+    all: Lessons = NOTHING
+
+
+_UNTAUGHT: Final = _Taught()
 
 
 class Offering:
@@ -39,7 +50,7 @@ class Offering:
 
     def __init__(self, reporter: Reporter) -> None:
         self._reporter = reporter
-        self._by_session: OrderedDict[str, Lessons] = OrderedDict()
+        self._by_session: OrderedDict[str, _Taught] = OrderedDict()
         self._proposed: OrderedDict[tuple[str, str], ToolCall] = OrderedDict()
         self._told: OrderedDict[tuple[str, str, str], None] = OrderedDict()
 
@@ -47,16 +58,19 @@ class Offering:
         """Return what a request's tools teach; tell of those that are not what their server offers."""
         found = lists(request)
         if not found:
-            return NOTHING
+            return self.last(subject.session_id)
         lessons = _learned(found, view)
         for altered in lessons.altered:
             self._tell(altered, view, subject)
-        _keep(self._by_session, subject.session_id, lessons)
+        known = self._by_session.get(subject.session_id, _UNTAUGHT)
+        if all(each is not lessons for each in known.lists):
+            kept = (*known.lists, lessons)[-MAX_REMEMBERED:]
+            _keep(self._by_session, subject.session_id, _Taught(kept, joined(kept)))
         return lessons
 
     def last(self, session_id: str) -> Lessons:
-        """Return what the session's last request taught: an answer that is fetched later repeats no tools."""
-        return self._by_session.get(session_id, NOTHING)
+        """Return what the session's last requests taught: one that goes on, or fetches an answer later, repeats no tools."""
+        return self._by_session.get(session_id, _UNTAUGHT).all
 
     def propose(self, session_id: str, call: ToolCall) -> None:
         """Remember a call of an MCP server that an answer proposes: a later request may approve it by its id alone."""

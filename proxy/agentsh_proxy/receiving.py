@@ -128,7 +128,7 @@ class Reception:
         """Learn what the offered tools are, and return the body without those that policy hides."""
         request, offering = self.facts.parsed, self._service.offering
         if request is None:
-            self.lessons = offering.last(self.asked.admitted.session_id) if not plain else NOTHING
+            self.lessons = offering.last(self.asked.admitted.session_id)
             return plain
         self.facts = replace(self.facts, parsed=None)  # not kept for as long as the answer takes
         view = self.asked.view

@@ -150,6 +150,32 @@ def test_a_list_is_read_once_under_a_policy_and_a_change_told_once_a_session():
     assert offers.last("nobody") is offering.NOTHING
 
 
+@pytest.mark.parametrize(
+    "body", [b'{"messages": []}', b'{"messages": [], "tools": []}', b'{"messages": [{"content": "\\u0074"}]}']
+)
+@on_loop
+async def test_a_request_that_goes_on_without_tools_still_means_what_the_sessions_last_ones_taught(
+    opened, body
+):
+    upstream = await opened(Upstream(answering(response(answer("z_91")))))
+    proxy = await opened(Proxy(snapshot(upstream.port)))
+    client = await opened(Client(proxy.port))
+    assert b"blocked by policy" not in (await client.ask(request(MESSAGES, body))).body
+    await client.ask(request(MESSAGES, asking({"name": "z_91", **DELETE})))
+    await client.ask(request(MESSAGES, asking({"name": "other", **READ})))  # a helper's
+    assert b"blocked by policy" in (await client.ask(request(MESSAGES, body))).body
+
+
+def test_as_many_lists_of_a_session_are_remembered_as_an_agent_and_its_helpers_have():
+    view, (offers, _) = unfold(snapshot()), listening()
+    for n in range(offering.MAX_REMEMBERED + 1):
+        for _ in range(2):
+            offers.read({"tools": [{"name": f"z{n}", "description": "Deletes files."}]}, view, SUBJECT)
+    assert {name for _, name in offers.last("s").names} == {
+        f"z{n}" for n in range(1, offering.MAX_REMEMBERED + 1)
+    }
+
+
 def test_memory_is_bounded():
     view, (offers, _) = unfold(snapshot()), listening()
     for n in range(offering.MAX_SESSIONS + 10):
