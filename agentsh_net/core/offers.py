@@ -101,7 +101,7 @@ class Teacher:
                 key = fold(offer.namespace).rstrip("_"), fold(offer.name)
                 first = names.get(key)
                 names[key] = shown if first is None else first.with_(shown)
-            if self._snapshot.judge_offer(_shown_as(call, shown)).blocked:
+            if offer.path and self._snapshot.judge_offer(_shown_as(call, shown)).blocked:
                 hidden.append((offer.name, offer.path))
         return Lessons(names, tuple(altered), tuple(hidden))
 

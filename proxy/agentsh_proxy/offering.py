@@ -14,7 +14,7 @@ import orjson
 
 from agentsh_net.clock import now_rfc3339
 from agentsh_net.core import strict_json
-from agentsh_net.core.dialects.request_offers import lists, offers, referred, without
+from agentsh_net.core.dialects.request_offers import added_offers, lists, offers, referred, without
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.events import ToolAltered
 from agentsh_net.core.model import Candidate, PinState, ToolCall
@@ -54,12 +54,15 @@ class Offering:
         self._proposed: OrderedDict[tuple[str, str], ToolCall] = OrderedDict()
         self._told: OrderedDict[tuple[str, str, str], None] = OrderedDict()
 
-    def read(self, request: Mapping[str, Any], view: View, subject: Subject) -> Lessons:
+    def read(
+        self, request: Mapping[str, Any], view: View, subject: Subject, *, adds_tools: bool = False
+    ) -> Lessons:
         """Return what a request's tools teach; tell of those that are not what their server offers."""
         found = lists(request)
-        if not found:
+        added = added_offers(request) if adds_tools else []
+        if not (found or added):
             return self.last(subject.session_id)
-        lessons = _learned(found, view)
+        lessons = view.teacher.learn([*offers(found), *added]) if added else _learned(found, view)
         for altered in lessons.altered:
             self._tell(altered, view, subject)
         known = self._by_session.get(subject.session_id, _UNTAUGHT)

@@ -130,9 +130,9 @@ class Reception:
         if request is None:
             self.lessons = offering.last(self.asked.admitted.session_id)
             return plain
+        adds, view = self.facts.adds_tools, self.asked.view
         self.facts = replace(self.facts, parsed=None)  # not kept for as long as the answer takes
-        view = self.asked.view
-        self.lessons = offering.read(request, view, subject_of(self.asked))
+        self.lessons = offering.read(request, view, subject_of(self.asked), adds_tools=adds)
         if not (view.hide_denied and self.lessons.hidden):
             return plain
         return reduced(request, plain, self.lessons)

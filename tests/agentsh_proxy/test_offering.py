@@ -166,6 +166,25 @@ async def test_a_request_that_goes_on_without_tools_still_means_what_the_session
     assert b"blocked by policy" in (await client.ask(request(MESSAGES, body))).body
 
 
+@pytest.mark.parametrize("tools", [[], [{"name": "other", **READ}]])
+@on_loop
+async def test_a_tool_that_the_conversation_adds_is_denied_by_its_name_and_stays(opened, tools):
+    block = {
+        "type": "tool_addition",
+        "tool": {"type": "tool_definition", "definition": {"name": "z_91", **DELETE}},
+    }
+    body = orjson.dumps(
+        {
+            "messages": [{"role": "system", "content": [block]}],
+            "tools": tools,
+            "tool_choice": {"type": "auto"},
+        }
+    )
+    got, sent, _ = await asked(opened, body, "z_91", hide_denied=True)
+    assert b"blocked by policy" in got
+    assert sent.body == body
+
+
 def test_as_many_lists_of_a_session_are_remembered_as_an_agent_and_its_helpers_have():
     view, (offers, _) = unfold(snapshot()), listening()
     for n in range(offering.MAX_REMEMBERED + 1):

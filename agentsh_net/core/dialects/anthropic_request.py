@@ -12,6 +12,7 @@ import orjson
 
 from agentsh_net.core import strict_json
 from agentsh_net.core.dialects.anthropic_blocks import folded
+from agentsh_net.core.dialects.anthropic_tool_changes import SIGN, added, servers
 from agentsh_net.core.dialects.base import Connector, Fault, RequestFacts
 from agentsh_net.core.dialects.request_reading import ambiguous, unreadable
 from agentsh_net.core.errors import ProtocolError
@@ -54,6 +55,7 @@ def _plain(body: bytes) -> RequestFacts | None:
         return None
     if not isinstance(value, dict):
         return None
+<<<<<<< HEAD
     keys = ",".join(
         value
     ).casefold()  # few, where the body may be a megabyte; one that stands twice is among them
@@ -71,6 +73,12 @@ def _plain(body: bytes) -> RequestFacts | None:
 def _may_name_server(body: bytes) -> bool:
     """Say whether a tool may stand for a server, or leave open which tools count."""
     return body.count(b'"tools"') > 1 or _NAMES_SERVER.search(body.lower()) is not None
+=======
+    adds = SIGN in body
+    if adds or value.get("tools"):
+        return RequestFacts(stream=value.get("stream") is True, parsed=value, adds_tools=adds)
+    return _STREAMED if value.get("stream") is True else _WHOLE
+>>>>>>> d5577f2 (Read the tools that an Anthropic conversation adds on its way)
 
 
 def _facts(body: bytes, reading: Reading, value: dict[str, Any]) -> RequestFacts:
@@ -101,7 +109,14 @@ def _facts(body: bytes, reading: Reading, value: dict[str, Any]) -> RequestFacts
         if not isinstance(name, str):
             return _fault("malformed_connector", "an mcp_toolset names no server", stream=stream)
         connectors.setdefault(name, Connector(name, ""))
-    return RequestFacts(stream=stream, connectors=tuple(connectors.values()), parsed=value)
+    additions = [tool for _, tool in added(value)]
+    for name in (name for tool in additions for name in servers(tool)):
+        connectors.setdefault(name, Connector(name, ""))
+    if len(connectors) > _MAX_CONNECTORS:
+        return _fault("too_many_connectors", f"more than {_MAX_CONNECTORS} MCP servers", stream=stream)
+    return RequestFacts(
+        stream=stream, connectors=tuple(connectors.values()), parsed=value, adds_tools=bool(additions)
+    )
 
 
 def _listed(value: Any) -> list[Any]:

@@ -78,6 +78,7 @@ class RequestFacts:
     # Calls that the request approves, for the provider to run; one whose name is empty was proposed in an answer, not here.
     approvals: tuple[ToolCall, ...] = ()
     parsed: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)  # where it offers tools
+    adds_tools: bool = False  # beside its list of tools, in the conversation
     background: bool = False  # the provider works on after the connection; the answer is fetched later
 
     @property

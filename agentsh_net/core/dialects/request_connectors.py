@@ -10,7 +10,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from agentsh_net.core.connectors import Reach
+from agentsh_net.core.dialects import anthropic_tool_changes
 from agentsh_net.core.dialects.anthropic_blocks import spelled
+from agentsh_net.core.dialects.anthropic_tool_changes import added
 from agentsh_net.core.folding import visible
 from agentsh_net.core.strict_json import Path
 
@@ -108,6 +110,13 @@ def _anthropic_edits(request: Mapping[str, Any], ask: Ask) -> Edits:
     servers = request.get(key)
     edits: Edits = {}
     toolsets = list(_toolsets(request))
+    beside = {name for _, tool in added(request) for name in anthropic_tool_changes.servers(tool)}
+    # A thread that goes on has what was added to it before.
+    continues = (
+        _text(dict(thread), "type") == "continue"
+        if isinstance(thread := request.get("thread"), dict)
+        else False
+    )
     for at, server in enumerate(servers if isinstance(servers, list) else ()):
         if not isinstance(server, dict):
             continue
@@ -118,6 +127,11 @@ def _anthropic_edits(request: Mapping[str, Any], ask: Ask) -> Edits:
         if reach.by_arguments or not reach.known:
             raise ConfinementError(
                 name, "policy denies some of its tools, which cannot be judged before the provider runs them"
+            )
+        if name in beside or continues:
+            raise ConfinementError(
+                name,
+                "policy denies some of its tools, which the conversation may add where they cannot be kept back",
             )
         mine = [(path, tool) for path, tool in toolsets if _text(tool, "mcp_server_name") == name]
         if toolsets:

@@ -7,9 +7,10 @@ tools, Gemini `functionDeclarations`, Bedrock `toolSpec`. Whether an offered too
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from agentsh_net.core.dialects.anthropic_tool_changes import added
 from agentsh_net.core.strict_json import DELETE, Path
 
 MAX_OFFERS: Final = 4096  # more than any API takes; what follows is not learned from, and not hidden
@@ -22,6 +23,8 @@ _SCHEMAS: Final = (
     "parameters_json_schema",
 )
 # Tools of these types are the client's to run; every other type is the provider's own, or a server's (a connector).
+# Where references to tools stand in a conversation.
+_REFERRING: Final = frozenset({"content", "messages", "tools", "tool", "tool_changes"})
 _CLIENTS: Final = frozenset({"", "function", "custom", "namespace"})
 # What an API refuses in a request that offers nothing.
 _ABOUT_TOOLS: Final = ("tool_choice", "parallel_tool_calls", "toolConfig", "tool_config")
@@ -29,7 +32,7 @@ _ABOUT_TOOLS: Final = ("tool_choice", "parallel_tool_calls", "toolConfig", "tool
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """One offered tool and where it stands in the request."""
+    """One offered tool and where it stands in the request; `path` is empty where it has to stay."""
 
     name: str
     namespace: str
@@ -62,6 +65,16 @@ def offers(found: tuple[tuple[Path, list[Any]], ...]) -> list[Offer]:
             if len(offered) > MAX_OFFERS:
                 return offered[:MAX_OFFERS]
     return offered
+
+
+def added_offers(request: Mapping[str, Any]) -> list[Offer]:
+    """Return the tools that the conversation defines on its way, which the client would run; none can be taken out of it."""
+    found: list[Offer] = []
+    for _, tool in added(request):
+        found += (replace(offer, path=()) for offer in _entry(tool.get("definition"), (), ""))
+        if len(found) > MAX_OFFERS:
+            return found[:MAX_OFFERS]
+    return found
 
 
 def _entry(entry: Any, path: Path, namespace: str) -> Iterator[Offer]:
@@ -204,7 +217,7 @@ def referred(messages: Any) -> frozenset[str]:
         if isinstance(value, list):
             waiting += value
         elif isinstance(value, Mapping):
-            if value.get("type") == "tool_reference" and isinstance(value.get("tool_name"), str):
-                found.add(value["tool_name"])
-            waiting += (item for key, item in value.items() if key in ("content", "messages", "tools"))
+            if value.get("type") == "tool_reference":
+                found |= {value[key] for key in ("tool_name", "name") if isinstance(value.get(key), str)}
+            waiting += (item for key, item in value.items() if key in _REFERRING)
     return frozenset(found)
