@@ -55,12 +55,11 @@ def _plain(body: bytes) -> RequestFacts | None:
         return None
     if not isinstance(value, dict):
         return None
-<<<<<<< HEAD
     keys = ",".join(
         value
     ).casefold()  # few, where the body may be a megabyte; one that stands twice is among them
     offers = "tools" in keys
-    if "mcp_servers" in keys or (offers and _may_name_server(body)):
+    if "mcp_servers" in keys or body.find(SIGN) >= 0 or (offers and _may_name_server(body)):
         return None
     if body.count(b'"stream"') > 1 or (body.find(b"\\u00") >= 0 and _ESCAPED_ASCII.search(body)):
         return None
@@ -73,12 +72,6 @@ def _plain(body: bytes) -> RequestFacts | None:
 def _may_name_server(body: bytes) -> bool:
     """Say whether a tool may stand for a server, or leave open which tools count."""
     return body.count(b'"tools"') > 1 or _NAMES_SERVER.search(body.lower()) is not None
-=======
-    adds = SIGN in body
-    if adds or value.get("tools"):
-        return RequestFacts(stream=value.get("stream") is True, parsed=value, adds_tools=adds)
-    return _STREAMED if value.get("stream") is True else _WHOLE
->>>>>>> d5577f2 (Read the tools that an Anthropic conversation adds on its way)
 
 
 def _facts(body: bytes, reading: Reading, value: dict[str, Any]) -> RequestFacts:
