@@ -1,11 +1,13 @@
 """The body of a request as it comes in: where it ends, and its pieces where it is wanted whole.
 
-How much of it is too much, and what becomes of it, is the connection's business.
+What becomes of it is the connection's business.
 """
 
 from __future__ import annotations
 
+from agentsh_net.core.dialects.base import Dialect
 from agentsh_net.core.http_head import RequestHead
+from agentsh_proxy.admission import RefusalError
 from agentsh_proxy.chunks import ChunkedReader
 
 
@@ -45,3 +47,8 @@ class RequestBody:
     def joined(self, last: bytes) -> bytes:
         """Return all of the body, given its last piece."""
         return b"".join((*self._held, last)) if self._held else last
+
+
+def too_large(dialect: Dialect) -> RefusalError:
+    """Return the refusal of a body that is."""
+    return RefusalError(413, "the request body is larger than proxy.max_request", dialect=dialect)

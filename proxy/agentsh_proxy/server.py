@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from functools import partial
 from typing import cast
 
 from agentsh_net.core.dialects.base import Dialect
@@ -16,9 +17,9 @@ from agentsh_net.core.http_head import RequestHead, find_head, parse_request
 from agentsh_proxy.admission import Answered, RefusalError, admit
 from agentsh_proxy.asked import Asked, asked
 from agentsh_proxy.exchange import Exchange
-from agentsh_proxy.half_open import SOON, HalfOpen
+from agentsh_proxy.half_open import HalfOpen
 from agentsh_proxy.replies import CONTINUE, error_body, reply
-from agentsh_proxy.request_body import RequestBody
+from agentsh_proxy.request_body import RequestBody, too_large
 from agentsh_proxy.service import Service
 from agentsh_proxy.tunnel import ENDLESS, Tunnel
 
@@ -70,6 +71,8 @@ class ClientConnection(asyncio.Protocol):
         if self._transport is not None:
             self._turn.drop(self._transport)
         self._transport = None
+        if self._half_open is not None:
+            self._half_open.rest(b"")
         self._service.drop(self)
         exchange, self._exchange = self._exchange, None
         if exchange is not None:
@@ -88,18 +91,14 @@ class ClientConnection(asyncio.Protocol):
 
     def eof_received(self) -> bool:
         """Go on where a whole request waits for its answer, and find out whether the client does; else it is gone."""
-        exchange = self._exchange
+        exchange, transport = self._exchange, self._transport
         waits = isinstance(exchange, Exchange) and self._head is None and not exchange.answering
-        if not waits or self._lingering:
+        if not waits or self._lingering or transport is None:
             return False
-        self._half_open = HalfOpen()
-        self._probe()
-        asyncio.get_running_loop().call_later(SOON, self._probe)
+        self._half_open = HalfOpen(
+            partial(self._turn.write, transport), asyncio.get_running_loop().call_later
+        )
         return True
-
-    def _probe(self) -> None:
-        if self._half_open is not None and self._exchange is not None and self._transport is not None:
-            self._turn.write(self._transport, self._half_open.probe())
 
     def pause_writing(self) -> None:
         """Make the upstream wait for a slow client."""
@@ -179,7 +178,8 @@ class ClientConnection(asyncio.Protocol):
             if quiet > BODY_SECONDS:
                 self._refuse(RefusalError(408, "the request body did not come in time"), close=True)
         elif self._exchange is not None:
-            self._probe()
+            if self._half_open is not None:
+                self._half_open.ask()
             self._exchange.tick(now)
         elif self._buffer:
             if quiet > HEAD_SECONDS:
@@ -268,7 +268,7 @@ class ClientConnection(asyncio.Protocol):
         service.counts.requests += 1
         self._exchange = exchange = Exchange(service, self, known)
         if length > known.view.proxy.max_request:
-            self._refuse(_too_large(exchange), close=True)
+            self._refuse(too_large(exchange.dialect), close=True)
         else:
             self._await_body(known.head, length)
         return True
@@ -298,7 +298,7 @@ class ClientConnection(asyncio.Protocol):
             if admitted.unread:
                 service.note_unread(admitted)
             if what.held and (head.length or 0) > view.proxy.max_request:
-                raise _too_large(exchange)
+                raise too_large(exchange.dialect)
             if not head.has_body:
                 exchange.on_request(b"")
                 return
@@ -335,7 +335,7 @@ class ClientConnection(asyncio.Protocol):
             return rest
         try:
             if body.size > self._service.view.proxy.max_request:
-                raise _too_large(exchange)
+                raise too_large(exchange.dialect)
             if last:
                 exchange.on_request(body.joined(data))
             else:
@@ -398,7 +398,3 @@ class ClientConnection(asyncio.Protocol):
         """Hand what was written to the transport."""
         if self._transport is not None:
             self._turn.flush(self._transport)
-
-
-def _too_large(exchange: Exchange | Tunnel) -> RefusalError:
-    return RefusalError(413, "the request body is larger than proxy.max_request", dialect=exchange.dialect)
