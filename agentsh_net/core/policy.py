@@ -160,10 +160,14 @@ class Policy:
             _remember(self._rulings, key, ruling)
         return ruling
 
-    def _resolve(self, call: ToolCall, wrapped: tuple[str, str] | None) -> Resolution:
+    def prepare(self) -> Names:
+        """Make the index of names now: some 20 ms with 10,000 tools, which else the first call waits for, and whoever streams beside it."""
         if self._names is None:
             self._names = Names(self._registry, self._rules)
-        return self._names.resolve_wrapped(call, wrapped)
+        return self._names
+
+    def _resolve(self, call: ToolCall, wrapped: tuple[str, str] | None) -> Resolution:
+        return (self._names or self.prepare()).resolve_wrapped(call, wrapped)
 
     def _work_out(self, call: ToolCall, wrapped: tuple[str, str] | None, *, offered: bool = False) -> _Taken:
         meant = self._resolve(call, wrapped)

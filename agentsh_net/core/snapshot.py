@@ -57,6 +57,10 @@ class Snapshot:
             meant=self._policy.meant,
         )
 
+    def prepare(self) -> None:
+        """Work out beforehand what every verdict needs, where calls will be judged."""
+        self._policy.prepare()
+
     def explain(self, call: ToolCall) -> Explanation:
         """Return the steps of the verdict on a call; no rate is charged."""
         inner = inner_calls(call) if call.inner is None else call.inner

@@ -179,6 +179,7 @@ class Worker(asyncio.Protocol):
         gc.collect()  # so that no garbage is frozen; what the policy before is made of is not walked
         current = snapshot.decode(encoded)
         view = unfold(current)
+        current.prepare()
         gc.freeze()  # or every full collection walks all of it: 13 ms with 1,000 rules, in which every stream waits
         self._discover(current)
         if self.service is not None:

@@ -127,6 +127,13 @@ def test_the_next_generation_keeps_what_was_not_replaced():
     assert second.mapping is first.mapping
 
 
+def test_what_was_prepared_says_what_was_not():
+    prepared, other = loaded(), loaded()
+    prepared.prepare()
+    for name in ("read_file", "mcp__fs__read_file", "mcp__nobody__read_file", "unheard_of"):
+        assert explain(prepared, ToolCall(name)) == explain(other, ToolCall(name))
+
+
 def test_explain_is_the_snapshots_own():
     original = loaded()
     assert explain(original, ToolCall("rm")) == original.explain(ToolCall("rm"))
