@@ -1,0 +1,75 @@
+"""What README and docs/ say can be followed: links lead somewhere, examples are valid policies, commands exist and are told of."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+import yaml
+
+from agentsh_net.cli.main import cli
+from agentsh_net.core.config import parse
+
+ROOT = Path(__file__).parent.parent
+README = ROOT / "README.md"
+PAGES = sorted([README, *(ROOT / "docs").glob("*.md")])
+OF_MCP = {"denied_tools", "allowed_tools", "version_pinning", "inspection"}
+
+
+def found(pattern: str) -> list[Any]:
+    return [
+        pytest.param(page, match[1], id=f"{page.name}: {match[1][:40]!r}")
+        for page in PAGES
+        for match in re.finditer(pattern, page.read_text(), re.MULTILINE | re.DOTALL)
+    ]
+
+
+@pytest.mark.parametrize(("page", "link"), found(r"\]\(([^)]+)\)"))
+def test_a_link_leads_to_a_file_of_the_tree(page: Path, link: str) -> None:
+    assert link.startswith("https://") or (page.parent / link.partition("#")[0]).exists()
+
+
+@pytest.mark.parametrize(("page", "path"), found(r"`((?:agentsh_net|proxy|bpf|deploy|tests|docs)/[\w./-]+)`"))
+def test_a_file_that_is_named_exists(page: Path, path: str) -> None:
+    assert (ROOT / path).exists()
+
+
+def declaration(name: str, served: dict[str, Any]) -> dict[str, str]:
+    """A server of this name, of a transport for which the gateway may do this."""
+    if "upstream_security" in served:
+        return {"id": name, "type": "http", "url": "https://mcp.example/mcp"}
+    return {"id": name, "type": "stdio", "command": "x"}
+
+
+@pytest.mark.parametrize(("page", "text"), found(r"^```yaml\n(.*?)^```"))
+def test_an_example_is_a_valid_policy(page: Path, text: str) -> None:
+    mapping = yaml.safe_load(text)
+    if mapping.keys() <= OF_MCP:
+        mapping = {"sandbox": {"mcp": mapping}}
+    served = mapping.get("gateway", {}).get("servers", {})
+    rules = mapping.get("sandbox", {}).get("mcp", {})
+    named = [rule["server"] for key in ("denied_tools", "allowed_tools") for rule in rules.get(key, ())]
+    declared = [declaration(name, served.get(name, {})) for name in sorted({*served, *named})]
+    mapping.setdefault("sandbox", {}).setdefault("mcp", {}).setdefault("servers", declared)
+    assert parse({"version": 1, **mapping}).version == 1
+
+
+@pytest.mark.parametrize(("page", "command"), found(r"\./dev ([a-z]+)"))
+def test_a_command_of_dev_exists(page: Path, command: str) -> None:
+    assert re.search(rf"^    {command}\)", (ROOT / "dev").read_text(), re.MULTILINE)
+
+
+def test_the_readme_tells_of_every_command() -> None:
+    table = README.read_text()
+    context = click.Context(cli)
+    missing = [name for name in cli.list_commands(context) if not re.search(rf"`[^`]*\b{name}\b", table)]
+    assert not missing
+
+
+def test_the_readme_leads_to_every_page_of_docs() -> None:
+    assert {page.name for page in PAGES} - {"README.md"} == set(
+        re.findall(r"\(docs/([\w.]+)\)", README.read_text())
+    )
