@@ -23,7 +23,7 @@ ROOT = Path(__file__).parent.parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 import poison
-from poison import paraphrases
+from poison import manners, paraphrases
 from transcripts import definitions
 
 from agentsh_net.core.inspect.contents import inspect_arguments, inspect_content
@@ -50,6 +50,12 @@ PARAPHRASES = (
     ("paraphrases, tuned on", (*paraphrases.TUNED, *paraphrases.SECOND_LOOK)),
     ("paraphrases, held out", paraphrases.HELD_OUT),
     ("paraphrases, third look", paraphrases.THIRD_LOOK),
+)
+
+MANNERS = (
+    ("first look", manners.FIRST_DEFINITIONS, manners.FIRST_RESULTS),
+    ("second look", manners.SECOND_DEFINITIONS, manners.SECOND_RESULTS),
+    ("third look", manners.THIRD_DEFINITIONS, manners.THIRD_RESULTS),
 )
 
 
@@ -103,6 +109,19 @@ def own() -> Iterator[Row]:
     for text in (*poison.HONEST, *paraphrases.HONEST):
         row.good(text, inspect_definition(tool(text)))
     yield row
+
+
+def in_manners() -> Iterator[Row]:
+    """Definitions and results in the manners of public collections of attacks."""
+    for title, found, results in MANNERS:
+        row = Row(f"manners of attack, {title}: definitions")
+        for definition in (definition for family in found.values() for definition in family):
+            row.bad(json.dumps(definition), inspect_definition(definition))
+        yield row
+        row = Row(f"manners of attack, {title}: results")
+        for text in (text for family in results.values() for text in family):
+            row.bad(text, inspect_content({"content": [{"type": "text", "text": text}]}))
+        yield row
 
 
 def official() -> Row:
@@ -241,10 +260,10 @@ def labelled(logs: Any) -> Iterator[tuple[bool, Any]]:
 
 
 def table(rows: Iterable[Row], *, details: bool) -> Iterator[str]:
-    yield f"{'SOURCE':<36} {'POISON':>7} {'FOUND':>6} {'RECALL':>7} {'HONEST':>7} {'FLAGGED':>8}"
+    yield f"{'SOURCE':<46} {'POISON':>7} {'FOUND':>6} {'RECALL':>7} {'HONEST':>7} {'FLAGGED':>8}"
     for row in rows:
         recall = f"{100 * row.found / row.poison:.0f} %" if row.poison else "-"
-        yield f"{row.name:<36} {row.poison or '-':>7} {row.found if row.poison else '-':>6} {recall:>7} {row.honest or '-':>7} {row.flagged if row.honest else '-':>8}"
+        yield f"{row.name:<46} {row.poison or '-':>7} {row.found if row.poison else '-':>6} {recall:>7} {row.honest or '-':>7} {row.flagged if row.honest else '-':>8}"
         for text in (*row.missed, *row.wrong) if details else ():
             yield f"    {'missed' if text in row.missed else 'flagged'}: {text[:160]}"
 
@@ -255,7 +274,7 @@ def main() -> None:
     parser.add_argument("--safe-mcp", type=Path)
     parser.add_argument("--details", action="store_true", help="name what is missed and what is flagged")
     given = parser.parse_args()
-    rows = [*own(), mutations(), official(), *docstrings()]
+    rows = [*own(), *in_manners(), mutations(), official(), *docstrings()]
     if given.dvmcp:
         rows.append(dvmcp(given.dvmcp))
     if given.safe_mcp:

@@ -18,6 +18,7 @@ from agentsh_net.core.inspect import (
     paraphrases,
     phrases,
     secrecy,
+    takeovers,
 )
 from agentsh_net.core.inspect.commands import commands
 from agentsh_net.core.inspect.controls import controls
@@ -29,6 +30,8 @@ from agentsh_net.core.inspect.findings import Category, Finding, Severity
 from agentsh_net.core.inspect.homoglyphs import homoglyphs
 from agentsh_net.core.inspect.invisible import invisible
 from agentsh_net.core.inspect.links import links
+from agentsh_net.core.inspect.order_rules import IN_CONTENTS
+from agentsh_net.core.inspect.orders import orders
 from agentsh_net.core.inspect.plain import plain
 from agentsh_net.core.inspect.strings import VOCABULARY, Strings, Text, strings
 
@@ -44,6 +47,7 @@ PHRASES = (
     *secrecy.PHRASES,
     *exfiltration.PHRASES,
     *languages.PHRASES,
+    *takeovers.PHRASES,
     *(
         phrase
         for phrase in (*paraphrases.PHRASES, *intentions.PHRASES)
@@ -91,15 +95,17 @@ def _distinct(calls: Sequence[Any]) -> list[Text] | None:
 
 def inspect_content(value: Any, customs: Sequence[Custom] = ()) -> tuple[Finding, ...]:
     """Return what a result, an error, or a request of a server to its client holds."""
-    return concluded(_shared(strings(value, MAX_CHARS), customs))
+    read = strings(value, MAX_CHARS)
+    texts = (*read.texts, *decoded(read.texts))
+    return concluded([*orders(IN_CONTENTS, texts), *_shared(read, texts, customs)])
 
 
 def _in_arguments(read: Strings, customs: Sequence[Custom]) -> list[Finding]:
-    return [*paths_in_arguments(read.texts), *commands(read.texts), *_shared(read, customs)]
-
-
-def _shared(read: Strings, customs: Sequence[Custom]) -> list[Finding]:
     texts = (*read.texts, *decoded(read.texts))
+    return [*paths_in_arguments(read.texts), *commands(read.texts), *_shared(read, texts, customs)]
+
+
+def _shared(read: Strings, texts: Sequence[Text], customs: Sequence[Custom]) -> list[Finding]:
     found = [*_of_each(texts), *custom.find(customs, texts)]
     found += phrases.strong(phrases.find(PHRASES, texts), found)
     if read.left_out:

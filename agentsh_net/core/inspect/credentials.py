@@ -50,7 +50,7 @@ ENCODED = re.compile(r"%(?:25)?(?:2e|2f|5c|c0%(?:25)?ae)", re.IGNORECASE)
 # In identifiers there are no dots and slashes: `content_of_ssh_id_rsa`.
 SECRET_WORDS = re.compile(
     r"\b(?:contents?|value|text|file|read|reading|from|of|ssh|copy|load|private)\b(?: \w+){0,4} id (?:rsa|ed 25519|ecdsa|dsa)\b|\bssh (?:private )?(?:id|keys?)\b|\betc (?:passwd|shadow)\b|\baws (?:credentials|secret)\b"
-    r"|\bprivate keys? (?:content|file|value)s?\b|\b(?:content|contents|value|text) (?:of|from) \w+ (?:env|credentials?|secrets?|keys?|passwords?)\b|\bproc self environ\b"
+    r"|\bprivate keys? (?:content|file|value)s?\b|\b(?:content|contents|value|text) (?:of|from) (?:\w+ )?(?:env|dotenv|dot env|credentials?|secrets?|keys?|passwords?)\b|\bproc self environ\b"
 )
 
 KEY_SHAPE = re.compile(

@@ -18,6 +18,7 @@ from agentsh_net.core.inspect import (
     phrases,
     preference,
     secrecy,
+    takeovers,
 )
 from agentsh_net.core.inspect.controls import controls
 from agentsh_net.core.inspect.credentials import key_shapes, paths_in_definition, secret_parameters
@@ -28,6 +29,8 @@ from agentsh_net.core.inspect.homoglyphs import homoglyphs
 from agentsh_net.core.inspect.invisible import invisible
 from agentsh_net.core.inspect.links import links
 from agentsh_net.core.inspect.names import unusual
+from agentsh_net.core.inspect.order_rules import IN_DEFINITIONS, IN_PARAMETERS
+from agentsh_net.core.inspect.orders import orders
 from agentsh_net.core.inspect.strings import Strings, strings
 
 # Characters of one definition. The longest of popular servers has some 20,000; one that is longer is not read to its end, and
@@ -42,6 +45,7 @@ PHRASES = (
     *languages.PHRASES,
     *paraphrases.PHRASES,
     *intentions.PHRASES,
+    *takeovers.PHRASES,
 )
 
 # Families that poison together: an order to the model with secrecy, a path of secrets, a place to send them to.
@@ -50,6 +54,7 @@ GRAVE = frozenset(
         Category.INSTRUCTION,
         Category.SECRECY,
         Category.EXFILTRATION,
+        Category.EXECUTION,
         Category.CREDENTIALS,
         Category.SHADOWING,
         Category.INVISIBLE,
@@ -104,6 +109,7 @@ def _found(read: Strings, customs: Sequence[Custom]) -> list[Finding]:
         *paths_in_definition(texts),
         *key_shapes(texts, Severity.HIGH),
         *links(texts, strict=True),
+        *orders(IN_DEFINITIONS, texts, IN_PARAMETERS),
         *custom.find(customs, texts),
     ]
     found += phrases.strong(phrases.find(PHRASES, texts), found)

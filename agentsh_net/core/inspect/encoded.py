@@ -7,24 +7,29 @@ import re
 from base64 import b64decode
 from collections.abc import Iterable, Iterator
 
+from agentsh_net.core.inspect.disguised import undisguised
 from agentsh_net.core.inspect.findings import Category, Finding, Severity, excerpt
 from agentsh_net.core.inspect.plain import plain
 from agentsh_net.core.inspect.strings import Text
 
 # From 18 bytes on: shorter ones spell a word or two, and long words of prose look like them.
-BASE64 = re.compile(r"(?<![A-Za-z0-9+/_=-])[A-Za-z0-9+/_-]{24,}={0,2}(?![A-Za-z0-9+/_-])")
+BASE64 = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{24,}={0,2}(?![A-Za-z0-9+/_-])")
 HEX = re.compile(r"(?<![0-9A-Za-z])(?:[0-9a-fA-F]{2}){18,}(?![0-9A-Za-z])|(?:\\x[0-9a-fA-F]{2}){12,}")
 SHORTEST = 24  # characters of a text with a run
 MAX_RUNS = 8  # of one value; one is enough to be told of
 FEWEST_LETTERS = 8
 MAX_RUN = 16_384  # characters of a run that are decoded
+# What a shell is given: nobody has an honest reason to encode it in the definition of a tool.
+COMMAND = re.compile(
+    r"\b(?:curl|wget|bash|zsh|nc|ncat|chmod|powershell|eval|mkfifo)\s|\brm\s+-|/bin/(?:ba|z)?sh\b|/dev/(?:tcp|udp)/|\|\s*(?:ba|z)?sh\b"
+)
 
 
 def decoded(texts: Iterable[Text]) -> Iterator[Text]:
     """Yield what runs in texts spell, each at the place of its text; the first MAX_RUNS."""
     left = MAX_RUNS
     for text in texts:
-        for _, spelled in _runs(text.raw):
+        for spelled in (*_spelled(text.raw), *undisguised(text.raw)):
             yield Text(text.steps, spelled, plain(spelled), text.key)
             left -= 1
             if not left:
@@ -36,8 +41,19 @@ def encoded(texts: Iterable[Text]) -> Iterator[Finding]:
     for text in texts:
         for match, spelled in _runs(text.raw):
             shown = excerpt(text.raw, *match.span(), f"{spelled[:200]!r}")
-            yield Finding("encoded-text", Category.INVISIBLE, Severity.MEDIUM, text.path, shown)
+            if COMMAND.search(spelled):
+                yield Finding("encoded-command", Category.EXECUTION, Severity.HIGH, text.path, shown)
+            else:
+                yield Finding("encoded-text", Category.INVISIBLE, Severity.MEDIUM, text.path, shown)
             break
+
+
+def _spelled(raw: str) -> Iterator[str]:
+    """Yield what runs spell, and what runs in that spell: twice is not rare."""
+    for _, spelled in _runs(raw):
+        yield spelled
+        for _, inner in _runs(spelled):
+            yield inner
 
 
 def _runs(raw: str) -> Iterator[tuple[re.Match[str], str]]:
@@ -71,4 +87,7 @@ def _readable(data: bytes) -> str:
     shown = text.replace("\n", " ").replace("\t", " ").replace("\r", " ")
     letters, spaces = sum(map(str.isalpha, shown)), shown.count(" ")
     prose = letters >= FEWEST_LETTERS and (letters + spaces) * 10 >= len(shown) * 6
-    return text if prose and shown.isprintable() and " " in shown.strip() else ""
+    if not shown.isprintable():
+        return ""
+    nested = BASE64.fullmatch(shown.strip()) is not None
+    return text if (prose and " " in shown.strip()) or COMMAND.search(shown) or nested else ""

@@ -8,6 +8,7 @@ from agentsh_net.core.inspect.phrases import phrase
 _OF = Category.EXFILTRATION
 
 _ADDRESS = r"(?:[\w.+-]{1,64}@[\w-]{1,63}\.[\w.-]{2,40}|https?://\S{4}|\+\d{8,15}\b|\b[\w-]{2,40}\.(?:ru|xyz|tk|top|cc|ngrok\.io)\b)"
+_PERSON = r"(?:[\w.+-]{1,64}@[\w-]{1,63}\.[\w.-]{2,40}|\+\d{8,15}\b|\b[\w-]{2,40}\.(?:ru|xyz|tk|top|cc|ngrok\.io)\b)"
 _PLACE = r"(?:attacker\S*|(?:our|an?|the|this|external|remote|monitoring|logging|backup|third[ -]party)\ (?:external\ |remote\ |monitoring\ |logging\ |backup\ |security\ ){0,2}(?:server|endpoint|proxy|service|webhook|collector|host|relay))"
 _SEND = r"(?:send|forward|upload|post|transmit|copy|bcc|cc|email|mail|leak|relay|redirect|route|proxy|submit|deliver|report|exfiltrate|push|append|pipe|dump|sync|share|loop)"
 _PRIVATE = r"""(?:conversation(?:\ (?:history|so\ far|log|context|transcript))?|chat\ (?:history|logs?|transcript)|message\ history|messages\ (?:so\ far|history)|
@@ -48,7 +49,8 @@ PHRASES = (
     phrase(
         "divert", _OF, Severity.HIGH,
         "@,http,+,.ru,.xyz,.tk,.top,.cc,ngrok,attacker,server,endpoint,proxy,service,webhook,collector,host,relay,recipient,destination,payee,beneficiary,bcc,cc,iban,account number,wallet",
-        rf"""\b(?:always|must|make\ sure\ to|be\ sure\ to|secretly|also|please\ also)\ (?:also\ )?(?:add|include|set|append|put|insert|bcc|cc|send|forward|copy|redirect|change|replace|use)\b~60~{_ADDRESS}
+        rf"""\b(?:always|must|make\ sure\ to|be\ sure\ to|secretly|also|please\ also)\ (?:also\ )?(?:add|include|set|append|put|insert|bcc|cc|send|forward|copy|redirect|change|replace|use)\b~60~{_PERSON}
+          | \b(?:always|must|make\ sure\ to|be\ sure\ to|secretly|also|please\ also)\ (?:also\ )?(?:bcc|cc|send|forward|copy|redirect|post|report)\b~60~\bto\ ~20~{_ADDRESS}
           | \b(?:add|include|insert|put|append|set)\b~20~{_ADDRESS}~30~\b(?:bcc|cc|recipient|copy|blind)\b
           | \b(?:add|include|insert|put|append|set)\b~10~\b(?:bcc|blind\ copy)\b~30~{_ADDRESS}
           | \b(?:forward|send|loop|deliver)\b~12~\b(?:a\ )?(?:copy|copies|duplicate)\b~30~(?:{_ADDRESS}|{_PLACE})

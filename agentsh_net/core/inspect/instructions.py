@@ -19,19 +19,22 @@ PHRASES = (
                 |restriction|polic(?:y|ies)|context|order|constraint|programming)s?
           | (?:the\ )?user(?:'s)?\ (?:\w+\ )?(?:input|request|instruction|message|quer(?:y|ies)|wishes|intent|prompt|polic(?:y|ies)|approval|preference|consent|decision)s?
           | (?:the\ )?(?:system\ prompt|system\ instructions|safety\ (?:rules|checks|guidelines)|security\ (?:rules|checks|policies))
-          | (?:previous|prior|above|earlier|following)\ rules | (?:what|whatever|everything)\ you\ (?:were|have\ been)\ told | everything\b
+          | (?:previous|prior|above|earlier|following)\ rules | the\ above\b(?=\ ?(?:[.!,;:]|and\b|\Z))
+          | (?:what|whatever|everything)\ (?:the\ )?(?:user|human|person|operator)s?\ (?:has\ |have\ )?(?:said|asked|wants?|told|wrote|requested)\b | (?:what|whatever|everything)\ you\ (?:were|have\ been)\ told | everything\b
         )""",
         unless_negated=True,
     ),
     phrase(
         "block-tag", _OF, Severity.HIGH,
-        "important,hidden,secret,system,critical,instruction,admin,priority,override,mandatory,urgent,internal,attention",
+        "important,information,hidden,secret,system,developer,critical,instruction,admin,priority,override,mandatory,urgent,internal,attention",
         r"""<(?:important|hidden|(?:hidden|secret|system|admin|internal|llm|ai|model|agent|assistant)[_ -](?:instructions?|prompt|note|message|directive)s?)
               (?:[_ -]\w{1,20})?>
           | <(?P<tag>system|secret|critical|instructions?|admin|priority|override|mandatory|urgent|internal|attention)>
             (?=(?:(?!</?(?P=tag)).){12,2000}</(?P=tag)>)
-          | \[/?(?:system|inst|admin|hidden|priority|root)(?:[_ -](?:instructions?|override|directive|prompt))?\]
-          | \[(?:system|admin|priority|security)[_ -]\w{1,20}[_ -]?(?:instructions?|override|directive)?\]
+          | <information>(?=(?:(?!</?information>).){12,2000}</information>) | \{\{/?(?:system|admin|developer)\}\}
+          | \[/?(?:system|inst|admin|hidden|root)\](?!\()
+          | \[/?(?:system|inst|admin|hidden|priority|root)[_ -](?:instructions?|override|directive|prompt)\](?!\()
+          | (?<!\[)\[(?:system|admin|administrator|priority|security)[_ -]\w{1,20}[_ -]?(?:instructions?|override|directive)?\](?![(\]])
           | <!--\ ?\[?(?:system|admin|hidden|important|instructions?|note\ to\ (?:ai|llm|model|assistant))\b""",
     ),
     phrase(
@@ -45,8 +48,10 @@ PHRASES = (
     ),
     phrase(
         "system-directive", _OF, Severity.HIGH,
-        "system,admin,priority,hidden,secret,emergency,root,new instruction,directive,precedence,security,instructions",
-        r"""\b(?:system|admin|administrator|root|priority|emergency|security)[ _-](?:override|directive|instruction|imperative|command)s?\ ?[:\]-]
+        "system,admin,priority,hidden,secret,emergency,root,new instruction,directive,precedence,security,instructions,update",
+        r"""(?<![\w/-])(?:system|admin|administrator|root|priority|emergency|security)[ _-](?:override|directive|instruction|imperative)s?\ ?(?:[:\]]|-(?!\w))
+          | (?<![\w/-])new\ system\ (?:message|prompt)\b
+          | \bupdates?\ to\ your\ (?:\w+\ )?(?:instructions|guidelines|rules)\b
           | \b(?:system|admin)[\]>:]\ ?(?:imperative|instruction|override|directive)\b
           | \b(?:hidden|secret|new)\ (?:system\ )?(?:instruction|directive)s?\ ?:
           | \bthis\ (?:directive|instruction|notice|message|note)\ (?:overrides?|supersedes?|replaces|takes\ (?:precedence|priority)|has\ (?:the\ )?(?:higher|highest)\ priority)
@@ -63,8 +68,9 @@ PHRASES = (
     ),
     phrase(
         "jailbreak", _OF, Severity.HIGH,
-        "jailbreak,dan mode,god mode,unrestricted mode,you are now,act as,pretend",
+        "jailbreak,dan mode,god mode,unrestricted mode,you are now,you now,act as,pretend",
         r"""\bjailbreak\ (?:prompt|mode) | \b(?:enter|enable|activate)\ (?:dan|god|jailbreak|unrestricted)\ mode | \bdan\ mode\ enabled
+          | \byou\ (?:are\ )?now\ (?:in|operat(?:e|ing)\ in|running\ in|switch(?:ed|ing)?\ to)\ (?:\w+\ )?(?:developer|debug|diagnostic|maintenance|admin\w*|god|root|unrestricted|privileged|test|training)\ mode\b
           | \byou\ are\ now\ (?:an?\ |in\ |the\ )?(?:unrestricted|uncensored|jailbroken|admin\w*|root|dan\b|free\ (?:of|from)|evil)
           | \b(?:act\ as|pretend\ (?:to\ be|that\ you\ are|you\ are))\ (?:an?\ |the\ )?(?:unrestricted|uncensored|admin\w*|root|system\b|developer\ mode)""",
     ),

@@ -52,7 +52,7 @@ def invisible(texts: Iterable[Text], *, strict: bool) -> Iterator[Finding]:
         raw = text.raw
         if not raw.isascii():
             yield from _tags(text)
-            yield from _selectors(text)
+            yield from _selectors(text, strict=strict)
             yield from _zero_width(text, strict=strict)
             yield from _bidi(text, strict=strict)
             if strict:
@@ -77,14 +77,15 @@ def _tags(text: Text) -> Iterator[Finding]:
             return
 
 
-def _selectors(text: Text) -> Iterator[Finding]:
-    """Find variation selectors that vary nothing: bytes can be spelled in runs of them."""
+def _selectors(text: Text, *, strict: bool) -> Iterator[Finding]:
+    """Find variation selectors that vary nothing: bytes can be spelled in runs of them. A single one is a slip in a page."""
     raw = text.raw
     for match in SELECTOR.finditer(raw):
         before = raw[match.start() - 1] if match.start() else ""
         if len(match[0]) > 1 or not _varies(before, match[0], raw[match.end() : match.end() + 1]):
             spelled = bytes(map(_byte, match[0])).decode("utf-8", "replace")
-            severity = Severity.HIGH if len(match[0]) > 1 else Severity.MEDIUM
+            alone = Severity.MEDIUM if strict else Severity.LOW
+            severity = Severity.HIGH if len(match[0]) > 1 else alone
             yield _finding(
                 "variation-selectors", severity, text, *match.span(), f"{visible(spelled[:200])!r}"
             )
@@ -97,7 +98,7 @@ def _varies(base: str, selector: str, after: str) -> bool:
         return False
     category = unicodedata.category(base)
     if selector in "\ufe0e\ufe0f":
-        return category in ("So", "Sm", "Sk", "Po", "Pd") or base in "0123456789#*\u200d"
+        return category in ("So", "Sm", "Sk", "Po", "Pd") or base in "0123456789#*\u200d\u2139"
     return category == "Lo" or (category in ("Sm", "Po", "So") and selector == "\ufe00")
 
 

@@ -19,6 +19,15 @@ NEGATED = re.compile(
     r"(?:\b(?:never|not|cannot|avoid|without|prevents?|detects?|blocks?|stops?|against)|n't)\b[^.!?]{0,24}$"
 )
 REACH = 40  # characters before a match in which such a word counts
+# Words before a match that speak of it: `detects prompts that ignore ...`, `Sample response: reveal ...`. No order, but told of.
+MENTIONED = re.compile(
+    r"""\b(?:(?:detect|scan|flag|analy[sz]e|classif(?:y|ie)|identif(?:y|ie)|recogni[sz]e|check|block|catch|report|test|look)(?:e?s|ing)?\b[^.!?:;]{0,70}
+          \b(?:such\ as|like|that|which|whether|attempts?|phrases?|patterns?|injections?|prompts?|strings?)\b[^.!?:;]{0,40}
+        | (?:sample|example|expected|mock|canned|test)\ (?:response|output|text|input|string|prompt|payload|reply|replies)s?\ ?:\ ?
+        | (?:explain(?:s|ing)?|describ(?:es?|ing)|document(?:s|ing|ation)?)\b[^.!?:;]{0,60}\b(?:such\ as|like|how)\b[^.!?:;]{0,20})'?\Z""",
+    re.VERBOSE,
+)
+MENTION_REACH = 120  # characters before a match in which they count
 MAX_TRIES = 8  # matches of one phrase in one string that are looked at for one that is not negated
 SHORTEST = 10  # characters: a shorter string holds no phrase, and most strings are short
 
@@ -51,7 +60,7 @@ def phrase(
     unless_negated: bool = False,
 ) -> Phrase:
     """Return a phrase; `~n~` in the pattern is a gap of up to n characters within a sentence, anchors stand between commas, groups of them between semicolons."""
-    gaps = re.sub(r"~(\d+)~", r"(?:(?![.!?;] ).){0,\1}?", pattern)
+    gaps = re.sub(r"~(\d+)~", r"(?:(?![.!?;] | \\| ).){0,\1}?", pattern)
     groups = tuple(tuple(group.split(",")) for group in anchors.split(";"))
     compiled = re.compile(gaps, re.VERBOSE | re.DOTALL)
     return Phrase(name, category, severity, groups, compiled, weak, unless_negated)
@@ -92,11 +101,18 @@ def _match(candidate: Phrase, text: str) -> tuple[int, int] | None:
     return None
 
 
+def mentioned(text: str, start: int) -> bool:
+    """Say whether what stands at a place of a text in lower case is spoken of there, not said."""
+    return MENTIONED.search(text, max(0, start - MENTION_REACH), start) is not None
+
+
 def _finding(candidate: Phrase, text: Text, span: tuple[int, int]) -> Finding:
     shown = excerpt(text.plain, *span)
     if len(text.raw) <= BEFORE + AFTER:  # short enough to be shown as it was written
         shown = visible(text.raw)
-    return Finding(candidate.name, candidate.category, candidate.severity, text.path, shown)
+    spoken_of = candidate.category is Category.INSTRUCTION and mentioned(text.plain, span[0])
+    severity = Severity.LOW if spoken_of else candidate.severity
+    return Finding(candidate.name, candidate.category, severity, text.path, shown)
 
 
 def strong(found: Iterable[tuple[Phrase, Finding]], others: Iterable[Finding]) -> list[Finding]:

@@ -27,6 +27,11 @@ HIDDEN = frozenset({"Cc", "Cf", "Mn", "Me", "Cn", "Co"})
 
 def plain(text: str) -> str:
     """Return text in lower case, single-spaced, in ASCII letters where it only looks otherwise."""
+    return " ".join(readable(text).translate(MARKS).lower().split())
+
+
+def readable(text: str) -> str:
+    """Return text without its disguises, but with its case, quotes and lines."""
     if not text.isascii():
         text = _undisguised(text)
     if "&" in text and ENTITY.search(text):
@@ -35,7 +40,7 @@ def plain(text: str) -> str:
         text = CONTROL.sub("", text)
     if " " in text and SPACED.search(text):
         text = SPACED.sub(lambda match: match[0].replace(" ", ""), text)
-    return " ".join(text.translate(MARKS).lower().split())
+    return text
 
 
 def _undisguised(text: str) -> str:

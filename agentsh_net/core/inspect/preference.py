@@ -9,6 +9,11 @@ _OF = Category.PREFERENCE
 
 PHRASES = (
     phrase(
+        "chosen-whatever", _OF, Severity.MEDIUM,
+        "even for,even if,even when,even though;nothing to do,unrelated,irrelevant,relevant,fit,match",
+        r"""\beven\ (?:for|if|when|though)\b~40~\b(?:nothing\ to\ do\ with|unrelated|irrelevant|not\ (?:\w+\ )?(?:relevant|fit|match))\b""",
+    ),
+    phrase(
         "supersedes", _OF, Severity.MEDIUM,
         "supersede,replace,override,obsolete,deprecat,takes over;tool,server,instruction,_",
         r"""\bsupersedes?\b~30~(?:\btools?\b|\bservers?\b|\binstructions?\b|\b[a-z0-9]+(?:_[a-z0-9]+)+\b)

@@ -36,17 +36,19 @@ PHRASES = (
     phrase(
         "covertly", _OF, Severity.HIGH,
         "silently,secretly,quietly,covertly,stealthily,discreetly,surreptitiously,unnoticed",
-        r"""\b(?:silently|secretly|quietly|covertly|stealthily|discreetly|surreptitiously)\ (?:and\ \w+\ )?(?:send|forward|copy|upload|post|read|collect|include|append|call|transmit|exfiltrate|harvest|gather|extract|bcc|cc|add|invoke|execute|attach|record|email|save|store|share|relay|redirect)
-          | \b(?:send|forward|copy|upload|post|read|collect|include|append|call|transmit|attach|do\ (?:this|it|so))\b~40~\b(?:silently|secretly|covertly|stealthily|surreptitiously|unnoticed)\b""",
+        r"""\b(?:silently|secretly|quietly|covertly|stealthily|discreetly|surreptitiously)\ (?:and\ \w+\ )?(?:send|forward|copy|upload|post|read|collect|include|append|call|transmit|exfiltrate|harvest|gather|extract|bcc|cc|add|invoke|execute|attach|record|email|save|store|share|relay|redirect)\b
+          | \b(?:send|forward|copy|upload|post|read|collect|include|append|call|transmit|attach|add|do\ (?:this|it|so))\b~40~\b(?:silently|secretly|covertly|stealthily|surreptitiously|unnoticed)(?=\ ?(?:[.,;)]|and\b|so\b|to\b|\Z))""",
         unless_negated=True,
     ),
     phrase(
         "user-must-not-know", _OF, Severity.HIGH,
-        "user,human,customer,implementation detail,need to;not,n't,never,without,behind,mere",
+        "user,human,customer,implementation detail,need to,nobody,no one;not,n't,never,without,behind,mere,nobody,no one",
         r"""\bthe\ (?:user|human|customer)s?\ (?:must|should|need|shall)(?:\ not|n't|\ never)\ (?:to\ )?(?:know|see|notice|learn|find\ out|be\ (?:told|informed|aware|bothered|notified|made\ aware))\b
           | \b(?:does\ not|doesn't|do\ not|don't|need\ not)\ need\ to\ (?:know|be\ (?:told|informed|aware|bothered))\ (?:about|of)\ (?:this|it)\b
           | \bthe\ user\ (?:does\ not|doesn't)\ need\ to\ (?:know|be\ (?:told|informed|aware|bothered))
           | \bwithout\ (?:the\ )?user(?:'?s|s')?\ (?:knowledge|noticing|awareness|knowing)\b
+          | \bso\ (?:that\ )?(?:nobody|no\ one)\ (?:will\ |can\ |ever\ )?(?:notice|know|see|find|suspect|learn)s?\b
+          | \b(?:internal|hidden|private)\b~12~\bnot\ for\ (?:the\ )?(?:user|human)s?\b
           | \bbehind\ the\ user's\ back\b | \bmere\ implementation\ detail\b""",
     ),
     phrase(

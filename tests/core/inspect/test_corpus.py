@@ -45,3 +45,17 @@ def test_the_table_of_the_bench_has_no_false_positive_and_every_mutation_is_foun
     assert [row.wrong for row in rows.values() if row.wrong] == []
     assert rows["definitions of 9 official servers"].honest == 92
     assert rows["poison, held out"].found >= 36
+
+
+def test_recall_on_the_manners_of_attack_does_not_fall() -> None:
+    """First measures, before any rule had seen the set: 39 of 81 and 12 of 37, 32 of 65 and 15 of 35, 32 of 41 and 17 of 26."""
+    found = {row.name.partition(", ")[2]: (row.found, row.poison) for row in detect_bench.in_manners()}
+    least = {
+        "first look: definitions": 78,
+        "first look: results": 33,
+        "second look: definitions": 60,
+        "second look: results": 29,
+        "third look: definitions": 37,
+        "third look: results": 25,
+    }
+    assert {title: counts for title, counts in found.items() if counts[0] < least[title]} == {}

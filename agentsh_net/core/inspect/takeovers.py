@@ -1,0 +1,54 @@
+"""Text that takes the conversation over: the task is said to be done, readers that are models are spoken to, consent is claimed.
+
+Most of it stands in results: pages, mails and errors that a tool returns. What speaks with authority in any text is
+core.inspect.instructions' business.
+"""
+
+from __future__ import annotations
+
+from agentsh_net.core.inspect.findings import Category, Severity
+from agentsh_net.core.inspect.phrases import phrase
+
+_OF = Category.INSTRUCTION
+
+PHRASES = (
+    phrase(
+        "fenced-role", _OF, Severity.HIGH,
+        "developer message,system message,admin message,administrator message,operator message,system---,system ---,system===,system ===,system note,developer note,admin note",
+        r"""(?:>>>|===|---|\#\#\#)\ ?(?:system|developer|admin|administrator|operator)\ ?(?:message|note)?s?\ ?(?:<<<|===|---|\#\#\#)""",
+    ),
+    phrase(
+        "ends-the-task", _OF, Severity.HIGH,
+        "task,assignment,request,question,query,job,goal,objective,mission,instruction,doing;new,next,real,actual,updated,original,initial,previous,current,ongoing,before you,user,stop what,stop working,stop following,stop doing",
+        r"""\byour\ (?:new|next|real|actual|updated)\ (?:task|assignment|job|goal|objective|mission|instruction)s?\ ?(?::|is\b|are\b)
+          | \b(?:original|initial|previous|user's)\ (?:request|task|question|assignment|query|instruction)s?\ (?:is|are|was|were|has\ been|have\ been)\ (?:now\ )?(?:cancell?ed|void|replaced|superseded|obsolete|revoked|withdrawn)
+          | \b(?:drop|abandon|stop|pause|leave|quit)\ (?:the|your)\ (?:current|original|present|ongoing|user's)\ (?:task|assignment|request|job)
+          | \bstop\ what\ you(?:'re|\ are)\ doing\b
+          | \bstop\ (?:following|working\ on|doing)\ (?:the|your)\ (?:\w+\ )?(?:task|assignment|request|instruction|job)s?
+          | \bbefore\ you\ (?:can\ )?(?:solve|complete|finish|continue|proceed|answer|do)\b~20~\b(?:task|request|question)\b~50~\b(?:do|perform|please|you\ (?:must|need|have))\b""",
+        unless_negated=True,
+    ),
+    phrase(
+        "hidden-markup", _OF, Severity.HIGH,
+        "<!--,[//],<;ai,llm,agent,assistant,model,bot,gpt,claude,copilot",
+        r"""(?:<!--|\[//\]:\ \#\ \(?|<\w{1,12}[^<>]{0,80}(?:\bhidden\b|display:\ ?none|font-size:\ ?0|visibility:\ ?hidden|opacity:\ ?0|color:\ ?(?:\#fff\w{0,3}|white|transparent))[^<>]{0,80}>)
+          [^<>]{0,30}\b(?:ais?|llms?|language\ models?|agents?|assistants?|the\ model|models|bots?|chatgpt|claude|gpt|copilot)\b(?=\ ?[:,]|\ \w+\ ?:|\ (?:must|should|shall|has\ to|have\ to|need|will|please))""",
+    ),
+    phrase(
+        "speaks-to-readers", _OF, Severity.MEDIUM,
+        "ai,llm,agent,assistant,model;reading,summari",
+        r"""\b(?:ais?|llms?|agents?|assistants?|language\ models?)\b~6~\b(?:reading|summari[sz]ing)\ (?:this|these)\b(?!\ (?:file|data|input|request)s?\b)""",
+    ),
+    phrase(
+        "claims-consent", _OF, Severity.MEDIUM,
+        "user,human,owner,admin;asked,requested,approved,confirmed,agreed,consented,authori",
+        r"""\bthe\ (?:user|human|owner|administrator|admin)\ (?:has\ )?(?:already\ |pre-?)?(?:asked\ for|requested|approved|confirmed|agreed\ to|consented\ to|authori[sz]ed)\ (?:this|that|it|all|the\ above)\b""",
+        unless_negated=True,
+    ),
+    phrase(
+        "trusts-data", _OF, Severity.HIGH,
+        "treat,regard,consider,take;instruction,command,directive,output,text,result,content,order;system prompt,from the user,of the user,by the user,authori,trusted,same priority,same authority,binding",
+        r"""\b(?:treat(?:ed)?|regard(?:ed)?|consider(?:ed)?|taken?)\b~60~\b(?:as|with)\b~30~\b(?:system\ prompt|(?:commands?|instructions?|requests?|orders?)\ (?:from|of|by)\ (?:the\ )?(?:user|operator|system|developer)|authori[sz]ed\ (?:command|instruction|order)s?|trusted\ instructions?|same\ (?:priority|authority)\ as)""",
+        unless_negated=True,
+    ),
+)  # fmt: skip
