@@ -75,43 +75,8 @@ def _unresolved(told: Mapping[str, Any]) -> Iterator[str]:
 
 def report(told: Mapping[str, Any]) -> Iterator[str]:
     """Yield the lines of the report."""
-    policy, proxy, store = (told.get(name) or {} for name in ("policy", "proxy", "store"))
-    yield _line(
-        "daemon", f"{told.get('version', '?')}, pid {told.get('pid', '?')}, since {told.get('started', '?')}"
-    )
-    digest = str(policy.get("digest") or "-").removeprefix("sha256:")[:12]
-    where = policy.get("path") or "built-in default"
-    yield _line(
-        "policy",
-        f"{policy.get('mode', '?')}, generation {policy.get('generation', '?')}, digest {digest}, {where}",
-    )
-    workers = _rows(proxy, "workers")
-    listening = (
-        f"{proxy['listen']}, {len(workers)} worker{'s' if len(workers) != 1 else ''}"
-        if proxy.get("listen")
-        else "off"
-    )
-    if proxy.get("listen"):
-        listening += f", DLP {proxy['dlp']}" if proxy.get("dlp", "disabled") != "disabled" else ""
-        listening += ", requests and answers stored" if proxy.get("stores") else ""
-    yield _line("proxy", listening)
-    if (told.get("metrics") or {}).get("listen"):
-        yield _line("metrics", told["metrics"]["listen"])
-    if proxy.get("gateway"):
-        yield _line("gateway", f"{proxy['gateway']}/mcp/<server-id>")
-    yield _line("store", _store(store))
-    if told.get("running"):
-        yield _line("agents", f"in sessions {', '.join(map(str, told['running']))}")
-    if (told.get("snoop") or {}).get("in_force"):
-        yield _line("dns", _snooped(told["snoop"]))
-    if (told.get("stub") or {}).get("in_force"):
-        yield _line("dns", _stub(told["stub"]))
-    for note in told.get("notes") or ():
-        yield _line("note", str(note))
-    for setting in policy.get("pending") or ():
-        yield _line("pending", f"{setting} waits for the next start")
-    for limit in _rows(told, "limits"):
-        yield _line("limit", f"{limit['missing']}: {limit['cost']} (fix: {limit['remedy']})")
+    for name, text in _facts(told):
+        yield _line(name, text)
     yield ""
     yield from _table(_rows(told, "layers"), _LAYERS)
     servers = _rows(told, "servers")
@@ -123,6 +88,48 @@ def report(told: Mapping[str, Any]) -> Iterator[str]:
     if names:
         yield ""
         yield from _table(names, _NAMES)
+
+
+def _facts(told: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield what each line above the tables says, with its name."""
+    policy, proxy = told.get("policy") or {}, told.get("proxy") or {}
+    version, pid, started = (told.get(key, "?") for key in ("version", "pid", "started"))
+    yield "daemon", f"{version}, pid {pid}, since {started}"
+    yield "policy", _policy(policy)
+    yield "proxy", _proxy(proxy)
+    if (told.get("metrics") or {}).get("listen"):
+        yield "metrics", told["metrics"]["listen"]
+    if proxy.get("gateway"):
+        yield "gateway", f"{proxy['gateway']}/mcp/<server-id>"
+    yield "store", _store(told.get("store") or {})
+    if told.get("running"):
+        yield "agents", f"in sessions {', '.join(map(str, told['running']))}"
+    if (told.get("snoop") or {}).get("in_force"):
+        yield "dns", _snooped(told["snoop"])
+    if (told.get("stub") or {}).get("in_force"):
+        yield "dns", _stub(told["stub"])
+    for note in told.get("notes") or ():
+        yield "note", str(note)
+    for setting in policy.get("pending") or ():
+        yield "pending", f"{setting} waits for the next start"
+    for limit in _rows(told, "limits"):
+        yield "limit", f"{limit['missing']}: {limit['cost']} (fix: {limit['remedy']})"
+
+
+def _policy(policy: Mapping[str, Any]) -> str:
+    digest = str(policy.get("digest") or "-").removeprefix("sha256:")[:12]
+    where = policy.get("path") or "built-in default"
+    mode, generation = policy.get("mode", "?"), policy.get("generation", "?")
+    return f"{mode}, generation {generation}, digest {digest}, {where}"
+
+
+def _proxy(proxy: Mapping[str, Any]) -> str:
+    if not proxy.get("listen"):
+        return "off"
+    workers = len(_rows(proxy, "workers"))
+    told = f"{proxy['listen']}, {workers} worker{'s' if workers != 1 else ''}"
+    told += f", DLP {proxy['dlp']}" if proxy.get("dlp", "disabled") != "disabled" else ""
+    return told + (", requests and answers stored" if proxy.get("stores") else "")
 
 
 def _unlisted(servers: Sequence[Row]) -> Iterator[str]:

@@ -155,28 +155,25 @@ def _seconds(stamp: str) -> float:
 
 
 def policies(options: argparse.Namespace) -> Iterator[Row]:
-    def ten_thousand(folder: Path) -> list[float]:
-        there()
-        before_others()
+    def in_turn(folder: Path, after: dict[str, Any]) -> list[float]:
         with running(folder, policy(1)) as daemon:
             taken = []
             for _ in range(options.reps):
-                taken.append(until_enforced(daemon, policy(10_000, DENIED)))
+                taken.append(until_enforced(daemon, after))
                 assert attempt(DENIED) == "EPERM"
                 until_enforced(daemon, policy(1))
             return taken
+
+    def ten_thousand(folder: Path) -> list[float]:
+        there()
+        before_others()
+        return in_turn(folder, policy(10_000, DENIED))
 
     def few_names(folder: Path) -> list[float]:
         there()
         before_others()
         hosts(folder, 10, 1000)
-        with running(folder, policy(1)) as daemon:
-            taken = []
-            for _ in range(options.reps):
-                taken.append(until_enforced(daemon, named(10, DENIED)))
-                assert attempt(DENIED) == "EPERM"
-                until_enforced(daemon, policy(1))
-            return taken
+        return in_turn(folder, named(10, DENIED))
 
     def one_change(folder: Path) -> list[float]:
         there()
