@@ -38,7 +38,10 @@ def target(text: bytes) -> bytes:
 
 
 def handed(body: bytes) -> bytes:
-    """Return a request's body without what it hands the provider to get into MCP servers. JSON within strings is left alone."""
+    """Return a request's body without what it hands the provider to get into MCP servers, and the values in URLs.
+
+    JSON within strings is left alone.
+    """
     if b'"authorization' in body:
         body = _TOKEN.sub(rb'\1"' + REDACTED + b'"', body)
     if b'"headers"' in body:
@@ -52,7 +55,9 @@ def _url(match: re.Match[bytes]) -> bytes:
     key, url = match.groups()
     if url.startswith(b"data:"):  # an image, and perhaps megabytes of it
         return match[0]
-    return key + b'"' + target(url.replace(rb"\/", b"/")) + b'"'
+    # Nobody knows which parameter of a stranger's URL gets one in; here, unlike in a target, none is needed to read the record.
+    plain = _IN_AUTHORITY.sub(b"//" + REDACTED + b"@", url.replace(rb"\/", b"/"))
+    return key + b'"' + _PARAMETER.sub(rb"\1\2=" + REDACTED, plain) + b'"'
 
 
 def _parameter(match: re.Match[bytes]) -> bytes:

@@ -59,7 +59,7 @@ KEPT = {
     [
         {
             "mcp_servers": [
-                {"type": "url", "url": "https://h/mcp?token=s3cret&a=1", "authorization_token": "s3cret"}
+                {"type": "url", "url": "https://h/mcp?t=s3cret&a=1", "authorization_token": "s3cret"}
             ]
         },
         {"tools": [{"type": "mcp", "server_url": "https://u:s3cret@h/mcp", "authorization": 'a"s3cret'}]},
