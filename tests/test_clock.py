@@ -13,7 +13,7 @@ def test_a_timestamp_is_rfc3339_in_utc_with_six_digits():
     assert clock.rfc3339(0) == "1970-01-01T00:00:00.000000Z"
 
 
-def test_now_is_now():
+def test_the_present_is_told_in_utc_to_the_microsecond():
     before = datetime.now(UTC)
     seen = datetime.fromisoformat(clock.now_rfc3339())
     assert abs((seen - before).total_seconds()) < 5

@@ -20,7 +20,7 @@ MAX_NAME = 512  # characters; real names have at most 128
 
 
 def words(name: str) -> tuple[str, ...]:
-    """Return the words of an identifier in lower case; letters of other scripts in a run of their own are one word."""
+    """Return the words of an identifier, case folded; letters of other scripts in a run of their own are one word."""
     name = name[:MAX_NAME]
     if name.isascii():
         return tuple(word.lower() for word in SPLIT.findall(name))

@@ -93,7 +93,7 @@ def test_a_file_that_cannot_be_used_is_told(home):
     assert "left out: " in result.stderr and "no valid JSON" in result.stderr
 
 
-def test_install_and_uninstall(home):
+def test_what_install_adds_uninstall_takes_away(home):
     installed = init("--install")
     assert installed.exit_code == 0
     assert "behind policy: fs, web" in installed.stdout

@@ -31,7 +31,7 @@ def board(*events):
 
 
 @pytest.mark.parametrize(("width", "height"), [(20, 5), (80, 24), (300, 100)])
-def test_it_fits(width, height):
+def test_the_screen_fits_its_terminal(width, height):
     lines = screen(board(*[CALL] * 300, *[CONNECTION] * 300), width, height)
     assert len(lines) <= height
     assert all(len(ESCAPES.sub("", line)) < width for line in lines)

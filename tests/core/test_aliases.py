@@ -41,7 +41,7 @@ LONG = "summarize_every_open_pull_request_of_the_organisation_and_its_forks"
         ("a𝒜b", "get", "mcp__a_b__get"),  # Rust and Python replace the character
     ],
 )
-def test_a_client_writes(server, tool, name):
+def test_what_a_client_writes_is_among_the_spellings(server, tool, name):
     assert name in spelled(server, tool)
 
 

@@ -63,7 +63,7 @@ GOOD_URL = "https://mcp.example.com/weather"
         (NONE, "weather", GOOD_URL, "block"),
     ],
 )
-def test_connectors(mcp, server_id, url, action):
+def test_a_connector_goes_by_its_name_and_its_url_together(mcp, server_id, url, action):
     assert judge(mcp, server_id, url).action == action
 
 

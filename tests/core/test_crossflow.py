@@ -146,7 +146,7 @@ SCENARIOS: dict[str, list[tuple[str, Kind, float, str, str]]] = {
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_scenario(name: str) -> None:
+def test_each_call_of_a_scenario_is_stopped_or_passes(name: str) -> None:
     past = History()
     for server, kind, at, turn, expected in SCENARIOS[name]:
         call = Call(server, "tool", kind, at, turn)

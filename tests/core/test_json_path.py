@@ -26,7 +26,7 @@ VALUE = {"path": "/a", "Path": "/b", "files": [{"url": 1}, {"url": 2}], "odd key
         ("$..*", [*VALUE.values(), *VALUE["files"], VALUE["odd key"]["x"], 1, 2, None, True]),
     ],
 )
-def test_a_path_selects(path, selected):
+def test_a_path_selects_what_it_says(path, selected):
     found = [node.value for node in json_path.parse(path).select(VALUE)]
     assert sorted(map(repr, found)) == sorted(map(repr, selected))
 

@@ -65,7 +65,7 @@ WORKED = [
 @pytest.mark.parametrize("spell", SPELLINGS)
 @pytest.mark.parametrize("seen", [True, False], ids=["registered", "undiscovered"])
 @pytest.mark.parametrize(("mcp", "server", "tool", "action"), WORKED)
-def test_worked_cases(mcp, server, tool, action, seen, spell):
+def test_the_worked_cases_hold_in_every_spelling_of_the_name(mcp, server, tool, action, seen, spell):
     ids = ["fs", "weather", "bad", "good", "any", "prod-db", "other", "evil"]
     offers = {
         i: ["get", "x", "execute_command", "read", "rm", "read_file", "write", "drop_table"] for i in ids

@@ -61,7 +61,9 @@ def rules(**lists):
         ),
     ],
 )
-def test_the_server_step(lists, policy, outcome, reason, rule):
+def test_a_server_goes_by_the_lists_and_what_the_policy_says_of_the_rest(
+    lists, policy, outcome, reason, rule
+):
     step = steps.server_step(rules(**lists), policy, READ)
     assert (step.step, step.outcome, step.reason, step.rule, step.about) == (
         "server",
@@ -106,7 +108,7 @@ def test_the_server_step(lists, policy, outcome, reason, rule):
         ),
     ],
 )
-def test_the_tool_step(lists, policy, outcome, reason, rule):
+def test_a_tool_goes_by_the_lists_and_what_the_policy_says_of_the_rest(lists, policy, outcome, reason, rule):
     step = steps.tool_step(rules(**lists), policy, READ)
     assert (step.step, step.outcome, step.reason, step.rule, step.about) == (
         "tool",
@@ -134,7 +136,7 @@ WAITING = Pins.of([Pin("fs", "read", "sha256:1", state=PinState.NEW)])
         (WAITING, {"auto_trust_first": False}, "block", "mcp pins trust"),
     ],
 )
-def test_the_pin_step(board, pinning, outcome, says):
+def test_a_pin_blocks_as_its_state_and_the_settings_say(board, pinning, outcome, says):
     step = steps.pin_step(board, VersionPinning(**pinning), READ)
     assert step.outcome == outcome
     assert says in step.reason

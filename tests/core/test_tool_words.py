@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agentsh_net.core.tool_words import without_prefix, words
@@ -25,7 +25,7 @@ from agentsh_net.core.tool_words import without_prefix, words
         ("___", ()),
     ],
 )
-def test_words(name: str, parts: tuple[str, ...]) -> None:
+def test_a_name_falls_into_its_words(name: str, parts: tuple[str, ...]) -> None:
     assert words(name) == parts
 
 
@@ -47,6 +47,7 @@ def test_prefixes_of_clients_come_off(name: str, bare: str) -> None:
 
 
 @given(st.text())
-def test_any_text_is_taken_apart(name: str) -> None:
-    assert all(word and word == word.lower() for word in words(name))
+@example("Ꭰ")  # Cherokee folds to its capitals
+def test_any_text_is_taken_apart_into_folded_words(name: str) -> None:
+    assert all(word and word == word.casefold() for word in words(name))
     without_prefix(name)

@@ -51,7 +51,7 @@ def _run(dialect: Any, snapshot: Any, sent: bytes) -> list[bool]:
 
 
 @pytest.mark.parametrize(("snapshot", "text", "blocked"), CASES)
-def test_anthropic_streams(snapshot: Any, text: str, blocked: bool) -> None:
+def test_arguments_are_judged_in_anthropic_streams(snapshot: Any, text: str, blocked: bool) -> None:
     middle = len(text) // 2
     sent = (
         anthropic.begin()
@@ -65,7 +65,7 @@ def test_anthropic_streams(snapshot: Any, text: str, blocked: bool) -> None:
 
 
 @pytest.mark.parametrize(("snapshot", "text", "blocked"), CASES)
-def test_chat_streams(snapshot: Any, text: str, blocked: bool) -> None:
+def test_arguments_are_judged_in_chat_streams(snapshot: Any, text: str, blocked: bool) -> None:
     middle = len(text) // 2
     first = {
         "index": 0,
@@ -83,7 +83,7 @@ def test_chat_streams(snapshot: Any, text: str, blocked: bool) -> None:
 
 
 @pytest.mark.parametrize(("snapshot", "text", "blocked"), CASES)
-def test_whole_answers(snapshot: Any, text: str, blocked: bool) -> None:
+def test_arguments_are_judged_in_whole_answers(snapshot: Any, text: str, blocked: bool) -> None:
     function = {"name": NAME, "arguments": text}
     bodies = [
         (chat.DIALECT, {"choices": [{"index": 0, "message": {"tool_calls": [{"id": "t", "type": "function", "function": function}]}}]}),

@@ -80,7 +80,7 @@ def test_a_stream_where_a_whole_answer_was_asked_for_is_no_json() -> None:
     ("status", "code"), [(400, "ValidationException"), (401, "UnrecognizedClientException"), (403, "AccessDeniedException"),
                          (429, "ThrottlingException"), (502, "InternalServerException"), (503, "ServiceUnavailableException")]
 )  # fmt: skip
-def test_errors_are_awss(status: int, code: str) -> None:
+def test_errors_have_the_codes_of_aws(status: int, code: str) -> None:
     assert json.loads(DIALECT.error(status, "why")) == {"__type": code, "message": "why"}
 
 

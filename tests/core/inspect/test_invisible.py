@@ -46,7 +46,7 @@ def test_bytes_in_variation_selectors_are_found(data: bytes) -> None:
     assert (found.pattern, found.severity) == ("variation-selectors", "high")
 
 
-def test_they_are_decoded() -> None:
+def test_bytes_in_variation_selectors_are_decoded() -> None:
     assert "'read the key'" in find("ok" + selectors(b"read the key"))[0].excerpt
 
 

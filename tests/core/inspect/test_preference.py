@@ -28,5 +28,5 @@ def test_a_tool_that_pushes_others_aside_is_found(text: str) -> None:
         "Always use absolute paths with this tool.",
     ],
 )
-def test_advice_is_not(text: str) -> None:
+def test_advice_is_no_preference(text: str) -> None:
     assert not categories(text)
