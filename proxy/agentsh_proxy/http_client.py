@@ -164,14 +164,14 @@ class HttpClient:
     def post(self, target: str, headers: Headers, body: bytes, ended: Callable[[Connection], None]) -> bool:
         """Send a request whose answer's body is of no interest, if that can be done at once, and say so; `ended` gets its connection.
 
-        `ended` is called when the answer is whole (`status`) or there will be none (`error`), and may use nothing else of it.
+        `ended` is called when the answer is whole or longer than anybody wants (`status`), or there will be none (`error`).
         """
         connection = self._kept()
         if connection is None:
             return False
 
         def watch() -> bool:
-            if connection.complete or connection.error is not None:
+            if connection.complete or connection.error is not None or connection.waiting > DRAIN_SIZE:
                 connection.watch(None)
                 connection.drop(DRAIN_SIZE)
                 self.give_back(connection)

@@ -151,6 +151,11 @@ class Connection(asyncio.Protocol):
         self._watcher = watcher
 
     @property
+    def waiting(self) -> int:
+        """How many bytes of the body are here and not taken."""
+        return self._queued
+
+    @property
     def error(self) -> ProtocolError | None:
         """Return what went wrong, if anything did."""
         return self._error

@@ -23,7 +23,9 @@ from agentsh_proxy.http_connection import Connection
 from agentsh_proxy.mcp_client.site import is_stream
 
 IDLE_CONNECTIONS: Final = 8  # kept for POSTs; a session has a few requests in flight
-MAX_CONNECTIONS: Final = 64  # of one session before a message waits until the one before it is accepted
+# Of one session, its stream among them, before a message waits for those before it to be accepted: a server that accepts none
+# holds so many, with 64 KiB of answers nobody wants each.
+MAX_CONNECTIONS: Final = 16
 
 
 class SsePipe:
@@ -57,6 +59,7 @@ class SsePipe:
         self._frames: deque[sse.Frame] = deque()
         self._hear: Hear = lambda _: False
         self._repeated: set[asyncio.Task[None]] = set()
+        self._closed = False
 
     async def open(self) -> None:
         """Open the stream and wait for its endpoint, which has to be of the same origin. Raises ProtocolError."""
@@ -129,6 +132,7 @@ class SsePipe:
 
     def close(self) -> None:
         """End the session: the closed stream says so."""
+        self._closed = True
         self._http.close()
         for task in self._repeated:
             task.cancel()
@@ -171,6 +175,8 @@ class SsePipe:
 
     def _ended(self, message: bytes, failed: Failed, connection: Connection) -> None:
         """Take note of what became of a POST; one that was sent as the server closed the connection is repeated."""
+        if self._closed:
+            return
         error = connection.error
         if error is not None and connection.unanswered:
             task = asyncio.get_running_loop().create_task(self._repeat(message, failed))

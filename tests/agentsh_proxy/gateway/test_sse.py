@@ -7,7 +7,8 @@ import ssl
 from typing import Any
 
 import pytest
-from agentsh_proxy.gateway.sse import SsePipe
+from agentsh_proxy.gateway.sse import IDLE_CONNECTIONS, MAX_CONNECTIONS, SsePipe
+from agentsh_proxy.http_client import DRAIN_SIZE
 from mcp_peers.roles import SseServer, declared
 from mcp_peers.scripted import STREAM, Seen, Wire, run, serving
 
@@ -133,6 +134,42 @@ def test_a_message_on_a_connection_that_the_server_had_closed_is_sent_again() ->
             answers = [await pipe.receive(), await pipe.receive()]
             assert b'"id": 5' in answers[1] and failed == []
             pipe.close()
+
+    run(main())
+
+
+def test_a_server_that_accepts_nothing_holds_so_many_connections_and_no_memory() -> None:
+    async def main() -> None:
+        older = SseServer()
+
+        async def handler(request: Seen, wire: Wire) -> None:
+            if b"held" in request.body:
+                await wire.raw(b"HTTP/1.1 202 Accepted\r\nContent-Length: 10000000\r\n\r\n")
+                if b"long" in request.body:
+                    await wire.raw(b"x" * (DRAIN_SIZE + 1))
+            else:
+                await older(request, wire)
+
+        async with serving(handler) as server:
+            pipe, failed = pipe_to(server), []
+            await pipe.open()
+            await asyncio.gather(*(pipe.send(LIST % id_) for id_ in range(IDLE_CONNECTIONS)))
+            sent = 0
+            while pipe.start(b'{"held":1}', failed.append):
+                sent += 1
+            assert sent == IDLE_CONNECTIONS
+            await pipe.send(LIST % 9)
+            assert pipe.start(b'{"held":1,"long":1}', failed.append)
+            while pipe._http.connections > IDLE_CONNECTIONS + 1:  # the stream, and those that are held
+                await asyncio.sleep(0)
+            for _ in range(MAX_CONNECTIONS):
+                await pipe.send(LIST % 9)
+                sent += pipe.start(b'{"held":1}', failed.append)
+            assert pipe._http.connections == MAX_CONNECTIONS and sent == MAX_CONNECTIONS - 2
+            assert failed == [], "it is accepted all the same"
+            pipe.close()
+            await asyncio.sleep(0.01)
+            assert not pipe._repeated and failed == [], "nothing is sent after the end"
 
     run(main())
 
