@@ -72,6 +72,11 @@ class Decoder:
         self._first = True
 
     @property
+    def aligned(self) -> bool:
+        """Say whether a frame begins with the next byte."""
+        return not (self._buffer or self._oversize or self._first)
+
+    @property
     def pending(self) -> int:
         """Return how many bytes wait for the rest of their frame."""
         return len(self._buffer)

@@ -1,7 +1,7 @@
 """The frames of an ordinary Anthropic answer, known by heart: every byte of them but some plain values is foreseen.
 
-Such a frame is valid JSON on one line, in ASCII, without an escape; no key that decides anything stands in it twice or in another
-case; the blocks it opens are text. So all clients read the same in it, and no call. What is not exactly so is read in full, by
+Such a frame is valid JSON on one line, in ASCII, without an escape but in a call's arguments; no key that decides anything stands in
+it twice or in another case; the blocks it opens are text. So all clients read the same in it, and the begin of a call in none. What is not exactly so is read in full, by
 `anthropic_event`. What a frame means for the answer is `anthropic_stream`'s business.
 """
 
@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import re
 from typing import Final
+
+import orjson
 
 from agentsh_net.core.dialects.prose import Shape
 
@@ -34,6 +36,15 @@ PROSE: Final = Shape(
     ),
     b'"}}\n\n',
 )
+# A piece of a call's arguments: a string of JSON, in which escapes say what they say.
+_ARGUMENTS: Final = re.compile(
+    rb'event: content_block_delta\ndata: \{"type":"content_block_delta","index":(0|[1-9][0-9]{0,5}),'
+    rb'"delta":\{"type":"input_json_delta","partial_json":("[ !#-\[\]-~]*(?:\\[ -~][ !#-\[\]-~]*)*")\} *\}\n\n'
+)
+_DELTA: Final = re.compile(
+    rb'event: message_delta\ndata: \{"type":"message_delta","delta":\{"stop_reason":%b,"stop_sequence":%b\},"usage":%b *\}\n\n'
+    % (_SCALAR, _SCALAR, _NESTED)
+)
 _STOP: Final = re.compile(rb'event: message_stop\ndata: \{"type":"message_stop" *\}\n\n')
 
 
@@ -46,9 +57,25 @@ def begins_message(frame: bytes) -> bool:
     )
 
 
+def ends_content(frame: bytes) -> bool:
+    """Say whether this is an ordinary `message_delta`, whatever it gives as the reason."""
+    return _DELTA.fullmatch(frame) is not None and frame.count(b'"type":') == 1 and frame.count(b'"id":') == 0
+
+
 def ends_message(frame: bytes) -> bool:
     """Say whether this is an ordinary `message_stop`."""
     return _STOP.fullmatch(frame) is not None
+
+
+def piece_of_arguments(frame: bytes) -> tuple[int, str] | None:
+    """Return the index and the text of this ordinary piece of a call's arguments; None where it is none."""
+    match = _ARGUMENTS.fullmatch(frame)
+    if match is None:
+        return None
+    try:
+        return int(match[1]), orjson.loads(match[2])
+    except orjson.JSONDecodeError:  # an escape that only some parsers read
+        return None
 
 
 def opened_block(frame: bytes) -> int | None:

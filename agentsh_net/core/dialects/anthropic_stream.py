@@ -21,7 +21,13 @@ from agentsh_net.core.dialects.anthropic_event import (
     with_data,
 )
 from agentsh_net.core.dialects.anthropic_message import rewritten
-from agentsh_net.core.dialects.anthropic_ordinary import begins_message, ends_message, opened_block
+from agentsh_net.core.dialects.anthropic_ordinary import (
+    begins_message,
+    ends_content,
+    ends_message,
+    opened_block,
+    piece_of_arguments,
+)
 from agentsh_net.core.dialects.anthropic_roster import MAX_BLOCKS, Block, Roster, State
 from agentsh_net.core.dialects.base import MIN_WEIGHT, Judge, Limits
 from agentsh_net.core.dialects.output import Output
@@ -79,15 +85,32 @@ class AnthropicMachine:
         return bool(self._queue)
 
     def knows(self, frame: bytes) -> bool:
-        """Take a frame of an answer without calls, if it is one that begins or ends every answer: it leaves as it came."""
-        if begins_message(frame):
+        """Take a frame that begins or ends every answer, while nothing is held: it leaves as it came."""
+        if self.idle and begins_message(frame):
             self._begun = True
         elif (index := opened_block(frame)) is not None and not self._roster.full:
             self._roster.add(Block(index))
         elif ends_message(frame):
             self._over = True
-        else:
+        else:  # of an answer whose calls were refused it may have to say another reason
+            return not self._rulings.ends_turn and ends_content(frame)
+        return True
+
+    def holds(self, frame: bytes) -> bool:
+        """Hold a frame that is more of the arguments of a held call, as nearly all are between its start and its stop."""
+        piece = piece_of_arguments(frame)
+        if piece is None:
             return False
+        index, text = piece
+        block = self._roster.named(index)
+        weight = max(len(frame), MIN_WEIGHT)
+        if block is None or block.state is not State.HELD or self._waiting + weight > self._limit:
+            return False
+        if self._roster.misplaced(index):
+            return False
+        self._queue.append((frame, block))
+        self._waiting += weight
+        block.parts.append(text)
         return True
 
     def frame(self, frame: Frame, reading: Reading | None, out: Output) -> None:

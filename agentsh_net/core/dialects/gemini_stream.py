@@ -65,6 +65,10 @@ class GeminiMachine:
         """Know no frame by heart."""
         return False
 
+    def holds(self, frame: bytes) -> bool:  # noqa: ARG002 - each is read
+        """Know no frame by heart."""
+        return False
+
     def frame(self, frame: Frame, reading: Reading | None, out: Output) -> None:
         """Take a whole frame."""
         if self._events and (stray := _stray(frame)) and self._strays(stray, out):

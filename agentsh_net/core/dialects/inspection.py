@@ -45,7 +45,11 @@ class Machine(Protocol):
         ...
 
     def knows(self, frame: bytes) -> bool:
-        """Take a frame by its bytes alone, if it is known by heart: it leaves as it came. Asked only while `idle`."""
+        """Take a frame by its bytes alone, if it is known by heart: it leaves as it came. Asked only while nothing is held."""
+        ...
+
+    def holds(self, frame: bytes) -> bool:
+        """Hold a frame that is known by heart for more of a held call; nothing leaves, and there is nothing to tell."""
         ...
 
     def frame(self, frame: Frame, reading: Reading | None, out: Output) -> None:
@@ -159,7 +163,7 @@ class Inspector:
         if self._ended:
             return Step(b"", end=True)
         if not self._skims or not self._machine.idle:
-            return self._slow(data)
+            return self._known(data) or self._slow(data)
         if self._waits:
             waiting = self._decoder.take()
             if waiting is None:
@@ -203,6 +207,14 @@ class Inspector:
             self._machine.finish(out)
         self._ended = self._waits = True
         return out.step()
+
+    def _known(self, data: bytes) -> Step | None:
+        """Take a read that is a frame known by heart, in an answer with calls; None where it has to be cut and read."""
+        if not self._skims or len(data) > self._max_frame or not self._decoder.aligned:
+            return None
+        if self._machine.holds(data):
+            return Step(b"" if self._enforcing else data)
+        return Step(data) if not self._machine.holding and self._machine.knows(data) else None
 
     def _pass_by(self) -> None:
         """Note that whole frames passed by the decoder."""

@@ -12,7 +12,14 @@ from transcripts.anthropic import denying
 
 from agentsh_net.core import sse
 from agentsh_net.core.dialects.anthropic import DIALECT
-from agentsh_net.core.dialects.anthropic_ordinary import PROSE, begins_message, ends_message, opened_block
+from agentsh_net.core.dialects.anthropic_ordinary import (
+    PROSE,
+    begins_message,
+    ends_content,
+    ends_message,
+    opened_block,
+    piece_of_arguments,
+)
 from agentsh_net.core.dialects.anthropic_stream import AnthropicMachine
 from agentsh_net.core.dialects.base import Limits
 from agentsh_net.core.dialects.inspection import Inspector
@@ -49,12 +56,48 @@ STOP = event("message_stop", {"type": "message_stop"}, pad=3)
 KNOWN = (BEGIN, OPEN, STOP, text("a tool of an error"), text("_json", "thinking"))
 
 
+def arguments(piece: str, index: int = 0) -> bytes:
+    delta = {"type": "input_json_delta", "partial_json": piece}
+    return event(
+        "content_block_delta", {"type": "content_block_delta", "index": index, "delta": delta}, pad=2
+    )
+
+
+def call(name: str, index: int = 0) -> bytes:
+    block = {"type": "tool_use", "id": f"t{index}", "name": name, "input": {}}
+    return event(
+        "content_block_start", {"type": "content_block_start", "index": index, "content_block": block}
+    )
+
+
+def closed(index: int) -> bytes:
+    return event("content_block_stop", {"type": "content_block_stop", "index": index})
+
+
+def ended(reason: str, **more: Any) -> bytes:
+    delta = {"stop_reason": reason, "stop_sequence": None}
+    return event(
+        "message_delta", {"type": "message_delta", "delta": delta, "usage": {"output_tokens": 9, **more}}
+    )
+
+
+OF_A_CALL = (
+    arguments('{"a": "'),
+    arguments("\u00e9\n"),
+    arguments('\\"x'),
+    arguments('"}'),
+    ended("tool_use"),
+)
+
+
 def test_the_frames_that_every_answer_has_are_known() -> None:
     assert begins_message(BEGIN)
     assert begins_message(event("message_start", message(usage={}, container=None, n=[][:0] or 0)))
     assert opened_block(OPEN) == 0
     assert opened_block(event("content_block_start", block("thinking", 12, signature=""))) == 12
     assert ends_message(STOP)
+    assert ends_content(ended("end_turn", server_tool_use={"web_search_requests": 0}))
+    assert piece_of_arguments(arguments('{"a":\n"é', 3)) == (3, '{"a":\n"é')
 
 
 @pytest.mark.parametrize(
@@ -107,7 +150,7 @@ def by_reading(frame: bytes, before: bytes = b"") -> tuple[AnthropicMachine, Any
     return machine, reader.feed(frame)
 
 
-def mutations() -> st.SearchStrategy[bytes]:
+def mutations(frames: tuple[bytes, ...] = KNOWN) -> st.SearchStrategy[bytes]:
     """Frames that are known, and what becomes of them by a few small changes, each of which matters to some parser."""
     pieces = st.sampled_from(
         [b'"', b"\\", b",", b"{", b"}", b"[", b"]", b" ", b"\n", b"\r", b"\0", b"\x0b", b"0", b"1", b"a", b"\xff",
@@ -122,7 +165,7 @@ def mutations() -> st.SearchStrategy[bytes]:
             frame = frame[:at] + put + frame[at + gone :]
         return frame
 
-    return st.builds(changed, st.sampled_from(KNOWN), changes)
+    return st.builds(changed, st.sampled_from(frames), changes)
 
 
 @settings(max_examples=1500, deadline=None)
@@ -156,6 +199,48 @@ def test_what_passes_as_prose_passes_when_it_is_read(frame: bytes) -> None:
             machine, step = by_reading(frame, BEGIN + OPEN)
             assert (step.out, step.judged, step.faults, step.end) == (frame, (), (), False)
             assert machine.idle
+
+
+ANSWERS = st.lists(
+    st.sampled_from(
+        (*KNOWN, *OF_A_CALL, call("good"), call("bad"), call("good", 1), closed(0), closed(1), arguments("{}", 1), ended("end_turn"))
+    )
+    | mutations((*KNOWN, *OF_A_CALL)),
+    max_size=14,
+)  # fmt: skip
+
+
+@settings(max_examples=1000, deadline=None)
+@given(ANSWERS, st.booleans(), st.booleans())
+@example([BEGIN, call("good"), *OF_A_CALL, closed(0), ended("tool_use"), STOP], True, True)
+@example([BEGIN, call("bad"), *OF_A_CALL, closed(0), ended("tool_use"), STOP], True, True)
+@example([call("bad"), closed(0), event("message_start", message(stop_reason="tool_use"))], True, True)
+def test_an_answer_with_calls_leaves_as_it_does_where_each_frame_is_read(
+    frames: list[bytes], fail_closed: bool, enforced: bool
+) -> None:
+    def steps(*, fast: bool) -> list[Any]:
+        stream = DIALECT.stream(
+            denying("bad"), limits=Limits(), fail_closed=fail_closed, enforce=lambda: enforced
+        )
+        assert isinstance(stream, Inspector)
+        if not fast:
+            stream.heed()
+        return [*map(stream.feed, frames), stream.finish()]
+
+    slow = steps(fast=False)
+    if not any(step.faults for step in slow):  # what is broken passes unread where no call can be in it
+        assert steps(fast=True) == slow
+
+
+def test_arguments_that_outgrow_what_may_be_held_are_told_by_reading() -> None:
+    piece = arguments("x" * 400)
+    limits = Limits(held=len(call("good")) + 3 * len(piece))
+    machine = AnthropicMachine(denying(), limits)
+    stream = Inspector(lambda: machine, limits=limits, fail_closed=True, error_frame=DIALECT.error_frame)
+    stream.feed(BEGIN + call("good"))
+    held = [stream.feed(piece) for _ in range(3)]
+    assert [(step.out, step.faults) for step in held] == [(b"", ())] * 3
+    assert [fault.cause for fault in stream.feed(piece).faults] == ["held_too_long"]
 
 
 def test_a_machine_whose_roster_is_full_reads_what_opens_one_more_block() -> None:

@@ -35,6 +35,12 @@ class Echo:
             self.known += 1
         return known
 
+    def holds(self, frame: bytes) -> bool:
+        more = self.holding and frame == b"data: more\n\n"
+        if more:
+            self.held.append(frame)
+        return more
+
     def frame(self, frame: Frame, reading: Reading | None, out: Output) -> None:
         self.seen.append(frame.raw)
         self.readings.append(None if reading is None else reading.value)
