@@ -68,6 +68,7 @@ _ANSWER_LEAVES_OUT_REWRITTEN = _whole({*_HOP, *_OF_THE_BODY})
 _ENDS_HERE = frozenset(_HOP)
 _REQUEST_ID = re.compile(rb"\r\nrequest-id:[ \t]*([^\r]*)", re.IGNORECASE)
 _X_REQUEST_ID = re.compile(rb"\r\nx-request-id:[ \t]*([^\r]*)", re.IGNORECASE)
+_REDIRECTION = ord("3")
 _ORDINARY = frozenset((b"close", b"keep-alive", b""))
 _SINGLE = frozenset((b"host", b"content-length", b"transfer-encoding", b"expect", b"origin"))
 
@@ -114,6 +115,7 @@ class ResponseHead(NamedTuple):
     encoding: str
     nominated: tuple[bytes, ...]
     verbatim: bool
+    plain_json: bool  # JSON as it is, and no redirection
 
     @property
     def request_id(self) -> str:
@@ -201,7 +203,7 @@ def parse_response(raw: bytes) -> ResponseHead:
     connection = facts.get(b"connection")
     keep_alive, nominated = (None, ()) if connection is None else _connection(connection)
     encoding = facts.get(b"content-encoding")
-    content_type = facts.get(b"content-type")
+    content_type = facts.get(b"content-type", b"").partition(b";")[0].rstrip(b" \t")
     return ResponseHead(
         line,
         fields,
@@ -209,10 +211,11 @@ def parse_response(raw: bytes) -> ResponseHead:
         int(status),
         chunked,
         one_one if keep_alive is None else keep_alive,
-        content_type.partition(b";")[0].rstrip(b" \t").decode("ascii", "replace") if content_type else "",
+        content_type.decode("ascii", "replace"),
         encoding.decode("ascii", "replace") if encoding else "",
         nominated,
         one_one and _ENDS_HERE.isdisjoint(facts),
+        content_type == b"application/json" and not encoding and status[0] != _REDIRECTION,
     )
 
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from agentsh_net.core.dialects.base import Dialect
 from agentsh_net.core.familiar_heads import Mould
 from agentsh_net.core.http_head import RequestHead, forwarded_request
 from agentsh_proxy.admission import Admitted
@@ -31,6 +32,7 @@ class Asked:
     held: bool  # the body must be whole before anything leaves
     plain: bool  # inspected, and the body as it is: nothing to decode, to search or to sign
     trails: bool  # charged against the provider's limits, or kept in the archive
+    glances: Dialect | None  # whose word is enough for a whole answer, where nothing else wants to see it
     mould: Mould | None = None  # of the head, where the next one may be the same
 
     def stands(self, view: View, sessions: Mapping[str, str]) -> bool:
@@ -58,7 +60,8 @@ def asked(head: RequestHead, admitted: Admitted, view: View, sessions: Mapping[s
     held = inspected or owns or searched or not head.has_body
     plain = inspected and view.guard is None and not (owns or head.encoding)
     trails = inspected and (view.stores or (admitted.provider.limited and head.method == "POST"))
-    return Asked(head, admitted, view, sessions, opening, held, plain, trails)
+    glances = admitted.inspected if plain and not trails else None
+    return Asked(head, admitted, view, sessions, opening, held, plain, trails, glances)
 
 
 def _may_be_json(head: RequestHead) -> bool:

@@ -21,6 +21,11 @@ class Latency:
         self.counts[bisect_left(LATENCY_BOUNDS, seconds)] += 1
         self.seconds += seconds
 
+    def with_those_of(self, other: Latency) -> Latency:
+        """Return the histogram of both."""
+        counts = [mine + others for mine, others in zip(self.counts, other.counts, strict=True)]
+        return Latency(counts, self.seconds + other.seconds)
+
 
 @dataclass(slots=True)
 class Counts:
@@ -40,21 +45,19 @@ class Counts:
     landlock: int = 0  # the ABI in force, 0 where the kernel has none
     head: Latency = field(default_factory=Latency)  # from a request to its answer's head
     answer: Latency = field(default_factory=Latency)  # ... to its answer's end
+    at_once: Latency = field(
+        default_factory=Latency
+    )  # of answers whose end came with their head: told as both
     uninspected: Counter[str] = field(default_factory=Counter)  # answers that passed unread, by the reason
-
-    def observe_at_once(self, seconds: float) -> None:
-        """Count an answer whose head and end came together."""
-        place = bisect_left(LATENCY_BOUNDS, seconds)
-        for latency in (self.head, self.answer):
-            latency.counts[place] += 1
-            latency.seconds += seconds
 
     def totals(self) -> dict[str, int]:
         """Return the totals by name: `head.3` is a place of a histogram, `uninspected.x` a reason."""
         told: dict[str, int] = {}
-        for name in (f.name for f in fields(self)):
+        for name in (f.name for f in fields(self) if f.name != "at_once"):
             match getattr(self, name):
-                case Latency(counts, seconds):
+                case Latency() as latency:
+                    both = latency.with_those_of(self.at_once)
+                    counts, seconds = both.counts, both.seconds
                     told |= {f"{name}.{n}": count for n, count in enumerate(counts)}
                     told[f"{name}.ms"] = int(seconds * 1000)
                 case Counter() as counter:

@@ -199,18 +199,13 @@ class Exchange:
     def passes(self, head: ResponseHead, data: bytes) -> bool:
         """Say whether an answer that came whole in one read leaves as it came: what most JSON answers do."""
         what = self._asked
-        dialect = what.admitted.inspected
         return (
-            what.plain
-            and dialect is not None
-            and self._trail is None
+            what.glances is not None
+            and head.plain_json
             and not self._facts.stream
-            and head.content_type == "application/json"
-            and not 300 <= head.status < 400
-            and not head.encoding
             and data[:1] == b"{"
             and len(data) <= what.view.proxy.max_body
-            and dialect.harmless(data)
+            and what.glances.harmless(data)
         )
 
     def on_passed(self, head: ResponseHead, data: bytes, whole: bytes) -> None:
@@ -219,7 +214,7 @@ class Exchange:
         self._connection = None
         self._over = True
         keep_alive = client.keeps_alive(self._asked.head)
-        service.counts.observe_at_once(service.clock() - self._began)
+        service.counts.at_once.observe(service.clock() - self._began)
         if not (head.verbatim and keep_alive):
             fields = forwarded_response(head, rewritten=False)
             whole = opening(head, fields, closing=not keep_alive) + data

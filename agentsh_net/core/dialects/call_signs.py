@@ -66,7 +66,7 @@ def may_hide_call(frames: bytes, signs: tuple[bytes, ...] = ()) -> bool:
 
     `signs` (lower case) are what else a dialect's machine must see.
     """
-    if has_escaped_letters(frames):
+    if frames.find(_BACKSLASH) >= 0 and has_escaped_letters(frames):  # most have none, and a call costs more
         if _UNSURE.search(frames) is not None:
             return True
         frames = plain(frames)
