@@ -68,7 +68,6 @@ _ANSWER_LEAVES_OUT_REWRITTEN = _whole({*_HOP, *_OF_THE_BODY})
 _ENDS_HERE = frozenset(_HOP)
 _REQUEST_ID = re.compile(rb"\r\nrequest-id:[ \t]*([^\r]*)", re.IGNORECASE)
 _X_REQUEST_ID = re.compile(rb"\r\nx-request-id:[ \t]*([^\r]*)", re.IGNORECASE)
-_REDIRECTION = ord("3")
 _ORDINARY = frozenset((b"close", b"keep-alive", b""))
 _SINGLE = frozenset((b"host", b"content-length", b"transfer-encoding", b"expect", b"origin"))
 
@@ -115,7 +114,7 @@ class ResponseHead(NamedTuple):
     encoding: str
     nominated: tuple[bytes, ...]
     verbatim: bool
-    plain_json: bool  # JSON as it is, and no redirection
+    plain_json: bool  # a 200 with JSON as it is
 
     @property
     def request_id(self) -> str:
@@ -215,7 +214,7 @@ def parse_response(raw: bytes) -> ResponseHead:
         encoding.decode("ascii", "replace") if encoding else "",
         nominated,
         one_one and _ENDS_HERE.isdisjoint(facts),
-        content_type == b"application/json" and not encoding and status[0] != _REDIRECTION,
+        content_type == b"application/json" and not encoding and status == b"200",
     )
 
 

@@ -60,7 +60,7 @@ def asked(head: RequestHead, admitted: Admitted, view: View, sessions: Mapping[s
     held = inspected or owns or searched or not head.has_body
     plain = inspected and view.guard is None and not (owns or head.encoding)
     trails = inspected and (view.stores or (admitted.provider.limited and head.method == "POST"))
-    glances = admitted.inspected if plain and not trails else None
+    glances = admitted.inspected if plain and not trails and head.method != "HEAD" else None
     return Asked(head, admitted, view, sessions, opening, held, plain, trails, glances)
 
 

@@ -196,30 +196,30 @@ class Exchange:
         else:
             self._answer = choose(head, client, self._inspection(dialect, judging))
 
-    def passes(self, head: ResponseHead, data: bytes) -> bool:
-        """Say whether an answer that came whole in one read leaves as it came: what most JSON answers do."""
+    def takes(self, connection: UpstreamConnection, head: ResponseHead, data: bytes, whole: bytes) -> bool:
+        """Take an answer that came whole in one read (`data`, behind its head `whole`) if it leaves as it came, as most of JSON do."""
         what = self._asked
-        return (
-            what.glances is not None
-            and head.plain_json
-            and not self._facts.stream
-            and data[:1] == b"{"
-            and len(data) <= what.view.proxy.max_body
-            and what.glances.harmless(data)
-        )
-
-    def on_passed(self, head: ResponseHead, data: bytes, whole: bytes) -> None:
-        """Take an answer that `passes`, its body alone and with its head. The connection is no longer this exchange's."""
-        service, client = self._service, self._client
+        if (
+            what.glances is None
+            or not head.plain_json
+            or self._facts.stream
+            or data[:1] != b"{"
+            or len(data) > what.view.proxy.max_body
+            or not what.glances.harmless(data)
+        ):
+            return False
+        connection.release(head)
         self._connection = None
         self._over = True
-        keep_alive = client.keeps_alive(self._asked.head)
+        service, client = self._service, self._client
         service.counts.at_once.observe(service.clock() - self._began)
+        keep_alive = client.keeps_alive(what.head)
         if not (head.verbatim and keep_alive):
             fields = forwarded_response(head, rewritten=False)
             whole = opening(head, fields, closing=not keep_alive) + data
         client.write(whole)
         client.on_answered(keep_alive=keep_alive, whole=True)
+        return True
 
     def on_data(self, data: bytes, *, last: bool) -> None:
         """Pass body bytes through the answer, one write a read."""

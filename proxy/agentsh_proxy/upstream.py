@@ -48,12 +48,11 @@ class Waiting(Protocol):
         """Take the answer's head."""
         ...
 
-    def passes(self, head: ResponseHead, data: bytes) -> bool:
-        """Say whether an answer that came whole in one read may leave as it came."""
-        ...
+    def takes(self, connection: UpstreamConnection, head: ResponseHead, data: bytes, whole: bytes) -> bool:
+        """Take an answer that came whole in one read, its body alone and with its head, if it may leave as it came.
 
-    def on_passed(self, head: ResponseHead, data: bytes, whole: bytes) -> None:
-        """Take an answer that may, its body alone and with its head; the connection is no longer this exchange's."""
+        Then the connection was released.
+        """
         ...
 
     def on_data(self, data: bytes, *, last: bool) -> None:
@@ -127,6 +126,15 @@ class UpstreamConnection(asyncio.Protocol):
         self._exchange = None
         self._drop()
 
+    def release(self, head: ResponseHead) -> None:
+        """Give the connection back, since the answer with this head came whole and nothing behind it: the next request may follow."""
+        self._exchange = None
+        self._interim = 0
+        if self._sent_whole and head.keep_alive:
+            self._pool.keep(self._origin, self)
+        else:
+            self._drop()
+
     # What asyncio tells.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -199,13 +207,11 @@ class UpstreamConnection(asyncio.Protocol):
         if head.status < 200:
             self._read_interim(exchange, head, body)
             return
+        if body and head.length == len(body) and exchange.takes(self, head, body, data):
+            return
         self._head = head
         has_body = head.has_body(exchange.method)
-        self._left = length = head.length if has_body else 0
-        if length and length == len(body) and exchange.passes(head, body):
-            self._release(clean=True)
-            exchange.on_passed(head, body, data)
-            return
+        self._left = head.length if has_body else 0
         exchange.on_head(head)
         if self._exchange is not exchange:
             return
@@ -238,7 +244,7 @@ class UpstreamConnection(asyncio.Protocol):
     def _read_chunks(self, exchange: Waiting, chunked: ChunkedReader, data: bytes) -> None:
         data = chunked.feed(data)
         if chunked.complete:
-            self._release(clean=not chunked.overrun)
+            self._end(clean=not chunked.overrun)
             exchange.on_data(data, last=True)
         elif data:
             exchange.on_data(data, last=False)
@@ -251,17 +257,17 @@ class UpstreamConnection(asyncio.Protocol):
             if data:
                 exchange.on_data(data, last=False)
             return
-        self._release(clean=len(data) == left)
+        self._end(clean=len(data) == left)
         exchange.on_data(data[:left], last=True)
 
-    def _release(self, *, clean: bool) -> None:
-        """Give the connection back before the exchange ends: the next request may follow at once."""
+    def _end(self, *, clean: bool) -> None:
+        """Give the connection back before the exchange ends, or drop what may be out of step."""
         head = self._head
-        self._exchange = self._head = self._chunked = None
-        self._interim = 0
-        if clean and self._sent_whole and head is not None and head.keep_alive:
-            self._pool.keep(self._origin, self)
+        self._head = self._chunked = None
+        if clean and head is not None:
+            self.release(head)
         else:
+            self._exchange = None
             self._drop()
 
     def _drop(self) -> None:
