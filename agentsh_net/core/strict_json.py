@@ -35,6 +35,7 @@ _BOM: Final = "\ufeff"
 # Containers in containers. No tool's arguments come near; other parsers read on to 64 (.NET), 128 (Rust), 512 (PHP), 10000 (Go) or by
 # the stack of the moment (Python), which must not decide here. Below the 254 that orjson writes, so that what was read can be told.
 MAX_DEPTH: Final = 200
+_MARGIN: Final = 254 - MAX_DEPTH  # in so many lists orjson writes what is no deeper, and refuses the rest
 
 # Longer integers than any identifier or money needs; int() of more digits is quadratic and CPython refuses it.
 _MAX_DIGITS: Final = 4000
@@ -148,14 +149,16 @@ def _plain(data: bytes) -> Any:
     ends in a quote that none precedes, so the text has at least as many `":` as members, and as many as the value has keys only if
     no key stands twice.
     """
-    if data.find(b"\\\\") >= 0 or _has_long_number(data):
+    if _has_long_number(data):
         return _UNSURE
     try:
         value = orjson.loads(data)
     except orjson.JSONDecodeError:
         return _UNSURE
-    if data.count(b"{") + data.count(b"[") <= MAX_DEPTH and _is_written(data, orjson.dumps(value)):
+    if _is_written(data, value):
         return value
+    if data.find(b"\\\\") >= 0:
+        return _UNSURE
     keys, depth, level = 0, 0, [value]
     while level:
         below: list[Any] = []
@@ -175,8 +178,20 @@ def _plain(data: bytes) -> Any:
     return value if len(_END_OF_KEY.findall(data)) == keys else _UNSURE
 
 
-def _is_written(data: bytes, compact: bytes) -> bool:
-    """Say whether a text is `compact`, but for spaces before its last bracket (with which Anthropic hides how long a text is)."""
+def _is_written(data: bytes, value: Any) -> bool:
+    """Say whether a text is what orjson writes of its value, within MAX_DEPTH.
+
+    But for spaces before its last bracket, with which Anthropic hides how long a text is.
+    """
+    if data.count(b"{") + data.count(b"[") <= MAX_DEPTH:
+        compact = orjson.dumps(value)
+    else:
+        for _ in range(_MARGIN):
+            value = [value]
+        try:
+            compact = orjson.dumps(value)[_MARGIN:-_MARGIN]
+        except orjson.JSONEncodeError:
+            return False  # it is too deep, and the caller will see that
     last = len(compact) - 1
     return data == compact or (data[last:].lstrip(b" ") == compact[last:] and data[:last] == compact[:last])
 

@@ -51,6 +51,23 @@ def test_an_integer_of_which_parsers_differ_survives_wherever_it_stands(
     assert read(text.encode()).value["n"] == int(number[:digits])
 
 
+@pytest.mark.parametrize("opening", ["[", '{"a":'])
+@pytest.mark.parametrize("leaf", ["", "1", '"\\\\"'])
+@pytest.mark.parametrize("before", ["", "[]," * 300])
+def test_what_is_as_deep_as_may_be_is_read_and_what_is_deeper_is_not(
+    opening: str, leaf: str, before: str
+) -> None:
+    def text(depth: int) -> bytes:
+        closing = "]" if opening == "[" else "}"
+        inner = leaf or "[]"
+        deep = opening * (depth - (not leaf)) + inner + closing * (depth - (not leaf))
+        return f"[{before}{deep}]".encode()
+
+    assert read(text(MAX_DEPTH - 1)).value[-1]
+    with pytest.raises(DivergentError):
+        read(text(MAX_DEPTH))
+
+
 def test_invalid_utf8_is_read_as_browsers_read_it_and_told() -> None:
     reading = read(b'{"a":"\xff"}')
     assert reading.value == {"a": "\ufffd"}
