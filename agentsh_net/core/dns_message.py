@@ -20,7 +20,7 @@ WireName = bytes
 A, CNAME, AAAA, SVCB, HTTPS = 1, 5, 28, 64, 65
 _IN = 1
 _HEADER = 12
-_RESPONSE, _OPCODE, _TRUNCATED, _RCODE = 0x8000, 0x7800, 0x0200, 0x000F
+_RESPONSE, _OPCODE, _TRUNCATED = 0x8000, 0x7800, 0x0200
 _MAX_NAME = 255  # RFC 1035, 3.1
 # As many as a name may have addresses in core.addresses; 1,024 of them with compressed names are 16 KB.
 MAX_RECORDS = 1024
@@ -45,10 +45,8 @@ class Record:
 class Message:
     """The answer section as far as it could be read. `readable`: to its end. `whole`: and its sender did not cut it (TC)."""
 
-    ident: int
     question: WireName
     kind: int
-    rcode: int
     readable: bool
     whole: bool
     aliases: Mapping[WireName, tuple[WireName, int]] = field(default_factory=dict)
@@ -90,10 +88,8 @@ def parse(data: bytes) -> Message:
     answers = _Answers(reader)
     readable = answers.read(offset + 4)
     return Message(
-        ident=int.from_bytes(data[:2], "big"),
         question=question,
         kind=int.from_bytes(data[offset : offset + 2], "big"),
-        rcode=flags & _RCODE,
         readable=readable,
         whole=readable and not flags & _TRUNCATED,
         aliases=answers.aliases,

@@ -109,7 +109,7 @@ def definition_hash(definition: Mapping[str, Any]) -> str:
     return canonical.hash_of({k: v for k, v in definition.items() if k not in UNPINNED})
 
 
-def tool_of(server_id: str, definition: Mapping[str, Any], max_severity: str = "") -> Tool:
+def tool_of(server_id: str, definition: Mapping[str, Any]) -> Tool:
     """Return the tool a server's definition describes. Raises ProtocolError where it has no usable name."""
     name = definition.get("name")
     if not isinstance(name, str) or not fold(name):
@@ -119,7 +119,6 @@ def tool_of(server_id: str, definition: Mapping[str, Any], max_severity: str = "
         name,
         definition_hash(definition),
         definition,
-        max_severity,
         outline=outline.of_definition(definition),
         mirrored=mcp_params.annotated(definition.get("inputSchema")),
     )

@@ -42,9 +42,9 @@ class Arbiter:
     To `[number, server, tool, session, mark]`, a call on the wire, it is the intent that the call carries out, or nothing.
     """
 
-    def __init__(self, buckets: Buckets, clock: Callable[[], float], intents: Intents | None = None) -> None:
+    def __init__(self, buckets: Buckets, clock: Callable[[], float]) -> None:
         self._buckets = buckets
-        self._intents = intents or Intents()
+        self._intents = Intents()
         self._clock = clock
         self._charging = threading.Lock()  # the daemon's own thread charges too, for shims
         self._ledger = SessionLedger()

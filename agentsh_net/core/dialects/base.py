@@ -79,7 +79,6 @@ class RequestFacts:
     approvals: tuple[ToolCall, ...] = ()
     parsed: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)  # where it offers tools
     adds_tools: bool = False  # beside its list of tools, in the conversation
-    background: bool = False  # the provider works on after the connection; the answer is fetched later
 
     @property
     def quiet(self) -> bool:

@@ -24,7 +24,7 @@ from agentsh_net.core.model import ToolCall
 MAX_CONNECTORS: Final = 128
 
 # Twice anywhere, these leave open what the provider is asked for; the second group only where connectors or approvals are.
-_DECISIVE: Final = frozenset({"stream", "background", "tools", "input", "items"})
+_DECISIVE: Final = frozenset({"stream", "tools", "input", "items"})
 _NAMING: Final = frozenset(
     {
         "type", "server_label", "server_url", "connector_id", "tunnel_id", "approve", "approval_request_id", "id", "name",
@@ -35,7 +35,7 @@ _ADDRESSES: Final = ("server_url", "connector_id", "tunnel_id")
 
 # A connector, an approval, or something in disguise; the `mcp` in the names of an agent's own tools is none.
 _SUSPECT: Final = re.compile(rb'"\s*mcp\s*"|mcp_approval|\\u00[0-7]|tunnel_id|connector_id|server_url')
-_ONCE: Final = (b'"stream"', b'"tools"', b'"input"', b'"background"')
+_ONCE: Final = (b'"stream"', b'"tools"', b'"input"')
 
 
 def read(body: bytes) -> RequestFacts:
@@ -70,7 +70,6 @@ def read(body: bytes) -> RequestFacts:
         connectors=connectors[:MAX_CONNECTORS],
         fault=fault,
         approvals=approvals[:MAX_CONNECTORS],
-        background=_truth(top.get("background")),
         parsed=reading.value,
     )
 
@@ -91,7 +90,6 @@ def _plain(body: bytes) -> RequestFacts | None:
         return None
     return RequestFacts(
         stream=_truth(top.get("stream")),
-        background=_truth(top.get("background")),
         parsed=value if b'"tools"' in body else None,
     )
 

@@ -16,7 +16,7 @@ from agentsh_net.core.strict_json import DivergentError
 _SIGN: Final = re.compile(rb"mcp|connector_id|tunnel_id|server_url|\\u00[0-7]|\0")
 
 # What these say is found out from the answer, whatever the request said.
-_HARMLESS: Final = frozenset({"stream", "background"})
+_HARMLESS: Final = frozenset({"stream"})
 
 
 def may_name_server(body: bytes) -> bool:
