@@ -30,6 +30,9 @@ TYPES = {
 # What clients put values for: ${VAR}, ${env:VAR}, ${input:x}, $VAR (Gemini), {env:VAR}, {file:x} (OpenCode).
 PLACEHOLDER = re.compile(r"\$\{|\$[A-Za-z_]|\{(?:env|file|input):")
 
+# Further keys that clients give a URL under.
+URLS = {"serverUrl": "url"}
+
 # What Codex takes credentials from that stand in its environment.
 _FROM_ELSEWHERE = ("bearer_token_env_var", "env_http_headers")
 
@@ -52,7 +55,16 @@ CLIENTS = (
     Client("claude-code", ("./.mcp.json", "~/.claude.json"), ("mcpServers", "projects.*.mcpServers")),
     Client("claude-desktop", ("$config/Claude/claude_desktop_config.json",)),
     Client("cursor", ("~/.cursor/mcp.json", "./.cursor/mcp.json")),
-    Client("vscode", ("$config/Code/User/mcp.json", "./.vscode/mcp.json"), ("servers",)),
+    Client(  # the settings had them before mcp.json was there
+        "vscode",
+        (
+            "$config/Code/User/mcp.json",
+            "./.vscode/mcp.json",
+            "$config/Code/User/settings.json",
+            "./.vscode/settings.json",
+        ),
+        ("servers", "mcp.servers"),
+    ),
     Client(
         "codex", ("~/.codex/config.toml",), ("mcp_servers",), {"http_headers": "headers"}, {"url": "http"}
     ),
@@ -65,7 +77,12 @@ CLIENTS = (
     ),
     Client(
         "opencode",
-        ("$config/opencode/opencode.json", "$config/opencode/opencode.jsonc", "./opencode.json"),
+        (
+            "$config/opencode/opencode.json",
+            "$config/opencode/opencode.jsonc",
+            "./opencode.json",
+            "./opencode.jsonc",
+        ),
         ("mcp",),
         {"environment": "env"},
     ),
@@ -140,7 +157,7 @@ def declaration(entry: Any, client: Client) -> dict[str, Any]:
     """Return an entry in our spelling, with the keys of its transport alone."""
     if not isinstance(entry, Mapping):
         return {}
-    ours = {client.keys.get(key, key): value for key, value in entry.items()}
+    ours = {client.keys.get(key, URLS.get(key, key)): value for key, value in entry.items()}
     command, args = ours.get("command"), ours.get("args") or []
     if isinstance(command, list) and command:
         command, args = command[0], [*command[1:], *args]
@@ -164,7 +181,7 @@ def transport(entry: Mapping[str, Any], client: Client) -> str:
     )
     if by_key:
         return by_key
-    url = str(entry.get("url", ""))
+    url = str(next((entry[key] for key in ("url", *URLS) if key in entry), ""))
     return "sse" if url.partition("?")[0].rstrip("/").endswith("/sse") else "http"
 
 

@@ -17,7 +17,7 @@ from urllib.parse import quote, unquote
 from agentsh_net.mcp_clients import editing
 from agentsh_net.mcp_clients.editing import Keys, UneditableError
 
-NAMES: Final = ("httpUrl", "url")  # the keys that clients give a server's URL
+NAMES: Final = ("httpUrl", "url", "serverUrl")  # the keys that clients give a server's URL
 _WORDS: Final = ("type", "transport")  # the keys that name its transport, the first one that is there
 _SSE: Final = "sse"
 _STREAMABLE: Final = frozenset(("http", "streamableHttp"))  # what clients call what the gateway speaks

@@ -123,9 +123,18 @@ def _split(places: Sequence[Place]) -> tuple[list[Keys], list[Keys]]:
     return local, [place.keys for place in places if place.transport != STDIO]
 
 
+def _real(file: Path) -> Path:
+    """Return where a file really stands: a link of the caller's own (of dotfiles) is followed and stays. Raises OSError, UneditableError."""
+    if not file.is_symlink():
+        return file
+    if file.lstat().st_uid != os.geteuid():
+        raise UneditableError("it is somebody else's symbolic link")
+    return file.resolve(strict=True)
+
+
 def _read(file: Path) -> bytes:
     """Return the content of a file that is the caller's own. Raises OSError, UneditableError."""
-    with open(file, "rb", opener=lambda name, _: os.open(name, FLAGS)) as opened:
+    with open(_real(file), "rb", opener=lambda name, _: os.open(name, FLAGS | os.O_NOFOLLOW)) as opened:
         status = os.fstat(opened.fileno())
         if not stat.S_ISREG(status.st_mode):
             raise UneditableError("no regular file")
@@ -138,13 +147,16 @@ def _read(file: Path) -> bytes:
 
 
 def _write(file: Path, data: bytes) -> None:
-    """Replace a file in one step; its mode stays. Raises OSError."""
-    mode = stat.S_IMODE(file.stat(follow_symlinks=False).st_mode)
+    """Replace a file in one step; its mode and its group stay, and a link to it. Raises OSError, UneditableError."""
+    file = _real(file)
+    status = file.stat(follow_symlinks=False)
     scratch = file.with_name(f".{file.name}.{os.getpid()}")
     descriptor = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         with os.fdopen(descriptor, "wb") as opened:
-            os.fchmod(opened.fileno(), mode)
+            if status.st_gid != os.getegid():
+                os.fchown(opened.fileno(), -1, status.st_gid)
+            os.fchmod(opened.fileno(), stat.S_IMODE(status.st_mode))
             opened.write(data)
             opened.flush()
             os.fsync(opened.fileno())

@@ -1,11 +1,10 @@
-"""Reads a file that belongs to a user, perhaps as root: what the user could not read never gets in by a link.
+"""Reads a file that belongs to a user, perhaps as root: what the user could not read never gets in by a link, the user's own does.
 
 What the file says is the caller's business; problems name the place and never quote the content, which holds tokens.
 """
 
 from __future__ import annotations
 
-import errno
 import os
 import re
 import stat
@@ -17,7 +16,7 @@ import orjson
 
 # ~/.claude.json keeps history and grows to several MiB.
 MAX_FILE = 16 << 20
-FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY
+FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 
 # Strings are matched first, to be kept; possessive, so that an open quote or comment costs one pass.
 COMMENT = re.compile(r'("[^"\\]*(?:\\.[^"\\]*)*"?)|//[^\n]*|/\*(?:.*?\*/|.*)', re.DOTALL)
@@ -57,10 +56,7 @@ class Owner:
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
-            link = error.errno == errno.ELOOP
-            raise UnusableError(
-                "a symbolic link" if link else (error.strerror or "unreadable").lower()
-            ) from error
+            raise UnusableError((error.strerror or "unreadable").lower()) from error
         if len(data) > MAX_FILE:
             raise UnusableError(f"larger than {MAX_FILE >> 20} MiB")
         return data
@@ -71,8 +67,10 @@ class Owner:
             raise UnusableError("no regular file")
         if status.st_uid not in (self._uid, os.geteuid(), 0):
             raise UnusableError(f"owned by uid {status.st_uid}, not by uid {self._uid}")
-        # The user may have put a link to a folder of root's in the way: root's files count only where they stand.
-        if status.st_uid != self._uid and Path(f"/proc/self/fd/{fd}").readlink() != self._place(path):
+        # Links to the user's own files (of dotfiles) are as good as these. One to a file of root's may be there so that root reads
+        # what the user could not: it counts only where it stands, or if the user is who reads.
+        trusted = self._uid in (status.st_uid, os.geteuid())
+        if not trusted and Path(f"/proc/self/fd/{fd}").readlink() != self._place(path):
             raise UnusableError(f"owned by uid {status.st_uid} and reached through a symbolic link")
 
     def _place(self, path: Path) -> Path:

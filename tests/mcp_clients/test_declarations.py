@@ -190,12 +190,29 @@ def test_no_client_at_all_is_nothing_found(home: Path) -> None:
     assert look(home) == Found((), ())
 
 
-def test_a_link_is_told_and_not_followed(home: Path) -> None:
-    real = put(home, "real.json", PLAIN)
+def test_a_link_to_a_file_of_the_users_own_is_followed(home: Path) -> None:
+    real = put(home, "dotfiles/claude.json", PLAIN)
     (home / ".claude.json").symlink_to(real)
     found = look(home)
-    assert not found.servers
-    assert [u.reason for u in found.unread] == ["a symbolic link"]
+    assert found.servers
+    assert {place.source for place in found.places} == {home / ".claude.json"}
+    assert not found.unread
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "server"),
+    [
+        (".config/Code/User/settings.json", '{"mcp": {"servers": {"old": {"command": "x"}}}}', "old"),
+        ("../work/.vscode/settings.json", '{"mcp": {"servers": {"old": {"command": "x"}}}}', "old"),
+        ("../work/opencode.jsonc", '{"mcp": {"o": {"type": "local", "command": ["x"]}}} // c', "o"),
+        (".cursor/mcp.json", '{"mcpServers": {"w": {"serverUrl": "https://h.example/mcp"}}}', "w"),
+    ],
+)
+def test_older_places_and_spellings_are_known(home: Path, file: str, content: str, server: str) -> None:
+    put(home, file, content)
+    found = look(home)
+    assert [s.declaration["id"] for s in found.servers] == [server]
+    assert not found.unread
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to another user")

@@ -128,14 +128,40 @@ def test_a_file_that_cannot_be_edited_is_told_of_and_the_others_are_done(home: P
     assert not codex.with_name(codex.name + BACKUP).exists()
 
 
-def test_a_link_is_not_followed(home: Path) -> None:
+def test_a_link_of_ones_own_stays_and_the_file_that_it_leads_to_is_written_and_restored(home: Path) -> None:
+    found = places(home)
+    target = home / "elsewhere.json"
+    cursor(home).rename(target)
+    target.chmod(0o640)
+    cursor(home).symlink_to(target)
+    outcomes = {o.file.name: o for o in install(found, PROGRAM)}
+    assert outcomes["mcp.json"].servers == ("fs",)
+    assert cursor(home).is_symlink()
+    assert target.read_text() != CURSOR
+    assert target.stat().st_mode & 0o777 == 0o640
+    assert {o.file.name: o for o in uninstall(places(home))}["mcp.json"].servers == ("fs",)
+    assert cursor(home).is_symlink()
+    assert target.read_text() == CURSOR
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a link to another user")
+def test_a_link_of_somebody_elses_is_not_followed(home: Path) -> None:
     found = places(home)
     target = home / "elsewhere.json"
     cursor(home).rename(target)
     cursor(home).symlink_to(target)
+    os.chown(cursor(home), 54321, -1, follow_symlinks=False)
     outcomes = {o.file.name: o for o in install(found, PROGRAM)}
-    assert outcomes["mcp.json"].trouble
+    assert "symbolic link" in outcomes["mcp.json"].trouble
     assert target.read_text() == CURSOR
+
+
+@pytest.mark.skipif(os.getgroups() == [] and os.geteuid() != 0, reason="needs a second group")
+def test_the_group_of_a_file_stays(home: Path) -> None:
+    os.chown(cursor(home), -1, 54321 if os.geteuid() == 0 else os.getgroups()[0])
+    group = cursor(home).stat().st_gid
+    install(places(home), PROGRAM)
+    assert cursor(home).stat().st_gid == group
 
 
 @pytest.mark.skipif(

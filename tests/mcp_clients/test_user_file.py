@@ -64,10 +64,24 @@ def test_bytes_that_are_no_text_are_told(tmp_path: Path) -> None:
     assert refusal(tmp_path, tmp_path / "a.json") == "no valid JSON"
 
 
-def test_a_link_in_place_of_the_file_is_not_followed(tmp_path: Path) -> None:
-    (tmp_path / "secret").write_text("{}")
-    (tmp_path / "a.json").symlink_to("secret")
-    assert refusal(tmp_path, tmp_path / "a.json") == "a symbolic link"
+def test_a_link_to_a_file_of_the_same_owner_is_followed(tmp_path: Path) -> None:
+    (tmp_path / "real").write_text('{"a": 1}')
+    (tmp_path / "a.json").symlink_to("real")
+    assert Owner(tmp_path).content(tmp_path / "a.json") == {"a": 1}
+    (tmp_path / "b.json").symlink_to("b.json")
+    assert "symbolic links" in refusal(tmp_path, tmp_path / "b.json")
+
+
+@needs_root
+def test_root_follows_no_link_into_files_that_are_not_the_users(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    os.chown(home, SOMEBODY, -1)
+    (tmp_path / "secret").write_text('{"token": 1}')
+    (home / "a.json").symlink_to(tmp_path / "secret")
+    assert "through a symbolic link" in refusal(home, home / "a.json")
+    os.chown(tmp_path / "secret", SOMEBODY, -1)
+    assert Owner(home).content(home / "a.json") == {"token": 1}
 
 
 def test_a_pipe_and_a_folder_do_not_hang_the_reader(tmp_path: Path) -> None:
