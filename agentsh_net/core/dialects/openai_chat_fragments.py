@@ -48,12 +48,17 @@ class Fragment:
     namespace: str
     custom: bool
     argued: bool  # arguments stand in it twice, and differ
+    misnamed: bool  # JavaScript joins what is no string to one that is
 
     @property
     def flaw(self) -> str:
         """Say why clients read different calls in this piece alone; empty where they do not."""
+        if self.misnamed:
+            return "the tool's name is not a string"
         if len({name for _, name in self.names}) > 1:
             return "a call with two names"
+        if self.odd and self.slot[2] is None:
+            return "an index that is no number"  # `[0]` is 0 to who makes it a key in JavaScript
         return "a call with two different arguments" if self.argued else ""
 
     @property
@@ -202,11 +207,13 @@ def _fragment(
     texts: list[str] = []
     value: Any = None
     given: list[Any] = []
+    misnamed = False
     namespace = ""
     for at, payload in _payloads(entry, keys, path):
         inner = keys if payload is entry else fold(payload, clashes)
         name = payload.get(inner.get("name", "name"))
         if name:
+            misnamed = misnamed or not isinstance(name, str)
             names.append(((*at, inner["name"]), name if isinstance(name, str) else dump(name)))
         for key in _ARGUMENTS:
             argument = payload.get(inner.get(key, key))
@@ -233,6 +240,7 @@ def _fragment(
         namespace=namespace,
         custom="custom" in keys,
         argued=any(argument != given[0] for argument in given),
+        misnamed=misnamed,
     )
 
 

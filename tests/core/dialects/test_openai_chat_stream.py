@@ -53,6 +53,25 @@ def test_a_choice_waits_for_the_calls_of_another() -> None:
     assert [machine.feed(piece).out for piece in sent] == [b"", b"", b"", b"".join(sent)]
 
 
+@pytest.mark.parametrize("index", [[0], {"0": 0}, "zero", 0.5])
+def test_arguments_under_an_index_that_is_no_number_reach_no_call(index: object) -> None:
+    first = calls(entry(0, name=WEATHER, args="", call_id="a"), entry(1, name=WEATHER, args="", call_id="b"))
+    result = run(first + calls(entry(index, args='{"path":"/etc/x"}')) + end() + DONE, denying(DELETE))
+    assert b"/etc/x" not in result.out
+    assert "an index that is no number" in [j.call.flaw for j in result.judged]
+
+
+@pytest.mark.parametrize("names", [[[DELETE]], ["del", ["ete"]], [["mcp__fs__"], "delete"]])
+def test_pieces_of_a_name_that_are_no_strings_are_no_name_that_anybody_can_judge(names: list[object]) -> None:
+    pieces = [
+        {"index": 0, "id": "a", "type": "function", "function": {"name": name, "arguments": ""}}
+        for name in names
+    ]
+    result = run(b"".join(calls(piece) for piece in pieces) + end() + DONE, denying(DELETE))
+    assert b"tool_calls" not in result.out
+    assert [j.call.flaw for j in result.judged] == ["the tool's name is not a string"]
+
+
 @pytest.mark.parametrize("name", [WEATHER, DELETE])
 def test_arguments_in_an_oversize_event_are_in_doubt_and_pass_only_where_the_call_does(name: str) -> None:
     big = calls(entry(0, args='{"a":"' + "x" * 3000))

@@ -101,3 +101,18 @@ def test_a_name_among_the_arguments_is_none_of_the_calls() -> None:
     data = completion({"content": None, "function_call": {"name": WEATHER, "arguments": {"name": DELETE}}})
     out, told = rewritten(data, denying(DELETE))
     assert (out, [(c.name, c.input, c.flaw) for c, _ in told]) == (data, [(WEATHER, {"name": DELETE}, "")])
+
+
+@pytest.mark.parametrize("name", [[DELETE], [[DELETE]], {"x": DELETE}, 3, True])
+def test_a_name_that_is_no_string_is_no_name_that_anybody_can_judge(name: object) -> None:
+    out, told = rewritten(
+        completion(
+            {
+                "content": None,
+                "tool_calls": [entry(..., name=WEATHER, call_id="a") | {"function": {"name": name}}],
+            }
+        ),
+        denying(DELETE),
+    )
+    assert "tool_calls" not in json.loads(out)["choices"][0]["message"]
+    assert [call.flaw for call, _ in told] == ["the tool's name is not a string"]
