@@ -47,6 +47,39 @@ def test_a_body_that_nobody_reads_does_not_cost_the_connection() -> None:
     play(accepted, scene)
 
 
+def test_a_request_whose_answer_is_of_no_interest_goes_out_at_once_where_a_connection_is_kept() -> None:
+    async def accepted(seen: Seen, wire: Wire) -> None:
+        if seen.body == b"cut":
+            wire.cut()
+        else:
+            await wire.answer(202 if seen.body != b"no" else 400, b"whatever")
+
+    async def scene(client: HttpClient, server: Scripted) -> None:
+        ended: list[tuple[int, ProtocolError | None]] = []
+
+        async def post(body: bytes) -> tuple[int, ProtocolError | None]:
+            ended.clear()
+            assert client.post("/messages", (), body, lambda c: ended.append((c.status, c.error)))
+            assert not client.post("/messages", (), b"{}", lambda _: None), "its connection is in use"
+            while not ended:
+                await asyncio.sleep(0)
+            return ended[0]
+
+        assert not client.post("/messages", (), b"{}", lambda _: None), "there is none yet"
+        await (await client.request("POST", "/messages", (), b"{}")).release()
+        assert [await post(b"{}"), await post(b"no"), await post(b"{}")] == [
+            (202, None),
+            (400, None),
+            (202, None),
+        ]
+        assert {seen.connection for seen in server.seen} == {0} and len(server.seen) == 4
+        status, error = await post(b"cut")
+        assert status == 0 and isinstance(error, CutError)
+        assert client.connections == 0 and len(ended) == 1
+
+    play(accepted, scene)
+
+
 def answering(data: bytes, *, then_close: bool = False) -> Handler:
     async def handler(request: Seen, wire: Wire) -> None:
         await wire.raw(data)

@@ -142,3 +142,45 @@ def test_an_answer_that_ends_with_its_connection_is_whole_only_after_an_orderly_
             await read(connection)
 
     run(scene())
+
+
+def test_who_waits_sleeps_on_where_a_watcher_took_what_came() -> None:
+    async def scene() -> None:
+        connection, _ = asked()
+        taken: list[bytes] = []
+        takes = [False, True, False]
+
+        def watch() -> bool:
+            if takes.pop(0):
+                taken.append(connection.take())
+                return True
+            return False
+
+        connection.watch(watch)
+        connection.data_received(b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\n")
+        await connection.head()
+        waiting = asyncio.create_task(connection.news())
+        await asyncio.sleep(0)
+        connection.data_received(b"abc")
+        await asyncio.sleep(0)
+        assert taken == [b"abc"] and not waiting.done()
+        connection.data_received(b"def")
+        await waiting
+        assert (connection.take(), connection.take(), connection.complete) == (b"def", b"", True)
+
+    run(scene())
+
+
+def test_a_cut_is_told_to_the_watcher_and_to_who_waits() -> None:
+    async def scene() -> None:
+        connection, _ = asked()
+        seen: list[bool] = []
+        connection.watch(lambda: bool(seen.append(connection.error is not None)))
+        waiting = asyncio.create_task(connection.news())
+        await asyncio.sleep(0)
+        connection.connection_lost(None)
+        with pytest.raises(CutError):
+            await waiting
+        assert seen == [True]
+
+    run(scene())

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
+from functools import lru_cache
 from http import HTTPStatus
 from typing import Final, Protocol, cast
 
@@ -153,16 +154,16 @@ class GatewayConnection(asyncio.Protocol):
 
     def answer(self, status: int, body: bytes = b"", fields: Fields = JSON) -> None:
         """Send a whole answer."""
-        length = (("Content-Length", str(len(body))),) if status not in (204, 304) else ()
-        own = fields if body else (field for field in fields if field not in JSON)  # nothing is not JSON
-        self._write(self._head_of(status, (*own, *length)) + body)
+        own = tuple(fields) if body else tuple(f for f in fields if f not in JSON)  # nothing is not JSON
+        length = b"Content-Length: %d\r\n" % len(body) if status not in (204, 304) else b""
+        self._write(b"%b%b\r\n%b" % (self._head_of(status, own), length, body))
 
     def begin(self, status: int, fields: Fields) -> None:
         """Begin an answer whose end is not known yet."""
         self._streaming = True
         coding = (("Transfer-Encoding", "chunked"),) if self._chunked else ()
         self._closing = self._closing or not coding
-        self._write(self._head_of(status, (*fields, *coding)))
+        self._write(self._head_of(status, (*fields, *coding)) + b"\r\n")
 
     async def send(self, data: bytes) -> None:
         """Send the next bytes of an answer that was begun; waits while the client is slow."""
@@ -312,18 +313,23 @@ class GatewayConnection(asyncio.Protocol):
         if self._transport is not None:
             self._transport.close()
 
-    def _head_of(self, status: int, fields: Fields) -> bytes:
-        lines = [
-            f"HTTP/1.1 {status} {PHRASES.get(status, '')}",
-            *(f"{name}: {value}" for name, value in (*fields, *self.cors)),
-        ]
-        if self._closing:
-            lines.append("Connection: close")
-        return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
+    def _head_of(self, status: int, fields: tuple[tuple[str, str], ...]) -> bytes:
+        closing = (("Connection", "close"),) if self._closing else ()
+        return _head(status, (*fields, *self.cors, *closing))
 
     def _write(self, data: bytes) -> None:
         if self._transport is not None:
             self._transport.write(data)
+
+
+@lru_cache(maxsize=64)  # answers are much alike
+def _head(status: int, fields: tuple[tuple[str, str], ...]) -> bytes:
+    """Return a head without its end."""
+    lines = [
+        f"HTTP/1.1 {status} {PHRASES.get(status, '')}",
+        *(f"{name}: {value}" for name, value in fields),
+    ]
+    return "".join(f"{line}\r\n" for line in lines).encode("latin-1")
 
 
 def _error(message: str) -> bytes:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
-from functools import partial
-from typing import Final
+from dataclasses import replace
+from functools import lru_cache, partial
+from typing import Final, NamedTuple
 
 from agentsh_net.audit.call_events import HOSTILE, MALFORMED, Teller
 from agentsh_net.core import gateway_http, jsonrpc, mcp_gate, mcp_judging, results_policy, steps
@@ -36,8 +36,7 @@ INLINE: Final = (
 META_VERSION: Final = gateway_http.VERSION_KEY.encode()  # only requests of 2026-07-28 have it
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(NamedTuple):
     """A request that waits for its answer. `continues`: a tools/list that named a cursor; `tool` is that of a call."""
 
     method: str
@@ -45,8 +44,7 @@ class Asked:
     tool: str
 
 
-@dataclass(frozen=True, slots=True)
-class Taken:
+class Taken(NamedTuple):
     """What becomes of what a client sent. `body` is None where it could not be read for certain."""
 
     forward: bytes | None
@@ -56,8 +54,7 @@ class Taken:
     status: int = 200  # of HTTP, where nothing goes on
 
 
-@dataclass(frozen=True, slots=True)
-class Passed:
+class Passed(NamedTuple):
     """What becomes of what a server sent: what goes on (as it came: the very object), and what the server is answered."""
 
     forward: bytes | None
@@ -100,7 +97,7 @@ class Review:
             return verdict
 
         try:
-            body = mcp_gate.read(flat, Limits(size=limit))
+            body = mcp_gate.read(flat, _limits(limit))
             why = fault(body)
             if why:
                 return self._contradicted(body, why)
@@ -185,7 +182,7 @@ class Review:
         """Judge what a server sent; `ids` are the requests that this answer or stream belongs to."""
         flat = flattened(data)
         try:
-            body = mcp_gate.read(flat, Limits(size=limit))
+            body = mcp_gate.read(flat, _limits(limit))
         except ProtocolError as error:
             lists = any(self._lists(id_) for id_ in ids)
             danger = "a list of tools that peers may read differently" if lists else mcp_gate.doubt(flat)
@@ -207,7 +204,7 @@ class Review:
         if stray:
             danger = "a list of tools under an id that nobody used" if self._passes_for_list(body) else ""
             passed = self._uncertain(data, "an answer to no request", danger, ids)
-            return replace(passed, answered=passed.answered or answered, body=body)
+            return passed._replace(answered=passed.answered or answered, body=body)
         replies, edits = mcp_judging.judge_askings(self._around.mcp, self.server_id, body, self._tell.asked)
         for index, asked, message in answers:
             await self._answer(index, asked, message, len(data), edits)
@@ -296,6 +293,11 @@ class Review:
         listing = any(asked.method == LIST for asked in self._waiting.values())
         results = (message.result for message in body.messages if isinstance(message, Response))
         return listing and any(isinstance(result, dict) and "tools" in result for result in results)
+
+
+@lru_cache(maxsize=8)  # of a policy there are two, and one or two policies
+def _limits(size: int) -> Limits:
+    return Limits(size=size)
 
 
 def _asked(message: Request) -> Asked:

@@ -36,7 +36,7 @@ class Stream:
         self.listener: Callable[[], None] | None = None  # is told of news in place of who awaits them
         self._queue: deque[tuple[int, bytes]] = deque()
         self._queued = 0
-        self._news = asyncio.Event()
+        self._news: asyncio.Event | None = None  # once somebody awaits it
 
     def put(self, seq: int, message: bytes) -> None:
         """Add a message; a stream that nobody reads takes none."""
@@ -80,11 +80,13 @@ class Stream:
         """Let who waits look again."""
         if self.listener is not None:
             self.listener()
-        else:
+        elif self._news is not None:
             self._news.set()
 
     async def news(self) -> None:
         """Wait until there is something to send, or nothing more to wait for."""
+        if self._news is None:
+            self._news = asyncio.Event()
         while not self._queue and not self.cut:
             self._news.clear()
             await self._news.wait()
