@@ -19,25 +19,22 @@ from agentsh_net.core.packet_part import PacketPart
 from agentsh_net.core.plane import ConnectRecord, LayerStatus, Plan
 from agentsh_net.core.settings import Network
 from agentsh_net.core.shared_endpoints import decided_by_name, told_of
-from agentsh_net.kernel import cgroup, claims, ebpf, leftovers, loader, nft
+from agentsh_net.kernel import cgroup, ebpf, leftovers, loader, nft
 from agentsh_net.kernel.alarm import Alarm
 from agentsh_net.kernel.cgroup_layer import CgroupLayer
 from agentsh_net.kernel.claims import Claim, claim_namespace
-from agentsh_net.kernel.cutter import Cutter
 from agentsh_net.kernel.ebpf import Ebpf
 from agentsh_net.kernel.leftovers import down, hierarchy, owners
-from agentsh_net.kernel.limits import may_load_programs
-from agentsh_net.kernel.nflog import Nflog
 from agentsh_net.kernel.nft import Nftables
 from agentsh_net.kernel.own_cgroups import OwnCgroups
 from agentsh_net.kernel.process import Processes
 from agentsh_net.kernel.readers import wait_for_readers
 from agentsh_net.kernel.sightings import Sighted
 from agentsh_net.kernel.sweep import sweep
+from agentsh_net.kernel.unwanted import LAYERS, Unwanted
+from agentsh_net.kernel.witness import Witness
 
 __all__ = ["LAYERS", "Host", "down", "open_kernel", "owners"]
-
-LAYERS = (ebpf.LAYER, nft.LAYER)
 
 
 class Host:
@@ -56,16 +53,12 @@ class Host:
         self._part = PacketPart()
         self._ebpf: Ebpf | None = None
         self._nft: Nftables | None = None
-        self._nflog: Nflog | None = None
         self._alarm: Alarm | None = None
         self._off: dict[str, KernelError] = {}
-        self._unwanted: dict[str, str] = {}
-        # The daemon applies and asks from threads, and reads records in its event loop, which must not wait for an apply.
-        self._changing, self._reading = threading.Lock(), threading.Lock()
+        self._unwanted = Unwanted()
+        self._changing = threading.Lock()  # the daemon applies and asks from threads
         self._everywhere = True  # other network namespaces are swept too
-        self._cutter = Cutter()
-        self._silent = ""  # why the packet plane tells nothing
-        self._sighted = Sighted(Processes(hierarchy), self._cgroups.own)
+        self._witness = Witness(Sighted(Processes(hierarchy), self._cgroups.own))
 
     @property
     def cgroups(self) -> OwnCgroups | None:
@@ -101,26 +94,15 @@ class Host:
             streams,
             everywhere=self._everywhere,
         )
-        with self._reading:
-            return self._sighted.swept(closed, plan.generation, streams)
+        return self._witness.swept(closed, plan.generation, streams)
 
     def filenos(self) -> list[int]:
         """Return the descriptors that become readable when `records` has something."""
-        return [source.fileno() for source in (self._ebpf, self._nflog) if source is not None]
+        return self._witness.filenos()
 
     def records(self) -> list[ConnectRecord]:
         """Return what was seen since the last call, a batch at most, without waiting. Raises KernelError."""
-        if not self._reading.acquire(blocking=False):
-            return []  # a sweep tells what it closed; the next call has the rest
-        try:
-            # In this order: whatever made a packet that was logged by now has its connect record in the ring by now.
-            logged = self._nflog.records() if self._nflog else []
-            records = self._ebpf.records() if self._ebpf else []
-            self._cutter.cut(records)
-            connects = self._sighted.connects(records)
-            return connects + self._sighted.packets(logged)
-        finally:
-            self._reading.release()
+        return self._witness.records()
 
     def disturbed(self) -> bool:
         """Say whether nf_tables changed or a program of ours was taken away. While a plan is applied, it is we who do it."""
@@ -134,19 +116,19 @@ class Host:
 
     def status(self) -> list[LayerStatus]:
         """Ask the kernel what is in force."""
-        self._cutter.cut(())  # what had to wait
+        self._witness.cut()  # what had to wait
         with self._changing:
             cgroups = self._cgroups.status(self._wanted, knows_workers=self._knows_workers())
             return [*(self._status(layer) for layer in LAYERS), *cgroups]
 
     def close(self, *, remove: bool) -> None:
         """Let go of the kernel. Raises KernelError for what could not be removed, after everything was tried."""
-        with self._changing, self._reading:
+        with self._changing:
             self._close(remove=remove)
 
     def open_layers(self, network: Network, load: Callable[[], loader.Loaded]) -> None:
         """Open what `network` asks for. Raises KernelError where a required layer cannot be had, or another daemon enforces there."""
-        self._unwanted = _unwanted(network)
+        self._unwanted = Unwanted(network)
         self._everywhere = network.scope != "netns"
         if ebpf.LAYER in self._unwanted:
             self._cgroups.leave_programs()
@@ -163,15 +145,13 @@ class Host:
         if self._hierarchy is None:
             raise KernelError("no cgroup v2 hierarchy is mounted", layer=ebpf.LAYER, remedy=cgroup.REMEDY)
         self._ebpf = Ebpf(self._hierarchy, load, self._cgroups.ids)
+        self._witness.hear_programs(self._ebpf)
 
     def _open_nft(self, group: int) -> None:
         self._nft = Nftables(group, self._cgroups.sockets(), self._cgroups.present)
         with contextlib.suppress(KernelError):  # then others' doings are noticed at the next look
             self._alarm = Alarm()
-        try:
-            self._nflog = Nflog(group)
-        except KernelError as error:
-            self._silent = f"no events from this layer: {error} ({error.remedy})"
+        self._witness.hear_packets(group)
 
     def _try(self, layer: str, action: Callable[[], None]) -> None:
         """Do what a layer needs; on failure the layer is off, which only `required` makes fatal."""
@@ -196,11 +176,10 @@ class Host:
                     self._try(layer, partial(plane.start, part))
         except KernelError:
             # Whoever came before us may have been enforcing: that is not undone.
-            with self._reading:
-                self._close(remove=not predecessor)
+            self._close(remove=not predecessor)
             raise
         self._drop_layers_that_are_off()
-        self._remove_unwanted()
+        self._unwanted.clear(self._hierarchy, claimed=self._cgroups.claimed)
 
     def _for_packets(self, plan: Plan) -> Plan:
         """Return what the packet plane has to do of a plan: it cannot read names."""
@@ -216,53 +195,30 @@ class Host:
 
     def _close(self, *, remove: bool) -> None:
         problems = []
+        self._witness.close()
         for layer in (self._nft, self._ebpf):
             try:
                 if layer is not None:
                     layer.close(remove=remove)
             except KernelError as error:
                 problems.append(error)
-        for source in (self._nflog, self._alarm):
-            if source is not None:
-                source.close()
-        self._alarm = None
+        if self._alarm is not None:
+            self._alarm.close()
         self._cgroups.close(remove=remove)
         if self._claim is not None:
             self._claim.release()
-        self._ebpf, self._nft, self._nflog, self._claim = None, None, None, None
+        self._ebpf, self._nft, self._alarm, self._claim = None, None, None, None
         if problems:
             raise problems[0]
 
     def _drop_layers_that_are_off(self) -> None:
         if ebpf.LAYER in self._off and self._ebpf is not None:
-            with self._reading:
-                self._ebpf.close(remove=False)
-                self._ebpf = None
+            self._witness.hear_programs(None)
+            self._ebpf.close(remove=False)
+            self._ebpf = None
         if nft.LAYER in self._off and self._nft is not None:
             self._nft.close(remove=False)
             self._nft = None
-
-    def _remove_unwanted(self) -> None:
-        """Remove what a predecessor left in layers that the configuration no longer asks for, or say that it is there."""
-        for layer, reason in self._unwanted.items():
-            if layer == ebpf.LAYER and not may_load_programs():
-                continue  # a sidecar: nobody of its kind left any
-            if (pid := self._lives(layer)) is not None:
-                who = f"process {pid}" if pid else "a process that cannot be seen from here"
-                self._unwanted[layer] = f"{reason}; another agentsh-net, {who}, enforces there"
-                continue
-            try:
-                leftovers.remove(layer, self._hierarchy)
-            except KernelError as error:
-                self._unwanted[layer] = f"{reason}; what a predecessor left there may still act: {error}"
-
-    def _lives(self, layer: str) -> int | None:
-        """Return the other daemon that enforces in a layer that we do not want, 0 for one that cannot be seen."""
-        if layer == nft.LAYER:
-            return claims.namespace_holder()
-        if self._hierarchy is None or self._cgroups.claimed:
-            return None
-        return claims.hierarchy_holder(self._hierarchy)
 
     def _change(self, old: Plan, new: Plan) -> None:
         """Add to both planes, wait, delete from both: at no moment is less denied than both plans deny."""
@@ -316,7 +272,7 @@ class Host:
 
     def _status(self, layer: str) -> LayerStatus:
         if layer in self._unwanted:
-            return LayerStatus(layer, wanted=False, in_force=False, reason=self._unwanted[layer])
+            return self._unwanted.status(layer)
         plane = self._ebpf if layer == ebpf.LAYER else self._nft
         if plane is None:
             error = self._off.get(layer, KernelError("closed"))
@@ -327,8 +283,8 @@ class Host:
         if layer == nft.LAYER:
             whole = self._packets is self._plan  # nothing is left to who reads names
             names = "" if whole else told_of(self._plan, read_elsewhere=self._ebpf is not None)
-            detail = "; ".join(filter(None, (status.detail, names, self._silent)))
-            status = replace(status, detail=detail, lost=self._nflog.lost if self._nflog else 0)
+            detail = "; ".join(filter(None, (status.detail, names, self._witness.silent)))
+            status = replace(status, detail=detail, lost=self._witness.lost)
         return status
 
 
@@ -355,13 +311,3 @@ def open_kernel(
         host.close(remove=False)
         raise
     return host
-
-
-def _unwanted(network: Network) -> dict[str, str]:
-    """Return the layers that the configuration does not ask for, and why."""
-    if network.mode == "off":
-        return dict.fromkeys(LAYERS, "network.mode is off")
-    reasons = {layer: "not in network.layers" for layer in LAYERS if layer not in network.layers}
-    if network.scope == "netns":
-        reasons[ebpf.LAYER] = "network.scope is netns"
-    return reasons
