@@ -183,7 +183,7 @@ class Daemon:
         store = Path(config.store.path)
         self.writer = await asyncio.to_thread(self._open_store, loop, store)
         stack.push_async_callback(self._close_store)
-        outlets = Outlets(self.arbiter.note, self.writer.put_all, self.control.publish)
+        outlets = Outlets(self.arbiter.note, self.writer.put, self.control.publish)
         self._recording = Recording(lambda: self.current.snapshot, outlets, self.tally, self._tasks.spawn)
         archivist = archivists.start(store, config.llm_storage, self.writer.change, self._log)
         stack.push_async_callback(asyncio.to_thread, archivist.stop)

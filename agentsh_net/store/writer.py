@@ -102,18 +102,8 @@ class Writer:
         self._thread = threading.Thread(target=self._run, name="store-writer", daemon=True)
         self._thread.start()
 
-    def put(self, event: Mapping[str, Any]) -> None:
-        """Hand in an event (JSON-able; stamped here if it is not yet). Never waits and never raises for the disk's sake."""
-        if not event.get("id") or not event.get("timestamp"):
-            event = {
-                **event,
-                "id": event.get("id") or new_id(),
-                "timestamp": event.get("timestamp") or now_rfc3339(),
-            }
-        self._queue([_Queued(records.event_row(event), records.candidate_rows(event))])
-
-    def put_all(self, events: Sequence[Mapping[str, Any]]) -> None:
-        """Hand in stamped events together, as `put` does."""
+    def put(self, events: Sequence[Mapping[str, Any]]) -> None:
+        """Hand in stamped events (as JSON). Never waits and never raises for the disk's sake."""
         self._queue([_Queued(records.event_row(event), records.candidate_rows(event)) for event in events])
 
     def takes_more(self) -> bool:

@@ -12,6 +12,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from agentsh_net.clock import new_id, now_rfc3339
 from agentsh_net.core import config
 from agentsh_net.core.events import Event
 from agentsh_net.core.model import Tool
@@ -66,7 +67,7 @@ async def main(port: int, upstream: int | str, workers: int) -> None:
         writer = Writer(Path(scratch) / "events.db", Retention(), lambda _: None)
 
         def emit(event: Event) -> None:
-            writer.put(event.to_json())
+            writer.put([event.to_stamped_json(id=new_id(), timestamp=now_rfc3339())])
 
         pool = Pool(snapshot.config.proxy, on_event=emit, on_report=lambda _: None, arbiter=arbiter)
         await pool.start(snapshot)

@@ -10,6 +10,7 @@ import time
 
 import pytest
 
+from agentsh_net.clock import new_id, now_rfc3339
 from agentsh_net.core.errors import StoreError
 from agentsh_net.core.events import ToolCalled
 from agentsh_net.core.settings import Retention
@@ -77,27 +78,26 @@ def until(condition):
 
 
 def call(name):
-    return ToolCalled(tool_name=name).to_json()
+    return ToolCalled(tool_name=name).to_stamped_json(id=new_id(), timestamp=now_rfc3339())
 
 
-def test_events_reach_the_disk_in_order_and_get_an_identity(store, path):
+def test_events_reach_the_disk_in_order(store, path):
     for n in range(1200):
-        store.put(call(f"t{n}"))
+        store.put([call(f"t{n}")])
     until(lambda: store.status().written == 1200)
     assert stored(path) == [f"t{n}" for n in range(1000)]  # one page
     [newest] = queries.page(path, "events", {"limit": 1}).rows
     assert newest["tool_name"] == "t1199"
-    assert newest["id"] and newest["timestamp"].endswith("Z")
 
 
 def test_an_event_is_seen_soon_without_company(store, path):
-    store.put(call("alone"))
+    store.put([call("alone")])
     until(lambda: stored(path) == ["alone"])
 
 
 def test_closing_writes_what_is_queued_and_leaves_one_file(store, path):
     for n in range(700):
-        store.put(call(f"t{n}"))
+        store.put([call(f"t{n}")])
     assert store.close() == 0
     assert [p.name for p in path.parent.iterdir()] == ["events.db"]
     assert len(stored(path)) == 700
@@ -105,7 +105,7 @@ def test_closing_writes_what_is_queued_and_leaves_one_file(store, path):
 
 def test_events_handed_in_together_reach_the_disk_in_order(store, path):
     named = [f"f{n:05}" for n in range(3021)]  # none of them so old that it would be removed
-    store.put_all([{"id": name, "timestamp": "t", "type": "x"} for name in named])
+    store.put([{"id": name, "timestamp": "t", "type": "x"} for name in named])
     store.close()
     with connect.reader(path) as connection:
         ids = [row[0] for row in connection.execute("SELECT id FROM events ORDER BY rowid")]
@@ -118,19 +118,19 @@ def test_who_can_wait_is_told_to_before_anything_is_lost_and_not_while_the_disk_
     assert store.takes_more()
     blocker = sqlite3.connect(path, isolation_level=None)
     blocker.execute("BEGIN IMMEDIATE")
-    store.put_all([{"id": f"{n}", "timestamp": "t", "type": "x"} for n in range(3)])
+    store.put([{"id": f"{n}", "timestamp": "t", "type": "x"} for n in range(3)])
     assert not store.takes_more()
     told.wait_for("locked")
     assert store.takes_more()  # nobody waits for the disk to come back: what does not fit is counted
     blocker.execute("ROLLBACK")
     told.wait_for("recovered")
-    store.put_all([{"id": f"b{n}", "timestamp": "t", "type": "x"} for n in range(9)])
+    store.put([{"id": f"b{n}", "timestamp": "t", "type": "x"} for n in range(9)])
     assert store.status().lost > 0
 
 
 def test_after_closing_events_are_counted_as_lost(store):
     store.close()
-    store.put(call("late"))
+    store.put([call("late")])
     assert store.status().lost == 1
 
 
@@ -145,7 +145,7 @@ def test_a_change_is_on_the_disk_when_its_future_ends(store, path):
 def test_a_locked_database_is_told_once_and_loses_nothing_that_fits(store, path, told):
     with sqlite3.connect(path, isolation_level=None) as other:
         other.execute("BEGIN IMMEDIATE")
-        store.put(call("while locked"))
+        store.put([call("while locked")])
         told.wait_for("locked by another process")
         assert "fuser" in store.status().remedy
         other.execute("ROLLBACK")
@@ -163,7 +163,7 @@ def test_put_never_waits_for_a_locked_database(path, told, monkeypatch):
     other.execute("BEGIN IMMEDIATE")
     before = time.perf_counter()
     for n in range(writer.BATCH * 4):
-        store.put(call(str(n)))
+        store.put([call(str(n))])
     waited = time.perf_counter() - before
     assert store.status().written == 0
     other.execute("ROLLBACK")
@@ -177,7 +177,7 @@ def test_what_does_not_fit_the_queue_is_counted_and_recorded(store, path, told, 
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     for n in range(25):
-        store.put(call(f"t{n}"))
+        store.put([call(f"t{n}")])
     assert store.status().lost == 15
     other.execute("ROLLBACK")
     other.close()
@@ -187,7 +187,7 @@ def test_what_does_not_fit_the_queue_is_counted_and_recorded(store, path, told, 
 
 def test_the_queue_is_bounded_in_bytes_too(store, path, monkeypatch):
     monkeypatch.setattr(writer, "MAX_QUEUED_BYTES", 1000)
-    store.put(call("x" * 2000))
+    store.put([call("x" * 2000)])
     until(lambda: lost(path) == 1)
     assert stored(path) == []
 
@@ -204,7 +204,7 @@ def test_a_full_disk_is_told_and_survived(path, told, monkeypatch):
     monkeypatch.setattr(writer, "open_writer", tiny)
     store = Writer(path, Retention(), told)
     for n in range(40):
-        store.put(call(f"{n}" + "x" * 10_000))
+        store.put([call(f"{n}" + "x" * 10_000)])
     told.wait_for("full")
     assert "max_size_mb" in store.status().remedy
     opened[0].execute("PRAGMA max_page_count=100000")
@@ -235,11 +235,11 @@ def test_trouble_ends_by_itself_even_with_nothing_to_write(store, path, told):
 
 
 def test_a_database_moved_aside_under_a_running_daemon_is_made_anew(store, path, told):
-    store.put(call("before"))
+    store.put([call("before")])
     until(lambda: stored(path) == ["before"])
     for suffix in ("", "-wal", "-shm"):
         os.rename(f"{path}{suffix}", f"{path}{suffix}.old")
-    store.put(call("after"))
+    store.put([call("after")])
     told.wait_for("moved or deleted")
     told.wait_for("recovered")
     until(lambda: stored(path) == ["after"])
@@ -283,7 +283,7 @@ def test_a_full_disk_is_no_wrong_place(path, told, monkeypatch):
 def test_a_store_that_came_again_after_its_directory_was_emptied_is_still_one_daemons(store, path, told):
     for name in os.listdir(path.parent):
         os.unlink(path.parent / name)
-    store.put(call("after"))
+    store.put([call("after")])
     told.wait_for("recovered")
     until(lambda: stored(path) == ["after"])
     with pytest.raises(StoreError, match=f"process {os.getpid()}"):
@@ -300,15 +300,15 @@ def test_a_database_that_cannot_be_opened_is_refused_at_once(path, told):
 def test_closing_does_not_hang_on_a_locked_database(store, path, told):
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
-    store.put(call("unwritten"))
+    store.put([call("unwritten")])
     told.wait_for("locked")
     assert store.close(timeout=5) == 1
     other.close()
 
 
 def test_an_event_with_the_id_of_another_does_not_replace_it(store, path):
-    store.put({"id": "same", "type": "mcp_tool_called", "timestamp": "t", "tool_name": "first"})
-    store.put({"id": "same", "type": "mcp_tool_called", "timestamp": "t", "tool_name": "second"})
+    store.put([{"id": "same", "type": "mcp_tool_called", "timestamp": "t", "tool_name": "first"}])
+    store.put([{"id": "same", "type": "mcp_tool_called", "timestamp": "t", "tool_name": "second"}])
     store.close()
     assert stored(path) == ["first"]
 
@@ -316,7 +316,7 @@ def test_an_event_with_the_id_of_another_does_not_replace_it(store, path):
 def test_old_events_are_pruned_while_running(path, told, monkeypatch):
     monkeypatch.setattr(writer, "PRUNE_EVERY", 0.01)
     store = Writer(path, Retention(max_age_days=1), told, now_ns=lambda: time.time_ns() + 2 * 86_400 * 10**9)
-    store.put(call("old at once"))
+    store.put([call("old at once")])
     until(lambda: store.status().written == 1 and stored(path) == [])
     store.close()
 
@@ -335,7 +335,7 @@ def on_trouble(error):
             event.set()
 store = writer.Writer(path, Retention(), on_trouble)
 for n in range(2000):
-    store.put({"type": "mcp_tool_called", "tool_name": str(n), "input": "x" * 1000})
+    store.put([{"id": f"{n:04}", "timestamp": "t", "type": "mcp_tool_called", "tool_name": str(n), "input": "x" * 1000}])
 assert told["full"].wait(10)
 assert store.status().trouble and store.status().lost == 0
 subprocess.run(["mount", "-o", "remount,size=64m", mount], check=True)
