@@ -16,7 +16,7 @@ from agentsh_net.core.events import Event
 from agentsh_net.core.identity import Aspect, Identity
 from agentsh_net.core.inspect.findings import Finding, worst
 from agentsh_net.core.inspect.inspector import Inspected, Inspector
-from agentsh_net.core.model import PinState, Server, Tool
+from agentsh_net.core.model import Server, Tool
 from agentsh_net.core.pins import Pin, Pins
 from agentsh_net.core.registry import Change, ChangeKind, Registry, ToolKey
 from agentsh_net.core.rules import ROOT
@@ -68,10 +68,7 @@ def load(
         if t.removed is None
     }
     board = Pins.of(
-        (
-            Pin(p.server_id, p.tool, p.hash, p.definition, PinState(p.state), p.trusted_at or "")
-            for p in found
-        ),
+        (Pin(p.server_id, p.tool, p.hash, p.definition, p.state, p.trusted_at or "") for p in found),
         identities,
     )
     return Registry(tools=known).with_servers(servers), board
@@ -89,13 +86,8 @@ def take(
 
     `inspector` learns what the server reported; without one the built-in detectors are run once.
     """
-    server_id, definitions = report.get("server_id"), report.get("tools")
-    if not isinstance(server_id, str) or registry.server(server_id) is None:
-        raise ProtocolError(f"a report about {server_id!r}, which is not declared")
-    if not isinstance(definitions, list) or len(definitions) > MAX_TOOLS:
-        raise ProtocolError(f"{server_id} lists no tools, or more than {MAX_TOOLS}")
+    server_id, listed = _listed(report, registry)
     own_id = registry.canonical_id(server_id)
-    listed = [d for d in definitions if isinstance(d, dict)]
     after, changes = registry.register(server_id, [pins.tool_of(own_id, d) for d in listed])
     inspector = inspector or Inspector(Inspection())
     seen = report.get("era") != ""  # empty: who reports saw no handshake, and what was heard before stays
@@ -108,6 +100,7 @@ def take(
     if pinning.enabled and pinning.auto_trust_first:
         board, added = pins.trust_first(board, offered, now)
     trusted = {(p.server_id, p.tool) for p in added}
+    told = (_event(c, board, pinning, inspected, trusted=(c.server_id, c.tool) in trusted) for c in changes)
     return Taken(
         registry=after,
         pins=board,
@@ -115,15 +108,19 @@ def take(
         saved_tools=tuple(map(_tool_record, (*offered, *(t for t in anew if t.server_id != own_id)))),
         removed=tuple((c.server_id, c.tool) for c in changes if c.kind is ChangeKind.REMOVED),
         saved_pins=tuple(pin_record(p, by="auto_trust_first") for p in added),
-        events=(
-            *(
-                _event(c, board, pinning, inspected, trusted=(c.server_id, c.tool) in trusted)
-                for c in changes
-            ),
-            *_anew_events(anew, inspected, inspector),
-        ),
+        events=(*told, *_anew_events(anew, inspected, inspector)),
         judged_anew=bool(anew),
     )
+
+
+def _listed(report: Mapping[str, Any], registry: Registry) -> tuple[str, list[dict[str, Any]]]:
+    """Return whom a report is about, and the definitions in it. Raises ProtocolError for one that is no list of tools."""
+    server_id, definitions = report.get("server_id"), report.get("tools")
+    if not isinstance(server_id, str) or registry.server(server_id) is None:
+        raise ProtocolError(f"a report about {server_id!r}, which is not declared")
+    if not isinstance(definitions, list) or len(definitions) > MAX_TOOLS:
+        raise ProtocolError(f"{server_id} lists no tools, or more than {MAX_TOOLS}")
+    return server_id, [definition for definition in definitions if isinstance(definition, dict)]
 
 
 def inspect(registry: Registry, board: Pins, inspector: Inspector) -> Taken:

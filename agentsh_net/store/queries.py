@@ -72,7 +72,9 @@ def load_pins(path: Path) -> list[PinRecord]:
     """Return every pin."""
     with reader(path) as connection:
         return [
-            PinRecord(**{**row, "definition": jsontext.loads(row["definition"])})
+            PinRecord(
+                **{**row, "definition": jsontext.loads(row["definition"]), "state": PinState(row["state"])}
+            )
             for row in connection.execute("SELECT * FROM pins ORDER BY server_id, tool")
         ]
 

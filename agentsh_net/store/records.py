@@ -12,6 +12,7 @@ from typing import Any
 
 from agentsh_net.core import jsontext
 from agentsh_net.core.identity import Identity, mark
+from agentsh_net.core.model import PinState
 
 # One SQL statement with the parameters of each of its executions. A change is a few of them, done in one transaction.
 Statement = tuple[str, Sequence[Sequence[Any]]]
@@ -40,7 +41,7 @@ class PinRecord:
     tool: str
     hash: str
     definition: Mapping[str, Any] = field(default_factory=dict)
-    state: str = "new"  # trusted | new | changed
+    state: PinState = PinState.NEW
     trusted_at: str | None = None
     trusted_by: str | None = None
 
