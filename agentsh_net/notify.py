@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import socket
+import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,14 +19,17 @@ from agentsh_net.core.errors import ConfigError, Problem
 
 
 def sd_notify(state: str, environ: Mapping[str, str] = os.environ) -> bool:
-    """Send `state` (`READY=1`, `STOPPING=1`, ...) to the service manager; False where there is none."""
+    """Send `state` (`READY=1`, `STOPPING=1`, ...) to the service manager; False where there is none, or none that listens."""
     address = environ.get("NOTIFY_SOCKET", "")
     if not address:
         return False
     if address.startswith("@"):
         address = "\0" + address[1:]
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as sock:
-        sock.sendto(state.encode(), address)
+        try:
+            sock.sendto(state.encode(), address)
+        except OSError:  # a variable that was passed on to where its socket is not
+            return False
     return True
 
 
@@ -32,15 +37,31 @@ def write_ready_file(path: Path, facts: Mapping[str, Any]) -> None:
     """Write `facts` as JSON in one step: who waits for the file never reads half of it. Raises ConfigError."""
     scratch = path.with_name(f".{path.name}.{os.getpid()}")
     with _told(path):
-        scratch.write_text(json.dumps(facts, indent=1) + "\n")
+        _refuse_what_is_no_file(path)
+        scratch.unlink(missing_ok=True)
+        # Made by us: in a directory like /tmp somebody else may have put a link there.
+        with scratch.open("x", encoding="ascii") as file:
+            file.write(json.dumps(facts, indent=1) + "\n")
         scratch.rename(path)
 
 
 def remove_ready_file(path: Path) -> None:
     """Remove the file: it speaks of a daemon that is not ready yet, or no more. Raises ConfigError where none can be."""
     with _told(path):
+        _refuse_what_is_no_file(path)
         path.unlink(missing_ok=True)
         path.parent.stat()
+
+
+def _refuse_what_is_no_file(path: Path) -> None:
+    """Root may replace a device, and /dev/null would be gone for everybody."""
+    try:
+        mode = path.lstat().st_mode
+    except FileNotFoundError:
+        return
+    if not (stat.S_ISREG(mode) or stat.S_ISLNK(mode)):
+        number = errno.EISDIR if stat.S_ISDIR(mode) else errno.EINVAL
+        raise OSError(number, "a directory" if stat.S_ISDIR(mode) else "no regular file")
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 from pathlib import Path
 
@@ -49,6 +50,32 @@ def test_a_ready_file_that_cannot_be_is_a_problem_of_the_option(tmp_path: Path) 
             remove_ready_file(path)
         with pytest.raises(ConfigError, match="--ready-file"):
             write_ready_file(path, {})
+
+
+def test_what_is_no_file_is_neither_replaced_nor_removed(tmp_path: Path) -> None:
+    """`--ready-file /dev/stdout` of root's would take the device away from everybody."""
+    pipe, folder = tmp_path / "pipe", tmp_path / "folder"
+    os.mkfifo(pipe)
+    folder.mkdir()
+    for path, what in ((pipe, "no regular file"), (folder, "a directory")):
+        with pytest.raises(ConfigError, match=rf"--ready-file: found {path} \({what}\)"):
+            remove_ready_file(path)
+        with pytest.raises(ConfigError, match=what):
+            write_ready_file(path, {})
+    assert pipe.is_fifo()
+    assert folder.is_dir()
+
+
+def test_a_link_in_the_scratch_files_place_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "victim").write_text("precious")
+    (tmp_path / f".ready.{os.getpid()}").symlink_to(tmp_path / "victim")
+    write_ready_file(tmp_path / "ready", {"pid": 7})
+    assert (tmp_path / "victim").read_text() == "precious"
+    assert json.loads((tmp_path / "ready").read_text()) == {"pid": 7}
+
+
+def test_a_service_manager_that_is_not_there_is_none(tmp_path: Path) -> None:
+    assert not sd_notify("READY=1", {"NOTIFY_SOCKET": str(tmp_path / "gone")})
 
 
 def test_a_ready_file_is_removed_whether_there_is_one_or_not(tmp_path: Path) -> None:
