@@ -120,11 +120,6 @@ class Scene:
         return shim
 
 
-async def until(true: Callable[[], bool]) -> None:
-    while not true():
-        await asyncio.sleep(0.005)
-
-
 def play(path: Path, scene: Callable[[Scene], Awaitable[None]]) -> None:
     async def main() -> None:
         here = Scene(path)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import pytest
 from fake_kernel import FakeKernel
+from loopback import until
 
 from agentsh_net.core.errors import KernelError
 from agentsh_net.core.plane import ConnectRecord
@@ -30,12 +31,6 @@ class Flooded(FakeKernel):
         self.calls += 1
         self.now += self.cost
         return []
-
-
-async def until(condition: object) -> None:
-    async with asyncio.timeout(5):
-        while not condition():  # type: ignore[operator]
-            await asyncio.sleep(0.001)
 
 
 def test_a_batch_is_followed_by_a_rest_so_many_times_as_long() -> None:

@@ -7,7 +7,8 @@ import os
 from pathlib import Path
 
 import pytest
-from shim_stage import Scene, play, until
+from loopback import until
+from shim_stage import Scene, play
 
 from agentsh_net.control import shim_allowance
 from agentsh_net.control import shim_connection as module

@@ -11,13 +11,11 @@ import struct
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from transcripts.key_readings import first_wins
+
 Run = tuple[str, Any]
 Values = list[tuple[str, Any]]  # name of the event line, value
 Hook = Callable[[list[tuple[str, Any]]], Any] | None
-
-
-def first_wins(pairs: list[tuple[str, Any]]) -> Any:
-    return dict(reversed(pairs))
 
 
 def any_case(pairs: list[tuple[str, Any]]) -> Any:

@@ -9,6 +9,7 @@ import threading
 import time
 
 import pytest
+from running import awaited
 
 from agentsh_net.clock import new_id, now_rfc3339
 from agentsh_net.core.errors import StoreError
@@ -70,13 +71,6 @@ def lost(path):
     return sum(e["lost"] for e in queries.page(path, "events", {"type": "events_lost"}).rows)
 
 
-def until(condition):
-    deadline = time.monotonic() + 10
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
-
-
 def call(name):
     return ToolCalled(tool_name=name).to_stamped_json(id=new_id(), timestamp=now_rfc3339())
 
@@ -84,7 +78,7 @@ def call(name):
 def test_events_reach_the_disk_in_order(store, path):
     for n in range(1200):
         store.put([call(f"t{n}")])
-    until(lambda: store.status().written == 1200)
+    awaited(lambda: store.status().written == 1200)
     assert stored(path) == [f"t{n}" for n in range(1000)]  # one page
     [newest] = queries.page(path, "events", {"limit": 1}).rows
     assert newest["tool_name"] == "t1199"
@@ -92,7 +86,7 @@ def test_events_reach_the_disk_in_order(store, path):
 
 def test_an_event_is_seen_soon_without_company(store, path):
     store.put([call("alone")])
-    until(lambda: stored(path) == ["alone"])
+    awaited(lambda: stored(path) == ["alone"])
 
 
 def test_closing_writes_what_is_queued_and_leaves_one_file(store, path):
@@ -150,7 +144,7 @@ def test_a_locked_database_is_told_once_and_loses_nothing_that_fits(store, path,
         assert "fuser" in store.status().remedy
         other.execute("ROLLBACK")
     told.wait_for("recovered")
-    until(lambda: stored(path) == ["while locked"])
+    awaited(lambda: stored(path) == ["while locked"])
     assert told.said == [f"{path} is locked by another process", "recovered"]
     assert store.status().trouble == ""
     other.close()
@@ -181,14 +175,14 @@ def test_what_does_not_fit_the_queue_is_counted_and_recorded(store, path, told, 
     assert store.status().lost == 15
     other.execute("ROLLBACK")
     other.close()
-    until(lambda: lost(path) == 15)
+    awaited(lambda: lost(path) == 15)
     assert stored(path) == [f"t{n}" for n in range(10)]
 
 
 def test_the_queue_is_bounded_in_bytes_too(store, path, monkeypatch):
     monkeypatch.setattr(writer, "MAX_QUEUED_BYTES", 1000)
     store.put([call("x" * 2000)])
-    until(lambda: lost(path) == 1)
+    awaited(lambda: lost(path) == 1)
     assert stored(path) == []
 
 
@@ -209,7 +203,7 @@ def test_a_full_disk_is_told_and_survived(path, told, monkeypatch):
     assert "max_size_mb" in store.status().remedy
     opened[0].execute("PRAGMA max_page_count=100000")
     told.wait_for("recovered")
-    until(lambda: len(stored(path)) == 40)
+    awaited(lambda: len(stored(path)) == 40)
     assert store.close() == 0
 
 
@@ -236,13 +230,13 @@ def test_trouble_ends_by_itself_even_with_nothing_to_write(store, path, told):
 
 def test_a_database_moved_aside_under_a_running_daemon_is_made_anew(store, path, told):
     store.put([call("before")])
-    until(lambda: stored(path) == ["before"])
+    awaited(lambda: stored(path) == ["before"])
     for suffix in ("", "-wal", "-shm"):
         os.rename(f"{path}{suffix}", f"{path}{suffix}.old")
     store.put([call("after")])
     told.wait_for("moved or deleted")
     told.wait_for("recovered")
-    until(lambda: stored(path) == ["after"])
+    awaited(lambda: stored(path) == ["after"])
 
 
 HOLD = (
@@ -285,7 +279,7 @@ def test_a_store_that_came_again_after_its_directory_was_emptied_is_still_one_da
         os.unlink(path.parent / name)
     store.put([call("after")])
     told.wait_for("recovered")
-    until(lambda: stored(path) == ["after"])
+    awaited(lambda: stored(path) == ["after"])
     with pytest.raises(StoreError, match=f"process {os.getpid()}"):
         Writer(path, Retention(), told)
 
@@ -317,7 +311,7 @@ def test_old_events_are_pruned_while_running(path, told, monkeypatch):
     monkeypatch.setattr(writer, "PRUNE_EVERY", 0.01)
     store = Writer(path, Retention(max_age_days=1), told, now_ns=lambda: time.time_ns() + 2 * 86_400 * 10**9)
     store.put([call("old at once")])
-    until(lambda: store.status().written == 1 and stored(path) == [])
+    awaited(lambda: store.status().written == 1 and stored(path) == [])
     store.close()
 
 

@@ -38,6 +38,7 @@ from transcripts.bedrock import (
     text,
     wrapped,
 )
+from transcripts.key_readings import first_wins
 
 from agentsh_net.core import event_stream
 from agentsh_net.core.dialects.base import Limits
@@ -206,10 +207,6 @@ def lenient(cut: Callable[[bytes], Iterator[bytes]], hook: Any) -> Callable[[byt
         return found
 
     return client
-
-
-def first_wins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    return dict(reversed(pairs))
 
 
 CLIENTS: dict[str, Callable[[bytes], list[Run]]] = {

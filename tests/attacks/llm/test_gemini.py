@@ -29,6 +29,7 @@ from transcripts.gemini import (
     said,
     text,
 )
+from transcripts.key_readings import first_wins
 
 from agentsh_net.core.dialects.base import Limits
 from agentsh_net.core.dialects.gemini import DIALECT, STREAMED
@@ -133,10 +134,6 @@ def by_objects(data: bytes) -> list[bytes]:
             found.append(source[at:end].encode())
             at = end
     return found
-
-
-def first_wins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    return dict(reversed(pairs))
 
 
 def any_spelling(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

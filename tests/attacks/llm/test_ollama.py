@@ -12,6 +12,7 @@ import pydantic
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from transcripts.key_readings import any_case, first_wins
 from transcripts.ollama import DELETE, WEATHER, answer, cut_at, denying, entry, line, lines, run, said
 
 from agentsh_net.core.dialects.ollama import DIALECT
@@ -102,14 +103,6 @@ def by_values(data: bytes) -> list[bytes]:
 
 def as_events(data: bytes) -> list[bytes]:
     return [one.removeprefix(b"data:").strip() for one in by_any_line_end(data)]
-
-
-def first_wins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    return dict(reversed(pairs))
-
-
-def any_case(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    return {key.casefold(): value for key, value in pairs}
 
 
 def homely(cut: Callable[[bytes], list[bytes]], hook: Any) -> Callable[[bytes], list[Run]]:

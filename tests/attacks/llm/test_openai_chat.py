@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from openai.lib.streaming.chat import ChatCompletionStreamState
+from transcripts.key_readings import any_case, first_wins
 from transcripts.openai_chat import (
     DELETE,
     DONE,
@@ -123,14 +124,6 @@ def events(data: bytes) -> list[bytes]:
 def lines(data: bytes) -> list[bytes]:
     found = (line for line in data.decode("utf-8", "replace").splitlines() if line.startswith("data:"))
     return [line[5:].strip().encode() for line in found]
-
-
-def first_wins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    return dict(reversed(pairs))
-
-
-def any_case(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    return {key.casefold(): value for key, value in pairs}
 
 
 def fragments(

@@ -11,6 +11,8 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from transcripts.key_readings import any_case, first_wins, last_wins
+
 import anthropic
 from agentsh_net.core import sse
 from anthropic import _base_client
@@ -75,18 +77,6 @@ def by_sdk(chunks: Sequence[bytes], *, beta: bool = False) -> Executed:
 def by_beta_sdk(chunks: Sequence[bytes]) -> Executed:
     """Execute what the SDK's beta namespace hands out (it knows mcp_tool_use)."""
     return by_sdk(chunks, beta=True)
-
-
-def last_wins(pairs: list[tuple[str, Any]]) -> Any:
-    return dict(pairs)
-
-
-def first_wins(pairs: list[tuple[str, Any]]) -> Any:
-    return dict(reversed(pairs))
-
-
-def any_case(pairs: list[tuple[str, Any]]) -> Any:
-    return {key.casefold(): value for key, value in pairs}
 
 
 def _events(data: bytes, hook: Hook, *, named: bool) -> Iterator[tuple[str, dict[str, Any]]]:

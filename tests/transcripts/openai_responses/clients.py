@@ -11,6 +11,7 @@ from typing import Any
 
 import httpx2
 import openai
+from transcripts.key_readings import any_case, first_wins, last_wins
 
 from agentsh_net.core import sse
 
@@ -111,18 +112,6 @@ def by_sdk_stream(chunks: Sequence[bytes]) -> Executed:
 
 
 # Models.
-
-
-def last_wins(pairs: list[tuple[str, Any]]) -> Any:
-    return dict(pairs)
-
-
-def first_wins(pairs: list[tuple[str, Any]]) -> Any:
-    return dict(reversed(pairs))
-
-
-def any_case(pairs: list[tuple[str, Any]]) -> Any:
-    return {key.casefold(): value for key, value in pairs}
 
 
 def _frames(data: bytes) -> Iterator[tuple[str, bytes]]:
