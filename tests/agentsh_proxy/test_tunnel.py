@@ -153,6 +153,26 @@ async def test_a_denied_call_is_replaced_and_told_of(opened, opcode):
     ]
 
 
+@pytest.mark.parametrize("name", ["read_file", "delete_files"])
+@on_loop
+async def test_a_message_above_the_bound_behind_a_held_call_passes_and_releases_nothing_that_is_denied(
+    opened, name
+):
+    sent = answer(name)
+    big = text({"type": "response.output_text.delta", "delta": "x" * 5000})
+    provider = Provider(*sent[:2], big, *sent[2:])
+    _, proxy, socket = await connected(opened, provider, proxy={"max_frame": "4KiB"})
+    await socket.begin()
+    await socket.send(CREATE)
+    events = await socket.events("response.completed")
+    assert big in socket.received
+    calls = [e for e in events if e.get("item", {}).get("type") == "function_call"]
+    assert len(calls) == (2 if name == "read_file" else 0)
+    await until(lambda: len(proxy.events) >= 2)
+    told = {(e.get("tool_name") or e.get("cause"), e["action"]) for e in proxy.events}
+    assert told == {(name, "allow" if name == "read_file" else "block"), ("frame_too_long", "allow")}
+
+
 @on_loop
 async def test_a_request_within_the_socket_is_judged_as_a_request(opened):
     provider = Provider(*answer("read_file"))

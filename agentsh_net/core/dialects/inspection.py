@@ -305,7 +305,7 @@ class Inspector:
         except ProtocolError as error:
             if isinstance(error, strict_json.DivergentError) and self._hides(error):
                 self._cut("unreadable_json", str(error), out)
-            elif self._strict and may_hide_call(self._told(data)):
+            elif self._strict and may_hide_call(self._told(data), self._signs):
                 self._cut("malformed_json", str(error), out)
             else:
                 out.fault("malformed_json", str(error))

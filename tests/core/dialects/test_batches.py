@@ -76,6 +76,16 @@ def test_a_broken_line_that_may_hide_a_call_passes_nobody() -> None:
     assert b'"rm"' not in out
 
 
+@pytest.mark.parametrize("end", [b"\r", b"\x0b", b"\xe2\x80\xa8", b"\xc2\x85", b" "])
+@pytest.mark.parametrize("kind", ["shell_call", "mcp_call", "program"])
+def test_lines_that_only_some_clients_tell_apart_hide_no_call(kind: str, end: bytes) -> None:
+    item = {"type": kind, "id": "i", "name": "rm", "code": "x"}
+    hidden = json.dumps({"response": {"body": {"output": [item]}}}).encode()
+    out, _, faults = played(b'{"a": 1}' + end + hidden + b"\n", 1 << 20)
+    assert b'"rm"' not in out
+    assert faults == ["malformed_json"]
+
+
 @pytest.mark.parametrize(
     ("dialect", "method", "path", "read"),
     [
