@@ -56,7 +56,8 @@ def asked(head: RequestHead, admitted: Admitted, view: View, sessions: Mapping[s
             b"\r\nAccept-Encoding: identity" if inspected else b"",
         )
     )
-    searched = view.guard is not None and _may_be_json(head)  # by DLP, be the path known or not
+    # By DLP, be the path known or not, or for MCP servers that nobody sees at work.
+    searched = (view.guard is not None or admitted.unread) and _may_be_json(head)
     held = inspected or owns or searched or not head.has_body
     plain = inspected and view.guard is None and not (owns or head.encoding)
     trails = inspected and (view.stores or (admitted.provider.limited and head.method == "POST"))

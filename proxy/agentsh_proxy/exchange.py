@@ -87,7 +87,7 @@ class Exchange:
                 self._lessons = self._service.offering.last(what.admitted.session_id)
             else:
                 body = self._received(body, facts)
-        elif body and what.view.guard is not None:
+        elif body and (what.view.guard is not None or what.admitted.unread):
             received = Reception(self._service, what)
             body = received.pass_by(body)
             self._asked = received.asked

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from agentsh_net.core import strict_json
-from agentsh_net.core.dialects import request_connectors
+from agentsh_net.core.dialects import foreign_connectors, request_connectors
 from agentsh_net.core.dialects.base import Connector, Dialect, Fault, Judged, RequestFacts, Step
 from agentsh_net.core.dialects.request_connectors import ConfinementError
 from agentsh_net.core.dlp.guard import Guard
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 NO_FACTS = RequestFacts()
 _TOOLS = f"{ROOT}.denied_tools"
+_UNCONFINED = "policy denies some of its tools, which cannot be kept back here"
 
 
 def dialect_of(what: Asked) -> Dialect:
@@ -75,9 +76,14 @@ class Reception:
         return body
 
     def pass_by(self, body: bytes) -> bytes:
-        """Return the body of a request that no dialect reads, as DLP lets it leave (embeddings, count_tokens). Raises RefusalError."""
-        guard = self.asked.view.guard
-        plain = self._inflated(body) if guard is not None else None
+        """Return the body of a request that no dialect reads, as DLP lets it leave (embeddings, count_tokens). Raises RefusalError.
+
+        Where calls may pass unseen, the MCP servers that it names are judged all the same.
+        """
+        guard, unread = self.asked.view.guard, self.asked.admitted.unread
+        plain = self._inflated(body) if guard is not None or unread else None
+        if unread and plain:
+            self._judge_foreign(plain)
         return self._guarded(guard, plain, body) if guard is not None and plain else body
 
     def _read(self, body: bytes, facts: RequestFacts | None) -> bytes:
@@ -147,7 +153,7 @@ class Reception:
             raise RefusalError(
                 status,
                 f"the request could not be inspected: {fault.detail}",
-                dialect=self.asked.admitted.inspected,
+                dialect=dialect_of(self.asked),
             )
 
     def _judge_connectors(self) -> list[tuple[Connector, Verdict]]:
@@ -163,10 +169,23 @@ class Reception:
                 raise RefusalError(
                     403,
                     f"MCP server {name!r} blocked by policy: {verdict.reason}",
-                    dialect=self.asked.admitted.inspected,
+                    dialect=dialect_of(self.asked),
                 )
 
         return passed
+
+    def _judge_foreign(self, plain: bytes) -> None:
+        """Judge the MCP servers of a request that is not understood: one that policy confines cannot be let in. Raises RefusalError."""
+        self.facts, view = foreign_connectors.read(plain), self.asked.view
+        if self.facts.fault is not None:
+            self._unread(self.facts.fault, 400)
+        for connector, verdict in self._judge_connectors():
+            confined = view.snapshot.connector_reach(connector.server_id, connector.url).confined
+            self._tell_of(connector, _withheld(verdict, _UNCONFINED, view) if confined else verdict)
+            if confined and view.enforce:
+                raise RefusalError(
+                    403, f"MCP server {connector.server_id!r}: {_UNCONFINED}", dialect=dialect_of(self.asked)
+                )
 
     def _tell_of(self, connector: Connector, verdict: Verdict) -> None:
         told = connector.server_id, connector.url, verdict, subject_of(self.asked)
@@ -190,7 +209,7 @@ class Reception:
                 connector, _withheld(verdict, refusal.why, view) if refusal and refused else verdict
             )
         if refusal is not None and view.enforce:
-            raise RefusalError(403, str(refusal), dialect=self.asked.admitted.inspected) from refusal
+            raise RefusalError(403, str(refusal), dialect=dialect_of(self.asked)) from refusal
         if request is None or not edits or not view.enforce:
             return plain
         left = strict_json.splice(plain, edits)
@@ -213,5 +232,5 @@ class Reception:
                 raise RefusalError(
                     403,
                     f"the approval of tool {call.name!r} is blocked by policy: {verdict.reason}",
-                    dialect=self.asked.admitted.inspected,
+                    dialect=dialect_of(self.asked),
                 )

@@ -365,6 +365,28 @@ async def test_a_denied_connector_is_refused_before_the_request_leaves(opened):
     assert (await client.ask(request(MESSAGES, b"{}"))).status == 200
 
 
+@pytest.mark.parametrize(
+    "path", ["/anthropic/v1/agents", "/openai/v1/realtime/client_secrets", "/corp/v1beta/interactions"]
+)
+@pytest.mark.parametrize(
+    ("name", "mcp", "status"),
+    [("weather", {"denied_servers": [{"id": "weather"}], "server_policy": "denylist"}, 403), ("weather", {}, 200),
+     ("files", {}, 403), ("files", {"enforce_policy": False}, 200)],
+)  # fmt: skip
+@on_loop
+async def test_servers_that_an_unread_request_names_are_judged_all_the_same(opened, path, name, mcp, status):
+    upstream = await opened(Upstream())
+    proxy = await opened(Proxy(snapshot(upstream.port, **mcp)))
+    client = await opened(Client(proxy.port))
+    url = {"url": "http://127.0.0.1:9/mcp"} if name == "weather" else {}
+    body = orjson.dumps({"tools": [{"type": "mcp_server", "name": name, **url}]})
+    assert (await client.ask(request(path, body))).status == status
+    assert [r.body for r in upstream.requests] == ([] if status == 403 else [body])
+    await until(lambda: len(proxy.events) == 2)
+    told = next(e for e in proxy.events if e["type"] == "mcp_connector_request")
+    assert (told["server_id"], told["action"]) == (name, "block" if status == 403 else "allow")
+
+
 @on_loop
 async def test_an_endpoint_whose_calls_nobody_reads_goes_by_fail_closed(opened):
     upstream = await opened(Upstream())

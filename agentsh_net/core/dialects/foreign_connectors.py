@@ -1,0 +1,60 @@
+"""MCP servers that a request names in the words of no dialect here: agents that a provider runs, Realtime sessions, Gemini Interactions.
+
+Such a request is not understood, so that everything in it that could be a server is taken for one. What is thought of a server is not
+decided here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from agentsh_net.core import strict_json
+from agentsh_net.core.dialects.base import Connector, Fault, RequestFacts
+from agentsh_net.core.dialects.request_reading import ambiguous, may_name_server, unreadable
+from agentsh_net.core.errors import ProtocolError
+from agentsh_net.core.members import find, folded, plain
+
+_KINDS: Final = frozenset({"mcp", "mcpserver", "mcptoolset", "remotemcp"})
+_HOLDERS: Final = frozenset({"mcpservers", "mcpserver"})
+# Keys that name a server whatever stands around them, and all that may hold its address.
+_TELLING: Final = frozenset({"serverurl", "connectorid", "tunnelid", "mcpservername"})
+_ADDRESSES: Final = frozenset({"serverurl", "connectorid", "tunnelid", "url", "uri", "httpurl"})
+_LABELS: Final = ("serverlabel", "mcpservername", "name", "servername", "label", "id")
+_HEADERS: Final = frozenset({"headers"})
+
+_MAX_CONNECTORS: Final = 64  # each told of in an event; no request has more
+
+
+def read(body: bytes) -> RequestFacts:
+    """Return the facts of a request body: its servers, and what leaves open which they are."""
+    if not may_name_server(body):
+        return RequestFacts()
+    try:
+        reading = strict_json.read(body)
+    except ProtocolError as error:
+        return RequestFacts(fault=unreadable(body, error))
+    connectors = tuple(dict.fromkeys(_connectors(reading.value, held=False)))
+    clashes = {plain(key) for key in reading.duplicates}
+    fault = ambiguous(body, clashes & (_TELLING | _ADDRESSES | _HOLDERS | {"type", "tools", *_LABELS}))
+    if fault is None and len(connectors) > _MAX_CONNECTORS:
+        fault = Fault("too_many_connectors", f"more than {_MAX_CONNECTORS} MCP servers", cut=True)
+    return RequestFacts(connectors=connectors[:_MAX_CONNECTORS], fault=fault)
+
+
+def _connectors(value: Any, *, held: bool) -> Iterator[Connector]:
+    """Yield the servers in a value; `held`: it stands under a key that lists servers."""
+    if isinstance(value, list):
+        for item in value:
+            yield from _connectors(item, held=held)
+    elif isinstance(value, dict):
+        fields = folded(value)
+        kind = fields.get("type")
+        kind = plain(kind.strip()).replace("-", "") if isinstance(kind, str) else ""
+        if held or kind in _KINDS or any(isinstance(fields.get(key), str) for key in _TELLING):
+            label = next((text for key in _LABELS if isinstance(text := fields.get(key), str) and text), "")
+            found = [m.value for m in find(value, _ADDRESSES, _HEADERS) if isinstance(m.value, str)]
+            yield from (Connector(label, address) for address in found or [""])
+        else:
+            for key, item in value.items():
+                yield from _connectors(item, held=plain(key) in _HOLDERS)
