@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from agentsh_net.core import nflog, wire
 from agentsh_net.core.addresses import canonical, home
@@ -44,43 +45,14 @@ class Sighted:
         wall, boot = time.time_ns(), time.clock_gettime_ns(time.CLOCK_BOOTTIME)
         found = []
         owners = self._sockets.by_cookie({r.socket_cookie for r in records if not r.pid})
-        described: dict[
-            tuple[int, int], Process
-        ] = {}  # a flood is of few processes: each is looked up once a batch
+        described: dict[tuple[int, int], Process] = {}  # a flood is of few processes
         for record in records:
-            pid = record.pid or owners.get(record.socket_cookie, 0)
-            who = pid, record.cgroup_id
-            process = described.get(who)
-            if process is None:
-                process = described[who] = self._processes.describe(*who)
+            who = record.pid or owners.get(record.socket_cookie, 0), record.cgroup_id
+            if who not in described:
+                described[who] = self._processes.describe(*who)
             if record.fate is Fate.TAG:
                 self._pairs.connected(record.address, record.port, record.protocol, boot)
-            found.append(
-                ConnectRecord(
-                    layer="ebpf",
-                    fate=record.fate,
-                    address=record.address,
-                    port=record.port,
-                    protocol=record.protocol,
-                    family=record.family,
-                    time_ns=wall - boot + record.boot_ns,
-                    generation=record.generation,
-                    pid=pid,
-                    uid=record.uid,
-                    comm=record.comm if record.pid or not pid else self._processes.comm(pid),
-                    exe=process.exe,
-                    cgroup=process.cgroup,
-                    container_id=process.container_id,
-                    tid=record.tid,
-                    socket_cookie=record.socket_cookie,
-                    netns_cookie=record.netns_cookie,
-                    observed=record.observed,
-                    session_id=self._session(record.session, process.cgroup),
-                    finding=record.finding,
-                    sni=record.sni,
-                    source=record.source,
-                )
-            )
+            found.append(self._connect(record, who[0], described[who], time_ns=wall - boot + record.boot_ns))
         return found
 
     def packets(self, logged: Sequence[nflog.Logged]) -> list[ConnectRecord]:
@@ -115,31 +87,12 @@ class Sighted:
         now = time.time_ns()
         found = []
         for socket in sockets:
-            pid = owners.get(socket.inode, 0)
-            process = self._processes.describe(pid)
             stream = streams.get(socket.cookie) if streams is not None else None
             named = Finding.NAMED if stream is not None and stream.name else Finding.UNSEEN
-            found.append(
-                ConnectRecord(
-                    layer="sweep",
-                    fate=Fate.DENY,
-                    address=canonical(socket.destination),
-                    port=socket.destination_port,
-                    protocol=socket.protocol,
-                    family=socket.family,
-                    time_ns=now,
-                    generation=generation,
-                    pid=pid,
-                    uid=socket.uid,
-                    comm=self._processes.comm(pid),
-                    exe=process.exe,
-                    cgroup=process.cgroup,
-                    container_id=process.container_id,
-                    session_id=self._session(socket.cgroup_id, process.cgroup),
-                    finding=None if streams is None else named,
-                    sni="" if stream is None else stream.name,
-                )
-            )
+            record = self._swept(socket, owners.get(socket.inode, 0), time_ns=now, generation=generation)
+            if streams is not None:
+                record = replace(record, finding=named, sni="" if stream is None else stream.name)
+            found.append(record)
         return found
 
     def _session(self, cgroup_id: int, path: str) -> str:
@@ -147,6 +100,52 @@ class Sighted:
         if self._own is None:
             return ""
         return self._own.session_of(cgroup_id) or self._own.session_of_path(path)
+
+    def _connect(self, record: wire.Record, pid: int, process: Process, *, time_ns: int) -> ConnectRecord:
+        return ConnectRecord(
+            layer="ebpf",
+            fate=record.fate,
+            address=record.address,
+            port=record.port,
+            protocol=record.protocol,
+            family=record.family,
+            time_ns=time_ns,
+            generation=record.generation,
+            pid=pid,
+            uid=record.uid,
+            comm=record.comm if record.pid or not pid else self._processes.comm(pid),
+            exe=process.exe,
+            cgroup=process.cgroup,
+            container_id=process.container_id,
+            tid=record.tid,
+            socket_cookie=record.socket_cookie,
+            netns_cookie=record.netns_cookie,
+            observed=record.observed,
+            session_id=self._session(record.session, process.cgroup),
+            finding=record.finding,
+            sni=record.sni,
+            source=record.source,
+        )
+
+    def _swept(self, socket: Socket, pid: int, *, time_ns: int, generation: int) -> ConnectRecord:
+        process = self._processes.describe(pid)
+        return ConnectRecord(
+            layer="sweep",
+            fate=Fate.DENY,
+            address=canonical(socket.destination),
+            port=socket.destination_port,
+            protocol=socket.protocol,
+            family=socket.family,
+            time_ns=time_ns,
+            generation=generation,
+            pid=pid,
+            uid=socket.uid,
+            comm=self._processes.comm(pid),
+            exe=process.exe,
+            cgroup=process.cgroup,
+            container_id=process.container_id,
+            session_id=self._session(socket.cgroup_id, process.cgroup),
+        )
 
     def _packet(self, logged: nflog.Logged, pid: int, process: Process, comm: str) -> ConnectRecord:
         packet = logged.packet
