@@ -16,7 +16,7 @@ from agentsh_net.core.inspect.findings import Finding, worst
 from agentsh_net.core.joining import Intent
 from agentsh_net.core.jsonrpc import Id
 from agentsh_net.core.mcp_gate import Asking, Call
-from agentsh_net.core.mcp_glance import SAMPLING
+from agentsh_net.core.mcp_glance import CALL, SAMPLING
 from agentsh_net.core.model import Verdict
 
 MAX_DETAIL: Final = 2000  # characters of a server's request: what a person reads of a prompt
@@ -73,14 +73,27 @@ class Teller:
             **self._who,
         )
 
-    def result(self, tool: str, id_: Id, found: Sequence[Finding], size: int, verdict: Verdict) -> None:
-        """Tell of a result that went through the detectors."""
+    def result(
+        self,
+        named: str,
+        id_: Id,
+        found: Sequence[Finding],
+        size: int,
+        verdict: Verdict,
+        method: str = CALL,
+    ) -> None:
+        """Tell of a result that went through the detectors; of what no tool gave only where something was found."""
+        called = method == CALL
+        if not called and not found:
+            return
         self._emit(
             events.ToolResultInspected(
                 **decided(verdict),
                 session_id=self._session_id,
                 server_id=self._server_id,
-                tool_name=bounded(tool),
+                tool_name=bounded(named) if called else "",
+                method="" if called else method,
+                subject="" if called else bounded(named),
                 jsonrpc_id=id_,
                 detections=[finding.to_json() for finding in found],
                 max_severity=worst(found),
@@ -90,7 +103,7 @@ class Teller:
             )
         )
 
-    def asked(self, asking: Asking, verdict: Verdict) -> None:
+    def asked(self, asking: Asking, verdict: Verdict, found: Sequence[Finding] = ()) -> None:
         """Tell of something that the server wants of the client."""
         kind = events.SamplingRequest if asking.method == SAMPLING else events.ElicitationRequest
         detail = bounded(jsontext.dumps(asking.params).decode(), MAX_DETAIL)
@@ -101,6 +114,8 @@ class Teller:
                 server_id=self._server_id,
                 jsonrpc_id=asking.id,
                 detail=detail,
+                detections=[finding.to_json() for finding in found],
+                max_severity=worst(found),
             )
         )
 

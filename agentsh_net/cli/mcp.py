@@ -20,7 +20,22 @@ _EVERY_SERVER: Final = 1_000_000
 _TIME: Final = Column("TIME (UTC)", lambda row: moment(row.get("timestamp")))
 _ACTION: Final = Column("ACTION", decision)
 _SERVER: Final = Column("SERVER", lambda row: str(row.get("server_id") or "-"))
-_TOOL: Final = Column("TOOL", lambda row: str(row.get("tool_name") or "-"), fold=True)
+_TOOL: Final = Column(
+    "TOOL", lambda row: str(row.get("tool_name") or _read_without_tool(row) or "-"), fold=True
+)
+
+
+def _detected(row: Row) -> str:
+    """Return the patterns, and where and in what words the first of them that has a place stands; `--json` has all of it."""
+    found = [d for d in row.get("detections") or () if isinstance(d, Mapping)]
+    patterns = ", ".join(dict.fromkeys(str(d.get("pattern")) for d in found))
+    first = next((d for d in found if d.get("path") != "$"), None)
+    return f"{patterns}: {first.get('path')}: {first.get('excerpt')}" if first else patterns or "-"
+
+
+def _read_without_tool(row: Row) -> str:
+    """Return what was read where no tool was called: `resources/read file:///notes`."""
+    return f"{row.get('method') or ''} {row.get('subject') or ''}".strip()
 
 
 @click.group(cls=LazyGroup, lazy={"pins": "agentsh_net.cli.pins:pins"})
@@ -93,7 +108,7 @@ def detections(source: Source, filters: Mapping[str, Any], form: Format) -> None
         Column("SEVERITY", lambda row: str(row.get("max_severity") or "-")),
         _SERVER,
         _TOOL,
-        Column("DETECTIONS", lambda row: shown(row.get("detections")), fold=True),
+        Column("DETECTIONS", _detected, fold=True),
     )
     show(source.rows("detections", filters), form, columns, empty=_nothing("detections", filters))
 
@@ -218,7 +233,7 @@ def detail(row: Row) -> str:
         case "events_lost":
             told = f"{row.get('lost')} lost ({row.get('layer')})"
         case _:
-            told = str(row.get("tool_name") or row.get("detail") or "")
+            told = str(row.get("tool_name") or _read_without_tool(row) or row.get("detail") or "")
     reason = _reason(row)
     if not told or reason.startswith(f"{told} ("):  # the reason says it already, and names its rule
         return reason

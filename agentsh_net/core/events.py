@@ -88,11 +88,13 @@ class ToolCalled(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolResultInspected(Event):
-    """A tool's result went through the detectors."""
+    """A tool's result went through the detectors, or what else a server gave to read and they found something in."""
 
     type = "mcp_tool_result_inspected"
     server_id: str = ""
     tool_name: str = ""
+    method: str = ""  # resources/read and the like, where no tool was called
+    subject: str = ""  # the resource or prompt that was asked for
     jsonrpc_id: Any = None
     detections: list[dict[str, Any]] = field(default_factory=list)
     max_severity: str = ""
@@ -193,6 +195,8 @@ class ServerRequest(Event):
     server_id: str = ""
     jsonrpc_id: Any = None
     detail: str = ""
+    detections: list[dict[str, Any]] = field(default_factory=list)  # in what it asks
+    max_severity: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

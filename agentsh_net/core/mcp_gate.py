@@ -164,10 +164,11 @@ def refusal(id_: Id | None, tool: str, reason: str) -> bytes:
     )
 
 
-def refused_result(id_: Id, tool: str, reason: str) -> bytes:
-    """Return the JSON-RPC error that a client gets in place of a result that must not reach it."""
-    named = visible(tool, MAX_NAME)
-    return jsonrpc.error(id_, BLOCKED, f"[agentsh] Result of tool '{named}' blocked by policy: {reason}")
+def refused_result(id_: Id, named: str, reason: str, method: str = CALL) -> bytes:
+    """Return the JSON-RPC error that a client gets in place of a result that must not reach it; `named` is what it asked for."""
+    name = visible(named, MAX_NAME)
+    what = f"tool '{name}'" if method == CALL else f"{method} '{name}'" if name else method
+    return jsonrpc.error(id_, BLOCKED, f"[agentsh] Result of {what} blocked by policy: {reason}")
 
 
 def doubt(line: bytes) -> str:

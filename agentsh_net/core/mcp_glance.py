@@ -15,6 +15,18 @@ if TYPE_CHECKING:
 
 CALL: Final = "tools/call"
 LIST: Final = "tools/list"
+# What a server gives to read besides the results of calls, and the model gets to see.
+READINGS: Final = frozenset(
+    (
+        "resources/read",
+        "resources/list",
+        "resources/templates/list",
+        "prompts/get",
+        "prompts/list",
+        "completion/complete",
+    )
+)
+INSPECTED: Final = READINGS | {CALL}
 HANDSHAKES: Final = frozenset(("initialize", "server/discover"))
 SAMPLING: Final = "sampling/createMessage"
 ELICITATION: Final = "elicitation/create"

@@ -5,10 +5,13 @@ Facts in, verdicts and edits out. Who carries the messages, and what events look
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from agentsh_net.core import mcp_gate, server_asks, steps
+from agentsh_net.core import mcp_gate, results_policy, server_asks, steps
+from agentsh_net.core.inspect.contents import inspect_content
+from agentsh_net.core.inspect.custom import Custom
+from agentsh_net.core.inspect.findings import Finding
 from agentsh_net.core.jsonrpc import Body
 from agentsh_net.core.mcp_client import META
 from agentsh_net.core.mcp_exchange import MODERN
@@ -24,6 +27,9 @@ from agentsh_net.core.snapshot import Snapshot
 Shown = Callable[
     [str], Verdict | None
 ]  # the block of a tool, or of its whole server, as one client was shown them
+
+# Characters of one request of a server that are inspected: they are read while others wait, for some 20 ms. Prompts are shorter.
+MAX_ASKED = 16 << 10
 
 NO_FACTS: dict[str, Any] = {"instructions": "", "server_info": {}, "protocol_version": "", "era": ""}
 
@@ -58,14 +64,24 @@ def denied(snapshot: Snapshot, shown: Shown, server_id: str, definitions: list[A
 
 
 def judge_askings(
-    mcp: Mcp, server_id: str, body: Body, tell: Callable[[Asking, Verdict], None]
+    mcp: Mcp,
+    server_id: str,
+    body: Body,
+    tell: Callable[[Asking, Verdict, Sequence[Finding]], None],
+    customs: Sequence[Custom] = (),
 ) -> tuple[list[bytes], dict[int, Edit]]:
-    """Judge what the server wants of the client; return what it is answered, and what becomes of its messages."""
+    """Judge what the server wants of the client, and what it says there; return what it is answered, and what becomes of its messages."""
     replies: list[bytes] = []
     edits: dict[int, Edit] = {}
     for asking in mcp_gate.askings(body):
         verdict = server_asks.judge(mcp, server_id, asking.method)
-        tell(asking, verdict)
+        found: Sequence[Finding] = ()
+        if mcp.output_inspection.enabled:
+            found = inspect_content(asking.params, customs, MAX_ASKED)
+        if found and not verdict.blocked:
+            inspected = results_policy.judge(mcp, found, "request")
+            verdict = inspected if inspected.blocked or inspected.would is not None else verdict
+        tell(asking, verdict, found)
         if not verdict.blocked:
             continue
         refusal = mcp_gate.answer_to_asking(asking, verdict)

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import json
 
-from agentsh_net.core.mcp_glance import CALL, HANDSHAKES, INPUT_REQUIRED, LIST
+from agentsh_net.core.mcp_glance import CALL, HANDSHAKES, INPUT_REQUIRED, LIST, READINGS
 
 TYPE_CHECKING = False  # see shim_link
 if TYPE_CHECKING:
     from typing import Any, Final, TypeGuard
 
 # Requests of which it matters what they ask for.
-TRACKED: Final = frozenset((LIST, *HANDSHAKES))
+TRACKED: Final = frozenset((LIST, *HANDSHAKES, *READINGS))
 
 # Bytes of a line that is skimmed: all its objects are in memory twice for a moment.
 MAX_SKIMMED: Final = 1 << 16

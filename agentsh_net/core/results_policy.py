@@ -15,13 +15,13 @@ from agentsh_net.core.settings import Mcp
 RULE = f"{ROOT}.output_inspection.on_detection"
 
 
-def judge(mcp: Mcp, found: Sequence[Finding]) -> Verdict:
-    """Return the verdict on a result with these findings, the worst first."""
+def judge(mcp: Mcp, found: Sequence[Finding], what: str = "result") -> Verdict:
+    """Return the verdict on a result (or `what` else) with these findings, the worst first."""
     if not found:
-        return Verdict(Action.ALLOW, "nothing was found in the result")
+        return Verdict(Action.ALLOW, f"nothing was found in the {what}")
     worst = found[0]
     more = f" and {len(found) - 1} more" if len(found) > 1 else ""
-    reason = f"the result has findings up to {worst.severity}: {worst.pattern} at {worst.path}{more}"
+    reason = f"the {what} has findings up to {worst.severity}: {worst.pattern} at {worst.path}{more}"
     if mcp.output_inspection.on_detection != "block" or worst.severity is Severity.LOW:
         return Verdict(Action.ALLOW, reason, RULE)
     if mcp.enforce_policy:

@@ -20,7 +20,7 @@ from agentsh_net.core.joining import Intent
 from agentsh_net.core.jsonrpc import Body, Id, Message, Response
 from agentsh_net.core.mcp_exchange import changes_tools
 from agentsh_net.core.mcp_gate import Call, Edit, Hide, Swap
-from agentsh_net.core.mcp_glance import CALL, HANDSHAKES, LIST
+from agentsh_net.core.mcp_glance import HANDSHAKES, INSPECTED, LIST
 from agentsh_net.core.mcp_listing import Listing
 from agentsh_net.core.mcp_standing import Standing
 from agentsh_net.core.model import Crossing, Verdict
@@ -41,7 +41,7 @@ Answer = bytes | Awaitable[bytes]
 class Asked:
     """A request of the client that a message on the line answers. `continues`: a tools/list that named a cursor.
 
-    `tool` is that of a tools/call.
+    `tool` is that of a tools/call, or the prompt or resource that another request names.
     """
 
     index: int
@@ -190,7 +190,9 @@ class Visit:
             )
         if any(map(changes_tools, body.messages)):
             self._tell.list_changed()
-        replies, edits = mcp_judging.judge_askings(self._mcp(), self.server_id, body, self._tell.asked)
+        replies, edits = mcp_judging.judge_askings(
+            self._mcp(), self.server_id, body, self._tell.asked, self._desk.customs(self._mcp().inspection)
+        )
         answers = [(ask, body.messages[ask.index]) for ask in asked if ask.index < len(body.messages)]
         for ask, message in answers:
             if ask.method in HANDSHAKES and isinstance(message, Response):
@@ -198,7 +200,7 @@ class Visit:
         lists = [(a, m) for a, m in answers if a.method == LIST and isinstance(m, Response)]
         if lists:
             return self._listed(line, body, lists, replies, edits)
-        results = [(a, m) for a, m in answers if a.method == CALL and a.index not in edits]
+        results = [(a, m) for a, m in answers if a.method in INSPECTED and a.index not in edits]
         if results:
             return self._resulted(line, body, results, replies, edits)
         return self._ruled(line, mcp_gate.edited(line, body, edits), replies)
@@ -236,16 +238,16 @@ class Visit:
         replies: list[bytes],
         edits: dict[int, Edit],
     ) -> bytes:
-        """Look at what calls returned before the client sees it."""
+        """Look at what calls returned, and at what else the server gives to read, before the client sees it."""
         for ask, message in results:
             answer = {key: value for key, value in message.raw.items() if key in {"result", "error"}}
             customs = self._desk.customs(self._mcp().inspection)
             # In a thread: a text that is made to be slow to read may take a second.
             found = await asyncio.to_thread(inspect_content, answer, customs)
             verdict = results_policy.judge(self._mcp(), found)
-            self._tell.result(ask.tool, ask.id, found, len(line), verdict)
+            self._tell.result(ask.tool, ask.id, found, len(line), verdict, ask.method)
             if verdict.blocked:
-                edits[ask.index] = Swap(mcp_gate.refused_result(ask.id, ask.tool, verdict.reason))
+                edits[ask.index] = Swap(mcp_gate.refused_result(ask.id, ask.tool, verdict.reason, ask.method))
         return self._ruled(line, mcp_gate.edited(line, body, edits), replies)
 
     # What cannot be read for certain.

@@ -84,11 +84,13 @@ def test_every_event_has_a_line_that_says_why_it_matters(run, answering, event, 
 def test_detections_are_shown_with_their_severity(run, answering):
     answering(
         events.ToolChanged(
-            tool_name="get", detections=[{"rule": "hidden-text"}], max_severity="high"
+            tool_name="get",
+            detections=[{"pattern": "hidden-text", "path": "$.description", "excerpt": "obey"}],
+            max_severity="high",
         ).to_json()
     )
     _, line = lines(run("mcp", "detections"))
-    assert "high" in line and "hidden-text" in line
+    assert "high" in line and "hidden-text: $.description: obey" in line
 
 
 TOOL = {"server_id": "s", "tool_name": "t", "tool_hash": "sha256:abcdef0123456789", "pin": "changed", "last_seen": "2025-01-31T12:00:00.0Z", "removed": None, "description": "d\u202e"}  # fmt: skip

@@ -44,7 +44,7 @@ def body(value: bytes) -> jsonrpc.Body:
 
 def judged(mcp: Mcp, value: bytes) -> tuple[list[bytes], dict[int, Any], list[tuple[Asking, Verdict]]]:
     told: list[tuple[Asking, Verdict]] = []
-    replies, edits = mcp_judging.judge_askings(mcp, "fs", body(value), lambda a, v: told.append((a, v)))
+    replies, edits = mcp_judging.judge_askings(mcp, "fs", body(value), lambda a, v, _: told.append((a, v)))
     return replies, edits, told
 
 

@@ -17,7 +17,7 @@ PARAMS = {"name": "read", "arguments": ARGUMENTS, "_meta": {"progressToken": 7}}
 PLAIN = (
     {"jsonrpc": "2.0", "id": 1, "method": CALL, "params": PARAMS},
     {"method": CALL, "params": {"arguments": {}, "name": "read"}, "jsonrpc": "2.0", "id": "a"},
-    {"jsonrpc": "2.0", "id": 2, "method": "resources/read", "params": {"uri": "x"}},
+    {"jsonrpc": "2.0", "id": 2, "method": "resources/subscribe", "params": {"uri": "x"}},
     {"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progress": 1}},
 )
 ANSWERS = (

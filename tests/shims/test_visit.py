@@ -449,6 +449,52 @@ def test_an_error_text_is_looked_at_too_and_an_honest_result_passes() -> None:
     assert [len(e["detections"]) > 0 for e in front.told("mcp_tool_result_inspected")] == [True, False]
 
 
+@pytest.mark.parametrize(
+    ("method", "named", "given"),
+    [
+        ("resources/read", "file:///notes", {"contents": [{"uri": "file:///notes", "text": INJECTED}]}),
+        ("resources/list", "", {"resources": [{"uri": "file:///n", "name": "n", "description": INJECTED}]}),
+        ("prompts/get", "tidy", {"messages": [{"role": "user", "content": {"type": "text", "text": INJECTED}}]}),
+        ("prompts/list", "", {"prompts": [{"name": "tidy", "description": INJECTED}]}),
+        ("completion/complete", "", {"completion": {"values": [INJECTED]}}),
+    ],
+)  # fmt: skip
+def test_what_a_server_gives_to_read_is_looked_at_as_results_are(method: str, named: str, given: dict[str, Any]) -> None:  # fmt: skip
+    front = Front(output_inspection=OutputInspection(enabled=True, on_detection="block"))
+    answer = front.server(front.enter(), result(3, **given), [0, 3, method, False, named])
+    assert answer.forwarded["id"] == 3
+    assert f"Result of {method}" in answer.forwarded["error"]["message"]
+    (event,) = front.told("mcp_tool_result_inspected")
+    assert (event["method"], event["subject"], event["tool_name"]) == (method, named, "")
+    assert (event["action"], event["max_severity"]) == ("block", "critical")
+
+
+def test_an_honest_resource_passes_and_makes_no_event() -> None:
+    front = Front(output_inspection=OutputInspection(enabled=True, on_detection="block"))
+    given = result(3, contents=[{"uri": "file:///n", "text": "Buy milk."}])
+    assert front.server(front.enter(), given, [0, 3, "resources/read", False, "file:///n"]).passed
+    assert front.told("mcp_tool_result_inspected") == []
+
+
+@pytest.mark.parametrize(
+    ("reaction", "action", "passes"), [("alert", "allow", True), ("block", "block", False)]
+)
+def test_an_allowed_asking_is_looked_at_and_one_that_is_blocked_is_answered(
+    reaction: str, action: str, passes: bool
+) -> None:
+    front = Front(
+        sampling=ServerAsks("allow"),
+        output_inspection=OutputInspection(enabled=True, on_detection=reaction),
+    )
+    content = {"role": "user", "content": {"type": "text", "text": INJECTED}}
+    answer = front.server(front.enter(), message("sampling/createMessage", 8, messages=[content]))
+    assert answer.passed is passes
+    (event,) = front.told("mcp_sampling_request")
+    assert (event["action"], event["max_severity"]) == (action, "critical")
+    assert {d["pattern"] for d in event["detections"]} >= {"ignore-instructions", "do-not-tell"}
+    assert passes or "the request has findings" in answer.replies[0]["error"]["message"]
+
+
 def test_the_operators_own_patterns_look_at_results() -> None:
     pattern = CustomPattern("badge", "B-[0-9]{6}")
     front = Front(

@@ -93,9 +93,11 @@ def _distinct(calls: Sequence[Any]) -> list[Text] | None:
     return texts
 
 
-def inspect_content(value: Any, customs: Sequence[Custom] = ()) -> tuple[Finding, ...]:
+def inspect_content(
+    value: Any, customs: Sequence[Custom] = (), max_chars: int = MAX_CHARS
+) -> tuple[Finding, ...]:
     """Return what a result, an error, or a request of a server to its client holds."""
-    read = strings(value, MAX_CHARS)
+    read = strings(value, max_chars)
     texts = (*read.texts, *decoded(read.texts))
     return concluded([*orders(IN_CONTENTS, texts), *_shared(read, texts, customs)])
 
@@ -109,7 +111,8 @@ def _shared(read: Strings, texts: Sequence[Text], customs: Sequence[Custom]) -> 
     found = [*_of_each(texts), *custom.find(customs, texts)]
     found += phrases.strong(phrases.find(PHRASES, texts), found)
     if read.left_out:
-        reason = f"longer than {MAX_CHARS} characters or nested too deeply: the rest was not read"
+        read_of_it = sum(len(text.raw) for text in read.texts)
+        reason = f"longer than {read_of_it} characters or nested too deeply: the rest was not read"
         found.append(Finding("too-large", Category.OVERSIZE, Severity.LOW, "$", reason))
     return found
 

@@ -19,7 +19,7 @@ from agentsh_net.core.joining import mark
 from agentsh_net.core.jsonrpc import Body, ErrorResponse, Id, Limits, Message, Request, Response
 from agentsh_net.core.mcp_exchange import changes_tools
 from agentsh_net.core.mcp_gate import Call, Edit, Hide, Swap
-from agentsh_net.core.mcp_glance import CALL, HANDSHAKES, LIST
+from agentsh_net.core.mcp_glance import CALL, HANDSHAKES, INSPECTED, LIST
 from agentsh_net.core.mcp_listing import refused
 from agentsh_net.core.mcp_params import Mirrored
 from agentsh_net.core.model import Action, Crossing, Verdict
@@ -37,7 +37,7 @@ META_VERSION: Final = gateway_http.VERSION_KEY.encode()  # only requests of 2026
 
 
 class Asked(NamedTuple):
-    """A request that waits for its answer. `continues`: a tools/list that named a cursor; `tool` is that of a call."""
+    """A request that waits for its answer. `continues`: a tools/list that named a cursor; `tool` is that of a call, or what else it names."""
 
     method: str
     continues: bool
@@ -205,7 +205,9 @@ class Review:
             danger = "a list of tools under an id that nobody used" if self._passes_for_list(body) else ""
             passed = self._uncertain(data, "an answer to no request", danger, ids)
             return passed._replace(answered=passed.answered or answered, body=body)
-        replies, edits = mcp_judging.judge_askings(self._around.mcp, self.server_id, body, self._tell.asked)
+        replies, edits = mcp_judging.judge_askings(
+            self._around.mcp, self.server_id, body, self._tell.asked, self._around.customs()
+        )
         for index, asked, message in answers:
             await self._answer(index, asked, message, len(data), edits)
         forward = mcp_gate.edited(flat, body, edits)
@@ -230,7 +232,7 @@ class Review:
             self.offer.facts = mcp_judging.facts(message.result) or self.offer.facts
         elif asked.method == LIST and isinstance(message, Response):
             await self._listed(index, asked, message, size, edits)
-        elif asked.method == CALL and index not in edits and self._around.mcp.output_inspection.enabled:
+        elif asked.method in INSPECTED and index not in edits and self._around.mcp.output_inspection.enabled:
             await self._resulted(index, asked, message, size, edits)
 
     async def _listed(
@@ -251,7 +253,7 @@ class Review:
     async def _resulted(
         self, index: int, asked: Asked, message: Message, size: int, edits: dict[int, Edit]
     ) -> None:
-        """Look at what a call returned before the client sees it."""
+        """Look at what a call returned, or what else the server gives to read, before the client sees it."""
         assert isinstance(message, Response | ErrorResponse)  # noqa: S101 - answers are
         assert message.id is not None  # noqa: S101 - it was looked up by it
         answer = {key: value for key, value in message.raw.items() if key in {"result", "error"}}
@@ -261,10 +263,10 @@ class Review:
         else:
             found = await asyncio.to_thread(inspect_content, answer, customs)
         verdict = results_policy.judge(self._around.mcp, found)
-        self._tell.result(asked.tool, message.id, found, size, verdict)
+        self._tell.result(asked.tool, message.id, found, size, verdict, asked.method)
         if verdict.blocked:
-            swap = mcp_gate.refused_result(message.id, asked.tool, verdict.reason)
-            if self._around.snapshot().config.gateway.blocked_as == "result":
+            swap = mcp_gate.refused_result(message.id, asked.tool, verdict.reason, asked.method)
+            if asked.method == CALL and self._around.snapshot().config.gateway.blocked_as == "result":
                 result = message.result if isinstance(message, Response) else None
                 swap = mcp_gate.as_result(swap, modern=isinstance(result, dict) and "resultType" in result)
             edits[index] = Swap(swap)
@@ -304,7 +306,7 @@ def _asked(message: Request) -> Asked:
     params = message.params
     if not isinstance(params, Mapping):
         return Asked(message.method, continues=False, tool="")
-    name = params.get("name")
+    name = params.get("name", params.get("uri"))
     return Asked(message.method, params.get("cursor") is not None, name if isinstance(name, str) else "")
 
 

@@ -11,7 +11,7 @@ import select
 import signal
 import time
 
-from agentsh_net.core.mcp_glance import CALL, plain_call
+from agentsh_net.core.mcp_glance import INSPECTED, plain_call
 from agentsh_net.core.mcp_skim import Skim
 from agentsh_net.core.shim_link import CLIENT, LONG, SERVER
 from agentsh_proxy.shim import refusals
@@ -251,7 +251,7 @@ class Relay:
                 return
         found = read(line) if line.strip() else []
         if found is not None and not calls(found):
-            self._traffic.sent(found)
+            self._traffic.sent(found, results=self._daemon.results)
             self._up.forward(line)
             return
         found = found or []
@@ -288,7 +288,7 @@ class Relay:
 
         def decided(answer: Answer | None) -> None:
             if answer is None and self._daemon.closed:
-                results = [id_ for _, id_, method, *_ in why["asked"] if method == CALL]
+                results = [id_ for _, id_, method, *_ in why["asked"] if method in INSPECTED]
                 forward, replies = refusals.of_server(line, results)
                 answer = Answer(passes=False, forward=forward, replies=tuple(replies))
             forward = line if answer is None or answer.passes else answer.forward

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from agentsh_net.core.mcp_glance import (
     CALL,
+    HANDSHAKES,
+    INSPECTED,
     LIST,
     WATCHED,
     UnreadableError,
     asks_for_input,
     messages,
 )
-from agentsh_net.core.mcp_skim import TRACKED, Skim, is_id
+from agentsh_net.core.mcp_skim import Skim, is_id
 
 TYPE_CHECKING = False  # see agentsh_net.core.shim_link
 if TYPE_CHECKING:
@@ -30,15 +32,15 @@ class Traffic:
 
     def __init__(self, skim: Skim) -> None:
         self._skim = skim
-        # id -> [method, whether it continues a listing, tool] where the answer matters. Ids are typed: 1 is not "1".
+        # id -> [method, whether it continues a listing, tool or what else it names] where the answer matters. Ids are typed: 1 is not "1".
         self._requests: dict[int | str, list[Any] | None] = {}
 
     def sent(self, found: list[dict[str, Any]], *, results: bool = False) -> None:
-        """Remember the requests among messages that go on to the server; `results`: those of calls matter too."""
+        """Remember the requests among messages that go on to the server; `results`: what they bring to read matters too."""
         for message in found:
             id_, method = message.get("id"), message.get("method")
             if method is not None and is_id(id_):
-                matters = method in TRACKED or (results and method == CALL)
+                matters = method == LIST or method in HANDSHAKES or (results and method in INSPECTED)
                 self._expect(id_, [method, *_named(message)] if matters else None)
 
     def skimmed(self, id_: Any, tool: str, *, results: bool) -> None:
@@ -101,9 +103,9 @@ def calls(found: list[dict[str, Any]]) -> bool:
 
 
 def _named(message: dict[str, Any]) -> tuple[bool, str]:
-    """Return whether a request continues a listing, and the tool it names."""
+    """Return whether a request continues a listing, and the tool, prompt or resource it names."""
     params = message.get("params")
     if not isinstance(params, dict):
         return False, ""
-    name = params.get("name")
+    name = params.get("name", params.get("uri"))
     return params.get("cursor") is not None, name if isinstance(name, str) else ""

@@ -41,6 +41,22 @@ def test_answers_to_ordinary_requests_do_not_matter() -> None:
         assert traffic.matters(answer(id_)) is None
 
 
+def test_what_is_given_to_read_matters_where_results_do_and_names_what_was_asked_for() -> None:
+    traffic = Traffic(Skim())
+    asked = [
+        request("resources/read", 1, uri="file:///n"),
+        request("prompts/get", 2, name="p"),
+        request("ping", 3),
+    ]
+    traffic.sent(asked, results=True)
+    assert traffic.matters(answer(1)) == {
+        "asked": [[0, 1, "resources/read", False, "file:///n"]],
+        "stray": False,
+    }
+    assert traffic.matters(answer(2)) == {"asked": [[0, 2, "prompts/get", False, "p"]], "stray": False}
+    assert traffic.matters(answer(3)) is None
+
+
 def test_answers_to_listings_and_handshakes_matter_once() -> None:
     traffic = after(request("initialize", 0), request("tools/list", "l"), request("tools/list", 7, cursor=""))
     assert traffic.matters(answer(0)) == {"asked": [[0, 0, "initialize", False, ""]], "stray": False}
