@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterable
 from zlib import crc32
 
 import pytest
 from botocore.eventstream import EventStreamBuffer
 from hypothesis import given
 from hypothesis import strategies as st
+from transcripts.playing import framed
 
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.event_stream import EventStreamDecoder, make, read, with_payload
@@ -18,14 +20,8 @@ HEADERS = {":event-type": "chunk", ":content-type": "application/json", ":messag
 ONE, TWO = make(HEADERS, b'{"a":1}'), make(HEADERS, b"")
 
 
-def frames(data: bytes, cuts: list[int] | None = None, max_frame: int = 1 << 20) -> list[Frame]:
-    decoder = EventStreamDecoder(max_frame)
-    at, found = 0, []
-    for cut in [*sorted(c % (len(data) + 1) for c in cuts or []), len(data)]:
-        found += decoder.feed(data[at:cut])
-        at = cut
-    rest = decoder.finish()
-    return [*found, rest] if rest else found
+def frames(data: bytes, cuts: Iterable[int] = (), max_frame: int = 1 << 20) -> list[Frame]:
+    return framed(EventStreamDecoder(max_frame), data, cuts)
 
 
 def by_botocore(data: bytes) -> list[tuple[dict, bytes]]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from transcripts.playing import framed
 
 from agentsh_net.core.json_array import ArrayDecoder
 from agentsh_net.core.sse import Frame
@@ -19,14 +21,8 @@ VALUES = st.recursive(
 OBJECTS = st.lists(st.dictionaries(st.text(max_size=3), VALUES, max_size=3), max_size=4)
 
 
-def frames(data: bytes, cuts: list[int] | None = None, max_frame: int = 1 << 20) -> list[Frame]:
-    decoder = ArrayDecoder(max_frame)
-    at, found = 0, []
-    for cut in [*sorted(c % (len(data) + 1) for c in cuts or []), len(data)]:
-        found += decoder.feed(data[at:cut])
-        at = cut
-    rest = decoder.finish()
-    return [*found, rest] if rest else found
+def frames(data: bytes, cuts: Iterable[int] = (), max_frame: int = 1 << 20) -> list[Frame]:
+    return framed(ArrayDecoder(max_frame), data, cuts)
 
 
 @given(OBJECTS, st.lists(st.integers(0, 500)), st.sampled_from([None, 1]))

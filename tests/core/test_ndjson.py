@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from hypothesis import given
 from hypothesis import strategies as st
+from transcripts.playing import framed
 
 from agentsh_net.core.ndjson import LineDecoder
 from agentsh_net.core.sse import Frame
 
 
-def frames(data: bytes, cuts: list[int] | None = None, max_frame: int = 1 << 20) -> list[Frame]:
-    decoder = LineDecoder(max_frame)
-    at, found = 0, []
-    for cut in [*sorted(c % (len(data) + 1) for c in cuts or []), len(data)]:
-        found += decoder.feed(data[at:cut])
-        at = cut
-    rest = decoder.finish()
-    return [*found, rest] if rest else found
+def frames(data: bytes, cuts: Iterable[int] = (), max_frame: int = 1 << 20) -> list[Frame]:
+    return framed(LineDecoder(max_frame), data, cuts)
 
 
 @given(st.text(alphabet='a{}\r\n" ', max_size=40).map(str.encode), st.lists(st.integers(0, 40)))

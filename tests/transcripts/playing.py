@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from agentsh_net.core.dialects.base import Dialect, Fault, Judge, Judged, Limits, Stream
+from agentsh_net.core.dialects.base import Dialect, Fault, FrameDecoder, Judge, Judged, Limits, Stream
 from agentsh_net.core.model import Action, ToolCall, Verdict
+from agentsh_net.core.sse import Frame
 
 
 @dataclass
@@ -91,6 +92,13 @@ def cut_at(data: bytes, offsets: Iterable[int]) -> list[bytes]:
         pieces.append(data[at:offset])
         at = offset
     return pieces
+
+
+def framed(decoder: FrameDecoder, data: bytes, cuts: Iterable[int] = ()) -> list[Frame]:
+    """Return the frames of `data`, fed in pieces, and what it ended in the middle of."""
+    found = [frame for piece in cut_at(data, cuts) for frame in decoder.feed(piece)]
+    rest = decoder.finish()
+    return [*found, rest] if rest else found
 
 
 def every_chunking(data: bytes) -> Iterator[list[bytes]]:
