@@ -13,6 +13,10 @@ from agentsh_net.core.addresses import LOOPBACKS
 from agentsh_net.core.model import Server
 from agentsh_net.core.plane import Endpoint, Fate, Rule
 
+# A host with more addresses than this is refused at its loopback and where it was declared: the planes know the others, though
+# eBPF drops what goes there instead of failing the connect. Every address times every port must not fill the planes' maps.
+MOST = 256
+
 
 def make_room(rules: dict[Endpoint, Rule], address: IPv6Address, servers: Sequence[Server]) -> None:
     """Narrow what is denied at an address on every port to the denied servers' own ports: somebody else is there too."""
@@ -37,14 +41,16 @@ def refuse_at_every_address(
     """
     for address in sorted(own):
         make_room(rules, address, servers)
-    everywhere = sorted({*own, *LOOPBACKS})
+    everywhere: Sequence[IPv6Address] = sorted({*own, *LOOPBACKS})
     for port in sorted(ports):
         here = [rule for address in everywhere if (rule := rules.get(Endpoint(address, port)))]
         denied = [rule for rule in here if rule.fate is Fate.DENY]
         if not denied:
             continue
         # The planes know this host's other addresses by themselves once its loopback is denied: so not that one either.
-        places = everywhere if len(denied) == len(here) else _loopbacks_of_their_own(rules, port)
+        places = everywhere if len(everywhere) <= MOST else LOOPBACKS
+        if len(denied) != len(here):
+            places = _loopbacks_of_their_own(rules, port)
         for address in places:
             rules.setdefault(Endpoint(address, port), denied[0])
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import socket
 import struct
+from collections.abc import Set as AbstractSet
 from ipaddress import IPv4Address, IPv6Address
 
 from agentsh_net.core import netlink
@@ -13,6 +15,9 @@ from agentsh_net.kernel.netlink import Netlink
 _ROUTE = 0  # NETLINK_ROUTE
 _GET_ADDRESS = 22  # RTM_GETADDR
 _IFADDRMSG = struct.Struct("=BBBBI")
+_INDEX = 4  # of the interface, in that message
+# Where kube-proxy's IPVS keeps every service's address so that the kernel takes it in: what answers there runs anywhere.
+_ELSEWHERE = {"kube-ipvs0"}
 _ADDRESS, _LOCAL = 1, 2  # IFA_ADDRESS is the peer's on point-to-point links, IFA_LOCAL always ours
 
 
@@ -21,12 +26,16 @@ def own_addresses() -> frozenset[Address]:
     try:
         with Netlink(_ROUTE) as connection:
             answers = connection.ask(_GET_ADDRESS, _IFADDRMSG.pack(0, 0, 0, 0, 0), flags=netlink.DUMP)
-            return frozenset(a for m in answers if (a := _address(m.body)) is not None)
+            bodies = [message.body for message in answers]
+        elsewhere = {index for index, name in socket.if_nameindex() if name in _ELSEWHERE}
+        return frozenset(a for body in bodies if (a := _address(body, elsewhere)) is not None)
     except (OSError, KernelError):
         return frozenset()
 
 
-def _address(body: bytes) -> Address | None:
+def _address(body: bytes, elsewhere: AbstractSet[int]) -> Address | None:
+    if _IFADDRMSG.unpack_from(body)[_INDEX] in elsewhere:
+        return None
     fields = netlink.attributes(body, _IFADDRMSG.size)
     packed = fields.get(_LOCAL) or fields.get(_ADDRESS) or b""
     match len(packed):

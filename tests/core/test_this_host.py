@@ -9,7 +9,7 @@ import pytest
 from agentsh_net.core.addresses import LOOPBACKS, canonical
 from agentsh_net.core.model import Server, Transport
 from agentsh_net.core.plane import Endpoint, Fate, Rule
-from agentsh_net.core.this_host import make_room, refuse_at_every_address
+from agentsh_net.core.this_host import MOST, make_room, refuse_at_every_address
 
 LAN, LAN6, BRIDGE, FAR = (canonical(ip_address(a)) for a in ("10.0.0.1", "fd00::1", "172.17.0.1", "10.9.9.9"))
 OWN = (LAN, LAN6, BRIDGE)
@@ -53,6 +53,14 @@ def test_where_a_server_is_allowed_at_the_same_port_of_another_address_each_keep
 def test_both_loopbacks_are_one_whoever_is_allowed_elsewhere() -> None:
     rules = refused({Endpoint(LOOPBACKS[0], 9000): DENIED, Endpoint(BRIDGE, 9000): ALLOWED})
     assert rules == {Endpoint(BRIDGE, 9000): ALLOWED} | {Endpoint(a, 9000): DENIED for a in LOOPBACKS}
+
+
+def test_a_host_of_thousands_of_addresses_is_refused_where_it_was_declared_and_at_its_loopback() -> None:
+    """Each address times each port would fill the planes' maps, and a plan that does not fit is no plan."""
+    many = [IPv6Address(int(LAN) + n) for n in range(MOST)]
+    rules = {Endpoint(LAN): DENIED}
+    refuse_at_every_address(rules, many, [at(EVIL, 9000)], (9000,))
+    assert rules == {Endpoint(a, 9000): DENIED for a in (LAN, *LOOPBACKS)}
 
 
 def test_two_denied_servers_at_one_address_make_room_at_the_port_of_each() -> None:
