@@ -6,6 +6,7 @@ usage: bounds.py --scratch DIR [--streams N]    (called by `run` after the compa
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import resource
 import subprocess
@@ -38,6 +39,9 @@ def _within(server: str, tool: str, call: str, session: str) -> bool:
 def verdicts(tools: int = 10_000) -> None:
     """Time the judge: names, registry and policy. Verdicts are remembered by name: names of which each is new, then again."""
     snapshot = policy(1, 2, tools=tools)
+    snapshot.prepare()  # as a worker does when a policy comes, before it freezes it
+    gc.collect()
+    gc.freeze()
     spelled = ("tool_{}", "mcp__server7__tool_{}", "server3-tool_{}", "drop_{}_x", "unheard_of_{}")
     for spelling in spelled:
         calls = [
