@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 from agentsh_proxy.gateway.reply import PROMPT
 from gateway_front import GatewayFront, call, request
 from gateway_pipes import RESULT, FakePipe, begun, play
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 OLD = {"MCP-Protocol-Version": "2025-06-18"}
 
@@ -245,6 +248,64 @@ def test_of_a_batch_the_blocked_member_has_its_own_error_where_the_server_is_gon
         assert actions == ["block", "block", "allow", "allow"]
 
     play(scene, denied_tools=[{"tool": "rm"}])
+
+
+SAID = st.lists(
+    st.tuples(st.sampled_from(["progress", "answer", "note", "error", "ask", "long"]), st.integers(1, 3)),
+    max_size=8,
+)
+
+
+@settings(max_examples=30, deadline=None)
+@given(SAID)
+def test_a_client_gets_the_same_whether_its_server_is_heard_at_once_or_awaited(
+    said: list[tuple[str, int]],
+) -> None:
+    got: list[list[Any]] = []
+
+    async def scene(front: GatewayFront, pipes: list[FakePipe]) -> None:
+        session, pipe = await begun(front, pipes)
+        asking = []
+        for id_ in (1, 2, 3):
+            params = {"name": "add", "_meta": {"progressToken": f"t{id_}"}}
+            asking.append(
+                asyncio.create_task(front.post(call("add", id_) | {"params": params}, **session | OLD))
+            )
+            while len(pipe.sent) < id_:  # the newest is the same each time
+                await asyncio.sleep(0)
+        open_ = {1, 2, 3}
+        for kind, id_ in (*said, ("answer", 1), ("answer", 2), ("answer", 3)):
+            if kind not in {"note", "ask"} and id_ not in open_:
+                continue  # what follows an answer is of nobody, or of whoever was not gone yet
+            open_ -= {id_} if kind in {"answer", "error", "long"} else set()
+            pipe.say(_message(kind, id_))
+        got.append([(answer.status, answer.messages) for answer in await asyncio.gather(*asking)])
+
+    play(scene, sampling={"policy": "allow"})
+    assert got[0] == got[1]
+    assert [messages[-1]["id"] for _, messages in got[0]] == [1, 2, 3]
+
+
+def _message(kind: str, id_: int) -> dict[str, Any]:
+    match kind:
+        case "progress":
+            note = request("notifications/progress", progressToken=f"t{id_}", progress=1)
+        case "note":
+            note = request("notifications/message", level="info", data=id_)
+        case "ask":
+            return request("sampling/createMessage", 100 + id_, messages=[])
+        case "error":
+            return {"jsonrpc": "2.0", "id": id_, "error": {"code": -1, "message": "no"}}
+        case "long":
+            return {
+                "jsonrpc": "2.0",
+                "id": id_,
+                "result": {"content": [{"type": "text", "text": "x" * 5000}]},
+            }
+        case _:
+            return {"jsonrpc": "2.0", "id": id_, "result": RESULT}
+    del note["id"]
+    return note
 
 
 _SEND = FakePipe.send
