@@ -25,6 +25,7 @@ from agentsh_net.core.events import (
 )
 from agentsh_net.core.story import Story
 from agentsh_net.store.connect import reader
+from agentsh_net.store.filters import LONE
 from agentsh_net.store.queries import DEADLINE
 
 Row = dict[str, Any]
@@ -38,8 +39,8 @@ MAX_MEANWHILE: Final = 2_000  # events; a busy host has more, and then the first
 
 def find(path: Path, call: str) -> Story | None:
     """Return the story of a call, None where no event has this id. Raises ProtocolError for a text that is no id."""
-    if not 0 < len(call) <= 256:
-        raise ProtocolError("the id of a call has 1 to 256 characters")
+    if not 0 < len(call) <= 256 or LONE.search(call):
+        raise ProtocolError("the id of a call has 1 to 256 characters, in UTF-8")
     deadline = time.monotonic() + DEADLINE
     with reader(path) as connection:
         connection.set_progress_handler(lambda: time.monotonic() > deadline, 10_000)

@@ -24,6 +24,7 @@ def test_nothing_given_means_the_last_hundred():
         ({"action": "maybe"}, "expected allow or block"),
         ({"since": "yesterday"}, "expected 10m"),
         ({"since": ["10m"]}, "expected text"),
+        ({"session": "\udcff"}, "session: .* expected text in UTF-8"),
     ],
 )
 def test_a_bad_filter_is_refused_by_name(filters, words):

@@ -80,6 +80,8 @@ def test_an_id_of_nothing_and_one_of_no_call(scene):
         stories.find(path, write(PolicyReloaded()))
     with pytest.raises(ProtocolError, match="1 to 256"):
         stories.find(path, "")
+    with pytest.raises(ProtocolError, match="in UTF-8"):
+        stories.find(path, "\udcff")
 
 
 def test_the_connection_that_the_gateway_had_open_for_the_session_belongs_to_its_call(scene):
