@@ -1,4 +1,7 @@
-"""Python's collector of reference cycles, told to wait while much is made and nothing is garbage yet."""
+"""Python's collector of reference cycles, told to wait while much is made and nothing is garbage yet.
+
+When that is the case is its callers' business.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Looks after the kernel's layers: asks the kernel what is in force, tells what changed, puts back what somebody took away."""
+"""Looks after the kernel's layers: asks the kernel what is in force, tells what changed, puts back what somebody took away.
+
+How a layer is asked and put back is the kernel's business.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Sessions and the tokens that name them in a URL: unguessable, known to the agent, kept here as digests only."""
+"""Sessions and the tokens that name them in a URL: unguessable, known to the agent, kept here as digests only.
+
+Which processes run in one is `agent_sessions`' business.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Tells of each connection whether a tool call explains it, and waits a moment for the call's own news, which may come second."""
+"""Tells of each connection whether a tool call explains it, and waits a moment for the call's own news, which may come second.
+
+What explains a connection is `core.causes`' business.
+"""
 
 from __future__ import annotations
 

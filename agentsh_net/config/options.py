@@ -1,4 +1,7 @@
-"""What `run` was told on the command line, laid over the policy file; and which settings of a new file wait for the next start."""
+"""What `run` was told on the command line, laid over the policy file; and which settings of a new file wait for the next start.
+
+What a file may say is `policy_file`'s and `core.config`'s business.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one user may ask for at the shims' socket. Who counts it is `shim_server`'s business."""
+"""What one user may ask for at the shims' socket. Who counts it is `shim_connection`'s business."""
 
 from __future__ import annotations
 

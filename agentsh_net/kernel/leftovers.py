@@ -1,4 +1,7 @@
-"""What of ours is in the kernel now, whoever put it there, and how it is removed: from any state, by nothing but names."""
+"""What of ours is in the kernel now, whoever put it there, and how it is removed: from any state, by nothing but names.
+
+How a running daemon lets go of what is its own is `host`'s business.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The nftables plane: writes the plan's tables (nft_writer.py) and asks the kernel, by netlink, whether they stand."""
+"""The nftables plane: writes the plan's tables (nft_writer.py) and asks the kernel, by netlink, whether they stand.
+
+What stands in them is `core.nft_ruleset`'s business.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Brings what names resolve to into the planes: one change at a time, and what came in the meantime all at once with the next."""
+"""Brings what names resolve to into the planes: one change at a time, and what came in the meantime all at once with the next.
+
+Which addresses a name has is the resolver's business.
+"""
 
 from __future__ import annotations
 

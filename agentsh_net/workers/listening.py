@@ -1,4 +1,7 @@
-"""Sockets to listen on, bound while the configuration can still be refused: an address that cannot be had names its place in the file."""
+"""Sockets to listen on, bound while the configuration can still be refused: an address that cannot be had names its place in the file.
+
+Who accepts on them is not its business.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Totals a worker keeps for `status` and metrics: plain integers, so that counting costs nothing on the hot path."""
+"""Totals a worker keeps for `status` and metrics: plain integers, so that counting costs nothing on the hot path.
+
+What they are called and how they are shown is `metrics`' business.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What a body is by its first bytes: a client may go by them, whatever the head says."""
+"""What a body is by its first bytes: a client may go by them, whatever the head says.
+
+What becomes of it is `choosing`'s business.
+"""
 
 from __future__ import annotations
 
