@@ -248,8 +248,34 @@ def _told(text: str, error: yaml.MarkedYAMLError) -> Problem:
         return _syntax(line, column, str(error.problem), "a policy written out")
     found = ", ".join(part for part in (error.context, error.problem) if part)
     reference = mark is not None and text[mark.index - 1 : mark.index + 1] == "${"
-    expected = "YAML (inside braces a `${...}` is quoted)" if reference else "YAML"
+    expected = "YAML (inside braces a `${...}` is quoted)" if reference else _mended(error)
     return _syntax(line, column, f"text that is not YAML ({visible(found)})", expected)
+
+
+def _mended(error: yaml.MarkedYAMLError) -> str:
+    """Say what would make YAML of the text, where the parser's words tell; where it began is what people look for."""
+    began = f"on line {error.context_mark.line + 1}" if error.context_mark else "before"
+    match f"{error.context}: {error.problem}":
+        case words if "another document" in words:
+            return "one document: a policy has no second `---`"
+        case words if "flow mapping" in words:
+            return f"a comma, or the `}}` of the `{{` {began}"
+        case words if "flow sequence" in words:
+            return f"a comma, or the `]` of the `[` {began}"
+        case words if "block mapping" in words:
+            return f"a `key: value` indented as the mapping that begins {began}"
+        case words if "block collection" in words:
+            return f"a `- ` indented as the list that begins {began}"
+        case words if "quoted scalar" in words:
+            return f"the quote that ends the text {began}"
+        case words if "flow node" in words:
+            return "a value here, or the `]` or `}` of what begins before"
+        case words if "mapping values are not allowed" in words:
+            return "quotes around text with `: ` in it, and each key on a line of its own"
+        case words if "cannot start any token" in words:
+            return "quotes around text that begins with this character"
+        case _:
+            return "YAML"
 
 
 def _syntax(line: int, column: int, found: str, expected: str) -> Problem:

@@ -202,3 +202,25 @@ def test_what_is_dumped_with_quoted_text_reads_back(data: Any) -> None:
         {},
         [],
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "where", "mended"),
+    [
+        ("a: 1\n---\nb: 2\n", "line 2", "one document: a policy has no second `---`"),
+        ("a: 1\nb: {c: [{id: x\n", "line 3", "a comma, or the `}` of the `{` on line 2"),
+        ("a: 1\nb: [x\nc: d\n", "line 3", "a comma, or the `]` of the `[` on line 2"),
+        ("a:\n  b: 1\n c: 2\n", "line 3", "a `key: value` indented as the mapping that begins on line 1"),
+        ("a:\n  - b\n  c: d\n", "line 3", "a `- ` indented as the list that begins on line 2"),
+        ('a: "b\nc: d\n', "line 3", "the quote that ends the text on line 1"),
+        ("a: b: c\n", "line 1", "quotes around text with `: ` in it, and each key on a line of its own"),
+        ("a: @b\n", "line 1", "quotes around text that begins with this character"),
+        ("a: [b,\n", "line 2", "a value here, or the `]` or `}` of what begins before"),
+    ],
+)
+def test_what_is_no_yaml_is_told_with_what_would_mend_it(text: str, where: str, mended: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        read(text)
+    [problem] = refused.value.problems
+    assert problem.path.startswith(f"{where}, column")
+    assert problem.expected == mended
