@@ -5,6 +5,7 @@ What is in them is own_cgroups' business; the programs that ask for them are ebp
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -17,6 +18,7 @@ from agentsh_net.core.sock_diag import Socket
 from agentsh_net.core.wire import NO_CGROUPS, OwnIds
 from agentsh_net.kernel import cgroup, own_cgroups
 from agentsh_net.kernel.claims import Claim, TakenError, claim_hierarchy
+from agentsh_net.kernel.limits import may_load_programs
 from agentsh_net.kernel.own_cgroups import LAYER, OwnCgroups
 
 
@@ -37,7 +39,9 @@ class CgroupLayer:
             self._why_none = f"no cgroup v2 hierarchy is mounted ({cgroup.REMEDY})"
             return
         try:
-            self._claim = claim_hierarchy(hierarchy)
+            # Who could put nothing there does not keep others out, nor is kept out by them: a user's own proxy, for one.
+            if may_load_programs() or os.access(hierarchy, os.W_OK, effective_ids=True):
+                self._claim = claim_hierarchy(hierarchy)
             self.own = OwnCgroups(hierarchy)
         except KernelError as error:
             self.taken = error if isinstance(error, TakenError) else None

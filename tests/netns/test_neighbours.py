@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from netns.stage import BOTH, EBPF, NFT
 
 pytestmark = pytest.mark.kernel
 
+AS_NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
 EVIL, OTHER, PORT = "10.99.0.2", "10.99.0.3", 8200
 
 
@@ -48,8 +50,8 @@ def states(daemon: Daemon) -> list[str]:
     return [f"{row['layer']} {row['state']}" for row in rows]
 
 
-def layers(daemon: Daemon) -> dict[str, tuple[bool, str]]:
-    told = json.loads(daemon.cli("status", "--json"))["layers"]
+def layers(daemon: Daemon, *, code: int = 0) -> dict[str, tuple[bool, str]]:
+    told = json.loads(daemon.cli("status", "--json", code=code))["layers"]
     return {layer["layer"]: (layer["in_force"], layer["reason"]) for layer in told}
 
 
@@ -65,6 +67,11 @@ def second(folder: Path) -> dict[str, Any]:
         with running(folder / "off", policy(OTHER, *BOTH, mode="off")) as off:
             seen["off"] = layers(off)
             assert off.stop() == 0
+        with tempfile.TemporaryDirectory() as home:  # pytest's own folders are root's alone
+            Path(home).chmod(0o777)
+            with running(Path(home), policy(OTHER, *BOTH), AS_NOBODY) as users:
+                seen["user"] = layers(users, code=1)
+                assert users.stop() == 0
         seen["states"], seen["first"] = states(first), layers(first)
         seen["said"] = attempt(EVIL, PORT)
         seen["direct"] = first.cli(
@@ -103,6 +110,11 @@ def test_one_that_enforces_nothing_runs_beside_it_and_says_whose_the_layers_are(
     for in_force, reason in seen["off"].values():
         assert not in_force
         assert f"another agentsh-net, process {seen['pid']}, enforces there" in reason
+
+
+def test_a_users_own_daemon_that_can_enforce_nothing_is_not_refused(seen: dict[str, Any]) -> None:
+    assert {layer: in_force for layer, (in_force, _) in seen["user"].items()} == dict.fromkeys(BOTH, False)
+    assert all("ermitted" in reason for _, reason in seen["user"].values())
 
 
 def test_the_first_never_notices(seen: dict[str, Any]) -> None:
