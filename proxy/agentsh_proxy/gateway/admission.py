@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
+from itertools import islice
 from typing import Final
 
 from agentsh_net.core import gateway_http, jsonrpc, mcp_gate
@@ -21,6 +22,7 @@ from agentsh_proxy.gateway.requests import Asked
 from agentsh_proxy.gateway.view import GatewayView, Place
 
 METHODS: Final = ("GET", "POST", "DELETE")
+MAX_NAMED: Final = 20  # servers in an answer: a policy may declare thousands
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,11 +104,14 @@ def _let_in(place: Place, asked: Asked, query: str) -> bool:
 
 def _unknown(asked: Asked, route: gateway_http.Route | None, view: GatewayView) -> str:
     """Say that there is no such server, and which ones this very client may use: others are none of its business."""
-    usable = ", ".join(
+    query = route.query if route else ""
+    usable = (
         visible(place.server.id)
         for place in view.places.values()
-        if _let_in(place, asked, route.query if route else "")
-        and not view.snapshot.judge_server(place.server.id).blocked
+        if _let_in(place, asked, query) and not view.snapshot.judge_server(place.server.id).blocked
     )
+    named = list(islice(usable, MAX_NAMED + 1))
+    if len(named) > MAX_NAMED:
+        named[-1] = "..."
     what = f"server {visible(route.server_id)!r} is not declared" if route else "the path is /mcp/<server-id>"
-    return f"{what}; servers that this client may use: {usable or 'none'}"
+    return f"{what}; servers that this client may use: {', '.join(named) or 'none'}"

@@ -6,6 +6,7 @@ from hashlib import sha256
 from typing import Any
 
 import pytest
+from agentsh_proxy.gateway.admission import MAX_NAMED
 from gateway_front import GatewayFront, answering, call, plain, play, play_plainly, same, snapshot
 from mcp_peers.scripted import Scripted
 
@@ -86,6 +87,17 @@ def test_a_server_that_is_not_declared_is_404_and_none_is_named_but_those_that_t
         denied_servers=["denied"],
         server_policy="denylist",
     )
+
+
+def test_of_many_servers_some_are_named() -> None:
+    others = [{"id": f"s{n}", "type": "http", "url": "http://127.0.0.1:1/"} for n in range(MAX_NAMED)]
+
+    async def scene(front: GatewayFront, server: Scripted) -> None:
+        message = (await front.post(call(), server="nope")).json["error"]["message"]
+        names = message.rpartition("use: ")[2].split(", ")
+        assert len(names) == MAX_NAMED + 1 and (names[0], names[-1]) == ("peer", "...")
+
+    play(answering(plain), scene, others=others)
 
 
 def test_where_every_server_wants_a_credential_a_client_without_one_learns_no_name() -> None:

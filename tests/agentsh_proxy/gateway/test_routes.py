@@ -13,16 +13,15 @@ from agentsh_proxy.gateway.stream import GENERAL, Stream
 from agentsh_net.core import jsonrpc
 from agentsh_net.core.jsonrpc import Id
 
-forgotten: list[Id]
+
+@pytest.fixture(name="forgotten")
+def _forgotten() -> list[Id]:
+    return []
 
 
 @pytest.fixture(name="routes")
-def _routes() -> Routes:
-    forgotten.clear()
+def _routes(forgotten: list[Id]) -> Routes:
     return Routes(forgotten.extend)
-
-
-forgotten = []
 
 
 def taken(id_: Id, token: Any = None) -> Taken:
@@ -92,7 +91,7 @@ def test_a_lost_stream_is_found_again_until_its_answer_is_there(routes: Routes) 
     assert routes.listen((stream.number, 0))[0] is not stream
 
 
-def test_lost_streams_are_bounded_and_the_oldest_are_forgotten(routes: Routes) -> None:
+def test_lost_streams_are_bounded_and_the_oldest_are_forgotten(routes: Routes, forgotten: list[Id]) -> None:
     for id_ in range(MAX_STREAMS + 3):
         routes.leave(routes.begin(taken(id_)))
     assert forgotten == [0, 1, 2]
