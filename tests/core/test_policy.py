@@ -252,7 +252,9 @@ def test_a_tool_denied_on_every_server_is_denied_on_one_that_nobody_knows():
 def test_a_recorded_finding_blocks_at_its_bound():
     snapshot = situation(["fs"], inspection=Inspection("high"))
     for severity, action in (("high", BLOCK), ("critical", BLOCK), ("medium", ALLOW), ("", ALLOW)):
-        found, _ = snapshot.registry.register("fs", [tool_of("fs", {"name": "read"}, severity)])
+        found, _ = snapshot.registry.register(
+            "fs", [replace(tool_of("fs", {"name": "read"}), max_severity=severity)]
+        )
         assert verdict(snapshot.evolve(registry=found), "mcp__fs__read").action is action
 
 
