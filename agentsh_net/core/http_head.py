@@ -115,6 +115,9 @@ class ResponseHead(NamedTuple):
     nominated: tuple[bytes, ...]
     verbatim: bool
     plain_json: bool  # a 200 with JSON as it is
+    ending: tuple[
+        bytes, ...
+    ]  # fields that end here, whole, each after its CRLF; not those that Connection names
 
     @property
     def request_id(self) -> str:
@@ -202,6 +205,7 @@ def parse_response(raw: bytes) -> ResponseHead:
     connection = facts.get(b"connection")
     keep_alive, nominated = (None, ()) if connection is None else _connection(connection)
     encoding = facts.get(b"content-encoding")
+    ends_nothing = _ENDS_HERE.isdisjoint(facts)
     content_type = facts.get(b"content-type", b"").partition(b";")[0].rstrip(b" \t")
     return ResponseHead(
         line,
@@ -213,8 +217,9 @@ def parse_response(raw: bytes) -> ResponseHead:
         content_type.decode("ascii", "replace"),
         encoding.decode("ascii", "replace") if encoding else "",
         nominated,
-        one_one and _ENDS_HERE.isdisjoint(facts),
+        one_one and ends_nothing,
         content_type == b"application/json" and not encoding and status == b"200",
+        () if ends_nothing else tuple(_ANSWER_LEAVES_OUT.findall(fields)),
     )
 
 
@@ -232,9 +237,12 @@ def forwarded_request(head: RequestHead, *, plain: bool) -> bytes:
 
 def forwarded_response(head: ResponseHead, *, rewritten: bool) -> bytes:
     """Return the fields that travel on, each after its CRLF. With `rewritten` those that describe the body are left out."""
-    if head.verbatim and not rewritten:
-        return head.fields
-    fields = (_ANSWER_LEAVES_OUT_REWRITTEN if rewritten else _ANSWER_LEAVES_OUT).sub(b"", head.fields)
+    if rewritten:
+        fields = _ANSWER_LEAVES_OUT_REWRITTEN.sub(b"", head.fields)
+    else:
+        fields = head.fields
+        for field in head.ending:  # a search for each field's name takes ten times as long
+            fields = fields.replace(field, b"", 1)
     return _without(fields, head.nominated) if head.nominated else fields
 
 

@@ -81,12 +81,12 @@ class Exchange:
         what = self._asked
         inspected = what.admitted.inspected
         if inspected is not None:
-            facts = inspected.request(body) if body and what.plain and not body.startswith(PACKED) else None
+            facts = inspected.request(body) if body and what.plain else None
             if facts is not None and facts.quiet:
                 self._facts = facts
                 self._lessons = self._service.offering.last(what.admitted.session_id)
             else:
-                body = self._received(body, facts)
+                body = self._received(body, None if body.startswith(PACKED) else facts)
         elif body and (what.view.guard is not None or what.admitted.unread):
             received = Reception(self._service, what)
             body = received.pass_by(body)

@@ -231,6 +231,25 @@ def test_a_rewritten_body_loses_what_described_the_old_one():
     )
 
 
+FIELDS = st.sampled_from(
+    [
+        b"Connection: keep-alive", b"connection: Keep-Alive, x-mine", b"Connection:", b"TE: a", b"te: ab", b"TE:", b"Trailer: x", b"trailer: xy",
+        b"X-Mine: 1", b"Server: s", b"X-TE: a", b"X: TE: a", b"Keep-Alive: timeout=5", b"Proxy-Connection: x", b"Content-Length: 3",
+    ]
+)  # fmt: skip
+
+
+@given(st.lists(FIELDS, max_size=8))
+def test_what_travels_on_is_every_field_but_those_that_end_here(fields):
+    try:
+        head = parse_response(b"".join(b"%b\r\n" % line for line in [b"HTTP/1.1 200 OK", *fields, b""]))
+    except ProtocolError:
+        return  # two lengths
+    ends = {b"connection", b"te", b"trailer", b"keep-alive", b"proxy-connection", *head.nominated}
+    left = [field for field in fields if field.partition(b":")[0].lower() not in ends]
+    assert forwarded_response(head, rewritten=False) == b"".join(b"\r\n" + field for field in left)
+
+
 @given(st.binary(max_size=200))
 def test_no_bytes_break_the_reader(data):
     for read in (parse_request, parse_response, find_head):
