@@ -21,11 +21,11 @@ MAX_LENGTH_DIGITS = 15  # a petabyte; keeps int() of a hostile length trivial
 _TOKEN = rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]"
 _TEXT = rb"[\t\x20-\x7e\x80-\xff]"  # no NUL, no CR, no LF, no other control
 # Every step is decided by its next byte, so matching is linear. (No possessive groups: Python before 3.11.5 matches them wrongly.)
-_FIELDS = rb"((?:\r\n" + _TOKEN + rb"+:" + _TEXT + rb"*)*)\r\n\r\n"
+_FIELD = _TOKEN + rb"+:" + _TEXT + rb"*"
+_FIELDS = rb"((?:\r\n" + _FIELD + rb")*)\r\n\r\n"
 _REQUEST_LINE = rb"([!#$%&'*+\-.^_`|~0-9A-Za-z]{1,32}) ([\x21\x22\x24-\x7e]+) HTTP/1\.([01])"
 _REQUEST = re.compile(_REQUEST_LINE + _FIELDS)
 _RESPONSE = re.compile(rb"(HTTP/1\.([01]) ([1-5][0-9][0-9])(?: " + _TEXT + rb"*)?)" + _FIELDS)
-_LINES = re.compile(_FIELDS)
 _FIRST_LINE = re.compile(_REQUEST_LINE)
 _OTHER_VERSION = re.compile(rb"[A-Z]{1,32} \S{1,8192} HTTP/(?!1\.[01])[0-9](?:\.[0-9])?\r?")
 
@@ -43,15 +43,24 @@ _OF_THE_BODY = (
 )  # fmt: skip
 
 
-def _values_of(names: Iterable[bytes]) -> re.Pattern[bytes]:
-    """Find names and values in fields in lower case.
+def _by_letter(names: Iterable[bytes]) -> Iterable[tuple[bytes, bytes]]:
+    """Yield each first letter with the rests of the names behind it, so that a field that is not looked for costs least."""
+    for letter, group in groupby(sorted(names), key=lambda name: name[:1]):
+        yield letter, b"(?:" + b"|".join(name[1:] for name in group) + b")"
 
-    One literal to begin with, LF, and a name's first letter before its rest: so a field that is not looked for costs least.
-    """
-    letters = groupby(sorted(names), key=lambda name: name[:1])
-    rests = ((letter, b"|".join(name[1:] for name in group)) for letter, group in letters)
-    alternatives = b"|".join(letter + b"(?:" + rest + b")" for letter, rest in rests)
+
+def _values_of(names: Iterable[bytes]) -> re.Pattern[bytes]:
+    """Find names and values in fields in lower case; one literal to begin with, LF."""
+    alternatives = b"|".join(letter + rests for letter, rests in _by_letter(names))
     return re.compile(rb"\n(" + alternatives + rb"):[ \t]*([^\r]*[^\r\t ])?")
+
+
+def _none_of(names: Iterable[bytes]) -> re.Pattern[bytes]:
+    """Match fields, each after its CRLF, none of which has one of these names."""
+    alternatives = b"|".join(
+        b"[%b%b](?i:%b)" % (letter, letter.upper(), rests) for letter, rests in _by_letter(names)
+    )
+    return re.compile(rb"(?:\r\n(?!(?:" + alternatives + rb"):)" + _FIELD + rb")*")
 
 
 def _whole(names: Iterable[bytes]) -> re.Pattern[bytes]:
@@ -60,7 +69,9 @@ def _whole(names: Iterable[bytes]) -> re.Pattern[bytes]:
 
 
 _REQUEST_FACTS = _values_of({*_REQUEST_ENDS, b"origin", b"content-encoding"})
-_ANSWER_FACTS = _values_of({*_HOP, b"content-length", b"content-encoding", b"content-type"})
+_READ_OF_ANSWERS = (*_HOP, b"content-length", b"content-encoding", b"content-type")
+_ANSWER_FACTS = _values_of(_READ_OF_ANSWERS)
+_UNREAD_OF_ANSWERS = _none_of(_READ_OF_ANSWERS)
 _REQUEST_LEAVES_OUT = _whole(_REQUEST_ENDS)
 _REQUEST_LEAVES_OUT_PLAIN = _whole({*_REQUEST_ENDS, b"accept-encoding"})
 _ANSWER_LEAVES_OUT = _whole(_HOP)
@@ -225,8 +236,7 @@ def parse_response(raw: bytes) -> ResponseHead:
 
 def tells_nothing(lines: Iterable[bytes]) -> bool:
     """Say whether these are well-formed fields of which no answer's reading depends on any."""
-    text = b"\r\n%b\r\n\r\n" % b"\r\n".join(lines)
-    return _LINES.fullmatch(text) is not None and _ANSWER_FACTS.search(text.lower()) is None
+    return _UNREAD_OF_ANSWERS.fullmatch(b"\r\n" + b"\r\n".join(lines)) is not None
 
 
 def forwarded_request(head: RequestHead, *, plain: bool) -> bytes:
