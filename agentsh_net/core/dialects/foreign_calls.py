@@ -29,6 +29,10 @@ _SIGN: Final = re.compile(
 )
 
 
+# Five bytes at most of each sign, in plain text (`call_signs` says why), and a NUL, behind which nothing is seen at once.
+_MARKS: Final = (b"tool", b"funct", b"mcp", b"shell", b"actio", b"contr", b"\0")
+
+
 class Ear:
     """Hears one answer, in any pieces."""
 
@@ -43,5 +47,8 @@ class Ear:
         self._tail = text[-_TAIL:]
         if has_escaped_letters(text):
             text = plain(text)
-        found = _SIGN.search(text.translate(None, _DROPPED).lower())
+        folded = text.lower()
+        if all(folded.find(mark) < 0 for mark in _MARKS):
+            return ""
+        found = _SIGN.search(folded.translate(None, _DROPPED))
         return found[0].decode("ascii", "replace") if found else ""
