@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 GAP: Final = 2  # columns between two cells
 NARROW: Final = 20  # columns: less than that cuts names and paths into pieces that nobody can read
+LONG: Final = 40  # columns: a name that long may still stand in its row, a sentence reads better below it
 TALL: Final = 5  # lines that one cell may take beside the others
 
 _INDENT: Final = "    "
@@ -55,7 +56,7 @@ def cramped(headings: Sequence[Heading], lines: Sequence[Line], width: int) -> b
 
 
 def stacked(headings: Sequence[Heading], lines: Sequence[Line], console: Console) -> None:
-    """Print the columns that keep their width side by side, as far as they fit, and all others below each row."""
+    """Print the columns side by side that fit so, and all others below each row."""
     from rich.cells import set_cell_size
     from rich.padding import Padding
     from rich.text import Text
@@ -78,16 +79,14 @@ def stacked(headings: Sequence[Heading], lines: Sequence[Line], console: Console
 
 
 def _beside(headings: Sequence[Heading], widths: Sequence[int], width: int) -> list[int]:
-    """Return the columns that stand side by side: the first ones that keep their width, while there is room; one at least."""
+    """Return the columns that stand side by side: from the left, what fits, but for long texts; one at least."""
     taken: list[int] = []
-    used = 0
+    room = width
     for at, heading in enumerate(headings):
-        if heading.fold:
-            continue
-        used += widths[at] + (GAP if taken else 0)
-        if used > width and taken:
-            break
-        taken.append(at)
+        needed = widths[at] + (GAP if taken else 0)
+        if needed <= room and not (heading.fold and widths[at] > LONG):
+            taken.append(at)
+            room -= needed
     return taken or [0]
 
 

@@ -5,8 +5,11 @@ Not its business: what could be in force (`doctor`).
 
 from __future__ import annotations
 
+import shutil
+import sys
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import click
 
@@ -15,6 +18,8 @@ from agentsh_net.cli.failures import Exit
 from agentsh_net.cli.main import Daemon
 from agentsh_net.cli.output import Column, Row, decision, json_text, shown, table
 from agentsh_net.core.folding import visible
+
+_NAME: Final = 8  # columns of what a line is about
 
 
 @click.command(
@@ -35,7 +40,7 @@ def status(ctx: click.Context, as_json: bool) -> None:
         for line in report(told):
             click.echo(line)
         for line in missing:
-            click.echo(f"NOT IN FORCE: {visible(line)}")
+            click.echo(_wrapped(f"NOT IN FORCE: {visible(line)}"))
     if missing:
         ctx.exit(Exit.DENIED)
 
@@ -197,8 +202,17 @@ def _with_remedy(what: str, reason: Any, remedy: Any) -> str:
     return f"{told} (fix: {remedy})" if remedy else told
 
 
+def _wrapped(line: str) -> str:
+    """Return a line as lines of the terminal, set off below the first; a pipe gets it whole."""
+    width = shutil.get_terminal_size().columns
+    if len(line) <= width or not sys.stdout.isatty():
+        return line
+    below = " " * _NAME
+    return textwrap.fill(line, max(width, 3 * _NAME), subsequent_indent=below, break_long_words=False, break_on_hyphens=False)  # fmt: skip
+
+
 def _line(name: str, text: str) -> str:
-    return f"{name:<8}{visible(text)}"
+    return _wrapped(f"{name:<{_NAME}}{visible(text)}")
 
 
 def _table(rows: Sequence[Row], columns: Sequence[Column]) -> list[str]:

@@ -38,23 +38,37 @@ def test_columns_that_keep_their_width_are_cramped_where_they_do_not_fit():
     assert cramped([Heading("A", fold=False)] * 2, [Line(["x" * 30, "y" * 30])], 50)
 
 
-def test_the_columns_that_fold_stand_below_their_row_with_their_titles():
+def test_long_texts_stand_below_their_row():
     shown = printed(HEADINGS, [ROW, Line(["2025-02-01", "fs", "-", "allowed"])], 40)
-    assert shown == [
+    assert [line.rstrip() for line in shown] == [
+        "TIME        SERVER   TOOL",
+        "2025-01-31  weather  delete_city",
+        "    denied by denied_tools[0] denied by",
+        "    denied_tools[0] denied by",
+        "    denied_tools[0]",
+        "2025-02-01  fs       -",
+        "    allowed",
+    ]
+
+
+def test_what_does_not_fit_beside_has_its_title_below():
+    shown = printed(HEADINGS, [ROW, Line(["2025-02-01", "fs", "-", "allowed"])], 30)
+    assert [line.rstrip() for line in shown] == [
         "TIME        SERVER",
         "2025-01-31  weather",
-        "    TOOL: delete_city                   ",
-        "    REASON: denied by denied_tools[0]   ",
-        "    denied by denied_tools[0] denied by ",
-        "    denied_tools[0]                     ",
+        "    TOOL: delete_city",
+        "    REASON: denied by",
+        "    denied_tools[0] denied by",
+        "    denied_tools[0] denied by",
+        "    denied_tools[0]",
         "2025-02-01  fs",
-        "    REASON: allowed                     ",
+        "    REASON: allowed",
     ]
 
 
 def test_a_column_that_is_alone_below_needs_no_title():
-    [_, _, detail] = printed([HEADINGS[0], HEADINGS[3]], [Line(["2025", "why"])], 30)
-    assert detail.strip() == "why"
+    [_, _, detail] = printed([HEADINGS[0], HEADINGS[3]], [Line(["2025", "as it has to be"])], 20)
+    assert detail.strip() == "as it has to be"
 
 
 def test_what_keeps_its_width_goes_below_too_where_it_does_not_fit():

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from agentsh_net.cli.status import shortfall
+from agentsh_net.cli.status import report, shortfall
 
 GOOD = {
     "version": "0.1.0",
@@ -178,3 +178,14 @@ def test_what_is_done_with_requests_and_where_the_numbers_are_is_said(run, daemo
     told = run("status").stdout
     assert "127.0.0.1:8484, 1 worker, DLP tokenize, requests and answers stored\n" in told
     assert "metrics http://127.0.0.1:9484\n" in told
+
+
+def test_on_a_terminal_long_lines_are_wrapped_between_words(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    told = {"notes": ["word " * 20]}
+    note = next(line for line in report(told) if line.startswith("note"))
+    assert max(map(len, note.splitlines())) <= 40
+    assert [line[:8] for line in note.splitlines()[1:]] == [" " * 8] * (len(note.splitlines()) - 1)
+    monkeypatch.setattr("sys.stdout.isatty", lambda: False, raising=False)
+    assert "note    " + "word " * 20 in list(report(told))
