@@ -15,11 +15,11 @@ from typing import Any, Final
 
 from agentsh_net.core import gateway_http, jsonrpc, mcp_http
 from agentsh_net.core.errors import ProtocolError
-from agentsh_net.core.jsonrpc import Request
-from agentsh_net.core.mcp_exchange import LEGACY, MODERN
+from agentsh_net.core.mcp_exchange import LEGACY
 from agentsh_net.core.model import Server, Transport
 from agentsh_proxy.gateway.carrier import Served
 from agentsh_proxy.gateway.connection import JSON, GatewayConnection
+from agentsh_proxy.gateway.eras import asks_modern, begins
 from agentsh_proxy.gateway.pipe import Pipe
 from agentsh_proxy.gateway.requests import Asked
 from agentsh_proxy.gateway.review import Review
@@ -109,7 +109,7 @@ class Bridge:
         return True if work is None else _done(work)
 
     async def _other(self, asked: Asked, client: GatewayConnection, session_id: str) -> bool:
-        if _modern(asked):
+        if asks_modern(asked):
             client.answer(405, _error("this revision knows POST only"), (*JSON, ("Allow", "POST")))
             return True
         session = self._known(asked, client, session_id)
@@ -126,7 +126,7 @@ class Bridge:
         self, asked: Asked, client: GatewayConnection, place: Place, session_id: str, limits: tuple[int, int]
     ) -> bool:
         """Answer what has no session."""
-        if _modern(asked):
+        if asks_modern(asked):
             shared = await self._share(asked, place, session_id, limits[1])
             shared.used = self._now
             await shared.post(asked, client, place, limits, self._review(session_id))
@@ -140,11 +140,7 @@ class Bridge:
         """Take what has no session: an `initialize` begins one."""
         review = self._review(session_id)
         taken = review.client(asked.body, limits[0])
-        messages = taken.body.messages if taken.body is not None else ()
-        begins = (
-            len(messages) == 1 and isinstance(messages[0], Request) and messages[0].method == "initialize"
-        )
-        if not begins:
+        if not begins(taken.body):
             review.forget(taken.ids)
             refused = taken.replies[0] if taken.forward is None and taken.replies else None
             client.answer(200 if refused else 400, refused or _error("no Mcp-Session-Id, and no initialize"))
@@ -228,14 +224,6 @@ async def _done(work: Awaitable[None]) -> bool:
     return True
 
 
-def _modern(asked: Asked) -> bool:
-    """Say whether a request is of the revision without sessions: by the revision it names, else by what it has of that one."""
-    named = asked.fields.get("mcp-protocol-version", "")
-    if named in LEGACY or (not named and asked.fields.get("mcp-method") == "initialize"):
-        return False
-    return named == MODERN or "mcp-method" in asked.fields or gateway_http.VERSION_KEY.encode() in asked.body
-
-
 def _acceptable(asked: Asked, client: GatewayConnection) -> bool:
     """Check what a client takes and sends (Streamable HTTP, "sending messages"); where it will not do, it is told."""
     streams, json = _takes(asked.fields.get("accept", ""))
@@ -246,7 +234,7 @@ def _acceptable(asked: Asked, client: GatewayConnection) -> bool:
         if not (streams and json):
             client.answer(406, _error("Accept has to name application/json and text/event-stream"))
             return False
-    elif asked.method == "GET" and not streams and not _modern(asked):
+    elif asked.method == "GET" and not streams and not asks_modern(asked):
         client.answer(406, _error("Accept has to name text/event-stream"))
         return False
     return True

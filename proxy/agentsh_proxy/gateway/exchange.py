@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Collection, Mapping
+from collections.abc import Awaitable, Collection
 from typing import Any, Final, Protocol
 
 from agentsh_net.core import gateway_http, jsonrpc, sse
@@ -18,6 +18,7 @@ from agentsh_net.core.mcp_gate import lone_call
 from agentsh_proxy.gateway import unauthorized
 from agentsh_proxy.gateway.bodies import as_body, event_of, joined, rewritten
 from agentsh_proxy.gateway.connection import JSON, GatewayConnection
+from agentsh_proxy.gateway.eras import begins, is_modern
 from agentsh_proxy.gateway.requests import Asked
 from agentsh_proxy.gateway.review import Passed, Review
 from agentsh_proxy.gateway.view import Place
@@ -106,7 +107,7 @@ class Exchange:
             return ""
         if (
             response.status in OLDER
-            and (_begins(taken.body) or (_modern(taken.body) and not is_json(response)))
+            and (begins(taken.body) or (is_modern(taken.body) and not is_json(response)))
             and await self._upstream.is_older(self._asked, self._place)
         ):
             await response.release()
@@ -289,19 +290,6 @@ class Exchange:
     def _errors(self, why: str) -> list[bytes]:
         """Return an error for each request that still waits."""
         return [jsonrpc.error(id_, INTERNAL, f"[agentsh] {why}") for id_ in self._ids]
-
-
-def _begins(body: Body | None) -> bool:
-    message = body.messages[0] if body is not None and not body.batch else None
-    return isinstance(message, Request) and message.method == "initialize"
-
-
-def _modern(body: Body | None) -> bool:
-    """Say whether a request is of 2026-07-28, which an HTTP+SSE server answers with whatever its framework says."""
-    message = body.messages[0] if body is not None and not body.batch else None
-    params = message.params if isinstance(message, Request) else None
-    meta = params.get("_meta") if isinstance(params, Mapping) else None
-    return isinstance(meta, Mapping) and gateway_http.VERSION_KEY in meta
 
 
 def _contradiction(asked: Asked, body: Body) -> str:
