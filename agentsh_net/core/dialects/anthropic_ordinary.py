@@ -34,7 +34,7 @@ PROSE: Final = Shape(
         rb'event: content_block_delta\ndata: \{"type":"content_block_delta","index":(?:0|[1-9][0-9]{0,5}),'
         rb'"delta":\{"type":"(?:text_delta","text|thinking_delta","thinking)":"'
     ),
-    b'"}}\n\n',
+    re.compile(rb'"\} *\}\n\n'),  # Anthropic hides the text's length by spaces
 )
 # A piece of a call's arguments: a string of JSON, in which escapes say what they say.
 _ARGUMENTS: Final = re.compile(

@@ -23,6 +23,7 @@ from agentsh_net.core.dialects.call_signs import LONGEST, may_hide_call
 from agentsh_net.core.dialects.inspection import DONE, Inspector
 from agentsh_net.core.dialects.openai_chat_calls import NAME
 from agentsh_net.core.dialects.openai_chat_fragments import fold
+from agentsh_net.core.dialects.openai_chat_ordinary import PROSE
 from agentsh_net.core.dialects.openai_chat_stream import ChatMachine
 from agentsh_net.core.dialects.openai_chat_whole import rewrite_whole
 from agentsh_net.core.dialects.output import Output
@@ -97,6 +98,7 @@ class OpenAIChat:
             limits=limits,
             fail_closed=fail_closed,
             error_frame=self.error_frame,
+            prose=PROSE,
             enforce=enforce,
             signs=(DONE.lower()[:LONGEST],),
         )

@@ -17,20 +17,20 @@ _PLAIN: Final = bytes(0 if 0x20 <= code < 0x7F and code != ord("\\") else 0xFF f
 
 
 class Shape(NamedTuple):
-    """What stands around the text. Between the brackets behind it there may be spaces: Anthropic hides the length of the text so."""
+    """What stands around the text, up to its first quote and from its last: in some streams what hides the text's length differs."""
 
     before: re.Pattern[bytes]
-    behind: bytes  # from the quote that ends the text
+    behind: re.Pattern[bytes]
 
 
 class Prose:
-    """What stood before the text in the last frame of a shape, in one stream."""
+    """What stood around the text in the last frame of a shape, in one stream."""
 
     __slots__ = ("_at", "_before", "_behind", "_shape")
 
     def __init__(self, shape: Shape | None) -> None:
         self._shape = shape
-        self._behind = shape.behind if shape is not None else b""
+        self._behind = b""
         self._before = _QUOTE  # of nothing: `_at` says where it ends
         self._at = 0
 
@@ -41,10 +41,14 @@ class Prose:
             return False
         end = frame.find(_QUOTE, at)
         tail = frame[end:]
-        return frame[at:end].translate(_PLAIN).isascii() and (
-            tail == self._behind
-            or (tail.endswith(self._behind[-3:]) and tail.replace(b" ", b"") == self._behind)
-        )
+        return (tail == self._behind or self._ends(tail)) and frame[at:end].translate(_PLAIN).isascii()
+
+    def _ends(self, tail: bytes) -> bool:
+        """Say whether this may stand behind the text; it is compared first with the next one's."""
+        found = self._shape is not None and self._shape.behind.fullmatch(tail) is not None
+        if found:
+            self._behind = tail
+        return found
 
     def learn(self, frame: bytes) -> None:
         """Look how a frame that passed begins."""

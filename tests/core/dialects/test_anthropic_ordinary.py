@@ -168,7 +168,7 @@ def mutations(frames: tuple[bytes, ...] = KNOWN) -> st.SearchStrategy[bytes]:
     return st.builds(changed, st.sampled_from(frames), changes)
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=600, deadline=None)
 @given(mutations())
 @example(BEGIN)
 @example(OPEN)
@@ -187,7 +187,7 @@ def test_what_is_known_says_to_the_machine_what_reading_it_says(frame: bytes) ->
     assert [b.index for b in known._roster._positions] == [b.index for b in machine._roster._positions]
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=600, deadline=None)
 @given(mutations())
 @example(KNOWN[3])
 @example(KNOWN[4])
@@ -210,7 +210,7 @@ ANSWERS = st.lists(
 )  # fmt: skip
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=400, deadline=None)
 @given(ANSWERS, st.booleans(), st.booleans())
 @example([BEGIN, call("good"), *OF_A_CALL, closed(0), ended("tool_use"), STOP], True, True)
 @example([BEGIN, call("bad"), *OF_A_CALL, closed(0), ended("tool_use"), STOP], True, True)

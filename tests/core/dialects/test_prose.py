@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from agentsh_net.core.dialects.prose import Prose, Shape
 
-SHAPE = Shape(re.compile(rb'data: \{"at":[0-9],"say":"'), b'"}}\n\n')
+SHAPE = Shape(re.compile(rb'data: \{"at":[0-9],"say":"'), re.compile(rb'" *\} *\}\n\n'))
 BEFORE = b'data: {"at":0,"say":"'
 
 
