@@ -125,6 +125,13 @@ def upstream_path(base_path: bytes, rest: bytes) -> bytes:
     return base + rest or b"/"
 
 
+def api_path(base_path: bytes, rest: bytes) -> bytes:
+    """Return the path from the version on, or below the provider: what a provider or gateway is called says nothing of an endpoint."""
+    base = base_path.rstrip(b"/")
+    last = base[base.rfind(b"/") :] if base else b""
+    return upstream_path(last, rest) if last and _VERSION_SEGMENT.fullmatch(last) else rest
+
+
 def unread(method: str, path: str) -> str:
     """Say why calls may pass unseen at a canonical path that no dialect reads; empty where that is not known of it."""
     if method in _WITHOUT_CALLS:

@@ -19,6 +19,7 @@ from agentsh_net.core.events import DEFAULT_SESSION
 from agentsh_net.core.http_access import host_allowed, origin_allowed
 from agentsh_net.core.http_head import RequestHead
 from agentsh_net.core.http_route import (
+    api_path,
     canonical,
     locate,
     split_target,
@@ -120,7 +121,9 @@ def _way(head: RequestHead, bare: bytes, view: View) -> Way | Answered:
             dialect=provider.dialect,
             fields=b"Upgrade: HTTP/1.1\r\n",
         )
-    why = unread(head.method, known) if inspected is None else ""
+    why = (
+        unread(head.method, canonical(api_path(provider.base_path, route.rest))) if inspected is None else ""
+    )
     if why and view.closed:
         raise RefusalError(404, f"{known} {why}, and fail_closed is set", dialect=provider.dialect)
     return Way(route.token, provider, inspected, upstream, bool(why))

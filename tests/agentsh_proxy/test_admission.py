@@ -75,6 +75,16 @@ def test_an_unread_endpoint_is_admitted_with_a_note_or_refused_by_fail_closed():
     assert caught.value.dialect.name == "openai"
 
 
+@pytest.mark.parametrize("base_url", ["http://127.0.0.1:1", "http://127.0.0.1:1/agents/v1"])
+def test_what_a_provider_or_gateway_is_called_makes_no_endpoint_unread(base_url):
+    providers = {"agents": {"dialect": "openai", "base_url": base_url}}
+    view = unfold(snapshot(proxy={"providers": providers}, fail_closed=True))
+    assert not admit(head("/agents/v1/embeddings"), view, {}).unread
+    for target in ("/agents/v1/agents", "/agents/v1/sessions", "/agents/%61gents"):
+        with pytest.raises(RefusalError):
+            admit(head(target), view, {})
+
+
 def test_questions_to_the_proxy_itself_are_answered():
     assert isinstance(admit(head("/healthz", method="GET"), VIEW, {}), Answered)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agentsh_net.core.errors import ProtocolError
-from agentsh_net.core.http_route import canonical, locate, split_target, unread, upstream_path
+from agentsh_net.core.http_route import api_path, canonical, locate, split_target, unread, upstream_path
 
 PROVIDERS = {"anthropic": "anthropic", "openai": "openai", "corp": "openai"}
 
@@ -180,3 +180,18 @@ def test_known_endpoints_with_calls_nobody_reads_are_known(method, path):
 )
 def test_all_other_endpoints_are_not(method, path):
     assert not unread(method, path)
+
+
+@pytest.mark.parametrize(
+    ("base", "rest", "path"),
+    [
+        (b"", b"/v1/sessions", b"/v1/sessions"),
+        (b"/v1", b"/sessions", b"/v1/sessions"),
+        (b"/v1", b"/v1/sessions", b"/v1/sessions"),
+        (b"/agents/v1", b"/models", b"/v1/models"),
+        (b"/agents", b"/v1/models", b"/v1/models"),
+        (b"/agents/", b"/models", b"/models"),
+    ],
+)
+def test_an_endpoint_is_known_by_what_stands_behind_a_gateways_own_names(base, rest, path):
+    assert api_path(base, rest) == path
