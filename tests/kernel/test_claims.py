@@ -34,7 +34,7 @@ print(os.getpid(), flush=True)
 sys.stdin.read()
 """
 HIERARCHY, NAMESPACE = "claims.claim_hierarchy(Path('/sys/fs/cgroup'))", "claims.claim_namespace()"
-LOCK = "import fcntl; claim = os.open('/sys/fs/cgroup', os.O_RDONLY); fcntl.flock(claim, fcntl.LOCK_EX)"
+LOCK = "import ctypes, fcntl; ctypes.CDLL(None).prctl(4, 0); claim = os.open('/sys/fs/cgroup', os.O_RDONLY); fcntl.flock(claim, fcntl.LOCK_EX)"
 
 
 @contextmanager
@@ -104,7 +104,8 @@ def test_other_namespaces_and_hierarchies_are_not_concerned() -> None:
 
 
 def test_a_stranger_who_locks_the_hierarchy_keeps_no_daemon_from_starting() -> None:
-    """Whoever may open the directory may lock it: an agent must not be able to keep enforcement away by that."""
+    """Whoever may open the directory may lock it: an agent must not be able to keep enforcement away by that, not even one
+    that hides behind PR_SET_DUMPABLE, which makes what is in its folder in /proc root's."""
 
     def inside() -> tuple[int | None, object]:
         with elsewhere(f"0; {LOCK}", user=65534):
