@@ -51,8 +51,10 @@ class Prose:
         return found
 
     def learn(self, frame: bytes) -> None:
-        """Look how a frame that passed begins."""
-        match = self._shape.before.match(frame) if self._shape is not None else None
+        """Look how a frame that passed begins, or the first of several."""
+        if self._shape is None or (self._at and frame.startswith(self._before)):
+            return
+        match = self._shape.before.match(frame)
         if match is not None:
             self._before = match[0]
             self._at = len(self._before)
