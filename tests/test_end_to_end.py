@@ -200,7 +200,7 @@ def test_one_call_through_proxy_and_shim_is_one_story_and_becomes_a_policy(
         assert execution["intercepted_id"] == story["intent"]["id"]
         assert {e["session_id"] for e in (story["intent"], execution, result)} == {"agent-7"}
         assert story["intent"]["timestamp"] < execution["timestamp"] < result["timestamp"]
-        assert {d["pattern"] for d in result["detections"]} == {"ignore-instructions"}
+        assert "ignore-instructions" in {d["pattern"] for d in result["detections"]}
         shown = here.cli("mcp", "calls", "--show", execution["id"])
         assert [line.split()[1] for line in shown.splitlines()[2:3]] == ["intent"]
         assert (
