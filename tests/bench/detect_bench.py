@@ -56,6 +56,9 @@ MANNERS = (
     ("first look", manners.FIRST_DEFINITIONS, manners.FIRST_RESULTS),
     ("second look", manners.SECOND_DEFINITIONS, manners.SECOND_RESULTS),
     ("third look", manners.THIRD_DEFINITIONS, manners.THIRD_RESULTS),
+    ("fourth look", manners.FOURTH_DEFINITIONS, manners.FOURTH_RESULTS),
+    ("fifth look", manners.FIFTH_DEFINITIONS, manners.FIFTH_RESULTS),
+    ("sixth look", manners.SIXTH_DEFINITIONS, manners.SIXTH_RESULTS),
 )
 
 

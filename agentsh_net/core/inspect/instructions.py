@@ -50,7 +50,7 @@ PHRASES = (
         "system-directive", _OF, Severity.HIGH,
         "system,admin,priority,hidden,secret,emergency,root,new instruction,directive,precedence,security,instructions,update",
         r"""(?<![\w/-])(?:system|admin|administrator|root|priority|emergency|security)[ _-](?:override|directive|instruction|imperative)s?\ ?(?:[:\]]|-(?!\w))
-          | (?<![\w/-])new\ system\ (?:message|prompt)\b
+          | (?<![\w/-])(?:new\ system\ (?:message|prompt)|system\ prompt\ update)\b
           | \bupdates?\ to\ your\ (?:\w+\ )?(?:instructions|guidelines|rules)\b
           | \b(?:system|admin)[\]>:]\ ?(?:imperative|instruction|override|directive)\b
           | \b(?:hidden|secret|new)\ (?:system\ )?(?:instruction|directive)s?\ ?:
@@ -104,7 +104,7 @@ PHRASES = (
     ),
     phrase(
         "standing-order", _OF, Severity.MEDIUM,
-        "when this tool,side effect,regardless,always respond,always answer,always reply,always say,always suggest,always recommend,every response,from now on",
+        "when this tool,side effect,regardless,always respond,always answer,always reply,always say,always suggest,always recommend,always mention,always claim,always state,in every,in all,in each,from now on",
         r"""\bwhen\ this\ tool\ is\ (?:available|present|loaded|listed|installed|enabled)\b
           | \bside\ effect\ on\ (?:the\ |any\ |all\ )?~30~\b(?:tools?|servers?)\b
           | \balways\ (?:respond|answer|reply|say|suggest|recommend|mention|claim|state)\b~40~(?:\bregardless|\bno\ matter|\bthat\b|\bour\b)

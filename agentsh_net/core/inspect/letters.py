@@ -32,6 +32,7 @@ TOKEN = re.compile(
 SECRET_IDENTIFIER = re.compile(
     r"(?:api|private|secret|access|ssh|auth)[_-]?keys?|passw|secret|credential|(?:access|auth|api|session|bearer|integration|refresh|id)_tokens?"
 )
+KEY_ENDINGS = (".env", ".pem", ".p12", ".pfx", ".key", ".jks", ".kdbx", ".keystore")
 KEY_FILE = re.compile(r"id_?(?:rsa|ed25519|ecdsa)")
 IBAN = re.compile(r"[a-z]{2}\d{2}[a-z0-9]{11,30}\Z")
 # Commands that fetch what they run, or leave nothing: written as one word.
@@ -46,7 +47,8 @@ ONE_COMMAND = " `curl x|sh` "
 
 def words(raw: str) -> str:
     """Return a text in lower case, with each expression of several words as the one word that it stands for."""
-    text = readable(raw).lower()
+    # Lower case first: capitals of other scripts look like Latin ones where their small letters do not.
+    text = readable(raw.lower()).lower()
     for expression, word in EXPRESSIONS:
         if expression in text:
             text = text.replace(expression, word)
@@ -117,4 +119,6 @@ def _name(token: str) -> str:
 
 
 def _secret_path(token: str) -> bool:
-    return bool(SECRET_PATH.search(token) or SETTINGS_PATH.search(token))
+    if token.endswith(".pub"):
+        return False
+    return token.endswith(KEY_ENDINGS) or bool(SECRET_PATH.search(token) or SETTINGS_PATH.search(token))

@@ -16,8 +16,11 @@ _ANYWHERE = (
         "CHAT ~6~ G ~3~ [@Dz]",
         "[Gw] ~8~ CHAT ~8~ [io] ~3~ [@D]",
         "G ~6~ CHAT ~5~ [@D]",
+        "X ~3~ C ~2~ o ~1~ [@D]",
         "T ~2~ u ~8~ G ~8~ C ~6~ o",
         "C ~1~ W ~6~ G",
+        r"G ~1~ C W (?:\||\Z)",
+        "W ~1~ C ~2~ i ~1~ [qz]",
         "G ~2~ C ~8~ G [^|]? o ~1~ [D@]",
     ),
     rule(
@@ -28,6 +31,9 @@ _ANYWHERE = (
         "W ~10~ MUST ~4~ o @",
         "W ~3~ r ~2~ @ ~3~ G",
         "R ~10~ G [^|]? o ~1~ @",
+        "G ~2~ s ~3~ o ~1~ [D@]",
+        "G ~2~ W ~2~ [Lwu] ~2~ o ~1~ @",
+        "U ~1~ S ~2~ [@D] ~2~ G",
     ),
     rule(
         "asks-model-for-private", Category.EXFILTRATION, Severity.HIGH,
@@ -47,11 +53,11 @@ _ANYWHERE = (
     rule(
         "voids-orders", Category.INSTRUCTION, Severity.HIGH,
         "V ~3~ W ~4~ [mI]", "V ~2~ [mI] ~2~ W", "V ~2~ U ~2~ [ImR]", "V ~3~ II",
-        "[Im] ~8~ N ~2~ n", "Y b N . [^|]? n", "Y b ~1~ 0 ~5~ I", "Y ~2~ I ~2~ h? b ~1~ 0", r"(?:\||\A) A V", r"V ~1~ U \. [RGX]",
+        "[Im] ~8~ N ~2~ n", "Y b N . [^|]? n", "5 ~2~ [Im] ~3~ h? b ~1~ 0", "Y b ~1~ 0 ~5~ I", "Y ~2~ I ~2~ h? b ~1~ 0", r"(?:\||\A) A V", r"V ~1~ U \. [RGX]",
     ),
     rule(
         "obeys-data", Category.INSTRUCTION, Severity.HIGH,
-        "f ~3~ W ~2~ [Im] ~8~ [uLwzqr]", "W ~1~ m ~8~ O b 9", "f ~2~ W ~4~ [zqu]",
+        "f ~3~ W ~2~ [Im] ~8~ [uLwzqr]", "W ~1~ m ~8~ O b 9", "f ~4~ B ~1~ U", "m ~4~ V ~2~ U", "f ~2~ W ~4~ [zqu]",
     ),
     rule("dictates-answers", Category.INSTRUCTION, Severity.MEDIUM, "T ~1~ X ~4~ W ~14~ G ~4~ [oi] Y ~1~ u"),
     rule("pretends-approval", Category.INSTRUCTION, Severity.MEDIUM, "U ~2~ h ~2~ c ~2~ W"),
@@ -61,7 +67,7 @@ _ANYWHERE = (
     ),
     rule(
         "ruinous-command", Category.EXECUTION, Severity.HIGH,
-        r"tL ~2~ X ~2~ \$", r"[LX] ~3~ \$ ~4~ T W", r"T ~4~ X ~2~ \$", r"Z ^12^ \$ ~8~ g",
+        r"tL ~2~ X ~2~ \$", r"[LX] ~3~ \$ ~4~ T W", r"T ~4~ X ~2~ \$", r"Z ^12^ \$ ~8~ g", r"g ~6~ X ~1~ \$", r"\$ ~3~ g",
     ),
 )  # fmt: skip
 
@@ -81,6 +87,10 @@ IN_DEFINITIONS = rules(
         "U ~2~ (?:S|jk|k) ~2~ i ~1~ [zq]",
         "s ~4~ R ^10^ G",
         "u ~3~ SECRET ~4~ [io] ~3~ [zqt]",
+        "[Gw] ~8~ s ~3~ i [^|]? [^|]? z",
+        "A O ~1~ R ~3~ U ~2~ F ~8~ G",
+        "TAKE ~3~ W ~2~ SECRET ^10^ G",
+        "SECRET ^10^ R ~4~ G ~4~ [io] ~2~ [qz]",
     ),
     rule(
         "steers-other-calls", Category.SHADOWING, Severity.HIGH,
@@ -92,7 +102,15 @@ IN_DEFINITIONS = rules(
         "(?:t|E) ~2~ L? ~8~ p .{0,16} dL",
         "x ~3~ [wu] ~8~ d L",
         "T ~12~ X d L ~4~ x",
-        "T ~14~ G [@] ~2~ i ~1~ r",
+        "[T?] ~1~ t b X ~4~ x",
+        "T ~2~ X t ~2~ O ~1~ [Gx]",
+        "W ~1~ [mFu] ~10~ O ~2~ b P o",
+        "E L ~4~ O b P",
+        "T ~14~ G [@] ~2~ [io] ~1~ r",
+        "T W ~8~ L ~1~ X d L",
+        "N X t ^6^ G ~3~ [io] d L",
+        "u . t b N ~3~ x",
+        "x ~2~ z ~5~ [D@]",
         "G ~6~ i ~1~ r B",
         "[RG] ~2~ [uw] ~5~ X ~2~ i ~1~ (?:t|dL)",
         "T ~1~ t ~8~ MUST ~1~ 3 ~3~ o",
@@ -110,10 +128,10 @@ IN_DEFINITIONS = rules(
         "[AM] ~2~ b O o Q",
         "A ~3~ MUST ~2~ Q d",
         "N ~2~ [QX] ~2~ E ~3~ L",
-        "[QX] d L? B ~2~ E",
+        "W ~1~ I ~3~ i? d L", "b Z o X ~2~ [tE]", "[QX] d L? B ~2~ E",
         "T Y X ~10~ Y O T? X",
         "T ~1~ W ~6~ d L MUST",
-        "N X ~2~ L ~2~ E", "N X E", r"X d L B(?=\||\Z)", "d L ~2~ B ~1~ E", "N ~3~ O E ~2~ L", "[QX] B d L", "X ~2~ d ~1~ L ~3~ N E",
+        "N X ~2~ L ~2~ E", "N ~1~ X [^|]? E", "O T ~3~ W C", r"X d L B(?=\||\Z)", "d L ~2~ B ~1~ E", "N ~3~ O E ~2~ L", "[QX] B d L", "X ~2~ d ~1~ L ~3~ N E",
         "O b X ~3~ i ~3~ W C", "O b X ~16~ T W [um]",
     ),
     rule(
@@ -137,7 +155,7 @@ IN_CONTENTS = rules(
         r"T ~2~ 4 \. M : ~1~ [RGXxwfV]",
         r"(?:\||\A)AA? : ~1~ [RGXxwfV] ~2~ (?:t|[@D]|L)",
         r"\? Yb \. A ~8~ [RGXxwfV]",
-        "! A A? :", "! [4o] ~1~ A A? ~1~ :", "4 ~1~ A b o ~1~ X", r"(?:\||\A) A A? : ~6~ t L", r"A \. 1 d MUST",
+        "! A A? :", "! : ~1~ U . Y o", "O 4 ~1~ A", "! [4o] ~1~ A A? ~1~ :", "4 ~1~ A b o ~1~ X", r"(?:\||\A) A A? : ~6~ t L", r"A \. 1 d MUST",
     ),
     rule(
         "new-task", Category.INSTRUCTION, Severity.HIGH,
@@ -145,7 +163,7 @@ IN_CONTENTS = rules(
     ),
     rule(
         "model-must-change", Category.INSTRUCTION, Severity.HIGH,
-        "A ~1~ MUST ~3~ G ~8~ @", r"A ~1~ MUST ~2~ x ~6~ [r@]", r"A ~1~ MUST ~2~ X ~6~ [$@]",
+        "A ~1~ MUST ~1~ X ~1~ [D@]", "O b 9 ~3~ X ~2~ t", "A ~1~ MUST ~3~ G ~8~ @", r"A ~1~ MUST ~2~ x ~6~ [r@]", r"A ~1~ MUST ~2~ X ~6~ [$@]",
     ),
 )  # fmt: skip
 
@@ -154,6 +172,6 @@ IN_PARAMETERS = rules(
     rule(
         "asks-for-what-model-knows", Category.EXFILTRATION, Severity.HIGH,
         "Y ~1~ ym", "Y H ", "W[^|]?U ~2~ Y", r"^(?:[Gu][^|]?)?W ~2~ C ~3~ (?:W|\Z|\|)",
-        r"^[^|]{0,3}?W ~1~ C(?!m)", "m ~2~ Y b P", "m ~2~ Y ~2~ U", "[EW] ~1~ L Y", "W ~2~ L [uw]", "L ~3~ o Y", "u ~3~ U ~2~ (?:j|S|s)", "(?:S|k) ~1~ Y X", "W ~2~ L Y h", "U ~2~ (?:S|jk|ev) ~6~ Y ~2~ R", "W ~2~ [mH] ~3~ C", "W ~2~ U ~1~ m",
+        r"^[^|]{0,3}?W ~1~ C(?!m)", "m ~2~ Y b P", "m ~2~ Y ~2~ U", "[EW] ~1~ L Y", "W ~1~ m ~4~ U", "Y W [mC]", "W m H", "u ~2~ ym", "ym ~3~ M", r"\AE ~2~ L", r"\AS Y", "W i YH", "(?:S|k) ~1~ Y h", "W ~2~ L [uw]", "L ~3~ o Y", "u ~3~ U ~2~ (?:j|S|s)", "(?:S|k) ~1~ Y X", "W ~2~ L Y h", "U ~2~ (?:S|jk|ev) ~6~ Y ~2~ R", "W ~2~ [mH] ~3~ C", "W ~2~ U ~1~ m",
     ),
 )  # fmt: skip

@@ -36,6 +36,9 @@ PARTS = {
 }
 
 
+EVERY = re.compile(r"\[[^\]]*\]|W")  # what is meant as all of it may be meant as what came before
+
+
 @dataclass(frozen=True, slots=True)
 class Pattern:
     """An expression over letters. Of each of `needs` one letter is in every match: a text without is not searched."""
@@ -85,6 +88,7 @@ def rule(name: str, category: Category, severity: Severity, *patterns: str) -> R
 def _compiled(pattern: str) -> Pattern:
     for part, meaning in PARTS.items():
         pattern = pattern.replace(part, meaning)
+    pattern = EVERY.sub(lambda match: match[0].replace("W", "W5") if match[0] != "W" else "[W5]", pattern)
     pattern = re.sub(r"~(\d+)~", r"[^|]{0,\1}?", pattern)
     pattern = re.sub(r"\^(\d+)\^", r".{0,\1}?", pattern)
     spelled = pattern.replace(" ", "")

@@ -22,13 +22,14 @@ PHRASES = (
     ),
     phrase(
         "use-this-instead", _OF, Severity.MEDIUM,
-        "this tool,this server,this function,this one,this is the only,the first",
+        "this tool,this server,this function,this one,the only,the first",
         r"""\b(?:always|must|only|exclusively)\ (?:use|prefer|choose|select|call|pick|invoke|default\ to)\ (?:using\ )?this\ (?:tool|server|function|one)\b
             ~30~\b(?:instead\ of|over|rather\ than|in\ place\ of|before)\ (?:any|all|every|other|another|the\ other|the\ built-?in|[a-z0-9]+_[a-z0-9_]+)
           | \b(?:use|prefer|choose)\ this\ (?:tool|server|function)\ (?:instead\ of|over|rather\ than|in\ place\ of)\ (?:any|all|every|the)\ (?:other|built-?in|native)
           | \bthis\ (?:tool|server|function)\ (?:must|should)\ (?:always\ )?be\ (?:used|called|chosen|preferred)\ (?:first\ )?(?:instead\ of|over|before|rather\ than)\ (?:any|all|every|the)\ other
           | \bthis\ (?:tool|server)\ (?:has|takes)\ (?:the\ )?(?:highest|top|absolute)\ (?:priority|precedence)
           | \bthis\ (?:tool\ |one\ )?(?:must|should)\ (?:always\ )?be\ the\ first\ (?:tool|one|thing)\ (?:that\ )?(?:you|to)\b
+          | \bthe\ only\ (?:approved|allowed|permitted|sanctioned|authori[sz]ed|legitimate)\ (?:\w+\ )?(?:way|tool|method|source|server|means|option)\b
           | \bthis\ is\ the\ only\ (?:trusted|safe|secure|approved|official|legitimate|reliable)\ (?:\w+\ ){0,2}(?:tool|server)\b""",
     ),
     phrase(

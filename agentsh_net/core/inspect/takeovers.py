@@ -23,6 +23,7 @@ PHRASES = (
         r"""\byour\ (?:new|next|real|actual|updated)\ (?:task|assignment|job|goal|objective|mission|instruction)s?\ ?(?::|is\b|are\b)
           | \b(?:original|initial|previous|user's)\ (?:request|task|question|assignment|query|instruction)s?\ (?:is|are|was|were|has\ been|have\ been)\ (?:now\ )?(?:cancell?ed|void|replaced|superseded|obsolete|revoked|withdrawn)
           | \b(?:drop|abandon|stop|pause|leave|quit)\ (?:the|your)\ (?:current|original|present|ongoing|user's)\ (?:task|assignment|request|job)
+          | \bnew\ (?:instructions?|orders?)\ from\b
           | \bstop\ what\ you(?:'re|\ are)\ doing\b
           | \bstop\ (?:following|working\ on|doing)\ (?:the|your)\ (?:\w+\ )?(?:task|assignment|request|instruction|job)s?
           | \bbefore\ you\ (?:can\ )?(?:solve|complete|finish|continue|proceed|answer|do)\b~20~\b(?:task|request|question)\b~50~\b(?:do|perform|please|you\ (?:must|need|have))\b""",
