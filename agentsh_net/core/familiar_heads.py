@@ -7,6 +7,8 @@ A client's differ in the length of their body alone, a server's in a few lines. 
 from __future__ import annotations
 
 import re
+from itertools import compress
+from operator import ne
 from typing import Any, NamedTuple
 
 from agentsh_net.core.http_head import MAX_LENGTH_DIGITS, ResponseHead, parse_response, tells_nothing
@@ -57,10 +59,10 @@ def mould(raw: bytes) -> Mould | None:
 class _Likeness(NamedTuple):
     """What heads of as many lines had in common."""
 
-    line: bytes  # the status line
-    fixed: frozenset[
-        bytes
-    ]  # the lines, each of them once; among them all that tell something, but the length
+    lines: tuple[
+        bytes | None, ...
+    ]  # None where they differed, in what tells nothing; in place of the length nothing stands
+    strangers: int  # how many are None
     place: int  # of the line with the length, 0 where there is none
     name: bytes  # what stands before the length in it
     told: tuple[Any, ...]  # of a ResponseHead, behind its first three
@@ -83,44 +85,38 @@ class AnswerHeads:
         """Return what `parse_response` returns. Raises ProtocolError as it does."""
         lines = raw[:-4].split(b"\r\n")
         likeness = self._likenesses.get(len(lines))
-        if likeness is not None:
-            line, fixed, place, name, told = likeness
-            length = None
-            if place:
-                sized = lines.pop(place)
-                digits = sized[len(name) :]
-                if sized.startswith(name) and digits.isdigit() and len(digits) <= MAX_LENGTH_DIGITS:
-                    length = int(digits)
-                else:
-                    return self._remembered(raw, likeness)
-            distinct = set(lines)
-            strange = distinct - fixed
-            if (
-                lines[0] == line
-                and len(distinct) == len(lines) == len(fixed) + len(strange)
-                and (not strange or tells_nothing(strange))
-            ):
-                return ResponseHead(line, raw[len(line) : -4], length, *told)
-        return self._remembered(raw, likeness)
+        if likeness is None:
+            return self._remembered(raw, None)
+        known, strangers, place, name, told = likeness
+        length = None
+        if place:
+            sized = lines[place]
+            digits = sized[len(name) :]
+            if not (sized.startswith(name) and digits.isdigit() and len(digits) <= MAX_LENGTH_DIGITS):
+                return self._remembered(raw, likeness)
+            length = int(digits)
+            lines[place] = b""
+        strange = list(compress(lines, map(ne, lines, known)))
+        if len(strange) != strangers or (strange and not tells_nothing(strange)):
+            return self._remembered(raw, likeness)
+        line = lines[0]
+        return ResponseHead(line, raw[len(line) : -4], length, *told)
 
     def _remembered(self, raw: bytes, likeness: _Likeness | None) -> ResponseHead:
         """Read a whole head, and expect from now on what it has in common with those before."""
         head = parse_response(raw)
-        lines = raw[:-4].split(b"\r\n")
-        telling = {line for line in lines[1:] if not tells_nothing((line,))}
-        names = [line.partition(b":")[0].lower() for line in lines[1:] if line in telling]
-        if len(raw) > MAX_REMEMBERED or len(set(names)) < len(names):  # of two with one name the order counts
+        if len(raw) > MAX_REMEMBERED:
             return head
+        lines = raw[:-4].split(b"\r\n")
         place = next((at for at, line in enumerate(lines) if line[:15].lower() == b"content-length:"), 0)
-        sized = lines[place] if place else b""
-        fixed = frozenset(lines) - {sized}
-        if (
-            likeness is not None
-            and (head.line, head[3:]) == (likeness.line, likeness.told)
-            and telling - {sized} <= likeness.fixed
-        ):
-            fixed &= likeness.fixed
-        self._likenesses[len(lines)] = _Likeness(
-            head.line, fixed, place, sized.rstrip(b"0123456789"), head[3:]
-        )
+        name = b""
+        if place:
+            name, lines[place] = lines[place].rstrip(b"0123456789"), b""
+        expected: list[bytes | None] = [*lines]
+        if likeness is not None and likeness[2:] == (place, name, head[3:]):
+            for at, (line, same) in enumerate(zip(lines, likeness.lines, strict=True)):
+                if line != same and at and tells_nothing((line,)):
+                    expected[at] = None
+        told = _Likeness(tuple(expected), expected.count(None), place, name, head[3:])
+        self._likenesses[len(lines)] = told
         return head
