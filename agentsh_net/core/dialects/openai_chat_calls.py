@@ -66,7 +66,10 @@ class Call:
         self.id = self.id or fragment.id
         self.names += [name for _, name in fragment.names]
         self.texts += fragment.texts
-        self.value = fragment.value if fragment.value is not None else self.value
+        if fragment.value is not None:
+            if self.value is not None:  # to some clients the second is another call's
+                self.doubt = self.doubt or "they came twice, as two values"
+            self.value = fragment.value
         self.namespace = fragment.namespace or self.namespace
         self.custom = self.custom or fragment.custom
         self.odd = self.odd or fragment.odd

@@ -34,6 +34,17 @@ def test_arguments_are_a_value_where_they_parse_and_text_where_not(texts: list[s
     assert call.tool_call().input == value
 
 
+def test_arguments_that_come_as_two_values_are_in_doubt_since_only_some_clients_take_both_for_one_call() -> (
+    None
+):
+    first = {"function": {"name": "get", "arguments": {"a": "evil"}}}
+    assert not grown(first).tool_call().doubt
+    assert (
+        grown(first, {"index": None, "function": {"arguments": 5}}).tool_call().doubt
+        == "they came twice, as two values"
+    )
+
+
 def test_free_text_of_a_custom_tool_is_never_parsed() -> None:
     assert grown({"custom": {"name": "n", "input": "12"}}).tool_call().input == "12"
 
