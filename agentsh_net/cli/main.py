@@ -79,7 +79,8 @@ class _Root(LazyGroup):
     cls=_Root,
     lazy=COMMANDS,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Exit codes: 0 ok, 1 a check failed or something is denied, 2 usage or configuration, 3 the environment lacks something, 4 daemon not reachable.",
+    epilog="Exit codes: 0 ok, 1 a check failed or something is denied, 2 usage or configuration, 3 the environment lacks something, 4 daemon not reachable; "
+    "130 after Ctrl-C, 141 where nobody reads the output any more.",
 )
 @click.option(
     "--socket",

@@ -90,12 +90,12 @@ class Reply:
         if self._quick():
             self._end()
         else:
-            self._client.take_over(self._go_on())
+            self._client.take_over(self._finish(self._deliver()))
 
     def _late(self) -> None:
         self._rest()
         if self._primed and self._seconds > PROMPT:
-            self._client.take_over(self._go_on())
+            self._client.take_over(self._finish(self._deliver()))
         else:
             self._give_up(self._silence(), 504)
             self._end()
@@ -122,14 +122,12 @@ class Reply:
 
     async def run(self) -> None:
         """Ask the server and answer."""
-        assert self._taken.forward is not None  # noqa: S101 - the caller asks
+        await self._finish(self._ask())
+
+    async def _finish(self, rest: Awaitable[None]) -> None:
+        """Do what is left of it; where that fails, the client is told."""
         try:
-            await self._ends.pipe.send(flattened(self._taken.forward))
-            for error in self._taken.replies:
-                self._ends.routes.put(self._stream, error)
-            await self._await_news()
-            if not self._quick():
-                await self._deliver()
+            await rest
         except TimeoutError:
             self._give_up(self._silence(), 504)
         except ProtocolError as error:
@@ -137,15 +135,14 @@ class Reply:
         finally:
             self._ends.routes.leave(self._stream)
 
-    async def _go_on(self) -> None:
-        try:
+    async def _ask(self) -> None:
+        assert self._taken.forward is not None  # noqa: S101 - the caller asks
+        await self._ends.pipe.send(flattened(self._taken.forward))
+        for error in self._taken.replies:
+            self._ends.routes.put(self._stream, error)
+        await self._await_news()
+        if not self._quick():
             await self._deliver()
-        except TimeoutError:
-            self._give_up(self._silence(), 504)
-        except ProtocolError as error:
-            self._give_up(str(error), 502)
-        finally:
-            self._ends.routes.leave(self._stream)
 
     async def _await_news(self) -> None:
         """Wait for the first word of the server, and for a quick one only where the client knows how to wait itself."""
