@@ -17,7 +17,7 @@ from agentsh_net.control.errors import ControlError
 from agentsh_net.control.peer import Peer
 from agentsh_net.core.agent_environment import base_urls, gateway_url
 from agentsh_net.core.errors import KernelError, StoreError
-from agentsh_net.core.plane import Cgroups
+from agentsh_net.core.network.plane import Cgroups
 from agentsh_net.current import Current, Means
 from agentsh_net.sessions import Sessions
 from agentsh_net.store import records

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from agentsh_net.core.agent_environment import base_urls
-from agentsh_net.core.folding import visible
+from agentsh_net.core.configuration.settings import Config
 from agentsh_net.core.model import Server
-from agentsh_net.core.plane import LayerStatus
-from agentsh_net.core.settings import Config
+from agentsh_net.core.naming.folding import visible
+from agentsh_net.core.network.plane import LayerStatus
 from agentsh_net.core.snapshot import Snapshot
 
 _ROLE = {"ebpf": "connect() to a denied server fails", "nftables": "its packets are reset"}

@@ -15,17 +15,17 @@ from agentsh_net import collector
 from agentsh_net.clock import now_rfc3339, rfc3339
 from agentsh_net.config import options
 from agentsh_net.config.policy_file import Loaded
-from agentsh_net.core import attribution, kernel_plan
-from agentsh_net.core.addresses import Address, literal
-from agentsh_net.core.claims import Claims
+from agentsh_net.core.audit.events import Event
 from agentsh_net.core.errors import KernelError, StoreError
-from agentsh_net.core.events import Event
 from agentsh_net.core.inspect.inspector import Inspector
-from agentsh_net.core.pins import Pins
-from agentsh_net.core.plane import ConnectRecord, Fate, Kernel, Plan
-from agentsh_net.core.ratelimit import Buckets
+from agentsh_net.core.limits.ratelimit import Buckets
+from agentsh_net.core.network import attribution, kernel_plan
+from agentsh_net.core.network.addresses import Address, literal
+from agentsh_net.core.network.claims import Claims
+from agentsh_net.core.network.plane import ConnectRecord, Fate, Kernel, Plan
 from agentsh_net.core.registry import Registry
 from agentsh_net.core.snapshot import Snapshot
+from agentsh_net.core.trust.pins import Pins
 from agentsh_net.kernel.resolver import Resolver
 from agentsh_net.servers import inventory
 from agentsh_net.store import records
@@ -70,7 +70,7 @@ class Current:
         registry = self.inspector.inspect(registry).registry  # by the detectors of this version
         self.snapshot = Snapshot(1, loaded.digest, loaded.config, registry, pins, loaded.mapping)
         self.addresses: Addresses = {}
-        self.hearsay: Addresses = {}  # what was overheard of their names (core.hearsay)
+        self.hearsay: Addresses = {}  # what was overheard of their names (core.network.hearsay)
         self.plan = Plan()
         self._claims = Claims()
         self._own: frozenset[IPv6Address] = frozenset()  # this host's addresses, as the plan knows them

@@ -24,14 +24,14 @@ from agentsh_net.config.options import Options
 from agentsh_net.config.policy_file import Loaded
 from agentsh_net.control.server import Server as ControlServer
 from agentsh_net.control.shim_server import ShimServer
-from agentsh_net.core import events
+from agentsh_net.core.audit import events
+from agentsh_net.core.audit.events import Event
+from agentsh_net.core.audit.tally import Tally
+from agentsh_net.core.configuration.settings import Network
 from agentsh_net.core.errors import ConfigError, KernelError, Problem, StoreError
-from agentsh_net.core.events import Event
-from agentsh_net.core.plane import Kernel
-from agentsh_net.core.ratelimit import Buckets
-from agentsh_net.core.settings import Network
-from agentsh_net.core.shim_link import beside
-from agentsh_net.core.tally import Tally
+from agentsh_net.core.limits.ratelimit import Buckets
+from agentsh_net.core.links.shim_link import beside
+from agentsh_net.core.network.plane import Kernel
 from agentsh_net.current import Current, Means
 from agentsh_net.handlers import handlers
 from agentsh_net.kernel.host import open_kernel

@@ -10,10 +10,10 @@ import logging
 import time
 from collections.abc import Callable
 
-from agentsh_net.core import events
+from agentsh_net.core.audit import events
+from agentsh_net.core.audit.events import Event
 from agentsh_net.core.errors import KernelError
-from agentsh_net.core.events import Event
-from agentsh_net.core.plane import Kernel, LayerStatus
+from agentsh_net.core.network.plane import Kernel, LayerStatus
 
 # How soon (seconds) anything that is not as it should be is noticed, as elements of a map.
 LOOK_EVERY = 1.0

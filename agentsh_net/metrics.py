@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from agentsh_net import __version__
-from agentsh_net.core.exposition import Family, family, histogram, render, word
-from agentsh_net.core.link import LATENCY_BOUNDS
+from agentsh_net.core.audit.exposition import Family, family, histogram, render, word
+from agentsh_net.core.links.link import LATENCY_BOUNDS
 
 if TYPE_CHECKING:
     from agentsh_net.daemon import Daemon

@@ -13,8 +13,8 @@ from typing import Any, Final
 
 import orjson
 
-from agentsh_net.core import link
-from agentsh_net.core.settings import Metrics
+from agentsh_net.core.configuration.settings import Metrics
+from agentsh_net.core.links import link
 from agentsh_net.workers import listening, unprivileged
 
 EVERY: Final = 1.0  # seconds between two tellings; a scrape is every few seconds at most

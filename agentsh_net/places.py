@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import os
 
-from agentsh_net.core.shim_link import beside
+from agentsh_net.core.links.shim_link import beside
 
-TYPE_CHECKING = False  # see core.shim_link: the shim asks here too
+TYPE_CHECKING = False  # see core.links.shim_link: the shim asks here too
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Final

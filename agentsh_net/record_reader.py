@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from agentsh_net.core.errors import KernelError
-from agentsh_net.core.plane import ConnectRecord, Kernel
+from agentsh_net.core.network.plane import ConnectRecord, Kernel
 
 # A batch is followed by a rest of so many times what it took: reloads, the control socket and other threads get the rest.
 REST = 3

@@ -16,8 +16,8 @@ from agentsh_net.config import options
 from agentsh_net.config.options import Options
 from agentsh_net.config.policy_file import Loaded
 from agentsh_net.config.watch import Watch
+from agentsh_net.core.audit.events import Event, PolicyRejected, PolicyReloaded
 from agentsh_net.core.errors import ConfigError, KernelError
-from agentsh_net.core.events import Event, PolicyRejected, PolicyReloaded
 from agentsh_net.current import Current
 from agentsh_net.tasks import Tasks
 

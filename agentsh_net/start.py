@@ -15,8 +15,8 @@ from agentsh_net import log, privileges
 from agentsh_net.config import options
 from agentsh_net.config.options import Options
 from agentsh_net.control.errors import ControlError
+from agentsh_net.core.configuration.settings import Network
 from agentsh_net.core.errors import ConfigError, KernelError, ProtocolError, StoreError
-from agentsh_net.core.settings import Network
 from agentsh_net.kernel import ahead
 
 EXIT_CONFIG, EXIT_ENVIRONMENT = 2, 3

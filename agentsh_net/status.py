@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from agentsh_net import __version__
-from agentsh_net.core import llm_plan
-from agentsh_net.core.settings import Provider
+from agentsh_net.core.configuration.settings import Provider
+from agentsh_net.core.network import llm_plan
 from agentsh_net.current import Current
 from agentsh_net.kernel.limits import limits
 

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from agentsh_net.core.events import Event, LayerStateChanged
+from agentsh_net.core.audit.events import Event, LayerStateChanged
 
 # Seconds before a standing task that failed is begun again: a failure in every turn must not fill the log or a CPU.
 PAUSE = 1.0

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The ABI between the probes and agentsh_net/core/wire.py: map keys, map values, the record. A test compiles this file
+ * The ABI between the probes and agentsh_net/core/abi/wire.py: map keys, map values, the record. A test compiles this file
  * with the host's compiler and compares every size and offset with Python's. UAPI types only, no padding left implicit.
  */
 #ifndef AGENTSH_H

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 
-from agentsh_net.core.attribution import remote
 from agentsh_net.core.errors import KernelError
-from agentsh_net.core.plane import ConnectRecord, LayerStatus, Plan
+from agentsh_net.core.network.attribution import remote
+from agentsh_net.core.network.plane import ConnectRecord, LayerStatus, Plan
 
 
 class FakeCgroups:

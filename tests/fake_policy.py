@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 
-from agentsh_net.core.addresses import canonical
+from agentsh_net.core.configuration.settings import Config, Network
 from agentsh_net.core.model import Action, Server, Transport, Verdict
-from agentsh_net.core.plane import Endpoint
+from agentsh_net.core.network.addresses import canonical
+from agentsh_net.core.network.plane import Endpoint
 from agentsh_net.core.registry import Registry
-from agentsh_net.core.settings import Config, Network
 
 A, B, V6 = ip_address("203.0.113.1"), ip_address("203.0.113.2"), ip_address("2001:db8::1")
 

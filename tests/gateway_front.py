@@ -19,14 +19,14 @@ from agentsh_proxy.http_client import HttpClient, Response
 from mcp_peers.roles import legacy
 from mcp_peers.scripted import Handler, Scripted, Seen, Wire, run, serving
 
-from agentsh_net.core import config
-from agentsh_net.core.events import Event
-from agentsh_net.core.joining import Intent
-from agentsh_net.core.mcp_http import address
+from agentsh_net.core.audit.events import Event
+from agentsh_net.core.audit.joining import Intent
+from agentsh_net.core.configuration import config
+from agentsh_net.core.mcp.http_rules import address
 from agentsh_net.core.model import Crossing
-from agentsh_net.core.pins import Pins, tool_of
 from agentsh_net.core.registry import Registry
 from agentsh_net.core.snapshot import Snapshot
+from agentsh_net.core.trust.pins import Pins, tool_of
 
 ACCEPT = (("Content-Type", "application/json"), ("Accept", "application/json, text/event-stream"))
 

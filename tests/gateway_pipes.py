@@ -11,7 +11,7 @@ from gateway_front import INITIALIZE, GatewayFront, gateway_over, snapshot
 from mcp_peers.scripted import run
 
 from agentsh_net.core.errors import ProtocolError
-from agentsh_net.core.mcp_exchange import LEGACY
+from agentsh_net.core.mcp.exchange import LEGACY
 
 
 class FakePipe:

@@ -8,8 +8,8 @@ from agentsh_proxy.relaying import Client
 
 from agentsh_net.core.dialects.base import Limits
 from agentsh_net.core.dialects.catalog import BY_NAME
-from agentsh_net.core.http_head import parse_response
 from agentsh_net.core.model import Action, Verdict
+from agentsh_net.core.web.http_head import parse_response
 
 BOTH = Client(chunks=True, keep_alive=True)
 TEXT = b'event: ping\ndata: {"type": "ping"}\n\n'

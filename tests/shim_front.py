@@ -10,10 +10,10 @@ from typing import Any
 from situations import situation
 
 from agentsh_net.control.peer import Peer
-from agentsh_net.core.joining import Intents
-from agentsh_net.core.pins import Pins
-from agentsh_net.core.shim_link import Frames
+from agentsh_net.core.audit.joining import Intents
+from agentsh_net.core.links.shim_link import Frames
 from agentsh_net.core.snapshot import Snapshot
+from agentsh_net.core.trust.pins import Pins
 from agentsh_net.servers import inventory, recognition
 from agentsh_net.shims.desk import Desk, Surroundings
 from agentsh_net.shims.visit import Visit

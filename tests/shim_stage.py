@@ -11,7 +11,7 @@ from typing import Any
 from agentsh_net.control.peer import Peer
 from agentsh_net.control.shim_allowance import Allowance
 from agentsh_net.control.shim_server import ShimServer
-from agentsh_net.core.shim_link import Frames, LinkError, frame
+from agentsh_net.core.links.shim_link import Frames, LinkError, frame
 
 
 class Visitor:

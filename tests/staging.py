@@ -11,14 +11,14 @@ from typing import Any
 from fake_kernel import FakeKernel
 
 from agentsh_net.config.policy_file import Loaded
-from agentsh_net.core.addresses import Address
-from agentsh_net.core.config import digest, parse
-from agentsh_net.core.events import Event
-from agentsh_net.core.pins import Pins
-from agentsh_net.core.ratelimit import Buckets
+from agentsh_net.core.audit.events import Event
+from agentsh_net.core.configuration.config import digest, parse
+from agentsh_net.core.configuration.settings import RateLimits
+from agentsh_net.core.limits.ratelimit import Buckets
+from agentsh_net.core.network.addresses import Address
 from agentsh_net.core.registry import Registry
-from agentsh_net.core.settings import RateLimits
 from agentsh_net.core.snapshot import Snapshot
+from agentsh_net.core.trust.pins import Pins
 from agentsh_net.current import Current, Means
 
 A, B = IPv4Address("10.9.0.1"), IPv4Address("10.9.0.2")

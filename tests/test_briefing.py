@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from agentsh_net import briefing
-from agentsh_net.core.config import parse
-from agentsh_net.core.pins import Pins
-from agentsh_net.core.plane import LayerStatus
+from agentsh_net.core.configuration.config import parse
+from agentsh_net.core.network.plane import LayerStatus
 from agentsh_net.core.registry import Registry
 from agentsh_net.core.snapshot import Snapshot
+from agentsh_net.core.trust.pins import Pins
 
 FORCE = LayerStatus("ebpf", wanted=True, in_force=True, detail="4 programs")
 OFF = LayerStatus(

@@ -6,9 +6,9 @@ import asyncio
 
 from staging import A, B, Stage, policy
 
-from agentsh_net.core.addresses import canonical
 from agentsh_net.core.model import Tool
-from agentsh_net.core.plane import ConnectRecord, Fate, Plan
+from agentsh_net.core.network.addresses import canonical
+from agentsh_net.core.network.plane import ConnectRecord, Fate, Plan
 
 
 def test_the_kernel_enforces_known_addresses_before_anybody_is_asked_for_new_ones() -> None:
@@ -94,8 +94,8 @@ def test_rate_limits_of_a_new_policy_inherit_what_was_used() -> None:
 def test_our_own_workers_are_not_told_as_agents() -> None:
     from socket import AF_INET, IPPROTO_TCP
 
-    from agentsh_net.core.addresses import canonical
-    from agentsh_net.core.plane import ConnectRecord, Fate
+    from agentsh_net.core.network.addresses import canonical
+    from agentsh_net.core.network.plane import ConnectRecord, Fate
 
     stage = Stage(policy(a="10.9.0.1"), {})
     stage.names.known["10.9.0.1"] = A

@@ -16,9 +16,9 @@ import pytest
 from fake_kernel import FakeKernel
 from running import awaited, policy, running
 
+from agentsh_net.core.audit.events import ToolCallIntercepted
 from agentsh_net.core.errors import StoreError
-from agentsh_net.core.events import ToolCallIntercepted
-from agentsh_net.core.plane import ConnectRecord, Fate
+from agentsh_net.core.network.plane import ConnectRecord, Fate
 
 
 def record(address: str, fate: Fate, **more: Any) -> ConnectRecord:

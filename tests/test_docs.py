@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from agentsh_net.cli.main import cli
-from agentsh_net.core.config import parse
+from agentsh_net.core.configuration.config import parse
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"

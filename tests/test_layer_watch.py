@@ -8,8 +8,8 @@ import logging
 import pytest
 from fake_kernel import FakeKernel
 
-from agentsh_net.core.events import Event, EventsLost, LayerStateChanged
-from agentsh_net.core.plane import LayerStatus, Plan
+from agentsh_net.core.audit.events import Event, EventsLost, LayerStateChanged
+from agentsh_net.core.network.plane import LayerStatus, Plan
 from agentsh_net.layer_watch import LOOK_EVERY, LayerWatch
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from running import Running, awaited, running
 
-from agentsh_net.core import events
+from agentsh_net.core.audit import events
 
 
 def policy(**more: Any) -> dict[str, Any]:

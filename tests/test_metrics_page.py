@@ -12,7 +12,7 @@ import pytest
 from running import awaited
 
 from agentsh_net import metrics_page
-from agentsh_net.core.settings import Metrics
+from agentsh_net.core.configuration.settings import Metrics
 from agentsh_net.metrics_page import MetricsPage
 
 

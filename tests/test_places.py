@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from agentsh_net import places
-from agentsh_net.core.settings import Control, Store
+from agentsh_net.core.configuration.settings import Control, Store
 
 
 def test_the_systems_places_are_those_of_the_settings() -> None:

@@ -11,7 +11,7 @@ from fake_kernel import FakeKernel
 from loopback import until
 
 from agentsh_net.core.errors import KernelError
-from agentsh_net.core.plane import ConnectRecord
+from agentsh_net.core.network.plane import ConnectRecord
 from agentsh_net.record_reader import REST, RecordReader
 
 LOG = logging.getLogger("test")

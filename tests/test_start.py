@@ -11,7 +11,7 @@ from running import running
 from test_daemon import policy
 
 from agentsh_net import start
-from agentsh_net.core.settings import Network
+from agentsh_net.core.configuration.settings import Network
 
 NOBODY = pwd.getpwnam("nobody")
 

@@ -8,7 +8,7 @@ import logging
 import pytest
 
 from agentsh_net import tasks
-from agentsh_net.core.events import Event, LayerStateChanged
+from agentsh_net.core.audit.events import Event, LayerStateChanged
 from agentsh_net.tasks import Tasks
 
 

@@ -9,15 +9,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from agentsh_net.core import events, jsontext
-from agentsh_net.core.event_values import bounded, bounded_input, decided
-from agentsh_net.core.events import Event
+from agentsh_net.core.audit import events
+from agentsh_net.core.audit.event_values import bounded, bounded_input, decided
+from agentsh_net.core.audit.events import Event
+from agentsh_net.core.audit.joining import Intent
 from agentsh_net.core.inspect.findings import Finding, worst
-from agentsh_net.core.joining import Intent
-from agentsh_net.core.jsonrpc import Id
-from agentsh_net.core.mcp_gate import Asking, Call
-from agentsh_net.core.mcp_glance import CALL, SAMPLING
+from agentsh_net.core.mcp.gate import Asking, Call
+from agentsh_net.core.mcp.glance import CALL, SAMPLING
+from agentsh_net.core.mcp.jsonrpc import Id
 from agentsh_net.core.model import Verdict
+from agentsh_net.core.values import jsontext
 
 MAX_DETAIL: Final = 2000  # characters of a server's request: what a person reads of a prompt
 MALFORMED, HOSTILE, TOO_LONG = "malformed", "hostile", "too_long"  # why a message could not be read

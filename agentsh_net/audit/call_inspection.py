@@ -11,11 +11,11 @@ from typing import Any
 
 import orjson
 
-from agentsh_net.core.events import ToolCalled, ToolCallIntercepted
+from agentsh_net.core.audit.events import ToolCalled, ToolCallIntercepted
+from agentsh_net.core.configuration.settings import CustomPattern, Inspection
 from agentsh_net.core.inspect.contents import inspect_arguments, inspect_calls
 from agentsh_net.core.inspect.custom import Custom, compiled
 from agentsh_net.core.inspect.findings import Finding, worst
-from agentsh_net.core.settings import CustomPattern, Inspection
 
 Record = Callable[..., None]  # takes events
 

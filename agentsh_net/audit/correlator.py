@@ -1,6 +1,6 @@
 """Tells of each connection whether a tool call explains it, and waits a moment for the call's own news, which may come second.
 
-What explains a connection is `core.causes`' business.
+What explains a connection is `core.audit.causes`' business.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from agentsh_net.core.causes import UNEXPLAINED, Causes
-from agentsh_net.core.events import Event, NetworkConnection
+from agentsh_net.core.audit.causes import UNEXPLAINED, Causes
+from agentsh_net.core.audit.events import Event, NetworkConnection
 
 # The kernel tells of a connection at once; a worker or a shim tells of a call when the call is on its way already, in batches.
 PATIENCE = 0.25

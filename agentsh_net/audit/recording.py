@@ -12,10 +12,10 @@ from typing import Any
 from agentsh_net.audit.call_inspection import MAX_AT_ONCE, CallInspector
 from agentsh_net.audit.correlator import Correlator
 from agentsh_net.clock import new_id, now_rfc3339
-from agentsh_net.core import events
-from agentsh_net.core.events import Event
+from agentsh_net.core.audit import events
+from agentsh_net.core.audit.events import Event
+from agentsh_net.core.audit.tally import Tally
 from agentsh_net.core.snapshot import Snapshot
-from agentsh_net.core.tally import Tally
 
 
 @dataclass(frozen=True, slots=True)

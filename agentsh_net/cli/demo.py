@@ -23,7 +23,7 @@ import click
 from agentsh_net.cli.examples import examples
 from agentsh_net.cli.failures import Exit, Failure
 from agentsh_net.cli.output import Column, Row, json_text, table
-from agentsh_net.core.folding import visible
+from agentsh_net.core.naming.folding import visible
 
 _PLAY: Final = "agentsh_net.demo.play"
 _SDKS: Final = ("mcp.server.mcpserver", "anthropic")

@@ -21,7 +21,7 @@ from agentsh_net.cli.failures import Exit
 from agentsh_net.cli.main import Daemon
 from agentsh_net.cli.output import Column, Format, show, shown
 from agentsh_net.cli.source import formatted
-from agentsh_net.core.settings import Config, Network
+from agentsh_net.core.configuration.settings import Config, Network
 
 Check = Mapping[str, Any]  # layer, usable, detail, reason, remedy, wanted
 
@@ -89,7 +89,7 @@ def _settings(path: Path | None) -> Config:
 def _default() -> Config:
     """Return what a daemon without a file would use, but for the servers: those are looked for where it is started."""
     from agentsh_net.config import options
-    from agentsh_net.core.config import parse
+    from agentsh_net.core.configuration.config import parse
 
     return parse({"version": 1, **options.own_places(os.environ)})
 

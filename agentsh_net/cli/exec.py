@@ -12,7 +12,7 @@ import click
 from agentsh_net.cli.examples import examples
 from agentsh_net.cli.failures import Exit, Failure
 from agentsh_net.cli.main import Daemon
-from agentsh_net.core.folding import visible
+from agentsh_net.core.naming.folding import visible
 
 _NOT_FOUND, _NOT_EXECUTABLE = 127, 126  # as env(1) says it
 

@@ -51,7 +51,7 @@ class Failure(click.ClickException):
 
     def show(self, file: IO[Any] | None = None) -> None:
         """Print to standard error, a line each: the error, then the remedy."""
-        from agentsh_net.core.folding import visible
+        from agentsh_net.core.naming.folding import visible
 
         for line in self.message.splitlines() or [""]:
             click.echo(f"error: {visible(line)}", file=file, err=file is None)

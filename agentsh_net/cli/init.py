@@ -16,7 +16,7 @@ from agentsh_net.cli.examples import examples
 from agentsh_net.cli.failures import Exit, Failure
 from agentsh_net.cli.output import Column, Format, show
 from agentsh_net.core.errors import ConfigError
-from agentsh_net.core.folding import visible
+from agentsh_net.core.naming.folding import visible
 
 if TYPE_CHECKING:
     from agentsh_net.mcp_clients.declarations import Found, Place
@@ -85,7 +85,7 @@ def _without_logins(places: list[Place], found: Found) -> list[Place]:
 
     from agentsh_proxy.mcp_client.login import logins
 
-    from agentsh_net.core.config import parse
+    from agentsh_net.core.configuration.config import parse
 
     chosen = {place.server_id for place in places if place.used and place.transport != "stdio"}
     plain = [
@@ -149,7 +149,7 @@ def _write_policy(found: Found, out: Path, *, force: bool, port: int | None) -> 
 
 def _port(gateway: str) -> int:
     """Return the port of the gateway's URL."""
-    from agentsh_net.core import urls
+    from agentsh_net.core.web import urls
 
     try:
         return urls.parse(gateway).port

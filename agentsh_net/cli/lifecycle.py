@@ -14,8 +14,8 @@ from agentsh_net.cli.examples import examples
 from agentsh_net.cli.failures import Exit, Failure
 from agentsh_net.cli.main import Daemon
 from agentsh_net.control.errors import ControlError
-from agentsh_net.core.folding import visible
-from agentsh_net.core.shim_link import beside
+from agentsh_net.core.links.shim_link import beside
+from agentsh_net.core.naming.folding import visible
 
 _STOP_WITHIN: Final = (
     40.0  # seconds: the daemon drains open streams for ten, then ends stdio servers and workers

@@ -15,7 +15,7 @@ from agentsh_net.cli.examples import examples
 from agentsh_net.cli.lazy import LazyGroup
 from agentsh_net.cli.output import Column, Format, Row, json_text, moment, show, shown
 from agentsh_net.cli.source import Source, reading
-from agentsh_net.core.folding import visible
+from agentsh_net.core.naming.folding import visible
 from agentsh_net.store.bodies import MAX_SHOWN, Bodies, folder_beside
 
 

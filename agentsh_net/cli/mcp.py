@@ -192,7 +192,7 @@ def _declared(source: Source, filters: Mapping[str, Any]) -> list[Row]:
 
 def _nothing(what: str, filters: Mapping[str, Any]) -> str:
     """Say that nothing was found; and, where no event can be of the type that was asked for, which type was meant."""
-    from agentsh_net.core.event_types import EVENT_TYPES
+    from agentsh_net.core.audit.event_types import EVENT_TYPES
 
     kind = filters.get("type", "*")
     if "*" in kind or kind in EVENT_TYPES:

@@ -16,7 +16,7 @@ from typing import Any, Final
 import click
 
 from agentsh_net.cli.layout import GAP, Heading, Line, cramped, stacked
-from agentsh_net.core.folding import visible
+from agentsh_net.core.naming.folding import visible
 
 Row = Mapping[str, Any]
 
@@ -67,7 +67,7 @@ def show(
 
 def json_text(value: Any) -> str:
     """Return a value as JSON on one line, with everything that does not show as an escape."""
-    from agentsh_net.core import jsontext
+    from agentsh_net.core.values import jsontext
 
     return _SUSPECT.sub(_escaped, jsontext.dumps(value).decode())
 

@@ -147,7 +147,7 @@ def reset(daemon: Daemon, of: _Of, form: Format) -> None:
 
 def _differences(rows: Iterator[Row]) -> Iterator[Row]:
     """Yield a row for each field in which a pinned definition and the offered one differ."""
-    from agentsh_net.core import pins as core_pins
+    from agentsh_net.core.trust import pins as core_pins
 
     for row in rows:
         if row["offered"] is None or row["pinned_hash"] == row["tool_hash"]:

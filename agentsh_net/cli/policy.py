@@ -16,10 +16,10 @@ from agentsh_net.cli.main import Daemon
 from agentsh_net.cli.output import json_text
 from agentsh_net.control.errors import ControlError
 from agentsh_net.core.errors import ConfigError
-from agentsh_net.core.folding import visible
+from agentsh_net.core.naming.folding import visible
 
 if TYPE_CHECKING:
-    from agentsh_net.core.settings import Config
+    from agentsh_net.core.configuration.settings import Config
 
 
 @click.group(cls=LazyGroup, lazy={"suggest": "agentsh_net.cli.suggest:suggest"})
@@ -128,7 +128,7 @@ def _place(listen: str) -> str:
 
 
 def _parsed(arguments: str) -> Any:
-    from agentsh_net.core import jsontext
+    from agentsh_net.core.values import jsontext
 
     try:
         return jsontext.loads(arguments)
@@ -153,10 +153,10 @@ def _explained_by(path: Path, tool: str, server: str, arguments: Any) -> Mapping
     from dataclasses import asdict
 
     from agentsh_net.config import policy_file
-    from agentsh_net.core import pins
     from agentsh_net.core.model import ToolCall
     from agentsh_net.core.registry import Registry
     from agentsh_net.core.snapshot import Snapshot, explain
+    from agentsh_net.core.trust import pins
 
     loaded = policy_file.load(path, os.environ)
     registry = Registry(loaded.config.sandbox.mcp.servers)

@@ -8,9 +8,9 @@ from __future__ import annotations
 import os
 
 from agentsh_net import places
-from agentsh_net.core.shim_link import beside
+from agentsh_net.core.links.shim_link import beside
 
-TYPE_CHECKING = False  # see agentsh_net.core.shim_link
+TYPE_CHECKING = False  # see agentsh_net.core.links.shim_link
 if TYPE_CHECKING:
     from collections.abc import Sequence
 

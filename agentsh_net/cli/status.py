@@ -17,7 +17,7 @@ from agentsh_net.cli.examples import examples
 from agentsh_net.cli.failures import Exit
 from agentsh_net.cli.main import Daemon
 from agentsh_net.cli.output import Column, Row, decision, json_text, shown, table
-from agentsh_net.core.folding import visible
+from agentsh_net.core.naming.folding import visible
 
 _NAME: Final = 8  # columns of what a line is about
 

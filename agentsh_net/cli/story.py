@@ -11,7 +11,7 @@ import click
 from agentsh_net.cli.failures import Exit, Failure
 from agentsh_net.cli.output import Format, Row, decision, json_text, shown
 from agentsh_net.cli.source import Source
-from agentsh_net.core.folding import visible
+from agentsh_net.core.naming.folding import visible
 
 _STAGES = (("executions", "execution"), ("connections", "connection"), ("results", "result"), ("session", "session"))  # fmt: skip
 

@@ -15,7 +15,7 @@ from agentsh_net.cli.output import Format, json_text
 from agentsh_net.cli.source import Source, reading
 from agentsh_net.control.errors import ControlError
 from agentsh_net.core.errors import ConfigError
-from agentsh_net.core.folding import visible
+from agentsh_net.core.naming.folding import visible
 
 _EVERYTHING = 1_000_000  # events; what is older than that is another policy's
 
@@ -34,8 +34,8 @@ def suggest(
     source: Source, filters: Mapping[str, Any], form: Format, base: Path | None, out: Path | None
 ) -> None:
     """Suggest a policy: what was used is allowed, what was detected denied, pins on. `policy check` accepts it."""
-    from agentsh_net.core import config as core_config
-    from agentsh_net.core import suggestion
+    from agentsh_net.core.audit import suggestion
+    from agentsh_net.core.configuration import config as core_config
 
     wanted = {**filters, "limit": _EVERYTHING}
     seen = suggestion.observe(_events(source, wanted), source.rows("tools", {"limit": _EVERYTHING}))

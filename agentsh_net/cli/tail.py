@@ -9,7 +9,7 @@ import click
 from agentsh_net.cli.examples import examples
 from agentsh_net.cli.main import Daemon
 from agentsh_net.cli.output import Row, decision, json_text, moment
-from agentsh_net.core.folding import visible
+from agentsh_net.core.naming.folding import visible
 
 
 @click.command(

@@ -22,7 +22,7 @@ from agentsh_net.cli.main import Daemon
 from agentsh_net.cli.output import Row, decision, moment, shown
 from agentsh_net.cli.tail import line as tail_line
 from agentsh_net.control.errors import ControlError
-from agentsh_net.core.folding import visible
+from agentsh_net.core.naming.folding import visible
 
 _KEPT: Final = 200  # events of each kind: more than any terminal has lines
 _REFRESH: Final = 0.25  # seconds between drawings

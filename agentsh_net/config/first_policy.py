@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from agentsh_net.core.folding import visible
+from agentsh_net.core.naming.folding import visible
 from agentsh_net.mcp_clients.catalog import PLACEHOLDER
 from agentsh_net.mcp_clients.declarations import Declared
 

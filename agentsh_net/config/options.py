@@ -1,6 +1,6 @@
 """What `run` was told on the command line, laid over the policy file; and which settings of a new file wait for the next start.
 
-What a file may say is `policy_file`'s and `core.config`'s business.
+What a file may say is `policy_file`'s and `core.configuration.config`'s business.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import Any, Final
 from agentsh_net import places
 from agentsh_net.config import policy_file
 from agentsh_net.config.policy_file import Loaded
-from agentsh_net.core.config import digest, parse
-from agentsh_net.core.settings import Config
+from agentsh_net.core.configuration.config import digest, parse
+from agentsh_net.core.configuration.settings import Config
 
 # A port, a file or a kernel plane that is open cannot become another one without a gap.
 _AT_START: Final[Mapping[str, Callable[[Config], Any]]] = {

@@ -13,7 +13,7 @@ import yaml
 from yaml._yaml import CParser  # its public home, yaml.cyaml, does not export it to type checkers
 from yaml.events import MappingStartEvent, ScalarEvent, SequenceStartEvent
 
-from agentsh_net.core.schema import PLAIN_KEY, key_path
+from agentsh_net.core.configuration.schema import PLAIN_KEY, key_path
 
 # What a plain scalar that begins with a character may be besides text: a test of it, and what it then is.
 Kind = tuple[Callable[[str], Any], Callable[[str], Any]]

@@ -1,6 +1,6 @@
 """The policy file becomes a Config: read strictly, variables and secret files expanded, every problem with its line.
 
-What is valid is `core.config`'s business; when to read again is `watch`'s.
+What is valid is `core.configuration.config`'s business; when to read again is `watch`'s.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import Any
 
 from agentsh_net.config import strict_yaml
 from agentsh_net.config.watch import Stamp, stamp
-from agentsh_net.core.config import digest, parse
+from agentsh_net.core.configuration.config import digest, parse
+from agentsh_net.core.configuration.oversights import oversights
+from agentsh_net.core.configuration.schema import quoted
+from agentsh_net.core.configuration.settings import Config
 from agentsh_net.core.errors import ConfigError, Problem
-from agentsh_net.core.oversights import oversights
-from agentsh_net.core.schema import quoted
-from agentsh_net.core.settings import Config
 from agentsh_net.mcp_clients import declarations
 
 # A Kubernetes ConfigMap has at most 1 MiB; reading that much takes about a second.

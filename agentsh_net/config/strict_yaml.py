@@ -1,7 +1,7 @@
 """YAML text becomes plain data with the line of every value, strictly: one document, text keys, no key twice.
 
 Scalars follow the core schema of YAML 1.2 (`off` is text, `010` is ten), so that a policy means what it shows.
-What the keys mean is `core.config`'s business; what `expand` does to text is the caller's.
+What the keys mean is `core.configuration.config`'s business; what `expand` does to text is the caller's.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from yaml.reader import ReaderError
 from yaml.resolver import BaseResolver
 
 from agentsh_net.config.plain_yaml import Elsewhere, Kinds, Plain
+from agentsh_net.core.configuration.schema import key_path, quoted
 from agentsh_net.core.errors import ConfigError, Problem
-from agentsh_net.core.folding import visible
-from agentsh_net.core.schema import key_path, quoted
+from agentsh_net.core.naming.folding import visible
 
 # The schema is eight levels deep; the parser below us recurses per level.
 MAX_DEPTH = 32

@@ -13,8 +13,8 @@ from typing import IO, Any, Final
 
 from agentsh_net.control.errors import ControlError
 from agentsh_net.control.protocol import MAX_ANSWER, Request, decode_answer
-from agentsh_net.core import jsontext
 from agentsh_net.core.errors import ProtocolError
+from agentsh_net.core.values import jsontext
 
 TIMEOUT: Final = 30.0  # seconds: a reload resolves names, and a query may take ten
 

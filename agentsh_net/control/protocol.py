@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from agentsh_net.control.errors import ControlError
-from agentsh_net.core import jsontext
 from agentsh_net.core.errors import ConfigError, KernelError, ProtocolError, StoreError
+from agentsh_net.core.values import jsontext
 
 MAX_REQUEST: Final = 1 << 20  # bytes a line: `explain` carries the arguments of one tool call
 MAX_ANSWER: Final = 64 << 20  # bytes a line: a page of a query is 4 MiB and one event

@@ -15,7 +15,7 @@ from typing import Any, Final, Protocol, cast
 from agentsh_net.access import group_id
 from agentsh_net.control.peer import Peer, daemon_uid, peer_of
 from agentsh_net.control.shim_allowance import Allowance
-from agentsh_net.core.shim_link import CALLED, MAX_PAYLOAD, WAIT, Frames, LinkError, frame
+from agentsh_net.core.links.shim_link import CALLED, MAX_PAYLOAD, WAIT, Frames, LinkError, frame
 
 MAX_HELD: Final = 2 * MAX_PAYLOAD  # bytes that all shims of one user may have waiting here
 # Seconds in which news that nobody waits for gathers.

@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from agentsh_net.control.errors import ControlError
 from agentsh_net.control.protocol import encode_error
-from agentsh_net.core import jsontext
 from agentsh_net.core.errors import ProtocolError
+from agentsh_net.core.values import jsontext
 
 MAX_BUFFER: Final = 1 << 20  # bytes one follower may lag behind: about a thousand events
 MAX_FOLLOWERS: Final = 16  # so that followers together never hold more than 16 MiB

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from agentsh_net.core.mcp_params import Mirrored
-from agentsh_net.core.outline import NOTHING, Outline
+from agentsh_net.core.mcp.params import Mirrored
+from agentsh_net.core.trust.outline import NOTHING, Outline
 
 
 class Action(StrEnum):

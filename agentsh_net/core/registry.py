@@ -1,6 +1,6 @@
 """The declared servers and the tools they were seen to offer: looked up by id, by pair, by address. Frozen.
 
-What the model's name for a tool means is core.names' business; whether a tool is trusted is core.pins'.
+What the model's name for a tool means is core.naming.names' business; whether a tool is trusted is core.trust.pins'.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from types import MappingProxyType
 
-from agentsh_net.core import canonical
-from agentsh_net.core.addresses import literal
-from agentsh_net.core.folding import fold
 from agentsh_net.core.model import Server, Tool
+from agentsh_net.core.naming.folding import fold
+from agentsh_net.core.network.addresses import literal
+from agentsh_net.core.values import canonical
 
 ToolKey = tuple[str, str]  # (server id as declared, tool name as the server writes it)
 

@@ -10,18 +10,18 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import Any, Self
 
-from agentsh_net.core import config as config_reader
-from agentsh_net.core import inner_verdicts
-from agentsh_net.core.connectors import Reach
+from agentsh_net.core.configuration import config as config_reader
+from agentsh_net.core.configuration.settings import Config
 from agentsh_net.core.dlp.guard import Guard
-from agentsh_net.core.identity import Aspect, Identity
-from agentsh_net.core.inner_calls import inner_calls
 from agentsh_net.core.model import Candidate, PinState, Server, Tool, ToolCall, Transport, Verdict
-from agentsh_net.core.outline import Outline
-from agentsh_net.core.pins import Pin, Pins
-from agentsh_net.core.policy import Charge, Explanation, Policy
 from agentsh_net.core.registry import Registry
-from agentsh_net.core.settings import Config
+from agentsh_net.core.trust.identity import Aspect, Identity
+from agentsh_net.core.trust.outline import Outline
+from agentsh_net.core.trust.pins import Pin, Pins
+from agentsh_net.core.verdicts import inner_verdicts
+from agentsh_net.core.verdicts.connectors import Reach
+from agentsh_net.core.verdicts.inner_calls import inner_calls
+from agentsh_net.core.verdicts.policy import Charge, Explanation, Policy
 
 # What only the supervisor's side of a server needs, and what may hold secrets of local programs.
 WITHHELD: Mapping[str, Any] = MappingProxyType({"command": "(withheld)", "args": [], "env": {}})

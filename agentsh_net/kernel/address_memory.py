@@ -12,7 +12,7 @@ import stat
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from agentsh_net.core.addresses import MAX_ADDRESSES_PER_NAME, Address, literal
+from agentsh_net.core.network.addresses import MAX_ADDRESSES_PER_NAME, Address, literal
 
 _LOG = logging.getLogger(__name__)
 _VERSION = 1

@@ -9,8 +9,8 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 
+from agentsh_net.core.configuration.settings import Network
 from agentsh_net.core.errors import KernelError
-from agentsh_net.core.settings import Network
 from agentsh_net.kernel import cgroup, loader
 
 

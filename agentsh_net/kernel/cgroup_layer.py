@@ -11,11 +11,11 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
+from agentsh_net.core.abi.sock_diag import Socket
+from agentsh_net.core.abi.wire import NO_CGROUPS, OwnIds
 from agentsh_net.core.errors import KernelError
-from agentsh_net.core.nft_sockets import Sockets
-from agentsh_net.core.plane import LayerStatus, Plan, Rule
-from agentsh_net.core.sock_diag import Socket
-from agentsh_net.core.wire import NO_CGROUPS, OwnIds
+from agentsh_net.core.network.plane import LayerStatus, Plan, Rule
+from agentsh_net.core.nft.sockets import Sockets
 from agentsh_net.kernel import cgroup, own_cgroups
 from agentsh_net.kernel.claims import Claim, TakenError, claim_hierarchy
 from agentsh_net.kernel.limits import may_load_programs

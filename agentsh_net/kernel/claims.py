@@ -17,8 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from agentsh_net.core import nft_batch, nft_dump, nft_ruleset
 from agentsh_net.core.errors import KernelError
+from agentsh_net.core.nft import batch as nft_batch
+from agentsh_net.core.nft import dump as nft_dump
+from agentsh_net.core.nft import ruleset as nft_ruleset
 from agentsh_net.kernel.netlink import NETFILTER, Netlink
 from agentsh_net.kernel.nft_table import Table
 from agentsh_net.kernel.nft_writer import sent

@@ -10,9 +10,9 @@ import threading
 import time
 from collections.abc import Iterable
 
-from agentsh_net.core import sock_diag, wire
+from agentsh_net.core.abi import sock_diag, wire
 from agentsh_net.core.errors import KernelError
-from agentsh_net.core.plane import Fate
+from agentsh_net.core.network.plane import Fate
 from agentsh_net.kernel import net_namespaces
 from agentsh_net.kernel.netlink import SOCK_DIAG, Netlink
 from agentsh_net.kernel.sweep import destroy

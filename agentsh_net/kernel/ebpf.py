@@ -14,10 +14,10 @@ from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from agentsh_net.core import sieve, wire
+from agentsh_net.core.abi import sieve, wire
 from agentsh_net.core.errors import KernelError
-from agentsh_net.core.kernel_plan import Diff
-from agentsh_net.core.plane import Endpoint, Fate, LayerStatus, Name, Plan, Rule
+from agentsh_net.core.network.kernel_plan import Diff
+from agentsh_net.core.network.plane import Endpoint, Fate, LayerStatus, Name, Plan, Rule
 from agentsh_net.kernel import bpf_syscall, loader, streams
 from agentsh_net.kernel.map_contents import MapContents
 from agentsh_net.kernel.probe_source import PROGRAMS

@@ -1,4 +1,4 @@
-"""The kernel as the daemon sees it: both planes behind `core.plane.Kernel`.
+"""The kernel as the daemon sees it: both planes behind `core.network.plane.Kernel`.
 
 A layer that cannot be had is off, with its reason and remedy in `status`; only `network.required` makes that fatal. The
 planes know nothing of each other. Cleaning up after a daemon that is gone is leftovers.py's business (`down`).
@@ -13,12 +13,12 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from agentsh_net.core.configuration.settings import Network
 from agentsh_net.core.errors import KernelError
-from agentsh_net.core.kernel_plan import Diff, diff, without_providers
-from agentsh_net.core.packet_part import PacketPart
-from agentsh_net.core.plane import ConnectRecord, LayerStatus, Plan
-from agentsh_net.core.settings import Network
-from agentsh_net.core.shared_endpoints import decided_by_name, told_of
+from agentsh_net.core.network.kernel_plan import Diff, diff, without_providers
+from agentsh_net.core.network.packet_part import PacketPart
+from agentsh_net.core.network.plane import ConnectRecord, LayerStatus, Plan
+from agentsh_net.core.network.shared_endpoints import decided_by_name, told_of
 from agentsh_net.kernel import cgroup, ebpf, leftovers, loader, nft
 from agentsh_net.kernel.alarm import Alarm
 from agentsh_net.kernel.cgroup_layer import CgroupLayer

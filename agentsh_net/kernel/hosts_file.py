@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from agentsh_net.core.addresses import Address, literal
+from agentsh_net.core.network.addresses import Address, literal
 
 # A block list of a hundred thousand names is about 3 MB; what stands beyond this is not read.
 _MAX_BYTES = 8 << 20

@@ -10,8 +10,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from agentsh_net.core.configuration.settings import Network
 from agentsh_net.core.errors import KernelError
-from agentsh_net.core.settings import Network
 from agentsh_net.kernel import cgroup
 
 # Bits of the effective set (capabilities(7)).

@@ -9,8 +9,8 @@ import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from agentsh_net.core import sieve, wire
-from agentsh_net.core.plane import Plan
+from agentsh_net.core.abi import sieve, wire
+from agentsh_net.core.network.plane import Plan
 from agentsh_net.kernel import bpf_syscall
 
 # So many words of the sieve are read one by one in less time than the whole of it, which takes 5 ms.

@@ -11,7 +11,7 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agentsh_net.core.addresses import Address, plain
+from agentsh_net.core.network.addresses import Address, plain
 
 # dnspython is imported where it is first used: it takes a tenth of a second, which a start to literal addresses need not wait for.
 if TYPE_CHECKING:

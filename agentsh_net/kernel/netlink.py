@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from types import TracebackType
 from typing import Self
 
-from agentsh_net.core import netlink
+from agentsh_net.core.abi import netlink
 from agentsh_net.core.errors import KernelError
 
 SOCK_DIAG = 4

@@ -8,7 +8,7 @@ from __future__ import annotations
 import errno
 import socket
 
-from agentsh_net.core import netlink, nflog
+from agentsh_net.core.abi import netlink, nflog
 from agentsh_net.core.errors import KernelError
 from agentsh_net.kernel.netlink import NETFILTER, RECEIVE, Netlink
 

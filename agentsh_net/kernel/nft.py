@@ -1,6 +1,6 @@
 """The nftables plane: writes the plan's tables (nft_writer.py) and asks the kernel, by netlink, whether they stand.
 
-What stands in them is `core.nft_ruleset`'s business.
+What stands in them is `core.nft.ruleset`'s business.
 """
 
 from __future__ import annotations
@@ -9,11 +9,13 @@ import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from agentsh_net.core import nft_dump, nft_ruleset, nft_sets
 from agentsh_net.core.errors import KernelError
-from agentsh_net.core.kernel_plan import Diff
-from agentsh_net.core.nft_sockets import Sockets
-from agentsh_net.core.plane import LayerStatus, Plan
+from agentsh_net.core.network.kernel_plan import Diff
+from agentsh_net.core.network.plane import LayerStatus, Plan
+from agentsh_net.core.nft import dump as nft_dump
+from agentsh_net.core.nft import ruleset as nft_ruleset
+from agentsh_net.core.nft import sets as nft_sets
+from agentsh_net.core.nft.sockets import Sockets
 from agentsh_net.kernel.netlink import NETFILTER, Netlink
 from agentsh_net.kernel.nft_library import LAYER, REMEDY, Library, Transaction
 from agentsh_net.kernel.nft_table import Commits, Contents, Table

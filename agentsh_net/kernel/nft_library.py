@@ -10,8 +10,8 @@ import socket
 from pathlib import Path
 from typing import Any
 
-from agentsh_net.core import nft_text
 from agentsh_net.core.errors import KernelError
+from agentsh_net.core.nft import text as nft_text
 from agentsh_net.kernel.netlink import NETFILTER
 
 LAYER = "nftables"

@@ -12,8 +12,9 @@ from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from agentsh_net.core import netlink, nft_dump
-from agentsh_net.core.plane import Plan
+from agentsh_net.core.abi import netlink
+from agentsh_net.core.network.plane import Plan
+from agentsh_net.core.nft import dump as nft_dump
 from agentsh_net.kernel.netlink import Netlink, missing
 
 # Looking through every element takes at most one part in so many of the time: 100,000 of them take some 0.2 s.

@@ -12,8 +12,9 @@ import os
 import socket
 from collections.abc import Callable
 
-from agentsh_net.core import nft_batch, nft_dump
 from agentsh_net.core.errors import KernelError
+from agentsh_net.core.nft import batch as nft_batch
+from agentsh_net.core.nft import dump as nft_dump
 from agentsh_net.kernel.netlink import NETFILTER, RECEIVE
 from agentsh_net.kernel.nft_library import LAYER, Library, Transaction
 from agentsh_net.kernel.nft_table import Commits, Table

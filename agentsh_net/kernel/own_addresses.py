@@ -7,9 +7,9 @@ import struct
 from collections.abc import Set as AbstractSet
 from ipaddress import IPv4Address, IPv6Address
 
-from agentsh_net.core import netlink
-from agentsh_net.core.addresses import Address
+from agentsh_net.core.abi import netlink
 from agentsh_net.core.errors import KernelError
+from agentsh_net.core.network.addresses import Address
 from agentsh_net.kernel.netlink import Netlink
 
 _ROUTE = 0  # NETLINK_ROUTE

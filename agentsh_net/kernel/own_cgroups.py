@@ -11,9 +11,9 @@ import os
 from collections import OrderedDict
 from pathlib import Path
 
+from agentsh_net.core.abi.wire import OwnIds
 from agentsh_net.core.errors import KernelError
-from agentsh_net.core.nft_sockets import Sockets
-from agentsh_net.core.wire import OwnIds
+from agentsh_net.core.nft.sockets import Sockets
 from agentsh_net.kernel import cgroup
 
 LAYER = "cgroups"

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import socket
 
-from agentsh_net.core import nft_dump, packet_fence
 from agentsh_net.core.errors import KernelError
-from agentsh_net.core.kernel_plan import Diff
-from agentsh_net.core.nft_ruleset import BRIDGE, TABLE
-from agentsh_net.core.plane import Plan
+from agentsh_net.core.network.kernel_plan import Diff
+from agentsh_net.core.network.plane import Plan
+from agentsh_net.core.nft import dump as nft_dump
+from agentsh_net.core.nft import packet_fence
+from agentsh_net.core.nft.ruleset import BRIDGE, TABLE
 from agentsh_net.kernel.netlink import Netlink
 from agentsh_net.kernel.nft_table import Commits, Contents, Table
 from agentsh_net.kernel.nft_writer import Writer

@@ -14,8 +14,8 @@ import sys
 from collections.abc import Callable
 from contextlib import ExitStack
 
-from agentsh_net.core import bpf_object
-from agentsh_net.core.btf import MapDefinition
+from agentsh_net.core.abi import bpf_object
+from agentsh_net.core.abi.btf import MapDefinition
 from agentsh_net.core.errors import KernelError
 from agentsh_net.kernel import bpf_syscall, probe_source
 

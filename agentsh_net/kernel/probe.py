@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address
 from pathlib import Path
 
-from agentsh_net.core import sock_diag
+from agentsh_net.core.abi import sock_diag
 from agentsh_net.core.errors import KernelError
 from agentsh_net.kernel import bpf_syscall, cgroup, headers, loader, nft, own_cgroups, probe_source
 from agentsh_net.kernel.limits import effective_capabilities

@@ -1,6 +1,6 @@
 """Asks DNS for every address of the declared servers, again and again by TTL, and tells when the known set changes.
 
-What is kept, refused and for how long is core.addresses' business; this file has the clock, the questions and the waiting.
+What is kept, refused and for how long is core.network.addresses' business; this file has the clock, the questions and the waiting.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from itertools import islice
 
 import dns.exception
 
-from agentsh_net.core.addresses import Address, Book, Kind, NameState, canonical, literal, refusal
-from agentsh_net.core.dns_message import Ascribed, WireName, wire_name
+from agentsh_net.core.configuration.settings import Resolve
 from agentsh_net.core.errors import ProtocolError
-from agentsh_net.core.hearsay import CAPS, Hearsay, Source
-from agentsh_net.core.settings import Resolve
+from agentsh_net.core.network.addresses import Address, Book, Kind, NameState, canonical, literal, refusal
+from agentsh_net.core.network.dns_message import Ascribed, WireName, wire_name
+from agentsh_net.core.network.hearsay import CAPS, Hearsay, Source
 from agentsh_net.kernel.address_memory import AddressMemory
 from agentsh_net.kernel.hosts_file import HostsFile, is_localhost
 from agentsh_net.kernel.name_servers import NameServers
@@ -126,7 +126,7 @@ class Resolver:
         return self._book.addresses()
 
     def hearsay(self) -> dict[str, tuple[Address, ...]]:
-        """Return what was overheard of each server's name and may be refused (core.hearsay)."""
+        """Return what was overheard of each server's name and may be refused (core.network.hearsay)."""
         known = self._hearsay.known()
         return {server_id: tuple(known[host]) for server_id, host in self._hosts.items() if host in known}
 

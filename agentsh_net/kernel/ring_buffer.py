@@ -1,6 +1,6 @@
 """Reads a BPF ring buffer through its own mmap (kernel doc: bpf/ringbuf.rst), so that the daemon needs no libbpf and no BCC.
 
-The kernel writes, one reader reads: `consumer` is ours alone. What the records mean is core.wire's business.
+The kernel writes, one reader reads: `consumer` is ours alone. What the records mean is core.abi.wire's business.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Turns what the planes report into ConnectRecords: wall-clock time, the process behind it, one record per connection.
 
-Decides nothing about policy; what a record means is core.attribution.attribute's business.
+Decides nothing about policy; what a record means is core.network.attribution.attribute's business.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from agentsh_net.core import nflog, wire
-from agentsh_net.core.addresses import canonical, home
+from agentsh_net.core.abi import nflog, wire
+from agentsh_net.core.abi.sock_diag import Socket
 from agentsh_net.core.errors import KernelError
-from agentsh_net.core.pairing import Sightings
-from agentsh_net.core.plane import ConnectRecord, Fate, Finding
-from agentsh_net.core.sock_diag import Socket
+from agentsh_net.core.network.addresses import canonical, home
+from agentsh_net.core.network.pairing import Sightings
+from agentsh_net.core.network.plane import ConnectRecord, Fate, Finding
 from agentsh_net.kernel.netlink import SOCK_DIAG, Netlink
 from agentsh_net.kernel.own_cgroups import OwnCgroups
 from agentsh_net.kernel.process import Process, Processes

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import struct
 
-from agentsh_net.core import wire
+from agentsh_net.core.abi import wire
 from agentsh_net.kernel import bpf_syscall
 
 _COOKIE = struct.Struct("=Q")

@@ -9,13 +9,13 @@ from __future__ import annotations
 import errno
 from collections.abc import Callable, Iterator, Mapping
 
-from agentsh_net.core import netlink, sock_diag, wire
-from agentsh_net.core.addresses import canonical
+from agentsh_net.core.abi import netlink, sock_diag, wire
+from agentsh_net.core.abi.ip_packet import Packet
+from agentsh_net.core.abi.sock_diag import Socket
 from agentsh_net.core.errors import KernelError
-from agentsh_net.core.ip_packet import Packet
-from agentsh_net.core.kernel_plan import find
-from agentsh_net.core.plane import Fate, Name, Plan, Rule
-from agentsh_net.core.sock_diag import Socket
+from agentsh_net.core.network.addresses import canonical
+from agentsh_net.core.network.kernel_plan import find
+from agentsh_net.core.network.plane import Fate, Name, Plan, Rule
 from agentsh_net.kernel import net_namespaces
 from agentsh_net.kernel.netlink import SOCK_DIAG, Netlink
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from agentsh_net.core.configuration.settings import Network
 from agentsh_net.core.errors import KernelError
-from agentsh_net.core.plane import LayerStatus
-from agentsh_net.core.settings import Network
+from agentsh_net.core.network.plane import LayerStatus
 from agentsh_net.kernel import claims, ebpf, leftovers, nft
 from agentsh_net.kernel.limits import may_load_programs
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 
+from agentsh_net.core.abi.sock_diag import Socket
+from agentsh_net.core.abi.wire import Stream
 from agentsh_net.core.errors import KernelError
-from agentsh_net.core.plane import ConnectRecord
-from agentsh_net.core.sock_diag import Socket
-from agentsh_net.core.wire import Stream
+from agentsh_net.core.network.plane import ConnectRecord
 from agentsh_net.kernel.cutter import Cutter
 from agentsh_net.kernel.ebpf import Ebpf
 from agentsh_net.kernel.nflog import Nflog

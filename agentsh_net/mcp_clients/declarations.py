@@ -14,10 +14,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from agentsh_net.core.config import parse
+from agentsh_net.core.configuration.config import parse
+from agentsh_net.core.configuration.scalars import MAX_ID
 from agentsh_net.core.errors import ConfigError
-from agentsh_net.core.folding import fold, visible
-from agentsh_net.core.scalars import MAX_ID
+from agentsh_net.core.naming.folding import fold, visible
 from agentsh_net.mcp_clients import catalog, user_file
 from agentsh_net.mcp_clients.catalog import Client
 from agentsh_net.mcp_clients.gateway_urls import Spelling, direct
@@ -63,7 +63,7 @@ class Unread:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What the clients of one user declare. Every declaration is one that `core.config` takes."""
+    """What the clients of one user declare. Every declaration is one that `core.configuration.config` takes."""
 
     servers: tuple[Declared, ...]
     unread: tuple[Unread, ...]

@@ -13,8 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agentsh_net.core import strict_json
 from agentsh_net.core.errors import ProtocolError
+from agentsh_net.core.values import strict_json
 from agentsh_net.mcp_clients import shim_wrapping, user_file
 
 Keys = tuple[str, ...]

@@ -1,7 +1,7 @@
 """Takes DNS answers that anybody on this machine receives to the resolver, and measures how long the planes took to follow.
 
 An answer that goes by is not held up: a client may be quicker, and the sweep after the change closes what it opened. What an
-answer may do at all is core.hearsay's business; who never wants to be overtaken has the stub.
+answer may do at all is core.network.hearsay's business; who never wants to be overtaken has the stub.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
-from agentsh_net.core.dns_message import Message, ascribe, mentioned, parse
-from agentsh_net.core.dns_packets import Messages, Payload
+from agentsh_net.core.audit.events import Event, LayerStateChanged
 from agentsh_net.core.errors import KernelError, ProtocolError
-from agentsh_net.core.events import Event, LayerStateChanged
-from agentsh_net.core.gap import Gaps
+from agentsh_net.core.network.dns_message import Message, ascribe, mentioned, parse
+from agentsh_net.core.network.dns_packets import Messages, Payload
+from agentsh_net.core.network.gap import Gaps
 from agentsh_net.kernel.dns_capture import LAYER, DnsCapture
 from agentsh_net.kernel.resolver import Resolver
 

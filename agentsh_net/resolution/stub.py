@@ -15,12 +15,21 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
-from agentsh_net.core.dns_message import ascribe, mentioned, parse
+from agentsh_net.core.audit.events import Event, LayerStateChanged
+from agentsh_net.core.configuration.settings import Resolve
 from agentsh_net.core.errors import ConfigError, Problem, ProtocolError
-from agentsh_net.core.events import Event, LayerStateChanged
-from agentsh_net.core.gap import Gaps
-from agentsh_net.core.settings import Resolve
-from agentsh_net.core.stub_link import MAX_DATAGRAM, Decided, Held, Message, Serving, Upstream, decode, encode
+from agentsh_net.core.links.stub_link import (
+    MAX_DATAGRAM,
+    Decided,
+    Held,
+    Message,
+    Serving,
+    Upstream,
+    decode,
+    encode,
+)
+from agentsh_net.core.network.dns_message import ascribe, mentioned, parse
+from agentsh_net.core.network.gap import Gaps
 from agentsh_net.kernel.name_servers import NameServers
 from agentsh_net.kernel.resolver import Resolver
 from agentsh_net.workers import unprivileged

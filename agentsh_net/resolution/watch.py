@@ -1,6 +1,6 @@
 """Follows what the declared servers' names mean: our own questions, others' answers, and the planes that take both.
 
-The daemon starts it, and asks it what to tell people. What an answer may do is core.addresses' and core.hearsay's business.
+The daemon starts it, and asks it what to tell people. What an answer may do is core.network.addresses' and core.network.hearsay's business.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from agentsh_net.core.events import Event
-from agentsh_net.core.gap import GapSummary
-from agentsh_net.core.settings import Network
+from agentsh_net.core.audit.events import Event
+from agentsh_net.core.configuration.settings import Network
+from agentsh_net.core.network.gap import GapSummary
 from agentsh_net.current import Addresses, Current
 from agentsh_net.kernel.address_memory import AddressMemory
 from agentsh_net.kernel.name_servers import NameServers

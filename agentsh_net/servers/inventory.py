@@ -1,6 +1,6 @@
 """What the declared servers were seen to offer: from a discovery report to registry, pins, rows for the store, and events.
 
-It decides by core.registry and core.pins and keeps nothing itself: `reports` puts in force what is returned and hands the rest on.
+It decides by core.registry and core.trust.pins and keeps nothing itself: `reports` puts in force what is returned and hands the rest on.
 """
 
 from __future__ import annotations
@@ -10,17 +10,19 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from agentsh_net.core import events, mcp_params, outline, pins
+from agentsh_net.core.audit import events
+from agentsh_net.core.audit.events import Event
+from agentsh_net.core.configuration.settings import Inspection, VersionPinning
 from agentsh_net.core.errors import ProtocolError
-from agentsh_net.core.events import Event
-from agentsh_net.core.identity import Aspect, Identity
 from agentsh_net.core.inspect.findings import Finding, worst
 from agentsh_net.core.inspect.inspector import Inspected, Inspector
+from agentsh_net.core.mcp import params as mcp_params
 from agentsh_net.core.model import Server, Tool
-from agentsh_net.core.pins import Pin, Pins
 from agentsh_net.core.registry import Change, ChangeKind, Registry, ToolKey
-from agentsh_net.core.rules import ROOT
-from agentsh_net.core.settings import Inspection, VersionPinning
+from agentsh_net.core.trust import outline, pins
+from agentsh_net.core.trust.identity import Aspect, Identity
+from agentsh_net.core.trust.pins import Pin, Pins
+from agentsh_net.core.verdicts.rules import ROOT
 from agentsh_net.store import queries, records
 from agentsh_net.store.records import PinRecord, ToolRecord
 

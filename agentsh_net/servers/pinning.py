@@ -10,11 +10,11 @@ from typing import Any
 from agentsh_net.clock import now_rfc3339
 from agentsh_net.control.asked import Asked
 from agentsh_net.control.errors import ControlError
-from agentsh_net.core import identity
-from agentsh_net.core import pins as core_pins
-from agentsh_net.core.folding import fold
-from agentsh_net.core.identity import Identity
 from agentsh_net.core.model import PinState, Tool
+from agentsh_net.core.naming.folding import fold
+from agentsh_net.core.trust import identity
+from agentsh_net.core.trust import pins as core_pins
+from agentsh_net.core.trust.identity import Identity
 from agentsh_net.current import Current
 from agentsh_net.servers import inventory
 from agentsh_net.store import records

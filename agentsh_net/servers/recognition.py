@@ -1,6 +1,6 @@
 """What was seen of servers themselves: from reports of discovery and shims to the board of pins, and events.
 
-It decides by core.identity and keeps nothing itself. What a server's tools become is `inventory`'s business.
+It decides by core.trust.identity and keeps nothing itself. What a server's tools become is `inventory`'s business.
 """
 
 from __future__ import annotations
@@ -9,13 +9,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from agentsh_net.core import events, identity, pins
-from agentsh_net.core.events import Event
-from agentsh_net.core.identity import Aspect, Identity
+from agentsh_net.core.audit import events
+from agentsh_net.core.audit.events import Event
+from agentsh_net.core.configuration.settings import VersionPinning
 from agentsh_net.core.model import PinState, Server
-from agentsh_net.core.pins import Pins
-from agentsh_net.core.rules import ROOT
-from agentsh_net.core.settings import VersionPinning
+from agentsh_net.core.trust import identity, pins
+from agentsh_net.core.trust.identity import Aspect, Identity
+from agentsh_net.core.trust.pins import Pins
+from agentsh_net.core.verdicts.rules import ROOT
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,10 +12,10 @@ from dataclasses import replace
 from typing import Any
 
 from agentsh_net.clock import now_rfc3339
+from agentsh_net.core.audit.events import Event
 from agentsh_net.core.errors import ProtocolError, StoreError
-from agentsh_net.core.events import Event
 from agentsh_net.core.model import Server
-from agentsh_net.core.pins import Pins
+from agentsh_net.core.trust.pins import Pins
 from agentsh_net.current import Current
 from agentsh_net.servers import inventory, recognition
 from agentsh_net.servers.inventory import Taken

@@ -11,16 +11,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from agentsh_net.control.peer import Peer
-from agentsh_net.core import canonical, events, identity
-from agentsh_net.core.events import DEFAULT_SESSION, Event
-from agentsh_net.core.folding import fold, visible
+from agentsh_net.core.audit import events
+from agentsh_net.core.audit.events import DEFAULT_SESSION, Event
+from agentsh_net.core.audit.joining import Intent
+from agentsh_net.core.configuration.scalars import MAX_ID
+from agentsh_net.core.configuration.settings import CustomPattern, Inspection
 from agentsh_net.core.inspect.custom import Custom, compiled
-from agentsh_net.core.joining import Intent
+from agentsh_net.core.links.shim_link import LinkError
 from agentsh_net.core.model import Crossing
-from agentsh_net.core.scalars import MAX_ID
-from agentsh_net.core.settings import CustomPattern, Inspection
-from agentsh_net.core.shim_link import LinkError
+from agentsh_net.core.naming.folding import fold, visible
 from agentsh_net.core.snapshot import Snapshot
+from agentsh_net.core.trust import identity
+from agentsh_net.core.values import canonical
 from agentsh_net.shims.visit import Visit
 
 MAX_PATH = 4096  # characters of a path (Linux: PATH_MAX)

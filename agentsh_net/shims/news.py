@@ -13,13 +13,13 @@ import orjson
 
 from agentsh_net.audit.call_events import MALFORMED, Teller
 from agentsh_net.clock import new_ids, now_rfc3339
-from agentsh_net.core.event_values import bounded_input
-from agentsh_net.core.joining import Intent, mark
-from agentsh_net.core.link import MAX_INPUT, MAX_TEXT
-from agentsh_net.core.mcp_gate import Call
-from agentsh_net.core.mcp_skim import is_id
+from agentsh_net.core.audit.event_values import bounded_input
+from agentsh_net.core.audit.joining import Intent, mark
+from agentsh_net.core.links.link import MAX_INPUT, MAX_TEXT
+from agentsh_net.core.links.shim_link import LinkError
+from agentsh_net.core.mcp.gate import Call
+from agentsh_net.core.mcp.skim import is_id
 from agentsh_net.core.model import Action, Verdict
-from agentsh_net.core.shim_link import LinkError
 from agentsh_net.core.snapshot import Snapshot
 
 if TYPE_CHECKING:

@@ -12,21 +12,27 @@ from typing import TYPE_CHECKING, Any, Final
 
 from agentsh_net.audit.call_events import HOSTILE, MALFORMED, TOO_LONG, Teller
 from agentsh_net.control.peer import Peer
-from agentsh_net.core import identity, jsonrpc, jsontext, mcp_gate, mcp_judging, results_policy, shim_link
+from agentsh_net.core.audit.joining import Intent
+from agentsh_net.core.configuration.settings import Mcp
 from agentsh_net.core.errors import ProtocolError
-from agentsh_net.core.identity import Aspect
 from agentsh_net.core.inspect.contents import inspect_content
-from agentsh_net.core.joining import Intent
-from agentsh_net.core.jsonrpc import Body, Id, Message, Response
-from agentsh_net.core.mcp_exchange import changes_tools
-from agentsh_net.core.mcp_gate import Call, Edit, Hide, Swap
-from agentsh_net.core.mcp_glance import HANDSHAKES, INSPECTED, LIST
-from agentsh_net.core.mcp_listing import Listing
-from agentsh_net.core.mcp_standing import Standing
+from agentsh_net.core.links import shim_link
+from agentsh_net.core.links.shim_link import LinkError
+from agentsh_net.core.mcp import gate as mcp_gate
+from agentsh_net.core.mcp import jsonrpc
+from agentsh_net.core.mcp import judging as mcp_judging
+from agentsh_net.core.mcp.exchange import changes_tools
+from agentsh_net.core.mcp.gate import Call, Edit, Hide, Swap
+from agentsh_net.core.mcp.glance import HANDSHAKES, INSPECTED, LIST
+from agentsh_net.core.mcp.jsonrpc import Body, Id, Message, Response
+from agentsh_net.core.mcp.listing import Listing
+from agentsh_net.core.mcp.standing import Standing
 from agentsh_net.core.model import Crossing, Verdict
-from agentsh_net.core.settings import Mcp
-from agentsh_net.core.shim_link import LinkError
 from agentsh_net.core.snapshot import Snapshot
+from agentsh_net.core.trust import identity
+from agentsh_net.core.trust.identity import Aspect
+from agentsh_net.core.values import jsontext
+from agentsh_net.core.verdicts import results_policy
 from agentsh_net.shims.news import News
 
 if TYPE_CHECKING:

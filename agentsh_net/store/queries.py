@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from agentsh_net.core import jsontext
 from agentsh_net.core.errors import ProtocolError
-from agentsh_net.core.identity import Aspect, Identity
 from agentsh_net.core.model import PinState
+from agentsh_net.core.trust.identity import Aspect, Identity
+from agentsh_net.core.values import jsontext
 from agentsh_net.store.connect import reader
 from agentsh_net.store.filters import Filters, Where
 from agentsh_net.store.records import PinRecord, SessionRecord, ToolRecord

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
-from agentsh_net.core import jsontext
-from agentsh_net.core.identity import Identity, mark
 from agentsh_net.core.model import PinState
+from agentsh_net.core.trust.identity import Identity, mark
+from agentsh_net.core.values import jsontext
 
 # One SQL statement with the parameters of each of its executions. A change is a few of them, done in one transaction.
 Statement = tuple[str, Sequence[Sequence[Any]]]

@@ -9,7 +9,7 @@ import sqlite3
 from typing import Final
 
 from agentsh_net.clock import lowest_id
-from agentsh_net.core.settings import Retention
+from agentsh_net.core.configuration.settings import Retention
 
 CHUNK: Final = (
     500  # events a transaction: some ten milliseconds, so that neither writer nor readers wait long

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from agentsh_net.core import jsontext
+from agentsh_net.core.values import jsontext
 from agentsh_net.store.filters import Filters, Where, matching
 
 COUNTED: Final = (

@@ -1,6 +1,6 @@
 """Finds the events of one call: by the id of any of them or the call's own, then what happened to its server meanwhile.
 
-Which of those belong to it is core.story's business.
+Which of those belong to it is core.audit.story's business.
 """
 
 from __future__ import annotations
@@ -14,16 +14,17 @@ from pathlib import Path
 from typing import Any, Final
 
 from agentsh_net.clock import lowest_id
-from agentsh_net.core import jsontext, story
-from agentsh_net.core.errors import ProtocolError
-from agentsh_net.core.events import (
+from agentsh_net.core.audit import story
+from agentsh_net.core.audit.events import (
     CrossServerBlocked,
     NetworkConnection,
     ToolCalled,
     ToolCallIntercepted,
     ToolResultInspected,
 )
-from agentsh_net.core.story import Story
+from agentsh_net.core.audit.story import Story
+from agentsh_net.core.errors import ProtocolError
+from agentsh_net.core.values import jsontext
 from agentsh_net.store.connect import reader
 from agentsh_net.store.filters import LONE
 from agentsh_net.store.queries import DEADLINE
@@ -31,7 +32,9 @@ from agentsh_net.store.queries import DEADLINE
 Row = dict[str, Any]
 
 SECOND: Final = 1_000_000_000
-PATIENCE: Final = 900 * SECOND  # between a model's call and the tool's, as core.joining; and until a result
+PATIENCE: Final = (
+    900 * SECOND
+)  # between a model's call and the tool's, as core.audit.joining; and until a result
 BEFORE: Final = 1 * SECOND  # a connection may be told of a little before the call that led to it was recorded
 AFTER: Final = 30 * SECOND  # after the last that is known of a call: a slow server, a connection told late
 MAX_MEANWHILE: Final = 2_000  # events; a busy host has more, and then the first count

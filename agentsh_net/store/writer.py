@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from agentsh_net.clock import new_id, now_rfc3339
+from agentsh_net.core.audit.events import EventsLost
+from agentsh_net.core.configuration.settings import Retention
 from agentsh_net.core.errors import StoreError
-from agentsh_net.core.events import EventsLost
-from agentsh_net.core.settings import Retention
 from agentsh_net.lock_file import LockFile
 from agentsh_net.store import records, retention
 from agentsh_net.store.connect import hold, open_writer, store_error

@@ -13,21 +13,21 @@ from typing import Any, Protocol
 
 import orjson
 
-from agentsh_net.core.api_limits import ApiLimits
-from agentsh_net.core.events import ToolCallIntercepted
-from agentsh_net.core.joining import Intent, Intents
-from agentsh_net.core.link import MAX_CHARGE, MAX_CHARGE_NAME, MAX_TOKENS
+from agentsh_net.core.audit.events import ToolCallIntercepted
+from agentsh_net.core.audit.joining import Intent, Intents
+from agentsh_net.core.configuration.settings import CrossServer, ProviderLimits
+from agentsh_net.core.flows.session_ledger import Asked, SessionLedger
+from agentsh_net.core.limits.api_limits import ApiLimits
+from agentsh_net.core.links.link import MAX_CHARGE, MAX_CHARGE_NAME, MAX_TOKENS
 from agentsh_net.core.model import Crossing
 from agentsh_net.core.registry import Registry
-from agentsh_net.core.session_ledger import Asked, SessionLedger
-from agentsh_net.core.settings import CrossServer, ProviderLimits
 from agentsh_net.workers.sockets import WorkerSockets
 
 MAX_SERVERS = 4096
 
 
 class Buckets(Protocol):
-    """Token buckets (`core.ratelimit.Buckets`)."""
+    """Token buckets (`core.limits.ratelimit.Buckets`)."""
 
     def take(self, server_id: str, call_key: str, now: float) -> bool:
         """Charge a call once and say whether it is within the rate."""

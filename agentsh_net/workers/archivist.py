@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from agentsh_net.clock import lowest_id, new_id, now_rfc3339
+from agentsh_net.core.configuration.settings import LlmStorage, Retention
 from agentsh_net.core.errors import ProtocolError
-from agentsh_net.core.record_link import Kind, Piece, Reader, read_about
-from agentsh_net.core.settings import LlmStorage, Retention
+from agentsh_net.core.links.record_link import Kind, Piece, Reader, read_about
 from agentsh_net.store import records
 from agentsh_net.store.bodies import Bodies, folder_beside
 from agentsh_net.workers.sockets import WorkerSockets

@@ -9,9 +9,9 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any, Final, cast
 
-from agentsh_net.core import link
+from agentsh_net.core.audit.events import Event
 from agentsh_net.core.errors import ProtocolError
-from agentsh_net.core.events import Event
+from agentsh_net.core.links import link
 
 # Bytes read at once, into a place of our own: asyncio would ask the system for 256 KiB of memory for each message.
 _SPACE: Final = 64 << 10

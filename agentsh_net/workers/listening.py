@@ -8,8 +8,8 @@ from __future__ import annotations
 import socket
 from typing import Any
 
+from agentsh_net.core.configuration.settings import Gateway, Metrics, Proxy
 from agentsh_net.core.errors import ConfigError, Problem
-from agentsh_net.core.settings import Gateway, Metrics, Proxy
 
 
 def bind(settings: Proxy | Gateway | Metrics, section: str = "proxy") -> list[socket.socket]:

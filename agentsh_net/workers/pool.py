@@ -16,10 +16,11 @@ from dataclasses import dataclass, field
 from secrets import token_hex
 from typing import Any
 
-from agentsh_net.core import link, snapshot
+from agentsh_net.core import snapshot
+from agentsh_net.core.audit.events import Event, WorkerExited
+from agentsh_net.core.configuration.settings import Gateway, Proxy
 from agentsh_net.core.errors import ConfigError, ProtocolError
-from agentsh_net.core.events import Event, WorkerExited
-from agentsh_net.core.settings import Gateway, Proxy
+from agentsh_net.core.links import link
 from agentsh_net.core.snapshot import Snapshot
 from agentsh_net.workers import listening, unprivileged
 from agentsh_net.workers.arbiter import Arbiter

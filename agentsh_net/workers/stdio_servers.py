@@ -15,10 +15,10 @@ import socket
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from agentsh_net.core.configuration.settings import GatewayServer
 from agentsh_net.core.errors import ProtocolError
-from agentsh_net.core.folding import fold, visible
 from agentsh_net.core.model import Server, Transport
-from agentsh_net.core.settings import GatewayServer
+from agentsh_net.core.naming.folding import fold, visible
 from agentsh_net.core.snapshot import Snapshot
 from agentsh_net.tasks import Tasks
 from agentsh_net.workers.stdio_process import Account, Launcher, Process, account

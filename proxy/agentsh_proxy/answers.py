@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from agentsh_net.core.dialects.base import Step, Stream
 from agentsh_net.core.errors import ProtocolError
-from agentsh_net.core.http_head import ResponseHead, forwarded_response
+from agentsh_net.core.web.http_head import ResponseHead, forwarded_response
 from agentsh_proxy.chunks import LAST_CHUNK, chunk
 from agentsh_proxy.inflating import Decoder, inflate_whole
 from agentsh_proxy.inspecting import Inspection, WholeStream, read_whole, too_large, unreadable

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from http.client import PARTIAL_CONTENT
 
-from agentsh_net.core import strict_json
 from agentsh_net.core.errors import ProtocolError
-from agentsh_net.core.http_head import ResponseHead
+from agentsh_net.core.values import strict_json
+from agentsh_net.core.web.http_head import ResponseHead
 from agentsh_proxy.answers import StreamInspection
 from agentsh_proxy.choosing import peeked
 from agentsh_proxy.deferring import Deferred

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from agentsh_net.core.dialects.base import Dialect
-from agentsh_net.core.familiar_heads import Mould
-from agentsh_net.core.http_head import RequestHead, forwarded_request
+from agentsh_net.core.web.familiar_heads import Mould
+from agentsh_net.core.web.http_head import RequestHead, forwarded_request
 from agentsh_proxy.admission import Admitted
 from agentsh_proxy.signing import without_credentials
 from agentsh_proxy.view import View

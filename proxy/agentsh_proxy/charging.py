@@ -13,10 +13,10 @@ from typing import Any
 
 import orjson
 
-from agentsh_net.core.joining import Intent
-from agentsh_net.core.link import MAX_CHARGE, MAX_CHARGE_NAME, MAX_TOKENS
+from agentsh_net.core.audit.joining import Intent
+from agentsh_net.core.links.link import MAX_CHARGE, MAX_CHARGE_NAME, MAX_TOKENS
 from agentsh_net.core.model import Crossing, call_id_of
-from agentsh_net.core.policy import Charge
+from agentsh_net.core.verdicts.policy import Charge
 
 # The arbiter answers in tens of microseconds. What takes longer than this is a supervisor that is gone or stopped.
 PATIENCE = 0.25

@@ -6,7 +6,7 @@ Sans IO. What each kind does is `answers`' and `relaying`'s business.
 from __future__ import annotations
 
 from agentsh_net.core.errors import ProtocolError
-from agentsh_net.core.http_head import ResponseHead
+from agentsh_net.core.web.http_head import ResponseHead
 from agentsh_proxy.answers import StreamInspection, WholeInspection
 from agentsh_proxy.deferring import Deferred
 from agentsh_proxy.inflating import Decoder, inflater, partly_known

@@ -1,6 +1,6 @@
 """The chunked coding (RFC 9112 section 7.1), read by llhttp and written here. The only file that knows httptools.
 
-llhttp reads chunks strictly (no bare LF, no white space, no overflow); heads are read by `core.http_head`, so the parser is
+llhttp reads chunks strictly (no bare LF, no white space, no overflow); heads are read by `core.web.http_head`, so the parser is
 given a head of our own and then body bytes only. Trailers are dropped: nothing here has a use for them that is safe.
 """
 

@@ -9,7 +9,7 @@ from bisect import bisect_left
 from collections import Counter
 from dataclasses import dataclass, field, fields
 
-from agentsh_net.core.link import LATENCY_BOUNDS
+from agentsh_net.core.links.link import LATENCY_BOUNDS
 
 
 @dataclass(slots=True)

@@ -9,8 +9,8 @@ import asyncio
 import secrets
 from collections.abc import Sequence
 
-from agentsh_net.core.dns_message import question_of
 from agentsh_net.core.errors import ProtocolError
+from agentsh_net.core.network.dns_message import question_of
 
 # As the C library: two tries each, but with less patience, because its own runs out after 5 s (resolv.conf(5)).
 TIMEOUT = 2.0

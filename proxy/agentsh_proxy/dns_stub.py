@@ -10,9 +10,18 @@ import asyncio
 import socket
 from typing import cast
 
-from agentsh_net.core.dns_message import question_of
 from agentsh_net.core.errors import ProtocolError
-from agentsh_net.core.stub_link import MAX_DATAGRAM, Decided, Held, Message, Serving, Upstream, decode, encode
+from agentsh_net.core.links.stub_link import (
+    MAX_DATAGRAM,
+    Decided,
+    Held,
+    Message,
+    Serving,
+    Upstream,
+    decode,
+    encode,
+)
+from agentsh_net.core.network.dns_message import question_of
 from agentsh_proxy import launching
 from agentsh_proxy.dns_questions import ask, failure
 

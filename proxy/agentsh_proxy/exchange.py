@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from agentsh_net.core.dialects.base import Dialect, RequestFacts
 from agentsh_net.core.errors import ProtocolError
-from agentsh_net.core.http_head import ResponseHead, forwarded_response
-from agentsh_net.core.offers import NOTHING
+from agentsh_net.core.trust.offers import NOTHING
+from agentsh_net.core.web.http_head import ResponseHead, forwarded_response
 from agentsh_proxy.any_file import any_file
 from agentsh_proxy.asked import Asked
 from agentsh_proxy.choosing import choose

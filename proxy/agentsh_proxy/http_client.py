@@ -12,9 +12,9 @@ import ssl
 from collections.abc import AsyncIterator, Callable
 from typing import Self
 
-from agentsh_net.core import certificate
 from agentsh_net.core.errors import ProtocolError
-from agentsh_net.core.mcp_http import Address, Headers
+from agentsh_net.core.mcp.http_rules import Address, Headers
+from agentsh_net.core.trust import certificate
 from agentsh_proxy.http_connection import Connection
 
 CONNECT_TIMEOUT = 10.0  # seconds for name, TCP and TLS

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from agentsh_net.core.dialects.base import Dialect, Enforce, Fault, Judge, Limits, Step, always
 from agentsh_net.core.errors import ProtocolError
-from agentsh_net.core.http_head import ResponseHead
+from agentsh_net.core.web.http_head import ResponseHead
 from agentsh_proxy.sniffing import Kind, kind_of
 
 # An address with a scheme or an authority of its own; what has neither leads back here. Only where it leads is told: no user, path or query.

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from agentsh_net.clock import new_id
 from agentsh_net.core.dialects.base import Judge, Step
-from agentsh_net.core.http_head import ResponseHead
 from agentsh_net.core.model import ToolCall, Verdict
-from agentsh_net.core.offers import Lessons
+from agentsh_net.core.trust.offers import Lessons
+from agentsh_net.core.web.http_head import ResponseHead
 from agentsh_proxy.asked import Asked
 from agentsh_proxy.receiving import dialect_of, subject_of
 from agentsh_proxy.steering import steers

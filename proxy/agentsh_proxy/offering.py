@@ -1,6 +1,6 @@
 """The tools that requests offer: read once per list of tools, remembered for the answers, told of, and hidden where policy says so.
 
-What an offer means is core.offers' business; a list that was seen before under the same policy costs its hash.
+What an offer means is core.trust.offers' business; a list that was seen before under the same policy costs its hash.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from agentsh_net.clock import now_rfc3339
-from agentsh_net.core import strict_json
+from agentsh_net.core.audit.events import ToolAltered
 from agentsh_net.core.dialects.request_offers import added_offers, lists, offers, referred, without
 from agentsh_net.core.errors import ProtocolError
-from agentsh_net.core.events import ToolAltered
 from agentsh_net.core.model import Candidate, PinState, ToolCall
-from agentsh_net.core.offers import NOTHING, Altered, Lessons, joined
-from agentsh_net.core.pins import PinEffect, effect
-from agentsh_net.core.rules import ROOT
+from agentsh_net.core.trust.offers import NOTHING, Altered, Lessons, joined
+from agentsh_net.core.trust.pins import PinEffect, effect
+from agentsh_net.core.values import strict_json
+from agentsh_net.core.verdicts.rules import ROOT
 from agentsh_proxy.reporting import Reporter, Subject
 from agentsh_proxy.view import View
 

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from agentsh_net.core.dialects.base import Enforce, Fault, Step
 from agentsh_net.core.dialects.foreign_calls import Ear
 from agentsh_net.core.errors import ProtocolError
-from agentsh_net.core.http_head import ResponseHead
+from agentsh_net.core.web.http_head import ResponseHead
 from agentsh_proxy.inflating import Decoder, inflater
 from agentsh_proxy.relaying import Answer, Client, Relay, Tapped
 

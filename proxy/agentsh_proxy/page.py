@@ -13,11 +13,11 @@ from typing import Any, Final, cast
 
 import orjson
 
-from agentsh_net.core import link
+from agentsh_net.core.audit.exposition import CONTENT_TYPE
 from agentsh_net.core.errors import ProtocolError
-from agentsh_net.core.exposition import CONTENT_TYPE
-from agentsh_net.core.http_access import host_allowed, origin_allowed
-from agentsh_net.core.http_head import RequestHead, find_head, parse_request
+from agentsh_net.core.links import link
+from agentsh_net.core.web.http_access import host_allowed, origin_allowed
+from agentsh_net.core.web.http_head import RequestHead, find_head, parse_request
 from agentsh_proxy import dashboard, launching
 
 MAX_CONNECTIONS: Final = 64  # scrapers and people

@@ -8,15 +8,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from agentsh_net.core import strict_json
 from agentsh_net.core.dialects import foreign_connectors, request_connectors
 from agentsh_net.core.dialects.base import Connector, Dialect, Fault, Judged, RequestFacts, Step
 from agentsh_net.core.dialects.request_connectors import ConfinementError
 from agentsh_net.core.dlp.guard import Guard
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.model import Action, Verdict
-from agentsh_net.core.offers import NOTHING, Lessons
-from agentsh_net.core.rules import ROOT
+from agentsh_net.core.trust.offers import NOTHING, Lessons
+from agentsh_net.core.values import strict_json
+from agentsh_net.core.verdicts.rules import ROOT
 from agentsh_proxy.admission import RefusalError
 from agentsh_proxy.asked import Asked
 from agentsh_proxy.guarding import scrubbed, without_description

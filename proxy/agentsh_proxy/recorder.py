@@ -10,8 +10,8 @@ import contextlib
 from collections.abc import Mapping
 from typing import Any, cast
 
-from agentsh_net.core.http_redaction import handed, written
-from agentsh_net.core.record_link import Kind, about, encode
+from agentsh_net.core.links.record_link import Kind, about, encode
+from agentsh_net.core.web.http_redaction import handed, written
 
 # Waiting for the archive to read: a long prompt or two. Beyond it records lose their rest.
 MAX_WAITING = 16 << 20

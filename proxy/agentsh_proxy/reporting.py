@@ -12,10 +12,8 @@ from typing import NamedTuple
 import orjson
 
 from agentsh_net.clock import now_rfc3339
-from agentsh_net.core import link
-from agentsh_net.core.dialects.base import Fault, Judged, Step
-from agentsh_net.core.event_values import bounded, bounded_input, decided
-from agentsh_net.core.events import (
+from agentsh_net.core.audit.event_values import bounded, bounded_input, decided
+from agentsh_net.core.audit.events import (
     ConnectorRequest,
     CrossServerBlocked,
     Event,
@@ -25,6 +23,8 @@ from agentsh_net.core.events import (
     ResponseUninspected,
     ToolCallIntercepted,
 )
+from agentsh_net.core.dialects.base import Fault, Judged, Step
+from agentsh_net.core.links import link
 from agentsh_net.core.model import Server, Transport, Verdict
 
 # Waiting for the supervisor to read: some hundred full-size events. Beyond it events are counted as lost, never awaited.

@@ -6,7 +6,7 @@ What becomes of it is the connection's business.
 from __future__ import annotations
 
 from agentsh_net.core.dialects.base import Dialect
-from agentsh_net.core.http_head import RequestHead
+from agentsh_net.core.web.http_head import RequestHead
 from agentsh_proxy.admission import RefusalError
 from agentsh_proxy.chunks import ChunkedReader
 

@@ -12,8 +12,8 @@ from typing import cast
 
 from agentsh_net.core.dialects.base import Dialect
 from agentsh_net.core.errors import ProtocolError
-from agentsh_net.core.familiar_heads import mould
-from agentsh_net.core.http_head import RequestHead, find_head, parse_request
+from agentsh_net.core.web.familiar_heads import mould
+from agentsh_net.core.web.http_head import RequestHead, find_head, parse_request
 from agentsh_proxy.admission import Answered, RefusalError, admit
 from agentsh_proxy.asked import Asked, asked
 from agentsh_proxy.exchange import Exchange

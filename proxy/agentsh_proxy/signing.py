@@ -1,7 +1,7 @@
 """Credentials of the proxy in a request to Bedrock: the client's are taken out, and a signature or a bearer token is put in.
 
 A signature covers the host and the path, so that a client's own cannot be right behind a proxy. How one is made is
-`core.aws_signature`'s business.
+`core.web.aws_signature`'s business.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 import time
 
-from agentsh_net.core.aws_signature import Credentials, Request, signed
-from agentsh_net.core.http_head import RequestHead
+from agentsh_net.core.web.aws_signature import Credentials, Request, signed
+from agentsh_net.core.web.http_head import RequestHead
 
 SERVICE = "bedrock"
 REMEDY = (

@@ -9,9 +9,9 @@ import math
 import re
 from typing import TYPE_CHECKING
 
-from agentsh_net.core.http_head import ResponseHead, forwarded_response
-from agentsh_net.core.http_redaction import target
-from agentsh_net.core.usage import Usage
+from agentsh_net.core.limits.usage import Usage
+from agentsh_net.core.web.http_head import ResponseHead, forwarded_response
+from agentsh_net.core.web.http_redaction import target
 from agentsh_proxy.admission import RefusalError
 
 if TYPE_CHECKING:

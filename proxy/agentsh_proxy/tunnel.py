@@ -1,6 +1,6 @@
 """A WebSocket between a client and a provider: every message is read, requests as requests and events as events of an answer.
 
-It takes the place of an exchange, with an upload that does not end. Frames are core.websocket's, what an event leads to is the
+It takes the place of an exchange, with an upload that does not end. Frames are core.web.websocket's, what an event leads to is the
 dialect's machine's.
 """
 
@@ -18,10 +18,10 @@ import orjson
 from agentsh_net.core.dialects.base import Dialect, Fault, Judge, Stream
 from agentsh_net.core.dialects.message_stream import GAIN, Leaving, MessageStream
 from agentsh_net.core.errors import ProtocolError
-from agentsh_net.core.http_head import MAX_HEAD, ResponseHead, forwarded_response, parse_response
 from agentsh_net.core.model import ToolCall, Verdict
-from agentsh_net.core.offers import NOTHING, Lessons
-from agentsh_net.core.websocket import Message, Opcode, Reader, close, frame
+from agentsh_net.core.trust.offers import NOTHING, Lessons
+from agentsh_net.core.web.http_head import MAX_HEAD, ResponseHead, forwarded_response, parse_response
+from agentsh_net.core.web.websocket import Message, Opcode, Reader, close, frame
 from agentsh_proxy.admission import RefusalError
 from agentsh_proxy.asked import Asked
 from agentsh_proxy.guarding import Restoring

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from typing import Protocol, TypeVar, cast
 
 from agentsh_net.core.errors import ProtocolError
-from agentsh_net.core.familiar_heads import AnswerHeads
-from agentsh_net.core.http_head import MAX_HEAD, ResponseHead
+from agentsh_net.core.web.familiar_heads import AnswerHeads
+from agentsh_net.core.web.http_head import MAX_HEAD, ResponseHead
 from agentsh_proxy.chunks import ChunkedReader
 from agentsh_proxy.counting import Counts
 from agentsh_proxy.turn import Turn

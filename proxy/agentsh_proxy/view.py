@@ -11,14 +11,14 @@ from itertools import chain
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from agentsh_net.core.aws_signature import Credentials
+from agentsh_net.core.configuration.settings import Provider, ProviderLimits, Proxy
 from agentsh_net.core.dialects.base import Dialect, Limits
 from agentsh_net.core.dialects.catalog import WIRES
 from agentsh_net.core.dlp.guard import Guard
 from agentsh_net.core.model import Server
-from agentsh_net.core.offers import Lessons, Teacher
-from agentsh_net.core.settings import Provider, ProviderLimits, Proxy
 from agentsh_net.core.snapshot import Snapshot
+from agentsh_net.core.trust.offers import Lessons, Teacher
+from agentsh_net.core.web.aws_signature import Credentials
 
 
 class Origin(NamedTuple):

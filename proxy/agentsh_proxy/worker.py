@@ -15,8 +15,9 @@ from typing import Any, cast
 
 import uvloop
 
-from agentsh_net.core import link, snapshot
+from agentsh_net.core import snapshot
 from agentsh_net.core.errors import ProtocolError
+from agentsh_net.core.links import link
 from agentsh_proxy import launching
 from agentsh_proxy.charging import Charges
 from agentsh_proxy.counting import Counts

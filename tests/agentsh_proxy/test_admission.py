@@ -11,7 +11,7 @@ from agentsh_proxy.view import unfold
 from loopback.client import raw
 from loopback.proxy import snapshot
 
-from agentsh_net.core.http_head import parse_request
+from agentsh_net.core.web.http_head import parse_request
 
 VIEW = unfold(snapshot(1))
 SESSIONS = {sha256(b"tok").hexdigest(): "s1"}

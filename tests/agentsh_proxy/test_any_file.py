@@ -13,8 +13,8 @@ from agentsh_proxy.relaying import Client
 from agentsh_net.core.dialects.base import Limits
 from agentsh_net.core.dialects.batches import FILES
 from agentsh_net.core.errors import ProtocolError
-from agentsh_net.core.http_head import parse_response
 from agentsh_net.core.model import Action, Verdict
+from agentsh_net.core.web.http_head import parse_response
 
 BOTH = Client(chunks=True, keep_alive=True)
 SIZES = pytest.mark.parametrize("size", [1, 13, 1 << 20])

@@ -8,7 +8,7 @@ from agentsh_proxy.asked import asked
 from agentsh_proxy.view import unfold
 from loopback.proxy import snapshot
 
-from agentsh_net.core.http_head import parse_request
+from agentsh_net.core.web.http_head import parse_request
 
 
 @pytest.mark.parametrize(

@@ -14,12 +14,12 @@ from agentsh_proxy.charging import Charges
 from situations import situation
 from transcripts import anthropic, openai_chat, openai_responses
 
+from agentsh_net.core.configuration.settings import RateLimits
 from agentsh_net.core.dialects.base import Judge, Limits
 from agentsh_net.core.dialects.catalog import BY_NAME
-from agentsh_net.core.link import MAX_CHARGE_NAME
+from agentsh_net.core.limits.ratelimit import Buckets
+from agentsh_net.core.links.link import MAX_CHARGE_NAME
 from agentsh_net.core.model import Crossing
-from agentsh_net.core.ratelimit import Buckets
-from agentsh_net.core.settings import RateLimits
 from agentsh_net.workers.arbiter import Arbiter
 
 

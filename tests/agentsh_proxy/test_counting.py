@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agentsh_proxy.counting import Counts
 
-from agentsh_net.core import link
+from agentsh_net.core.links import link
 
 
 def test_totals_survive_the_link():

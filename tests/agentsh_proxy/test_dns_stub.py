@@ -15,7 +15,7 @@ import pytest
 from agentsh_proxy import dns_stub
 from agentsh_proxy.dns_stub import serve
 
-from agentsh_net.core.stub_link import MAX_DATAGRAM, Decided, Held, Serving, Upstream, decode, encode
+from agentsh_net.core.links.stub_link import MAX_DATAGRAM, Decided, Held, Serving, Upstream, decode, encode
 
 
 def query(name: str = "evil.test") -> bytes:

@@ -17,7 +17,7 @@ from agentsh_proxy.http_connection import CutError
 from mcp_peers.scripted import STREAM, Handler, Scripted, Seen, Wire, run, serving
 
 from agentsh_net.core.errors import ProtocolError
-from agentsh_net.core.mcp_http import address
+from agentsh_net.core.mcp.http_rules import address
 
 Scene = Callable[[HttpClient, Scripted], Awaitable[None]]
 

@@ -14,9 +14,9 @@ from agentsh_proxy.view import unfold
 from loopback.proxy import snapshot
 
 from agentsh_net.core.dialects.base import Fault, Judged, Step
-from agentsh_net.core.http_head import parse_request, parse_response
 from agentsh_net.core.model import Action, ToolCall, Verdict
-from agentsh_net.core.offers import NOTHING
+from agentsh_net.core.trust.offers import NOTHING
+from agentsh_net.core.web.http_head import parse_request, parse_response
 
 VIEW = unfold(snapshot(1))
 HEAD = parse_response(b"HTTP/1.1 200 OK\r\nRequest-Id: req_1\r\n\r\n")

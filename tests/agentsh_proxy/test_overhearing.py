@@ -9,7 +9,7 @@ from agentsh_proxy.overhearing import Overhearing, overheard
 from agentsh_proxy.relaying import Client
 
 from agentsh_net.core.errors import ProtocolError
-from agentsh_net.core.http_head import parse_response
+from agentsh_net.core.web.http_head import parse_response
 
 CALL = b'{"text": "a", "message": {"tool_calls": [{"id": "c"}]}}'
 BOTH = Client(chunks=True, keep_alive=True)

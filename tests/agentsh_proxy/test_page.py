@@ -11,7 +11,7 @@ from agentsh_proxy import page
 from agentsh_proxy.page import Board, Visit
 from loopback import on_loop
 
-from agentsh_net.core import link
+from agentsh_net.core.links import link
 
 TOLD = {"text": "a 1\n", "state": {"problems": [], "metrics": {}}, "problems": []}
 

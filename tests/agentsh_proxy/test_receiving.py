@@ -11,7 +11,7 @@ from loopback import on_loop
 from loopback.client import request
 from loopback.proxy import Proxy, snapshot
 
-from agentsh_net.core.http_head import parse_request
+from agentsh_net.core.web.http_head import parse_request
 
 
 def head_of(path: str, *fields: bytes):

@@ -10,7 +10,7 @@ from agentsh_proxy import recorder as module
 from agentsh_proxy.recorder import Recorder
 from loopback import on_loop
 
-from agentsh_net.core.record_link import Kind, Piece, Reader, read_about
+from agentsh_net.core.links.record_link import Kind, Piece, Reader, read_about
 
 
 class Archive:

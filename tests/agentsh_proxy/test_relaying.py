@@ -6,7 +6,7 @@ import pytest
 from agentsh_proxy.relaying import Client, Relay, Tapped, opening
 
 from agentsh_net.core.errors import ProtocolError
-from agentsh_net.core.http_head import parse_response
+from agentsh_net.core.web.http_head import parse_response
 
 BOTH = Client(chunks=True, keep_alive=True)
 OLD = Client(chunks=False, keep_alive=False)

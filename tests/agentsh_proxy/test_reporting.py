@@ -7,9 +7,9 @@ from agentsh_proxy import reporting
 from agentsh_proxy.reporting import Reporter, Subject
 from loopback.proxy import snapshot
 
-from agentsh_net.core import link
+from agentsh_net.core.audit.events import EventsLost
 from agentsh_net.core.dialects.base import Fault, Judged, Step
-from agentsh_net.core.events import EventsLost
+from agentsh_net.core.links import link
 from agentsh_net.core.model import Action, Candidate, Crossing, ToolCall, Verdict
 
 SUBJECT = Subject("s1", "req_1", "anthropic")

@@ -6,7 +6,7 @@ import pytest
 from agentsh_proxy.request_body import RequestBody
 
 from agentsh_net.core.errors import ProtocolError
-from agentsh_net.core.http_head import parse_request
+from agentsh_net.core.web.http_head import parse_request
 
 PLAIN = parse_request(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\n")
 CHUNKED = parse_request(b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")

@@ -10,8 +10,8 @@ from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials as BotoCredentials
 
-from agentsh_net.core.aws_signature import Credentials
-from agentsh_net.core.http_head import parse_request
+from agentsh_net.core.web.aws_signature import Credentials
+from agentsh_net.core.web.http_head import parse_request
 
 WHO = Credentials("us-east-1", "AKIDEXAMPLE", "secret", "session")
 OPENING = (

@@ -12,8 +12,8 @@ from loopback.client import Client, request
 from loopback.proxy import Proxy, snapshot
 from loopback.upstream import Upstream, answering, chunked, response
 
-from agentsh_net.core.ratelimit import Buckets
-from agentsh_net.core.settings import RateLimits
+from agentsh_net.core.configuration.settings import RateLimits
+from agentsh_net.core.limits.ratelimit import Buckets
 from agentsh_net.workers.arbiter import Arbiter
 
 MESSAGES, CHAT = "/anthropic/v1/messages", "/openai/v1/chat/completions"

@@ -12,7 +12,7 @@ from loopback.client import Client, raw
 from loopback.proxy import Proxy, snapshot
 from loopback.upstream import Upstream, response
 
-from agentsh_net.core.websocket import Opcode, Reader, frame
+from agentsh_net.core.web.websocket import Opcode, Reader, frame
 
 PATH = "/openai/v1/responses"
 KEY = b"\x01\x02\x03\x04"

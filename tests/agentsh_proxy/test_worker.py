@@ -12,8 +12,8 @@ from loopback import on_loop, until
 from loopback.client import Client, request
 from loopback.proxy import snapshot
 
-from agentsh_net.core import link
 from agentsh_net.core import snapshot as snapshots
+from agentsh_net.core.links import link
 
 
 class Supervisor:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from agentsh_net.audit.call_events import MALFORMED, MAX_DETAIL, Teller
-from agentsh_net.core.events import Event
-from agentsh_net.core.link import MAX_INPUT, MAX_TEXT
-from agentsh_net.core.mcp_gate import Asking, Call
+from agentsh_net.core.audit.events import Event
+from agentsh_net.core.links.link import MAX_INPUT, MAX_TEXT
+from agentsh_net.core.mcp.gate import Asking, Call
 from agentsh_net.core.model import Action, Candidate, Verdict
 
 ALLOW = Verdict(Action.ALLOW, "fine", "a.rule", None, (Candidate("fs", "t", "sha256:1"),))

@@ -10,8 +10,8 @@ import pytest
 
 from agentsh_net.audit import call_inspection
 from agentsh_net.audit.call_inspection import CallInspector
+from agentsh_net.core.configuration.settings import CustomPattern, Inspection
 from agentsh_net.core.inspect.contents import inspect_calls
-from agentsh_net.core.settings import CustomPattern, Inspection
 
 CUSTOM = Inspection(custom_patterns=(CustomPattern("project", "PROJ-[0-9]+", severity="medium"),))
 

@@ -6,8 +6,8 @@ import asyncio
 from typing import Any
 
 from agentsh_net.audit.correlator import MAX_WAITING, PATIENCE, Correlator
-from agentsh_net.core.causes import UNEXPLAINED
-from agentsh_net.core.events import Event, NetworkConnection
+from agentsh_net.core.audit.causes import UNEXPLAINED
+from agentsh_net.core.audit.events import Event, NetworkConnection
 
 CALL = {"type": "mcp_tool_call_intercepted", "action": "allow", "session_id": "a", "server_id": "weather"}
 

@@ -13,10 +13,10 @@ from situations import situation
 
 from agentsh_net.audit.call_inspection import MAX_AT_ONCE
 from agentsh_net.audit.recording import Outlets, Recording
-from agentsh_net.core.events import NetworkConnection, PolicyReloaded, ToolCalled
-from agentsh_net.core.settings import Dlp
+from agentsh_net.core.audit.events import NetworkConnection, PolicyReloaded, ToolCalled
+from agentsh_net.core.audit.tally import Tally
+from agentsh_net.core.configuration.settings import Dlp
 from agentsh_net.core.snapshot import Snapshot
-from agentsh_net.core.tally import Tally
 
 CALL = ToolCalled(
     server_id="fs", tool_name="ls", jsonrpc_id=1, input={"path": "/home/u/.ssh/id_rsa"}, via="shim"

@@ -13,14 +13,14 @@ import time
 from pathlib import Path
 
 from agentsh_net.clock import new_id, now_rfc3339
-from agentsh_net.core import config
-from agentsh_net.core.events import Event
+from agentsh_net.core.audit.events import Event
+from agentsh_net.core.configuration import config
+from agentsh_net.core.configuration.settings import Retention
+from agentsh_net.core.limits.ratelimit import Buckets
 from agentsh_net.core.model import Tool
-from agentsh_net.core.pins import Pins
-from agentsh_net.core.ratelimit import Buckets
 from agentsh_net.core.registry import Registry
-from agentsh_net.core.settings import Retention
 from agentsh_net.core.snapshot import Snapshot
+from agentsh_net.core.trust.pins import Pins
 from agentsh_net.store.writer import Writer
 from agentsh_net.workers.arbiter import Arbiter
 from agentsh_net.workers.pool import Pool

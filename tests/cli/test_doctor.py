@@ -7,7 +7,7 @@ import socket as sockets
 import pytest
 
 from agentsh_net.cli import doctor
-from agentsh_net.core.settings import Config, Proxy, Store
+from agentsh_net.core.configuration.settings import Config, Proxy, Store
 from agentsh_net.kernel import probe
 from agentsh_net.kernel.probe import Probe
 

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from agentsh_net.cli.main import cli
 from agentsh_net.clock import new_id
-from agentsh_net.core.settings import Retention
+from agentsh_net.core.configuration.settings import Retention
 from agentsh_net.store import records
 from agentsh_net.store.bodies import Bodies, folder_beside
 from agentsh_net.store.writer import Writer

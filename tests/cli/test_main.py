@@ -65,7 +65,7 @@ def test_version_loads_neither_tables_nor_databases_nor_json():
         "from agentsh_net.cli.main import main\n"
         "try: main()\n"
         "except SystemExit as end: assert end.code == 0\n"
-        "heavy = {'rich', 'sqlite3', 'orjson', 'yaml', 'asyncio', 'agentsh_net.daemon', 'agentsh_net.core.settings'}\n"
+        "heavy = {'rich', 'sqlite3', 'orjson', 'yaml', 'asyncio', 'agentsh_net.daemon', 'agentsh_net.core.configuration.settings'}\n"
         "print(sorted(heavy & set(sys.modules)))"
     )
     seen = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

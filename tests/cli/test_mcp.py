@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from agentsh_net.core import events
-from agentsh_net.core.events import NetworkConnection, ToolCallIntercepted
+from agentsh_net.core.audit import events
+from agentsh_net.core.audit.events import NetworkConnection, ToolCallIntercepted
 
 CALL = ToolCallIntercepted(
     timestamp="2025-01-31T12:00:00.000001Z",

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from agentsh_net.control.errors import ControlError
-from agentsh_net.core.identity import Aspect, Identity
 from agentsh_net.core.model import PinState
+from agentsh_net.core.trust.identity import Aspect, Identity
 from agentsh_net.store import queries, records
 from agentsh_net.store.connect import open_writer
 from agentsh_net.store.records import PinRecord, ToolRecord

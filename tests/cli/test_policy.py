@@ -6,11 +6,11 @@ from dataclasses import asdict
 import pytest
 
 from agentsh_net.cli.policy import trace
-from agentsh_net.core.config import parse
+from agentsh_net.core.configuration.config import parse
 from agentsh_net.core.model import ToolCall
-from agentsh_net.core.pins import Pins
 from agentsh_net.core.registry import Registry
 from agentsh_net.core.snapshot import Snapshot
+from agentsh_net.core.trust.pins import Pins
 
 POLICY = """
 version: 1

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from agentsh_net import clock
-from agentsh_net.core.events import ToolCallIntercepted
-from agentsh_net.core.settings import Store
+from agentsh_net.core.audit.events import ToolCallIntercepted
+from agentsh_net.core.configuration.settings import Store
 from agentsh_net.store import queries, records
 from agentsh_net.store.connect import open_writer
 

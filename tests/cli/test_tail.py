@@ -3,7 +3,7 @@
 import json
 
 from agentsh_net.cli.tail import line
-from agentsh_net.core.events import NetworkConnection
+from agentsh_net.core.audit.events import NetworkConnection
 
 EVENT = NetworkConnection(
     timestamp="2025-01-31T12:00:00.0Z", action="block", server_id="evil", remote_addr="1.2.3.4:1", layer="ebpf", pid=4, comm="\x1bc"

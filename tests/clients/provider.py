@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 from loopback.upstream import Conversation, Received, chunked, response
 
-from agentsh_net.core.websocket import Opcode, Reader, frame
+from agentsh_net.core.web.websocket import Opcode, Reader, frame
 
 DONE = "All done."
 _ACCEPT = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"  # RFC 6455, section 1.3

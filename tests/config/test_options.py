@@ -11,8 +11,8 @@ import pytest
 from agentsh_net import places
 from agentsh_net.config import options
 from agentsh_net.config.options import Options
+from agentsh_net.core.configuration.settings import Config
 from agentsh_net.core.errors import ConfigError
-from agentsh_net.core.settings import Config
 
 FILE = "version: 1\nsandbox: {mcp: {enforce_policy: true, fail_closed: true}}\n"
 

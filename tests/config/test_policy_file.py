@@ -9,7 +9,7 @@ import pytest
 
 from agentsh_net.config.policy_file import MAX_FILE, MAX_SECRET, Loaded, default, load
 from agentsh_net.config.watch import stamp_of
-from agentsh_net.core.config import digest
+from agentsh_net.core.configuration.config import digest
 from agentsh_net.core.errors import ConfigError, Problem
 
 POLICY = """\

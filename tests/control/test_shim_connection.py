@@ -12,7 +12,7 @@ from shim_stage import Scene, play
 
 from agentsh_net.control import shim_allowance
 from agentsh_net.control import shim_connection as module
-from agentsh_net.core.shim_link import frame
+from agentsh_net.core.links.shim_link import frame
 
 
 def test_the_peer_is_who_the_kernel_says(tmp_path: Path) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from situations import registry, server, servers
 
-from agentsh_net.core.pins import tool_of
 from agentsh_net.core.registry import ChangeKind, Registry
+from agentsh_net.core.trust.pins import tool_of
 
 
 def definition(name, text="x"):

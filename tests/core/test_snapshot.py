@@ -9,12 +9,13 @@ import orjson
 import pytest
 from situations import situation, verdict
 
-from agentsh_net.core import config, snapshot
-from agentsh_net.core.identity import Aspect, Identity
+from agentsh_net.core import snapshot
+from agentsh_net.core.configuration import config
 from agentsh_net.core.model import Action, PinState, Server, ToolCall, Transport
-from agentsh_net.core.pins import Pins, trust_first
 from agentsh_net.core.registry import Registry
 from agentsh_net.core.snapshot import Snapshot, decode, encode, explain
+from agentsh_net.core.trust.identity import Aspect, Identity
+from agentsh_net.core.trust.pins import Pins, trust_first
 
 MAPPING = {
     "version": 1,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from agentsh_net.core.sse import Decoder
+from agentsh_net.core.framing.sse import Decoder
 from agentsh_net.demo import cast, model
 from agentsh_net.demo.scenarios import BY_NAME
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from agentsh_net.core import config
+from agentsh_net.core.configuration import config
 from agentsh_net.demo import cast
 from agentsh_net.demo.policies import policy
 

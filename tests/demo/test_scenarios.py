@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentsh_net.core.event_types import EVENT_TYPES
+from agentsh_net.core.audit.event_types import EVENT_TYPES
 from agentsh_net.demo import cast
 from agentsh_net.demo.scenarios import BY_NAME, SCENARIOS, Run, Scenario, Way, played_in
 

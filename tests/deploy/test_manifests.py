@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from agentsh_net import __version__
-from agentsh_net.core.config import parse
-from agentsh_net.core.settings import Config
+from agentsh_net.core.configuration.config import parse
+from agentsh_net.core.configuration.settings import Config
 from agentsh_net.privileges import KEPT
 from agentsh_net.workers.pool import DRAIN_SECONDS
 

@@ -10,7 +10,7 @@ from base64 import b64encode
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from agentsh_net.core import event_stream
+from agentsh_net.core.framing import event_stream
 
 DENIED, ALLOWED = "mcp__fs__drop", "mcp__weather__get"
 EVIL = "evil"

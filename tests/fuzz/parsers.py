@@ -15,11 +15,12 @@ import httptools
 from fuzz import readers
 from fuzz.streams import cut
 
-from agentsh_net.core import dns_message, dns_packets, familiar_heads, http_head
 from agentsh_net.core.dialects import anthropic, bedrock, gemini, ollama, openai_chat, openai_responses
 from agentsh_net.core.dialects.call_signs import Places, may_hide_call
 from agentsh_net.core.errors import ProtocolError
-from agentsh_net.core.sse import Decoder
+from agentsh_net.core.framing.sse import Decoder
+from agentsh_net.core.network import dns_message, dns_packets
+from agentsh_net.core.web import familiar_heads, http_head
 
 
 def decoder(data: bytes) -> None:
@@ -222,7 +223,7 @@ def _strings(value: Any) -> list[str]:
 
 def json_readings(data: bytes) -> None:
     """What the strict reader says is what the standard library says, unless it tells of a flaw."""
-    from agentsh_net.core import strict_json
+    from agentsh_net.core.values import strict_json
 
     try:
         reading = strict_json.read(data)

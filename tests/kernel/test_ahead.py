@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
+from agentsh_net.core.configuration.settings import Network
 from agentsh_net.core.errors import KernelError
-from agentsh_net.core.settings import Network
 from agentsh_net.kernel import ahead, cgroup, loader
 
 LOADED = loader.Loaded({}, {}, how="by the test")

@@ -8,9 +8,9 @@ import pytest
 from netns import box
 from netns.scene import at, plan
 
+from agentsh_net.core.abi.sock_diag import Socket
 from agentsh_net.core.errors import KernelError
-from agentsh_net.core.plane import Fate, LayerStatus, Plan, Rule
-from agentsh_net.core.sock_diag import Socket
+from agentsh_net.core.network.plane import Fate, LayerStatus, Plan, Rule
 from agentsh_net.kernel.cgroup_layer import CgroupLayer
 from agentsh_net.kernel.claims import claim_hierarchy, hierarchy_holder
 from agentsh_net.kernel.own_cgroups import OwnCgroups

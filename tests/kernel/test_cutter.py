@@ -11,9 +11,9 @@ import pytest
 from netns import box
 from netns.scene import listening, outcome
 
-from agentsh_net.core import wire
-from agentsh_net.core.addresses import canonical
-from agentsh_net.core.plane import Fate, Finding
+from agentsh_net.core.abi import wire
+from agentsh_net.core.network.addresses import canonical
+from agentsh_net.core.network.plane import Fate, Finding
 from agentsh_net.kernel.cutter import Cutter
 
 pytestmark = pytest.mark.kernel

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from netns import box
 
-from agentsh_net.core.dns_packets import Messages, Payload
 from agentsh_net.core.errors import KernelError
+from agentsh_net.core.network.dns_packets import Messages, Payload
 from agentsh_net.kernel import dns_capture
 from agentsh_net.kernel.dns_capture import Captured, DnsCapture
 

@@ -14,10 +14,10 @@ import pytest
 from netns import box
 from netns.scene import at, attempt, listening, outcome, plan
 
-from agentsh_net.core import sieve, wire
+from agentsh_net.core.abi import sieve, wire
 from agentsh_net.core.errors import KernelError
-from agentsh_net.core.kernel_plan import diff
-from agentsh_net.core.plane import Fate, Rule
+from agentsh_net.core.network.kernel_plan import diff
+from agentsh_net.core.network.plane import Fate, Rule
 from agentsh_net.kernel import bpf_syscall, ebpf, loader
 from agentsh_net.kernel.ebpf import Ebpf, detach_ours, ours
 from agentsh_net.kernel.probe_source import PROGRAMS

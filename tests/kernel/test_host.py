@@ -15,9 +15,9 @@ from netns import box
 from netns.scene import at, attempt, drain, listening, opened, plan
 from netns.tampering import nft_as_owner
 
+from agentsh_net.core.configuration.settings import Network
 from agentsh_net.core.errors import KernelError
-from agentsh_net.core.plane import Kernel, LayerStatus
-from agentsh_net.core.settings import Network
+from agentsh_net.core.network.plane import Kernel, LayerStatus
 from agentsh_net.kernel import host, loader, nft_table
 from agentsh_net.kernel.leftovers import hierarchy, leftovers, remove
 from agentsh_net.kernel.nflog import Nflog

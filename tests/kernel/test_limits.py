@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from netns import box
 
-from agentsh_net.core.settings import Network
+from agentsh_net.core.configuration.settings import Network
 from agentsh_net.kernel import limits
 
 EVERYTHING = (1 << 41) - 1

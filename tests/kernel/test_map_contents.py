@@ -10,8 +10,8 @@ import pytest
 from netns import box
 from netns.scene import at, plan
 
-from agentsh_net.core import sieve, wire
-from agentsh_net.core.plane import Fate, Name, Plan
+from agentsh_net.core.abi import sieve, wire
+from agentsh_net.core.network.plane import Fate, Name, Plan
 from agentsh_net.kernel import bpf_syscall, map_contents
 from agentsh_net.kernel.ebpf import Ebpf
 from agentsh_net.kernel.map_contents import MapContents

@@ -7,7 +7,7 @@ import struct
 
 import pytest
 
-from agentsh_net.core import netlink
+from agentsh_net.core.abi import netlink
 from agentsh_net.core.errors import KernelError
 from agentsh_net.kernel.netlink import Netlink, missing
 

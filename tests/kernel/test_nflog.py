@@ -10,10 +10,10 @@ import pytest
 from netns import box
 from netns.scene import at, attempt, plan
 
-from agentsh_net.core import netlink
-from agentsh_net.core import nflog as messages
+from agentsh_net.core.abi import netlink
+from agentsh_net.core.abi import nflog as messages
 from agentsh_net.core.errors import KernelError
-from agentsh_net.core.plane import Fate
+from agentsh_net.core.network.plane import Fate
 from agentsh_net.kernel import nflog
 from agentsh_net.kernel.nflog import Nflog
 from agentsh_net.kernel.nft import Nftables

@@ -8,7 +8,7 @@ import pytest
 from netns import box
 from netns.scene import at, plan
 
-from agentsh_net.core import nft_dump
+from agentsh_net.core.nft import dump as nft_dump
 from agentsh_net.kernel import nft_table
 from agentsh_net.kernel.netlink import NETFILTER, Netlink
 from agentsh_net.kernel.nft_table import Commits, Contents, Table

@@ -13,8 +13,9 @@ import pytest
 from netns import box
 from netns.scene import at, plan
 
-from agentsh_net.core import nft_batch, nft_ruleset
 from agentsh_net.core.errors import KernelError
+from agentsh_net.core.nft import batch as nft_batch
+from agentsh_net.core.nft import ruleset as nft_ruleset
 from agentsh_net.kernel import nft, nft_writer
 from agentsh_net.kernel.nft import Nftables
 from agentsh_net.kernel.nft_library import Library

@@ -10,7 +10,7 @@ from netns import box
 from netns.scene import at, plan
 
 from agentsh_net.core.errors import KernelError
-from agentsh_net.core.kernel_plan import diff
+from agentsh_net.core.network.kernel_plan import diff
 from agentsh_net.kernel.nft import Nftables
 
 pytestmark = pytest.mark.kernel

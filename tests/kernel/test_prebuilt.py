@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from netns import box
 
-from agentsh_net.core.bpf_object import BpfObject
+from agentsh_net.core.abi.bpf_object import BpfObject
 from agentsh_net.core.errors import KernelError
 from agentsh_net.kernel import bpf_syscall, prebuilt, probe_source
 

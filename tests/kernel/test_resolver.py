@@ -17,9 +17,9 @@ import dns.rrset
 import pytest
 from netns import box
 
-from agentsh_net.core.addresses import canonical
-from agentsh_net.core.dns_message import Ascribed, wire_name
-from agentsh_net.core.settings import Resolve
+from agentsh_net.core.configuration.settings import Resolve
+from agentsh_net.core.network.addresses import canonical
+from agentsh_net.core.network.dns_message import Ascribed, wire_name
 from agentsh_net.kernel.address_memory import AddressMemory
 from agentsh_net.kernel.hosts_file import HostsFile
 from agentsh_net.kernel.name_servers import NameServers

@@ -12,10 +12,10 @@ import pytest
 from netns import box
 from netns.scene import at, listening
 
-from agentsh_net.core import nflog, wire
-from agentsh_net.core.ip_packet import Packet
-from agentsh_net.core.plane import Fate
-from agentsh_net.core.sock_diag import INET, TCP, Socket
+from agentsh_net.core.abi import nflog, wire
+from agentsh_net.core.abi.ip_packet import Packet
+from agentsh_net.core.abi.sock_diag import INET, TCP, Socket
+from agentsh_net.core.network.plane import Fate
 from agentsh_net.kernel.process import Processes
 from agentsh_net.kernel.sightings import Sighted
 

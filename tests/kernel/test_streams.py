@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 from netns import box
 
-from agentsh_net.core import wire
-from agentsh_net.core.plane import Name
+from agentsh_net.core.abi import wire
+from agentsh_net.core.network.plane import Name
 from agentsh_net.kernel import bpf_syscall, prebuilt, streams
 
 pytestmark = pytest.mark.kernel

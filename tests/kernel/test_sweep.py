@@ -8,8 +8,8 @@ import pytest
 from netns import box
 from netns.scene import at, listening, outcome, plan
 
-from agentsh_net.core import sock_diag
-from agentsh_net.core.ip_packet import Packet
+from agentsh_net.core.abi import sock_diag
+from agentsh_net.core.abi.ip_packet import Packet
 from agentsh_net.kernel.netlink import SOCK_DIAG, Netlink
 from agentsh_net.kernel.sweep import look_up, sweep
 

@@ -8,8 +8,8 @@ import pytest
 from netns import box
 from netns.scene import at, opened, plan
 
+from agentsh_net.core.configuration.settings import Network
 from agentsh_net.core.errors import KernelError
-from agentsh_net.core.settings import Network
 from agentsh_net.kernel import leftovers, unwanted
 from agentsh_net.kernel.leftovers import hierarchy
 from agentsh_net.kernel.unwanted import Unwanted

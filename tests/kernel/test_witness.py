@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from netns.scene import at
 
-from agentsh_net.core import wire
+from agentsh_net.core.abi import wire
 from agentsh_net.core.errors import KernelError
-from agentsh_net.core.plane import Fate
+from agentsh_net.core.network.plane import Fate
 from agentsh_net.kernel import witness
 from agentsh_net.kernel.process import Processes
 from agentsh_net.kernel.sightings import Sighted

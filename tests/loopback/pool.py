@@ -8,8 +8,8 @@ import time
 from collections.abc import Callable
 from typing import Any, Self
 
-from agentsh_net.core.events import Event
-from agentsh_net.core.ratelimit import Buckets
+from agentsh_net.core.audit.events import Event
+from agentsh_net.core.limits.ratelimit import Buckets
 from agentsh_net.core.snapshot import Snapshot
 from agentsh_net.workers.arbiter import Arbiter
 from agentsh_net.workers.pool import Pool

@@ -16,11 +16,13 @@ from agentsh_proxy.service import Service
 from agentsh_proxy.upstream import Pool
 from agentsh_proxy.view import unfold
 
-from agentsh_net.core import config, link, outline
+from agentsh_net.core.configuration import config
+from agentsh_net.core.links import link
 from agentsh_net.core.model import Tool
-from agentsh_net.core.pins import Pins
 from agentsh_net.core.registry import Registry
 from agentsh_net.core.snapshot import Snapshot
+from agentsh_net.core.trust import outline
+from agentsh_net.core.trust.pins import Pins
 from agentsh_net.workers.arbiter import Arbiter
 
 SERVERS = [

@@ -18,8 +18,8 @@ from agentsh_proxy.mcp_client.discovery import Backoff, Discovered, Watcher, dis
 from agentsh_proxy.mcp_client.session import Session
 from mcp_peers.scripted import run
 
-from agentsh_net.core.mcp_exchange import MODERN
-from agentsh_net.core.mcp_http import address
+from agentsh_net.core.mcp.exchange import MODERN
+from agentsh_net.core.mcp.http_rules import address
 from agentsh_net.core.model import Server, Transport
 
 PROGRAM = Path(__file__).parent.parent / "mcp_peers" / "sdk_server.py"

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agentsh_net.core.config import parse
+from agentsh_net.core.configuration.config import parse
 from agentsh_net.mcp_clients import catalog
 from agentsh_net.mcp_clients.declarations import MAX_SERVERS, Found, find
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from agentsh_net.core.mcp_exchange import MODERN
+from agentsh_net.core.mcp.exchange import MODERN
 from agentsh_net.core.model import Server, Transport
 from mcp_peers.scripted import STREAM, Scripted, Seen, Wire
 

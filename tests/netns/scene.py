@@ -9,9 +9,9 @@ import time
 from collections.abc import Callable
 from ipaddress import ip_address
 
-from agentsh_net.core.addresses import canonical
-from agentsh_net.core.plane import ConnectRecord, Endpoint, Fate, Plan, Rule
-from agentsh_net.core.settings import Network
+from agentsh_net.core.configuration.settings import Network
+from agentsh_net.core.network.addresses import canonical
+from agentsh_net.core.network.plane import ConnectRecord, Endpoint, Fate, Plan, Rule
 from agentsh_net.kernel import host as kernel_host
 from agentsh_net.kernel.host import Host
 from netns.box import SLOWNESS

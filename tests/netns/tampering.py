@@ -7,7 +7,8 @@ import socket
 import subprocess
 from pathlib import Path
 
-from agentsh_net.core import nft_dump, nft_ruleset
+from agentsh_net.core.nft import dump as nft_dump
+from agentsh_net.core.nft import ruleset as nft_ruleset
 from agentsh_net.kernel.netlink import NETFILTER, Netlink
 from agentsh_net.kernel.nft_library import Library
 from agentsh_net.kernel.nft_table import Table

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from agentsh_net.control.client import Client
-from agentsh_net.core import bpf_object, wire
+from agentsh_net.core.abi import bpf_object, wire
 from agentsh_net.kernel import bpf_syscall, prebuilt
 from agentsh_net.kernel.ebpf import Ebpf
 from agentsh_net.kernel.leftovers import hierarchy, leftovers

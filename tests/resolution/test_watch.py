@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from netns import box
 
-from agentsh_net.core.gap import GapSummary
-from agentsh_net.core.settings import Network, Resolve
+from agentsh_net.core.configuration.settings import Network, Resolve
+from agentsh_net.core.network.gap import GapSummary
 from agentsh_net.resolution.watch import NameWatch
 from agentsh_net.tasks import Tasks
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from agentsh_net.core.configuration.settings import CustomPattern, Inspection, VersionPinning
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.inspect.inspector import Inspector
 from agentsh_net.core.model import Server, Transport
-from agentsh_net.core.pins import Pins
 from agentsh_net.core.registry import Registry
-from agentsh_net.core.settings import CustomPattern, Inspection, VersionPinning
+from agentsh_net.core.trust.pins import Pins
 from agentsh_net.servers import inventory
 from agentsh_net.servers.inventory import Taken
 

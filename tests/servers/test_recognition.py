@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from agentsh_net.core.configuration.settings import VersionPinning
 from agentsh_net.core.model import Server, Transport
-from agentsh_net.core.pins import Pins
-from agentsh_net.core.settings import VersionPinning
+from agentsh_net.core.trust.pins import Pins
 from agentsh_net.servers import recognition
 from agentsh_net.servers.recognition import Recognised
 

@@ -9,7 +9,7 @@ import pytest
 from shim_front import Front, call
 
 from agentsh_net.control.peer import Peer
-from agentsh_net.core.shim_link import LinkError
+from agentsh_net.core.links.shim_link import LinkError
 
 
 def offered(front: Front, server: str = "fs") -> set[str]:

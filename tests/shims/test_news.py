@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from shim_front import Front, call, result
 
-from agentsh_net.core.events import MessageUninspected, ToolCalled
-from agentsh_net.core.link import MAX_INPUT
-from agentsh_net.core.settings import RateLimits
-from agentsh_net.core.shim_link import LinkError
+from agentsh_net.core.audit.events import MessageUninspected, ToolCalled
+from agentsh_net.core.configuration.settings import RateLimits
+from agentsh_net.core.links.link import MAX_INPUT
+from agentsh_net.core.links.shim_link import LinkError
 from agentsh_net.shims import news
 
 

@@ -8,9 +8,7 @@ from typing import Any
 import pytest
 from shim_front import Front, call, message, result, tools
 
-from agentsh_net.core import pins
-from agentsh_net.core.pins import Pins
-from agentsh_net.core.settings import (
+from agentsh_net.core.configuration.settings import (
     ArgumentMatch,
     CustomPattern,
     Inspection,
@@ -19,7 +17,9 @@ from agentsh_net.core.settings import (
     ServerAsks,
     VersionPinning,
 )
-from agentsh_net.core.shim_link import LinkError
+from agentsh_net.core.links.shim_link import LinkError
+from agentsh_net.core.trust import pins
+from agentsh_net.core.trust.pins import Pins
 
 DENIED = {"denied_tools": [("fs", "rm")]}
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from agentsh_net.core.configuration.settings import Config, Mcp, Sandbox, ServerRule, ToolRule
 from agentsh_net.core.model import Server, ToolCall, Transport, Verdict
-from agentsh_net.core.pins import Pins, tool_of
 from agentsh_net.core.registry import Registry
-from agentsh_net.core.settings import Config, Mcp, Sandbox, ServerRule, ToolRule
 from agentsh_net.core.snapshot import Snapshot
+from agentsh_net.core.trust.pins import Pins, tool_of
 
 
 def server(server_id: str, url: str = "", *, host: str = "", port: int = 0) -> Server:

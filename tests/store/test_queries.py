@@ -5,16 +5,16 @@ from dataclasses import replace
 import pytest
 
 from agentsh_net import clock
-from agentsh_net.core.errors import ProtocolError, StoreError
-from agentsh_net.core.events import (
+from agentsh_net.core.audit.events import (
     NetworkConnection,
     PolicyReloaded,
     ToolCalled,
     ToolCallIntercepted,
     ToolChanged,
 )
-from agentsh_net.core.identity import Aspect, Identity
+from agentsh_net.core.errors import ProtocolError, StoreError
 from agentsh_net.core.model import PinState
+from agentsh_net.core.trust.identity import Aspect, Identity
 from agentsh_net.store import queries, records
 from agentsh_net.store.connect import open_writer
 from agentsh_net.store.records import PinRecord, SessionRecord, ToolRecord

@@ -5,8 +5,8 @@ import sqlite3
 
 import pytest
 
-from agentsh_net.core import jsontext
-from agentsh_net.core.events import NetworkConnection, ToolCallIntercepted
+from agentsh_net.core.audit.events import NetworkConnection, ToolCallIntercepted
+from agentsh_net.core.values import jsontext
 from agentsh_net.store import records
 from agentsh_net.store.records import PinRecord, SessionRecord, ToolRecord
 

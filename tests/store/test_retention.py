@@ -3,7 +3,7 @@
 import pytest
 
 from agentsh_net.clock import lowest_id, rfc3339
-from agentsh_net.core.settings import Retention
+from agentsh_net.core.configuration.settings import Retention
 from agentsh_net.store import records, retention
 from agentsh_net.store.connect import open_writer
 

@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 import pytest
 
 from agentsh_net import clock
-from agentsh_net.core.events import NetworkConnection, ToolCalled, ToolCallIntercepted, ToolChanged
+from agentsh_net.core.audit.events import NetworkConnection, ToolCalled, ToolCallIntercepted, ToolChanged
 from agentsh_net.store import records, searches
 from agentsh_net.store.connect import open_writer, reader
 from agentsh_net.store.filters import Filters

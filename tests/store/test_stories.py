@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from agentsh_net import clock
-from agentsh_net.core.errors import ProtocolError
-from agentsh_net.core.events import (
+from agentsh_net.core.audit.events import (
     Event,
     NetworkConnection,
     PolicyReloaded,
@@ -17,6 +16,7 @@ from agentsh_net.core.events import (
     ToolCallIntercepted,
     ToolResultInspected,
 )
+from agentsh_net.core.errors import ProtocolError
 from agentsh_net.store import records, stories
 from agentsh_net.store.connect import open_writer
 

@@ -12,9 +12,9 @@ import pytest
 from running import awaited
 
 from agentsh_net.clock import new_id, now_rfc3339
+from agentsh_net.core.audit.events import ToolCalled
+from agentsh_net.core.configuration.settings import Retention
 from agentsh_net.core.errors import StoreError
-from agentsh_net.core.events import ToolCalled
-from agentsh_net.core.settings import Retention
 from agentsh_net.store import connect, queries, records, writer
 from agentsh_net.store.records import PinRecord
 from agentsh_net.store.writer import Writer
@@ -318,7 +318,7 @@ def test_old_events_are_pruned_while_running(path, told, monkeypatch):
 FILL = """
 import subprocess, sys, threading
 from pathlib import Path
-from agentsh_net.core.settings import Retention
+from agentsh_net.core.configuration.settings import Retention
 from agentsh_net.store import queries, writer
 mount, told = sys.argv[1], {"full": threading.Event(), "None": threading.Event()}
 writer.RETRY_DELAY = 0.05

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from agentsh_net.core.dialects.base import Dialect, Fault, FrameDecoder, Judge, Judged, Limits, Stream
+from agentsh_net.core.framing.sse import Frame
 from agentsh_net.core.model import Action, ToolCall, Verdict
-from agentsh_net.core.sse import Frame
 
 
 @dataclass

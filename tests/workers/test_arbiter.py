@@ -9,12 +9,12 @@ import threading
 import orjson
 import pytest
 
-from agentsh_net.core.joining import mark
-from agentsh_net.core.link import MAX_CHARGE, MAX_CHARGE_NAME
+from agentsh_net.core.audit.joining import mark
+from agentsh_net.core.configuration.settings import Burst, CrossServer, ProviderLimits, RateLimits
+from agentsh_net.core.limits.ratelimit import Buckets
+from agentsh_net.core.links.link import MAX_CHARGE, MAX_CHARGE_NAME
 from agentsh_net.core.model import Crossing
-from agentsh_net.core.ratelimit import Buckets
 from agentsh_net.core.registry import Registry
-from agentsh_net.core.settings import Burst, CrossServer, ProviderLimits, RateLimits
 from agentsh_net.workers import arbiter as module
 from agentsh_net.workers.arbiter import Arbiter
 

@@ -15,8 +15,8 @@ from model_server import serving
 from running import Running, awaited, running
 
 from agentsh_net.control.errors import ControlError
-from agentsh_net.core.record_link import Kind, about, encode
-from agentsh_net.core.settings import Retention
+from agentsh_net.core.configuration.settings import Retention
+from agentsh_net.core.links.record_link import Kind, about, encode
 from agentsh_net.store import queries
 from agentsh_net.store.bodies import Bodies
 from agentsh_net.workers import archivist as module

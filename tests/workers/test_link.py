@@ -8,8 +8,8 @@ import socket
 import pytest
 from loopback import until
 
-from agentsh_net.core import link
-from agentsh_net.core.events import DaemonStarted, ToolCallIntercepted
+from agentsh_net.core.audit.events import DaemonStarted, ToolCallIntercepted
+from agentsh_net.core.links import link
 from agentsh_net.workers.link import WorkerLink
 
 

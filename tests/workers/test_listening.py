@@ -6,8 +6,8 @@ import socket
 
 import pytest
 
+from agentsh_net.core.configuration.settings import Metrics, Proxy
 from agentsh_net.core.errors import ConfigError
-from agentsh_net.core.settings import Metrics, Proxy
 from agentsh_net.workers.listening import bind
 
 

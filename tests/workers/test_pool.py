@@ -18,7 +18,7 @@ from loopback.proxy import snapshot
 from loopback.upstream import Upstream, answering, response
 
 from agentsh_net.core.errors import ConfigError
-from agentsh_net.core.ratelimit import Buckets
+from agentsh_net.core.limits.ratelimit import Buckets
 from agentsh_net.workers import listening, pool, unprivileged
 from agentsh_net.workers.arbiter import Arbiter
 from agentsh_net.workers.pool import Pool

@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from agentsh_net.core import strict_json
 from agentsh_net.core.dialects import anthropic_request
 from agentsh_net.core.dialects.anthropic_blocks import NAME, Rulings
 from agentsh_net.core.dialects.anthropic_event import make_frame
@@ -20,7 +19,8 @@ from agentsh_net.core.dialects.call_signs import may_hide_call
 from agentsh_net.core.dialects.inspection import Inspector
 from agentsh_net.core.dialects.output import Output
 from agentsh_net.core.dialects.whole_answer import inspect_whole, is_json
-from agentsh_net.core.strict_json import Reading
+from agentsh_net.core.values import strict_json
+from agentsh_net.core.values.strict_json import Reading
 
 # https://docs.anthropic.com/en/api/errors
 _ERROR_TYPES: Final = {

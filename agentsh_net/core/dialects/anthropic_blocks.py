@@ -9,12 +9,12 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Final
 
-from agentsh_net.core import strict_json
 from agentsh_net.core.dialects.base import Judge
 from agentsh_net.core.dialects.output import Output, notice
 from agentsh_net.core.dialects.steering import Steered, tool_use
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.model import ToolCall
+from agentsh_net.core.values import strict_json
 
 NAME: Final = "anthropic"
 

@@ -11,8 +11,8 @@ from typing import Any
 
 from agentsh_net.core.dialects.anthropic_blocks import folded, is_call, is_folded, told, twice, unsure
 from agentsh_net.core.dialects.steering import tool_use
-from agentsh_net.core.sse import Frame
-from agentsh_net.core.strict_json import Reading, dump
+from agentsh_net.core.framing.sse import Frame
+from agentsh_net.core.values.strict_json import Reading, dump
 
 
 @dataclass(slots=True)  # not frozen: one is made for every event of a call

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from agentsh_net.core import strict_json
 from agentsh_net.core.dialects.anthropic_blocks import (
     Rulings,
     folded,
@@ -17,7 +16,8 @@ from agentsh_net.core.dialects.anthropic_blocks import (
     twice,
 )
 from agentsh_net.core.dialects.output import Output
-from agentsh_net.core.strict_json import Path, Reading
+from agentsh_net.core.values import strict_json
+from agentsh_net.core.values.strict_json import Path, Reading
 
 
 @dataclass(frozen=True, slots=True)

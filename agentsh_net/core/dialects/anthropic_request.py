@@ -10,13 +10,13 @@ from typing import Any, Final
 
 import orjson
 
-from agentsh_net.core import strict_json
 from agentsh_net.core.dialects.anthropic_blocks import folded
 from agentsh_net.core.dialects.anthropic_tool_changes import SIGN, added, servers
 from agentsh_net.core.dialects.base import Connector, Fault, RequestFacts
 from agentsh_net.core.dialects.request_reading import ambiguous, unreadable
 from agentsh_net.core.errors import ProtocolError
-from agentsh_net.core.strict_json import Reading
+from agentsh_net.core.values import strict_json
+from agentsh_net.core.values.strict_json import Reading
 
 # The API takes 20 MCP servers a request; a list beyond this is no request that it would serve.
 _MAX_CONNECTORS: Final = 64

@@ -10,7 +10,6 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-from agentsh_net.core import strict_json
 from agentsh_net.core.dialects.anthropic_blocks import Rulings, arguments, flaw_of, is_call, spelled
 from agentsh_net.core.dialects.anthropic_event import (
     Event,
@@ -32,8 +31,9 @@ from agentsh_net.core.dialects.anthropic_roster import MAX_BLOCKS, Block, Roster
 from agentsh_net.core.dialects.base import MIN_WEIGHT, Judge, Limits
 from agentsh_net.core.dialects.output import Output
 from agentsh_net.core.dialects.steering import Steered
-from agentsh_net.core.sse import Frame
-from agentsh_net.core.strict_json import Reading
+from agentsh_net.core.framing.sse import Frame
+from agentsh_net.core.values import strict_json
+from agentsh_net.core.values.strict_json import Reading
 
 # Besides what every dialect looks for: blocks are counted (`_start`), arguments without a call are dropped (`partial_json`), and an end
 # is remembered (`message_stop`, `error`). Parts of five bytes, by which these are found and little else (call_signs says why).

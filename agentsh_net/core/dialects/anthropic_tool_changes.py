@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from agentsh_net.core.dialects.anthropic_blocks import folded, spelled
-from agentsh_net.core.strict_json import Path
+from agentsh_net.core.values.strict_json import Path
 
 # A part of `tool_addition`, which stands in every conversation that adds one: five bytes, as CPython finds them fastest.
 SIGN: Final = b"_addi"

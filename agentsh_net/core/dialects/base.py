@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
+from agentsh_net.core.framing.sse import Frame
 from agentsh_net.core.model import ToolCall, Verdict
-from agentsh_net.core.sse import Frame
 
 Judge = Callable[[ToolCall], Verdict]
 

@@ -1,7 +1,7 @@
 """Batches: the requests that make one (Anthropic's stand in the body), and files and lines of results, with an answer in each line.
 
 A file may hold anything: what is no JSON by lines is none of it. OpenAI's and Gemini's batches are made of files that nobody reads on
-their way up; those go by fail_closed (`core.http_route`).
+their way up; those go by fail_closed (`core.web.http_route`).
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from agentsh_net.core import strict_json
 from agentsh_net.core.dialects import anthropic, anthropic_request, embedded, gemini, openai_chat
 from agentsh_net.core.dialects.base import (
     Connector,
@@ -31,10 +30,11 @@ from agentsh_net.core.dialects.output import Output
 from agentsh_net.core.dialects.request_reading import ambiguous, may_name_server, unreadable
 from agentsh_net.core.dialects.whole_answer import inspect_whole, is_json
 from agentsh_net.core.errors import ProtocolError
-from agentsh_net.core.members import folded
-from agentsh_net.core.ndjson import LineDecoder
-from agentsh_net.core.sse import Frame
-from agentsh_net.core.strict_json import Reading
+from agentsh_net.core.framing.ndjson import LineDecoder
+from agentsh_net.core.framing.sse import Frame
+from agentsh_net.core.values import strict_json
+from agentsh_net.core.values.members import folded
+from agentsh_net.core.values.strict_json import Reading
 
 NAME: Final = "batch"
 

@@ -1,7 +1,7 @@
 """Amazon Bedrock's runtime: Converse and directly invoked models, whole and streamed, requests, and errors in its shape.
 
 The path alone says which of the four. Guardrails, token counts and asynchronous invocations carry no calls. Who signs requests is
-the proxy's business (core.aws_signature).
+the proxy's business (core.web.aws_signature).
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from agentsh_net.core import event_stream, strict_json
 from agentsh_net.core.dialects import bedrock_events, bedrock_invoke, bedrock_request
 from agentsh_net.core.dialects.base import (
     Dialect,
@@ -29,9 +28,11 @@ from agentsh_net.core.dialects.inspection import Inspector, Machine
 from agentsh_net.core.dialects.output import Output
 from agentsh_net.core.dialects.whole_answer import inspect_whole, is_json
 from agentsh_net.core.errors import ProtocolError
-from agentsh_net.core.event_stream import EventStreamDecoder
-from agentsh_net.core.sse import Frame
-from agentsh_net.core.strict_json import Reading
+from agentsh_net.core.framing import event_stream
+from agentsh_net.core.framing.event_stream import EventStreamDecoder
+from agentsh_net.core.framing.sse import Frame
+from agentsh_net.core.values import strict_json
+from agentsh_net.core.values.strict_json import Reading
 
 # https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Converse.html, "Errors"
 _ERRORS: Final = {

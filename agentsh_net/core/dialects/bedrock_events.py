@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from agentsh_net.core import event_stream
 from agentsh_net.core.dialects.bedrock_calls import CARRIERS, OPAQUE, TOOL_USE, clash_of
-from agentsh_net.core.members import find, folded, plain, twice
-from agentsh_net.core.sse import Frame
-from agentsh_net.core.strict_json import Path, Reading, dump
+from agentsh_net.core.framing import event_stream
+from agentsh_net.core.framing.sse import Frame
+from agentsh_net.core.values.members import find, folded, plain, twice
+from agentsh_net.core.values.strict_json import Path, Reading, dump
 
 _JSON: Final = "application/json"
 

@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from enum import Enum, auto
 from typing import Any, Final
 
-from agentsh_net.core import event_stream, strict_json
 from agentsh_net.core.dialects import anthropic_blocks, bedrock_calls, ollama_calls
 from agentsh_net.core.dialects.anthropic_message import rewritten
 from agentsh_net.core.dialects.anthropic_stream import SIGNS, AnthropicMachine
@@ -22,10 +21,12 @@ from agentsh_net.core.dialects.call_signs import may_hide_call
 from agentsh_net.core.dialects.openai_chat_whole import rewrite_whole
 from agentsh_net.core.dialects.output import Output
 from agentsh_net.core.errors import ProtocolError
-from agentsh_net.core.event_stream import ERROR
-from agentsh_net.core.members import folded, plain
-from agentsh_net.core.sse import Frame
-from agentsh_net.core.strict_json import Reading, dump, read, splice
+from agentsh_net.core.framing import event_stream
+from agentsh_net.core.framing.event_stream import ERROR
+from agentsh_net.core.framing.sse import Frame
+from agentsh_net.core.values import strict_json
+from agentsh_net.core.values.members import folded, plain
+from agentsh_net.core.values.strict_json import Reading, dump, read, splice
 
 _CONVERSE: Final = frozenset(
     {"messagestart", "contentblockstart", "contentblockdelta", "contentblockstop", "messagestop", "metadata"}

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from agentsh_net.core import strict_json
 from agentsh_net.core.dialects import anthropic_request
 from agentsh_net.core.dialects.base import Fault, RequestFacts
 from agentsh_net.core.dialects.request_reading import ambiguous, may_name_server, unreadable
 from agentsh_net.core.errors import ProtocolError
-from agentsh_net.core.members import find, plain
+from agentsh_net.core.values import strict_json
+from agentsh_net.core.values.members import find, plain
 
 _FIELDS = frozenset({"additionalmodelrequestfields"})
 _DECISIVE = frozenset({"additionalmodelrequestfields", "mcpservers", "toolconfig", "tools"})

@@ -11,15 +11,15 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Any, Final
 
-from agentsh_net.core import strict_json
 from agentsh_net.core.dialects.base import MIN_WEIGHT, Limits
 from agentsh_net.core.dialects.bedrock_calls import Rulings, arguments, flaw_of
 from agentsh_net.core.dialects.bedrock_events import Event, Make, read
 from agentsh_net.core.dialects.output import Output
-from agentsh_net.core.event_stream import ERROR
-from agentsh_net.core.members import folded
-from agentsh_net.core.sse import Frame
-from agentsh_net.core.strict_json import Path, Reading
+from agentsh_net.core.framing.event_stream import ERROR
+from agentsh_net.core.framing.sse import Frame
+from agentsh_net.core.values import strict_json
+from agentsh_net.core.values.members import folded
+from agentsh_net.core.values.strict_json import Path, Reading
 
 _INCOMPLETE: Final = "the answer ended inside the call"
 _LATE: Final = "a call after the end of the message"

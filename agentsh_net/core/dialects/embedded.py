@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from agentsh_net.core import strict_json
 from agentsh_net.core.dialects import anthropic, gemini, openai_chat, openai_responses
 from agentsh_net.core.dialects.base import Dialect, Judge
 from agentsh_net.core.dialects.bedrock_invoke import speaks_of_calls
 from agentsh_net.core.dialects.output import Output
-from agentsh_net.core.members import folded
-from agentsh_net.core.strict_json import Path, Raw, Reading
+from agentsh_net.core.values import strict_json
+from agentsh_net.core.values.members import folded
+from agentsh_net.core.values.strict_json import Path, Raw, Reading
 
 # By the key under which an answer lists what it brings; one in which several stand is read in each way.
 _DIALECTS: Final[tuple[tuple[str, Dialect], ...]] = (

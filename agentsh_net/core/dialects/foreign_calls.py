@@ -1,7 +1,7 @@
 """Signs of a tool call in an answer that no dialect reads, whatever API it comes from: the words that APIs have for one.
 
 Looked for where an endpoint is not known to carry calls, so that one that does is told of or stopped. Who wants to hide a call from
-it can; what is known to carry calls is read by a dialect, or goes by fail_closed as a whole (`core.http_route`).
+it can; what is known to carry calls is read by a dialect, or goes by fail_closed as a whole (`core.web.http_route`).
 """
 
 from __future__ import annotations

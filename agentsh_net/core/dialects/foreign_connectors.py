@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from agentsh_net.core import strict_json
 from agentsh_net.core.dialects.base import Connector, Fault, RequestFacts
 from agentsh_net.core.dialects.request_reading import ambiguous, may_name_server, unreadable
 from agentsh_net.core.errors import ProtocolError
-from agentsh_net.core.members import find, folded, plain
+from agentsh_net.core.values import strict_json
+from agentsh_net.core.values.members import find, folded, plain
 
 _KINDS: Final = frozenset({"mcp", "mcpserver", "mcptoolset", "remotemcp"})
 _HOLDERS: Final = frozenset({"mcpservers", "mcpserver"})

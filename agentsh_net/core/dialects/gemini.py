@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from agentsh_net.core import strict_json
 from agentsh_net.core.dialects import gemini_request
 from agentsh_net.core.dialects.base import (
     Dialect,
@@ -28,7 +27,8 @@ from agentsh_net.core.dialects.gemini_stream import EitherDecoder, GeminiStream
 from agentsh_net.core.dialects.inline_edits import in_place, rewritten
 from agentsh_net.core.dialects.output import Output
 from agentsh_net.core.dialects.whole_answer import inspect_whole, is_json
-from agentsh_net.core.strict_json import Reading
+from agentsh_net.core.values import strict_json
+from agentsh_net.core.values.strict_json import Reading
 
 # Whatever stands before it: models, tunedModels, Vertex AI's projects/P/locations/L/publishers/google/models, Code Assist's v1internal.
 _WHOLE: Final = re.compile(r"/.*:generatecontent")

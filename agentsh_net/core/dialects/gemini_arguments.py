@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby, pairwise
 from typing import Any, Final
 
-from agentsh_net.core.members import folded
+from agentsh_net.core.values.members import folded
 
 # A member or an element (RFC 9535, section 2.3, what names one value).
 _STEP: Final = re.compile(r"\.([^.\[\]'\"]+)|\[([0-9]{1,4})\]|\['([^'\\]*)'\]|\[\"([^\"\\]*)\"\]")

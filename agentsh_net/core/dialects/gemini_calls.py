@@ -14,7 +14,7 @@ from agentsh_net.core.dialects.gemini_arguments import assembled
 from agentsh_net.core.dialects.gemini_parts import Found, Piece
 from agentsh_net.core.dialects.output import Output, notice
 from agentsh_net.core.model import ToolCall
-from agentsh_net.core.strict_json import DELETE, Path
+from agentsh_net.core.values.strict_json import DELETE, Path
 
 NAME: Final = "gemini"
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from agentsh_net.core.members import at, find, folded, twice
-from agentsh_net.core.strict_json import Path, Reading
+from agentsh_net.core.values.members import at, find, folded, twice
+from agentsh_net.core.values.strict_json import Path, Reading
 
 _CALL: Final = frozenset({"functioncall", "functioncalls"})
 # What was returned by a tool may hold anything.

@@ -11,11 +11,11 @@ from typing import Any, Final
 
 import orjson
 
-from agentsh_net.core import strict_json
 from agentsh_net.core.dialects.base import Connector, Fault, RequestFacts
 from agentsh_net.core.dialects.request_reading import ambiguous, unreadable
 from agentsh_net.core.errors import ProtocolError
-from agentsh_net.core.members import find, folded, plain, twice
+from agentsh_net.core.values import strict_json
+from agentsh_net.core.values.members import find, folded, plain, twice
 
 # Gemini takes 128 functions a request; a request with more servers than that is not read further.
 MAX_CONNECTORS: Final = 128

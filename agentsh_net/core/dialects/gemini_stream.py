@@ -18,9 +18,9 @@ from agentsh_net.core.dialects.inspection import Inspector
 from agentsh_net.core.dialects.line_reading import on_one_line
 from agentsh_net.core.dialects.output import Output
 from agentsh_net.core.errors import ProtocolError
-from agentsh_net.core.json_array import ArrayDecoder
-from agentsh_net.core.sse import Decoder, Frame
-from agentsh_net.core.strict_json import Path, Reading, read
+from agentsh_net.core.framing.json_array import ArrayDecoder
+from agentsh_net.core.framing.sse import Decoder, Frame
+from agentsh_net.core.values.strict_json import Path, Reading, read
 
 _BOM: Final = b"\xef\xbb\xbf"
 _SPACE: Final = b" \t\r\n"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from agentsh_net.core.sse import Frame
-from agentsh_net.core.strict_json import Path, Reading, dump, splice
+from agentsh_net.core.framing.sse import Frame
+from agentsh_net.core.values.strict_json import Path, Reading, dump, splice
 
 
 def rewritten(

@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from agentsh_net.core import strict_json
 from agentsh_net.core.dialects.base import Enforce, FrameDecoder, Limits, Step, always
 from agentsh_net.core.dialects.call_signs import Places, may_hide_call
 from agentsh_net.core.dialects.line_reading import hides_event, on_one_line
 from agentsh_net.core.dialects.output import Output
 from agentsh_net.core.dialects.prose import Prose, Shape
 from agentsh_net.core.errors import ProtocolError
-from agentsh_net.core.sse import Decoder, Frame
-from agentsh_net.core.strict_json import Reading
+from agentsh_net.core.framing.sse import Decoder, Frame
+from agentsh_net.core.values import strict_json
+from agentsh_net.core.values.strict_json import Reading
 
 _new: Final = tuple.__new__
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from agentsh_net.core import strict_json
 from agentsh_net.core.errors import ProtocolError
-from agentsh_net.core.sse import Frame
+from agentsh_net.core.framing.sse import Frame
+from agentsh_net.core.values import strict_json
 
 # Line ends for str.splitlines, and for no event stream: VT, FF, FS, GS, RS; NEL, LINE SEPARATOR, PARAGRAPH SEPARATOR.
 _CONTROLS: Final = b"\x0b\x0c\x1c\x1d\x1e"

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from agentsh_net.core import strict_json
 from agentsh_net.core.dialects.base import (
     Dialect,
     Enforce,
@@ -28,10 +27,11 @@ from agentsh_net.core.dialects.output import Output
 from agentsh_net.core.dialects.request_reading import ambiguous, unreadable
 from agentsh_net.core.dialects.whole_answer import inspect_whole, is_json
 from agentsh_net.core.errors import ProtocolError
-from agentsh_net.core.members import folded, plain, twice
-from agentsh_net.core.ndjson import LineDecoder
-from agentsh_net.core.sse import Frame
-from agentsh_net.core.strict_json import Reading
+from agentsh_net.core.framing.ndjson import LineDecoder
+from agentsh_net.core.framing.sse import Frame
+from agentsh_net.core.values import strict_json
+from agentsh_net.core.values.members import folded, plain, twice
+from agentsh_net.core.values.strict_json import Reading
 
 # `generate` takes no tools; its answer has a place for calls all the same.
 _PATHS: Final = ("/api/chat", "/api/generate")

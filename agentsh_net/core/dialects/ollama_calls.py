@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from agentsh_net.core import strict_json
 from agentsh_net.core.dialects.base import Judge
 from agentsh_net.core.dialects.inline_edits import rewritten
 from agentsh_net.core.dialects.output import Output, notice
 from agentsh_net.core.errors import ProtocolError
-from agentsh_net.core.members import Member, at, find, folded, plain, twice
 from agentsh_net.core.model import ToolCall
-from agentsh_net.core.strict_json import DELETE, Path, Reading
+from agentsh_net.core.values import strict_json
+from agentsh_net.core.values.members import Member, at, find, folded, plain, twice
+from agentsh_net.core.values.strict_json import DELETE, Path, Reading
 
 NAME: Final = "ollama"
 

@@ -30,7 +30,7 @@ from agentsh_net.core.dialects.output import Output
 from agentsh_net.core.dialects.request_reading import ambiguous, unreadable
 from agentsh_net.core.dialects.whole_answer import inspect_whole, is_json
 from agentsh_net.core.errors import ProtocolError
-from agentsh_net.core.strict_json import Reading, dump, read
+from agentsh_net.core.values.strict_json import Reading, dump, read
 
 # The list of stored completions, one of them and its messages carry calls as well (GET, and POST to change metadata).
 _PATH: Final = re.compile(r"(?:/v1)?/chat/completions(?:/[^/]+(?:/messages)?)?/?")

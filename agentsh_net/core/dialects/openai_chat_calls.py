@@ -13,7 +13,7 @@ from typing import Any, Final
 from agentsh_net.core.dialects.openai_chat_fragments import Fragment, Slot
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.model import Action, ToolCall, Verdict
-from agentsh_net.core.strict_json import read
+from agentsh_net.core.values.strict_json import read
 
 NAME: Final = "openai"
 

@@ -12,8 +12,8 @@ from typing import Any, Final
 from agentsh_net.core.dialects.openai_chat_calls import ChoiceState, Fate
 from agentsh_net.core.dialects.openai_chat_fragments import Choice
 from agentsh_net.core.dialects.openai_chat_ledger import Mark
-from agentsh_net.core.sse import Frame
-from agentsh_net.core.strict_json import DELETE, Path, dump, read, splice
+from agentsh_net.core.framing.sse import Frame
+from agentsh_net.core.values.strict_json import DELETE, Path, dump, read, splice
 
 Edits = dict[Path, Any]
 

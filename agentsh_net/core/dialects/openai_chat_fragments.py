@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from agentsh_net.core.strict_json import Path, dump
+from agentsh_net.core.values.strict_json import Path, dump
 
 # Keys whose duplicates make two parsers see two different calls (or one see none).
 CALL_KEYS: Final = frozenset(

@@ -15,7 +15,7 @@ from agentsh_net.core.dialects.openai_chat_calls import Call, ChoiceState, Fate,
 from agentsh_net.core.dialects.openai_chat_fragments import Fragment
 from agentsh_net.core.dialects.output import notice
 from agentsh_net.core.model import ToolCall, Verdict
-from agentsh_net.core.strict_json import Path
+from agentsh_net.core.values.strict_json import Path
 
 # Bytes of names and calls remembered to the end of a stream: some 500 calls. OpenAI allows 128 tools and answers with fewer calls;
 # the more there are, the more a call that grows after its end costs to judge again.

@@ -18,9 +18,9 @@ from agentsh_net.core.dialects.openai_chat_ledger import Ledger
 from agentsh_net.core.dialects.openai_chat_whole import rewrite_whole
 from agentsh_net.core.dialects.output import Output
 from agentsh_net.core.errors import ProtocolError
+from agentsh_net.core.framing.sse import Frame
 from agentsh_net.core.model import ToolCall
-from agentsh_net.core.sse import Frame
-from agentsh_net.core.strict_json import DivergentError, Reading, read
+from agentsh_net.core.values.strict_json import DivergentError, Reading, read
 
 _AFTER_DONE: Final = "a call after the end of the stream"
 _ENDED_INSIDE: Final = "the answer ended inside the call"

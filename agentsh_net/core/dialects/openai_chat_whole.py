@@ -8,7 +8,7 @@ from agentsh_net.core.dialects.openai_chat_edits import Findings, promises, rewr
 from agentsh_net.core.dialects.openai_chat_fragments import scan
 from agentsh_net.core.dialects.openai_chat_ledger import Ledger, Record
 from agentsh_net.core.model import ToolCall
-from agentsh_net.core.strict_json import Reading
+from agentsh_net.core.values.strict_json import Reading
 
 
 def rewrite_whole(data: bytes, reading: Reading, judge: Judge, record: Record) -> bytes:

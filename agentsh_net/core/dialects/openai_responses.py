@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from agentsh_net.core import strict_json
 from agentsh_net.core.dialects import openai_chat, openai_responses_request
 from agentsh_net.core.dialects.anthropic_event import make_frame
 from agentsh_net.core.dialects.base import Dialect, Enforce, Judge, Limits, RequestFacts, Step, Stream, always
@@ -20,7 +19,8 @@ from agentsh_net.core.dialects.openai_responses_rulings import Rulings
 from agentsh_net.core.dialects.openai_responses_stream import SIGNS, ResponsesMachine
 from agentsh_net.core.dialects.output import Output
 from agentsh_net.core.dialects.whole_answer import inspect_whole, is_json
-from agentsh_net.core.strict_json import Reading
+from agentsh_net.core.values import strict_json
+from agentsh_net.core.values.strict_json import Reading
 
 # Whatever stands before it: Azure has /openai/responses, ChatGPT /backend-api/codex/responses.
 _CREATE: Final = re.compile(r"(?:/.*)?/(?:responses(?:/compact|/[^/]+/cancel)?|conversations/[^/]+/items)")

@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any, Final
 
-from agentsh_net.core import strict_json
 from agentsh_net.core.dialects.steering import Steered, function_call
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.model import ToolCall
+from agentsh_net.core.values import strict_json
 
 NAME: Final = "openai_responses"
 

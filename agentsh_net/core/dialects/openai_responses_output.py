@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from agentsh_net.core import strict_json
 from agentsh_net.core.dialects.openai_responses_items import (
     CARRIERS,
     Call,
@@ -23,7 +22,8 @@ from agentsh_net.core.dialects.openai_responses_items import (
 from agentsh_net.core.dialects.openai_responses_rulings import Rulings
 from agentsh_net.core.dialects.output import Output
 from agentsh_net.core.errors import ProtocolError
-from agentsh_net.core.strict_json import Path, Reading
+from agentsh_net.core.values import strict_json
+from agentsh_net.core.values.strict_json import Path, Reading
 
 # What `extra` adds to a call: the stream machine knows more of it than the list says.
 Extra = Callable[[int, Call], Call]

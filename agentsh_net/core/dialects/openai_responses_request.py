@@ -13,12 +13,12 @@ from typing import Any, Final
 
 import orjson
 
-from agentsh_net.core import strict_json
 from agentsh_net.core.dialects.base import Connector, Fault, RequestFacts
 from agentsh_net.core.dialects.openai_responses_items import Call, folded, read_call, text_of
 from agentsh_net.core.dialects.request_reading import ambiguous, may_name_server, unreadable
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.model import ToolCall
+from agentsh_net.core.values import strict_json
 
 # OpenAI refuses more than 128 tools; a request with more connectors than tools can be is not read further.
 MAX_CONNECTORS: Final = 128

@@ -26,8 +26,8 @@ from agentsh_net.core.dialects.openai_responses_rulings import Rulings
 from agentsh_net.core.dialects.openai_responses_slots import NO_INDEX, REUSED, Slot, Slots, State
 from agentsh_net.core.dialects.output import Output
 from agentsh_net.core.errors import ProtocolError
-from agentsh_net.core.sse import Frame
-from agentsh_net.core.strict_json import Reading
+from agentsh_net.core.framing.sse import Frame
+from agentsh_net.core.values.strict_json import Reading
 
 # Besides what every dialect looks for: whatever carries an `"item"`, a `"response"`, an `"output"` or arguments, and what ends an answer
 # (`"error"`, `[done]`). The last five bytes of each, as far as they are not shorter (call_signs says why).

@@ -10,7 +10,7 @@ from typing import Final
 
 from agentsh_net.core.dialects.base import Fault
 from agentsh_net.core.errors import ProtocolError
-from agentsh_net.core.strict_json import DivergentError
+from agentsh_net.core.values.strict_json import DivergentError
 
 # Every way to name a server has one of these in its keys or types; UTF-16 and escapes of ASCII can hide them.
 _SIGN: Final = re.compile(rb"mcp|connector_id|tunnel_id|server_url|\\u00[0-7]|\0")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from agentsh_net.core import strict_json
+from agentsh_net.core.values import strict_json
 
 # No client makes such a name of an MCP tool (they put the server before it), and none brings a tool of this name.
 NAME: Final = "agentsh_blocked_call"

@@ -9,11 +9,11 @@ from collections.abc import Callable
 
 import orjson
 
-from agentsh_net.core import strict_json
 from agentsh_net.core.dialects.base import Dialect, Step
 from agentsh_net.core.dialects.output import Output
 from agentsh_net.core.errors import ProtocolError
-from agentsh_net.core.strict_json import Reading
+from agentsh_net.core.values import strict_json
+from agentsh_net.core.values.strict_json import Reading
 
 # Judges what was read, and returns the text that the client may have instead; None: the text as it is. May raise ProtocolError.
 Rewrite = Callable[[Reading, Output], bytes | None]

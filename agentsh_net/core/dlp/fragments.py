@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from agentsh_net.core.strict_json import Path
+from agentsh_net.core.values.strict_json import Path
 
 Channel = tuple[Any, ...]
 

@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 from json.encoder import encode_basestring_ascii
 from typing import Any, Final, NamedTuple, Self
 
+from agentsh_net.core.configuration.settings import CustomPattern, Dlp
 from agentsh_net.core.dlp import shapes, zones
 from agentsh_net.core.dlp.shapes import Hit
 from agentsh_net.core.dlp.strings import Cut, Text, edited, texts, unescaped
 from agentsh_net.core.dlp.tokens import SIGN, TOKEN
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.inspect import regex_cost
-from agentsh_net.core.settings import CustomPattern, Dlp
 
 # Steps of the operator's own patterns over one body (core.inspect.regex_cost): some two seconds on a slow machine, at the worst.
 MAX_STEPS: Final = 200_000_000

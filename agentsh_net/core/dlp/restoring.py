@@ -10,15 +10,15 @@ from dataclasses import dataclass, field
 from json.encoder import encode_basestring_ascii
 from typing import Any, Final
 
-from agentsh_net.core import strict_json
 from agentsh_net.core.dialects.base import Framing
 from agentsh_net.core.dlp import zones
 from agentsh_net.core.dlp.fragments import Channel, Fragment, fragments
 from agentsh_net.core.dlp.strings import Cut, edited, texts, unescaped
 from agentsh_net.core.dlp.tokens import TOKEN, Vault, begun
 from agentsh_net.core.errors import ProtocolError
-from agentsh_net.core.sse import Decoder, Frame
-from agentsh_net.core.strict_json import Path
+from agentsh_net.core.framing.sse import Decoder, Frame
+from agentsh_net.core.values import strict_json
+from agentsh_net.core.values.strict_json import Path
 
 # A whole token, or a string that ends in what may be the beginning of one: all else passes unread.
 _SIGN: Final = re.compile(rb'D(?:LP_|(?:LP?)?")|\\u00[0-7]')

@@ -15,7 +15,7 @@ from json.encoder import encode_basestring_ascii
 from typing import Final, NamedTuple
 
 from agentsh_net.core.errors import ProtocolError
-from agentsh_net.core.strict_json import MAX_DEPTH
+from agentsh_net.core.values.strict_json import MAX_DEPTH
 
 _MARK: Final = re.compile(r'["{}\[\]]')
 _SPACE: Final = re.compile(r"[ \t\r\n]*")

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import unquote
 
-from agentsh_net.core.differences import dotted
-from agentsh_net.core.folding import visible
+from agentsh_net.core.flows.tool_words import words
 from agentsh_net.core.inspect.findings import Category, Finding, Severity, excerpt
 from agentsh_net.core.inspect.strings import Path, Text
-from agentsh_net.core.tool_words import words
+from agentsh_net.core.naming.folding import visible
+from agentsh_net.core.values.differences import dotted
 
 # Private keys and password files: nothing but a secret is there.
 SECRET_PATH = re.compile(

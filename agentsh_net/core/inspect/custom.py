@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from agentsh_net.core.configuration.settings import CustomPattern
 from agentsh_net.core.inspect import regex_cost
 from agentsh_net.core.inspect.findings import Category, Finding, Severity, excerpt
 from agentsh_net.core.inspect.strings import Text
-from agentsh_net.core.settings import CustomPattern
 
 MAX_SEARCHED = (
     64 << 10

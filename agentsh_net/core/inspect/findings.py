@@ -1,6 +1,6 @@
 """What a detector found: which pattern, how bad, where, and a visible, bounded excerpt.
 
-How bad the worst of them is decides a verdict elsewhere (core.steps); here severities only have an order.
+How bad the worst of them is decides a verdict elsewhere (core.verdicts.steps); here severities only have an order.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from agentsh_net.core.folding import visible
+from agentsh_net.core.naming.folding import visible
 
 BEFORE, AFTER = 40, 120  # characters of context in an excerpt: a line or two of a terminal
 MAX_EXCERPT = 400  # characters; escapes such as <U+200B> make text longer than it was

@@ -1,7 +1,7 @@
 """Everything that is inspected about the servers at once: their tools alone and beside each other's, and their instructions.
 
 It remembers what it worked out, so that a report of one server does not read the definitions of all. What a severity does to
-calls is core.policy's business.
+calls is core.verdicts.policy's business.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
-from agentsh_net.core.folding import fold
+from agentsh_net.core.configuration.settings import Inspection
 from agentsh_net.core.inspect import custom, names
 from agentsh_net.core.inspect.definitions import (
     concluded,
@@ -22,8 +22,8 @@ from agentsh_net.core.inspect.definitions import (
 from agentsh_net.core.inspect.findings import Category, Finding, Severity, at_least, bounded, worse, worst
 from agentsh_net.core.inspect.shadowing import Owners, mentioned, owners_of, shadowing
 from agentsh_net.core.model import Tool
+from agentsh_net.core.naming.folding import fold
 from agentsh_net.core.registry import Registry, ToolKey
-from agentsh_net.core.settings import Inspection
 
 Definition = Mapping[str, Any]
 _Mark = tuple[str, bool]  # of a tool: the worst severity, and whether it shadows another server's

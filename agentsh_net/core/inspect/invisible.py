@@ -9,9 +9,9 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator
 
-from agentsh_net.core.folding import visible
 from agentsh_net.core.inspect.findings import Category, Finding, Severity, excerpt
 from agentsh_net.core.inspect.strings import Text
+from agentsh_net.core.naming.folding import visible
 
 TAG = re.compile("[\U000e0000-\U000e007f]+")
 FLAG = "\U0001f3f4"  # a black flag, its region in tags, a cancel tag: the only use that is left of them

@@ -1,7 +1,7 @@
 """Names: outside the protocol's alphabet, or so like another server's or tool's that one is taken for the other.
 
 Which of two alike is the impostor: the one in disguise, else the one whose server is declared later. Exactly equal names are
-core.crossflow's business: prefixed, they are told apart.
+core.flows.crossflow's business: prefixed, they are told apart.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from agentsh_net.core.folding import fold, visible
 from agentsh_net.core.inspect.confusables import skeleton
 from agentsh_net.core.inspect.findings import Category, Finding, Severity
+from agentsh_net.core.naming.folding import fold, visible
 
 NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")  # MCP 2025-11-25, tools, "Tool Names"
 SEPARATORS = str.maketrans(dict.fromkeys("_-. /"))

@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from agentsh_net.core.folding import visible
 from agentsh_net.core.inspect.findings import AFTER, BEFORE, Category, Finding, Severity, at_least, excerpt
 from agentsh_net.core.inspect.strings import Text
+from agentsh_net.core.naming.folding import visible
 
 # Words before a match that turn it into its opposite: `never bypass authentication`.
 NEGATED = re.compile(

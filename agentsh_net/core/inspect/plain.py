@@ -9,8 +9,8 @@ import html
 import re
 import unicodedata
 
-from agentsh_net.core.folding import IGNORABLE
 from agentsh_net.core.inspect.confusables import LATIN
+from agentsh_net.core.naming.folding import IGNORABLE
 
 # Emphasis and quotes go, apostrophes become one.
 MARKS = str.maketrans(

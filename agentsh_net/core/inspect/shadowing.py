@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from agentsh_net.core.folding import fold
 from agentsh_net.core.inspect.findings import Category, Finding, Severity, excerpt
 from agentsh_net.core.inspect.strings import Text
+from agentsh_net.core.naming.folding import fold
 
 # What stands out in a sentence as a name: separators, humps (of the text as written), or `the X tool`.
 SEPARATED = re.compile(r"[a-z0-9]+(?:[_.-][a-z0-9]+)+|(?<=\bthe )[a-z0-9]+(?= (?:tool|function)\b)")

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agentsh_net.core.differences import dotted
 from agentsh_net.core.inspect.plain import plain
+from agentsh_net.core.values.differences import dotted
 
 Path = tuple[str | int, ...]
 

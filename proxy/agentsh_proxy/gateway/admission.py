@@ -11,12 +11,13 @@ from hashlib import sha256
 from itertools import islice
 from typing import Final
 
-from agentsh_net.core import gateway_http, jsonrpc, mcp_gate
+from agentsh_net.core.audit.events import DEFAULT_SESSION
 from agentsh_net.core.errors import ProtocolError
-from agentsh_net.core.events import DEFAULT_SESSION
-from agentsh_net.core.folding import fold, visible
-from agentsh_net.core.http_head import RequestHead
+from agentsh_net.core.mcp import gate as mcp_gate
+from agentsh_net.core.mcp import gateway_http, jsonrpc
 from agentsh_net.core.model import Verdict
+from agentsh_net.core.naming.folding import fold, visible
+from agentsh_net.core.web.http_head import RequestHead
 from agentsh_proxy.gateway.connection import JSON, GatewayConnection
 from agentsh_proxy.gateway.requests import Asked
 from agentsh_proxy.gateway.view import GatewayView, Place

@@ -9,11 +9,11 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
-from agentsh_net.core.events import Event
+from agentsh_net.core.audit.events import Event
+from agentsh_net.core.audit.joining import Intent
+from agentsh_net.core.configuration.settings import Mcp
 from agentsh_net.core.inspect.custom import Custom
-from agentsh_net.core.joining import Intent
 from agentsh_net.core.model import Crossing, Verdict
-from agentsh_net.core.settings import Mcp
 from agentsh_net.core.snapshot import Snapshot
 
 

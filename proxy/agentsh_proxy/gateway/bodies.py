@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from agentsh_net.core import sse
+from agentsh_net.core.framing import sse
 
 
 def flattened(data: bytes) -> bytes:

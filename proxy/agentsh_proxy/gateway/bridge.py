@@ -13,9 +13,10 @@ from functools import lru_cache
 from hashlib import sha256
 from typing import Any, Final
 
-from agentsh_net.core import gateway_http, jsonrpc, mcp_http
 from agentsh_net.core.errors import ProtocolError
-from agentsh_net.core.mcp_exchange import LEGACY
+from agentsh_net.core.mcp import gateway_http, jsonrpc
+from agentsh_net.core.mcp import http_rules as mcp_http
+from agentsh_net.core.mcp.exchange import LEGACY
 from agentsh_net.core.model import Server, Transport
 from agentsh_proxy.gateway.carrier import Served
 from agentsh_proxy.gateway.connection import JSON, GatewayConnection

@@ -11,9 +11,9 @@ from functools import lru_cache
 from http import HTTPStatus
 from typing import Final, Protocol, cast
 
-from agentsh_net.core import jsonrpc
 from agentsh_net.core.errors import ProtocolError
-from agentsh_net.core.mcp_gate import UNREADABLE
+from agentsh_net.core.mcp import jsonrpc
+from agentsh_net.core.mcp.gate import UNREADABLE
 from agentsh_proxy.chunks import LAST_CHUNK, chunk
 from agentsh_proxy.gateway.requests import Asked, Requests
 from agentsh_proxy.replies import CONTINUE

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Final
 
 from agentsh_net.clock import now_rfc3339
-from agentsh_net.core.events import Event, NetworkConnection
+from agentsh_net.core.audit.events import Event, NetworkConnection
 from agentsh_net.core.model import Server
 from agentsh_proxy.http_client import Response
 

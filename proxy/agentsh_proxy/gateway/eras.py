@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from agentsh_net.core import gateway_http
-from agentsh_net.core.jsonrpc import Body, Request
-from agentsh_net.core.mcp_exchange import LEGACY, MODERN
+from agentsh_net.core.mcp import gateway_http
+from agentsh_net.core.mcp.exchange import LEGACY, MODERN
+from agentsh_net.core.mcp.jsonrpc import Body, Request
 from agentsh_proxy.gateway.requests import Asked
 
 

@@ -10,11 +10,12 @@ import re
 from collections.abc import Awaitable, Collection
 from typing import Any, Final, Protocol
 
-from agentsh_net.core import gateway_http, jsonrpc, sse
 from agentsh_net.core.errors import ProtocolError
-from agentsh_net.core.gateway_http import Headers
-from agentsh_net.core.jsonrpc import Body, Id, Request
-from agentsh_net.core.mcp_gate import lone_call
+from agentsh_net.core.framing import sse
+from agentsh_net.core.mcp import gateway_http, jsonrpc
+from agentsh_net.core.mcp.gate import lone_call
+from agentsh_net.core.mcp.gateway_http import Headers
+from agentsh_net.core.mcp.jsonrpc import Body, Id, Request
 from agentsh_proxy.gateway import unauthorized
 from agentsh_proxy.gateway.bodies import as_body, event_of, joined, rewritten
 from agentsh_proxy.gateway.connection import JSON, GatewayConnection

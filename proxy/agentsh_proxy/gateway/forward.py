@@ -11,9 +11,10 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Collection
 from typing import Final
 
-from agentsh_net.core import gateway_http, mcp_http
 from agentsh_net.core.errors import ProtocolError
-from agentsh_net.core.gateway_http import Headers
+from agentsh_net.core.mcp import gateway_http
+from agentsh_net.core.mcp import http_rules as mcp_http
+from agentsh_net.core.mcp.gateway_http import Headers
 from agentsh_net.core.model import Server
 from agentsh_proxy.gateway.connection import GatewayConnection
 from agentsh_proxy.gateway.dialing import Tell

@@ -9,13 +9,14 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from agentsh_net.core import identity, mcp_judging
-from agentsh_net.core.identity import Aspect
-from agentsh_net.core.jsonrpc import Response
-from agentsh_net.core.mcp_listing import Listing, refused
-from agentsh_net.core.mcp_standing import Standing
+from agentsh_net.core.mcp import judging as mcp_judging
+from agentsh_net.core.mcp.jsonrpc import Response
+from agentsh_net.core.mcp.listing import Listing, refused
+from agentsh_net.core.mcp.standing import Standing
 from agentsh_net.core.model import Transport, Verdict
 from agentsh_net.core.snapshot import Snapshot
+from agentsh_net.core.trust import identity
+from agentsh_net.core.trust.identity import Aspect
 from agentsh_proxy.gateway.around import Around
 from agentsh_proxy.gateway.view import Place
 

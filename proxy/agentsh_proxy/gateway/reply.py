@@ -10,9 +10,9 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final
 
-from agentsh_net.core import jsonrpc
 from agentsh_net.core.errors import ProtocolError
-from agentsh_net.core.jsonrpc import Id
+from agentsh_net.core.mcp import jsonrpc
+from agentsh_net.core.mcp.jsonrpc import Id
 from agentsh_proxy.gateway.bodies import as_body, flattened, joined
 from agentsh_proxy.gateway.connection import JSON, Fields, GatewayConnection
 from agentsh_proxy.gateway.delivery import deliver

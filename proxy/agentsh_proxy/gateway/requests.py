@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from agentsh_net.core.errors import ProtocolError
-from agentsh_net.core.http_head import RequestHead, find_head, parse_request
+from agentsh_net.core.web.http_head import RequestHead, find_head, parse_request
 from agentsh_proxy.chunks import ChunkedReader
 
 # Bytes of a head that is remembered while its connection lasts: clients repeat themselves, but for a long credential.

@@ -12,17 +12,20 @@ from functools import lru_cache, partial
 from typing import Final, NamedTuple
 
 from agentsh_net.audit.call_events import HOSTILE, MALFORMED, Teller
-from agentsh_net.core import gateway_http, jsonrpc, mcp_gate, mcp_judging, results_policy, steps
+from agentsh_net.core.audit.joining import mark
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.inspect.contents import inspect_content
-from agentsh_net.core.joining import mark
-from agentsh_net.core.jsonrpc import Body, ErrorResponse, Id, Limits, Message, Request, Response
-from agentsh_net.core.mcp_exchange import changes_tools
-from agentsh_net.core.mcp_gate import Call, Edit, Hide, Swap
-from agentsh_net.core.mcp_glance import CALL, HANDSHAKES, INSPECTED, LIST
-from agentsh_net.core.mcp_listing import refused
-from agentsh_net.core.mcp_params import Mirrored
+from agentsh_net.core.mcp import gate as mcp_gate
+from agentsh_net.core.mcp import gateway_http, jsonrpc
+from agentsh_net.core.mcp import judging as mcp_judging
+from agentsh_net.core.mcp.exchange import changes_tools
+from agentsh_net.core.mcp.gate import Call, Edit, Hide, Swap
+from agentsh_net.core.mcp.glance import CALL, HANDSHAKES, INSPECTED, LIST
+from agentsh_net.core.mcp.jsonrpc import Body, ErrorResponse, Id, Limits, Message, Request, Response
+from agentsh_net.core.mcp.listing import refused
+from agentsh_net.core.mcp.params import Mirrored
 from agentsh_net.core.model import Action, Crossing, Verdict
+from agentsh_net.core.verdicts import results_policy, steps
 from agentsh_proxy.gateway.around import Around
 from agentsh_proxy.gateway.bodies import as_body, flattened
 from agentsh_proxy.gateway.offer import Offer

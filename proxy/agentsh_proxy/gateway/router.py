@@ -14,12 +14,13 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from agentsh_net.core import gateway_http, jsonrpc, mcp_gate
+from agentsh_net.core.audit.events import Event
+from agentsh_net.core.configuration.settings import GatewayServer
 from agentsh_net.core.errors import ProtocolError
-from agentsh_net.core.events import Event
-from agentsh_net.core.folding import fold
+from agentsh_net.core.mcp import gate as mcp_gate
+from agentsh_net.core.mcp import gateway_http, jsonrpc
 from agentsh_net.core.model import Server, Transport, Verdict
-from agentsh_net.core.settings import GatewayServer
+from agentsh_net.core.naming.folding import fold
 from agentsh_net.core.snapshot import Snapshot
 from agentsh_proxy.charging import Charges
 from agentsh_proxy.counting import Counts

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
-from agentsh_net.core.jsonrpc import Body, Id, Notification, Request
+from agentsh_net.core.mcp.jsonrpc import Body, Id, Notification, Request
 from agentsh_proxy.gateway.review import Passed, Taken
 from agentsh_proxy.gateway.stream import GENERAL, Kept, Stream
 

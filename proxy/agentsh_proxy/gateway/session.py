@@ -9,9 +9,9 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from agentsh_net.core import jsonrpc
 from agentsh_net.core.errors import ProtocolError
-from agentsh_net.core.mcp_exchange import LEGACY
+from agentsh_net.core.mcp import jsonrpc
+from agentsh_net.core.mcp.exchange import LEGACY
 from agentsh_proxy.gateway.bodies import as_body, flattened
 from agentsh_proxy.gateway.connection import GatewayConnection
 from agentsh_proxy.gateway.delivery import deliver

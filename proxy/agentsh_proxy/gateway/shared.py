@@ -10,10 +10,15 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from agentsh_net.core import gateway_http, jsonrpc, mcp_client, mcp_gate, mcp_glance, mcp_params, strict_json
 from agentsh_net.core.errors import ProtocolError
-from agentsh_net.core.jsonrpc import Body, ErrorResponse, Id, Limits, Notification, Request, Response
-from agentsh_net.core.mcp_exchange import MODERN
+from agentsh_net.core.mcp import client as mcp_client
+from agentsh_net.core.mcp import gate as mcp_gate
+from agentsh_net.core.mcp import gateway_http, jsonrpc
+from agentsh_net.core.mcp import glance as mcp_glance
+from agentsh_net.core.mcp import params as mcp_params
+from agentsh_net.core.mcp.exchange import MODERN
+from agentsh_net.core.mcp.jsonrpc import Body, ErrorResponse, Id, Limits, Notification, Request, Response
+from agentsh_net.core.values import strict_json
 from agentsh_proxy.gateway.bodies import as_body, flattened
 from agentsh_proxy.gateway.connection import JSON, GatewayConnection
 from agentsh_proxy.gateway.delivery import PING, deliver

@@ -12,11 +12,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-from agentsh_net.core import gateway_http, mcp_http, sse
+from agentsh_net.core.configuration.settings import SecurityScheme
 from agentsh_net.core.errors import ProtocolError
-from agentsh_net.core.gateway_http import Headers
+from agentsh_net.core.framing import sse
+from agentsh_net.core.mcp import gateway_http
+from agentsh_net.core.mcp import http_rules as mcp_http
+from agentsh_net.core.mcp.gateway_http import Headers
 from agentsh_net.core.model import Server
-from agentsh_net.core.settings import SecurityScheme
 from agentsh_proxy.gateway.pipe import Failed, Hear
 from agentsh_proxy.http_client import HttpClient, Response
 from agentsh_proxy.http_connection import Connection

@@ -14,8 +14,8 @@ from collections.abc import Callable
 from typing import Any, Final, cast
 
 from agentsh_net.core.errors import ProtocolError
-from agentsh_net.core.folding import visible
 from agentsh_net.core.model import Server
+from agentsh_net.core.naming.folding import visible
 from agentsh_proxy.gateway.pipe import Failed, Hear
 
 MAX_ANSWER: Final = 8192  # bytes of what the supervisor says about a process

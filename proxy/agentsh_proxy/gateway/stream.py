@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from agentsh_net.core.jsonrpc import Id
+from agentsh_net.core.mcp.jsonrpc import Id
 
 # Bytes that wait for a client that does not read, before its stream is cut: one large answer always fits.
 MAX_QUEUED: Final = 1 << 20

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from agentsh_net.core.errors import ProtocolError
-from agentsh_net.core.gateway_http import wants_login
+from agentsh_net.core.mcp.gateway_http import wants_login
 from agentsh_proxy.gateway.view import Place
 from agentsh_proxy.http_client import Response
 

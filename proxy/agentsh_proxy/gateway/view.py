@@ -8,14 +8,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from agentsh_net.core import globs, mcp_gate
+from agentsh_net.core.configuration.settings import Gateway, GatewayServer, SecurityScheme
 from agentsh_net.core.errors import ProtocolError
-from agentsh_net.core.folding import fold
-from agentsh_net.core.globs import Glob
 from agentsh_net.core.inspect.custom import Custom, compiled
-from agentsh_net.core.mcp_gate import lone_call
+from agentsh_net.core.mcp import gate as mcp_gate
+from agentsh_net.core.mcp.gate import lone_call
 from agentsh_net.core.model import Server
-from agentsh_net.core.settings import Gateway, GatewayServer, SecurityScheme
+from agentsh_net.core.naming import globs
+from agentsh_net.core.naming.folding import fold
+from agentsh_net.core.naming.globs import Glob
 from agentsh_net.core.snapshot import Snapshot
 
 

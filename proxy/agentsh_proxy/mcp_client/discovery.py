@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from agentsh_net.core.configuration.settings import SecurityScheme
 from agentsh_net.core.errors import ProtocolError
-from agentsh_net.core.mcp_exchange import Listing
+from agentsh_net.core.mcp.exchange import Listing
 from agentsh_net.core.model import Server, Transport
-from agentsh_net.core.settings import SecurityScheme
 from agentsh_proxy.http_client import tls_context
 from agentsh_proxy.mcp_client.session import Session
 

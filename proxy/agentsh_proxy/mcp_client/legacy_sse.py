@@ -1,6 +1,6 @@
 """HTTP+SSE (revision 2024-11-05) towards one server: one stream brings the endpoint and all answers, POSTs carry requests.
 
-What is asked and what an answer means is `core.mcp_client`'s business.
+What is asked and what an answer means is `core.mcp.client`'s business.
 """
 
 from __future__ import annotations
@@ -8,10 +8,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from agentsh_net.core import jsonrpc, mcp_http
 from agentsh_net.core.errors import ProtocolError
-from agentsh_net.core.mcp_client import Conversation
-from agentsh_net.core.mcp_exchange import Answered, Ask, Outcome, Refused, Tell, refusal
+from agentsh_net.core.mcp import http_rules as mcp_http
+from agentsh_net.core.mcp import jsonrpc
+from agentsh_net.core.mcp.client import Conversation
+from agentsh_net.core.mcp.exchange import Answered, Ask, Outcome, Refused, Tell, refusal
 from agentsh_proxy.http_client import Response
 from agentsh_proxy.mcp_client.site import LIMITS, RETRY, Site, bounded_retry, events, is_stream
 

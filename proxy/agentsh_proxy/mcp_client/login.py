@@ -10,8 +10,9 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final
 
-from agentsh_net.core import mcp_exchange, mcp_http
 from agentsh_net.core.errors import ProtocolError
+from agentsh_net.core.mcp import exchange as mcp_exchange
+from agentsh_net.core.mcp import http_rules as mcp_http
 from agentsh_net.core.model import Server, Transport
 from agentsh_proxy.http_client import HttpClient, tls_context
 

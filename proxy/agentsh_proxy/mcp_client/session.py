@@ -1,6 +1,6 @@
 """One warm session with one declared network server: find how it speaks, list its tools, hear when they change.
 
-The conversation is `core.mcp_client`'s, the bytes are the transports'; when to do what is `discovery`'s.
+The conversation is `core.mcp.client`'s, the bytes are the transports'; when to do what is `discovery`'s.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ import ssl
 from collections.abc import Callable
 from typing import Protocol, Self
 
-from agentsh_net.core.certificate import Fingerprints
+from agentsh_net.core.configuration.settings import SecurityScheme
 from agentsh_net.core.errors import ProtocolError
-from agentsh_net.core.mcp_client import Conversation
-from agentsh_net.core.mcp_exchange import Ask, FallBack, Listing, Outcome, Tell
+from agentsh_net.core.mcp.client import Conversation
+from agentsh_net.core.mcp.exchange import Ask, FallBack, Listing, Outcome, Tell
 from agentsh_net.core.model import Server, Transport
-from agentsh_net.core.settings import SecurityScheme
+from agentsh_net.core.trust.certificate import Fingerprints
 from agentsh_proxy.mcp_client.legacy_sse import LegacySse
 from agentsh_proxy.mcp_client.site import Site
 from agentsh_proxy.mcp_client.streamable import StreamableHttp

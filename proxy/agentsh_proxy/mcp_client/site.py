@@ -8,14 +8,16 @@ from __future__ import annotations
 import ssl
 from collections.abc import AsyncIterator
 
-from agentsh_net.core import mcp_http, mcp_stream, sse
+from agentsh_net.core.configuration.settings import SecurityScheme
 from agentsh_net.core.errors import ProtocolError
-from agentsh_net.core.gateway_http import with_credential
-from agentsh_net.core.jsonrpc import Limits
-from agentsh_net.core.mcp_http import Headers, address
-from agentsh_net.core.mcp_stream import StreamEvent
+from agentsh_net.core.framing import sse
+from agentsh_net.core.mcp import http_rules as mcp_http
+from agentsh_net.core.mcp import stream as mcp_stream
+from agentsh_net.core.mcp.gateway_http import with_credential
+from agentsh_net.core.mcp.http_rules import Headers, address
+from agentsh_net.core.mcp.jsonrpc import Limits
+from agentsh_net.core.mcp.stream import StreamEvent
 from agentsh_net.core.model import Server
-from agentsh_net.core.settings import SecurityScheme
 from agentsh_proxy.http_client import HttpClient, Response
 
 LIMITS = Limits()

@@ -1,7 +1,7 @@
 """Streamable HTTP towards one server: requests by POST, answers as JSON or as a stream, news on a stream of its own.
 
 Both eras: sessions and GET streams until 2025-11-25, stateless POSTs and subscriptions/listen since 2026-07-28.
-What is asked and what an answer means is `core.mcp_client`'s business.
+What is asked and what an answer means is `core.mcp.client`'s business.
 """
 
 from __future__ import annotations
@@ -9,11 +9,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from agentsh_net.core import jsonrpc, mcp_http
 from agentsh_net.core.errors import ProtocolError
-from agentsh_net.core.mcp_client import Conversation
-from agentsh_net.core.mcp_exchange import MODERN, Answered, Ask, Outcome, Refused, SessionLost, Tell
-from agentsh_net.core.mcp_stream import StreamEvent
+from agentsh_net.core.mcp import http_rules as mcp_http
+from agentsh_net.core.mcp import jsonrpc
+from agentsh_net.core.mcp.client import Conversation
+from agentsh_net.core.mcp.exchange import MODERN, Answered, Ask, Outcome, Refused, SessionLost, Tell
+from agentsh_net.core.mcp.stream import StreamEvent
 from agentsh_proxy.http_client import Response
 from agentsh_proxy.http_connection import CutError
 from agentsh_proxy.mcp_client.site import (

@@ -10,7 +10,7 @@ import hashlib
 import os
 import stat
 
-TYPE_CHECKING = False  # see agentsh_net.core.shim_link
+TYPE_CHECKING = False  # see agentsh_net.core.links.shim_link
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any, Final
@@ -21,7 +21,7 @@ _BLOCK: Final = 1 << 20
 
 
 def describe(command: Sequence[str], environ: Mapping[str, str]) -> dict[str, Any] | None:
-    """Return what is about to be started, as `core.identity.binary` does; None where there is no such program."""
+    """Return what is about to be started, as `core.trust.identity.binary` does; None where there is no such program."""
     executable = _found(command[0], environ)
     if executable is None:
         return None

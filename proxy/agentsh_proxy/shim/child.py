@@ -9,7 +9,7 @@ import contextlib
 import os
 import signal
 
-TYPE_CHECKING = False  # see agentsh_net.core.shim_link
+TYPE_CHECKING = False  # see agentsh_net.core.links.shim_link
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Final, NoReturn

@@ -10,7 +10,7 @@ import select
 import socket
 from collections import deque
 
-from agentsh_net.core.shim_link import (
+from agentsh_net.core.links.shim_link import (
     EDIT,
     NOTED,
     OPENED,
@@ -23,7 +23,7 @@ from agentsh_net.core.shim_link import (
     told,
 )
 
-TYPE_CHECKING = False  # see agentsh_net.core.shim_link
+TYPE_CHECKING = False  # see agentsh_net.core.links.shim_link
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, Final

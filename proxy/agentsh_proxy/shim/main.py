@@ -9,7 +9,7 @@ import os
 import signal
 import time
 
-from agentsh_net.core.shim_link import OPEN
+from agentsh_net.core.links.shim_link import OPEN
 from agentsh_proxy.shim.child import (
     FORWARDED,
     NOT_EXECUTABLE,
@@ -20,7 +20,7 @@ from agentsh_proxy.shim.child import (
 from agentsh_proxy.shim.daemon import Daemon
 from agentsh_proxy.shim.relay import Relay
 
-TYPE_CHECKING = False  # see agentsh_net.core.shim_link
+TYPE_CHECKING = False  # see agentsh_net.core.links.shim_link
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Final

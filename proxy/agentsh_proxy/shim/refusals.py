@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 
-from agentsh_net.core.mcp_glance import (
+from agentsh_net.core.mcp.glance import (
     CALL,
     ELICITATION,
     SAMPLING,
@@ -17,11 +17,11 @@ from agentsh_net.core.mcp_glance import (
     messages,
 )
 
-TYPE_CHECKING = False  # see agentsh_net.core.shim_link
+TYPE_CHECKING = False  # see agentsh_net.core.links.shim_link
 if TYPE_CHECKING:
     from typing import Any, Final
 
-BLOCKED: Final = -32090  # as core.mcp_gate
+BLOCKED: Final = -32090  # as core.mcp.gate
 UNREADABLE: Final = -32600
 
 AWAY: Final = "[agentsh] blocked: the agentsh-net daemon cannot be asked (fail_closed)"

@@ -11,16 +11,16 @@ import select
 import signal
 import time
 
-from agentsh_net.core.mcp_glance import INSPECTED, plain_call
-from agentsh_net.core.mcp_skim import Skim
-from agentsh_net.core.shim_link import CLIENT, LONG, SERVER
+from agentsh_net.core.links.shim_link import CLIENT, LONG, SERVER
+from agentsh_net.core.mcp.glance import INSPECTED, plain_call
+from agentsh_net.core.mcp.skim import Skim
 from agentsh_proxy.shim import refusals
 from agentsh_proxy.shim.child import Child
 from agentsh_proxy.shim.daemon import Answer, Daemon
 from agentsh_proxy.shim.traffic import Traffic, calls, read
 from agentsh_proxy.shim.way import Held, Way
 
-TYPE_CHECKING = False  # see agentsh_net.core.shim_link
+TYPE_CHECKING = False  # see agentsh_net.core.links.shim_link
 if TYPE_CHECKING:
     from typing import Final
 

@@ -5,7 +5,7 @@ An answer is recognised by the id of the request that went out, never by its sha
 
 from __future__ import annotations
 
-from agentsh_net.core.mcp_glance import (
+from agentsh_net.core.mcp.glance import (
     CALL,
     HANDSHAKES,
     INSPECTED,
@@ -15,9 +15,9 @@ from agentsh_net.core.mcp_glance import (
     asks_for_input,
     messages,
 )
-from agentsh_net.core.mcp_skim import Skim, is_id
+from agentsh_net.core.mcp.skim import Skim, is_id
 
-TYPE_CHECKING = False  # see agentsh_net.core.shim_link
+TYPE_CHECKING = False  # see agentsh_net.core.links.shim_link
 if TYPE_CHECKING:
     from typing import Any, Final
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections import deque
 
-from agentsh_net.core.shim_link import MAX_LINE
+from agentsh_net.core.links.shim_link import MAX_LINE
 
-TYPE_CHECKING = False  # see agentsh_net.core.shim_link
+TYPE_CHECKING = False  # see agentsh_net.core.links.shim_link
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Final

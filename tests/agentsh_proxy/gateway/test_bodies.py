@@ -8,7 +8,7 @@ import pytest
 from agentsh_proxy.gateway.bodies import event_of, joined, rewritten
 from gateway_front import data_of
 
-from agentsh_net.core import sse
+from agentsh_net.core.framing import sse
 
 
 def test_a_rewritten_event_keeps_its_id_and_only_its_id_where_nothing_is_left() -> None:

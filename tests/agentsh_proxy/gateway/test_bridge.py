@@ -14,7 +14,7 @@ from gateway_pipes import FakePipe, begun, play
 from mcp_peers.roles import INITIALIZED, result_of
 from mcp_peers.scripted import STREAM, Seen, Wire, run, serving
 
-from agentsh_net.core.gateway_http import VERSION_KEY
+from agentsh_net.core.mcp.gateway_http import VERSION_KEY
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from gateway_front import INITIALIZE, GatewayFront, call, gateway_over, snapshot
 from mcp_peers.roles import SseServer, legacy
 from mcp_peers.scripted import Seen, Wire, run, serving
 
-from agentsh_net.core import link
+from agentsh_net.core.links import link
 from agentsh_net.core.model import Server, Transport
 
 

@@ -9,9 +9,9 @@ import pytest
 from agentsh_proxy.gateway.eras import asks_modern, begins, is_modern
 from agentsh_proxy.gateway.requests import Asked, Requests
 
-from agentsh_net.core import jsonrpc
-from agentsh_net.core.gateway_http import VERSION_KEY
-from agentsh_net.core.mcp_exchange import LEGACY, MODERN
+from agentsh_net.core.mcp import jsonrpc
+from agentsh_net.core.mcp.exchange import LEGACY, MODERN
+from agentsh_net.core.mcp.gateway_http import VERSION_KEY
 
 INITIALIZE = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {}}
 CALL = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"_meta": {VERSION_KEY: MODERN}}}

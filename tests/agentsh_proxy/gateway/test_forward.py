@@ -21,7 +21,7 @@ from gateway_front import (
 from mcp_peers.roles import SseServer, legacy, result_of
 from mcp_peers.scripted import STREAM, Scripted, Seen, Wire, run
 
-from agentsh_net.core.gateway_http import VERSION_KEY
+from agentsh_net.core.mcp.gateway_http import VERSION_KEY
 
 
 def test_requests_and_answers_keep_their_very_bytes() -> None:

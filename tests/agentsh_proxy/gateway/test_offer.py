@@ -12,8 +12,8 @@ from agentsh_proxy.gateway.offer import Offer
 from agentsh_proxy.gateway.view import unfold
 from gateway_front import FakeCharges, snapshot
 
-from agentsh_net.core import jsonrpc
-from agentsh_net.core.jsonrpc import Response
+from agentsh_net.core.mcp import jsonrpc
+from agentsh_net.core.mcp.jsonrpc import Response
 
 PEER = {"id": "peer", "type": "http", "url": "http://127.0.0.1:1/mcp"}
 

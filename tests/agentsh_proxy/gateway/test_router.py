@@ -11,7 +11,7 @@ from gateway_front import GatewayFront, call, gateway_over, play_plainly, reques
 from mcp_peers.roles import legacy
 from mcp_peers.scripted import Scripted, Seen, Wire, run, serving
 
-from agentsh_net.core.joining import Intent
+from agentsh_net.core.audit.joining import Intent
 
 
 def test_a_denied_server_is_refused_in_json_rpc_and_its_calls_are_told_of() -> None:

@@ -10,8 +10,8 @@ from agentsh_proxy.gateway.review import Passed, Taken
 from agentsh_proxy.gateway.routes import MAX_STREAMS, Routes
 from agentsh_proxy.gateway.stream import GENERAL, Stream
 
-from agentsh_net.core import jsonrpc
-from agentsh_net.core.jsonrpc import Id
+from agentsh_net.core.mcp import jsonrpc
+from agentsh_net.core.mcp.jsonrpc import Id
 
 
 @pytest.fixture(name="forgotten")

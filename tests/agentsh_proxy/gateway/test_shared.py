@@ -10,7 +10,7 @@ import pytest
 from gateway_front import call, request, snapshot
 from gateway_pipes import RESULT, FakePipe, play
 
-from agentsh_net.core.pins import tool_of
+from agentsh_net.core.trust.pins import tool_of
 
 VERSION = "2026-07-28"
 META = {"io.modelcontextprotocol/protocolVersion": VERSION, "io.modelcontextprotocol/clientCapabilities": {}}

@@ -12,9 +12,9 @@ from agentsh_proxy.http_client import DRAIN_SIZE
 from mcp_peers.roles import SseServer, declared
 from mcp_peers.scripted import STREAM, Seen, Wire, run, serving
 
+from agentsh_net.core.configuration.settings import SecurityScheme
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.model import Transport
-from agentsh_net.core.settings import SecurityScheme
 
 BEARER = SecurityScheme("b", "http", "u", scheme="bearer")
 

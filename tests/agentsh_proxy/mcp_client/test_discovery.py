@@ -14,9 +14,9 @@ from agentsh_proxy.mcp_client.discovery import Backoff, Discovered, Watcher, dis
 from mcp_peers.roles import DISCOVERED, INITIALIZED, SseServer, declared, legacy, modern, result_of, tools
 from mcp_peers.scripted import STREAM, Handler, Scripted, Seen, Wire, run, serving
 
+from agentsh_net.core.configuration.settings import SecurityScheme
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.model import Server, Transport
-from agentsh_net.core.settings import SecurityScheme
 
 SECRET = {"Authorization": "Bearer secret-token"}
 

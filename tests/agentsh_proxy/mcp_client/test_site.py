@@ -7,10 +7,10 @@ from agentsh_proxy.mcp_client.site import Site, bounded_retry, events, is_json, 
 from mcp_peers.roles import declared
 from mcp_peers.scripted import STREAM, Seen, Wire, run, serving
 
+from agentsh_net.core.configuration.settings import SecurityScheme
 from agentsh_net.core.errors import ProtocolError
-from agentsh_net.core.mcp_stream import StreamEvent
+from agentsh_net.core.mcp.stream import StreamEvent
 from agentsh_net.core.model import Server, Transport
-from agentsh_net.core.settings import SecurityScheme
 
 
 def test_redirects_inside_the_origin_carry_body_and_headers_along() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from agentsh_proxy.shim.daemon import MAX_STANDING, PATIENCE, RETRY, Answer, Daemon
 
-from agentsh_net.core.shim_link import Frames, frame
+from agentsh_net.core.links.shim_link import Frames, frame
 
 
 class Scene:

@@ -94,7 +94,7 @@ def test_it_loads_next_to_nothing() -> None:
         "from agentsh_net.__main__ import main\n"
         "try: main()\n"
         "except SystemExit: pass\n"
-        "heavy = {'asyncio', 'click', 'dataclasses', 'orjson', 'rich', 'subprocess', 'typing', 'uvloop', 'pathlib', 'agentsh_net.core.jsonrpc'}\n"
+        "heavy = {'asyncio', 'click', 'dataclasses', 'orjson', 'rich', 'subprocess', 'typing', 'uvloop', 'pathlib', 'agentsh_net.core.mcp.jsonrpc'}\n"
         "print(sorted(heavy & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-S", "-c", f"import sys; sys.path[:0] = {sys.path!r}\n{code}"], capture_output=True, text=True)  # fmt: skip

@@ -9,7 +9,7 @@ import pytest
 from agentsh_proxy.shim import refusals
 from agentsh_proxy.shim.refusals import count_calls, id_of, of_calls, of_server
 
-from agentsh_net.core import mcp_gate
+from agentsh_net.core.mcp import gate as mcp_gate
 
 
 def line(value: Any) -> bytes:

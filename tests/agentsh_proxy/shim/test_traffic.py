@@ -9,7 +9,7 @@ import pytest
 from agentsh_proxy.shim import traffic as module
 from agentsh_proxy.shim.traffic import Traffic, calls, read
 
-from agentsh_net.core.mcp_skim import Skim
+from agentsh_net.core.mcp.skim import Skim
 
 
 def request(method: str, id_: Any = 1, **params: Any) -> dict[str, Any]:

@@ -14,8 +14,8 @@ from transcripts import anthropic, openai_chat, openai_responses
 
 from agentsh_net.core.dialects.base import Judge, Limits, Step, Stream
 from agentsh_net.core.dialects.catalog import BY_NAME
+from agentsh_net.core.framing.sse import Decoder
 from agentsh_net.core.model import Action, ToolCall, Verdict
-from agentsh_net.core.sse import Decoder
 
 DENIED = [openai_chat.DELETE, "*delete*", "*rm*"]
 WAYS = {

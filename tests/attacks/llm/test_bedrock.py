@@ -40,9 +40,9 @@ from transcripts.bedrock import (
 )
 from transcripts.key_readings import first_wins
 
-from agentsh_net.core import event_stream
 from agentsh_net.core.dialects.base import Limits
 from agentsh_net.core.dialects.bedrock import DIALECT
+from agentsh_net.core.framing import event_stream
 
 Run = tuple[str, Any]
 CITY = {"city": "Bern", "n": 1.5}

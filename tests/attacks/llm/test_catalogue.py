@@ -20,8 +20,8 @@ from fuzz.grammar import ALLOWED, DENIED
 from fuzz.streams import WIDE, WIRES, came, judge
 from transcripts import bedrock, gemini, ollama, openai_chat, openai_responses
 
-from agentsh_net.core import event_stream
-from agentsh_net.core.event_stream import EventStreamDecoder
+from agentsh_net.core.framing import event_stream
+from agentsh_net.core.framing.event_stream import EventStreamDecoder
 
 TABLE = Path(__file__).parent / "README.md"
 ARGUMENTS = {"city": "Bern", "big": 2**60}

@@ -33,7 +33,7 @@ from transcripts.key_readings import first_wins
 
 from agentsh_net.core.dialects.base import Limits
 from agentsh_net.core.dialects.gemini import DIALECT, STREAMED
-from agentsh_net.core.sse import Decoder
+from agentsh_net.core.framing.sse import Decoder
 
 Run = tuple[str, Any]
 CITY = {"city": "Bern", "n": 1.5}

@@ -14,9 +14,11 @@ from netns import box
 from netns.scene import at, attempt, outcome
 from netns.stage import BAD, BOTH, EBPF, NFT, PLANES, Stage, policy
 
-from agentsh_net.core import nft_sets, packet_fence, wire
+from agentsh_net.core.abi import wire
 from agentsh_net.core.errors import KernelError
-from agentsh_net.core.plane import Fate, Plan, Rule
+from agentsh_net.core.network.plane import Fate, Plan, Rule
+from agentsh_net.core.nft import packet_fence
+from agentsh_net.core.nft import sets as nft_sets
 from agentsh_net.kernel import bpf_syscall
 
 pytestmark = pytest.mark.kernel

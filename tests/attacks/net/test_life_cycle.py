@@ -19,7 +19,7 @@ from netns.scene import at, attempt, listening
 from netns.stage import BOTH, EBPF, NFT, PLANES
 
 from agentsh_net.control.client import Client
-from agentsh_net.core import wire
+from agentsh_net.core.abi import wire
 from agentsh_net.kernel import bpf_syscall
 from agentsh_net.kernel.leftovers import hierarchy, leftovers, programs, remove
 

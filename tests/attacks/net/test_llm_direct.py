@@ -17,13 +17,13 @@ from netns import box, tls
 from netns.scene import attempt, listening, outcome
 from netns.stage import BOTH, EBPF, NFT, PLANES
 
-from agentsh_net.core import attribution, kernel_plan, llm_plan
-from agentsh_net.core import config as configuration
-from agentsh_net.core.events import LlmDirectConnection
-from agentsh_net.core.pins import Pins
-from agentsh_net.core.plane import ConnectRecord
+from agentsh_net.core.audit.events import LlmDirectConnection
+from agentsh_net.core.configuration import config as configuration
+from agentsh_net.core.network import attribution, kernel_plan, llm_plan
+from agentsh_net.core.network.plane import ConnectRecord
 from agentsh_net.core.registry import Registry
 from agentsh_net.core.snapshot import Snapshot
+from agentsh_net.core.trust.pins import Pins
 from agentsh_net.kernel.host import Host, open_kernel
 
 pytestmark = pytest.mark.kernel

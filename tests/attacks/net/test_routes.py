@@ -14,8 +14,8 @@ from netns.daemon import running
 from netns.scene import at, attempt, drain, listening, opened, outcome
 from netns.stage import BAD, BOTH, EBPF, NFT, OTHER, PLANES, Row, Seen, Stage, play
 
-from agentsh_net.core import attribution
-from agentsh_net.core.plane import Fate, Plan, Rule
+from agentsh_net.core.network import attribution
+from agentsh_net.core.network.plane import Fate, Plan, Rule
 
 pytestmark = pytest.mark.kernel
 

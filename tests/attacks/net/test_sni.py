@@ -27,13 +27,13 @@ from netns.name_server import NameServer
 from netns.scene import at, drain, listening, opened, outcome
 from netns.stage import BOTH, EBPF, NFT
 
-from agentsh_net.core import attribution, kernel_plan
-from agentsh_net.core import config as configuration
-from agentsh_net.core.events import NetworkConnection
-from agentsh_net.core.pins import Pins
-from agentsh_net.core.plane import Plan
+from agentsh_net.core.audit.events import NetworkConnection
+from agentsh_net.core.configuration import config as configuration
+from agentsh_net.core.network import attribution, kernel_plan
+from agentsh_net.core.network.plane import Plan
 from agentsh_net.core.registry import Registry
 from agentsh_net.core.snapshot import Snapshot
+from agentsh_net.core.trust.pins import Pins
 
 pytestmark = pytest.mark.kernel
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from agentsh_net.core import sse, strict_json
 from agentsh_net.core.dialects.anthropic_event import Event, make_frame, read, text_frames, with_data
+from agentsh_net.core.framing import sse
+from agentsh_net.core.values import strict_json
 
 
 def reading(data: str, event: str = "") -> Event:

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from transcripts.anthropic import denying
 
-from agentsh_net.core import strict_json
 from agentsh_net.core.dialects.anthropic_blocks import Rulings
 from agentsh_net.core.dialects.anthropic_message import Rewriting, rewritten
 from agentsh_net.core.dialects.base import Step
 from agentsh_net.core.dialects.output import Output
+from agentsh_net.core.values import strict_json
 
 BAD = '{"type":"tool_use","id":"t","name":"bad","input":{"a":1.50}}'
 GOOD = '{"type":"tool_use","id":"u","name":"good","input":{"a":1.50}}'

@@ -10,7 +10,6 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from transcripts.anthropic import denying
 
-from agentsh_net.core import sse
 from agentsh_net.core.dialects.anthropic import DIALECT
 from agentsh_net.core.dialects.anthropic_ordinary import (
     PROSE,
@@ -24,6 +23,7 @@ from agentsh_net.core.dialects.anthropic_stream import AnthropicMachine
 from agentsh_net.core.dialects.base import Limits
 from agentsh_net.core.dialects.inspection import Inspector
 from agentsh_net.core.dialects.prose import Prose
+from agentsh_net.core.framing import sse
 
 
 def event(name: str, value: Any, pad: int = 0) -> bytes:

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from agentsh_net.core.connectors import Reach
 from agentsh_net.core.dialects import anthropic_request
 from agentsh_net.core.dialects.anthropic_tool_changes import added, servers
 from agentsh_net.core.dialects.request_connectors import ConfinementError, confined
 from agentsh_net.core.dialects.request_offers import added_offers, referred
+from agentsh_net.core.verdicts.connectors import Reach
 
 URL = "https://mcp.example/mcp"
 TOOLSET = {"type": "mcp_toolset", "mcp_server_name": "fs", "default_config": {"enabled": True}}

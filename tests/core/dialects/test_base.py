@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from agentsh_net.core import event_stream
 from agentsh_net.core.dialects.base import Fault, Limits, Step
 from agentsh_net.core.dialects.catalog import BY_NAME
+from agentsh_net.core.framing import event_stream
 
 DIALECTS = pytest.mark.parametrize("name", sorted(BY_NAME))
 

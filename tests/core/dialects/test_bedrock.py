@@ -9,7 +9,7 @@ from botocore.eventstream import EventStreamBuffer
 from transcripts.bedrock import DELETE, WEATHER, chunk, denying, said
 
 from agentsh_net.core.dialects.bedrock import CONVERSE_STREAM, DIALECT, INVOKE, INVOKE_STREAM
-from agentsh_net.core.event_stream import make
+from agentsh_net.core.framing.event_stream import make
 
 MODEL = "anthropic.claude-sonnet-4-20250514-v1:0"
 ALL = {

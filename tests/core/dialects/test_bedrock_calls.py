@@ -10,7 +10,7 @@ from transcripts.bedrock import DELETE, WEATHER, denying, said
 
 from agentsh_net.core.dialects.bedrock_calls import Rulings, arguments, rewrite_whole
 from agentsh_net.core.dialects.output import Output
-from agentsh_net.core.strict_json import read
+from agentsh_net.core.values.strict_json import read
 
 
 def use(name: Any, value: Any = None, **more: Any) -> dict[str, Any]:

@@ -10,9 +10,9 @@ from botocore.eventstream import EventStreamBuffer
 from transcripts.bedrock import piece, start
 
 from agentsh_net.core.dialects.bedrock_events import Event, error, make, put, read
-from agentsh_net.core.event_stream import EventStreamDecoder
-from agentsh_net.core.strict_json import Path
-from agentsh_net.core.strict_json import read as parse
+from agentsh_net.core.framing.event_stream import EventStreamDecoder
+from agentsh_net.core.values.strict_json import Path
+from agentsh_net.core.values.strict_json import read as parse
 
 
 def event(kind: str, value: Any, prefix: Path = ()) -> Event:

@@ -30,7 +30,7 @@ from agentsh_net.core.dialects.bedrock import INVOKE_STREAM
 from agentsh_net.core.dialects.bedrock_invoke import Family, family_of, rewrite, speaks_of_calls, unwrapped
 from agentsh_net.core.dialects.output import Output
 from agentsh_net.core.errors import ProtocolError
-from agentsh_net.core.strict_json import read
+from agentsh_net.core.values.strict_json import read
 
 STREAM = (
     messages.begin()

@@ -10,7 +10,7 @@ import pytest
 from agentsh_net.core.dialects.embedded import rewritten
 from agentsh_net.core.dialects.output import Output
 from agentsh_net.core.model import Action, ToolCall, Verdict
-from agentsh_net.core.strict_json import read
+from agentsh_net.core.values.strict_json import read
 
 
 def judge(call: ToolCall) -> Verdict:

@@ -11,7 +11,7 @@ from agentsh_net.core.dialects.gemini_calls import MAX_OPEN, Ledger
 from agentsh_net.core.dialects.gemini_parts import scan
 from agentsh_net.core.dialects.inline_edits import rewritten
 from agentsh_net.core.dialects.output import Output
-from agentsh_net.core.strict_json import Path, Reading, read
+from agentsh_net.core.values.strict_json import Path, Reading, read
 
 
 def reading(value: Any) -> Reading:

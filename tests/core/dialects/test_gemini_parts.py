@@ -9,7 +9,7 @@ import pytest
 from transcripts.gemini import answer, candidate, part, piece, text
 
 from agentsh_net.core.dialects.gemini_parts import Found, scan
-from agentsh_net.core.strict_json import read
+from agentsh_net.core.values.strict_json import read
 
 
 def found(value: Any) -> Found:

@@ -13,9 +13,9 @@ from agentsh_net.core.dialects.base import Enforce, Fault, Limits, always
 from agentsh_net.core.dialects.inspection import Inspector
 from agentsh_net.core.dialects.output import Output
 from agentsh_net.core.dialects.prose import Shape
+from agentsh_net.core.framing.sse import Frame
 from agentsh_net.core.model import Action, ToolCall, Verdict
-from agentsh_net.core.sse import Frame
-from agentsh_net.core.strict_json import Reading
+from agentsh_net.core.values.strict_json import Reading
 
 
 class Echo:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from agentsh_net.core import sse
 from agentsh_net.core.dialects.line_reading import hides_event, on_one_line
+from agentsh_net.core.framing import sse
 
 CALL = '{"type":"content_block_start"}'
 

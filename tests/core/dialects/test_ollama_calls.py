@@ -10,7 +10,7 @@ from transcripts.ollama import DELETE, WEATHER, answer, denying, entry, said
 
 from agentsh_net.core.dialects.ollama_calls import Rulings
 from agentsh_net.core.dialects.output import Output
-from agentsh_net.core.strict_json import read
+from agentsh_net.core.values.strict_json import read
 
 
 class Answer:

@@ -29,8 +29,8 @@ from transcripts.openai_chat import (
 
 from agentsh_net.core.dialects.base import Connector, Limits
 from agentsh_net.core.dialects.openai_chat import DIALECT, MAX_CONNECTORS
+from agentsh_net.core.framing.sse import Decoder
 from agentsh_net.core.model import Action, ToolCall, Verdict
-from agentsh_net.core.sse import Decoder
 
 BEGIN = chunk({"role": "assistant", "content": None})
 EMPTY_END = end().replace(b'"tool_calls"', b'"stop"')

@@ -11,7 +11,7 @@ from transcripts.openai_chat import DELETE, WEATHER, denying, entry, refused
 from agentsh_net.core.dialects.openai_chat_edits import Findings, event, promises, rewrite
 from agentsh_net.core.dialects.openai_chat_fragments import scan
 from agentsh_net.core.dialects.openai_chat_ledger import Ledger
-from agentsh_net.core.sse import parse
+from agentsh_net.core.framing.sse import parse
 
 
 def rewritten(text: str, *denied: str, hostile: bool = False) -> bytes:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agentsh_net.core.dialects.openai_chat_fragments import Fragment, fold, number_of, scan
-from agentsh_net.core.strict_json import Path
+from agentsh_net.core.values.strict_json import Path
 
 
 def one(delta: dict[str, Any], **choice: Any) -> Fragment:

@@ -30,7 +30,7 @@ from agentsh_net.core.dialects.base import Limits, Stream
 from agentsh_net.core.dialects.inspection import Inspector
 from agentsh_net.core.dialects.openai_chat import DIALECT
 from agentsh_net.core.dialects.openai_chat_stream import ChatMachine
-from agentsh_net.core.sse import Decoder
+from agentsh_net.core.framing.sse import Decoder
 
 CALL = calls(entry(0, name=WEATHER, args="{}", call_id="a"))
 

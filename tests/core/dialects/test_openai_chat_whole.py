@@ -11,7 +11,7 @@ from agentsh_net.core.dialects.base import Judge
 from agentsh_net.core.dialects.openai_chat_whole import rewrite_whole
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.model import ToolCall, Verdict
-from agentsh_net.core.strict_json import read
+from agentsh_net.core.values.strict_json import read
 
 
 def rewritten(data: bytes, judge: Judge) -> tuple[bytes, list[tuple[ToolCall, Verdict]]]:

@@ -28,8 +28,8 @@ from agentsh_net.core.dialects.openai_responses_event import (
     renumbered,
 )
 from agentsh_net.core.dialects.openai_responses_items import Call
-from agentsh_net.core.sse import parse
-from agentsh_net.core.strict_json import read as read_json
+from agentsh_net.core.framing.sse import parse
+from agentsh_net.core.values.strict_json import read as read_json
 
 ITEM = function_call(DELETE)
 

@@ -21,7 +21,7 @@ from agentsh_net.core.dialects.openai_responses_rulings import Rulings
 from agentsh_net.core.dialects.output import Output
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.model import Action, Verdict
-from agentsh_net.core.strict_json import read
+from agentsh_net.core.values.strict_json import read
 
 GET, RM = function_call(WEATHER), function_call(DELETE, at=1)
 

@@ -20,8 +20,8 @@ from transcripts.openai_responses import Event as Sent
 from agentsh_net.core.dialects.openai_responses_event import Event, read
 from agentsh_net.core.dialects.openai_responses_items import folded, read_call
 from agentsh_net.core.dialects.openai_responses_slots import MAX_SLOTS, Slot, Slots, State
-from agentsh_net.core.sse import parse
-from agentsh_net.core.strict_json import read as read_json
+from agentsh_net.core.framing.sse import parse
+from agentsh_net.core.values.strict_json import read as read_json
 
 ITEM = function_call(WEATHER, '{"a":1}')
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from agentsh_net.core.connectors import Reach
 from agentsh_net.core.dialects.request_connectors import ConfinementError, confined
+from agentsh_net.core.verdicts.connectors import Reach
 
 OPEN = Reach()
 SOME = Reach(confined=True, known=True, allowed=("get", "list"), denied=("rm",))

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from agentsh_net.core.dialects import request_offers
-from agentsh_net.core.strict_json import splice
+from agentsh_net.core.values.strict_json import splice
 
 SCHEMA = {"type": "object", "properties": {"a": {}}}
 

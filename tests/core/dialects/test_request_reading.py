@@ -12,7 +12,7 @@ from agentsh_net.core.dialects.base import Fault
 from agentsh_net.core.dialects.catalog import BY_NAME
 from agentsh_net.core.dialects.request_reading import ambiguous, may_name_server, unreadable
 from agentsh_net.core.errors import ProtocolError
-from agentsh_net.core.strict_json import DivergentError
+from agentsh_net.core.values.strict_json import DivergentError
 
 URL = "https://evil.test/mcp"
 TOOL = {"type": "mcp", "server_label": "evil", "server_url": URL}

@@ -9,7 +9,7 @@ from agentsh_net.core.dialects.output import Output
 from agentsh_net.core.dialects.whole_answer import Rewrite, inspect_whole, is_json
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.model import Action, ToolCall, Verdict
-from agentsh_net.core.strict_json import Reading
+from agentsh_net.core.values.strict_json import Reading
 
 BLOCK = Verdict(Action.BLOCK, "no")
 PLAIN = b'{"plain":1}'

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agentsh_net.core.configuration.settings import CustomPattern, Dlp
 from agentsh_net.core.dlp import guard as guards
 from agentsh_net.core.dlp.guard import Guard
 from agentsh_net.core.dlp.tokens import Vaults
 from agentsh_net.core.errors import ProtocolError
-from agentsh_net.core.settings import CustomPattern, Dlp
 
 EMAIL, KEY = "alice@example.com", "AKIAIOSFODNN7EXAMPLE"
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 
+from agentsh_net.core.configuration.settings import CustomPattern
 from agentsh_net.core.inspect import custom, regex_cost
 from agentsh_net.core.inspect.custom import MAX_SEARCHED, Custom
 from agentsh_net.core.inspect.findings import Finding, Severity
 from agentsh_net.core.inspect.strings import strings
-from agentsh_net.core.settings import CustomPattern
 
 
 def find(value: object, *patterns: CustomPattern) -> list[Finding]:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from agentsh_net.core.inspect import findings
 from agentsh_net.core.inspect.findings import MAX_EXCERPT, MAX_FINDINGS, Category, Finding, Severity, excerpt
-from agentsh_net.core.steps import SEVERITIES
+from agentsh_net.core.verdicts.steps import SEVERITIES
 
 
 def finding(severity: Severity = Severity.LOW, pattern: str = "p", path: str = "$") -> Finding:

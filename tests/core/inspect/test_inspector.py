@@ -6,12 +6,12 @@ from typing import Any
 
 from transcripts import definitions
 
-from agentsh_net.core import pins
+from agentsh_net.core.configuration.settings import CustomPattern, Inspection
 from agentsh_net.core.inspect import inspector as module
 from agentsh_net.core.inspect.inspector import Inspected, Inspector
 from agentsh_net.core.model import Server, Transport
 from agentsh_net.core.registry import Registry
-from agentsh_net.core.settings import CustomPattern, Inspection
+from agentsh_net.core.trust import pins
 
 Definition = dict[str, Any]
 

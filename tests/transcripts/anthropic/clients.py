@@ -14,7 +14,7 @@ from typing import Any
 from transcripts.key_readings import any_case, first_wins, last_wins
 
 import anthropic
-from agentsh_net.core import sse
+from agentsh_net.core.framing import sse
 from anthropic import _base_client
 
 # The HTTP library that the installed SDK is built on (httpx, or httpx2 in its newer versions).

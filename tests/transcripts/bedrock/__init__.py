@@ -9,10 +9,10 @@ from typing import Any
 from transcripts.gemini import said
 from transcripts.playing import Denying, Result, cut_at, denying, every_chunking, runner
 
-from agentsh_net.core import event_stream
 from agentsh_net.core.dialects.base import Dialect
 from agentsh_net.core.dialects.bedrock import CONVERSE_STREAM, INVOKE_STREAM
-from agentsh_net.core.event_stream import EventStreamDecoder
+from agentsh_net.core.framing import event_stream
+from agentsh_net.core.framing.event_stream import EventStreamDecoder
 
 __all__ = ["Denying", "Result", "cut_at", "denying", "every_chunking", "said"]
 

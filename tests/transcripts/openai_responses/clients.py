@@ -13,7 +13,7 @@ import httpx2
 import openai
 from transcripts.key_readings import any_case, first_wins, last_wins
 
-from agentsh_net.core import sse
+from agentsh_net.core.framing import sse
 
 # (namespace, name, arguments): arguments parsed, or the text where it does not parse.
 Run = tuple[str, str, Any]

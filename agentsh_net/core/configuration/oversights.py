@@ -1,0 +1,56 @@
+"""What a valid policy says and its author probably does not mean: told where the policy is checked and where it is in force.
+
+Not its business: what is no policy at all (`config`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from difflib import get_close_matches
+
+from agentsh_net.core.configuration.settings import Config, Mcp, ServerRule, ToolRule
+from agentsh_net.core.naming.folding import fold
+
+_PATTERN = frozenset("*?[")
+
+
+def oversights(config: Config) -> tuple[str, ...]:
+    """Return them, each with the YAML path that it is about."""
+    mcp = config.sandbox.mcp
+    return (*_slips(mcp), *_closed(mcp), *_unheard(config))
+
+
+def _slips(mcp: Mcp) -> Iterator[str]:
+    """Yield rules for a server that nobody declared, where a declared one is called nearly so: a slip leaves that one without its rule."""
+    declared = {fold(server.id): server.id for server in mcp.servers}
+    rules: tuple[ServerRule | ToolRule, ...] = (
+        *mcp.allowed_servers,
+        *mcp.denied_servers,
+        *mcp.allowed_tools,
+        *mcp.denied_tools,
+    )
+    for rule in rules:
+        name = rule.id if isinstance(rule, ServerRule) else rule.server
+        if _PATTERN & set(name) or fold(name) in declared:
+            continue
+        if near := get_close_matches(fold(name), declared, n=1, cutoff=0.75):
+            yield f"{rule.path} is about server {name!r}, which is not declared (did you mean {declared[near[0]]!r}?)"
+
+
+def _closed(mcp: Mcp) -> Iterator[str]:
+    """Yield lists that allow nothing."""
+    root = "sandbox.mcp"
+    if mcp.server_policy == "allowlist" and not mcp.allowed_servers:
+        yield f"{root}.server_policy is allowlist, and allowed_servers is empty: every server is blocked"
+    if mcp.tool_policy == "allowlist" and not mcp.allowed_tools:
+        yield f"{root}.tool_policy is allowlist, and allowed_tools is empty: every tool is blocked"
+
+
+def _unheard(config: Config) -> Iterator[str]:
+    """Yield what is configured for something that is off."""
+    if config.gateway.servers and not config.gateway.enabled:
+        yield "gateway.enabled is false: what gateway.servers says is not in force"
+    if config.network.mode == "off" and config.network.llm_direct != "off":
+        yield f"network.mode is off: llm_direct: {config.network.llm_direct} is not in force"
+    if config.network.mode != "off" and not config.network.layers:
+        yield f"network.layers is empty: mode: {config.network.mode} is in force nowhere"

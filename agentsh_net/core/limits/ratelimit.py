@@ -1,0 +1,93 @@
+"""Token buckets, one per server: how many calls a minute, how many at once. `now` is an argument.
+
+Who may call is policy's business; the supervisor asks here last, so that a denied call costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+
+from agentsh_net.core.configuration.settings import RateLimit, RateLimits
+from agentsh_net.core.naming.folding import fold
+
+# Ids of judged calls: a thousand streams of a few dozen calls each. The oldest go first, and cost a token if seen again.
+MAX_REMEMBERED = 65_536
+
+
+def default_burst(calls_per_minute: float) -> int:
+    """Return the burst of a limit that names none: ten seconds' worth, at least one."""
+    return max(1, int(calls_per_minute / 6))
+
+
+def limit_of(limits: RateLimits, server_id: str) -> RateLimit:
+    """Return the limit that holds for a server."""
+    wanted = fold(server_id)
+    for name, limit in limits.per_server.items():
+        if fold(name) == wanted:
+            return limit
+    return RateLimit(limits.default_rpm, limits.default_burst)
+
+
+@dataclass(slots=True)
+class _Bucket:
+    """`tokens` calls could be made at `at` (seconds of the caller's clock)."""
+
+    rate: float  # tokens a second
+    size: float
+    tokens: float
+    at: float
+
+    def take(self, now: float) -> bool:
+        self.tokens = min(self.size, self.tokens + max(0.0, now - self.at) * self.rate)
+        self.at = max(self.at, now)
+        if self.tokens < 1:
+            return False
+        self.tokens -= 1
+        return True
+
+
+class Buckets:
+    """The state of all limits. A reload inherits it (`with_limits`); servers are those of the registry, so it stays small."""
+
+    def __init__(self, limits: RateLimits) -> None:
+        self._limits = limits
+        self._buckets: dict[str, _Bucket] = {}
+        self._answers: OrderedDict[tuple[str, str], bool] = OrderedDict()
+
+    def take(self, server_id: str, call_key: str, now: float) -> bool:
+        """Charge a server's bucket once per call; True is within the rate. `now` is monotonic, in seconds.
+
+        `call_key` names one call of one answer (session, request and tool-call id: ids alone repeat across answers);
+        asked again it gets the same answer and costs nothing. An empty key is a call of its own each time.
+        """
+        if not self._limits.enabled:
+            return True
+        server = fold(server_id)
+        if not call_key:
+            return self._bucket(server, now).take(now)
+        known = self._answers.get((server, call_key))
+        if known is not None:
+            return known
+        answer = self._bucket(server, now).take(now)
+        self._answers[server, call_key] = answer
+        if len(self._answers) > MAX_REMEMBERED:
+            self._answers.popitem(last=False)
+        return answer
+
+    def with_limits(self, limits: RateLimits) -> Buckets:
+        """Return buckets under new limits that keep what was used; a server whose limit changed keeps at most its new burst."""
+        successor = Buckets(limits)
+        successor._answers = self._answers.copy()
+        for server, old in self._buckets.items():
+            new = successor._bucket(server, old.at)
+            new.tokens = min(old.tokens, new.size)
+        return successor
+
+    def _bucket(self, server: str, now: float) -> _Bucket:
+        bucket = self._buckets.get(server)
+        if bucket is None:
+            limit = limit_of(self._limits, server)
+            size = limit.burst if limit.burst >= 1 else default_burst(limit.calls_per_minute)
+            bucket = self._buckets[server] = _Bucket(limit.calls_per_minute / 60, size, size, now)
+        return bucket

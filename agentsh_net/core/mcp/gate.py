@@ -1,0 +1,300 @@
+"""What may pass between an MCP client and a server: tool calls found and refused, server requests found and answered.
+
+Lines or bodies in, rulings out, for whoever carries them (shim, gateway). Verdicts are the policy's business; what is
+not refused keeps its very bytes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from agentsh_net.core.errors import ProtocolError
+from agentsh_net.core.mcp import jsonrpc
+from agentsh_net.core.mcp.glance import (
+    BOM,
+    CALL,
+    ELICITATION,
+    MESSAGE_KEYS,
+    PARAM_KEYS,
+    SAMPLING,
+    WATCHED,
+    asks_for_input,
+    misspelt,
+    splits,
+)
+from agentsh_net.core.mcp.jsonrpc import (
+    DEFAULT_LIMITS,
+    Body,
+    ErrorResponse,
+    Id,
+    Limits,
+    Message,
+    Notification,
+    Request,
+    Response,
+)
+from agentsh_net.core.model import Verdict
+from agentsh_net.core.naming.folding import visible
+from agentsh_net.core.values import strict_json
+
+# Codes of our own, in the range JSON-RPC 2.0 (section 5.1) leaves to implementations, where MCP uses none.
+BLOCKED = -32090
+UNREADABLE = -32600
+
+MAX_NAME = 200  # characters of a tool's name in an answer; the event has the whole
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A tools/call. `id` is None for one that wants no answer."""
+
+    id: Id | None
+    tool: str
+    input: Any
+
+
+Judge = Callable[[Call], Verdict]
+Refuse = Callable[
+    [Id | None, str, str], bytes
+]  # id, tool, reason -> what the client gets in place of an answer
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """Something a server wants of the client: a request, or (`embedded`) a result or error that asks."""
+
+    index: int
+    id: Id
+    method: str
+    params: Any
+    embedded: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """Edit: the message does not go on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Swap:
+    """Edit: this message goes on in its place."""
+
+    message: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Hide:
+    """Edit: these tools of a tools/list result do not go on; the others keep their bytes."""
+
+    positions: tuple[int, ...]
+
+
+Edit = Drop | Swap | Hide
+
+
+@dataclass(frozen=True, slots=True)
+class Ruling:
+    """What becomes of a line: what goes on in its place (None: nothing), and what goes back to who sent it."""
+
+    forward: bytes | None
+    replies: tuple[bytes, ...] = ()
+
+
+def read(line: bytes, limits: Limits = DEFAULT_LIMITS) -> Body:
+    """Return what every peer reads in a line (without its newline). Raises ProtocolError where one may read something else."""
+    if splits(line):
+        raise ProtocolError("a carriage return inside a line")
+    body = jsonrpc.parse(line, limits)
+    odd = [message.raw for message in body.messages if not message.raw.keys() <= MESSAGE_KEYS]
+    if any(misspelt(raw, MESSAGE_KEYS) for raw in odd):
+        raise ProtocolError("a key of JSON-RPC in another case")
+    return body
+
+
+def rule_calls(line: bytes, body: Body, judge: Judge, refuse: Refuse | None = None) -> Ruling:
+    """Judge every tools/call of a client's message or batch. Raises ProtocolError, before any verdict, where a tool is uncertain."""
+    calls = {index: call_in(message) for index, message in enumerate(body.messages) if is_call(message)}
+    edits: dict[int, Edit] = {}
+    errors: list[bytes] = []
+    for index, call in calls.items():
+        verdict = judge(call)
+        if verdict.blocked:
+            edits[index] = Drop()
+            if call.id is not None:
+                errors.append((refuse or refusal)(call.id, call.tool, verdict.reason))
+    return Ruling(edited(line, body, edits), _answers(errors, batch=body.batch))
+
+
+def lone_call(body: Body) -> str:
+    """Return the tool of a tools/call that is no part of a batch; empty for anything else."""
+    message = body.messages[0]
+    return "" if body.batch or not is_call(message) else call_in(message).tool
+
+
+def is_call(message: Message) -> bool:
+    """Say whether a message calls a tool; one that wants no answer calls it too."""
+    return isinstance(message, Request | Notification) and message.method == CALL
+
+
+def call_in(message: Message) -> Call:
+    """Return the call that a tools/call is. Raises ProtocolError where its tool is uncertain."""
+    params = message.params if isinstance(message, Request | Notification) else None
+    if not isinstance(params, Mapping) or not isinstance(params.get("name"), str):
+        raise ProtocolError("tools/call without the name of a tool")
+    if misspelt(params, PARAM_KEYS):
+        raise ProtocolError("tools/call with a parameter spelt in two ways")
+    return Call(message.id if isinstance(message, Request) else None, params["name"], params.get("arguments"))
+
+
+def as_result(error: bytes, *, modern: bool) -> bytes:
+    """Return a refusal as a result that says it is an error: some clients end the turn at a JSON-RPC error, and a model reads results."""
+    found = jsonrpc.parse(error).messages[0]
+    if not isinstance(found, ErrorResponse) or found.id is None:
+        return error
+    result: dict[str, Any] = {"content": [{"type": "text", "text": found.message}], "isError": True}
+    return jsonrpc.response(found.id, result | ({"resultType": "complete"} if modern else {}))
+
+
+def refusal(id_: Id | None, tool: str, reason: str) -> bytes:
+    """Return the JSON-RPC error that a blocked call gets."""
+    return jsonrpc.error(
+        id_, BLOCKED, f"[agentsh] Tool '{visible(tool, MAX_NAME)}' blocked by policy: {reason}"
+    )
+
+
+def refused_result(id_: Id, named: str, reason: str, method: str = CALL) -> bytes:
+    """Return the JSON-RPC error that a client gets in place of a result that must not reach it; `named` is what it asked for."""
+    name = visible(named, MAX_NAME)
+    what = f"tool '{name}'" if method == CALL else f"{method} '{name}'" if name else method
+    return jsonrpc.error(id_, BLOCKED, f"[agentsh] Result of {what} blocked by policy: {reason}")
+
+
+def doubt(line: bytes) -> str:
+    """Say why a line that no strict reader takes is a danger: some peer may read a tools/call in it. Empty: none can."""
+    if splits(line):
+        return "a carriage return inside a line"
+    try:
+        reading = strict_json.read(line.removeprefix(BOM))
+    except strict_json.DivergentError as error:
+        return str(error)
+    except ProtocolError:
+        return ""
+    if reading.duplicates:
+        return f"the key {visible(min(reading.duplicates), MAX_NAME)!r} twice in an object"
+    for message in reading.value if isinstance(reading.value, list) else [reading.value]:
+        if isinstance(message, list):
+            return "a batch in a batch"
+        if isinstance(message, dict):
+            if misspelt(message, MESSAGE_KEYS):
+                return "a key of JSON-RPC in another case"
+            if not isinstance(message.get("method", ""), str) or message.get("method") in {CALL, *WATCHED}:
+                return f"a {visible(str(message['method']), MAX_NAME)} that is no proper JSON-RPC"
+    return ""
+
+
+def doubt_of_client(line: bytes) -> str:
+    """Say, as `doubt` does, what is dangerous in what a client sends, readers that take JSON as a stream of values included.
+
+    Go's `json.Decoder` does: it knows no lines, and stops reading where a value ends.
+    """
+    found = doubt(line)
+    if found:
+        return found
+    try:
+        strict_json.read(line.removeprefix(BOM))
+    except ProtocolError as error:
+        return _of_a_stream(error.__cause__)
+    return ""
+
+
+def _of_a_stream(fault: BaseException | None) -> str:
+    if not isinstance(fault, json.JSONDecodeError) or fault.doc.lstrip()[:1] not in {"{", "["}:
+        return ""
+    cut = fault.pos >= len(fault.doc.rstrip()) or fault.msg.startswith("Unterminated string")
+    return "a JSON value that does not end" if cut else ""
+
+
+def id_in(line: bytes) -> Id | None:
+    """Return the id of a single message that no strict reader takes, for the error it gets; None where there is none."""
+    try:
+        value = strict_json.read(line.removeprefix(BOM)).value
+    except ProtocolError:
+        return None
+    id_ = value.get("id") if isinstance(value, dict) else None
+    usable = (isinstance(id_, str) and len(id_) <= jsonrpc.MAX_ID_LENGTH) or type(id_) is int
+    return id_ if usable else None
+
+
+def answered_in(line: bytes) -> Id | None:
+    """Return the id of a single answer that no strict reader takes: who waits for it must be told. None for anything else."""
+    try:
+        value = strict_json.read(line.removeprefix(BOM)).value
+    except ProtocolError:
+        return None
+    keys = {key.casefold() for key in value} if isinstance(value, dict) else set()
+    return id_in(line) if keys & {"result", "error"} and "method" not in keys else None
+
+
+def askings(body: Body) -> Iterator[Asking]:
+    """Yield what a server wants of the client, in whichever way the revisions know."""
+    for index, message in enumerate(body.messages):
+        match message:
+            case Request(id_, method, params) if method in {SAMPLING, ELICITATION}:
+                yield Asking(index, id_, method, params)
+            case Response(id_, dict(result), raw) if asks_for_input(dict(raw)):
+                yield from _embedded(index, id_, result.get("inputRequests"))
+            case ErrorResponse(int() | str() as id_, _, _, data, raw) if asks_for_input(dict(raw)):
+                yield Asking(index, id_, ELICITATION, data, embedded=True)
+
+
+def _embedded(index: int, id_: Id, requests: Any) -> Iterator[Asking]:
+    """Yield the requests in a result of 2026-07-28 (`inputRequests` maps names of the server's choice to requests)."""
+    values: Iterable[Any] = requests.values() if isinstance(requests, dict) else requests or ()
+    for request in values if isinstance(values, Iterable) else ():
+        method = request.get("method") if isinstance(request, dict) else None
+        if method in {SAMPLING, ELICITATION}:
+            yield Asking(index, id_, str(method), request.get("params"), embedded=True)
+
+
+def answer_to_asking(asking: Asking, verdict: Verdict) -> bytes:
+    """Return the error that a blocked asking gets; it goes to the server, or to the client where it stood in an answer."""
+    what = "sampling" if asking.method == SAMPLING else "elicitation"
+    return jsonrpc.error(asking.id, BLOCKED, f"[agentsh] {what} blocked by policy: {verdict.reason}")
+
+
+def edited(line: bytes, body: Body, edits: Mapping[int, Edit]) -> bytes | None:
+    """Return a line with its messages edited; None where none is left; the line itself where there is no edit."""
+    if not edits:
+        return line
+    if not body.batch:
+        match edits[0]:
+            case Drop():
+                return None
+            case Swap(message):
+                return message
+            case Hide(positions):
+                return strict_json.splice(line, dict(_hidden((), positions)))
+    if len(edits) == len(body.messages) and all(isinstance(edit, Drop) for edit in edits.values()):
+        return None
+    changes: dict[strict_json.Path, Any] = {}
+    for index, edit in edits.items():
+        match edit:
+            case Drop():
+                changes[index,] = strict_json.DELETE
+            case Swap(message):
+                changes[index,] = strict_json.Raw(message.decode())
+            case Hide(positions):
+                changes |= dict(_hidden((index,), positions))
+    return strict_json.splice(line, changes)
+
+
+def _hidden(at: strict_json.Path, positions: Iterable[int]) -> Iterator[tuple[strict_json.Path, Any]]:
+    return (((*at, "result", "tools", position), strict_json.DELETE) for position in positions)
+
+
+def _answers(errors: list[bytes], *, batch: bool) -> tuple[bytes, ...]:
+    """Return the errors as the messages that carry them: a batch is answered by a batch."""
+    return (b"[" + b",".join(errors) + b"]",) if batch and errors else tuple(errors)

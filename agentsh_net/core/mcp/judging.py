@@ -1,0 +1,118 @@
+"""Judging what passes between an MCP client and a server: calls, listings, and what a server asks. Shim and gateway share it.
+
+Facts in, verdicts and edits out. Who carries the messages, and what events look like, is not its business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from agentsh_net.core.configuration.settings import Mcp
+from agentsh_net.core.inspect.contents import inspect_content
+from agentsh_net.core.inspect.custom import Custom
+from agentsh_net.core.inspect.findings import Finding
+from agentsh_net.core.mcp import gate as mcp_gate
+from agentsh_net.core.mcp.client import META
+from agentsh_net.core.mcp.exchange import MODERN
+from agentsh_net.core.mcp.gate import Asking, Call, Drop, Edit, Swap
+from agentsh_net.core.mcp.jsonrpc import Body
+from agentsh_net.core.mcp.listing import refused
+from agentsh_net.core.model import Action, ToolCall, Verdict
+from agentsh_net.core.naming.names import WRAPPERS
+from agentsh_net.core.snapshot import Snapshot
+from agentsh_net.core.verdicts import results_policy, server_asks, steps
+from agentsh_net.core.verdicts.policy import Charge
+from agentsh_net.core.verdicts.rules import ROOT
+
+Shown = Callable[
+    [str], Verdict | None
+]  # the block of a tool, or of its whole server, as one client was shown them
+
+# Characters of one request of a server that are inspected: they are read while others wait, for some 20 ms. Prompts are shorter.
+MAX_ASKED = 16 << 10
+
+NO_FACTS: dict[str, Any] = {"instructions": "", "server_info": {}, "protocol_version": "", "era": ""}
+
+
+def meant(server_id: str, tool: str, arguments: Any = None) -> ToolCall:
+    """Return a call on the wire as policy reads calls: the name is the server's own, that of a client's wrapper means nothing else."""
+    wrapper = tool.strip().lower() in WRAPPERS
+    return ToolCall(
+        tool,
+        input=None if wrapper else arguments,
+        server_name=server_id,
+        dialect="mcp",
+        doubt="the tool has the name of a client's wrapper" if wrapper else "",
+    )
+
+
+def judge_call(
+    snapshot: Snapshot, shown: Shown, server_id: str, call: Call, session_id: str, charge: Charge
+) -> Verdict:
+    """Return the verdict on a call; `shown` blocks what this very client was shown otherwise than it is trusted."""
+    verdict = snapshot.judge(meant(server_id, call.tool, call.input), session_id=session_id, charge=charge)
+    return verdict if verdict.blocked else shown(call.tool) or verdict
+
+
+def denied(snapshot: Snapshot, shown: Shown, server_id: str, definitions: list[Any]) -> tuple[int, ...]:
+    """Return the positions of the tools whose calls would be blocked."""
+
+    def blocked(tool: str) -> bool:
+        return (shown(tool) or snapshot.explain(meant(server_id, tool)).verdict).blocked
+
+    return tuple(i for i, definition in enumerate(definitions) if blocked(definition["name"]))
+
+
+def judge_askings(
+    mcp: Mcp,
+    server_id: str,
+    body: Body,
+    tell: Callable[[Asking, Verdict, Sequence[Finding]], None],
+    customs: Sequence[Custom] = (),
+) -> tuple[list[bytes], dict[int, Edit]]:
+    """Judge what the server wants of the client, and what it says there; return what it is answered, and what becomes of its messages."""
+    replies: list[bytes] = []
+    edits: dict[int, Edit] = {}
+    for asking in mcp_gate.askings(body):
+        verdict = server_asks.judge(mcp, server_id, asking.method)
+        found: Sequence[Finding] = ()
+        if mcp.output_inspection.enabled:
+            found = inspect_content(asking.params, customs, MAX_ASKED)
+        if found and not verdict.blocked:
+            inspected = results_policy.judge(mcp, found, "request")
+            verdict = inspected if inspected.blocked or inspected.would is not None else verdict
+        tell(asking, verdict, found)
+        if not verdict.blocked:
+            continue
+        refusal = mcp_gate.answer_to_asking(asking, verdict)
+        if asking.embedded:
+            edits[asking.index] = Swap(refusal)
+        else:
+            edits[asking.index] = Drop()
+            replies.append(refusal)
+    return replies, edits
+
+
+def facts(result: Any) -> dict[str, Any] | None:
+    """Return what the result of a handshake says of the server; None for one that says nothing."""
+    if not isinstance(result, dict):
+        return None
+    version, instructions = result.get("protocolVersion"), result.get("instructions")
+    meta = result.get("_meta")  # where servers of 2026-07-28 say who they are
+    info = result.get("serverInfo") or (meta.get(META + "serverInfo") if isinstance(meta, dict) else None)
+    return {
+        "instructions": instructions if isinstance(instructions, str) else "",
+        "server_info": info if isinstance(info, dict) else {},
+        "protocol_version": version if isinstance(version, str) else MODERN,
+        "era": "legacy" if isinstance(version, str) else "modern",
+    }
+
+
+def doubted(mcp: Mcp, why: str, danger: str) -> Verdict:
+    """Return the verdict on a message that peers may read differently: what may be a call is refused, the rest follows fail_closed."""
+    if danger:
+        return refused(mcp, danger, steps.PROTOCOL)
+    if mcp.fail_closed:
+        return refused(mcp, why, f"{ROOT}.fail_closed")
+    return Verdict(Action.ALLOW, why, f"{ROOT}.fail_closed")

@@ -1,0 +1,62 @@
+"""The tools that one client was shown: page by page, and how they stand to the pins.
+
+The registry holds one listing a server, for everybody; another client may be shown another. A tool whose definition here
+is not the pinned one is refused here, whatever the registry has heard.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from agentsh_net.core.configuration.settings import Mcp
+from agentsh_net.core.mcp.jsonrpc import Response
+from agentsh_net.core.mcp.pages import PageLimits, Pages
+from agentsh_net.core.model import Action, Candidate, Tool, Verdict
+from agentsh_net.core.registry import Registry
+from agentsh_net.core.snapshot import Snapshot
+from agentsh_net.core.trust.pins import tool_of
+from agentsh_net.core.verdicts import steps
+
+
+class Listing:
+    """What a server listed to one client. `hashes`: tool -> hash of its definition; `partial`: pages are missing."""
+
+    def __init__(self, server_id: str) -> None:
+        self.hashes: dict[str, str] = {}
+        self.partial = False
+        self._server_id = server_id
+        self._pages = Pages(PageLimits())
+        self._tools: list[Tool] = []
+
+    def add(self, message: Response, size: int, *, continues: bool) -> list[dict[str, Any]]:
+        """Take a page; return all definitions so far. Raises ProtocolError, with what was known before still known."""
+        pages, tools = (self._pages, self._tools) if continues and self.partial else (Pages(PageLimits()), [])
+        more = pages.add(message.result, size)
+        tools = tools + [tool_of(self._server_id, definition) for definition in message.result["tools"]]
+        # Through the registry's own eyes: of two definitions under one name neither is the pinned one.
+        seen, _ = Registry().register(self._server_id, tools)
+        self.hashes = {tool.name: tool.hash for tool in seen.tools.values()}
+        self.partial = more is not None
+        definitions = [dict(definition) for definition in pages.tools]
+        self._pages, self._tools = (pages, tools) if self.partial else (Pages(PageLimits()), [])
+        return definitions
+
+    def verdict(self, snapshot: Snapshot, tool: str) -> Verdict | None:
+        """Return the block of a tool whose definition, as it was shown here, is not the pinned one; None for all others."""
+        shown = self.hashes.get(tool)
+        known = snapshot.registry.tool(self._server_id, tool)
+        if shown is None or (known is not None and known.hash == shown):
+            return None
+        mcp = snapshot.config.sandbox.mcp
+        about = Candidate(self._server_id, tool, shown)
+        step = steps.pin_step(snapshot.pins, mcp.version_pinning, about)
+        if step is None or step.outcome is not steps.Outcome.BLOCK:
+            return None
+        return refused(mcp, step.reason, step.rule, (about,))
+
+
+def refused(mcp: Mcp, reason: str, rule: str, candidates: tuple[Candidate, ...] = ()) -> Verdict:
+    """Return a block as policy speaks it: in audit mode it is let pass, and says so in `would`."""
+    if mcp.enforce_policy:
+        return Verdict(Action.BLOCK, reason, rule, None, candidates)
+    return Verdict(Action.ALLOW, reason, rule, Action.BLOCK, candidates)

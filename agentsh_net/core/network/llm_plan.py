@@ -1,0 +1,108 @@
+"""What `network.llm_direct` adds to a plan: rules at the LLM providers' endpoints, from which our own proxy is exempt.
+
+A provider's rule is for its address and port alone: its neighbours at other ports are none of its business. Where a server is
+reached at the very endpoint and the two want different things, `network.on_shared_address` decides, as between two servers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from ipaddress import IPv6Address
+
+from agentsh_net.core.configuration.settings import Config, Provider
+from agentsh_net.core.model import Server
+from agentsh_net.core.network import shared_endpoints
+from agentsh_net.core.network.addresses import LOOPBACKS, Address, canonical, home, literal
+from agentsh_net.core.network.plane import Endpoint, Fate, Name, Rule
+from agentsh_net.core.network.this_host import make_room
+from agentsh_net.core.web import urls
+
+RULE = "network.llm_direct"
+# No server is called so: `*` stands in no id.
+_KEY = "*{}"
+
+
+def watched(config: Config) -> dict[str, str]:
+    """Return key -> host of the providers whose addresses are wanted."""
+    return {_KEY.format(name): host for name, host, _ in _places(config)}
+
+
+def ports(config: Config) -> set[int]:
+    """Return the ports at which providers are looked after."""
+    return {port for _, _, port in _places(config)}
+
+
+def key(provider: str) -> str:
+    """Return what a provider's addresses are kept under."""
+    return _KEY.format(provider)
+
+
+def refuses(config: Config) -> bool:
+    """Say whether a direct connection fails: where policy is only audited, it is told as one that would."""
+    return config.network.llm_direct == "refuse" and config.sandbox.mcp.enforce_policy
+
+
+def with_providers(
+    rules: Mapping[Endpoint, Rule],
+    config: Config,
+    servers: Sequence[Server],
+    addresses: Mapping[str, Sequence[Address]],
+) -> dict[Endpoint, Rule]:
+    """Return the rules of the servers and those of the providers together."""
+    found = dict(rules)
+    fate = Fate.DENY if refuses(config) else Fate.TAG
+    for name, _, port in _places(config):
+        for address in sorted({home(canonical(a)) for a in addresses.get(_KEY.format(name), ())}):
+            make_room(found, address, servers)
+            endpoint = Endpoint(address, port)
+            shared = _shared(config, name, servers, found.get(endpoint), address)
+            found[endpoint] = _joined(found.get(endpoint), fate, name, shared)
+    return found
+
+
+def _places(config: Config) -> Iterator[tuple[str, str, int]]:
+    """Yield name, host and port of each provider that is looked after."""
+    if config.network.llm_direct == "off" or config.network.mode == "off":
+        return
+    for provider in config.proxy.providers.values():
+        url = urls.parse(provider.base_url)  # read once already: the configuration has no other
+        yield provider.name, url.host, url.port
+
+
+def names(config: Config) -> dict[Name, Fate]:
+    """Return what the names of providers mean at endpoints where names decide."""
+    if not refuses(config):
+        return {}
+    places = {name: (host, port) for name, host, port in _places(config)}
+    return {Name(*place): Fate.DENY for name, place in places.items() if _named(config.proxy.providers[name])}
+
+
+def _named(provider: Provider) -> bool:
+    """Say whether every client of a provider names it in a ClientHello."""
+    url = urls.parse(provider.base_url)
+    return url.scheme == "https" and literal(url.host) is None
+
+
+def _shared(
+    config: Config, provider: str, servers: Sequence[Server], there: Rule | None, address: IPv6Address
+) -> Fate:
+    """Return what becomes of an endpoint at which a server and a provider want different things."""
+    network = config.network
+    if address in LOOPBACKS:  # they are told apart by their paths if at all
+        return Fate.TAG if network.on_shared_address == "tag" else Fate.DENY
+    if not refuses(config):
+        return shared_endpoints.fate(network, [s for s in servers if there and s.id in there.server_ids])
+    fate = shared_endpoints.fate(network, ())
+    nameless = not _named(config.proxy.providers[provider])
+    return Fate.SNI if fate is Fate.SNI_OPEN and nameless else fate
+
+
+def _joined(there: Rule | None, fate: Fate, provider: str, shared: Fate) -> Rule:
+    """Return the rule of an endpoint at which a provider is reached too."""
+    if there is None:
+        return Rule(fate, (), providers=(provider,))
+    providers = tuple(sorted({*there.providers, provider}))
+    if there.fate is fate or there.fate in shared_endpoints.BY_NAME:
+        return replace(there, providers=providers)
+    return replace(there, fate=shared, shared=True, providers=providers)

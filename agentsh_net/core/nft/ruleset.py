@@ -1,0 +1,179 @@
+"""A plan, or the step from one plan to the next, as one libnftables JSON transaction (libnftables-json(5)).
+
+Everything lives in the table `inet agentsh_net`, which is ours alone; nobody else's table is read, flushed or counted on.
+Loading it, and asking the kernel what is loaded, is kernel/'s business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from agentsh_net.core.network.kernel_plan import Diff
+from agentsh_net.core.network.plane import Fate, Plan
+from agentsh_net.core.nft import sets as nft_sets
+from agentsh_net.core.nft import verdicts as nft_verdicts
+from agentsh_net.core.nft.sets import Element
+from agentsh_net.core.nft.sockets import Sockets
+from agentsh_net.core.nft.verdicts import ROUTED, match
+
+FAMILY, TABLE = "inet", "agentsh_net"
+BRIDGE = "agentsh_net_bridge"  # exists only while TABLE is being replaced
+# After DNAT in output (-100), so that an alias of a denied host is seen as what it is; before the filters of others (0),
+# so that no accept of theirs stands above a denial.
+PRIORITY = -10
+HOOKS = ("output", "forward")
+# IPv6 has a chain of its own, so that an IPv4 packet is asked about it once only.
+SIX = {"output": "six", "forward": f"six{ROUTED}"}
+CHAINS = (*HOOKS, *SIX.values(), *nft_verdicts.CHAINS)
+COUNTERS = ("denied", "tagged")
+
+# Transport protocols whose first four bytes are the ports: TCP, UDP, DCCP, SCTP, UDP-Lite.
+_WITH_PORTS = [6, 17, 33, 132, 136]
+_Command = dict[str, Any]
+
+
+NOWHERE = Sockets()
+
+
+def fill(plan: Plan, *, nflog_group: int, sockets: Sockets = NOWHERE, table: str = TABLE) -> dict[str, Any]:
+    """Return the transaction that makes an empty table exactly `plan`. `sockets`: where our cgroups are.
+
+    `table` BRIDGE is the other one, which holds the line while the table is replaced.
+    """
+    filled = _transaction(
+        *({"add": {"counter": _ours(name=name)}} for name in COUNTERS),
+        *({"add": {"set": _set(name)}} for name in nft_sets.TYPES),
+        *({"add": {"chain": chain}} for chain in _chains()),
+        *_elements("add", nft_sets.elements(plan.rules)),
+        *_rules(plan, nft_sets.used(plan.rules), nflog_group, sockets),
+    )
+    return filled if table == TABLE else _in_table(filled, table)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Two transactions: `widen` adds, `narrow` deletes afterwards (None where nothing has to go).
+
+    Rules and set elements do not switch at one instant for a packet that is being judged: it may be looked up by the old
+    rules in the new sets. So in between everything is there that either plan has, until no such packet is left.
+    """
+
+    widen: dict[str, Any]
+    narrow: dict[str, Any] | None
+    used: frozenset[str]  # the sets that have elements afterwards
+
+
+def change(
+    old: Plan,
+    new: Plan,
+    step: Diff,
+    *,
+    nflog_group: int,
+    sockets: Sockets = NOWHERE,
+    before: frozenset[str] | None = None,
+) -> Change:
+    """Return how the table goes from `old`, which must be what it holds, to `new`; `step` is their diff.
+
+    `before` are the sets that `old` uses, where the caller remembers them (`Change.used` of the change before this one).
+    """
+    fresh, renamed, gone = nft_sets.steps(old, step)
+    before = nft_sets.used(old.rules) if before is None else before
+    after = nft_sets.used(new.rules) if gone else before | {name for name, _, _ in fresh}
+    flush = [{"flush": {"chain": _ours(name=name)}} for name in CHAINS]
+    widen = _transaction(
+        # A comment cannot be changed. The same key goes and comes in one transaction, and a lookup finds one of the two.
+        *_elements("delete", renamed.items()),
+        *_elements("add", [*renamed.items(), *fresh.items()]),
+        *flush,
+        *_rules(new, before | after, nflog_group, sockets),
+    )
+    if not gone and before <= after:
+        return Change(widen, None, after)
+    narrow = (*flush, *_rules(new, after, nflog_group, sockets), *_elements("delete", gone.items()))
+    return Change(widen, _transaction(*narrow), after)
+
+
+def _ours(**fields: Any) -> _Command:
+    return {"family": FAMILY, "table": TABLE, **fields}
+
+
+def _set(name: str) -> _Command:
+    return _ours(name=name, type=nft_sets.TYPES[name], stmt=[{"counter": None}])
+
+
+def _chains() -> Iterator[_Command]:
+    for name in (*nft_verdicts.CHAINS, *SIX.values()):
+        yield _ours(name=name)
+    for hook in HOOKS:
+        yield _ours(name=hook, type="filter", hook=hook, prio=PRIORITY, policy="accept")
+
+
+def _elements(verb: str, elements: Iterable[tuple[Element, str]]) -> Iterator[_Command]:
+    """Yield one command per set: thousands of elements in one command cost a tenth of as many commands."""
+    by_set: dict[str, list[Any]] = {}
+    for (name, address, port), note in elements:
+        key: Any = {"concat": [address, port]} if address and port else address or port
+        by_set.setdefault(name, []).append(
+            key if verb == "delete" else {"elem": {"val": key, "comment": note}}
+        )
+    for name, values in by_set.items():
+        yield {verb: {"element": _ours(name=name, elem=values)}}
+
+
+def _rules(plan: Plan, used: frozenset[str], nflog_group: int, sockets: Sockets) -> Iterator[_Command]:
+    """Yield the rules of every chain. A lookup stands only where its set has elements: others cost the path nothing."""
+    ordered = [name for name in nft_sets.TYPES if name in used]  # denials first
+    # What is forwarded comes out of no socket of a session.
+    hooks = HOOKS[:1] if plan.sessions_only else HOOKS
+    for hook in hooks:
+        for name in ordered:
+            chain = SIX[hook] if nft_sets.version(name) == 6 else hook
+            yield from (_rule(chain, *e) for e in _lookups(name, plan, routed=hook == "forward"))
+        if any(nft_sets.version(name) == 6 for name in ordered):
+            yield _rule(hook, match({"meta": {"key": "nfproto"}}, "ipv6"), {"jump": {"target": SIX[hook]}})
+    tags = any(name.startswith(Fate.TAG) for name in used)
+    ours = any(map(nft_sets.unless_ours, used))
+    for chain, expressions in nft_verdicts.rules(plan, nflog_group, sockets, tags=tags, ours=ours):
+        yield _rule(chain, *expressions)
+
+
+def _lookups(name: str, plan: Plan, *, routed: bool) -> Iterator[list[_Command]]:
+    protocol = "ip" if nft_sets.version(name) == 4 else "ip6"
+    fate, ours = Fate.DENY if name.startswith(Fate.DENY) else Fate.TAG, nft_sets.unless_ours(name)
+    verdict = nft_verdicts.verdict(fate, plan, ours=ours, routed=routed)
+    daddr = {"payload": {"protocol": protocol, "field": "daddr"}}
+    dport = {"payload": {"protocol": "th", "field": "dport"}}
+    has_ports = match({"meta": {"key": "l4proto"}}, {"set": _WITH_PORTS})
+    shape = nft_sets.shape(name)
+    if shape == "_here":  # every address that this host has, asked for only where the port is right
+        local = match({"fib": {"result": "type", "flags": "daddr"}}, "local")
+        family = match({"meta": {"key": "nfproto"}}, "ipv4" if protocol == "ip" else "ipv6")
+        yield [family, has_ports, match(dport, f"@{name}"), local, verdict]
+        return
+    if shape == "_port":
+        yield [has_ports, match({"concat": [daddr, dport]}, f"@{name}"), verdict]
+        return
+    yield [match(daddr, f"@{name}"), verdict]
+    if protocol == "ip6":
+        site = {"&": [daddr, "ffff:ffff:ffff::"]}
+        yield [match(daddr, {"prefix": {"addr": "2002::", "len": 16}}), match(site, f"@{name}"), verdict]
+
+
+def _rule(chain: str, *expressions: _Command) -> _Command:
+    return {"add": {"rule": _ours(chain=chain, expr=list(expressions))}}
+
+
+def _transaction(*commands: _Command) -> dict[str, Any]:
+    return {"nftables": list(commands)}
+
+
+def _in_table(transaction: dict[str, Any], name: str) -> dict[str, Any]:
+    """Return the transaction for another table of ours."""
+    moved = []
+    for command in transaction["nftables"]:
+        ((verb, thing),) = command.items()
+        ((kind, body),) = thing.items()
+        moved.append({verb: {kind: body | {"table": name}}})
+    return _transaction(*moved)

@@ -1,0 +1,141 @@
+"""What happens to a packet that a lookup found: whose it must be for a rule to concern it, then refusal or tag, each logged.
+
+Rules as expressions, by chain. Lookups, chains and transactions are nft_ruleset's business. The chains of forwarded packets
+ask for no socket: the kernel knows none there, and neither a session nor the proxy sends any.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from agentsh_net.core.network.plane import Fate, Plan
+from agentsh_net.core.nft.sockets import Sockets
+
+PREFIX = "agentsh-net"
+# The largest headers whose ports are wanted: IPv4 with all options (60) or IPv6 (40) with extension headers, and 4 bytes.
+SNAPLEN = 128
+# Records that wait in the kernel before a wake-up; the reader's timeout bounds how long.
+LOG_BATCH = 16
+ROUTED = "_routed"  # ends the names of chains for forwarded packets
+CHAINS = (
+    *("refuse", "tag", "refuse_ours", "tag_ours", "refuse_scope", "tag_scope"),
+    *(f"refuse{ROUTED}", f"tag{ROUTED}"),
+)
+
+Expressions = list[dict[str, Any]]
+
+
+def verdict(fate: Fate, plan: Plan, *, ours: bool, routed: bool) -> dict[str, Any]:
+    """Return how a packet leaves its lookup. `ours`: the rule does not concern the proxy."""
+    verb, chain = ("goto", "refuse") if fate is Fate.DENY else ("jump", "tag")
+    if routed:
+        return {verb: {"target": chain + ROUTED}}
+    return {verb: {"target": f"{chain}_ours" if ours else chain + _scope(plan)}}
+
+
+def rules(
+    plan: Plan, nflog_group: int, sockets: Sockets, *, tags: bool, ours: bool
+) -> Iterator[tuple[str, Expressions]]:
+    """Yield (chain, rule). `tags` and `ours`: there are such lookups; what no lookup leads to costs the path nothing."""
+    # Any `ct` expression switches connection tracking on.
+    for stem, fate in (("refuse", Fate.DENY), *([("tag", Fate.TAG)] if tags else [])):
+        act = _refuse if fate is Fate.DENY else _tag
+        yield from ((stem, e) for e in act(plan, nflog_group, sockets))
+        yield from ((stem + ROUTED, e) for e in act(plan, nflog_group, Sockets()))
+        if plan.sessions_only:
+            yield from ((f"{stem}_scope", [e, {"goto": {"target": stem}}]) for e in sockets.of_sessions())
+        if ours:
+            yield from ((f"{stem}_ours", [e, {"return": None}]) for e in sockets.of_workers())
+            yield f"{stem}_ours", [{"goto": {"target": stem + _scope(plan)}}]
+
+
+def prefix(fate: Fate, generation: int, session_id: str = "") -> str:
+    """Return the log prefix that tells the reader what happened, under which policy, to whose packet."""
+    return ":".join([PREFIX, fate, str(generation), *([session_id] if session_id else [])])
+
+
+def parse_prefix(text: str) -> tuple[Fate, int, str] | None:
+    """Return fate, generation and session of a log prefix, None for a message that is not ours."""
+    found = re.fullmatch(rf"{PREFIX}:(deny|tag):([0-9]{{1,20}})(?::([A-Za-z0-9._-]{{1,64}}))?", text)
+    return (Fate(found[1]), int(found[2]), found[3] or "") if found else None
+
+
+def match(left: Any, right: Any, *, op: str = "==") -> dict[str, Any]:
+    """Return a comparison."""
+    return {"match": {"op": op, "left": left, "right": right}}
+
+
+def _scope(plan: Plan) -> str:
+    return "_scope" if plan.sessions_only else ""
+
+
+def _sessions(plan: Plan, sockets: Sockets) -> Iterator[tuple[str, dict[str, Any]]]:
+    for session_id in plan.sessions:
+        yield from ((session_id, expression) for expression in sockets.of_session(session_id))
+
+
+def _refuse(plan: Plan, nflog_group: int, sockets: Sockets) -> Iterator[Expressions]:
+    """Yield the refusal: counted exactly and logged each time (what the log loses, its sequence numbers tell).
+
+    A reset is what is left of a connection that is closed already, by a sweep for one: stopped, but no news.
+    """
+    flags = {"payload": {"protocol": "tcp", "field": "flags"}}
+    tcp = match({"meta": {"key": "l4proto"}}, 6)
+    reset, prohibited = (
+        {"reject": {"type": "tcp reset"}},
+        {"reject": {"type": "icmpx", "expr": "admin-prohibited"}},
+    )
+    yield [match({"&": [flags, 4]}, 4), {"drop": None}]
+    for session_id, its in _sessions(plan, sockets):
+        told = [{"counter": "denied"}, _log(Fate.DENY, plan, nflog_group, session_id)]
+        yield [its, tcp, *told, reset]
+        yield [its, *told, prohibited]
+    yield [{"counter": "denied"}, _log(Fate.DENY, plan, nflog_group)]
+    yield [tcp, reset]
+    yield [prohibited]
+
+
+def _tag(plan: Plan, nflog_group: int, sockets: Sockets) -> Iterator[Expressions]:
+    """Yield the tagging: the connection's first packet is logged, every packet carries the mark in our bits only."""
+    if not plan.mark_mask:
+        new = match({"ct": {"key": "state"}}, "new", op="in")
+        for session_id, its in _sessions(plan, sockets):
+            yield [
+                new,
+                its,
+                {"counter": "tagged"},
+                _log(Fate.TAG, plan, nflog_group, session_id),
+                {"return": None},
+            ]
+        yield [new, {"counter": "tagged"}, _log(Fate.TAG, plan, nflog_group)]
+        return
+    yield [
+        match({"&": [{"ct": {"key": "mark"}}, plan.mark_mask]}, plan.mark),
+        _set_mark("meta", plan),
+        {"return": None},
+    ]
+    marks = [_set_mark("ct", plan), _set_mark("meta", plan)]
+    for session_id, its in _sessions(plan, sockets):
+        told = [{"counter": "tagged"}, _log(Fate.TAG, plan, nflog_group, session_id)]
+        yield [its, *told, *marks, {"return": None}]
+    yield [{"counter": "tagged"}, _log(Fate.TAG, plan, nflog_group)]
+    yield from ([mark] for mark in marks)
+
+
+def _set_mark(where: str, plan: Plan) -> dict[str, Any]:
+    key = {where: {"key": "mark"}}
+    others = {"&": [key, ~plan.mark_mask & 0xFFFFFFFF]}
+    return {"mangle": {"key": key, "value": {"|": [others, plan.mark]}}}
+
+
+def _log(fate: Fate, plan: Plan, nflog_group: int, session_id: str = "") -> dict[str, Any]:
+    return {
+        "log": {
+            "prefix": prefix(fate, plan.generation, session_id),
+            "group": nflog_group,
+            "snaplen": SNAPLEN,
+            "queue-threshold": LOG_BATCH,
+        }
+    }

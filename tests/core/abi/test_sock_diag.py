@@ -1,0 +1,77 @@
+"""A listed socket reads back as its ends and its owner, and its destruction names exactly that socket."""
+
+from __future__ import annotations
+
+import struct
+from ipaddress import IPv4Address, IPv6Address
+
+import pytest
+
+from agentsh_net.core.abi import netlink, sock_diag
+
+V4_ENDS = struct.pack(
+    ">HH16s16s", 40000, 443, bytes([10, 0, 0, 1]) + bytes(12), bytes([10, 0, 0, 2]) + bytes(12)
+)
+IDENTITY = V4_ENDS + struct.pack("=III", 3, 0xAA, 0xBB)
+
+
+def listed(family: int = sock_diag.INET, identity: bytes = IDENTITY) -> netlink.Message:
+    body = struct.pack("=BBBB48sIIIII", family, 1, 0, 0, identity, 0, 0, 0, 1000, 4711)
+    return netlink.Message(sock_diag.BY_FAMILY, 1, body + b"attributes")
+
+
+def test_a_listed_socket_has_its_ends_its_user_and_its_inode() -> None:
+    found = sock_diag.parse(listed(), sock_diag.TCP)
+    assert found == sock_diag.Socket(
+        sock_diag.INET,
+        sock_diag.TCP,
+        IPv4Address("10.0.0.1"),
+        40000,
+        IPv4Address("10.0.0.2"),
+        443,
+        1000,
+        4711,
+        IDENTITY,
+    )
+
+
+def test_an_ipv6_socket_has_ipv6_ends() -> None:
+    ends = struct.pack(
+        ">HH16s16s", 1, 2, IPv6Address("fd00::1").packed, IPv6Address("::ffff:10.0.0.2").packed
+    )
+    found = sock_diag.parse(listed(sock_diag.INET6, ends + bytes(12)), sock_diag.TCP)
+    assert found is not None
+    assert (found.source, found.destination) == (IPv6Address("fd00::1"), IPv6Address("::ffff:10.0.0.2"))
+
+
+@pytest.mark.parametrize("message", [netlink.Message(3, 1, listed().body), netlink.Message(20, 1, b"short")])
+def test_what_is_no_listed_socket_is_left_out(message: netlink.Message) -> None:
+    assert sock_diag.parse(message, sock_diag.TCP) is None
+
+
+def test_the_destruction_names_the_socket_by_the_kernels_own_identity() -> None:
+    found = sock_diag.parse(listed(), sock_diag.TCP)
+    assert found is not None
+    request = sock_diag.destruction(found)
+    assert len(request) == 56
+    assert request[:2] == bytes([sock_diag.INET, sock_diag.TCP])
+    assert request[8:] == IDENTITY
+
+
+def test_a_listing_asks_for_every_state_but_listening_and_closed() -> None:
+    states = struct.unpack_from("=I", sock_diag.listing(sock_diag.INET6, sock_diag.UDP), 4)[0]
+    assert [n for n in range(12) if not states >> n & 1] == [7, 10]
+
+
+def test_a_question_for_one_socket_has_its_ends_and_no_cookie() -> None:
+    request = sock_diag.single(sock_diag.TCP, IPv4Address("10.0.0.1"), 40000, IPv4Address("10.0.0.2"), 443)
+    assert request[8:] == V4_ENDS + bytes(4) + b"\xff" * 8
+
+
+def test_the_destruction_of_a_known_connection_has_its_plain_ends_and_its_cookie() -> None:
+    ends = IPv6Address("::ffff:10.0.0.1"), 40000, IPv6Address("::ffff:10.0.0.2"), 443
+    request = sock_diag.connection(*ends, 0x1_0000_0002)
+    assert request[0] == sock_diag.INET
+    assert request[8:] == V4_ENDS + bytes(4) + struct.pack("=II", 2, 1)
+    six = sock_diag.connection(IPv6Address("fd00::1"), 1, IPv6Address("fd00::2"), 2, 3)
+    assert (six[0], six[12:28]) == (sock_diag.INET6, IPv6Address("fd00::1").packed)

@@ -1,0 +1,66 @@
+"""A slip in a valid policy is told with its place, and what people write on purpose is not."""
+
+import pytest
+
+from agentsh_net.core.configuration.config import parse
+from agentsh_net.core.configuration.oversights import oversights
+
+SERVERS = [{"id": name, "type": "stdio", "command": "x"} for name in ("prod-db", "weather")]
+
+
+def told(mcp=(), **sections):
+    return oversights(
+        parse({"version": 1, "sandbox": {"mcp": {"servers": SERVERS, **dict(mcp)}}, **sections})
+    )
+
+
+@pytest.mark.parametrize(
+    ("rules", "where"),
+    [
+        ({"denied_servers": [{"id": "weather"}, {"id": "prod-bd"}]}, "sandbox.mcp.denied_servers[1]"),
+        ({"server_policy": "allowlist", "allowed_servers": ["prod_db"]}, "sandbox.mcp.allowed_servers[0]"),
+        ({"denied_tools": [{"server": "proddb", "tool": "*"}]}, "sandbox.mcp.denied_tools[0]"),
+        ({"allowed_tools": [{"server": "Prod-Db1"}]}, "sandbox.mcp.allowed_tools[0]"),
+    ],
+)
+def test_a_rule_for_a_server_that_is_nearly_declared_is_told_with_the_one_that_is(rules, where):
+    [note] = told(rules)
+    assert note.startswith(f"{where} is about server ")
+    assert note.endswith("which is not declared (did you mean 'prod-db'?)")
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        {"denied_servers": [{"id": "PROD-DB "}, {"id": "*"}, {"id": "prod-d?"}]},
+        {"denied_servers": [{"id": "evil"}]},  # one that others bring along
+        {"denied_tools": [{"tool": "prod-bd"}]},
+        {"tool_policy": "allowlist", "allowed_tools": [{"tool": "read_*"}]},
+    ],
+)
+def test_what_is_written_on_purpose_is_not_told(rules):
+    assert told(rules) == ()
+
+
+def test_a_list_that_allows_nothing_is_told():
+    assert told({"server_policy": "allowlist", "tool_policy": "allowlist"}) == (
+        "sandbox.mcp.server_policy is allowlist, and allowed_servers is empty: every server is blocked",
+        "sandbox.mcp.tool_policy is allowlist, and allowed_tools is empty: every tool is blocked",
+    )
+
+
+@pytest.mark.parametrize(
+    ("sections", "words"),
+    [
+        ({"gateway": {"enabled": False, "servers": {"weather": {}}}}, "gateway.enabled is false"),
+        ({"network": {"mode": "off", "llm_direct": "refuse"}}, "llm_direct: refuse is not in force"),
+        ({"network": {"mode": "enforce", "layers": []}}, "mode: enforce is in force nowhere"),
+    ],
+)
+def test_what_is_configured_for_something_that_is_off_is_told(sections, words):
+    [note] = told(**sections)
+    assert words in note
+
+
+def test_the_defaults_are_no_oversight():
+    assert told() == ()

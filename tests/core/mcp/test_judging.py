@@ -1,0 +1,94 @@
+"""What shim and gateway share: a call by its listing and policy, a server's wishes, and messages that two peers may read differently."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from situations import situation
+
+from agentsh_net.core.configuration.settings import Mcp, ServerAsks
+from agentsh_net.core.mcp import jsonrpc
+from agentsh_net.core.mcp import judging as mcp_judging
+from agentsh_net.core.mcp.gate import Asking, Call, Drop, Swap
+from agentsh_net.core.model import Verdict
+
+
+def nothing(_: str) -> None:
+    """Nothing is against what this client was shown."""
+
+
+def never(*_: Any) -> bool:
+    raise AssertionError("charged")
+
+
+def test_a_call_is_judged_by_the_servers_own_name_for_its_tool() -> None:
+    snapshot = situation(("fs", "web"), denied_tools=[("fs", "rm")])
+    verdict = mcp_judging.judge_call(snapshot, nothing, "fs", Call(1, "rm", {}), "s", never)
+    assert verdict.blocked and verdict.rule.endswith("denied_tools[0]")
+    other = mcp_judging.judge_call(snapshot, nothing, "web", Call(1, "rm", {}), "s", lambda *_: True)
+    assert not other.blocked
+
+
+def test_a_wrappers_name_on_the_wire_is_a_tool_of_the_server() -> None:
+    assert mcp_judging.meant("fs", "use_mcp_tool", {"server_name": "web"}).input is None
+    assert mcp_judging.meant("fs", "ls", {"a": 1}).input == {"a": 1}
+
+
+def test_denied_tools_are_found_by_their_positions() -> None:
+    snapshot = situation(("fs",), {"fs": ["ls", "rm"]}, denied_tools=[("fs", "rm")])
+    assert mcp_judging.denied(snapshot, nothing, "fs", [{"name": "ls"}, {"name": "rm"}]) == (1,)
+
+
+def body(value: bytes) -> jsonrpc.Body:
+    return jsonrpc.parse(value)
+
+
+def judged(mcp: Mcp, value: bytes) -> tuple[list[bytes], dict[int, Any], list[tuple[Asking, Verdict]]]:
+    told: list[tuple[Asking, Verdict]] = []
+    replies, edits = mcp_judging.judge_askings(mcp, "fs", body(value), lambda a, v, _: told.append((a, v)))
+    return replies, edits, told
+
+
+def test_a_blocked_request_of_a_server_is_answered_to_the_server_under_its_id() -> None:
+    replies, edits, told = judged(
+        Mcp(sampling=ServerAsks("block")),
+        b'{"jsonrpc":"2.0","id":"q","method":"sampling/createMessage","params":{}}',
+    )
+    assert edits == {0: Drop()} and len(told) == 1
+    assert body(replies[0]).messages[0].id == "q"  # type: ignore[union-attr] # an error has one
+
+
+def test_a_blocked_wish_in_a_result_is_answered_to_the_client() -> None:
+    value = b'{"jsonrpc":"2.0","id":3,"result":{"resultType":"input_required","inputRequests":{"a":{"method":"elicitation/create","params":{}}}}}'
+    replies, edits, _ = judged(Mcp(elicitation=ServerAsks("block")), value)
+    assert replies == [] and isinstance(edits[0], Swap)
+
+
+def test_what_may_ask_is_told_of_and_passes() -> None:
+    replies, edits, told = judged(
+        Mcp(), b'{"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{}}'
+    )
+    assert (replies, edits, len(told)) == ([], {}, 1)
+
+
+def test_a_handshake_says_who_the_server_is_in_either_era() -> None:
+    old = mcp_judging.facts(
+        {"protocolVersion": "2025-11-25", "serverInfo": {"name": "a"}, "instructions": "i"}
+    )
+    assert old == {
+        "instructions": "i",
+        "server_info": {"name": "a"},
+        "protocol_version": "2025-11-25",
+        "era": "legacy",
+    }
+    new = mcp_judging.facts({"_meta": {"io.modelcontextprotocol/serverInfo": {"name": "b"}}})
+    assert new is not None and (new["era"], new["server_info"]) == ("modern", {"name": "b"})
+    assert mcp_judging.facts([]) is None
+
+
+def test_danger_is_refused_and_mere_doubt_follows_fail_closed() -> None:
+    assert mcp_judging.doubted(Mcp(), "odd", "may be a call").blocked
+    assert not mcp_judging.doubted(Mcp(), "odd", "").blocked
+    assert mcp_judging.doubted(Mcp(fail_closed=True), "odd", "").blocked
+    audit = mcp_judging.doubted(Mcp(enforce_policy=False), "odd", "may be a call")
+    assert not audit.blocked and audit.denied

@@ -1,0 +1,78 @@
+"""Pages of one listing add up, a broken page changes nothing, and a definition that is not the pinned one is a block."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from situations import situation
+
+from agentsh_net.core.configuration.settings import Mcp
+from agentsh_net.core.errors import ProtocolError
+from agentsh_net.core.mcp.jsonrpc import Response
+from agentsh_net.core.mcp.listing import Listing, refused
+from agentsh_net.core.model import Action
+from agentsh_net.core.trust.pins import Pins, tool_of, trust
+
+
+def page(*names: str, **more: Any) -> Response:
+    return Response(1, {"tools": [{"name": name} for name in names], **more})
+
+
+def test_pages_add_up_until_the_last() -> None:
+    listing = Listing("fs")
+    listing.add(page("a", nextCursor="2"), 10, continues=False)
+    assert listing.partial
+    assert [d["name"] for d in listing.add(page("b"), 10, continues=True)] == ["a", "b"]
+    assert not listing.partial
+    assert set(listing.hashes) == {"a", "b"}
+
+
+def test_a_listing_from_the_start_begins_anew() -> None:
+    listing = Listing("fs")
+    listing.add(page("a", nextCursor="2"), 10, continues=False)
+    assert [d["name"] for d in listing.add(page("c"), 10, continues=False)] == ["c"]
+    assert set(listing.hashes) == {"c"}
+
+
+def test_a_cursor_that_repeats_is_refused_and_what_was_known_stays() -> None:
+    listing = Listing("fs")
+    listing.add(page("a", nextCursor="x"), 10, continues=False)
+    with pytest.raises(ProtocolError, match="repeats"):
+        listing.add(page("b", nextCursor="x"), 10, continues=True)
+    assert set(listing.hashes) == {"a"}
+
+
+def test_a_tool_without_a_name_is_refused() -> None:
+    with pytest.raises(ProtocolError):
+        Listing("fs").add(page(" "), 10, continues=False)
+
+
+def test_what_was_shown_is_held_against_the_pin_and_not_against_the_registry() -> None:
+    listing = Listing("fs")
+    listing.add(page("a"), 10, continues=False)
+    pinned = Pins.of([trust(tool_of("fs", {"name": "a", "description": "old"}), "now")])
+    verdict = listing.verdict(situation(["fs"], pins=pinned), "a")
+    assert verdict is not None and verdict.blocked
+    assert verdict.candidates[0].tool_hash == listing.hashes["a"]
+    assert listing.verdict(situation(["fs"], pins=pinned), "unseen") is None
+    same = Pins.of([trust(tool_of("fs", {"name": "a"}), "now")])
+    assert listing.verdict(situation(["fs"], pins=same), "a") is None
+
+
+def test_what_the_registry_has_too_is_left_to_the_policy() -> None:
+    listing = Listing("fs")
+    listing.add(page("a"), 10, continues=False)
+    pinned = Pins.of([trust(tool_of("fs", {"name": "a", "description": "old"}), "now")])
+    assert listing.verdict(situation(["fs"], {"fs": ["a"]}, pins=pinned), "a") is None
+
+
+def test_a_refusal_is_let_pass_in_audit_mode() -> None:
+    assert refused(Mcp(), "why", "rule").action is Action.BLOCK
+    audit = refused(Mcp(enforce_policy=False), "why", "rule")
+    assert (audit.action, audit.would, audit.reason, audit.rule) == (
+        Action.ALLOW,
+        Action.BLOCK,
+        "why",
+        "rule",
+    )

@@ -1,0 +1,171 @@
+"""A provider's endpoint is refused or tagged for everybody but our own proxy, and its neighbours are left alone."""
+
+from __future__ import annotations
+
+from ipaddress import ip_address
+from typing import Any
+
+import pytest
+
+from agentsh_net.core.audit.events import LlmDirectConnection, NetworkConnection
+from agentsh_net.core.configuration import config as configuration
+from agentsh_net.core.network import attribution, kernel_plan, llm_plan
+from agentsh_net.core.network.addresses import canonical, plain
+from agentsh_net.core.network.plane import ConnectRecord, Endpoint, Fate, Plan, Rule
+from agentsh_net.core.registry import Registry
+from agentsh_net.core.snapshot import Snapshot
+from agentsh_net.core.trust.pins import Pins
+
+A = ip_address("10.0.0.1")
+AT = canonical(A)
+HERE = {llm_plan.key("corp"): [A]}
+
+
+def snapshot(direct: str, denied: tuple[str, ...] = (), *, audit: bool = False, **network: Any) -> Snapshot:
+    mapping = {
+        "version": 1,
+        "sandbox": {
+            "mcp": {
+                "enforce_policy": not audit,
+                "servers": [
+                    {"id": "same", "type": "http", "url": "https://same.test/mcp"},
+                    {"id": "other", "type": "http", "url": "https://other.test:8443/mcp"},
+                ],
+                "denied_servers": [{"id": s} for s in denied],
+            }
+        },
+        "proxy": {"providers": {"corp": {"dialect": "openai", "base_url": "https://llm.corp/v1"}}},
+        "network": {"mode": "enforce", "llm_direct": direct, **network},
+    }
+    config = configuration.parse(mapping)
+    return Snapshot(1, "d", config, Registry(config.sandbox.mcp.servers), Pins(), mapping)
+
+
+def built(snapshot: Snapshot, **addresses: Any) -> dict[tuple[str, int], Rule]:
+    plan = kernel_plan.build(snapshot, HERE | {name: [A] for name in addresses})
+    return {(str(plain(e.address)), e.port): rule for e, rule in plan.rules.items()}
+
+
+def test_off_looks_up_no_provider_and_plans_nothing() -> None:
+    assert llm_plan.watched(snapshot("off").config) == {}
+    assert built(snapshot("off")) == {}
+    assert llm_plan.watched(snapshot("tag", mode="off").config) == {}
+
+
+def test_every_provider_is_looked_up_under_a_key_that_no_server_has() -> None:
+    watched = kernel_plan.watched_hosts(snapshot("tag").config)
+    assert watched["*corp"] == "llm.corp"
+    assert watched["*anthropic"] == "api.anthropic.com"
+    assert watched["same"] == "same.test"
+
+
+@pytest.mark.parametrize(
+    ("direct", "audit", "fate"),
+    [("tag", False, Fate.TAG), ("refuse", False, Fate.DENY), ("refuse", True, Fate.TAG)],
+)
+def test_a_provider_is_looked_after_at_its_port_and_our_own_proxy_is_exempt(
+    direct: str, fate: Fate, *, audit: bool
+) -> None:
+    rules = built(snapshot(direct, audit=audit))
+    assert rules == {("10.0.0.1", 443): Rule(fate, (), providers=("corp",))}
+    assert rules["10.0.0.1", 443].unless_ours
+
+
+def test_a_denied_server_at_a_providers_address_is_denied_at_its_own_port_alone() -> None:
+    assert built(snapshot("tag", ("other",)), other=1) == {
+        ("10.0.0.1", 443): Rule(Fate.TAG, (), providers=("corp",)),
+        ("10.0.0.1", 8443): Rule(Fate.DENY, ("other",)),
+    }
+
+
+@pytest.mark.parametrize(
+    ("direct", "denied", "on_shared", "fate", "shared"),
+    [
+        ("refuse", ("same",), "block", Fate.DENY, False),
+        ("tag", (), "block", Fate.TAG, False),
+        ("tag", ("same",), "block", Fate.DENY, True),
+        ("tag", ("same",), "tag", Fate.TAG, True),
+        ("refuse", (), "block", Fate.DENY, True),
+        ("refuse", (), "tag", Fate.TAG, True),
+        ("refuse", (), "sni", Fate.SNI, True),
+        ("tag", ("same",), "sni", Fate.SNI, True),
+    ],
+)
+def test_at_an_endpoint_of_both_the_shared_rule_decides_and_the_proxy_still_passes(
+    direct: str, denied: tuple[str, ...], on_shared: str, fate: Fate, *, shared: bool
+) -> None:
+    rules = built(snapshot(direct, denied, on_shared_address=on_shared), same=1)
+    assert rules == {("10.0.0.1", 443): Rule(fate, ("same",), shared=shared, providers=("corp",))}
+
+
+def test_a_provider_on_this_host_is_refused_by_both_its_loopback_addresses() -> None:
+    plan = kernel_plan.build(snapshot("refuse"), {llm_plan.key("ollama"): [ip_address("127.0.0.1")]})
+    assert {str(e.address) for e in plan.rules} == {"::ffff:7f00:1", "::1"}
+    assert all(rule.unless_ours for rule in plan.rules.values())
+
+
+def test_without_a_way_to_tell_our_proxy_no_provider_is_refused_and_every_server_still_is() -> None:
+    plan = kernel_plan.build(snapshot("refuse", ("same", "other")), {**HERE, "same": [A], "other": [A]})
+    left = kernel_plan.without_providers(plan)
+    assert {(e.port, r.fate, r.server_ids) for e, r in left.rules.items()} == {
+        (443, Fate.DENY, ("same",)),
+        (8443, Fate.DENY, ("other",)),
+    }
+    assert not any(rule.unless_ours for rule in left.rules.values())
+
+
+def seen(snapshot: Snapshot, rule: Rule, **more: Any) -> NetworkConnection | LlmDirectConnection:
+    record = ConnectRecord(
+        layer="ebpf", fate=rule.fate, address=AT, port=443, protocol=6, family=2, time_ns=1, pid=7, comm="agent",
+        session_id="mine", **more,
+    )  # fmt: skip
+    return attribution.attribute(snapshot, record, Plan(1, {Endpoint(AT, 443): rule}))
+
+
+def test_the_event_names_the_provider_and_the_session() -> None:
+    event = seen(snapshot("refuse"), Rule(Fate.DENY, (), providers=("corp",)))
+    assert isinstance(event, LlmDirectConnection)
+    assert (event.action, event.would, event.provider, event.rule) == (
+        "block",
+        None,
+        "corp",
+        "network.llm_direct",
+    )
+    assert (event.session_id, event.pid, event.comm, event.remote_addr) == (
+        "mine",
+        7,
+        "agent",
+        "10.0.0.1:443",
+    )
+
+
+def test_in_audit_mode_it_says_what_would_have_happened() -> None:
+    event = seen(snapshot("refuse", audit=True), Rule(Fate.TAG, (), providers=("corp",)))
+    assert (event.action, event.would) == ("allow", "block")
+    assert seen(snapshot("tag"), Rule(Fate.TAG, (), providers=("corp",))).would is None
+
+
+@pytest.mark.parametrize(
+    ("denied", "fate", "kind"),
+    [
+        (("same",), Fate.DENY, "mcp_network_connection"),
+        ((), Fate.DENY, "llm_direct_connection"),
+        ((), Fate.TAG, "mcp_network_connection"),
+    ],
+)
+def test_at_an_endpoint_of_both_the_one_is_blamed_that_explains_it(
+    denied: tuple[str, ...], fate: Fate, kind: str
+) -> None:
+    rule = Rule(fate, ("same",), shared=True, providers=("corp",))
+    assert seen(snapshot("refuse", denied), rule).type == kind
+
+
+def test_where_names_decide_the_providers_name_is_refused_and_the_servers_is_not() -> None:
+    shared = snapshot("refuse", on_shared_address="sni", on_unknown_sni="tag")
+    plan = kernel_plan.build(shared, {**HERE, "same": [A]})
+    assert plan.rules[Endpoint(AT, 443)].fate is Fate.SNI_OPEN
+    said = {name.host: fate for name, fate in plan.names.items()}
+    assert (said["llm.corp"], said["same.test"]) == (Fate.DENY, Fate.TAG)
+    assert "127.0.0.1" not in said, "an address is no name"
+    tagging = snapshot("tag", ("same",), on_shared_address="sni")
+    assert "llm.corp" not in {n.host for n in kernel_plan.build(tagging, {**HERE, "same": [A]}).names}

@@ -1,0 +1,257 @@
+"""A plan becomes one transaction in our own table: denials first, marks masked, deletes last, nothing hangs on a missing set."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from ipaddress import ip_address
+from typing import Any
+
+import pytest
+
+from agentsh_net.core.network.addresses import canonical
+from agentsh_net.core.network.kernel_plan import diff
+from agentsh_net.core.network.plane import Endpoint, Fate, Plan, Rule
+from agentsh_net.core.nft import ruleset as nft_ruleset
+from agentsh_net.core.nft import sets as nft_sets
+from agentsh_net.core.nft.sockets import Sockets
+
+A, B, V6 = (canonical(ip_address(text)) for text in ("10.0.0.1", "10.0.0.2", "fd00::1"))
+DENY, TAG = Rule(Fate.DENY, ("bad",)), Rule(Fate.TAG, ("good",))
+
+
+def plan(
+    rules: dict[Endpoint, Rule], generation: int = 1, mark: int = 0x00A50000, mask: int = 0x00FF0000
+) -> Plan:
+    return Plan(generation, rules, mark, mask)
+
+
+def commands(transaction: dict[str, Any]) -> list[tuple[str, str, Any]]:
+    return [
+        (verb, kind, body)
+        for c in transaction["nftables"]
+        for verb, x in c.items()
+        for kind, body in x.items()
+    ]
+
+
+def elements(transaction: dict[str, Any], verb: str) -> dict[str, list[Any]]:
+    found: dict[str, list[Any]] = {}
+    for did, kind, body in commands(transaction):
+        if (did, kind) == (verb, "element"):
+            found.setdefault(body["name"], []).extend(body["elem"])
+    return found
+
+
+def rules(transaction: dict[str, Any], chain: str) -> list[str]:
+    return [
+        json.dumps(b["expr"])
+        for _, kind, b in commands(transaction)
+        if kind == "rule" and b["chain"] == chain
+    ]
+
+
+def test_every_command_stays_in_our_own_table() -> None:
+    made = nft_ruleset.fill(plan({Endpoint(A): DENY, Endpoint(V6, 443): TAG}), nflog_group=5)
+    for _, _, body in commands(made):
+        assert (body["family"], body["table"]) == ("inet", "agentsh_net")
+
+
+def test_an_empty_table_is_filled_and_the_table_itself_left_alone() -> None:
+    made = commands(nft_ruleset.fill(plan({}), nflog_group=5))
+    assert {verb for verb, _, _ in made} == {"add"}  # `add table` would be refused where it is owned
+    assert {kind for _, kind, _ in made} == {"counter", "set", "chain", "rule"}
+
+
+def test_a_denied_ipv4_address_is_denied_in_every_spelling_a_packet_can_have() -> None:
+    made = elements(nft_ruleset.fill(plan({Endpoint(A): DENY}), nflog_group=5), "add")
+    assert {name: [e["elem"]["val"] for e in found] for name, found in made.items()} == {
+        "deny4": ["10.0.0.1"],
+        "deny6": ["64:ff9b::a00:1", "2002:a00:1::"],
+    }
+
+
+def test_a_rule_with_a_port_is_an_address_and_a_port_as_numbers() -> None:
+    made = elements(nft_ruleset.fill(plan({Endpoint(V6, 443): TAG}), nflog_group=5), "add")
+    assert made == {"tag6_port": [{"elem": {"val": {"concat": ["fd00::1", 443]}, "comment": "good"}}]}
+
+
+def test_all_elements_of_a_set_go_in_one_command() -> None:
+    many = {Endpoint(canonical(ip_address(0x0A000000 + i))): DENY for i in range(1000)}
+    made = commands(nft_ruleset.fill(plan(many), nflog_group=5))
+    assert sum(kind == "element" for _, kind, _ in made) == 2
+
+
+def test_denials_stand_above_tags_in_both_hooks() -> None:
+    made = nft_ruleset.fill(
+        plan({Endpoint(A): DENY, Endpoint(A, 443): TAG, Endpoint(B, 1): DENY}), nflog_group=5
+    )
+    for hook in ("output", "forward"):
+        verdicts = ["refuse" if "refuse" in rule else "tag" for rule in rules(made, hook)]
+        assert verdicts == sorted(verdicts)
+        assert set(verdicts) == {"refuse", "tag"}
+
+
+def test_a_lookup_stands_only_where_its_set_has_elements() -> None:
+    made = nft_ruleset.fill(plan({Endpoint(V6): DENY}), nflog_group=5)
+    assert not any("@" in rule and "@deny6" not in rule for rule in rules(made, "output"))
+
+
+def test_without_tags_no_rule_switches_connection_tracking_on() -> None:
+    made = nft_ruleset.fill(plan({Endpoint(A): DENY}), nflog_group=5)
+    assert '"ct"' not in json.dumps(made)
+
+
+def test_tcp_is_reset_and_the_rest_is_told_that_it_is_prohibited_after_being_logged() -> None:
+    refuse = rules(nft_ruleset.fill(plan({Endpoint(A): DENY}, generation=9), nflog_group=5), "refuse")
+    assert '"prefix": "agentsh-net:deny:9", "group": 5' in refuse[1]
+    assert '{"counter": "denied"}' in refuse[1]
+    assert "tcp reset" in refuse[2]
+    assert "icmpx" in refuse[3]
+
+
+def test_marks_change_no_bit_outside_the_mask() -> None:
+    tag = rules(nft_ruleset.fill(plan({Endpoint(A, 443): TAG}), nflog_group=5), "tag")
+    for where, rule in (("ct", tag[2]), ("meta", tag[3])):
+        key = {where: {"key": "mark"}}
+        value = {"|": [{"&": [key, 0xFF00FFFF]}, 0x00A50000]}
+        assert json.loads(rule) == [{"mangle": {"key": key, "value": value}}]
+
+
+def test_without_a_mask_no_mark_is_set_and_only_new_connections_are_logged() -> None:
+    tag = rules(nft_ruleset.fill(plan({Endpoint(A, 443): TAG}, mark=0, mask=0), nflog_group=5), "tag")
+    assert len(tag) == 1
+    assert '"new"' in tag[0]
+    assert "mangle" not in tag[0]
+
+
+def change(old: Plan, new: Plan) -> tuple[dict[str, Any], dict[str, Any] | None]:
+    made = nft_ruleset.change(old, new, diff(old, new), nflog_group=5)
+    return made.widen, made.narrow
+
+
+def test_a_change_adds_in_one_transaction_and_deletes_in_the_next() -> None:
+    widen, narrow = change(plan({Endpoint(A): DENY}), plan({Endpoint(B): DENY}, 2))
+    assert [e["elem"]["val"] for e in elements(widen, "add")["deny4"]] == ["10.0.0.2"]
+    assert elements(widen, "delete") == {}
+    assert elements(narrow, "delete")["deny4"] == ["10.0.0.1"]
+    assert elements(narrow, "add") == {}
+
+
+def test_in_between_the_rules_look_in_the_sets_of_both_plans() -> None:
+    widen, narrow = change(plan({Endpoint(V6): DENY}), plan({Endpoint(V6, 443): DENY}, 2))
+    between, after = " ".join(rules(widen, "six")), " ".join(rules(narrow, "six"))
+    assert '@deny6"' in between
+    assert "@deny6_port" in between
+    assert '@deny6"' not in after
+    assert "@deny6_port" in after
+
+
+def test_a_change_that_only_adds_has_nothing_to_narrow() -> None:
+    assert change(plan({Endpoint(A): DENY}), plan({Endpoint(A): DENY, Endpoint(B): DENY}, 2))[1] is None
+
+
+def test_a_change_leaves_the_elements_alone_that_stay() -> None:
+    old = plan({Endpoint(A): DENY, Endpoint(V6): DENY})
+    widen, _ = change(old, plan({Endpoint(A): DENY, Endpoint(V6): DENY, Endpoint(B): DENY}, 2))
+    assert "10.0.0.1" not in json.dumps(widen)
+    assert "fd00::1" not in json.dumps(widen)
+
+
+def test_a_fate_that_changes_is_in_both_sets_in_between() -> None:
+    widen, narrow = change(plan({Endpoint(V6, 443): TAG}), plan({Endpoint(V6, 443): DENY}, 2))
+    assert list(elements(widen, "add")) == ["deny6_port"]
+    assert elements(narrow, "delete") == {"tag6_port": [{"concat": ["fd00::1", 443]}]}
+
+
+def test_a_comment_that_changes_goes_and_comes_in_one_transaction() -> None:
+    old, new = plan({Endpoint(V6): DENY}), plan({Endpoint(V6): Rule(Fate.DENY, ("bad", "worse"))}, 2)
+    widen, narrow = change(old, new)
+    verbs = [verb for verb, kind, _ in commands(widen) if kind == "element"]
+    assert verbs == ["delete", "add"]
+    assert elements(widen, "add") == {"deny6": [{"elem": {"val": "fd00::1", "comment": "bad,worse"}}]}
+    assert narrow is None
+
+
+def test_a_change_of_generation_alone_rewrites_the_rules_and_no_element() -> None:
+    widen, narrow = change(plan({Endpoint(A): DENY}, 1), plan({Endpoint(A): DENY}, 2))
+    assert elements(widen, "add") == elements(widen, "delete") == {}
+    assert "agentsh-net:deny:2" in json.dumps(widen)
+    assert narrow is None
+
+
+def test_the_bridge_is_the_same_table_under_another_name() -> None:
+    wanted = plan({Endpoint(A): DENY, Endpoint(V6, 443): TAG})
+    bridge = json.dumps(nft_ruleset.fill(wanted, nflog_group=5, table=nft_ruleset.BRIDGE))
+    assert bridge.replace("agentsh_net_bridge", "agentsh_net") == json.dumps(
+        nft_ruleset.fill(wanted, nflog_group=5)
+    )
+    assert '"agentsh_net"' not in bridge
+
+
+@pytest.mark.parametrize(
+    ("ids", "shown"),
+    [
+        (["a", "b"], "a,b"),
+        (['x"; drop'], "x???drop"),
+        (["\u00fc\n"], "??"),
+        (["io.github/x:1-_"], "io.github/x:1-_"),
+    ],
+)
+def test_a_comment_is_the_server_ids_without_anything_that_could_be_syntax(
+    ids: list[str], shown: str
+) -> None:
+    assert nft_sets.comment(ids) == shown
+
+
+def test_a_comment_fits_the_kernel() -> None:
+    assert len(nft_sets.comment(["server"] * 1000)) == 100
+
+
+def test_an_ipv4_packet_is_asked_once_whether_it_is_ipv6() -> None:
+    made = rules(
+        nft_ruleset.fill(plan({Endpoint(A): DENY, Endpoint(V6, 443): DENY}), nflog_group=5), "output"
+    )
+    assert len(made) == 2
+    assert '"@deny4"' in made[0]
+    assert '"six"' in made[1]
+
+
+def test_a_port_of_this_host_is_asked_for_before_the_address_is() -> None:
+    local = Endpoint(canonical(ip_address("127.0.0.1")), 9000)
+    made = rules(nft_ruleset.fill(plan({local: DENY}), nflog_group=5), "output")[0]
+    assert made.index("@deny4_here") < made.index('"fib"')
+    assert '"refuse"' in made
+
+
+SOCKETS = Sockets("agentsh-net/sessions", "agentsh-net/workers", ".session", (2,))
+
+
+def test_with_sessions_alone_nothing_that_is_forwarded_is_asked_for() -> None:
+    wanted = replace(plan({Endpoint(A): DENY, Endpoint(V6, 443): TAG}), sessions_only=True)
+    made = nft_ruleset.fill(wanted, nflog_group=5, sockets=SOCKETS)
+    assert rules(made, "forward") == []
+    assert '"refuse_scope"' in rules(made, "output")[0]
+    assert '"tag_scope"' in rules(made, "six")[-1]
+
+
+def test_forwarded_packets_are_asked_for_no_socket_because_the_kernel_refuses_the_question() -> None:
+    rule = Rule(Fate.DENY, (), providers=("openai",))
+    wanted = replace(plan({Endpoint(A): DENY, Endpoint(B, 443): rule}), sessions=("one",))
+    made = nft_ruleset.fill(wanted, nflog_group=5, sockets=SOCKETS)
+    reached = [
+        r for chain in ("forward", "six_routed", "refuse_routed", "tag_routed") for r in rules(made, chain)
+    ]
+    assert not any("socket" in rule for rule in reached)
+    assert '"refuse_routed"' in reached[0]
+
+
+def test_a_providers_endpoint_is_asked_for_apart_and_does_not_concern_the_proxy() -> None:
+    rule = Rule(Fate.DENY, (), providers=("openai",))
+    made = nft_ruleset.fill(plan({Endpoint(A, 443): rule}), nflog_group=5, sockets=SOCKETS)
+    assert elements(made, "add").keys() == {"deny4_port_llm", "deny6_port_llm"}
+    assert '"refuse_ours"' in rules(made, "output")[0]
+    exempt, rest = rules(made, "refuse_ours")
+    assert "agentsh-net/workers" in exempt
+    assert exempt.endswith('{"return": null}]')
+    assert rest == '[{"goto": {"target": "refuse"}}]'

@@ -1,0 +1,68 @@
+"""A pin names the certificate or its public key by SHA-256, as OpenSSL prints them; what is no certificate is an error."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentsh_net.core.errors import ProtocolError
+from agentsh_net.core.trust import certificate
+
+CERTIFICATE = base64.b64decode("""
+MIIBnDCCAUGgAwIBAgIUAXj86wOpaRhp3rTmNuCBAxTJENowCgYIKoZIzj0EAwIw
+FDESMBAGA1UEAwwJbG9jYWxob3N0MCAXDTI2MTEyMjAwMTgzN1oYDzIxMjYxMDI5
+MDAxODM3WjAUMRIwEAYDVQQDDAlsb2NhbGhvc3QwWTATBgcqhkjOPQIBBggqhkjO
+PQMBBwNCAAT5dpOWf3OV3iFUKEOfjNyU/BQgOHu2PL1pNwK6mEgFvcNpePqaBfkL
+e/AvbiM7FSzPwl7q4BoM6v4yGRX8RJaTo28wbTAdBgNVHQ4EFgQUZVzi9uNs6/GP
+FQrSSxKIce8VGFswHwYDVR0jBBgwFoAUZVzi9uNs6/GPFQrSSxKIce8VGFswDwYD
+VR0TAQH/BAUwAwEB/zAaBgNVHREEEzARgglsb2NhbGhvc3SHBH8AAAEwCgYIKoZI
+zj0EAwIDSQAwRgIhAPjlplTk6otoQVCKhZCEtIoQhGaOEO7JX91ut/K1FThVAiEA
+5BTgC4K/r/w4QLWER/pX1WWGuG+JLLJ2aW6gJCH3lnk=""")
+# openssl x509 -fingerprint -sha256; openssl x509 -pubkey | openssl pkey -pubin -outform DER | sha256sum
+FINGERPRINT = "3a9cd4f023ddce5158031754be5c78c9e4e1ec9a01bf03e1f5e7a2a13317de3f"
+PUBLIC_KEY = "138ac3dd91f4ff8b33cd18a45543e5fb620ddc6cc9b8004dad43f32127b57cea"
+
+
+def test_both_digests_are_those_that_openssl_prints() -> None:
+    found = certificate.fingerprints(CERTIFICATE)
+    assert found.certificate == f"sha256:{FINGERPRINT}"
+    assert found.public_key == f"sha256:{PUBLIC_KEY}"
+
+
+def test_a_pin_matches_either_in_any_usual_spelling() -> None:
+    found = certificate.fingerprints(CERTIFICATE)
+    coloned = ":".join(FINGERPRINT[i : i + 2] for i in range(0, 64, 2)).upper()
+    for pin in (
+        f"sha256:{FINGERPRINT}",
+        f"SHA256:{FINGERPRINT.upper()}",
+        f"sha256:{coloned}",
+        f"sha256:{PUBLIC_KEY}",
+    ):
+        assert certificate.matches(pin, found)
+
+
+@pytest.mark.parametrize(
+    "pin",
+    ["", "sha256:", FINGERPRINT, f"sha1:{FINGERPRINT}", f"sha256:{FINGERPRINT[:-2]}", "sha256:" + "0" * 64],
+)
+def test_any_other_pin_does_not_match(pin: str) -> None:
+    assert not certificate.matches(pin, certificate.fingerprints(CERTIFICATE))
+
+
+def test_a_certificate_that_is_cut_anywhere_before_the_key_ends_is_an_error() -> None:
+    for length in range(len(CERTIFICATE)):
+        with pytest.raises(ProtocolError):
+            certificate.fingerprints(CERTIFICATE[:length])
+
+
+@given(st.binary(max_size=64))
+def test_any_bytes_are_a_certificate_or_a_protocol_error(data: bytes) -> None:
+    try:
+        found = certificate.fingerprints(data)
+    except ProtocolError:
+        return
+    assert found.certificate == f"sha256:{hashlib.sha256(data).hexdigest()}"
