@@ -13,8 +13,8 @@ from typing import NamedTuple
 import orjson
 
 from agentsh_net.core.audit.events import DEFAULT_SESSION
-from agentsh_net.core.dialects import openai_responses
 from agentsh_net.core.dialects.base import Dialect
+from agentsh_net.core.dialects.openai_responses import dialect as openai_responses
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.web.http_access import host_allowed, origin_allowed
 from agentsh_net.core.web.http_head import RequestHead

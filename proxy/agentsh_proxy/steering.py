@@ -8,7 +8,9 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from agentsh_net.core.dialects import anthropic_blocks, openai_responses_items, steering
+from agentsh_net.core.dialects import steering
+from agentsh_net.core.dialects.anthropic import blocks as anthropic_blocks
+from agentsh_net.core.dialects.openai_responses import items as openai_responses_items
 from agentsh_net.core.model import ToolCall
 from agentsh_net.core.snapshot import Snapshot
 

@@ -25,8 +25,10 @@ import transcripts.anthropic as messages
 import transcripts.openai_chat as chat
 import transcripts.openai_responses as responses
 
-from agentsh_net.core.dialects import anthropic, openai_chat, openai_responses
+from agentsh_net.core.dialects.anthropic import dialect as anthropic
 from agentsh_net.core.dialects.base import Dialect, Judge, Limits
+from agentsh_net.core.dialects.openai_chat import dialect as openai_chat
+from agentsh_net.core.dialects.openai_responses import dialect as openai_responses
 
 HERE = Path(__file__).parent
 DENIED, ALLOWED = "mcp__fs__delete", "mcp__weather__get"

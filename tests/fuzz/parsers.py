@@ -15,8 +15,13 @@ import httptools
 from fuzz import readers
 from fuzz.streams import cut
 
-from agentsh_net.core.dialects import anthropic, bedrock, gemini, ollama, openai_chat, openai_responses
+from agentsh_net.core.dialects.anthropic import dialect as anthropic
+from agentsh_net.core.dialects.bedrock import dialect as bedrock
 from agentsh_net.core.dialects.call_signs import Places, may_hide_call
+from agentsh_net.core.dialects.gemini import dialect as gemini
+from agentsh_net.core.dialects.ollama import dialect as ollama
+from agentsh_net.core.dialects.openai_chat import dialect as openai_chat
+from agentsh_net.core.dialects.openai_responses import dialect as openai_responses
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.framing.sse import Decoder
 from agentsh_net.core.network import dns_message, dns_packets

@@ -16,10 +16,15 @@ from typing import Any, Final
 from agentsh_proxy.inspecting import Inspection, read_whole
 from fuzz import grammar, readers
 
-from agentsh_net.core.dialects import anthropic, bedrock, gemini, ollama, openai_chat, openai_responses
+from agentsh_net.core.dialects.anthropic import dialect as anthropic
 from agentsh_net.core.dialects.base import Dialect, Fault, Limits, Stream
-from agentsh_net.core.dialects.gemini_stream import GeminiStream
+from agentsh_net.core.dialects.bedrock import dialect as bedrock
+from agentsh_net.core.dialects.gemini import dialect as gemini
+from agentsh_net.core.dialects.gemini.stream import GeminiStream
 from agentsh_net.core.dialects.inspection import Inspector
+from agentsh_net.core.dialects.ollama import dialect as ollama
+from agentsh_net.core.dialects.openai_chat import dialect as openai_chat
+from agentsh_net.core.dialects.openai_responses import dialect as openai_responses
 from agentsh_net.core.model import Action, ToolCall, Verdict
 
 WIDE: Final = Limits()

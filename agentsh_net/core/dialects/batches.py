@@ -9,7 +9,9 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from agentsh_net.core.dialects import anthropic, anthropic_request, embedded, gemini, openai_chat
+from agentsh_net.core.dialects import embedded
+from agentsh_net.core.dialects.anthropic import dialect as anthropic
+from agentsh_net.core.dialects.anthropic import request as anthropic_request
 from agentsh_net.core.dialects.base import (
     Connector,
     Dialect,
@@ -24,8 +26,10 @@ from agentsh_net.core.dialects.base import (
     always,
 )
 from agentsh_net.core.dialects.call_signs import may_hide_call
+from agentsh_net.core.dialects.gemini import dialect as gemini
 from agentsh_net.core.dialects.inline_edits import in_place
 from agentsh_net.core.dialects.inspection import Inspector
+from agentsh_net.core.dialects.openai_chat import dialect as openai_chat
 from agentsh_net.core.dialects.output import Output
 from agentsh_net.core.dialects.request_reading import ambiguous, may_name_server, unreadable
 from agentsh_net.core.dialects.whole_answer import inspect_whole, is_json

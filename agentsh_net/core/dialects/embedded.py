@@ -9,9 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from agentsh_net.core.dialects import anthropic, gemini, openai_chat, openai_responses
+from agentsh_net.core.dialects.anthropic import dialect as anthropic
 from agentsh_net.core.dialects.base import Dialect, Judge
-from agentsh_net.core.dialects.bedrock_invoke import speaks_of_calls
+from agentsh_net.core.dialects.bedrock.invoke import speaks_of_calls
+from agentsh_net.core.dialects.gemini import dialect as gemini
+from agentsh_net.core.dialects.openai_chat import dialect as openai_chat
+from agentsh_net.core.dialects.openai_responses import dialect as openai_responses
 from agentsh_net.core.dialects.output import Output
 from agentsh_net.core.values import strict_json
 from agentsh_net.core.values.members import folded

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from agentsh_net.core.dialects import anthropic_tool_changes
-from agentsh_net.core.dialects.anthropic_blocks import spelled
-from agentsh_net.core.dialects.anthropic_tool_changes import added
+from agentsh_net.core.dialects.anthropic import tool_changes as anthropic_tool_changes
+from agentsh_net.core.dialects.anthropic.blocks import spelled
+from agentsh_net.core.dialects.anthropic.tool_changes import added
 from agentsh_net.core.naming.folding import visible
 from agentsh_net.core.values.strict_json import Path
 from agentsh_net.core.verdicts.connectors import Reach

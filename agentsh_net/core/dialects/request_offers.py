@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from agentsh_net.core.dialects.anthropic_tool_changes import added
+from agentsh_net.core.dialects.anthropic.tool_changes import added
 from agentsh_net.core.values.strict_json import DELETE, Path
 
 MAX_OFFERS: Final = 4096  # more than any API takes; what follows is not learned from, and not hidden

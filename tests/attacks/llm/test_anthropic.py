@@ -30,8 +30,8 @@ from transcripts.anthropic import (
 )
 from transcripts.anthropic.clients import ASK, by_beta_sdk, by_sdk, everyone, models, sdk
 
-from agentsh_net.core.dialects.anthropic import DIALECT
-from agentsh_net.core.dialects.anthropic_stream import AnthropicMachine
+from agentsh_net.core.dialects.anthropic.dialect import DIALECT
+from agentsh_net.core.dialects.anthropic.stream import AnthropicMachine
 from agentsh_net.core.dialects.base import Judged, Limits
 from agentsh_net.core.dialects.inspection import Inspector
 

@@ -10,10 +10,10 @@ from situations import situation, unlimited
 from transcripts import anthropic, openai_chat, openai_responses
 
 from agentsh_net.core.configuration.settings import ArgumentMatch
-from agentsh_net.core.dialects import anthropic as messages
-from agentsh_net.core.dialects import openai_chat as chat
-from agentsh_net.core.dialects import openai_responses as responses
+from agentsh_net.core.dialects.anthropic import dialect as messages
 from agentsh_net.core.dialects.base import Limits
+from agentsh_net.core.dialects.openai_chat import dialect as chat
+from agentsh_net.core.dialects.openai_responses import dialect as responses
 
 ETC = {"server": "fs", "tool": "write", "args": (ArgumentMatch("path", "glob", "/etc/*"),)}
 SRV = {"server": "fs", "tool": "write", "args": (ArgumentMatch("path", "glob", "/srv/*"),)}

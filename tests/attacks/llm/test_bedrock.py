@@ -41,7 +41,7 @@ from transcripts.bedrock import (
 from transcripts.key_readings import first_wins
 
 from agentsh_net.core.dialects.base import Limits
-from agentsh_net.core.dialects.bedrock import DIALECT
+from agentsh_net.core.dialects.bedrock.dialect import DIALECT
 from agentsh_net.core.framing import event_stream
 
 Run = tuple[str, Any]

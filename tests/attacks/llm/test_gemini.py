@@ -32,7 +32,7 @@ from transcripts.gemini import (
 from transcripts.key_readings import first_wins
 
 from agentsh_net.core.dialects.base import Limits
-from agentsh_net.core.dialects.gemini import DIALECT, STREAMED
+from agentsh_net.core.dialects.gemini.dialect import DIALECT, STREAMED
 from agentsh_net.core.framing.sse import Decoder
 
 Run = tuple[str, Any]

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from transcripts.key_readings import any_case, first_wins
 from transcripts.ollama import DELETE, WEATHER, answer, cut_at, denying, entry, line, lines, run, said
 
-from agentsh_net.core.dialects.ollama import DIALECT
+from agentsh_net.core.dialects.ollama.dialect import DIALECT
 
 Run = tuple[str, Any]
 CITY = {"city": "Bern", "n": 1.5}

@@ -36,7 +36,7 @@ from transcripts.openai_chat import (
 )
 
 from agentsh_net.core.dialects.base import Judge
-from agentsh_net.core.dialects.openai_chat import DIALECT
+from agentsh_net.core.dialects.openai_chat.dialect import DIALECT
 from agentsh_net.core.framing.sse import Decoder
 
 # What a client would run: (name, arguments as text).

@@ -42,8 +42,8 @@ from transcripts.openai_responses.clients import ASK, MODELS, Executed, by_sdks,
 
 from agentsh_net.core.dialects.base import Judged, Limits
 from agentsh_net.core.dialects.inspection import Inspector
-from agentsh_net.core.dialects.openai_responses import DIALECT
-from agentsh_net.core.dialects.openai_responses_stream import ResponsesMachine
+from agentsh_net.core.dialects.openai_responses.dialect import DIALECT
+from agentsh_net.core.dialects.openai_responses.stream import ResponsesMachine
 
 CITY = {"city": "Bern"}
 GOOD = function_call(WEATHER, CITY)

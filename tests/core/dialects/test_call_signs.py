@@ -178,7 +178,7 @@ def test_escapes_are_told_from_those_of_other_characters() -> None:
 
 
 def test_the_signs_of_dialects_are_short_and_in_lower_case() -> None:
-    names = [module.name for module in pkgutil.iter_modules(dialects.__path__, f"{dialects.__name__}.")]
+    names = [module.name for module in pkgutil.walk_packages(dialects.__path__, f"{dialects.__name__}.")]
     signs = [getattr(importlib.import_module(name), "SIGNS", ()) for name in names]
     assert sum(map(bool, signs)) >= 2
     for sign in (sign for one in signs for sign in one):

@@ -8,7 +8,7 @@ import pytest
 
 from agentsh_net.core.dialects.base import Limits
 from agentsh_net.core.dialects.message_stream import GAIN, MessageStream
-from agentsh_net.core.dialects.openai_responses import DIALECT
+from agentsh_net.core.dialects.openai_responses.dialect import DIALECT
 from agentsh_net.core.model import Action, ToolCall, Verdict
 
 

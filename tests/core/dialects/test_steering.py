@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from transcripts import anthropic, openai_responses
 
-from agentsh_net.core.dialects import anthropic as messages
-from agentsh_net.core.dialects import openai_responses as responses
 from agentsh_net.core.dialects import steering
+from agentsh_net.core.dialects.anthropic import dialect as messages
+from agentsh_net.core.dialects.openai_responses import dialect as responses
 from agentsh_net.core.model import Action, ToolCall, Verdict
 
 DENIED, ALLOWED = "mcp__fs__delete", "mcp__weather__get"

@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from transcripts import bedrock as messages
 
-from agentsh_net.core.dialects import bedrock, ollama
-from agentsh_net.core.dialects.gemini import GeminiDialect
+from agentsh_net.core.dialects.bedrock import dialect as bedrock
+from agentsh_net.core.dialects.gemini.dialect import GeminiDialect
+from agentsh_net.core.dialects.ollama import dialect as ollama
 from agentsh_net.core.dlp import restoring
 from agentsh_net.core.dlp.restoring import Restorer, restored
 from agentsh_net.core.dlp.tokens import Vault, Vaults

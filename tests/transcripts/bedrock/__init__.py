@@ -10,7 +10,7 @@ from transcripts.gemini import said
 from transcripts.playing import Denying, Result, cut_at, denying, every_chunking, runner
 
 from agentsh_net.core.dialects.base import Dialect
-from agentsh_net.core.dialects.bedrock import CONVERSE_STREAM, INVOKE_STREAM
+from agentsh_net.core.dialects.bedrock.dialect import CONVERSE_STREAM, INVOKE_STREAM
 from agentsh_net.core.framing import event_stream
 from agentsh_net.core.framing.event_stream import EventStreamDecoder
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from transcripts.playing import Denying, Result, cut_at, denying, every_chunking, runner
 
-from agentsh_net.core.dialects.gemini import STREAMED
+from agentsh_net.core.dialects.gemini.dialect import STREAMED
 
 __all__ = ["Denying", "Result", "cut_at", "denying", "every_chunking"]
 

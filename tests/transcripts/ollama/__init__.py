@@ -8,7 +8,7 @@ from typing import Any
 from transcripts.gemini import said
 from transcripts.playing import Denying, Result, cut_at, denying, every_chunking, runner
 
-from agentsh_net.core.dialects.ollama import DIALECT
+from agentsh_net.core.dialects.ollama.dialect import DIALECT
 
 __all__ = ["Denying", "Result", "cut_at", "denying", "every_chunking", "said"]
 

@@ -10,7 +10,7 @@ from typing import Any
 from transcripts import playing
 from transcripts.playing import Denying, cut_at, denying, every_chunking, runner
 
-from agentsh_net.core.dialects.openai_chat import DIALECT
+from agentsh_net.core.dialects.openai_chat.dialect import DIALECT
 from agentsh_net.core.model import Action, ToolCall, Verdict
 
 __all__ = ["Denying", "cut_at", "denying", "every_chunking"]

@@ -12,7 +12,7 @@ from typing import Any
 from transcripts import playing
 from transcripts.playing import cut_at, every_chunking, runner
 
-from agentsh_net.core.dialects.openai_responses import DIALECT
+from agentsh_net.core.dialects.openai_responses.dialect import DIALECT
 from agentsh_net.core.model import ToolCall, Verdict
 
 __all__ = ["cut_at", "every_chunking"]

@@ -1,0 +1,1 @@
+"""Anthropic Messages: events, content blocks, stored messages, and calls within them."""

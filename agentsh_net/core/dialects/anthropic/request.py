@@ -1,0 +1,137 @@
+"""What policy needs from a Messages request: whether the answer streams, and which MCP servers the provider is to call itself.
+
+The request itself is never changed, and nothing else in it is our business.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+import orjson
+
+from agentsh_net.core.dialects.anthropic.blocks import folded
+from agentsh_net.core.dialects.anthropic.tool_changes import SIGN, added, servers
+from agentsh_net.core.dialects.base import Connector, Fault, RequestFacts
+from agentsh_net.core.dialects.request_reading import ambiguous, unreadable
+from agentsh_net.core.errors import ProtocolError
+from agentsh_net.core.values import strict_json
+from agentsh_net.core.values.strict_json import Reading
+
+# The API takes 20 MCP servers a request; a list beyond this is no request that it would serve.
+_MAX_CONNECTORS: Final = 64
+
+# Twice anywhere, these leave open what the provider is asked for; the second group only where connectors are named.
+_DECISIVE: Final = frozenset({"stream", "mcp_servers", "tools"})
+_NAMING: Final = frozenset({"type", "name", "url", "mcp_server_name"})
+
+# Every way in which tools name a server; the `mcp` in the names of an agent's own tools is none.
+_NAMES_SERVER: Final = re.compile(rb"mcp_(?:server_name|toolset)")
+_ESCAPED_ASCII: Final = re.compile(rb"\\u00[0-7]")
+
+# What almost every request says; made once, since a frozen dataclass costs more to make than the body costs to parse.
+_STREAMED: Final = RequestFacts(stream=True)
+_WHOLE: Final = RequestFacts()
+
+
+def read(body: bytes) -> RequestFacts:
+    """Return the facts of a request body (content decoding is done by the caller)."""
+    if (plain := _plain(body)) is not None:
+        return plain
+    try:
+        reading = strict_json.read(body)
+    except ProtocolError as error:
+        return RequestFacts(fault=unreadable(body, error))
+    if not isinstance(reading.value, dict):
+        return RequestFacts(fault=Fault("malformed_json", "the request is no JSON object", cut=False))
+    return _facts(body, reading, reading.value)
+
+
+def _plain(body: bytes) -> RequestFacts | None:
+    """Return the facts of a body that names no connector and can be read in one way; None where that is not certain."""
+    try:
+        value = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return None
+    if not isinstance(value, dict):
+        return None
+    keys = ",".join(
+        value
+    ).casefold()  # few, where the body may be a megabyte; one that stands twice is among them
+    offers = "tools" in keys
+    if "mcp_servers" in keys or body.find(SIGN) >= 0 or (offers and _may_name_server(body)):
+        return None
+    if body.count(b'"stream"') > 1 or (body.find(b"\\u00") >= 0 and _ESCAPED_ASCII.search(body)):
+        return None
+    streams = value.get("stream") is True
+    if offers and value.get("tools"):
+        return RequestFacts(stream=streams, parsed=value)
+    return _STREAMED if streams else _WHOLE
+
+
+def _may_name_server(body: bytes) -> bool:
+    """Say whether a tool may stand for a server, or leave open which tools count."""
+    return body.count(b'"tools"') > 1 or _NAMES_SERVER.search(body.lower()) is not None
+
+
+def _facts(body: bytes, reading: Reading, value: dict[str, Any]) -> RequestFacts:
+    stream = value.get("stream") is True
+    top = folded(value)
+    repeated = {key.casefold() for key in reading.duplicates}
+    if len(top) < len(value):
+        keys = [key.casefold() for key in value]
+        repeated |= {key for key in keys if keys.count(key) > 1}
+    declared, toolsets = _listed(top.get("mcp_servers")), _toolsets(top.get("tools"))
+    decisive = _DECISIVE | _NAMING if declared or toolsets else _DECISIVE
+    if (fault := ambiguous(body, repeated & decisive)) is not None:
+        return RequestFacts(stream=stream, fault=fault)
+    if len(declared) + len(toolsets) > _MAX_CONNECTORS:
+        return _fault("too_many_connectors", f"more than {_MAX_CONNECTORS} MCP servers", stream=stream)
+    connectors: dict[str, Connector] = {}
+    for entry in declared:
+        server = folded(entry)
+        name, url = server.get("name"), server.get("url")
+        clash = isinstance(entry, dict) and len(server) < len(entry)
+        if not isinstance(name, str) or not isinstance(url, str) or clash or name in connectors:
+            return _fault(
+                "malformed_connector", "an entry of mcp_servers has no name and url of its own", stream=stream
+            )
+        connectors[name] = Connector(name, url)
+    for toolset in toolsets:
+        name = toolset.get("mcp_server_name")
+        if not isinstance(name, str):
+            return _fault("malformed_connector", "an mcp_toolset names no server", stream=stream)
+        connectors.setdefault(name, Connector(name, ""))
+    additions = [tool for _, tool in added(value)]
+    for name in (name for tool in additions for name in servers(tool)):
+        connectors.setdefault(name, Connector(name, ""))
+    if len(connectors) > _MAX_CONNECTORS:
+        return _fault("too_many_connectors", f"more than {_MAX_CONNECTORS} MCP servers", stream=stream)
+    return RequestFacts(
+        stream=stream, connectors=tuple(connectors.values()), parsed=value, adds_tools=bool(additions)
+    )
+
+
+def _listed(value: Any) -> list[Any]:
+    """Return the entries of a list; a thing that is neither null nor a list is one (malformed) entry."""
+    if value is None:
+        return []
+    return value if isinstance(value, list) else [value]
+
+
+def _toolsets(tools: Any) -> list[dict[str, Any]]:
+    """Return the tools that stand for a whole MCP server."""
+    found = []
+    for tool in _listed(tools):
+        entry = folded(tool)
+        kind = entry.get("type")
+        if "mcp_server_name" in entry or (
+            isinstance(kind, str) and kind.strip().casefold().startswith("mcp_toolset")
+        ):
+            found.append(entry)
+    return found
+
+
+def _fault(cause: str, detail: str, *, stream: bool) -> RequestFacts:
+    """Return the facts of a request whose servers cannot be judged."""
+    return RequestFacts(stream=stream, fault=Fault(cause, detail, cut=True))

@@ -1,0 +1,1 @@
+"""Amazon Bedrock: converse-stream and invoke-with-response-stream, in event-stream messages."""

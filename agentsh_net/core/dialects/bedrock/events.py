@@ -1,0 +1,97 @@
+"""The events of a Bedrock Converse stream: what one says, and how one is written, as a message or (Nova, invoked directly) in a chunk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from agentsh_net.core.dialects.bedrock.calls import CARRIERS, OPAQUE, TOOL_USE, clash_of
+from agentsh_net.core.framing import event_stream
+from agentsh_net.core.framing.sse import Frame
+from agentsh_net.core.values.members import find, folded, plain, twice
+from agentsh_net.core.values.strict_json import Path, Reading, dump
+
+_JSON: Final = "application/json"
+
+# Writes an event of a kind with a payload.
+Make = Callable[[str, Mapping[str, Any]], bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """The parts of an event that matter; `start` and `delta` have their keys folded."""
+
+    kind: str
+    value: Mapping[str, Any]  # the payload, keys folded
+    index: int | None
+    call: Any  # the `toolUse` that begins here; None: none does
+    piece: Any  # the `toolUse` of a delta
+    flaw: str
+    hidden: bool  # a parser may see a call that is not among these
+    reason: Path | None  # where it says why the answer ended, if it was for calls
+
+
+def message(kind: str, payload: bytes) -> bytes:
+    """Return an event as a message."""
+    headers = {":event-type": kind, ":content-type": _JSON, ":message-type": "event"}
+    return event_stream.make(headers, payload)
+
+
+def make(kind: str, value: Mapping[str, Any]) -> bytes:
+    """Return an event of a Converse stream."""
+    return message(kind, dump(dict(value)).encode())
+
+
+def error(text: str) -> bytes:
+    """Return the message that ends a stream with an error, at which the SDKs raise."""
+    headers = {
+        ":exception-type": "internalServerException",
+        ":content-type": _JSON,
+        ":message-type": "exception",
+    }
+    return event_stream.make(headers, dump({"message": text}).encode())
+
+
+def put(frame: Frame, payload: bytes) -> bytes:
+    """Return the bytes of a message with another payload; its headers stay."""
+    return event_stream.with_payload(frame.raw, payload)
+
+
+def read(kind: str, reading: Reading, prefix: Path) -> Event:
+    """Return the event in a payload; `prefix` leads to it where a chunk wraps it."""
+    root: Any = reading.value
+    for step in prefix:
+        root = root[step]
+    value = folded(root)
+    start, delta = folded(value.get("start")), folded(value.get("delta"))
+    call, piece = start.get("tooluse"), delta.get("tooluse")
+    flaw = clash_of(reading.duplicates) if call is not None or piece is not None else ""
+    for part in (root, value.get("start"), value.get("delta")):
+        if isinstance(part, dict) and (clash := twice(part)):
+            flaw = flaw or f"the key {min(clash)!r} stands twice"
+    if call is not None and (piece is not None or plain(kind) != "contentblockstart"):
+        flaw = flaw or "the event's type and its content differ"
+    if piece is not None and plain(kind) != "contentblockdelta":
+        flaw = flaw or "the event's type and its content differ"
+    known = [("start", "tooluse"), ("delta", "tooluse")]
+    elsewhere = [m for m in find(root, TOOL_USE, OPAQUE) if tuple(map(plain, map(str, m.path))) not in known]
+    clashes = {plain(key) for key in reading.duplicates} & CARRIERS
+    index = value.get("contentblockindex")
+    return Event(
+        kind=plain(kind),
+        value=value,
+        index=index if type(index) is int and index >= 0 else None,
+        call=call,
+        piece=piece,
+        flaw=flaw,
+        hidden=bool(elsewhere) or (bool(clashes) and call is None and piece is None),
+        reason=_reason(root, prefix),
+    )
+
+
+def _reason(root: Any, prefix: Path) -> Path | None:
+    for key in root if isinstance(root, dict) else ():
+        if plain(key) == "stopreason" and root[key] == "tool_use":
+            return (*prefix, key)
+    return None

@@ -1,0 +1,238 @@
+"""What a model that is invoked directly answers, in its maker's own format: Anthropic's, Converse's shape (Nova), OpenAI's, Cohere's.
+
+Streams wrap it, base64 in a `chunk`. In a stream only the first two are read; a call in another format ends the answer, since
+nobody could judge it: Converse speaks to every model.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode, b64encode
+from collections.abc import Mapping
+from enum import Enum, auto
+from typing import Any, Final
+
+from agentsh_net.core.dialects.anthropic import blocks as anthropic_blocks
+from agentsh_net.core.dialects.anthropic.message import rewritten
+from agentsh_net.core.dialects.anthropic.stream import SIGNS, AnthropicMachine
+from agentsh_net.core.dialects.base import Judge, Limits
+from agentsh_net.core.dialects.bedrock import calls as bedrock_calls
+from agentsh_net.core.dialects.bedrock.events import message
+from agentsh_net.core.dialects.bedrock.stream import ConverseMachine
+from agentsh_net.core.dialects.call_signs import may_hide_call
+from agentsh_net.core.dialects.ollama import calls as ollama_calls
+from agentsh_net.core.dialects.openai_chat.whole import rewrite_whole
+from agentsh_net.core.dialects.output import Output
+from agentsh_net.core.errors import ProtocolError
+from agentsh_net.core.framing import event_stream
+from agentsh_net.core.framing.event_stream import ERROR
+from agentsh_net.core.framing.sse import Frame
+from agentsh_net.core.values import strict_json
+from agentsh_net.core.values.members import folded, plain
+from agentsh_net.core.values.strict_json import Reading, dump, read, splice
+
+_CONVERSE: Final = frozenset(
+    {"messagestart", "contentblockstart", "contentblockdelta", "contentblockstop", "messagestop", "metadata"}
+)
+
+
+class Family(Enum):
+    """Whose format an event is in."""
+
+    ANTHROPIC = auto()
+    CONVERSE = auto()
+    OTHER = auto()
+
+
+def unwrapped(payload: Reading) -> bytes:
+    """Return what a chunk holds. Raises ProtocolError where clients could decode it in two ways."""
+    value = payload.value
+    if not isinstance(value, dict) or [key for key in value if plain(key) == "bytes"] != ["bytes"]:
+        raise ProtocolError("a chunk without bytes of its own")
+    if any(plain(key) == "bytes" for key in payload.duplicates):
+        raise ProtocolError("the key 'bytes' stands twice in a chunk")
+    if speaks_of_calls({key: item for key, item in value.items() if key != "bytes"}):
+        raise ProtocolError("a call beside the bytes of a chunk")
+    text = value["bytes"]
+    if not isinstance(text, str) or not text.isascii():
+        raise ProtocolError("the bytes of a chunk are no base64")
+    try:
+        data = b64decode(text, validate=True)
+    except ValueError as error:
+        raise ProtocolError("the bytes of a chunk are no base64") from error
+    if b64encode(data).decode() != text:  # bits that some decoders drop, or text behind the padding
+        raise ProtocolError("the base64 of a chunk is not the one way to write its bytes")
+    return data
+
+
+def chunk(_: str, data: bytes) -> bytes:
+    """Return an event as a message that wraps it."""
+    return message("chunk", dump({"bytes": b64encode(data).decode()}).encode())
+
+
+def put(frame: Frame, data: bytes) -> bytes:
+    """Return the bytes of a message that wraps other data; what else its payload says stays."""
+    payload = event_stream.read(frame.raw).payload
+    return event_stream.with_payload(frame.raw, splice(payload, {("bytes",): b64encode(data).decode()}))
+
+
+def _converse_chunk(kind: str, value: Mapping[str, Any]) -> bytes:
+    return chunk("", dump({kind: dict(value)}).encode())
+
+
+def family_of(value: Any) -> tuple[Family, str]:
+    """Return whose format an event is in, and of Converse's its key."""
+    keys = [key for key in value if plain(key) in _CONVERSE] if isinstance(value, dict) else []
+    typed = isinstance(folded(value).get("type"), str)
+    if typed and not keys:
+        return Family.ANTHROPIC, ""
+    if len(keys) == 1 and not typed:
+        return Family.CONVERSE, keys[0]
+    return Family.OTHER, ""
+
+
+def speaks_of_calls(value: Any) -> bool:
+    """Say whether anything in an event of unknown format could be a call: a key that names tools or functions, and says something."""
+    if isinstance(value, list):
+        return any(map(speaks_of_calls, value))
+    if not isinstance(value, dict):
+        return False
+    for key, item in value.items():
+        name = plain(key)
+        if ("tool" in name or "functioncall" in name) and item not in (None, [], {}, "", False):
+            return True
+        if name == "type" and isinstance(item, str) and "tool" in item.casefold():
+            return True
+        if speaks_of_calls(item):
+            return True
+    return False
+
+
+class InvokeMachine:
+    """An `inspection.Machine` around that of the model's format, which the first event tells."""
+
+    __slots__ = ("_anthropic", "_converse", "_family")
+
+    def __init__(self, judge: Judge, limits: Limits) -> None:
+        self._anthropic = AnthropicMachine(judge, limits, chunk, put)
+        self._converse = ConverseMachine(bedrock_calls.Rulings(judge), limits, _converse_chunk, put)
+        self._family: Family | None = None
+
+    @property
+    def idle(self) -> bool:
+        """Say whether there was no call in this answer."""
+        return self._anthropic.idle and self._converse.idle
+
+    @property
+    def holding(self) -> bool:
+        """Say whether events wait for a verdict."""
+        return self._anthropic.holding or self._converse.holding
+
+    def knows(self, frame: bytes) -> bool:  # noqa: ARG002 - each that may speak of a call is read
+        """Know no frame by heart."""
+        return False
+
+    def holds(self, frame: bytes) -> bool:  # noqa: ARG002 - each is read
+        """Know no frame by heart."""
+        return False
+
+    def frame(self, frame: Frame, reading: Reading | None, out: Output) -> None:
+        """Take a message."""
+        if frame.event.startswith(ERROR):
+            if reading is not None and speaks_of_calls(reading.value):
+                out.fault("unknown_format", "a call in what says that it is an error", must_cut=True)
+                return
+            self._fail(frame, out)
+        elif reading is None:
+            self._pass(frame, out)
+        else:
+            self._chunk(frame, reading, out)
+
+    def release(self, out: Output, doubt: str) -> None:
+        """Let go of what the model's format lets go of."""
+        self._anthropic.release(out, doubt)
+        self._converse.release(out, doubt)
+
+    def finish(self, out: Output) -> None:
+        """Take the end of the stream."""
+        self._anthropic.finish(out)
+        if not out.end:
+            self._converse.finish(out)
+
+    def _chunk(self, frame: Frame, payload: Reading, out: Output) -> None:
+        try:
+            data = unwrapped(payload)
+            if self.idle and not may_hide_call(data, SIGNS):
+                self._pass(frame, out)
+                return
+            reading = read(data)
+        except ProtocolError as error:
+            out.fault("malformed_json", f"a chunk: {error}", must_cut=True)
+            return
+        family, key = family_of(reading.value)
+        if self._family is None and family is not Family.OTHER:
+            self._family = family
+        if family is not self._family or family is Family.OTHER:
+            if speaks_of_calls(reading.value) or reading.duplicates:
+                detail = "a call in a format that is not read in an invoked model's stream; converse-stream is read for every model"
+                out.fault("unknown_format", detail, must_cut=True)
+            else:
+                self._pass(frame, out)
+        elif family is Family.ANTHROPIC:
+            self._anthropic.frame(Frame(frame.raw, data=data), reading, out)
+        else:
+            self._converse.take(Frame(frame.raw, data=data), key, reading, out, (key,))
+
+    def _pass(self, frame: Frame, out: Output) -> None:
+        """Pass a message on, behind what is held."""
+        if self._family is Family.CONVERSE:
+            self._converse.take(frame, "", None, out)
+        else:
+            self._anthropic.frame(Frame(frame.raw), None, out)
+
+    def _fail(self, frame: Frame, out: Output) -> None:
+        """Take an error of the provider."""
+        if self._family is Family.CONVERSE:
+            self._converse.take(frame, frame.event, None, out)
+        else:
+            self._anthropic.frame(Frame(frame.raw, "error", b"{}"), Reading({"type": "error"}), out)
+
+
+def rewrite(data: bytes, judge: Judge, reading: Reading, out: Output) -> bytes | None:
+    """Judge the calls of a whole answer in every format that it may be read in, by its keys; None where it stays."""
+    made: bytes | None = None
+    keys = frozenset(folded(reading.value)) | {plain(key) for key in reading.duplicates}
+    steps = [step for key, step in _FORMATS if key in keys]
+    for step in steps or [_anthropic]:
+        changed = step(data if made is None else made, judge, reading, out)
+        if changed is not None:
+            made = changed
+            reading = strict_json.read(changed)
+    return made
+
+
+def _anthropic(data: bytes, judge: Judge, reading: Reading, out: Output) -> bytes | None:
+    if not isinstance(reading.value, dict):
+        return None
+    return rewritten(data, reading, anthropic_blocks.Rulings(judge), out).data
+
+
+def _chat(data: bytes, judge: Judge, reading: Reading, out: Output) -> bytes | None:
+    made = rewrite_whole(data, reading, judge, out.judged)
+    return None if made is data or made == data else made
+
+
+def _converse_whole(data: bytes, judge: Judge, reading: Reading, out: Output) -> bytes | None:
+    return bedrock_calls.rewrite_whole(data, reading, bedrock_calls.Rulings(judge), out)
+
+
+def _flat(data: bytes, judge: Judge, reading: Reading, out: Output) -> bytes | None:
+    return ollama_calls.Rulings(judge).rewrite(data, reading, out)
+
+
+# By the key at the top that a format's calls stand under; a text in which several stand is read in each way.
+_FORMATS: Final = (
+    ("content", _anthropic),
+    ("choices", _chat),
+    ("output", _converse_whole),
+    ("toolcalls", _flat),
+)

@@ -1,0 +1,286 @@
+"""The stream machine of Bedrock Converse: a call is held from its start to its stop, judged once, released or replaced by text.
+
+Blocks come one after another, each with an index of its own; where they do not, clients add arguments up in different ways, and the
+call is refused for that. Everything behind a held call waits for it. What an event says is `bedrock_events`' business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import Any, Final
+
+from agentsh_net.core.dialects.base import MIN_WEIGHT, Limits
+from agentsh_net.core.dialects.bedrock.calls import Rulings, arguments, flaw_of
+from agentsh_net.core.dialects.bedrock.events import Event, Make, read
+from agentsh_net.core.dialects.output import Output
+from agentsh_net.core.framing.event_stream import ERROR
+from agentsh_net.core.framing.sse import Frame
+from agentsh_net.core.values import strict_json
+from agentsh_net.core.values.members import folded
+from agentsh_net.core.values.strict_json import Path, Reading
+
+_INCOMPLETE: Final = "the answer ended inside the call"
+_LATE: Final = "a call after the end of the message"
+# Far beyond any answer; each costs us some hundred bytes.
+MAX_BLOCKS: Final = 1 << 14
+
+
+class State(Enum):
+    """What became of a block."""
+
+    PLAIN = auto()  # no call
+    HELD = auto()
+    PASSING = auto()  # released before its end: it outgrew the bound and nothing said to cut
+    DONE = auto()
+    REPLACED = auto()
+
+
+@dataclass(slots=True, eq=False)
+class _Block:
+    index: int | None
+    state: State
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    parts: list[str] = field(default_factory=list)
+    flaw: str = ""
+
+
+class ConverseMachine:
+    """Feeds on events, whatever frame they came in; `make` writes one, `put` writes other data into a frame."""
+
+    __slots__ = (
+        "_blocks",
+        "_held",
+        "_limit",
+        "_make",
+        "_over",
+        "_put",
+        "_queue",
+        "_rulings",
+        "_seen",
+        "_waiting",
+    )
+
+    def __init__(
+        self, rulings: Rulings, limits: Limits, make: Make, put: Callable[[Frame, bytes], bytes]
+    ) -> None:
+        self._rulings = rulings
+        self._limit = limits.held
+        self._make = make
+        self._put = put
+        self._queue: list[
+            tuple[bytes, bool]
+        ] = []  # from the start of the held call on; is it a part of that?
+        self._waiting = 0  # bytes in the queue
+        self._held: _Block | None = None
+        self._blocks: dict[int | None, _Block] = {}
+        self._seen = False  # a call came
+        self._over = False
+
+    @property
+    def idle(self) -> bool:
+        """Say whether ordinary events have nothing to do with a call: there was none in this answer."""
+        return not self._seen
+
+    @property
+    def holding(self) -> bool:
+        """Say whether events wait for a verdict."""
+        return self._held is not None
+
+    def knows(self, frame: bytes) -> bool:  # noqa: ARG002 - each that may speak of a call is read
+        """Know no frame by heart."""
+        return False
+
+    def holds(self, frame: bytes) -> bool:  # noqa: ARG002 - each is read
+        """Know no frame by heart."""
+        return False
+
+    def frame(self, frame: Frame, reading: Reading | None, out: Output) -> None:
+        """Take a message of a Converse stream."""
+        self.take(frame, frame.event, reading, out)
+
+    def take(self, frame: Frame, kind: str, reading: Reading | None, out: Output, prefix: Path = ()) -> None:
+        """Take an event, `prefix` leading to it in what was read; without a reading there is none in the frame."""
+        if kind.startswith(ERROR):
+            self._fail(out)
+            self._over = True
+        if reading is None:
+            self._emit(frame.raw, out)
+        else:
+            self._event(frame, read(kind, reading, prefix), out)
+        if self._held is not None and self._waiting > self._limit and not out.end:
+            self._overflow(self._held, out)
+
+    def release(self, out: Output, doubt: str) -> None:
+        """Judge the held call by what is there, and let go of it: what is still to come shares its fate."""
+        if self._held is not None:
+            self._resolve(self._held, State.PASSING, out, doubt)
+
+    def finish(self, out: Output) -> None:
+        """Take the end of the stream: a call that is still held is never released, and the client is told."""
+        if self._held is not None:
+            detail = f"the answer ended within a call of {str(self._held.fields.get('name'))[:200]!r}"
+            self._discard(_INCOMPLETE, out)
+            out.fault("incomplete_call", detail, must_cut=True)
+
+    def _event(self, frame: Frame, event: Event, out: Output) -> None:
+        if event.hidden and self._rulings.hidden("a call where none belongs", out):
+            self._mark("an event that clients read in two ways")
+            out.dropped("event_out_of_place", "a call where none belongs")
+            return
+        if event.call is not None:
+            self._start(frame, event, out)
+        elif event.piece is not None:
+            self._piece(frame, event, out)
+        elif event.kind == "contentblockstop":
+            self._stop(frame, event, out)
+        elif event.kind in {"contentblockstart", "contentblockdelta"}:
+            self._other(frame, event, out)
+        else:
+            if event.kind == "messagestop":
+                self._settle(out, "")
+                self._over = True
+            self._emit(self._ended(frame, event), out)
+
+    def _start(self, frame: Frame, event: Event, out: Output) -> None:
+        """Hold a call from its start on."""
+        if self._held is not None:
+            self._settle(out, "calls within each other")
+        self._seen = True
+        flaw = event.flaw or flaw_of(event.call)
+        if event.index is None:
+            flaw = flaw or "the block has no index"
+        if event.index in self._blocks:
+            flaw = flaw or "two blocks at one index"
+        if self._over:
+            flaw = flaw or _LATE
+        if len(self._blocks) >= MAX_BLOCKS:
+            out.fault("too_many_blocks", f"more than {MAX_BLOCKS} content blocks", must_cut=True)
+            return
+        self._held = self._blocks[event.index] = _Block(
+            event.index, State.HELD, folded(event.call), flaw=flaw
+        )
+        self._emit(frame.raw, out, own=True)
+
+    def _piece(self, frame: Frame, event: Event, out: Output) -> None:
+        """Take a piece of a call's input: it belongs to the held call of its index, or to none."""
+        block = self._blocks.get(event.index)
+        if block is None or block.state in {State.PLAIN, State.DONE}:
+            self._mark("arguments of another block within the call")
+            out.dropped("event_out_of_place", "arguments for no call")
+            return
+        if block.state is State.REPLACED:
+            return
+        if block.state is State.HELD:
+            text = folded(event.piece).get("input")
+            if isinstance(text, str):
+                block.parts.append(text)
+            block.flaw = (
+                block.flaw or event.flaw or ("" if isinstance(text, str) else "arguments of an odd type")
+            )
+        self._emit(frame.raw, out, own=block.state is State.HELD)
+
+    def _stop(self, frame: Frame, event: Event, out: Output) -> None:
+        """Take the end of a block; that of a held call brings the verdict."""
+        block = self._blocks.get(event.index)
+        if block is not None and block.state is State.REPLACED:
+            return
+        if block is not None and block.state is State.HELD:
+            self._emit(frame.raw, out, own=True)
+            self._resolve(block, State.DONE, out)
+            return
+        # Some clients end the call that they are in, whatever the index.
+        self._mark("the end of another block within the call")
+        if block is not None and block.state is State.DONE:
+            out.dropped("event_out_of_place", "a call that ends twice")
+            return
+        if block is not None and block.state is State.PASSING:
+            block.state = State.DONE
+        self._emit(frame.raw, out)
+
+    def _other(self, frame: Frame, event: Event, out: Output) -> None:
+        """Take the start or a piece of a block that is no call."""
+        block = self._blocks.get(event.index)
+        if block is None:
+            if len(self._blocks) < MAX_BLOCKS:
+                self._blocks[event.index] = _Block(event.index, State.PLAIN)
+        elif block.state is State.REPLACED:
+            return
+        elif block.state is State.HELD:
+            block.flaw = block.flaw or "something else within the call"
+        self._emit(frame.raw, out)
+
+    def _ended(self, frame: Frame, event: Event) -> bytes:
+        """Return the event that says why the answer ended: it must not announce calls that the client did not get."""
+        if event.reason is None or not self._rulings.ends_turn:
+            return frame.raw
+        return self._put(frame, strict_json.splice(frame.data or b"", {event.reason: "end_turn"}))
+
+    def _mark(self, flaw: str) -> None:
+        if self._held is not None:
+            self._held.flaw = self._held.flaw or flaw
+
+    def _settle(self, out: Output, flaw: str) -> None:
+        """Judge the held call by what is there."""
+        if self._held is not None:
+            self._mark(flaw)
+            self._resolve(self._held, State.DONE, out)
+
+    def _resolve(self, block: _Block, state: State, out: Output, why: str = "") -> None:
+        value, doubt = arguments("".join(block.parts))
+        told = self._rulings.decide(block.fields, value, block.flaw, out, why or doubt)
+        block.parts.clear()
+        block.fields = {}
+        queue = self._emptied()
+        if told:
+            block.state = State.REPLACED
+            index = 0 if block.index is None else block.index
+            for event in (
+                ("contentBlockDelta", {"contentBlockIndex": index, "delta": {"text": told}}),
+                ("contentBlockStop", {"contentBlockIndex": index}),
+            ):
+                out.write(self._make(*event))
+        else:
+            block.state = state
+        for data, own in queue:
+            if not (told and own):
+                out.write(data)
+
+    def _overflow(self, block: _Block, out: Output) -> None:
+        detail = f"a call of {str(block.fields.get('name'))[:200]!r} outgrew {self._limit} bytes"
+        if out.fault("held_too_long", detail):
+            self._discard(detail, out)
+        else:
+            self._resolve(block, State.PASSING, out)  # judged by what is there: a long input launders no name
+
+    def _fail(self, out: Output) -> None:
+        """Take an error of the provider: what was held is incomplete."""
+        if self._held is not None:
+            out.dropped("incomplete_call", "an error came within a call")
+            self._discard(_INCOMPLETE, out)
+
+    def _discard(self, reason: str, out: Output) -> None:
+        """Forget what is held: the client never hears of it, the audit does."""
+        block = self._held
+        if block is not None:
+            value, _ = arguments("".join(block.parts))
+            self._rulings.decide(block.fields, value, reason, out)
+            block.state = State.REPLACED
+            for data, own in self._emptied():
+                if not own:
+                    out.write(data)
+
+    def _emptied(self) -> list[tuple[bytes, bool]]:
+        queue, self._queue = self._queue, []
+        self._waiting = 0
+        self._held = None
+        return queue
+
+    def _emit(self, data: bytes, out: Output, *, own: bool = False) -> None:
+        """Write, or queue behind what is held; `own`: it is a part of that."""
+        if self._held is None:
+            out.write(data)
+        else:
+            self._queue.append((data, own))
+            self._waiting += max(len(data), MIN_WEIGHT)

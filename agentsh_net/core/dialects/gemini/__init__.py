@@ -1,0 +1,1 @@
+"""Gemini generateContent and streamGenerateContent: parts, calls, arguments in pieces."""

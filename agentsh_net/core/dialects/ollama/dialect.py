@@ -1,0 +1,138 @@
+"""Ollama's own API: answers by lines (what it does unless `stream` is false) and whole ones, requests, and errors in its shape.
+
+Its OpenAI- and Anthropic-like endpoints are read by their dialects. Pulling, creating and embedding carry no calls.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from agentsh_net.core.dialects.base import (
+    Dialect,
+    Enforce,
+    Fault,
+    Framing,
+    Judge,
+    Limits,
+    RequestFacts,
+    Step,
+    Stream,
+    always,
+)
+from agentsh_net.core.dialects.call_signs import may_hide_call
+from agentsh_net.core.dialects.inline_edits import in_place
+from agentsh_net.core.dialects.inspection import Inspector
+from agentsh_net.core.dialects.ollama.calls import NAME, Rulings
+from agentsh_net.core.dialects.output import Output
+from agentsh_net.core.dialects.request_reading import ambiguous, unreadable
+from agentsh_net.core.dialects.whole_answer import inspect_whole, is_json
+from agentsh_net.core.errors import ProtocolError
+from agentsh_net.core.framing.ndjson import LineDecoder
+from agentsh_net.core.framing.sse import Frame
+from agentsh_net.core.values import strict_json
+from agentsh_net.core.values.members import folded, plain, twice
+from agentsh_net.core.values.strict_json import Reading
+
+# `generate` takes no tools; its answer has a place for calls all the same.
+_PATHS: Final = ("/api/chat", "/api/generate")
+
+
+class OllamaMachine:
+    """An `inspection.Machine`: every line stands for itself, and none is held."""
+
+    __slots__ = ("_rulings",)
+
+    idle = True
+    holding = False
+
+    def __init__(self, judge: Judge) -> None:
+        self._rulings = Rulings(judge)
+
+    def knows(self, frame: bytes) -> bool:  # noqa: ARG002 - each that may speak of a call is read
+        """Know no frame by heart."""
+        return False
+
+    def holds(self, frame: bytes) -> bool:  # noqa: ARG002 - each is read
+        """Know no frame by heart."""
+        return False
+
+    def frame(self, frame: Frame, reading: Reading | None, out: Output) -> None:
+        """Take a line."""
+        data = None if reading is None else self._rulings.rewrite(frame.data or b"", reading, out)
+        out.write(frame.raw if data is None else in_place(frame, data))
+
+    def release(self, out: Output, doubt: str) -> None:
+        """Nothing is held."""
+
+    def finish(self, out: Output) -> None:
+        """Nothing is held."""
+
+
+class OllamaDialect:
+    """A `base.Dialect`."""
+
+    __slots__ = ()
+
+    name = NAME
+    own_framing = True
+    files = False
+
+    def inspects(self, method: str, path: str) -> bool:
+        """Say whether answers to this request may carry tool calls."""
+        plain_path = path.partition("?")[0].rstrip("/").casefold()
+        return method.upper() == "POST" and plain_path.endswith(_PATHS)
+
+    def request(self, body: bytes) -> RequestFacts:
+        """Read whether the answer streams; Ollama calls no MCP servers itself."""
+        try:
+            reading = strict_json.read(body)
+        except ProtocolError as error:
+            return RequestFacts(stream=True, fault=unreadable(body, error))
+        if not isinstance(reading.value, dict):
+            fault = Fault("malformed_json", "the request is no JSON object", cut=False)
+            return RequestFacts(stream=True, fault=fault)
+        keys = {plain(key) for key in reading.duplicates} | twice(reading.value)
+        stream = folded(reading.value).get("stream") is not False
+        return RequestFacts(
+            stream=stream, fault=ambiguous(body, keys & {"stream", "tools"}), parsed=reading.value
+        )
+
+    def stream(self, judge: Judge, *, limits: Limits, fail_closed: bool, enforce: Enforce = always) -> Stream:
+        """Return the machine for one streamed answer."""
+        return Inspector(
+            lambda: OllamaMachine(judge),
+            limits=limits,
+            fail_closed=fail_closed,
+            error_frame=self.error_frame,
+            enforce=enforce,
+            frames=LineDecoder(limits.max_frame),
+            strict=True,
+            comment=b"",
+        )
+
+    def framing(self, max_frame: int) -> Framing:
+        """Its streams are lines."""
+        return Framing(LineDecoder(max_frame), in_place)
+
+    def harmless(self, data: bytes) -> bool:
+        """Say whether a whole JSON answer holds nothing that any parser could take for a call, so that it leaves as it came."""
+        return not may_hide_call(data) and is_json(data)
+
+    def body(self, data: bytes, judge: Judge, *, fail_closed: bool, enforce: bool = True) -> Step:
+        """Return what the client gets for a whole JSON answer: byte for byte the same where no call is refused."""
+
+        def rewrite(reading: Reading, out: Output) -> bytes | None:
+            return Rulings(judge).rewrite(data, reading, out)
+
+        return inspect_whole(self, data, rewrite, fail_closed=fail_closed, enforce=enforce)
+
+    def error(self, status: int, message: str) -> bytes:  # noqa: ARG002 - the status is not repeated in the body
+        """Return an error body: in Ollama's shape it is the message alone."""
+        return strict_json.dump({"error": message}).encode()
+
+    def error_frame(self, message: str) -> bytes:
+        """Return the line that ends a stream with an error."""
+        return self.error(502, message) + b"\n"
+
+
+DIALECT: Final[Dialect] = OllamaDialect()

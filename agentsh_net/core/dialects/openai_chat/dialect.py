@@ -1,0 +1,161 @@
+"""OpenAI Chat Completions: the dialect as the proxy sees it. Whole answers and streams share one ledger of calls.
+
+The Responses API is another dialect; what a call looks like is in openai_chat_fragments.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from agentsh_net.core.dialects.base import (
+    Connector,
+    Enforce,
+    Fault,
+    Judge,
+    Limits,
+    RequestFacts,
+    Step,
+    Stream,
+    always,
+)
+from agentsh_net.core.dialects.call_signs import LONGEST, may_hide_call
+from agentsh_net.core.dialects.inspection import DONE, Inspector
+from agentsh_net.core.dialects.openai_chat.calls import NAME
+from agentsh_net.core.dialects.openai_chat.fragments import fold
+from agentsh_net.core.dialects.openai_chat.ordinary import PROSE
+from agentsh_net.core.dialects.openai_chat.stream import ChatMachine
+from agentsh_net.core.dialects.openai_chat.whole import rewrite_whole
+from agentsh_net.core.dialects.output import Output
+from agentsh_net.core.dialects.request_reading import ambiguous, unreadable
+from agentsh_net.core.dialects.whole_answer import inspect_whole, is_json
+from agentsh_net.core.errors import ProtocolError
+from agentsh_net.core.values.strict_json import Reading, dump, read
+
+# The list of stored completions, one of them and its messages carry calls as well (GET, and POST to change metadata).
+_PATH: Final = re.compile(r"(?:/v1)?/chat/completions(?:/[^/]+(?:/messages)?)?/?")
+# Azure and gateways put a deployment or account before it: `/openai/deployments/d/chat/completions`. Mistral's agents answer as chats,
+# xAI's deferred ones are fetched later, and gateways give the choices of legacy completions what they give those of chats.
+_ANY_BASE: Final = re.compile(
+    r"/(?:.*/)?(?:completions|chat/completions/[^/]+(?:/messages)?|chat/deferred-completion/[^/]+)"
+)
+
+# OpenAI refuses more than 128 tools; a request with more connectors than tools can be is not read further.
+MAX_CONNECTORS: Final = 128
+# Keys of a request that say what policy reads; one of them twice means two readers read two requests.
+_REQUEST_KEYS: Final = frozenset(
+    {"stream", "tools", "type", "server_url", "server_label", "connector_id", "mcp"}
+)
+
+_ERROR_TYPES: Final = {
+    401: ("authentication_error", "invalid_api_key"),
+    403: ("permission_error", None),
+    404: ("invalid_request_error", "not_found"),
+    429: ("rate_limit_error", "rate_limit_exceeded"),
+}
+
+
+class OpenAIChat:
+    """`base.Dialect` of `/v1/chat/completions`."""
+
+    name = NAME
+    own_framing = False
+    files = False
+
+    def inspects(self, method: str, path: str) -> bool:
+        """Say whether answers to this request may carry tool calls."""
+        if method not in {"GET", "POST"}:
+            return False
+        path = path.casefold()
+        return _PATH.fullmatch(path) is not None or _ANY_BASE.fullmatch(path) is not None
+
+    def request(self, body: bytes) -> RequestFacts:
+        """Read whether a stream is asked for, and which MCP servers the provider is asked to call itself.
+
+        Chat Completions has no such connectors; gateways that speak it do, as tools of type `mcp`.
+        """
+        if not body.strip():
+            return RequestFacts()
+        try:
+            reading = read(body)
+        except ProtocolError as error:
+            return RequestFacts(fault=unreadable(body, error))
+        if not isinstance(reading.value, dict):
+            return RequestFacts(fault=Fault("malformed_json", "the request is no JSON object", cut=False))
+        clashes = {key.casefold() for key in reading.duplicates}
+        keys = fold(reading.value, clashes)
+        stream = _truth(reading.value.get(keys.get("stream", "stream")))
+        connectors = _connectors(reading.value.get(keys.get("tools", "tools")), clashes)
+        fault = ambiguous(body, clashes & _REQUEST_KEYS)
+        if fault is None and len(connectors) > MAX_CONNECTORS:
+            fault = Fault("too_many_connectors", f"more than {MAX_CONNECTORS} MCP servers", cut=True)
+        return RequestFacts(stream, connectors[:MAX_CONNECTORS], fault, parsed=reading.value)
+
+    def stream(self, judge: Judge, *, limits: Limits, fail_closed: bool, enforce: Enforce = always) -> Stream:
+        """Return the machine for one streamed answer."""
+        return Inspector(
+            lambda: ChatMachine(judge, limits),
+            limits=limits,
+            fail_closed=fail_closed,
+            error_frame=self.error_frame,
+            prose=PROSE,
+            enforce=enforce,
+            signs=(DONE.lower()[:LONGEST],),
+        )
+
+    def framing(self, max_frame: int) -> None:
+        """Its streams are server-sent events."""
+
+    def harmless(self, data: bytes) -> bool:
+        """Say whether a whole JSON answer holds nothing that any parser could take for a call, so that it leaves as it came."""
+        return not may_hide_call(data) and is_json(data)
+
+    def body(self, data: bytes, judge: Judge, *, fail_closed: bool, enforce: bool = True) -> Step:
+        """Return what the client gets for a whole JSON answer: a completion, or a list of stored ones."""
+
+        def rewrite(reading: Reading, out: Output) -> bytes:
+            return rewrite_whole(data, reading, judge, out.judged)
+
+        return inspect_whole(self, data, rewrite, fail_closed=fail_closed, enforce=enforce)
+
+    def error(self, status: int, message: str) -> bytes:
+        """Return an error body in OpenAI's shape."""
+        return dump({"error": _error(status, message)}).encode()
+
+    def error_frame(self, message: str) -> bytes:
+        """Return an error event, at which the SDKs raise, and `[DONE]` for clients that only know that as the end."""
+        return b"data: " + self.error(502, message) + b"\n\ndata: [DONE]\n\n"
+
+
+def _connectors(tools: Any, clashes: set[str]) -> tuple[Connector, ...]:
+    found: list[Connector] = []
+    for tool in tools if isinstance(tools, list) else ():
+        if not isinstance(tool, dict):
+            continue
+        keys = fold(tool, clashes)
+        kind = tool.get(keys.get("type", "type"))
+        if not isinstance(kind, str) or kind.casefold() != "mcp":
+            continue
+        inner = tool.get(keys.get("mcp", "mcp"))
+        told = inner if isinstance(inner, dict) else tool
+        told_keys = fold(told, clashes)
+        label, url, identity = (
+            told.get(told_keys.get(key, key)) for key in ("server_label", "server_url", "connector_id")
+        )
+        server_id = next((text for text in (label, identity) if isinstance(text, str) and text), "")
+        found.append(Connector(server_id, url if isinstance(url, str) else ""))
+    return tuple(found)
+
+
+def _truth(value: Any) -> bool:
+    """Return what lenient servers make of a flag."""
+    return value.strip().casefold() in {"true", "1", "yes", "on"} if isinstance(value, str) else bool(value)
+
+
+def _error(status: int, message: str) -> dict[str, Any]:
+    kind = "server_error" if status >= 500 else "invalid_request_error"
+    kind, code = _ERROR_TYPES.get(status, (kind, None))
+    return {"message": message, "type": kind, "param": None, "code": code}
+
+
+DIALECT: Final = OpenAIChat()

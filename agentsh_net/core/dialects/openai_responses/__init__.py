@@ -1,0 +1,1 @@
+"""OpenAI Responses: items, events about them, stored and whole answers."""

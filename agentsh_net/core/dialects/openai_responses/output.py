@@ -1,0 +1,178 @@
+"""Response objects, as the answer itself or inside a lifecycle event: refused calls leave their `output`, all other bytes stay."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from agentsh_net.core.dialects.openai_responses.items import (
+    CARRIERS,
+    Call,
+    doubtful,
+    folded,
+    is_call,
+    message,
+    once,
+    read_call,
+    spelled,
+    told,
+    twice,
+)
+from agentsh_net.core.dialects.openai_responses.rulings import Rulings
+from agentsh_net.core.dialects.output import Output
+from agentsh_net.core.errors import ProtocolError
+from agentsh_net.core.values import strict_json
+from agentsh_net.core.values.strict_json import Path, Reading
+
+# What `extra` adds to a call: the stream machine knows more of it than the list says.
+Extra = Callable[[int, Call], Call]
+
+# What a compaction lists was said before.
+COMPACTED: Final = "response.compaction"
+
+# A page of stored responses has 100 at most.
+_MAX_LISTED: Final = 1000
+
+
+@dataclass(slots=True)
+class Rewriting:
+    """A text after its calls were judged: `data` is None where nothing had to change."""
+
+    data: bytes | None = None
+    calls: dict[int, tuple[Call, str]] = field(default_factory=dict)  # by position: the call and its notice
+
+
+def containers(value: Any) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """Yield the response objects in a parsed text and where they stand: itself, its `response`, the entries of its `data`."""
+    if not isinstance(value, dict):
+        return
+    yield (), value
+    key = spelled(value, "response")
+    if isinstance(value.get(key), dict):
+        yield (key,), value[key]
+    key = spelled(value, "data")
+    if isinstance(value.get(key), list):
+        for at, entry in enumerate(value[key][:_MAX_LISTED]):
+            if isinstance(entry, dict):
+                yield (key, at), entry
+
+
+def rewritten(
+    data: bytes,
+    reading: Reading,
+    rulings: Rulings,
+    out: Output,
+    *,
+    repeats: bool = False,
+    late: str = "",
+    extra: Extra | None = None,
+) -> Rewriting:
+    """Judge the calls in every `output` of `data`, and return what the client may see of it.
+
+    A text that two parsers read differently is written anew, so that there is only one thing to read. Raises ProtocolError
+    where it cannot be written.
+    """
+    found = list(containers(reading.value))
+    single = _single(reading.value)
+    objects = [entry for _, holder in found for entry in (holder, *_entries(holder))]
+    clashes = twice(*objects, duplicates=reading.duplicates)
+    flaw = told(clashes)
+    result = Rewriting()
+    edits: dict[Path, Any] = {}
+    for path, holder in found:
+        listed = {}
+        ids: set[str] = set()
+        for at, entry in enumerate(_entries(holder)):
+            item = folded(entry)
+            if is_call(item):
+                call = read_call(item, flaw or doubtful(item, reading.duplicates))
+                call = extra(at, call) if extra is not None else call
+                again = bool(call.reply_id) and call.reply_id in ids
+                ids.add(call.reply_id)
+                kept = _listing(holder).casefold() == "data" or holder.get("object") == COMPACTED
+                text = rulings.decide(call, out, repeats=repeats, another=again, late=late, stored=kept)
+                result.calls[at] = (call, text)
+            else:
+                call, text = read_call(item), rulings.withheld(item)
+            if text:
+                listed[at] = message(text, call, at)
+        edits.update(_edits(path, holder, listed))
+    if single is not None:
+        call = read_call(single, flaw or doubtful(single, reading.duplicates))
+        text = rulings.decide(call, out, stored=True)
+        result.calls[0] = (call, text)
+        result.data = strict_json.dump(message(text, call, 0)).encode() if text else None
+    elif clashes & CARRIERS and not result.calls and rulings.decide(Call(flaw=flaw), out):
+        result.data = _anew(reading.value, edits)  # another parser may see a call
+    elif edits:
+        result.data = _anew(reading.value, edits) if flaw else strict_json.splice(data, edits)
+    return result
+
+
+def _single(value: Any) -> dict[str, Any] | None:
+    """Return the folded item that a text is as a whole (one of a conversation's), if it is a call."""
+    if (
+        not isinstance(value, dict)
+        or _entries(value)
+        or isinstance(value.get(spelled(value, "response")), dict)
+    ):
+        return None
+    item = folded(value)
+    return item if is_call(item) else None
+
+
+def _listing(holder: dict[str, Any]) -> str:
+    """Return the key of the items: `output`, `outputs` (Mistral), or `data` of a page of a conversation's or request's items."""
+    keys = [spelled(holder, name) for name in ("output", "outputs", "data")]
+    return next((key for key in keys if key in holder), keys[0])
+
+
+def _entries(holder: dict[str, Any]) -> list[Any]:
+    listed = holder.get(_listing(holder))
+    return listed if isinstance(listed, list) else []
+
+
+def _edits(path: Path, holder: dict[str, Any], listed: Mapping[int, Any]) -> dict[Path, Any]:
+    """Return the edits that put messages in the place of items, and their text into `output_text` where there is one."""
+    if not listed:
+        return {}
+    where = (*path, _listing(holder))
+    edits: dict[Path, Any] = {(*where, at): item for at, item in listed.items()}
+    key = spelled(holder, "output_text")
+    if isinstance(holder.get(key), str):
+        items = [listed.get(at, entry) for at, entry in enumerate(_entries(holder))]
+        edits[*path, key] = "".join(text for item in items for text in _texts(item))
+    return edits
+
+
+def _texts(item: Any) -> Iterator[str]:
+    if (
+        not isinstance(item, dict)
+        or item.get("type") != "message"
+        or not isinstance(item.get("content"), list)
+    ):
+        return
+    for part in item["content"]:
+        if isinstance(part, dict) and part.get("type") == "output_text" and isinstance(part.get("text"), str):
+            yield part["text"]
+
+
+def _anew(value: dict[str, Any], edits: Mapping[Path, Any]) -> bytes:
+    """Return JSON text in which every key of the event, the response and its items stands once."""
+    for path, edit in edits.items():
+        node: Any = value
+        for step in path[:-1]:
+            node = node[step]
+        node[path[-1]] = edit
+    for _, holder in list(containers(value)):
+        plain = once(holder)
+        key = _listing(plain)
+        if isinstance(plain.get(key), list):
+            plain[key] = [once(entry) if isinstance(entry, dict) else entry for entry in plain[key]]
+        holder.clear()
+        holder.update(plain)
+    try:
+        return strict_json.dump(value).encode()
+    except RecursionError as error:
+        raise ProtocolError("JSON nested too deeply") from error

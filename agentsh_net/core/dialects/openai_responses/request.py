@@ -1,0 +1,146 @@
+"""What policy needs from a Responses request: stream or not, the MCP servers the provider is to call, the calls it approves.
+
+A stored prompt (`prompt.id`) may bring servers that no request shows: such a request cannot be read whole.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+import orjson
+
+from agentsh_net.core.dialects.base import Connector, Fault, RequestFacts
+from agentsh_net.core.dialects.openai_responses.items import Call, folded, read_call, text_of
+from agentsh_net.core.dialects.request_reading import ambiguous, may_name_server, unreadable
+from agentsh_net.core.errors import ProtocolError
+from agentsh_net.core.model import ToolCall
+from agentsh_net.core.values import strict_json
+
+# OpenAI refuses more than 128 tools; a request with more connectors than tools can be is not read further.
+MAX_CONNECTORS: Final = 128
+
+# Twice anywhere, these leave open what the provider is asked for; the second group only where connectors or approvals are.
+_DECISIVE: Final = frozenset({"stream", "tools", "input", "items"})
+_NAMING: Final = frozenset(
+    {
+        "type", "server_label", "server_url", "connector_id", "tunnel_id", "approve", "approval_request_id", "id", "name",
+        "arguments",
+    }
+)  # fmt: skip
+_ADDRESSES: Final = ("server_url", "connector_id", "tunnel_id")
+
+# A connector, an approval, or something in disguise; the `mcp` in the names of an agent's own tools is none.
+_SUSPECT: Final = re.compile(rb'"\s*mcp\s*"|mcp_approval|\\u00[0-7]|tunnel_id|connector_id|server_url')
+_ONCE: Final = (b'"stream"', b'"tools"', b'"input"')
+
+
+def read(body: bytes) -> RequestFacts:
+    """Return the facts of a request body (content decoding is done by the caller)."""
+    if not body.strip():
+        return RequestFacts()  # a GET of a stored response
+    if (plain := _plain(body)) is not None:
+        return plain
+    try:
+        reading = strict_json.read(body)
+    except ProtocolError as error:
+        return RequestFacts(fault=unreadable(body, error))
+    if not isinstance(reading.value, dict):
+        return RequestFacts(fault=Fault("malformed_json", "the request is no JSON object", cut=False))
+    clashes = {key.casefold() for key in reading.duplicates}
+    top = _fold(reading.value, clashes)
+    connectors = tuple(dict.fromkeys(_connectors(top, clashes)))
+    # `items` are added to a conversation, which a later request goes on with.
+    approvals = tuple(call for key in ("input", "items") for call in _approvals(top.get(key), clashes))
+    decisive = _DECISIVE | _NAMING if connectors or approvals or may_name_server(body) else _DECISIVE
+    fault = ambiguous(body, clashes & decisive)
+    if fault is None and isinstance(top.get("prompt"), dict):
+        fault = Fault(
+            "stored_prompt", "a stored prompt may bring MCP servers that no request shows", cut=False
+        )
+    if fault is None and len(connectors) + len(approvals) > MAX_CONNECTORS:
+        fault = Fault(
+            "too_many_connectors", f"more than {MAX_CONNECTORS} MCP servers and approvals", cut=True
+        )
+    return RequestFacts(
+        stream=_truth(top.get("stream")),
+        connectors=connectors[:MAX_CONNECTORS],
+        fault=fault,
+        approvals=approvals[:MAX_CONNECTORS],
+        parsed=reading.value,
+    )
+
+
+def _plain(body: bytes) -> RequestFacts | None:
+    """Return the facts of a body that names no connector and can be read in one way; None where that is not certain."""
+    lowered = body.lower()
+    if _SUSPECT.search(lowered) or any(lowered.count(key) > 1 for key in _ONCE):
+        return None
+    try:
+        value = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return None
+    if not isinstance(value, dict):
+        return None
+    top = folded(value)
+    if isinstance(top.get("prompt"), dict):
+        return None
+    return RequestFacts(
+        stream=_truth(top.get("stream")),
+        parsed=value if b'"tools"' in body else None,
+    )
+
+
+def _fold(value: Any, clashes: set[str]) -> dict[str, Any]:
+    """Return an object with its keys casefolded, noting those that differ by case alone."""
+    found = folded(value)
+    if isinstance(value, dict) and len(found) < len(value):
+        clashes |= {key for key, times in Counter(map(str.casefold, value)).items() if times > 1}
+    return found
+
+
+def _connectors(top: Mapping[str, Any], clashes: set[str]) -> Iterator[Connector]:
+    """Yield every MCP server: in `tools`, and in the items of `input` that bring tools of their own."""
+    yield from _offered(top.get("tools"), clashes)
+    for item in (*_listed(top.get("input")), *_listed(top.get("items"))):
+        yield from _offered(_fold(item, clashes).get("tools"), clashes)
+
+
+def _offered(tools: Any, clashes: set[str]) -> Iterator[Connector]:
+    entries = _listed(tools)[::-1]
+    while entries:  # a loop, because depth is the sender's choice
+        tool = _fold(entries.pop(), clashes)
+        kind = tool.get("type")
+        addresses = [tool[key] for key in _ADDRESSES if tool.get(key) is not None]
+        if text_of(kind).strip().casefold() == "mcp" or (addresses and not isinstance(kind, str)):
+            label = text_of(tool.get("server_label"))
+            # Where there are two addresses, nobody but the provider knows which it takes.
+            yield from (Connector(label, text_of(address)) for address in addresses or [""])
+        entries += _listed(tool.get("tools"))[::-1]  # of a namespace
+
+
+def _approvals(items: Any, clashes: set[str]) -> Iterator[ToolCall]:
+    """Yield the calls of MCP servers that the request lets the provider run."""
+    proposed: dict[str, Call] = {}
+    for entry in _listed(items):
+        item = _fold(entry, clashes)
+        kind = text_of(item.get("type")).strip().casefold()
+        if kind == "mcp_approval_request":
+            call = read_call(item)
+            proposed[call.id] = call
+        elif kind == "mcp_approval_response" and _truth(item.get("approve")):
+            of = text_of(item.get("approval_request_id"))
+            call = proposed.get(of) or Call(kind="mcp_approval_request", id=of)
+            yield replace(call, flaw="").asked()
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _truth(value: Any) -> bool:
+    """Return what lenient servers make of a flag."""
+    return value.strip().casefold() in {"true", "1", "yes", "on"} if isinstance(value, str) else bool(value)
