@@ -112,6 +112,9 @@ def _tell_found(found: Found) -> None:
     show(rows, Format.TABLE, columns, empty="no MCP servers found in the files of this user's clients")
     for unread in found.unread:
         click.echo(f"left out: {unread}", err=True)
+    for place in found.places:
+        if place.off_in is not None:
+            click.echo(f"left out: {visible(place.server_id)} ({place.client}) is switched off in {visible(str(place.off_in))}; run init again when it is used", err=True)  # fmt: skip
 
 
 def _write_policy(found: Found, out: Path, *, force: bool, port: int | None) -> None:
@@ -201,7 +204,7 @@ def _uninstall(ctx: click.Context, places: list[Place]) -> None:
 def _finish(ctx: click.Context, outcomes: Iterable[Outcome]) -> None:
     troubles = [outcome for outcome in outcomes if outcome.trouble]
     for outcome in troubles:
-        click.echo(f"not changed: {visible(str(outcome.file))}: {visible(outcome.trouble)}", err=True)
+        click.echo(f"not changed{' everywhere' if outcome.servers else ''}: {visible(str(outcome.file))}: {visible(outcome.trouble)}", err=True)  # fmt: skip
     if troubles:
         ctx.exit(Exit.DENIED)
 

@@ -21,6 +21,7 @@ from agentsh_net.core.naming.folding import fold, visible
 from agentsh_net.mcp_clients import catalog, user_file
 from agentsh_net.mcp_clients.catalog import Client
 from agentsh_net.mcp_clients.gateway_urls import Spelling, direct
+from agentsh_net.mcp_clients.switches import Switches
 from agentsh_net.mcp_clients.user_file import UnusableError
 
 # Nobody uses this many; what lies beyond is noise that would slow the start down.
@@ -46,8 +47,13 @@ class Place:
     server_id: str
     client: str
     transport: str
-    used: bool = True  # the client has it switched on
+    off_in: Path | None = None  # the file in which the client has it switched off, its own or another
     spelling: Spelling = field(default_factory=Spelling)
+
+    @property
+    def used(self) -> bool:
+        """Say whether the client has it switched on."""
+        return self.off_in is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +83,7 @@ def find(home: Path, *, cwd: Path, config_home: Path | None = None, uid: int | N
     """
     bases = {"~": home, "$config": config_home or home / ".config", ".": cwd}
     owner = user_file.Owner(home, uid)
-    found = _Collected()
+    found = _Collected(Switches(bases, owner))
     left = MAX_SERVERS
     for client, source in catalog.files(bases):
         try:
@@ -91,6 +97,8 @@ def find(home: Path, *, cwd: Path, config_home: Path | None = None, uid: int | N
         for keys, entry in listed[:left]:
             found.take(client, source, keys, entry)
         left = max(0, left - len(listed))
+    told = {unread.source for unread in found.unread}
+    found.unread += [Unread(*fault) for fault in found.switches.unread if fault[0] not in told]
     return Found(tuple(found.servers.values()), tuple(found.unread), tuple(found.places))
 
 
@@ -98,6 +106,7 @@ def find(home: Path, *, cwd: Path, config_home: Path | None = None, uid: int | N
 class _Collected:
     """What was found so far; servers by their folded id."""
 
+    switches: Switches
     servers: dict[str, Declared] = field(default_factory=dict)
     unread: list[Unread] = field(default_factory=list)
     places: list[Place] = field(default_factory=list)
@@ -106,8 +115,9 @@ class _Collected:
         """Take one entry of a client's file, be it under the shim or behind the gateway already."""
         name, own = direct(keys[-1], entry)
         place = partial(Place, source, keys, client=client.name, spelling=client.spelling)
-        if catalog.switched_off(own):
-            self.places.append(place(name, transport=catalog.transport(own, client), used=False))
+        off_in = source if catalog.switched_off(own) else self.switches.off(client.name, source, keys)
+        if off_in is not None and isinstance(own, Mapping):
+            self.places.append(place(name, transport=catalog.transport(own, client), off_in=off_in))
             return
         declared = catalog.unwrapped({"id": name, **catalog.declaration(own, client)})
         fault = _fault(declared)

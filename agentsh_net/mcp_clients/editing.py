@@ -70,20 +70,14 @@ def uninstall(text: str, kind: str, places: Sequence[Keys]) -> str:
     """Return `text` with the entries at these keys run as they were before `install`. Raises UneditableError."""
     syntax = _SYNTAXES[kind]
     for keys in places:
-        command = _command(_at(syntax.parse(text), keys))
-        inner = shim_wrapping.wrapped(command)
+        entry = _at(syntax.parse(text), keys)
+        inner = shim_wrapping.wrapped(_command(entry)) if _is_made_of_words(entry) else None
         if inner is None:
             continue
         text = _unwrap(text, syntax, keys, inner.before)
         if _command(_at(syntax.parse(text), keys)) != list(inner.command):
             raise UneditableError(f"{'.'.join(keys)} is written in a way that cannot be edited safely")
     return text
-
-
-def commands(text: str, kind: str, places: Sequence[Keys]) -> dict[Keys, list[str]]:
-    """Return the words of each entry's command as a text has them. Raises UneditableError."""
-    value = _SYNTAXES[kind].parse(text)
-    return {keys: _command(_at(value, keys)) for keys in places}
 
 
 def entry(text: str, kind: str, keys: Keys) -> Any:
@@ -181,18 +175,22 @@ def _at(value: Any, keys: Keys) -> Any:
 
 def _command(entry: Any) -> list[str]:
     """Return the words of an entry's command. Raises UneditableError where they are none."""
-    command = entry.get("command") if isinstance(entry, Mapping) else None
-    args = entry.get("args") or [] if isinstance(entry, Mapping) else []
-    words = (
-        [*command, *args]
-        if isinstance(command, list)
-        else [command, *args]
-        if isinstance(args, list)
-        else [args]
-    )
-    if not words or not all(isinstance(word, str) for word in words):
+    words = _words(entry)
+    if not _is_made_of_words(entry):
         raise UneditableError("a command that is not made of words")
     return words
+
+
+def _is_made_of_words(entry: Any) -> bool:
+    words = _words(entry)
+    return bool(words) and all(isinstance(word, str) for word in words)
+
+
+def _words(entry: Any) -> list[Any]:
+    command = entry.get("command") if isinstance(entry, Mapping) else None
+    args = entry.get("args") or [] if isinstance(entry, Mapping) else []
+    first = command if isinstance(command, list) else [command]
+    return [*first, *args] if isinstance(args, list) else [None]
 
 
 # JSON, with comments and trailing commas as editors keep it.

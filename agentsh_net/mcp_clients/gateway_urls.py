@@ -122,10 +122,10 @@ def uninstall(text: str, kind: str, places: Sequence[Keys]) -> str:
     """Return `text` with the entries at these keys as they were before `install`. Raises UneditableError."""
     for keys in places:
         before = editing.entry(text, kind, keys)
-        name, url = _url(before, keys)
-        through = redirected(url)
-        if through is None:
+        found = _found(before)
+        if found is None:
             continue
+        name, through = found
         start, _ = editing.value_span(text, kind, keys, name)
         edited = text[: start + 1] + text[start + 1 + through.before :]
         word = _our_word(before)
@@ -139,11 +139,6 @@ def uninstall(text: str, kind: str, places: Sequence[Keys]) -> str:
             raise UneditableError(f"{'.'.join(keys)} is written in a way that cannot be edited safely")
         text = edited
     return text
-
-
-def urls(text: str, kind: str, places: Sequence[Keys]) -> dict[Keys, list[str]]:
-    """Return each entry's URL as a text has it, as `editing.commands` returns commands. Raises UneditableError."""
-    return {keys: [_url(editing.entry(text, kind, keys), keys)[1]] for keys in places}
 
 
 def _changes(entry: Mapping[str, Any], name: str, spelling: Spelling) -> list[Change]:

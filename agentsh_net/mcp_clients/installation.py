@@ -16,7 +16,7 @@ from typing import Final
 
 from agentsh_net.mcp_clients import editing, gateway_urls
 from agentsh_net.mcp_clients.declarations import Place
-from agentsh_net.mcp_clients.editing import Keys, UneditableError
+from agentsh_net.mcp_clients.editing import UneditableError
 from agentsh_net.mcp_clients.user_file import FLAGS, MAX_FILE
 
 STDIO: Final = "stdio"
@@ -26,7 +26,7 @@ _BOM: Final = "\ufeff"
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a client's file. `servers` are those that were changed, `trouble` why nothing was."""
+    """What became of a client's file. `servers` are those that were changed, `trouble` why the others were not."""
 
     file: Path
     servers: tuple[str, ...] = ()
@@ -51,76 +51,81 @@ def uninstall(places: Iterable[Place]) -> list[Outcome]:
 
 def _install(file: Path, places: Sequence[Place], program: Sequence[str], gateway: str) -> Outcome:
     used = [place for place in places if place.used]
-    servers = {place.keys: place.server_id for place in used}
-    local = {place.keys: place.server_id for place in used if place.transport == STDIO}
-    remote = {
-        place.keys: gateway_urls.Behind(place.server_id, place.spelling)
-        for place in used
-        if place.transport != STDIO
-    }
 
-    def edit(text: str) -> str:
-        text = editing.install(text, _kind(file), local, program)
-        return gateway_urls.install(text, _kind(file), remote, gateway)
+    def edit(text: str, place: Place) -> str:
+        if place.transport == STDIO:
+            return editing.install(text, _kind(file), {place.keys: place.server_id}, program)
+        behind = gateway_urls.Behind(place.server_id, place.spelling)
+        return gateway_urls.install(text, _kind(file), {place.keys: behind}, gateway)
 
     try:
-        before, after = _edited(file, edit)
-        if before == after:
-            return Outcome(file)
-        changed = _changed(before, after, file, used)
-        backup = _backup(file, before, renew=len(changed) == len(servers))
-        _write(file, after)
+        edited = _edited(file, used, edit)
+        if not edited.servers:
+            return Outcome(file, trouble=edited.trouble)
+        new = len(edited.servers) + len(edited.troubles) == len(used)
+        backup = _backup(file, edited.before, renew=new)
+        _write(file, edited.after)
     except (OSError, UneditableError) as error:
         return Outcome(file, trouble=_reason(error))
-    return Outcome(file, tuple(servers[keys] for keys in changed), backup)
+    return Outcome(file, edited.servers, backup, edited.trouble)
 
 
 def _uninstall(file: Path, places: Sequence[Place]) -> Outcome:
-    local, remote = _split(places)
-
-    def edit(text: str) -> str:
-        return gateway_urls.uninstall(editing.uninstall(text, _kind(file), local), _kind(file), remote)
+    def edit(text: str, place: Place) -> str:
+        if place.transport == STDIO:
+            return editing.uninstall(text, _kind(file), [place.keys])
+        return gateway_urls.uninstall(text, _kind(file), [place.keys])
 
     try:
-        before, after = _edited(file, edit)
-        if before == after:
-            return Outcome(file)
-        changed = _changed(before, after, file, places)
-        _write(file, after)
+        edited = _edited(file, places, edit)
+        if not edited.servers:
+            return Outcome(file, trouble=edited.trouble)
+        _write(file, edited.after)
         backup: Path | None = _backup_of(file)
-        if backup is not None and (not backup.exists() or backup.read_bytes() == after):
+        if backup is not None and (not backup.exists() or backup.read_bytes() == edited.after):
             backup.unlink(missing_ok=True)  # the file is again what the copy is
             backup = None
     except (OSError, UneditableError) as error:
         return Outcome(file, trouble=_reason(error))
-    names = {place.keys: place.server_id for place in places}
-    return Outcome(file, tuple(names[key] for key in changed), backup)
+    return Outcome(file, edited.servers, backup, edited.trouble)
 
 
-def _edited(file: Path, edit: Callable[[str], str]) -> tuple[bytes, bytes]:
-    """Return a file's bytes before and after an edit. Raises OSError, UneditableError."""
+@dataclass(frozen=True, slots=True)
+class _Edited:
+    """A file's bytes before and after, the servers that were changed, and what is said of those that could not be."""
+
+    before: bytes
+    after: bytes
+    servers: tuple[str, ...]
+    troubles: tuple[str, ...]
+
+    @property
+    def trouble(self) -> str:
+        """Return what is said of the servers that could not be changed."""
+        return "; ".join(self.troubles)
+
+
+def _edited(file: Path, places: Sequence[Place], edit: Callable[[str, Place], str]) -> _Edited:
+    """Edit one server after the other: one that cannot be edited leaves the others theirs. Raises OSError, UneditableError."""
     before = _read(file)
     try:
         text = before.decode()
     except UnicodeDecodeError:
         raise UneditableError("no UTF-8") from None
     mark = _BOM if text.startswith(_BOM) else ""
-    return before, (mark + edit(text.removeprefix(mark))).encode()
-
-
-def _changed(before: bytes, after: bytes, file: Path, places: Sequence[Place]) -> list[Keys]:
-    local, remote = _split(places)
-    old, new = (
-        editing.commands(text, _kind(file), local) | gateway_urls.urls(text, _kind(file), remote)
-        for text in (data.decode().removeprefix(_BOM) for data in (before, after))
-    )
-    return [place.keys for place in places if old[place.keys] != new[place.keys]]
-
-
-def _split(places: Sequence[Place]) -> tuple[list[Keys], list[Keys]]:
-    """Return where commands stand, and where URLs do."""
-    local = [place.keys for place in places if place.transport == STDIO]
-    return local, [place.keys for place in places if place.transport != STDIO]
+    text = text.removeprefix(mark)
+    changed: list[str] = []
+    troubles: list[str] = []
+    for place in places:
+        try:
+            edited = edit(text, place)
+        except UneditableError as error:
+            troubles.append(f"{place.server_id}: {error}")
+            continue
+        if edited != text:
+            text = edited
+            changed.append(place.server_id)
+    return _Edited(before, (mark + text).encode(), tuple(changed), tuple(troubles))
 
 
 def _real(file: Path) -> Path:

@@ -252,3 +252,20 @@ def test_a_server_whose_credential_stands_in_the_clients_environment_is_no_login
     )
     assert "wants a login" not in init("--install").stderr
     assert "8485/mcp/oauth-like#" in (home / ".codex/config.toml").read_text()
+
+
+def test_a_server_that_its_client_has_switched_off_is_told_and_left_alone(home):
+    (home / ".claude.json").write_text(
+        json.dumps({"projects": {str(Path.cwd()): {"disabledMcpjsonServers": ["gone"]}}})
+    )
+    Path(".mcp.json").write_text('{"mcpServers": {"gone": {"command": "x"}, "kept": {"command": "y"}}}')
+    result = init("--install")
+    assert result.exit_code == 0
+    assert (
+        f"left out: gone (claude-code) is switched off in {home / '.claude.json'}; run init again"
+        in result.stderr
+    )
+    assert "gone" not in Path("agentsh-net.yaml").read_text()
+    entries = json.loads(Path(".mcp.json").read_text())["mcpServers"]
+    assert entries["gone"] == {"command": "x"}
+    assert "shim" in entries["kept"]["args"]

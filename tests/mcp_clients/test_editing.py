@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentsh_net.mcp_clients import user_file
-from agentsh_net.mcp_clients.editing import Keys, UneditableError, commands, install, uninstall
+from agentsh_net.mcp_clients.editing import Keys, UneditableError, entry, install, uninstall
 
 PROGRAM = ["/usr/bin/agentsh-net"]
 FS: Keys = ("mcpServers", "fs")
@@ -44,6 +44,15 @@ TOML = {
 CASES = [("json", name, text) for name, text in JSON.items()] + [
     ("toml", name, text) for name, text in TOML.items()
 ]
+
+
+def commands(text: str, kind: str, places: list[Keys]) -> dict[Keys, list[str]]:
+    """Return the words of each entry's command as a text has them."""
+    found = {keys: entry(text, kind, keys) for keys in places}
+    return {
+        keys: [*(e["command"] if isinstance(e["command"], list) else [e["command"]]), *e.get("args", [])]
+        for keys, e in found.items()
+    }
 
 
 def parse(kind: str, text: str) -> Any:
@@ -143,3 +152,9 @@ def test_any_words_and_any_spacing_come_back(
     edited = install(text, "json", {FS: "fs"}, PROGRAM)
     assert commands(edited, "json", [FS])[FS][5:] == [command, *args]
     assert uninstall(edited, "json", [FS]) == text
+
+
+@pytest.mark.parametrize("odd", ['{"command":5}', '{"args":["x"]}', "null", '{"command":"x","args":{}}'])
+def test_what_is_not_ours_is_nothing_to_take_out_however_odd_it_is(odd: str) -> None:
+    text = f'{{"mcpServers":{{"fs":{odd}}}}}'
+    assert uninstall(text, "json", [FS]) == text

@@ -30,7 +30,8 @@ TOML = (
 @pytest.mark.parametrize(("text", "kind"), [*((t, "json") for t in JSON), *((t, "toml") for t in TOML)])
 def test_there_and_back_every_byte_is_as_it_was(text: str, kind: str) -> None:
     there = gateway_urls.install(text, kind, {KEYS: Behind("weather api/1")}, GATEWAY)
-    ((url,),) = gateway_urls.urls(there, kind, [KEYS]).values()
+    entry = editing.entry(there, kind, KEYS)
+    url = entry.get("httpUrl", entry["url"])
     assert url == f"{GATEWAY}/mcp/weather%20api%2F1#agentsh-net:{OWN}"
     assert gateway_urls.install(there, kind, {KEYS: Behind("weather api/1")}, GATEWAY) == there
     assert gateway_urls.uninstall(there, kind, [KEYS]) == text

@@ -191,3 +191,25 @@ def test_the_suffix_of_the_copy_is_no_clients_file(home: Path) -> None:
     install(places(home), PROGRAM)
     sources = {place.source for place in places(home)}
     assert not [s for s in sources if s.name.endswith(installation.BACKUP)]
+
+
+ODD = """{"mcpServers": {
+  "twice": {"command": "a", "command": "b"}, "fs": {"command": "npx", "args": ["x"]},
+  "null": {"command": "npx", "args": null}, "web": {"url": "https://x.example/mcp"},
+  "junk": {"disabled": true}, "more junk": {"disabled": true, "command": 5}}}"""
+
+
+def test_a_server_that_cannot_be_edited_does_not_keep_the_others_of_its_file_out(home: Path) -> None:
+    cursor(home).write_text(ODD)
+    (done,) = [o for o in install(places(home), PROGRAM, "http://127.0.0.1:8485") if o.file == cursor(home)]
+    assert done.servers == ("fs", "web")
+    assert "twice: the key 'command' stands there twice" in done.trouble
+    assert "null: arguments that are no list" in done.trouble
+    assert "junk" not in done.trouble
+    text = cursor(home).read_text()
+    assert '"args": ["shim", "--server", "fs", "--", "npx", "x"]' in text
+    assert "8485/mcp/web#agentsh-net:https://x.example/mcp" in text
+    (back,) = [o for o in uninstall(places(home)) if o.file == cursor(home)]
+    assert (back.servers, back.trouble, back.backup) == (("fs", "web"), "", None)
+    assert cursor(home).read_text() == ODD
+    assert uninstall(places(home)) == []
