@@ -37,7 +37,7 @@ from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.framing.ndjson import LineDecoder
 from agentsh_net.core.framing.sse import Frame
 from agentsh_net.core.values import strict_json
-from agentsh_net.core.values.members import folded
+from agentsh_net.core.values.members import folded, twice
 from agentsh_net.core.values.strict_json import Reading
 
 NAME: Final = "batch"
@@ -47,6 +47,9 @@ _SIGNS: Final = (b"call", b"mcp_", b"rogra")
 _NAMING: Final = frozenset(
     {"requests", "params", "mcp_servers", "tools", "type", "name", "url", "mcp_server_name"}
 )
+
+# What requests stand in: of two that are alike but for their case nobody knows which counts.
+_WRAPPING: Final = frozenset({"requests", "params"})
 
 # Servers of one batch, each told of in an event: more than anybody declares.
 _MAX_CONNECTORS: Final = 64
@@ -158,11 +161,14 @@ def _made(body: bytes) -> RequestFacts:
     except ProtocolError as error:
         return RequestFacts(fault=unreadable(body, error))
     clashes = {key.casefold() for key in reading.duplicates} & _NAMING
+    listed = folded(reading.value).get("requests")
+    entries = listed if isinstance(listed, list) else []
+    for part in (reading.value, *entries):
+        clashes |= twice(part) & _WRAPPING if isinstance(part, dict) else set()
     if (fault := ambiguous(body, clashes)) is not None:
         return RequestFacts(fault=fault)
-    listed = folded(reading.value).get("requests")
     connectors: dict[Connector, None] = {}
-    for entry in listed if isinstance(listed, list) else ():
+    for entry in entries:
         params: Any = folded(entry).get("params")
         inner = anthropic_request.read(strict_json.dump(params).encode())
         if inner.fault is not None and inner.fault.cut:

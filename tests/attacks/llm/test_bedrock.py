@@ -315,6 +315,8 @@ HOSTILE: dict[str, bytes] = {
     "the name twice": starting(USE.replace('"toolUseId"', '"name":"a","toolUseId"')),
     "the name twice, denied last": starting(USE.replace('"name"', '"name":"a","name"')),
     "start twice": starting(USE[:-1] + ',"start":{}}'),
+    "start twice but for its case": starting(USE[:-1] + ',"START":""}'),
+    "the call twice but for its case": starting(USE.replace('"t"}}', '"t"},"tooluse":null}')),
     "under another kind": starting(USE, "contentBlockDelta"),
     "under an unknown kind": starting(USE, "contentBlockBegun"),
     "under no kind": starting(USE, ""),

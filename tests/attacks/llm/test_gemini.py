@@ -225,6 +225,15 @@ def test_a_whole_answer_is_read_in_the_same_way(parts: list[Any]) -> None:
     assert by_sdk_whole(step.out) == [(c["name"], c["args"]) for c in calls if c["name"] != DELETE]
 
 
+def test_what_keeps_a_client_patient_breaks_no_sdk() -> None:
+    machine = STREAMED.stream(denying(DELETE), limits=Limits(), fail_closed=True)
+    out = machine.feed(events(answer(text("a")), answer(piece(WEATHER)))).out + machine.keep_alive()
+    out += machine.feed(events(answer(piece(more=False)), answer(text("b"), finish="STOP"))).out
+    asked = sdk([out]).models.generate_content_stream(model="m", contents="hi")
+    parts = [p for one in asked for p in one.candidates[0].content.parts]
+    assert [p.text or p.function_call.name for p in parts] == ["a", WEATHER, None, "b"]
+
+
 def test_the_sdk_raises_our_errors() -> None:
     for status in (400, 403, 429, 502):
         with pytest.raises(errors.APIError, match="why it was refused") as caught:

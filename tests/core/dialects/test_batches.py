@@ -120,6 +120,8 @@ def test_every_server_that_a_batch_names_is_told_once() -> None:
     ("body", "cause"),
     [
         ('{"requests": [{"params": {"mcp_servers": []}}], "requests": []}', "duplicate_keys"),
+        ('{"requests": [{"params": {"mcp_servers": []}}], "Requests": []}', "duplicate_keys"),
+        ('{"requests": [{"params": {"mcp_servers": []}, "PARAMS": {}}]}', "duplicate_keys"),
         ('{"requests": [{"params": {"mcp_servers": [{"name": 1}]}}]}', "malformed_connector"),
         (json.dumps({"requests": [{"params": {"mcp_servers": [{"name": f"{n}", "url": URL}]}} for n in range(99)]}), "too_many_connectors"),
         ('{"mcp_servers": 1} {}', "unreadable_json"),

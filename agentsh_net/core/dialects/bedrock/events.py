@@ -67,8 +67,10 @@ def read(kind: str, reading: Reading, prefix: Path) -> Event:
     start, delta = folded(value.get("start")), folded(value.get("delta"))
     call, piece = start.get("tooluse"), delta.get("tooluse")
     flaw = clash_of(reading.duplicates) if call is not None or piece is not None else ""
+    alike: set[str] = set()  # but for their case: of each only the last was looked into
     for part in (root, value.get("start"), value.get("delta")):
         if isinstance(part, dict) and (clash := twice(part)):
+            alike |= clash
             flaw = flaw or f"the key {min(clash)!r} stands twice"
     if call is not None and (piece is not None or plain(kind) != "contentblockstart"):
         flaw = flaw or "the event's type and its content differ"
@@ -76,7 +78,7 @@ def read(kind: str, reading: Reading, prefix: Path) -> Event:
         flaw = flaw or "the event's type and its content differ"
     known = [("start", "tooluse"), ("delta", "tooluse")]
     elsewhere = [m for m in find(root, TOOL_USE, OPAQUE) if tuple(map(plain, map(str, m.path))) not in known]
-    clashes = {plain(key) for key in reading.duplicates} & CARRIERS
+    clashes = (alike | {plain(key) for key in reading.duplicates}) & CARRIERS
     index = value.get("contentblockindex")
     return Event(
         kind=plain(kind),

@@ -266,7 +266,7 @@ class GeminiStream:
         return step if self._events else self._ended(step)
 
     def keep_alive(self) -> bytes:
-        """Return a comment between events, a blank line between elements."""
+        """Return a blank line, between events as between elements."""
         return self._inspector.keep_alive() if self._inspector is not None else b""
 
     def fail(self, message: str) -> bytes:
@@ -285,7 +285,7 @@ class GeminiStream:
             frames=None if self._events else ArrayDecoder(self._limits.max_frame),
             strict=True,
             joins=not self._events,
-            comment=b": \r\n\r\n" if self._events else b"\n",
+            comment=b"\r\n" if self._events else b"\n",  # google-genai takes a comment for JSON
         )
 
     def _frame(self, message: str) -> bytes:

@@ -83,6 +83,8 @@ def test_an_event_that_clients_read_differently_has_a_flaw(kind: str, value: Any
     [
         {"message": {"content": [USE]}}, {"toolUse": {}}, {"start": [USE]},
         '{"start":{"toolUse":{"name":"x"}},"start":{}}', '{"delta":{"toolUse":{"input":"x"}},"delta":{"text":"a"}}',
+        '{"start":{"toolUse":{"name":"x"}},"START":""}', '{"start":{"toolUse":{"name":"x"},"tooluse":null}}',
+        '{"delta":{"toolUse":{"input":"x"}},"Delta":{"text":"a"}}',
     ],
 )  # fmt: skip
 def test_a_call_where_none_belongs_is_told(value: Any) -> None:
