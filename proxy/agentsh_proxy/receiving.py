@@ -16,6 +16,7 @@ from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.model import Action, Verdict
 from agentsh_net.core.trust.offers import NOTHING, Lessons
 from agentsh_net.core.values import strict_json
+from agentsh_net.core.verdicts.connectors import Reach
 from agentsh_net.core.verdicts.rules import ROOT
 from agentsh_proxy.admission import RefusalError
 from agentsh_proxy.asked import Asked
@@ -198,11 +199,26 @@ class Reception:
             return plain
         edits: request_connectors.Edits = {}
         refusal: ConfinementError | None = None
+        asked: set[str] = set()
+
+        def ask(label: str, address: str) -> Reach:
+            asked.add(label)
+            return view.snapshot.connector_reach(label, address)
+
         try:
             if request is not None:
-                edits = request_connectors.confined(request, view.snapshot.connector_reach)
+                edits = request_connectors.confined(request, ask)
         except ConfinementError as error:
             refusal = error
+        else:  # of some APIs a server cannot be told which of its tools it may offer
+            refusal = next(
+                (
+                    ConfinementError(name, _UNCONFINED)
+                    for name, url in ((connector.server_id, connector.url) for connector, _ in passed)
+                    if name not in asked and view.snapshot.connector_reach(name, url).confined
+                ),
+                None,
+            )
         for connector, verdict in passed:
             refused = refusal is not None and connector.server_id == refusal.label
             self._tell_of(

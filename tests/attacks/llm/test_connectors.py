@@ -133,3 +133,41 @@ async def test_a_server_whose_denied_tools_cannot_be_kept_back_is_told_of_as_ref
     told = [(e["server_id"], e["action"], e.get("would")) for e in proxy.events]
     assert told[0] == (("evil", "block", None) if enforce else ("evil", "allow", "block"))
     assert told[1][0] == "two"
+
+
+GEMINI = {
+    "contents": [],
+    "tools": [{"mcpServers": [{"name": "weather", "streamableHttpTransport": {"url": URL}}]}],
+}
+BESIDE = {"messages": [], "additionalModelRequestFields": {"mcp_servers": [{"type": "url", "name": "weather", "url": URL}]}}  # fmt: skip
+
+
+@pytest.mark.parametrize("enforce", [True, False])
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/gemini/v1beta/models/m:generateContent", GEMINI),
+        ("/gemini/v1beta/models/m:streamGenerateContent", GEMINI),
+        ("/gemini/v1beta/cachedContents", GEMINI),
+        ("/bedrock/model/m/converse", BESIDE),
+    ],
+)
+@on_loop
+async def test_a_server_that_an_api_cannot_confine_is_refused_where_policy_denies_some_of_its_tools(
+    opened, path, body, enforce
+):
+    upstream = await opened(Upstream(answering(response(b"{}"))))
+    at = f"http://127.0.0.1:{upstream.port}"
+    providers = {name: {"base_url": at, "dialect": name} for name in ("gemini", "bedrock")}
+    for denied in ("set_*", "unrelated"):
+        rule = {"denied_tools": [{"server": "weather" if denied == "set_*" else "files", "tool": denied}]}
+        policy = snapshot(proxy={"providers": providers}, enforce_policy=enforce, **rule)
+        proxy = await opened(Proxy(policy))
+        client = await opened(Client(proxy.port))
+        answer = await client.ask(request(path, orjson.dumps(body), b"Authorization: Bearer k"))
+        refused = denied == "set_*"
+        assert answer.status == (403 if refused and enforce else 200), answer.body
+        proxy.service.reporter.flush()
+        told = [(e["server_id"], e["action"], e.get("would")) for e in proxy.events]
+        blocked = ("weather", "block", None) if enforce else ("weather", "allow", "block")
+        assert told == [blocked if refused else ("weather", "allow", None)]
