@@ -77,7 +77,7 @@ class Teller:
     def result(
         self,
         named: str,
-        id_: Id,
+        id_: Id | None,
         found: Sequence[Finding],
         size: int,
         verdict: Verdict,
@@ -124,8 +124,10 @@ class Teller:
         """Tell that the server says its tools are others."""
         self._emit(events.ToolsListChanged(session_id=self._session_id, server_id=self._server_id))
 
-    def uninspected(self, sender: str, cause: str, size: int, verdict: Verdict) -> None:
-        """Tell of a message that could not be read for certain, and of what was done with it."""
+    def uninspected(
+        self, sender: str, cause: str, size: int, verdict: Verdict, found: Sequence[Finding] = ()
+    ) -> None:
+        """Tell of a message that could not be read for certain, what it seems to hold, and what was done with it."""
         self._emit(
             events.MessageUninspected(
                 **decided(verdict),
@@ -135,6 +137,8 @@ class Teller:
                 sender=sender,
                 cause=cause,
                 size=size,
+                detections=[finding.to_json() for finding in found],
+                max_severity=worst(found),
                 **self._who,
             )
         )

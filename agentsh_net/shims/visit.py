@@ -16,6 +16,7 @@ from agentsh_net.core.audit.joining import Intent
 from agentsh_net.core.configuration.settings import Mcp
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.inspect.contents import inspect_content
+from agentsh_net.core.inspect.findings import Finding
 from agentsh_net.core.links import shim_link
 from agentsh_net.core.links.shim_link import LinkError
 from agentsh_net.core.mcp import gate as mcp_gate
@@ -23,10 +24,11 @@ from agentsh_net.core.mcp import jsonrpc
 from agentsh_net.core.mcp import judging as mcp_judging
 from agentsh_net.core.mcp.exchange import changes_tools
 from agentsh_net.core.mcp.gate import Call, Edit, Hide, Swap
-from agentsh_net.core.mcp.glance import HANDSHAKES, INSPECTED, LIST
-from agentsh_net.core.mcp.jsonrpc import Body, Id, Message, Response
+from agentsh_net.core.mcp.glance import HANDSHAKES, INSPECTED, LIST, TASK
+from agentsh_net.core.mcp.jsonrpc import Body, ErrorResponse, Id, Message, Response
 from agentsh_net.core.mcp.listing import Listing
 from agentsh_net.core.mcp.standing import Standing
+from agentsh_net.core.mcp.uncertain import NOTHING, Held, held
 from agentsh_net.core.model import Crossing, Verdict
 from agentsh_net.core.snapshot import Snapshot
 from agentsh_net.core.trust import identity
@@ -182,23 +184,24 @@ class Visit:
 
     def _server(self, line: bytes, asked: list[Asked], *, stray: bool) -> Answer:
         listing = any(ask.method == LIST for ask in asked)
+        waited: list[Id | None]
         try:
             body = mcp_gate.read(line, LIMITS)
         except ProtocolError as error:
             danger = "a list of tools that peers may read differently" if listing else mcp_gate.doubt(line)
-            waited: list[Id | None] = [ask.id for ask in asked]
-            waited = waited or [mcp_gate.answered_in(line)]
-            return self._uncertain(line, "server", str(error), danger, waited)
+            waited = [ask.id for ask in asked] or [mcp_gate.answered_in(line)]
+            return self._doubtful(line, str(error), danger, waited)
         if stray:
-            danger = "a list of tools under an id that nobody used" if listing and _lists_tools(body) else ""
-            return self._uncertain(
-                line, "server", "an answer to no request", danger, [ask.id for ask in asked]
-            )
+            danger = mcp_judging.passes_for(body, [ask.method for ask in asked])
+            answered = [m.id for m in body.messages if isinstance(m, Response | ErrorResponse)]
+            waited = [ask.id for ask in asked] if danger else [*dict.fromkeys(answered)]
+            return self._doubtful(line, "an answer to no request", danger, waited)
         if any(map(changes_tools, body.messages)):
             self._tell.list_changed()
         replies, edits = mcp_judging.judge_askings(
             self._mcp(), self.server_id, body, self._tell.asked, self._desk.customs(self._mcp().inspection)
         )
+        edits |= self._tasks(body, len(line))
         answers = [(ask, body.messages[ask.index]) for ask in asked if ask.index < len(body.messages)]
         for ask, message in answers:
             if ask.method in HANDSHAKES and isinstance(message, Response):
@@ -256,14 +259,35 @@ class Visit:
                 edits[ask.index] = Swap(mcp_gate.refused_result(ask.id, ask.tool, verdict.reason, ask.method))
         return self._ruled(line, mcp_gate.edited(line, body, edits), replies)
 
+    def _tasks(self, body: Body, size: int) -> dict[int, Edit]:
+        def tell(task: str, found: Sequence[Finding], verdict: Verdict) -> None:
+            self._tell.result(task, None, found, size, verdict, TASK)
+
+        return mcp_judging.judge_tasks(self._mcp(), body, tell, self._desk.customs(self._mcp().inspection))
+
     # What cannot be read for certain.
 
+    async def _doubtful(self, line: bytes, why: str, danger: str, waited: Sequence[Id | None] = ()) -> bytes:
+        """Decide on a line of the server that peers may read differently, by what the least strict of them reads in it."""
+        customs = self._desk.customs(self._mcp().inspection)
+        holds = await asyncio.to_thread(held, self._mcp(), self.server_id, line, customs)
+        for asking, verdict in holds.asked:
+            self._tell.asked(asking, verdict)
+        return self._uncertain(line, "server", why, danger, waited, holds)
+
     def _uncertain(
-        self, line: bytes, sender: str, why: str, danger: str, waited: Sequence[Id | None] = ()
+        self,
+        line: bytes,
+        sender: str,
+        why: str,
+        danger: str,
+        waited: Sequence[Id | None] = (),
+        holds: Held = NOTHING,
     ) -> bytes:
         """Decide on a line that peers may read differently: what may be a call is refused, the rest follows fail_closed."""
-        verdict = mcp_judging.doubted(self._mcp(), why, danger)
-        self._tell.uninspected(sender, HOSTILE if danger else MALFORMED, len(line), verdict)
+        verdict = holds.decides(mcp_judging.doubted(self._mcp(), why, danger), why)
+        cause = HOSTILE if danger or holds.verdict is not None else MALFORMED
+        self._tell.uninspected(sender, cause, len(line), verdict, holds.found)
         if not verdict.blocked:
             return self._ruled(line, line)
         error = f"[agentsh] message refused: {verdict.reason}"
@@ -303,11 +327,6 @@ def _asked(item: Any) -> Asked:
             return Asked(index, id_, method, continues, tool)
         case _:
             raise LinkError("an answer to a request that is none")
-
-
-def _lists_tools(body: Body) -> bool:
-    results = (message.result for message in body.messages if isinstance(message, Response))
-    return any(isinstance(result, dict) and "tools" in result for result in results)
 
 
 def _error(id_: Id | None, message: str) -> bytes:

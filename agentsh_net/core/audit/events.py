@@ -230,6 +230,8 @@ class MessageUninspected(Event):
     sender: str = ""  # client | server
     cause: str = ""  # malformed | hostile | too_long
     size: int = 0  # bytes
+    detections: list[dict[str, Any]] = field(default_factory=list)  # in what a lenient reader makes of it
+    max_severity: str = ""
     pid: int = 0
     uid: int | None = None
 

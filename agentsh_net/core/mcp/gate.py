@@ -20,6 +20,7 @@ from agentsh_net.core.mcp.glance import (
     MESSAGE_KEYS,
     PARAM_KEYS,
     SAMPLING,
+    TASK,
     WATCHED,
     asks_for_input,
     misspelt,
@@ -64,10 +65,13 @@ Refuse = Callable[
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """Something a server wants of the client: a request, or (`embedded`) a result or error that asks."""
+    """Something a server wants of the client: a request, or (`embedded`) an answer or a notification that asks.
+
+    `id` is None where nobody waits for an answer.
+    """
 
     index: int
-    id: Id
+    id: Id | None
     method: str
     params: Any
     embedded: bool = False
@@ -224,7 +228,11 @@ def id_in(line: bytes) -> Id | None:
     except ProtocolError:
         return None
     id_ = value.get("id") if isinstance(value, dict) else None
-    usable = (isinstance(id_, str) and len(id_) <= jsonrpc.MAX_ID_LENGTH) or type(id_) is int
+    if isinstance(id_, float) and id_.is_integer():
+        id_ = int(id_)  # JavaScript and pydantic take 1.0 for 1
+    usable = (isinstance(id_, str) and len(id_) <= jsonrpc.MAX_ID_LENGTH) or (
+        type(id_) is int and abs(id_) <= jsonrpc.MAX_ID
+    )
     return id_ if usable else None
 
 
@@ -245,13 +253,15 @@ def askings(body: Body) -> Iterator[Asking]:
             case Request(id_, method, params) if method in {SAMPLING, ELICITATION}:
                 yield Asking(index, id_, method, params)
             case Response(id_, dict(result), raw) if asks_for_input(dict(raw)):
-                yield from _embedded(index, id_, result.get("inputRequests"))
+                yield from embedded(index, id_, result.get("inputRequests"))
+            case Notification(method, dict(params)) if method == TASK:
+                yield from embedded(index, None, params.get("inputRequests"))
             case ErrorResponse(int() | str() as id_, _, _, data, raw) if asks_for_input(dict(raw)):
                 yield Asking(index, id_, ELICITATION, data, embedded=True)
 
 
-def _embedded(index: int, id_: Id, requests: Any) -> Iterator[Asking]:
-    """Yield the requests in a result of 2026-07-28 (`inputRequests` maps names of the server's choice to requests)."""
+def embedded(index: int, id_: Id | None, requests: Any) -> Iterator[Asking]:
+    """Yield the requests in what a server of 2026-07-28 says (`inputRequests` maps names of the server's choice to requests)."""
     values: Iterable[Any] = requests.values() if isinstance(requests, dict) else requests or ()
     for request in values if isinstance(values, Iterable) else ():
         method = request.get("method") if isinstance(request, dict) else None

@@ -24,6 +24,9 @@ READINGS: Final = frozenset(
         "prompts/get",
         "prompts/list",
         "completion/complete",
+        # Where a call's result is fetched that became a task (2025-11-25, "tasks"; the extension of 2026-07-28).
+        "tasks/result",
+        "tasks/get",
     )
 )
 INSPECTED: Final = READINGS | {CALL}
@@ -31,10 +34,11 @@ HANDSHAKES: Final = frozenset(("initialize", "server/discover"))
 SAMPLING: Final = "sampling/createMessage"
 ELICITATION: Final = "elicitation/create"
 LIST_CHANGED: Final = "notifications/tools/list_changed"
+TASK: Final = "notifications/tasks"  # a task as `tasks/get` would show it (the extension of 2026-07-28)
 # What a server asks of the client, or tells it, that policy or audit has a say in.
-WATCHED: Final = frozenset((SAMPLING, ELICITATION, LIST_CHANGED))
+WATCHED: Final = frozenset((SAMPLING, ELICITATION, LIST_CHANGED, TASK))
 
-INPUT_REQUIRED: Final = "input_required"  # 2026-07-28: a result that asks
+INPUT_REQUIRED: Final = "input_required"  # 2026-07-28: a result that asks, or a task that does
 URL_ELICITATION_REQUIRED: Final = -32042  # 2025-11-25: an error that asks
 
 BOM: Final = b"\xef\xbb\xbf"
@@ -96,9 +100,9 @@ def misspelt(keys: Iterable[str], known: frozenset[str]) -> bool:
 def asks_for_input(message: dict[str, Any]) -> bool:
     """Say whether an answer asks the client for something before the request is done."""
     result, error = message.get("result"), message.get("error")
-    return (isinstance(result, dict) and result.get("resultType") == INPUT_REQUIRED) or (
-        isinstance(error, dict) and error.get("code") == URL_ELICITATION_REQUIRED
-    )
+    return (
+        isinstance(result, dict) and INPUT_REQUIRED in (result.get("resultType"), result.get("status"))
+    ) or (isinstance(error, dict) and error.get("code") == URL_ELICITATION_REQUIRED)
 
 
 def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

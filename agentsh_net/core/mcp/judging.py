@@ -5,7 +5,7 @@ Facts in, verdicts and edits out. Who carries the messages, and what events look
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from agentsh_net.core.configuration.settings import Mcp
@@ -16,7 +16,8 @@ from agentsh_net.core.mcp import gate as mcp_gate
 from agentsh_net.core.mcp.client import META
 from agentsh_net.core.mcp.exchange import MODERN
 from agentsh_net.core.mcp.gate import Asking, Call, Drop, Edit, Swap
-from agentsh_net.core.mcp.jsonrpc import Body
+from agentsh_net.core.mcp.glance import HANDSHAKES, LIST, TASK
+from agentsh_net.core.mcp.jsonrpc import Body, Notification, Response
 from agentsh_net.core.mcp.listing import refused
 from agentsh_net.core.model import Action, ToolCall, Verdict
 from agentsh_net.core.naming.names import WRAPPERS
@@ -87,11 +88,45 @@ def judge_askings(
             continue
         refusal = mcp_gate.answer_to_asking(asking, verdict)
         if asking.embedded:
-            edits[asking.index] = Swap(refusal)
+            edits[asking.index] = Drop() if asking.id is None else Swap(refusal)
         else:
             edits[asking.index] = Drop()
             replies.append(refusal)
     return replies, edits
+
+
+def judge_tasks(
+    mcp: Mcp,
+    body: Body,
+    tell: Callable[[str, Sequence[Finding], Verdict], None],
+    customs: Sequence[Custom] = (),
+) -> dict[int, Edit]:
+    """Judge what notifications say of tasks, results of calls among it; return those that may not reach the client."""
+    edits: dict[int, Edit] = {}
+    for index, message in enumerate(body.messages):
+        if not isinstance(message, Notification) or message.method != TASK:
+            continue
+        found = inspect_content(message.params, customs, MAX_ASKED) if mcp.output_inspection.enabled else ()
+        verdict = results_policy.judge(mcp, found)
+        task = message.params.get("taskId") if isinstance(message.params, Mapping) else None
+        tell(task if isinstance(task, str) else "", found, verdict)
+        if verdict.blocked:
+            edits[index] = Drop()
+    return edits
+
+
+def passes_for(body: Body, methods: Collection[str]) -> str:
+    """Say what a client that waits for answers to `methods` may take a body for that answers under an id nobody used.
+
+    Empty where that is of no consequence: neither pins nor what a server says of itself would miss it.
+    """
+    results = [m.result for m in body.messages if isinstance(m, Response) and isinstance(m.result, dict)]
+    if LIST in methods and any("tools" in result for result in results):
+        return "a list of tools under an id that nobody used"
+    said = ("protocolVersion", "supportedVersions")
+    if not HANDSHAKES.isdisjoint(methods) and any(key in result for result in results for key in said):
+        return "a handshake under an id that nobody used"
+    return ""
 
 
 def facts(result: Any) -> dict[str, Any] | None:

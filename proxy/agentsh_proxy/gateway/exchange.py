@@ -155,7 +155,8 @@ class Exchange:
             fields = gateway_http.answered(response.headers, passthrough=self._passthrough)
             if is_stream(response) and response.status < 300:
                 await self._stream(response, review, fields)
-            elif is_json(response):
+            elif is_json(response) or (self._ids and response.status < 300):
+                # What some clients read as an answer, whatever it is called, is looked at as one.
                 await self._whole(response, review, fields)
             else:
                 body = await self._bounded(response.read(MAX_OTHER))
@@ -183,6 +184,10 @@ class Exchange:
             self._note(passed)
             self._upstream.answer_server(passed.replies, self._headers, self._place, self._session_id)
             body = passed.forward
+        if body is None and self._ids and response.status < 300:
+            body = as_body(self._errors("the server's answer is none to this request"))
+            review.forget(self._ids)
+            fields = (*(f for f in fields if f[0].lower() != "content-type"), *JSON)
         if self._extra:
             self._complete(response.status, body, review, fields)
         else:

@@ -6,7 +6,7 @@ The verdicts are core's (`mcp_judging`), as the shim's are. How messages are car
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Final, NamedTuple
@@ -15,15 +15,26 @@ from agentsh_net.audit.call_events import HOSTILE, MALFORMED, Teller
 from agentsh_net.core.audit.joining import mark
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.inspect.contents import inspect_content
+from agentsh_net.core.inspect.findings import Finding
 from agentsh_net.core.mcp import gate as mcp_gate
 from agentsh_net.core.mcp import gateway_http, jsonrpc
 from agentsh_net.core.mcp import judging as mcp_judging
 from agentsh_net.core.mcp.exchange import changes_tools
 from agentsh_net.core.mcp.gate import Call, Edit, Hide, Swap
-from agentsh_net.core.mcp.glance import CALL, HANDSHAKES, INSPECTED, LIST
-from agentsh_net.core.mcp.jsonrpc import Body, ErrorResponse, Id, Limits, Message, Request, Response
+from agentsh_net.core.mcp.glance import CALL, HANDSHAKES, INSPECTED, LIST, TASK
+from agentsh_net.core.mcp.jsonrpc import (
+    Body,
+    ErrorResponse,
+    Id,
+    Limits,
+    Message,
+    Notification,
+    Request,
+    Response,
+)
 from agentsh_net.core.mcp.listing import refused
 from agentsh_net.core.mcp.params import Mirrored
+from agentsh_net.core.mcp.uncertain import NOTHING, Held, held
 from agentsh_net.core.model import Action, Crossing, Verdict
 from agentsh_net.core.verdicts import results_policy, steps
 from agentsh_proxy.gateway.around import Around
@@ -189,9 +200,9 @@ class Review:
         except ProtocolError as error:
             lists = any(self._lists(id_) for id_ in ids)
             danger = "a list of tools that peers may read differently" if lists else mcp_gate.doubt(flat)
-            return self._uncertain(data, str(error), danger, ids)
+            return self._uncertain(data, str(error), danger, ids, await self._held(flat))
         answers: list[tuple[int, Asked, Message]] = []
-        stray = False
+        stray = tasks = False
         for index, message in enumerate(body.messages):
             if isinstance(message, Response | ErrorResponse) and message.id is not None:
                 asked = self._waiting.pop(message.id, None)
@@ -201,16 +212,25 @@ class Review:
                     answers.append((index, asked, message))
             elif changes_tools(message):
                 self._tell.list_changed()
+            else:
+                tasks = tasks or (isinstance(message, Notification) and message.method == TASK)
         answered = tuple(
             m.id for _, _, m in answers if isinstance(m, Response | ErrorResponse) and m.id is not None
         )
         if stray:
-            danger = "a list of tools under an id that nobody used" if self._passes_for_list(body) else ""
-            passed = self._uncertain(data, "an answer to no request", danger, ids)
+            danger = self._passes_for(body, [asked.method for _, asked, _ in answers])
+            for _, asked, message in answers:
+                self._waiting[message.raw["id"]] = asked
+            holds = await self._held(flat)
+            meant = _meant(body, ids)  # others may have their answer yet
+            passed = self._uncertain(data, "an answer to no request", danger, meant, holds)
+            self.forget(answered)
             return passed._replace(answered=passed.answered or answered, body=body)
         replies, edits = mcp_judging.judge_askings(
             self._around.mcp, self.server_id, body, self._tell.asked, self._around.customs()
         )
+        if tasks:
+            edits |= self._tasks(body, len(data))
         for index, asked, message in answers:
             await self._answer(index, asked, message, len(data), edits)
         forward = mcp_gate.edited(flat, body, edits)
@@ -282,9 +302,27 @@ class Review:
         self._tell.uninspected("server", "too_long", size, verdict)
         return verdict
 
-    def _uncertain(self, data: bytes, why: str, danger: str, ids: Collection[Id]) -> Passed:
-        verdict = mcp_judging.doubted(self._around.mcp, why, danger)
-        self._tell.uninspected("server", HOSTILE if danger else MALFORMED, len(data), verdict)
+    async def _held(self, flat: bytes) -> Held:
+        """Return what a message holds for clients that are less strict than we are."""
+        mcp, customs = self._around.mcp, self._around.customs()
+        if len(flat) <= INLINE:
+            return held(mcp, self.server_id, flat, customs)
+        return await asyncio.to_thread(held, mcp, self.server_id, flat, customs)
+
+    def _tasks(self, body: Body, size: int) -> dict[int, Edit]:
+        def tell(task: str, found: Sequence[Finding], verdict: Verdict) -> None:
+            self._tell.result(task, None, found, size, verdict, TASK)
+
+        return mcp_judging.judge_tasks(self._around.mcp, body, tell, self._around.customs())
+
+    def _uncertain(
+        self, data: bytes, why: str, danger: str, ids: Collection[Id], holds: Held = NOTHING
+    ) -> Passed:
+        verdict = holds.decides(mcp_judging.doubted(self._around.mcp, why, danger), why)
+        for asking, asked in holds.asked:
+            self._tell.asked(asking, asked)
+        cause = HOSTILE if danger or holds.verdict is not None else MALFORMED
+        self._tell.uninspected("server", cause, len(data), verdict, holds.found)
         if not verdict.blocked:
             return Passed(data)
         errors = [_refusal(id_, verdict) for id_ in ids if self._waiting.pop(id_, None)]
@@ -294,10 +332,10 @@ class Review:
         asked = self._waiting.get(id_)
         return asked is not None and asked.method == LIST
 
-    def _passes_for_list(self, body: Body) -> bool:
-        listing = any(asked.method == LIST for asked in self._waiting.values())
-        results = (message.result for message in body.messages if isinstance(message, Response))
-        return listing and any(isinstance(result, dict) and "tools" in result for result in results)
+    def _passes_for(self, body: Body, answered: Collection[str]) -> str:
+        """Say what a client may take a body for that answers what nobody asked; empty where that is of no consequence."""
+        methods = {*answered, *(asked.method for asked in self._waiting.values())}
+        return mcp_judging.passes_for(body, methods)
 
 
 @lru_cache(maxsize=8)  # of a policy there are two, and one or two policies
@@ -311,6 +349,12 @@ def _asked(message: Request) -> Asked:
         return Asked(message.method, continues=False, tool="")
     name = params.get("name", params.get("uri"))
     return Asked(message.method, params.get("cursor") is not None, name if isinstance(name, str) else "")
+
+
+def _meant(body: Body, ids: Collection[Id]) -> list[Id]:
+    """Return the requests that a body answers, be it to clients that take "1" for 1 alone."""
+    said = {str(m.id) for m in body.messages if isinstance(m, Response | ErrorResponse)}
+    return [id_ for id_ in ids if str(id_) in said]
 
 
 def _refusal(id_: Id, verdict: Verdict) -> bytes:

@@ -83,9 +83,11 @@ class Traffic:
         return {"asked": asked, "stray": False} if asked or wanted else None
 
     def _lists(self) -> list[list[Any]]:
-        """Return the listings that are waited for."""
+        """Return the listings and handshakes that are waited for."""
         return [
-            [0, id_, *request] for id_, request in self._requests.items() if request and request[0] == LIST
+            [0, id_, *request]
+            for id_, request in self._requests.items()
+            if request and (request[0] == LIST or request[0] in HANDSHAKES)
         ]
 
 

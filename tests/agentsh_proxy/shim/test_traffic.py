@@ -79,7 +79,13 @@ def test_an_answer_without_an_id_is_no_stray() -> None:
 
 
 @pytest.mark.parametrize(
-    "method", ["sampling/createMessage", "elicitation/create", "notifications/tools/list_changed"]
+    "method",
+    [
+        "sampling/createMessage",
+        "elicitation/create",
+        "notifications/tools/list_changed",
+        "notifications/tasks",
+    ],
 )
 def test_what_a_server_wants_of_its_client_matters(method: str) -> None:
     assert Traffic(Skim()).matters(json.dumps(request(method)).encode()) == {"asked": [], "stray": False}
@@ -99,11 +105,15 @@ def test_a_request_of_the_server_is_not_taken_for_an_answer() -> None:
 def test_a_result_that_asks_matters() -> None:
     traffic = after(request("tools/call", 1))
     assert traffic.matters(answer(1, {"resultType": "input_required"})) == {"asked": [], "stray": False}
+    traffic = after(request("tasks/get", 1))
+    assert traffic.matters(answer(1, {"status": "input_required"})) == {"asked": [], "stray": False}
 
 
 def test_a_line_that_cannot_be_read_matters_with_the_listings_it_may_answer() -> None:
     traffic = after(request("tools/list", "l"), request("tools/call", 2))
     assert traffic.matters(b"oops") == {"asked": [[0, "l", "tools/list", False, ""]], "stray": False}
+    traffic = after(request("initialize", 1))
+    assert traffic.matters(answer("1")) == {"asked": [[0, 1, "initialize", False, ""]], "stray": True}
 
 
 def test_requests_that_are_never_answered_do_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
