@@ -11,15 +11,14 @@ import pwd
 import socket
 import stat
 from collections.abc import Mapping
-from pathlib import Path
 
 from agentsh_net.core.agent_environment import Account
 from agentsh_net.core.errors import ConfigError, Problem
 
 _OURS = "agentsh-net"  # whom the proxy's workers run as, where the administrator made this user
-_PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS = 24, 38
+_PR_CAPBSET_READ, _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS = 23, 24, 38
 _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
-_LAST_CAP = Path("/proc/sys/kernel/cap_last_cap")
+_CAPABILITIES = 64  # as many as the sets have bits; of those that the kernel has not, it says so
 
 
 def account(wanted: str, environ: Mapping[str, str], euid: int) -> Account | None:
@@ -50,8 +49,9 @@ def give_up(who: Account | None) -> None:
     libc = ctypes.CDLL(None, use_errno=True)
     if who is not None:
         _prctl(libc, _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL)
-        for capability in range(int(_LAST_CAP.read_text(encoding="ascii")) + 1):
-            _prctl(libc, _PR_CAPBSET_DROP, capability)
+        for capability in range(_CAPABILITIES):
+            if libc.prctl(_PR_CAPBSET_READ, capability, 0, 0, 0) == 1:
+                _prctl(libc, _PR_CAPBSET_DROP, capability)
         os.setgroups(os.getgrouplist(who.name, who.gid))
         os.setresgid(who.gid, who.gid, who.gid)
         os.setresuid(who.uid, who.uid, who.uid)

@@ -17,6 +17,8 @@ from typing import Any
 
 from agentsh_net.core.errors import ConfigError, Problem
 
+_LONGEST = 65_536  # bytes: what a daemon writes has some 300, and the paths that it was given
+
 
 def sd_notify(state: str, environ: Mapping[str, str] = os.environ) -> bool:
     """Send `state` (`READY=1`, `STOPPING=1`, ...) to the service manager; False where there is none, or none that listens."""
@@ -51,6 +53,27 @@ def remove_ready_file(path: Path) -> None:
         _refuse_what_is_no_file(path)
         path.unlink(missing_ok=True)
         path.parent.stat()
+
+
+def read_ready_file(path: Path) -> Mapping[str, Any]:
+    """Return the facts of a file that a daemon of this user wrote; empty where there is none, or something else."""
+    try:
+        with open(path, "rb", opener=_open_quickly) as file:
+            facts = json.loads(file.read(_LONGEST)) if _is_own_file(file.fileno()) else {}
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return facts if isinstance(facts, dict) else {}
+
+
+def _open_quickly(path: str, flags: int) -> int:
+    return os.open(
+        path, flags | os.O_NONBLOCK | os.O_CLOEXEC
+    )  # of a pipe, reading begins when somebody writes
+
+
+def _is_own_file(descriptor: int) -> bool:
+    found = os.fstat(descriptor)
+    return stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid()
 
 
 def _refuse_what_is_no_file(path: Path) -> None:

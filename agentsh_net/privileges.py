@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-from pathlib import Path
 from typing import Final
 
 KEPT: Final = {
@@ -31,7 +30,7 @@ KEPT: Final = {
 _PR_CAPBSET_READ, _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS = 23, 24, 38
 _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
 _CAPABILITY_V3 = 0x20080522
-_LAST_CAP = Path("/proc/sys/kernel/cap_last_cap")
+_CAPABILITIES = 64  # as many as the sets have bits; asked for one that the kernel has not, it says so
 
 
 class _Header(ctypes.Structure):
@@ -66,7 +65,7 @@ def renounce(*, change_user: bool) -> None:
 
 def _bound(libc: ctypes.CDLL, kept: set[int]) -> None:
     """Take what is not kept out of the bounding set."""
-    for number in range(int(_LAST_CAP.read_text()) + 1):
+    for number in range(_CAPABILITIES):
         if number not in kept and libc.prctl(_PR_CAPBSET_READ, number, 0, 0, 0) == 1:
             _checked(libc.prctl(_PR_CAPBSET_DROP, number, 0, 0, 0), "prctl")
 

@@ -24,6 +24,10 @@ EXIT_CONFIG, EXIT_ENVIRONMENT = 2, 3
 # while the event loop is busy. A reload beside a flood is made of a thousand of them.
 SWITCH_INTERVAL = 0.0002
 
+_PROC = Path("/proc/self/mountinfo")
+# Where cgroups are mounted, who has a socket, what a process may do: all of it is read there.
+WITHOUT_PROC = "no procfs is mounted at /proc; mend it: mount -t proc proc /proc"
+
 
 def worker_uid(network: Network) -> int | None:
     """Return the user that only our workers are, for hosts without cgroup v2; None where others may be it.
@@ -41,6 +45,9 @@ def worker_uid(network: Network) -> int | None:
 
 def main(config: Path | None, *, audit: bool | None, ready_file: Path | None) -> int:
     """Run the daemon until a signal or `agentsh-net down` stops it, and return its exit status."""
+    if not _PROC.exists():
+        print(WITHOUT_PROC, file=sys.stderr)  # noqa: T201 - there is no log yet
+        return EXIT_ENVIRONMENT
     wanted = Options(config, audit, ready_file)
     sys.setswitchinterval(SWITCH_INTERVAL)
     if os.geteuid() == 0:

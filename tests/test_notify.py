@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from agentsh_net.core.errors import ConfigError
-from agentsh_net.notify import remove_ready_file, sd_notify, write_ready_file
+from agentsh_net.notify import read_ready_file, remove_ready_file, sd_notify, write_ready_file
 
 
 def test_the_service_manager_gets_the_state(tmp_path: Path) -> None:
@@ -84,3 +84,22 @@ def test_a_ready_file_is_removed_whether_there_is_one_or_not(tmp_path: Path) -> 
     remove_ready_file(path)
     remove_ready_file(path)
     assert not path.exists()
+
+
+def test_what_is_read_is_what_a_daemon_wrote_and_nothing_else(tmp_path: Path) -> None:
+    path, pipe = tmp_path / "ready", tmp_path / "pipe"
+    os.mkfifo(pipe)
+    assert read_ready_file(path) == read_ready_file(tmp_path) == read_ready_file(pipe) == {}
+    write_ready_file(path, {"pid": 7, "control": "/run/x"})
+    assert read_ready_file(path) == {"pid": 7, "control": "/run/x"}
+    for text in ("[7]", "{", "[" * 100_000, '{"x": ' + "1" * 70_000 + "}"):
+        path.write_text(text)
+        assert read_ready_file(path) == {}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="a file of another user's is made by root")
+def test_what_another_user_wrote_is_not_believed(tmp_path: Path) -> None:
+    path = tmp_path / "ready"
+    write_ready_file(path, {"control": "/run/x"})
+    os.chown(path, 65534, 65534)
+    assert read_ready_file(path) == {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pwd
 from pathlib import Path
@@ -23,6 +24,33 @@ def test_a_second_daemon_touches_nothing_of_the_first(
         assert start.main(here.file, audit=None, ready_file=None) == start.EXIT_ENVIRONMENT
         assert "already" in capfd.readouterr().err
         assert here.status()["policy"]["generation"] == 1
+
+
+def test_a_second_daemon_leaves_the_ready_file_of_the_first_alone(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "second").mkdir()
+    second = tmp_path / "second" / "policy.yaml"
+    with running(tmp_path, policy()) as here:
+        ready = tmp_path / "ready"
+        wrote = ready.read_text()
+        places = {"control": {"socket": str(tmp_path / "second" / "sock")}}
+        places["store"] = {"path": str(tmp_path / "second" / "events.db")}
+        second.write_text(json.dumps({"version": 1, "network": {"mode": "off"}, **places}))
+        assert start.main(second, audit=None, ready_file=ready) == start.EXIT_ENVIRONMENT
+        told = capfd.readouterr().err
+        assert f"the ready file {ready} is of a daemon that runs, pid {os.getpid()}" in told
+        assert "another --ready-file" in told
+        assert ready.read_text() == wrote
+        assert here.status()["policy"]["generation"] == 1
+
+
+def test_without_proc_it_does_not_start_and_says_what_to_mount(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(start, "_PROC", tmp_path / "mountinfo")
+    assert start.main(tmp_path / "policy.yaml", audit=None, ready_file=None) == start.EXIT_ENVIRONMENT
+    assert capsys.readouterr().err == "no procfs is mounted at /proc; mend it: mount -t proc proc /proc\n"
 
 
 def test_the_workers_user_counts_as_ours_only_where_nobody_else_can_be_it(

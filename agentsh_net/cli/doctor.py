@@ -51,9 +51,14 @@ def doctor(ctx: click.Context, config: Path | None, form: Format) -> None:
 
 
 def _layers(network: Network) -> Iterator[Check]:
+    from agentsh_net.kernel import cgroup
     from agentsh_net.kernel.limits import limits
     from agentsh_net.kernel.probe import probe
 
+    if not Path(cgroup.MOUNTINFO).exists():  # nothing can be asked of the kernel's layers
+        reason, remedy = "no procfs is mounted at /proc", "mount -t proc proc /proc"
+        yield from (_missing(layer, reason, reason, remedy) for layer in network.layers)
+        return
     for found in probe(network.bpf_loader):
         if network.scope != "netns" or found.layer != "ebpf":
             yield asdict(found)

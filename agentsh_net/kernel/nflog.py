@@ -16,9 +16,9 @@ LAYER = "nftables"
 # Some 8,000 records, packed: a burst of them is held whole. In a longer flood whatever is read is this far behind, and what
 # was lost is told as late: a larger buffer would hold no more of it, and lag by more.
 SOCKET_BUFFER = 2 << 20
-# Records per call, and what the last datagram holds beyond them (some 60): about 10 ms of the caller's work, so that a flood
-# does not keep it from a reload.
-_BATCH = 128
+# Records per call, and what the last datagram holds beyond them (some 60): a few milliseconds of the caller's work at most, so
+# that a flood keeps neither it from a reload nor a proxy worker from the CPU.
+_BATCH = 16
 _SO_RCVBUFFORCE = 33  # not in Python's socket module
 
 

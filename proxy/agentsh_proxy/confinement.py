@@ -15,11 +15,17 @@ from pathlib import Path
 
 from agentsh_proxy.landlock import restrict_to_reading
 
-_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS = 1, 4, 24, 38
+_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_CAPBSET_READ, _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS = (
+    1,
+    4,
+    23,
+    24,
+    38,
+)
 _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
 _CAPABILITY_V3 = 0x20080522
 _CAP_SETPCAP = 8
-_LAST_CAP = Path("/proc/sys/kernel/cap_last_cap")
+_CAPABILITIES = 64  # as many as the sets have bits; of those that the kernel has not, it says so
 # What an HTTPS client and the interpreter read while they run. /etc as a folder, not as files: resolv.conf is replaced
 # by renaming, and a rule on a file would hold on to the old one. Secrets in it are guarded by their modes.
 _READABLE = (
@@ -62,8 +68,10 @@ def _become(uid: int, gid: int) -> None:
     if (
         _held() >> _CAP_SETPCAP & 1
     ):  # without it nothing that is in the bounding set can be had either (no_new_privs)
-        for capability in range(int(_LAST_CAP.read_text()) + 1):
-            _prctl(_PR_CAPBSET_DROP, capability)
+        libc = ctypes.CDLL(None, use_errno=True)
+        for capability in range(_CAPABILITIES):
+            if libc.prctl(_PR_CAPBSET_READ, capability, 0, 0, 0) == 1:
+                _prctl(_PR_CAPBSET_DROP, capability)
     os.setgroups([])
     os.setresgid(gid, gid, gid)
     os.setresuid(uid, uid, uid)

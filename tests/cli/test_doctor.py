@@ -8,7 +8,7 @@ import pytest
 
 from agentsh_net.cli import doctor
 from agentsh_net.core.configuration.settings import Config, Proxy, Store
-from agentsh_net.kernel import probe
+from agentsh_net.kernel import cgroup, probe
 from agentsh_net.kernel.probe import Probe
 
 FINE = [
@@ -59,6 +59,14 @@ def test_a_layer_the_file_does_not_ask_for_may_be_missing(run, machine, tmp_path
     assert result.exit_code == 0, result.output
     assert not checks(result)["ebpf"]["wanted"]
     assert "proxy" not in checks(result)
+
+
+def test_without_proc_no_layer_can_be_had_and_it_says_what_to_mount(run, monkeypatch, tmp_path):
+    monkeypatch.setattr(cgroup, "MOUNTINFO", str(tmp_path / "mountinfo"))
+    result = run("doctor", "--json")
+    assert result.exit_code == 3
+    found = checks(result)
+    assert [found[layer]["remedy"] for layer in ("ebpf", "nftables")] == ["mount -t proc proc /proc"] * 2
 
 
 def test_a_broken_file_is_a_usage_error(run, tmp_path):

@@ -163,4 +163,4 @@ def test_a_call_reads_a_batch_and_leaves_the_rest() -> None:
     while reader._sequence != sent - 1:
         reader.records()
         rounds += 1
-    assert rounds == -(-sent // 128)
+    assert rounds == -(-sent // 16)
