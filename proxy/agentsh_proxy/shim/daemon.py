@@ -88,6 +88,7 @@ class Daemon:
         self._undeclared = False  # that it does not know the server
         self._standing: set[str] = set()  # tools whose calls pass until the daemon revokes it
         self._news: list[bytes] = []  # calls that pass by that, to be told before the server sees them
+        self._untold = 0  # how many they are
         self._several = False  # it takes them together
         self._unnoted = 0  # calls it was told of and did not put on record yet
         self._opening_sent = False  # and not answered yet
@@ -101,6 +102,11 @@ class Daemon:
     def closed(self) -> bool:
         """Say whether nothing passes while the daemon is away."""
         return self._closed
+
+    @property
+    def lets_pass(self) -> bool:
+        """Say whether calls of any tool pass without a question."""
+        return bool(self._standing)
 
     @property
     def wants_to_write(self) -> bool:
@@ -170,27 +176,29 @@ class Daemon:
         if len(self._standing) < MAX_STANDING:
             self._standing.add(tool)
 
-    def stands(self, tool: str) -> bool:
-        """Say whether calls of a tool pass, as far as was heard."""
-        return tool in self._standing
+    def stands(self, *tools: str) -> bool:
+        """Say whether calls of tools pass, as far as was heard."""
+        return self._standing.issuperset(tools)
 
     def hear(self) -> None:
         """Take what the daemon says by now: what is read of the client after that is decided by it."""
         if self._standing and self._heard.poll(0):
             self.read()
 
-    def tell(self, line: bytes) -> bool:
-        """Tell the daemon, with the next `flush`, of a call that passes; False where it does not take news at once."""
-        if self._socket is None or self._out:
+    def tell(self, lines: bytes, calls: int = 1) -> bool:
+        """Tell the daemon, with the next `flush`, of calls that pass, a line each; False where it does not take news at once."""
+        if self._socket is None or self._out or (calls > 1 and not self._several):
             return False
-        self._news.append(line)
+        self._news.append(lines)
+        self._untold += calls
         return True
 
     def flush(self) -> bool:
         """Send what is to be told; False where not all of it could be, and the server must not see those calls yet."""
         if self._news:
             news, self._news = self._news, []
-            self._unnoted += len(news)
+            self._unnoted += self._untold
+            self._untold = 0
             together = [b"\n".join(news)] if self._several else news
             self._out += b"".join(map(told, together))
             self.write()
@@ -291,8 +299,8 @@ class Daemon:
         self._hang_up()
         self._opening_sent = False
         self._out.clear()
-        self.unrecorded += (self._unnoted if self._several else 0) + len(self._news)
-        self._unnoted = 0
+        self.unrecorded += (self._unnoted if self._several else 0) + self._untold
+        self._unnoted = self._untold = 0
         self._news = []
         self._standing.clear()
         self._next_try = self._now() + RETRY

@@ -12,6 +12,7 @@ import signal
 import time
 
 from agentsh_net.core.links.shim_link import CLIENT, LONG, SERVER
+from agentsh_net.core.mcp import bursts
 from agentsh_net.core.mcp.glance import INSPECTED, plain_call
 from agentsh_net.core.mcp.skim import Skim
 from agentsh_proxy.shim import refusals
@@ -45,8 +46,8 @@ class Relay:
         self._woken = woken
         self._skim = Skim()
         self._traffic = Traffic(self._skim)
-        self._up = Way(self._from_client, self._long_from_client, self._lost_from_client)
-        self._down = Way(self._from_server, self._long_from_server, self._lost_from_server)
+        self._up = Way(self._from_client, self._calls, self._long_from_client, self._lost_from_client)
+        self._down = Way(self._from_server, self._results, self._long_from_server, self._lost_from_server)
         self._stdin: int | None = 0
         self._stdout: int | None = 1
         self._child_in: int | None = child.stdin
@@ -241,6 +242,22 @@ class Relay:
 
     # Lines, and what becomes of them.
 
+    def _calls(self, lines: bytes) -> bool:
+        """Let calls pass whose verdicts stand, where there is nothing else on the lines."""
+        found = bursts.calls(_text(lines)) if self._daemon.lets_pass else []
+        if not found:
+            return False
+        tools = [tool for _, tool, *_ in found]
+        if not self._daemon.stands(*tools) or not self._daemon.tell(lines[:-1], len(found)):
+            return False
+        self._traffic.called(bursts.ids_of(found), tools, results=self._daemon.results)
+        return True
+
+    def _results(self, lines: bytes) -> bool:
+        """Let answers pass that nobody has to look at, where there is nothing else on the lines."""
+        found = bursts.results(_text(lines))
+        return bool(found) and self._traffic.settle(found)
+
     def _from_client(self, line: bytes) -> None:
         seen = self._skim.of_client(line)
         if seen is not None:
@@ -324,6 +341,16 @@ class Relay:
     def _refuse_long(self, head: bytes, tail: bytes) -> None:
         id_ = refusals.id_of(head, tail)
         self._down.insert(refusals.error(id_, refusals.UNREADABLE, refusals.TOO_LONG))
+
+
+def _text(lines: bytes) -> str:
+    """Return what a burst says; nothing for one that is to be read line by line."""
+    if len(lines) > bursts.MAX_BURST:
+        return ""
+    try:
+        return lines.decode()
+    except UnicodeDecodeError:
+        return ""
 
 
 def _read(fd: int) -> bytes | None:

@@ -19,6 +19,7 @@ from agentsh_net.core.mcp.skim import Skim, is_id
 
 TYPE_CHECKING = False  # see agentsh_net.core.links.shim_link
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any, Final
 
 # Requests without an answer that are remembered: more than any client has in flight. The oldest go first.
@@ -47,6 +48,26 @@ class Traffic:
         """Remember the request of a line that was skimmed; `tool`: of a call."""
         if is_id(id_):
             self._expect(id_, [CALL, False, tool] if results and tool else None)
+
+    def called(self, ids: Sequence[int | str], tools: Sequence[str], *, results: bool) -> None:
+        """Remember calls, by their ids and tools."""
+        if not results and len(self._requests) + len(ids) <= MAX_OUTSTANDING:
+            self._requests.update(dict.fromkeys(ids))
+            return
+        for id_, tool in zip(ids, tools, strict=True):
+            self._expect(id_, [CALL, False, tool] if results else None)
+
+    def settle(self, ids: Sequence[int | str]) -> bool:
+        """Forget the requests that have their answers; False, and nothing is forgotten, where one of them has to be looked at."""
+        requests = self._requests
+        for id_ in ids:
+            if requests.get(id_, id_) is not None:
+                return False
+        if len(ids) > 1 and len(set(ids)) < len(ids):
+            return False
+        for id_ in ids:
+            del requests[id_]
+        return True
 
     def _expect(self, id_: int | str, request: list[Any] | None) -> None:
         if len(self._requests) >= MAX_OUTSTANDING:

@@ -33,6 +33,7 @@ class Held:
 class Way:
     """Lines of one direction. `take` gets each whole line without its newline and calls `forward` or `hold` for it.
 
+    `take_all` gets whole lines with their newlines first, and says whether all of them pass as they are.
     `overflow` gets the hold of a line past MAX_LINE, to be released or cut; `lost` the beginning and the end of one
     that was cut.
     """
@@ -40,10 +41,12 @@ class Way:
     def __init__(
         self,
         take: Callable[[bytes], None],
+        take_all: Callable[[bytes], bool],
         overflow: Callable[[Held], None],
         lost: Callable[[bytes, bytes], None],
     ) -> None:
         self._take = take
+        self._take_all = take_all
         self._overflow = overflow
         self._lost = lost
         self._parts: list[bytes] = []  # of the line that has no end yet
@@ -80,17 +83,20 @@ class Way:
             data = self._feed_long(data)
             if not data:
                 return
-        if b"\n" not in data:
+        end = data.rfind(b"\n") + 1
+        if not end:
             self._begin_line(data)
             return
-        lines = data.split(b"\n")
+        lines, rest = (data, b"") if end == len(data) else (data[:end], data[end:])
         if self._parts:
-            lines[0] = b"".join((*self._parts, lines[0]))
+            lines = b"".join((*self._parts, lines))
             self._parts = []
-        rest = lines.pop()
-        for line in lines:
-            self._take(line)
         self._size = 0
+        if not self._queue and self._take_all(lines):
+            self.out += lines
+        else:
+            for line in lines[:-1].split(b"\n"):
+                self._take(line)
         self._begin_line(rest)
 
     def end(self) -> None:

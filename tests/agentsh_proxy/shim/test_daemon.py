@@ -164,6 +164,7 @@ def test_a_verdict_stands_until_it_is_revoked(there: Scene) -> None:
     there.daemon.stand("ls")
     assert there.daemon.stands("ls")
     assert not there.daemon.stands("rm")
+    assert not there.daemon.stands("ls", "rm"), "not all of them do"
     assert there.connection is not None
     there.connection.sendall(frame({"do": "revoke", "closed": False}))
     there.daemon.hear()  # as the relay does with every read of the client, before its lines are looked at
@@ -210,17 +211,18 @@ def test_a_daemon_that_takes_several_calls_is_told_of_them_in_one_frame(scene: S
     scene.daemon.connect()
     scene.accept()
     scene.say("opened", declared=True, several=True)
-    assert scene.daemon.tell(b"one") and scene.daemon.tell(b"two")
+    assert scene.daemon.tell(b"one") and scene.daemon.tell(b"two\nthree", calls=2)
     assert scene.daemon.flush()
     assert scene.connection is not None
     assert list(scene.frames.feed(scene.connection.recv(1 << 16))) == [
-        ({"ask": "called", "size": 7}, b"one\ntwo")
+        ({"ask": "called", "size": 13}, b"one\ntwo\nthree")
     ]
 
 
 def test_an_older_daemon_is_told_of_each_by_itself_and_not_waited_for(there: Scene) -> None:
     assert there.daemon.tell(b"one") and there.daemon.tell(b"two")
     assert there.daemon.flush()
+    assert not there.daemon.tell(b"three\nfour", calls=2), "these are read one by one"
     assert [q["size"] for q in there.asked()] == [3, 3]
     there.hang_up()
     there.daemon.read()
@@ -238,8 +240,8 @@ def test_calls_that_a_daemon_took_and_did_not_note_are_counted_when_it_ends(scen
     scene.daemon.connect()
     assert scene.accept()[0]["counts"] is True
     scene.say("opened", declared=True, several=True)
-    for line in (b"1", b"2", b"3", b"4", b"5"):
-        assert scene.daemon.tell(line)
+    assert scene.daemon.tell(b"1\n2\n3\n4", calls=4)
+    assert scene.daemon.tell(b"5")
     assert scene.daemon.flush()
     scene.say("noted", calls=3)
     scene.hang_up()

@@ -135,3 +135,27 @@ def test_results_of_calls_matter_where_that_is_asked() -> None:
     traffic.sent([request("tools/call", 1, name="ls"), request("ping", 2)], results=True)
     assert traffic.matters(answer(2)) is None
     assert traffic.matters(answer(1)) == {"asked": [[0, 1, "tools/call", False, "ls"]], "stray": False}
+
+
+def test_calls_that_were_read_together_are_waited_for_like_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    traffic = Traffic(Skim())
+    traffic.called([1, "1"], ["ls", "rm"], results=False)
+    assert traffic.matters(answer(1)) is None and traffic.matters(answer("1")) is None
+    traffic.called([2, "2"], ["ls", "rm"], results=True)
+    assert traffic.matters(answer("2")) == {"asked": [[0, "2", "tools/call", False, "rm"]], "stray": False}
+    monkeypatch.setattr(module, "MAX_OUTSTANDING", 10)
+    traffic.called(range(100), ["ls"] * 100, results=False)
+    assert [*traffic._requests] == [*range(90, 100)]
+
+
+def test_answers_that_do_not_matter_are_settled_together() -> None:
+    traffic = after(request("tools/call", 1), request("tools/call", "1"))
+    assert traffic.settle([1, "1"])
+    assert not traffic._requests
+
+
+@pytest.mark.parametrize("ids", [[1, 3], [1, 2], [1, "1"], [1, 1]], ids=["listing", "stray", "like", "twice"])
+def test_of_answers_one_of_which_matters_none_is_settled(ids: list[Any]) -> None:
+    traffic = after(request("tools/call", 1), request("tools/list", 3))
+    assert not traffic.settle(ids)
+    assert [*traffic._requests] == [1, 3]

@@ -12,9 +12,17 @@ class Script:
 
     def __init__(self) -> None:
         self.held: list[Held] = []
+        self.offered: list[bytes] = []
+        self.all_pass = False
         self.long: list[Held] = []
         self.lost: list[tuple[bytes, bytes]] = []
-        self.way = Way(self.take, self.long.append, lambda head, tail: self.lost.append((head, tail)))
+        self.way = Way(
+            self.take, self.take_all, self.long.append, lambda head, tail: self.lost.append((head, tail))
+        )
+
+    def take_all(self, lines: bytes) -> bool:
+        self.offered.append(lines)
+        return self.all_pass
 
     def take(self, line: bytes) -> None:
         if line.startswith(b"?"):
@@ -42,6 +50,27 @@ def test_lines_pass_byte_for_byte_however_they_are_cut() -> None:
         script.way.end()
         assert script.written() == data
         assert script.way.idle
+
+
+def test_whole_lines_pass_together_where_all_of_them_do() -> None:
+    script = Script()
+    script.all_pass = True
+    script.way.feed(b"?1\n?2\n?")
+    script.way.feed(b"3\n")
+    assert script.offered == [b"?1\n?2\n", b"?3\n"]
+    assert script.written() == b"?1\n?2\n?3\n"
+    assert not script.held
+
+
+def test_lines_never_overtake_one_that_is_held() -> None:
+    script = Script()
+    script.way.feed(b"?1\n")
+    script.all_pass = True
+    script.way.feed(b"2\n")
+    assert script.offered == [b"?1\n"], "and so they are not taken together"
+    assert script.written() == b""
+    script.way.release(script.held[0], b"?1")
+    assert script.written() == b"?1\n2\n"
 
 
 def test_what_has_no_newline_at_the_end_gets_none() -> None:
