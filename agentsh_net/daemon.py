@@ -59,6 +59,9 @@ from agentsh_net.workers.stdio_servers import StdioServers
 
 EXIT_OK = 0
 CLEAR_EVERY = 1.0  # seconds: how soon a session is ended in which nothing runs any more
+# Seconds in which servers that were never heard of may say what they offer before it is said that all is in force: until then a
+# tool's bare name is nobody's. One that does not answer must not keep the rest waiting.
+FIRST_WORDS = 2.0
 LAST_RECORDS = 1.0  # seconds for what is still to be read at the end, which in a flood never ends
 
 
@@ -113,6 +116,8 @@ class Daemon:
         async with AsyncExitStack() as stack:
             await self._start(stack, loop)
             self._announce()
+            await self.hear_servers()
+            self._tell_ready()
             await self._stopping.wait()
             notify.sd_notify("STOPPING=1")
             if self._wanted.ready_file is not None:
@@ -142,6 +147,15 @@ class Daemon:
         """Read the policy file again, unless it is being read for the first time."""
         if self.ready:
             self.reloading.soon()
+
+    async def hear_servers(self) -> None:
+        """Wait, for `FIRST_WORDS` at most, until it is known what the declared servers offer; a stop ends the waiting."""
+        if self.pool is None:
+            return  # nobody asks them
+        ends = [asyncio.ensure_future(wait) for wait in (self.reports.introduced(), self._stopping.wait())]
+        await asyncio.wait(ends, timeout=FIRST_WORDS, return_when=asyncio.FIRST_COMPLETED)
+        for end in ends:
+            end.cancel()
 
     # Starting, and stopping in reverse.
 
@@ -309,7 +323,7 @@ class Daemon:
             self.emit(events.DaemonStopped(layers=states, reason=f"told to stop; enforcement {left}"))
 
     def _announce(self) -> None:
-        """Say that what is in force is in force: to people, to the audit trail, to whoever started us."""
+        """Say what is in force: to people and to the audit trail."""
         snapshot = self.current.snapshot
         layers = {s.layer: "in force" if s.in_force else "off" for s in self.layers.layers}
         self.emit(
@@ -326,8 +340,12 @@ class Daemon:
         )  # fmt: skip
         for line in lines:
             self._log.info("%s", line)
+
+    def _tell_ready(self) -> None:
+        """Say to whoever started us that what is in force is in force."""
+        layers = {s.layer: "in force" if s.in_force else "off" for s in self.layers.layers}
         if self._wanted.ready_file is not None:
-            socket = snapshot.config.control.socket
+            socket = self.current.snapshot.config.control.socket
             facts = {"pid": os.getpid(), "proxy": self.proxy_url, "control": socket, "layers": layers}
             if self.gateway_url:
                 facts["gateway"] = self.gateway_url

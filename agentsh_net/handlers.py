@@ -77,6 +77,14 @@ async def _show_request(daemon: Daemon, asked: Asked) -> dict[str, Any]:
     return await asyncio.to_thread(bodies.shown, asked.text("id"), MAX_SHOWN)
 
 
+async def _reload(daemon: Daemon, _: Asked) -> dict[str, Any]:
+    """Answer when the file is in force, and it is known what servers offer that it declares for the first time."""
+    told = await daemon.reloading.now()
+    if told["changed"]:
+        await daemon.hear_servers()
+    return told
+
+
 async def _new_session(daemon: Daemon, asked: Asked) -> dict[str, Any]:
     async with daemon.current.lock:
         return await daemon.agents.open(asked.text("session_id", ""), daemon.proxy_url)
@@ -93,7 +101,7 @@ async def _sessions(daemon: Daemon, _: Asked) -> list[Mapping[str, Any]]:
 
 _CALLS: Final[Mapping[str, Call]] = {
     "status": lambda daemon, _: status.told(daemon),
-    "reload": lambda daemon, _: daemon.reloading.now(),
+    "reload": _reload,
     "stop": _stop,
     "explain": _explain,
     "query": _query,

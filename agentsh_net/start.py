@@ -43,12 +43,14 @@ def worker_uid(network: Network) -> int | None:
     return None
 
 
-def main(config: Path | None, *, audit: bool | None, ready_file: Path | None) -> int:
+def main(
+    config: Path | None, *, audit: bool | None, ready_file: Path | None, socket: Path | None = None
+) -> int:
     """Run the daemon until a signal or `agentsh-net down` stops it, and return its exit status."""
     if not _PROC.exists():
         print(WITHOUT_PROC, file=sys.stderr)  # noqa: T201 - there is no log yet
         return EXIT_ENVIRONMENT
-    wanted = Options(config, audit, ready_file)
+    wanted = Options(config, audit, ready_file, socket)
     sys.setswitchinterval(SWITCH_INTERVAL)
     if os.geteuid() == 0:
         privileges.reduce()

@@ -7,8 +7,10 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -135,6 +137,48 @@ def program(folder: Path, provider: Provider, *denied: str, **more: Any) -> Iter
     finally:
         process.send_signal(signal.SIGTERM)
         assert process.wait(30) == 0, (folder / "log").read_text()
+
+
+class Offers(BaseHTTPRequestHandler):
+    """An MCP server over HTTP that offers one tool."""
+
+    def do_POST(self) -> None:
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        tools = [{"name": "drop_table", "inputSchema": {"type": "object"}}]
+        start = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": {"name": "db", "version": "1"}}  # fmt: skip
+        result = {"initialize": start, "tools/list": {"tools": tools}}.get(asked["method"])
+        error = {"code": -32601, "message": "unknown"}
+        answer = {"result": result} if result else {"error": error}
+        body = json.dumps({"jsonrpc": "2.0", "id": asked.get("id"), **answer}).encode()
+        self.send_response(200 if "id" in asked else 202)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body) if "id" in asked else 0))
+        self.end_headers()
+        self.wfile.write(body if "id" in asked else b"")
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def database() -> Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Offers) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/mcp"
+        server.shutdown()
+
+
+def test_by_the_time_it_says_that_it_is_ready_a_bare_name_is_its_servers(
+    tmp_path: Path, database: str
+) -> None:
+    with serving(lambda _: streamed(["I shall. "], tool_use("drop_table"), ["{}"])) as provider:
+        servers = [{"id": "prod-db", "type": "http", "url": database}]
+        rules = [{"server": "prod-db", "tool": "drop_table"}]
+        with program(tmp_path, provider, servers=servers, denied_tools=rules) as here:
+            assert [block.type for block in here.ask().content] == ["text", "text"]
+            (call,) = awaited(lambda: here.calls("--action", "block"))
+            assert [c["server_id"] for c in call["candidates"]] == ["prod-db"]
+            assert call["tool_hash"].startswith("sha256:")
 
 
 def test_a_denied_call_arrives_as_text_and_the_audit_says_why(tmp_path: Path, provider: Provider) -> None:

@@ -90,6 +90,7 @@ class _Root(LazyGroup):
     default=lambda: places.socket_to_ask(os.environ, os.geteuid()),
     show_default=f"{places.SYSTEM_SOCKET}, or a user's own",
     envvar="AGENTSH_NET_SOCKET",
+    show_envvar=True,
     help="The daemon's control socket.",
 )
 @click.version_option(__version__, message="agentsh-net %(version)s", help="Show the version and exit.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 
 from agentsh_net.cli.examples import examples
 
@@ -29,4 +30,11 @@ def run(ctx: click.Context, config: Path | None, audit: bool | None, ready_file:
     """Run the daemon in the foreground. SIGHUP reloads, SIGTERM drains and stops."""
     from agentsh_net import start
 
-    ctx.exit(start.main(config, audit=audit, ready_file=ready_file))
+    ctx.exit(start.main(config, audit=audit, ready_file=ready_file, socket=_named_socket(ctx)))
+
+
+def _named_socket(ctx: click.Context) -> Path | None:
+    """Return the socket that the command line or the environment names; the file decides where neither does."""
+    root = ctx.find_root()
+    named = root.get_parameter_source("socket") is not ParameterSource.DEFAULT
+    return root.params["socket"].absolute() if named else None

@@ -47,6 +47,9 @@ class Options:
     config: Path | None = None
     audit: bool | None = None
     ready_file: Path | None = None
+    socket: Path | None = (
+        None  # the control socket's place, where the command line or the environment says it
+    )
 
     @property
     def source(self) -> str:
@@ -57,11 +60,12 @@ class Options:
 def load(wanted: Options, environ: Mapping[str, str]) -> Loaded:
     """Read what `run` was told to use. Raises ConfigError."""
     loaded = _default(environ) if wanted.config is None else _file(wanted.config, environ)
-    return (
-        loaded
-        if wanted.audit is None
-        else _with(loaded, {"sandbox": {"mcp": {"enforce_policy": not wanted.audit}}})
-    )
+    said: dict[str, Any] = {}
+    if wanted.audit is not None:
+        said["sandbox"] = {"mcp": {"enforce_policy": not wanted.audit}}
+    if wanted.socket is not None:
+        said["control"] = {"socket": str(wanted.socket)}
+    return _with(loaded, said) if said else loaded
 
 
 def waiting(old: Config, new: Config) -> tuple[str, ...]:

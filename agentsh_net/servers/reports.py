@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 from agentsh_net.clock import now_rfc3339
 from agentsh_net.core.audit.events import Event
 from agentsh_net.core.errors import ProtocolError, StoreError
-from agentsh_net.core.model import Server
+from agentsh_net.core.model import Server, Transport
 from agentsh_net.core.trust.pins import Pins
 from agentsh_net.current import Current
 from agentsh_net.servers import inventory, recognition
@@ -37,6 +37,15 @@ class Reports:
         self._emit = emit
         self._log = log
         self.last: dict[str, Report] = {}  # server id -> what was reported of it last, without the tools
+        self._strangers: set[str] = set()  # whom `introduced` waits for
+        self._all_known = asyncio.Event()
+
+    async def introduced(self) -> None:
+        """Return when every server that is asked for its tools has been heard of: now, earlier, or that it does not answer."""
+        self._strangers = set(self._unheard())
+        self._all_known.clear()
+        if self._strangers:
+            await self._all_known.wait()
 
     async def take(self, report: Report) -> None:
         """Take what is said of a server's tools."""
@@ -44,19 +53,10 @@ class Reports:
             server = self._server(report)
             if server is None:
                 return
-            if report.get("partial"):
-                report = self._completed(server.id, report)
-            else:
-                self._note(server.id, report)
-            if not report.get("ok"):
-                await self._recognise(report, server)  # it may have failed because the server is another
-                return
             try:
-                taken = await self._taken(report)
-            except ProtocolError as error:  # what was known of the server stays in force
-                self._log.warning("%s: its list of tools is refused: %s", server.id, error)
-                return
-            await self._put(report, server, taken)
+                await self._take(report, server)
+            finally:
+                self._heard(server)
 
     async def recognise(self, report: Report) -> None:
         """Take what a report says of a server itself: who it is, not what it offers."""
@@ -64,6 +64,34 @@ class Reports:
             server = self._server(report)
             if server is not None:
                 await self._recognise(report, server)
+
+    def _unheard(self) -> Iterator[str]:
+        """Yield the servers that discovery asks, and of which nothing is known yet."""
+        snapshot = self._current.snapshot
+        for server in snapshot.registry.servers:
+            known = server.id in self.last or snapshot.registry.tools_of(server.id)
+            if not (server.transport is Transport.STDIO or known or snapshot.judge_server(server.id).denied):
+                yield server.id
+
+    def _heard(self, server: Server) -> None:
+        self._strangers.discard(server.id)
+        if not self._strangers:
+            self._all_known.set()
+
+    async def _take(self, report: Report, server: Server) -> None:
+        if report.get("partial"):
+            report = self._completed(server.id, report)
+        else:
+            self._note(server.id, report)
+        if not report.get("ok"):
+            await self._recognise(report, server)  # it may have failed because the server is another
+            return
+        try:
+            taken = await self._taken(report)
+        except ProtocolError as error:  # what was known of the server stays in force
+            self._log.warning("%s: its list of tools is refused: %s", server.id, error)
+            return
+        await self._put(report, server, taken)
 
     def _server(self, report: Report) -> Server | None:
         """Return whom a report is about; nobody where a policy later it is not declared any more."""

@@ -182,8 +182,10 @@ def _few(connection: sqlite3.Connection, select: str, where: Where, order: str, 
     return Page([dict(row) for row in found])
 
 
+# In both: a pin is written when it is trusted; that the tool has changed since is seen by its hash.
 _TOOLS: Final = """
-    SELECT tools.server_id, tools.name AS tool_name, tools.hash AS tool_hash, pins.state AS pin, pins.hash AS pinned_hash, max_severity,
+    SELECT tools.server_id, tools.name AS tool_name, tools.hash AS tool_hash, CASE WHEN pins.state = 'trusted' AND tools.hash <> pins.hash THEN 'changed' ELSE pins.state END AS pin,
+        pins.hash AS pinned_hash, max_severity,
         first_seen, last_seen, removed, json_extract(tools.definition, '$.description') AS description
     FROM tools LEFT JOIN pins ON pins.server_id = tools.server_id AND pins.tool = tools.name"""
 

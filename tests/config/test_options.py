@@ -34,6 +34,12 @@ def test_audit_and_enforce_change_one_setting_and_nothing_else(
     assert loaded.mapping["sandbox"]["mcp"]["enforce_policy"] is enforces
 
 
+def test_a_socket_that_is_named_outranks_the_files(file: Path) -> None:
+    file.write_text(FILE + "control: {socket: /run/of-the-file.sock}\n")
+    assert options.load(Options(file, socket=Path("/run/x.sock")), {}).config.control.socket == "/run/x.sock"
+    assert options.load(Options(file), {}).config.control.socket == "/run/of-the-file.sock"
+
+
 def test_the_digest_is_of_what_is_in_force(file: Path) -> None:
     assert options.load(Options(file, audit=True), {}).digest != options.load(Options(file), {}).digest
 

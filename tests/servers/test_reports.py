@@ -16,8 +16,8 @@ LOG = logging.getLogger("test.reports")
 
 
 class Reported(Stage):
-    def __init__(self) -> None:
-        super().__init__(policy(a="10.9.0.1"), {})
+    def __init__(self, *denied: str) -> None:
+        super().__init__(policy(*denied, a="10.9.0.1"), {})
         self.reports = Reports(self.current, self.disk, emit=self.events.append, log=LOG)  # type: ignore[arg-type]
 
     def take(self, **report: Any) -> None:
@@ -48,6 +48,37 @@ def test_the_same_report_again_changes_nothing() -> None:
         here.take(tools=[{"name": "x"}])
     assert here.current.snapshot.generation == 2
     assert here.told == ["mcp_tool_seen"]
+
+
+def test_who_waits_for_servers_to_be_introduced_waits_for_each_that_is_asked_and_unheard_of() -> None:
+    here = Reported()
+    report = {"server_id": "a", "ok": True, "error": "", "tools": [{"name": "x"}]}
+
+    async def waits(report: dict[str, Any]) -> list[str]:
+        reports = here.reports
+        order: list[str] = []
+        waiting = asyncio.create_task(reports.introduced())
+        waiting.add_done_callback(lambda _: order.append("introduced"))
+        await asyncio.sleep(0)
+        order.append("waits" if not waiting.done() else "knows")
+        await reports.take(report)
+        await waiting
+        return order
+
+    assert asyncio.run(waits(report)) == ["waits", "introduced"]
+    assert asyncio.run(waits(report)) == ["knows", "introduced"]
+    here = Reported()
+    assert asyncio.run(waits({"server_id": "a", "ok": False, "error": "refused"})) == ["waits", "introduced"]
+
+
+def test_nobody_waits_for_a_server_that_policy_denies() -> None:
+    async def introduced(here: Reported) -> None:
+        async with asyncio.timeout(0.05):
+            await here.reports.introduced()
+
+    asyncio.run(introduced(Reported("a")))
+    with pytest.raises(TimeoutError):
+        asyncio.run(introduced(Reported()))
 
 
 def test_what_one_client_was_shown_leaves_the_rest_as_it_was() -> None:

@@ -1,5 +1,6 @@
 """Each query answers from a database being written, newest last, by any filter, in pages that join without gap or repeat."""
 
+import sqlite3
 from dataclasses import replace
 
 import pytest
@@ -193,6 +194,15 @@ def test_tools_tell_their_pin_and_their_removal(database):
     assert get["description"] == "d"
     assert (old["removed"], old["pin"]) == ("t2", None)
     assert ask(database, "tools", server="w*", tool="OLD") == [old]
+
+
+def test_a_tool_that_is_not_what_was_trusted_is_changed_wherever_it_is_listed(database):
+    with sqlite3.connect(database) as writer:
+        apply(writer, records.save_tools([ToolRecord("fs", "read", "h2")], "t1"))
+        apply(writer, records.save_pins([PinRecord("fs", "read", "h1", {}, "trusted", "t0", "root")]))
+    writer.close()
+    assert [row["pin"] for row in ask(database, "tools", server="fs")] == ["changed"]
+    assert [row["state"] for row in ask(database, "pins", server="fs")] == ["changed"]
 
 
 def test_servers_are_all_that_events_or_tools_name(database):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from hashlib import sha256
 from itertools import combinations
 from typing import Any
@@ -60,7 +61,7 @@ PROXY = section(
 )
 
 DLP = section(
-    settings.Dlp,
+    partial(settings.Dlp, mode="redact"),  # who writes it down means it
     {
         "mode": one_of("redact", "tokenize", "disabled"),
         "patterns": table(one_of(*BUILT_IN), flag),
@@ -162,7 +163,7 @@ CONFIG = section(
         "gateway": GATEWAY,
         "network": NETWORK,
         "store": STORE,
-        "metrics": section(settings.Metrics, {"listen": listen, "port": port}),
+        "metrics": section(partial(settings.Metrics, listen="127.0.0.1"), {"listen": listen, "port": port}),
         "log": section(
             settings.Log,
             {"format": one_of("text", "json"), "level": one_of("debug", "info", "warning", "error")},

@@ -322,7 +322,7 @@ class Store:
 
 @dataclass(frozen=True, slots=True)
 class Metrics:
-    """`metrics`: Prometheus text and health; off while `listen` is empty."""
+    """`metrics`: Prometheus text and health; off while `listen` is empty, which it is without the section."""
 
     listen: str = ""
     port: int = 9484

@@ -152,6 +152,14 @@ def test_mcp_only_leaves_bodies_alone_and_keeps_them() -> None:
     assert (free.dlp.mode, free.llm_storage.store_bodies) == ("redact", False)
 
 
+def test_who_writes_a_section_down_means_it_though_the_key_that_switches_it_on_is_left_out() -> None:
+    written = parse({"metrics": {"port": 9000}, "dlp": {"patterns": {"phone": False}}})
+    assert (written.metrics.listen, written.metrics.port, written.dlp.mode) == ("127.0.0.1", 9000, "redact")
+    left_out = parse({})
+    assert (left_out.metrics.listen, left_out.dlp.mode) == ("", "disabled")
+    assert parse({"dlp": {"mode": "disabled"}}).dlp.mode == "disabled"
+
+
 def test_a_providers_limits_are_read_and_none_is_the_default() -> None:
     limits = {"requests_per_minute": 60, "tokens_per_minute": 1e5}
     providers = parse({"proxy": {"providers": {"openai": {"limits": limits}}}}).proxy.providers
