@@ -121,7 +121,7 @@ def _listed(report: Mapping[str, Any], registry: Registry) -> tuple[str, list[di
     if not isinstance(server_id, str) or registry.server(server_id) is None:
         raise ProtocolError(f"a report about {server_id!r}, which is not declared")
     if not isinstance(definitions, list) or len(definitions) > MAX_TOOLS:
-        raise ProtocolError(f"{server_id} lists no tools, or more than {MAX_TOOLS}")
+        raise ProtocolError(f"its list has more than {MAX_TOOLS} tools, or is none")
     return server_id, [definition for definition in definitions if isinstance(definition, dict)]
 
 

@@ -89,7 +89,7 @@ class Reports:
         try:
             taken = await self._taken(report)
         except ProtocolError as error:  # what was known of the server stays in force
-            self._log.warning("%s: its list of tools is refused: %s", server.id, error)
+            self._note(server.id, {**report, "ok": False, "error": str(error)})
             return
         await self._put(report, server, taken)
 

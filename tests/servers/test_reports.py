@@ -10,6 +10,7 @@ import pytest
 from staging import Stage, policy
 
 from agentsh_net.core.errors import StoreError
+from agentsh_net.servers import inventory
 from agentsh_net.servers.reports import Reports
 
 LOG = logging.getLogger("test.reports")
@@ -117,3 +118,16 @@ def test_what_cannot_be_stored_is_in_force_all_the_same(caplog: pytest.LogCaptur
     here.take(tools=[{"name": "x"}])
     assert here.tools == ["x"]
     assert "in force but not stored: the disk is full" in caplog.text
+
+
+def test_a_list_that_is_refused_is_the_reason_in_status_and_what_was_known_stays(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    here = Reported()
+    here.take(tools=[{"name": "x"}])
+    here.take(tools=[{"name": f"t{n}"} for n in range(inventory.MAX_TOOLS + 1)])
+    last = here.reports.last["a"]
+    assert (last["ok"], last["error"]) == (False, "its list has more than 5000 tools, or is none")
+    assert "its tools cannot be listed: its list has more than 5000 tools" in caplog.text
+    assert here.tools == ["x"]
+    assert here.told == ["mcp_tool_seen"]

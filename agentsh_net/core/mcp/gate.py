@@ -23,6 +23,7 @@ from agentsh_net.core.mcp.glance import (
     TASK,
     WATCHED,
     asks_for_input,
+    id_of,
     misspelt,
     splits,
 )
@@ -45,6 +46,7 @@ from agentsh_net.core.values import strict_json
 BLOCKED = -32090
 UNREADABLE = -32600
 
+AT_THE_EDGE = 4096  # bytes at either end of a message in which its id is looked for
 MAX_NAME = 200  # characters of a tool's name in an answer; the event has the whole
 
 
@@ -180,6 +182,8 @@ def doubt(line: bytes) -> str:
     """Say why a line that no strict reader takes is a danger: some peer may read a tools/call in it. Empty: none can."""
     if splits(line):
         return "a carriage return inside a line"
+    if jsonrpc.crowded(line):
+        return jsonrpc.CROWDED
     try:
         reading = strict_json.read(line.removeprefix(BOM))
     except strict_json.DivergentError as error:
@@ -223,6 +227,9 @@ def _of_a_stream(fault: BaseException | None) -> str:
 
 def id_in(line: bytes) -> Id | None:
     """Return the id of a single message that no strict reader takes, for the error it gets; None where there is none."""
+    if jsonrpc.crowded(line):
+        found: Id | None = id_of(line[:AT_THE_EDGE], line[-AT_THE_EDGE:])
+        return found
     try:
         value = strict_json.read(line.removeprefix(BOM)).value
     except ProtocolError:
@@ -238,6 +245,8 @@ def id_in(line: bytes) -> Id | None:
 
 def answered_in(line: bytes) -> Id | None:
     """Return the id of a single answer that no strict reader takes: who waits for it must be told. None for anything else."""
+    if jsonrpc.crowded(line):
+        return id_in(line)
     try:
         value = strict_json.read(line.removeprefix(BOM)).value
     except ProtocolError:

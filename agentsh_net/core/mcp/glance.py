@@ -7,6 +7,7 @@ reading. Light on purpose (see `shim_link`).
 from __future__ import annotations
 
 import json
+import re
 
 TYPE_CHECKING = False  # see shim_link
 if TYPE_CHECKING:
@@ -45,6 +46,11 @@ BOM: Final = b"\xef\xbb\xbf"
 
 PARAM_KEYS: Final = frozenset(("name", "arguments"))
 MESSAGE_KEYS: Final = frozenset(("jsonrpc", "id", "method", "params", "result", "error"))
+
+_ID: Final = rb'"id"[ \t]*:[ \t]*(-?[0-9]{1,16}|"[^"\\]{0,256}")[ \t]*'
+_JSONRPC: Final = rb'"jsonrpc"[ \t]*:[ \t]*"2\.0"[ \t]*'
+_HEAD: Final = re.compile(rb"[ \t]*\{[ \t]*(?:" + _JSONRPC + rb",[ \t]*)?" + _ID + rb",")
+_TAIL: Final = re.compile(rb",[ \t]*" + _ID + rb"(?:,[ \t]*" + _JSONRPC + rb")?\}[ \t\r\n]*\Z")
 
 
 class UnreadableError(ValueError):
@@ -113,3 +119,9 @@ def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 _DECODER: Final = json.JSONDecoder(object_pairs_hook=_pairs)
+
+
+def id_of(head: bytes, tail: bytes) -> Any:
+    """Return the id of a message of which only the beginning and the end are known; None where it does not stand there."""
+    found = _HEAD.match(head) or _TAIL.search(tail)
+    return json.loads(found[1]) if found else None

@@ -77,7 +77,11 @@ def resolve(base: str, reference: str, what: str) -> str:
         url = urljoin(base, reference)
     except ValueError as fault:
         raise ProtocolError(f"the {what} is no URL", status=502) from fault
-    here, there = address(base), address(url)
+    here = address(base)
+    try:
+        there = address(url)
+    except ProtocolError as fault:
+        raise ProtocolError(f"the {what} is not usable: {fault}", status=502) from fault
     if here.origin != there.origin:
         raise ProtocolError(
             f"the {what} leads from {here.scheme}://{here.authority} to another origin, "

@@ -27,6 +27,10 @@ MAX_BATCH = 1024  # messages; the revision that knew batches (2025-03-26) names 
 BOM = b"\xef\xbb\xbf"
 SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")  # an escape that may be half of a pair
 _BLANKS = b" \t\r\n"
+# Values in one message, arrays and objects among them: to read and inspect them takes half a second and 100 MB. Text is one value.
+MAX_VALUES = 500_000
+CROWDED = f"JSON of more than {MAX_VALUES} values"
+_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 MANY_DIGITS = 4000  # strict_json hands such numbers on as text
 
 
@@ -96,10 +100,25 @@ def same_id(one: Id | None, other: Id | None) -> bool:
     return type(one) is type(other) and one == other
 
 
+def crowded(data: bytes) -> bool:
+    """Say whether a text holds more values than are read here, without reading it: three bytes of it may cost a hundred of memory."""
+    if len(data) <= MAX_VALUES or _marks(data) <= MAX_VALUES:
+        return False
+    if data.count(b'"') > 2 * MAX_VALUES:
+        return True
+    return _marks(_STRING.sub(b"", data)) > MAX_VALUES  # without the text that is in it
+
+
+def _marks(data: bytes) -> int:
+    return data.count(b",") + data.count(b"[") + data.count(b"{")
+
+
 def parse(data: bytes, limits: Limits = DEFAULT_LIMITS) -> Body:
     """Return the message or the batch in `data`. Raises ProtocolError for anything that is not exactly that."""
     if len(data) > limits.size:
         raise ProtocolError(f"JSON-RPC message of {len(data)} bytes, more than {limits.size}", status=413)
+    if crowded(data):
+        raise ProtocolError(CROWDED, status=413)
     value = _read(data.removeprefix(BOM), limits.depth)
     if not isinstance(value, list):
         return Body((classify(value),), batch=False)

@@ -17,14 +17,15 @@ class PageLimits:
     """Bounds of one listing. The largest public servers offer a few hundred tools on a handful of pages."""
 
     pages: int = 500
-    tools: int = 10_000
-    size: int = 16 << 20  # bytes of all pages together: 10,000 tools at 1.6 KiB
+    tools: int = 5_000
+    size: int = 16 << 20  # bytes of all pages together: 5,000 tools at 3 KiB
+    values: int = 500_000  # in all definitions, arrays and objects among them: 5,000 tools at 100
 
 
 class Pages:
     """One tools/list from its first page to its last."""
 
-    __slots__ = ("_cursors", "_limits", "_pages", "_size", "tools")
+    __slots__ = ("_cursors", "_limits", "_pages", "_size", "_values", "tools")
 
     def __init__(self, limits: PageLimits) -> None:
         self.tools: list[Mapping[str, Any]] = []
@@ -32,12 +33,19 @@ class Pages:
         self._cursors: set[str] = set()
         self._pages = 0
         self._size = 0
+        self._values = 0
 
     def add(self, result: Any, size: int) -> str | None:
         """Take a page of `size` bytes; return the cursor of the next, None after the last. `""` is a cursor like any other."""
         self._pages += 1
         self._size += size
-        self.tools += _tools(result)
+        listed = _tools(result)
+        self._values += _values(listed, self._limits.values - self._values)
+        if self._values > self._limits.values:
+            raise ProtocolError(
+                f"tools/list has more than {self._limits.values} values in its definitions", status=502
+            )
+        self.tools += listed
         if len(self.tools) > self._limits.tools:
             raise ProtocolError(f"tools/list has more than {self._limits.tools} tools", status=502)
         if self._size > self._limits.size:
@@ -55,6 +63,19 @@ class Pages:
             raise ProtocolError(f"tools/list has more than {self._limits.pages} pages", status=502)
         self._cursors.add(cursor)
         return cursor
+
+
+def _values(tools: list[Mapping[str, Any]], most: int) -> int:
+    """Return how many values definitions hold; about one more than `most` where that is exceeded."""
+    count, level = 0, list[Any](tools)
+    while level and count <= most:
+        item = level.pop()
+        inner = item.values() if isinstance(item, dict) else item if isinstance(item, list) else ()
+        count += 1
+        if count + len(level) + len(inner) > most:
+            return most + 1
+        level += inner
+    return count
 
 
 def _tools(result: Any) -> list[Mapping[str, Any]]:

@@ -15,6 +15,7 @@ from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.inspect.contents import inspect_content
 from agentsh_net.core.inspect.custom import Custom
 from agentsh_net.core.inspect.findings import Finding
+from agentsh_net.core.mcp import jsonrpc
 from agentsh_net.core.mcp.gate import Asking, embedded
 from agentsh_net.core.mcp.glance import BOM, ELICITATION, SAMPLING, URL_ELICITATION_REQUIRED
 from agentsh_net.core.model import Verdict
@@ -42,6 +43,8 @@ NOTHING = Held()
 
 def held(mcp: Mcp, server_id: str, data: bytes, customs: Sequence[Custom] = ()) -> Held:
     """Return what a message holds; nothing where no reader makes JSON of it."""
+    if jsonrpc.crowded(data):
+        return NOTHING  # which never passes
     try:
         value = strict_json.read(data.removeprefix(BOM)).value
     except ProtocolError:

@@ -6,7 +6,6 @@ Light on purpose (see `shim`).
 from __future__ import annotations
 
 import json
-import re
 
 from agentsh_net.core.mcp.glance import (
     CALL,
@@ -26,11 +25,6 @@ UNREADABLE: Final = -32600
 
 AWAY: Final = "[agentsh] blocked: the agentsh-net daemon cannot be asked (fail_closed)"
 TOO_LONG: Final = "[agentsh] refused: a message longer than 16 MiB (fail_closed)"
-
-_ID: Final = rb'"id"[ \t]*:[ \t]*(-?[0-9]{1,16}|"[^"\\]{0,256}")[ \t]*'
-_JSONRPC: Final = rb'"jsonrpc"[ \t]*:[ \t]*"2\.0"[ \t]*'
-_HEAD: Final = re.compile(rb"[ \t]*\{[ \t]*(?:" + _JSONRPC + rb",[ \t]*)?" + _ID + rb",")
-_TAIL: Final = re.compile(rb",[ \t]*" + _ID + rb"(?:,[ \t]*" + _JSONRPC + rb")?\}[ \t\r\n]*\Z")
 
 
 def error(id_: Any, code: int, message: str) -> bytes:
@@ -71,9 +65,3 @@ def count_calls(line: bytes) -> int:
         return sum(message.get("method") == CALL for message in messages(line))
     except UnreadableError:
         return 1
-
-
-def id_of(head: bytes, tail: bytes) -> Any:
-    """Return the id of a message of which only the beginning and the end are known; None where it does not stand there."""
-    found = _HEAD.match(head) or _TAIL.search(tail)
-    return json.loads(found[1]) if found else None

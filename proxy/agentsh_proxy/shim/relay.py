@@ -13,7 +13,7 @@ import time
 
 from agentsh_net.core.links.shim_link import CLIENT, LONG, SERVER
 from agentsh_net.core.mcp import bursts
-from agentsh_net.core.mcp.glance import INSPECTED, plain_call
+from agentsh_net.core.mcp.glance import INSPECTED, id_of, plain_call
 from agentsh_net.core.mcp.skim import Skim
 from agentsh_proxy.shim import refusals
 from agentsh_proxy.shim.child import Child
@@ -339,7 +339,7 @@ class Relay:
         self._refuse_long(head, tail)  # to the client, who waits for it
 
     def _refuse_long(self, head: bytes, tail: bytes) -> None:
-        id_ = refusals.id_of(head, tail)
+        id_ = id_of(head, tail)
         self._down.insert(refusals.error(id_, refusals.UNREADABLE, refusals.TOO_LONG))
 
 

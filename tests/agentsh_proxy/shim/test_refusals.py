@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
 from agentsh_proxy.shim import refusals
-from agentsh_proxy.shim.refusals import count_calls, id_of, of_calls, of_server
+from agentsh_proxy.shim.refusals import count_calls, of_calls, of_server
 
 from agentsh_net.core.mcp import gate as mcp_gate
 
@@ -60,24 +59,6 @@ def test_what_asks_for_nothing_passes_and_what_cannot_be_read_does_not() -> None
 def test_calls_that_pass_unjudged_are_counted() -> None:
     assert count_calls(line([CALL, CALL, SAMPLE])) == 2
     assert count_calls(b"whatever it is") == 1
-
-
-@pytest.mark.parametrize(
-    ("head", "tail", "id_"),
-    [
-        (b'{"jsonrpc":"2.0","id":17,"result":{"x', b"}}\n", 17),
-        (b'{"id" : "a-b" , "result":{"x', b"}}\n", "a-b"),
-        (b'{"result":{"x', b'"},"jsonrpc":"2.0","id":3}\n', 3),
-        (b'{"method":"m","params":{"x', b'"},"id":"z","jsonrpc":"2.0"}\r\n', "z"),
-        (b'{"result":{"x', b'"text","id":5}}\n', None),
-        (b'{"result":"', b'\\"a\\",\\"id\\":5}"}\n', None),
-        (b"xxx", b"yyy", None),
-    ],
-)
-def test_the_id_of_a_message_too_long_to_read_is_found_at_its_ends(
-    head: bytes, tail: bytes, id_: Any
-) -> None:
-    assert id_of(head, tail) == id_
 
 
 def test_a_result_that_was_to_be_looked_at_is_an_error_for_the_client() -> None:

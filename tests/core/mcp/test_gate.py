@@ -10,6 +10,7 @@ import pytest
 
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.mcp import gate as mcp_gate
+from agentsh_net.core.mcp import jsonrpc
 from agentsh_net.core.mcp.gate import (
     Call,
     Drop,
@@ -301,3 +302,9 @@ def test_a_refusal_becomes_a_result_only_where_somebody_waits_for_one():
 )
 def test_an_answer_that_nobody_reads_for_certain_has_somebody_who_waits_for_it(data: bytes, id_: Any) -> None:
     assert answered_in(data) == id_
+
+
+def test_what_holds_too_many_values_is_a_danger_and_its_id_is_found_unread() -> None:
+    data = b'{"jsonrpc":"2.0","id":7,"result":{"x":[' + b"[]," * jsonrpc.MAX_VALUES + b"[]]}}"
+    assert doubt(data) == doubt_of_client(data) == "JSON of more than 500000 values"
+    assert id_in(data) == answered_in(data) == 7

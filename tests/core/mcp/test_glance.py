@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
-from agentsh_net.core.mcp.glance import UnreadableError, asks_for_input, messages, misspelt, plain_call
+from agentsh_net.core.mcp.glance import UnreadableError, asks_for_input, id_of, messages, misspelt, plain_call
 
 CALL = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "t", "arguments": {}}}
 
@@ -73,3 +74,21 @@ def test_answers_that_ask_are_found_in_both_eras() -> None:
     assert not asks_for_input({"id": 1, "result": {"resultType": "complete"}})
     assert not asks_for_input({"id": 1, "error": {"code": -32600}})
     assert not asks_for_input({"id": 1, "result": ["input_required"], "error": "x"})
+
+
+@pytest.mark.parametrize(
+    ("head", "tail", "id_"),
+    [
+        (b'{"jsonrpc":"2.0","id":17,"result":{"x', b"}}\n", 17),
+        (b'{"id" : "a-b" , "result":{"x', b"}}\n", "a-b"),
+        (b'{"result":{"x', b'"},"jsonrpc":"2.0","id":3}\n', 3),
+        (b'{"method":"m","params":{"x', b'"},"id":"z","jsonrpc":"2.0"}\r\n', "z"),
+        (b'{"result":{"x', b'"text","id":5}}\n', None),
+        (b'{"result":"', b'\\"a\\",\\"id\\":5}"}\n', None),
+        (b"xxx", b"yyy", None),
+    ],
+)
+def test_the_id_of_a_message_too_long_to_read_is_found_at_its_ends(
+    head: bytes, tail: bytes, id_: Any
+) -> None:
+    assert id_of(head, tail) == id_

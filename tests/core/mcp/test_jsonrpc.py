@@ -256,3 +256,23 @@ def test_what_is_read_plainly_is_what_a_closer_look_reads(text: str) -> None:
 )  # fmt: skip
 def test_what_may_have_two_meanings_is_not_read_plainly(data: bytes) -> None:
     assert jsonrpc._plain(data, 64) is None
+
+
+def around(inner: str) -> bytes:
+    return f'{{"jsonrpc":"2.0","id":1,"result":{{"x":[{inner}]}}}}'.encode()
+
+
+@pytest.mark.parametrize("unit", ["[]", "{}", "0", '""', '"a\\"b"', "null"])
+def test_a_message_of_more_values_than_can_be_read_in_time_is_refused_unread(unit: str) -> None:
+    data = around(",".join([unit] * (jsonrpc.MAX_VALUES + 1)))
+    assert jsonrpc.crowded(data)
+    with pytest.raises(ProtocolError, match="more than 500000 values") as refused:
+        jsonrpc.parse(data, Limits(size=1 << 30))
+    assert refused.value.status == 413
+
+
+@pytest.mark.parametrize("text", ["1,2,", "[x]{y},", '\\",', "\\\\,"])
+def test_text_is_one_value_however_many_commas_and_brackets_it_has(text: str) -> None:
+    data = around('"' + text * 300_000 + '"')
+    assert not jsonrpc.crowded(data)
+    assert isinstance(jsonrpc.parse(data, Limits(size=1 << 30)).messages[0], Response)

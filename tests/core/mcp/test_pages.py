@@ -73,3 +73,18 @@ def test_the_same_tool_twice_is_kept_twice() -> None:
     pages = Pages(PageLimits())
     pages.add(page("a", "a"), 1)
     assert [t["name"] for t in pages.tools] == ["a", "a"]
+
+
+def test_definitions_of_more_values_than_any_server_has_end_the_listing() -> None:
+    limits = PageLimits(values=100)
+    schema = {"type": "object", "properties": {"a": {"enum": [[]] * 40}}}
+    pages = Pages(limits)
+    pages.add({"tools": [{"name": "a", "inputSchema": schema}], "nextCursor": "1"}, 10)
+    with pytest.raises(ProtocolError, match="more than 100 values"):
+        pages.add({"tools": [{"name": "b", "inputSchema": [schema] * 3}]}, 10)
+    deep: Any = []
+    for _ in range(90):
+        deep = [deep]
+    assert Pages(limits).add({"tools": [{"name": "c", "inputSchema": deep}]}, 10) is None
+    with pytest.raises(ProtocolError, match="more than 100 values"):
+        Pages(limits).add({"tools": [{"name": "c", "inputSchema": [deep, deep]}]}, 10)

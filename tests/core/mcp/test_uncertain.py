@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from agentsh_net.core.configuration.config import parse
+from agentsh_net.core.mcp import jsonrpc
 from agentsh_net.core.mcp.uncertain import NOTHING, held
 from agentsh_net.core.model import Action, Verdict
 
@@ -87,3 +88,8 @@ def test_a_block_for_another_reason_stays_that() -> None:
 @pytest.mark.parametrize("data", [b"", b"nonsense", b"[1, null]", b'{"id": 1, "result": {"content": []}}'])
 def test_nothing_is_found_in_what_holds_nothing(data: bytes) -> None:
     assert held(mcp(), "peer", data) == NOTHING
+
+
+def test_what_holds_too_many_values_is_not_read() -> None:
+    crowded = PLAIN.replace('"content"', '"x": [' + "[]," * jsonrpc.MAX_VALUES + '0], "content"')
+    assert held(mcp(), "peer", crowded.encode()) == NOTHING
