@@ -8,10 +8,12 @@ from __future__ import annotations
 import os
 import queue
 import shutil
+import signal
 import sys
 import threading
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -78,8 +80,7 @@ def _watch(daemon: Daemon, wanted: Mapping[str, str]) -> None:
     news: queue.SimpleQueue[Row | ControlError] = queue.SimpleQueue()
     threading.Thread(target=_follow, args=(daemon, wanted, news), daemon=True).start()
     until_asked = _ASK
-    click.echo(_ENTER, nl=False)
-    try:
+    with _screen_of_its_own():
         while True:
             for event in _waiting(news):
                 board.take(event)
@@ -89,8 +90,33 @@ def _watch(daemon: Daemon, wanted: Mapping[str, str]) -> None:
             size = shutil.get_terminal_size()
             drawn = (f"{text}\x1b[K" for text in screen(board, size.columns, size.lines))
             click.echo(_HOME + "\r\n".join(drawn) + _REST, nl=False)
+
+
+class _Signalled(BaseException):
+    """A signal that ends programs came; it unwinds the screen first."""
+
+
+@contextmanager
+def _screen_of_its_own() -> Iterator[None]:
+    """Draw on the alternate screen; the terminal is as it was afterwards, also where a signal ends the command."""
+
+    def unwind(number: int, _: object) -> None:
+        raise _Signalled(number)
+
+    kept = {number: signal.signal(number, unwind) for number in (signal.SIGTERM, signal.SIGHUP)}
+    ended = 0
+    try:
+        click.echo(_ENTER, nl=False)
+        yield
+    except _Signalled as signalled:
+        (ended,) = signalled.args
     finally:
-        click.echo(_LEAVE, nl=False)
+        for number, handler in kept.items():
+            signal.signal(number, handler)
+        with suppress(OSError):  # a terminal that hung up takes no more
+            click.echo(_LEAVE, nl=False)
+    if ended:
+        os.kill(os.getpid(), ended)  # whoever sent it sees that it was heeded
 
 
 def _follow(daemon: Daemon, wanted: Mapping[str, str], news: queue.SimpleQueue[Row | ControlError]) -> None:

@@ -3,8 +3,8 @@
 import os
 import pty
 import re
+import signal
 import sys
-import threading
 
 import pytest
 from rich.cells import cell_len
@@ -72,14 +72,13 @@ def test_without_a_terminal_events_are_lines(run, daemon):
     assert result.exit_code == 4
 
 
-def test_on_a_terminal_the_screen_comes_and_goes(daemon, socket):
-    """The real program under a pseudo-terminal, until the daemon ends."""
-    fake = daemon(status=STATUS)
+def watched(socket, end):
+    """Run the real program under a pseudo-terminal, call `end` with its pid once it shows the layers; return what it showed and its exit."""
     pid, terminal = pty.fork()
     if pid == 0:
         os.execv(sys.executable, [sys.executable, "-m", "agentsh_net", "--socket", str(socket), "watch"])
     shown = b""
-    closing = threading.Event()
+    ending = False
     while True:
         try:
             data = os.read(terminal, 65536)
@@ -88,12 +87,27 @@ def test_on_a_terminal_the_screen_comes_and_goes(daemon, socket):
         if not data:
             break
         shown += data
-        if b"NOT IN FORCE" in shown and not closing.is_set():
-            closing.set()
-            fake.publish_when_followed(CALL)
+        if b"NOT IN FORCE" in shown and not ending:
+            ending = True
+            end(pid)
     _, status = os.waitpid(pid, 0)
     os.close(terminal)
-    assert os.waitstatus_to_exitcode(status) == 4
+    return shown, os.waitstatus_to_exitcode(status)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_that_ends_it_leaves_the_terminal_as_it_was(daemon, socket, number):
+    daemon(status=STATUS)
+    shown, code = watched(socket, lambda pid: os.kill(pid, number))
+    assert code == -number
+    assert shown.endswith(b"\x1b[?25h\x1b[?1049l")
+
+
+def test_on_a_terminal_the_screen_comes_and_goes(daemon, socket):
+    """The real program under a pseudo-terminal, until the daemon ends."""
+    fake = daemon(status=STATUS)
+    shown, code = watched(socket, lambda _: fake.publish_when_followed(CALL))
+    assert code == 4
     assert shown.startswith(b"\x1b[?1049h")
     assert b"\x1b[?25h\x1b[?1049l" in shown, "the terminal is as it was"
     assert b"error:" in shown.rpartition(b"\x1b[?1049l")[2]
