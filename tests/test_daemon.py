@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import http.client
 import json
 import os
 import signal
@@ -210,3 +211,24 @@ def test_a_worker_that_is_killed_is_told_in_the_log_and_by_an_event(tmp_path: Pa
         assert line.getMessage() == (
             "a proxy worker ended: signal SIGKILL; its open streams ended, and another takes its place"
         )
+
+
+def test_no_record_of_a_call_dies_with_the_worker_that_wrote_it(tmp_path: Path) -> None:
+    with running(tmp_path, {**policy(), "gateway": {"enabled": True, "port": 0}}) as here:
+        url = json.loads((tmp_path / "ready").read_text())["gateway"]
+        client = http.client.HTTPConnection(url.removeprefix("http://"), timeout=10)
+        fields = {
+            "Content-Type": "application/json",
+            "Accept": "application/json, text/event-stream",
+        }
+        for number in range(50):
+            params = {"name": "wipe", "arguments": {}}
+            call = {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}
+            client.request("POST", "/mcp/evil", json.dumps(call), fields)
+            assert b"blocked by policy" in client.getresponse().read()
+        [worker] = here.status()["proxy"]["workers"]
+        os.kill(worker["pid"], signal.SIGKILL)
+        here.await_event("worker_exited")
+        told = awaited(lambda: len(found := here.events("mcp_tool_called", limit=100)) == 50 and found)
+        assert {event["jsonrpc_id"] for event in told} == set(range(50))
+        assert {event["action"] for event in told} == {"block"}

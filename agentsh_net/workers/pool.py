@@ -24,6 +24,7 @@ from agentsh_net.core.links import link
 from agentsh_net.core.snapshot import Snapshot
 from agentsh_net.workers import listening, unprivileged
 from agentsh_net.workers.arbiter import Arbiter
+from agentsh_net.workers.journal import Journal
 from agentsh_net.workers.link import WorkerLink
 
 ACK_SECONDS = (
@@ -229,10 +230,10 @@ class _Worker:
             running.link.send(link.Drain(0, seconds))
             try:
                 async with asyncio.timeout(seconds + 2):
-                    await running.process.wait()
+                    await running.gone()
             except TimeoutError:
                 running.kill("did not end in time")
-                await running.process.wait()
+                await running.gone()
         if self._keeper is not None:
             self._keeper.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -247,8 +248,7 @@ class _Worker:
             running = self._running
             if running is not None:
                 began = loop.time()
-                status = await running.process.wait()
-                await running.link.closed
+                status = await running.gone()
                 self._pool.remember(running.link.counters)
                 self._running = None
                 if self._pool.stopping:
@@ -267,9 +267,11 @@ class _Worker:
     async def _spawn(self) -> _Running:
         """Start a process and return when it accepts. Raises ProtocolError where it does not."""
         ours, theirs = socket.socketpair()
+        journal = Journal(self._pool.report)
         shared = {"--listen-fd": self._listener, "--gateway-fd": self._gateway}
         given = {
             "--link-fd": theirs,
+            "--journal-fd": journal.attach(),
             "--charge-fd": self._pool.arbiter.attach(),
             "--stdio-fd": self._pool.stdio() if self._gateway is not None else None,
             "--record-fd": self._pool.record(),
@@ -288,8 +290,8 @@ class _Worker:
             lambda: WorkerLink(self._pool.report, self._pool.discovered if self._discovers else None),
             sock=ours,
         )
-        running = _Running(process, conversation)
-        conversation.on_violation = running.kill
+        running = _Running(process, conversation, journal)
+        conversation.on_violation = journal.on_violation = running.kill
         if not await conversation.tell(self._pool.greeting(), START_SECONDS):
             running.kill("did not start to accept connections")
             await process.wait()
@@ -299,11 +301,19 @@ class _Worker:
 
 @dataclass(slots=True)
 class _Running:
-    """A process and its link. `why` says why we killed it, if we did."""
+    """A process, its link and its journal. `why` says why we killed it, if we did."""
 
     process: asyncio.subprocess.Process
     link: WorkerLink
+    journal: Journal
     why: str = field(default="")
+
+    async def gone(self) -> int:
+        """Wait until the process has ended and all that it said is read; return its status."""
+        status = await self.process.wait()
+        await self.link.closed
+        await self.journal.closed
+        return status
 
     def kill(self, why: str) -> None:
         """End the process at once; without CAP_KILL over its user, by the end of its link."""

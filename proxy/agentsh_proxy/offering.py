@@ -12,7 +12,6 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from agentsh_net.clock import now_rfc3339
 from agentsh_net.core.audit.events import ToolAltered
 from agentsh_net.core.dialects.request_offers import added_offers, lists, offers, referred, without
 from agentsh_net.core.errors import ProtocolError
@@ -96,7 +95,6 @@ class Offering:
         about: Candidate = altered.about
         self._reporter.emit(
             ToolAltered(
-                timestamp=now_rfc3339(),
                 session_id=subject.session_id,
                 action="block" if refused and view.enforce else "allow",
                 would="block" if refused and not view.enforce else None,

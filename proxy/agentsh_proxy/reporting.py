@@ -75,7 +75,6 @@ class Reporter:
         server = servers.get(first.server_id) if first else None
         self.emit(
             ToolCallIntercepted(
-                timestamp=now_rfc3339(),
                 session_id=subject.session_id,
                 **decided(verdict),
                 request_id=subject.request_id,
@@ -98,7 +97,6 @@ class Reporter:
         if verdict.crossing is not None:
             self.emit(
                 CrossServerBlocked(
-                    timestamp=now_rfc3339(),
                     session_id=subject.session_id,
                     **decided(verdict),
                     severity=verdict.crossing.severity,
@@ -110,7 +108,6 @@ class Reporter:
         """Tell of something that could not be read."""
         self.emit(
             ResponseUninspected(
-                timestamp=now_rfc3339(),
                 session_id=subject.session_id,
                 action="block" if fault.cut else "allow",
                 would="block" if fault.would else None,
@@ -127,7 +124,6 @@ class Reporter:
         """Tell of an MCP server that the provider was asked to call."""
         self.emit(
             ConnectorRequest(
-                timestamp=now_rfc3339(),
                 session_id=subject.session_id,
                 **decided(verdict),
                 dialect=subject.dialect,
@@ -140,7 +136,6 @@ class Reporter:
         """Tell what was taken out of a request, by kind."""
         self.emit(
             RequestRedacted(
-                timestamp=now_rfc3339(),
                 session_id=subject.session_id,
                 rule="dlp",
                 dialect=subject.dialect,
@@ -153,7 +148,6 @@ class Reporter:
         """Tell of a request that a provider's limits refused."""
         self.emit(
             RequestLimited(
-                timestamp=now_rfc3339(),
                 session_id=session_id,
                 action="block",
                 reason=f"the limit of {provider} is used up",
@@ -166,7 +160,7 @@ class Reporter:
 
     def emit(self, event: Event) -> None:
         """Hand on an event, soon. Never waits: where the supervisor does not read, events are counted as lost."""
-        data = orjson.dumps(event.to_json())
+        data = _written(event)
         if self._waiting() + self._size + len(data) > MAX_WAITING or len(data) > _MAX_BATCH:
             self._lost += 1
             return
@@ -180,12 +174,11 @@ class Reporter:
         if self._lost:
             lost, self._lost = self._lost, 0
             note = EventsLost(
-                timestamp=now_rfc3339(),
                 layer="proxy",
                 lost=lost,
                 reason="the supervisor did not read in time",
             )
-            self._encoded.append(orjson.dumps(note.to_json()))
+            self._encoded.append(_written(note))
         batch: list[bytes] = []
         size = 0
         for data in self._encoded:
@@ -205,6 +198,11 @@ def _address(server: Server | None) -> str:
         return ""
     host = f"[{server.host}]" if ":" in server.host else server.host
     return f"{host}:{server.port}"
+
+
+def _written(event: Event) -> bytes:
+    """Return an event as it was seen just now."""
+    return orjson.dumps({**event.to_json(), "timestamp": now_rfc3339()})
 
 
 def _message(batch: list[bytes]) -> bytes:

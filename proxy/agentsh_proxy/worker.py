@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import gc
 import logging
 import signal
 import socket
+from dataclasses import dataclass
 from typing import Any, cast
 
 import uvloop
@@ -36,6 +38,7 @@ from agentsh_proxy.view import unfold
 
 BACKLOG = 1024  # connections waiting to be accepted; agents open them in bursts
 COUNTERS_EVERY = 2.0  # seconds
+PATIENCE = 2.0  # seconds at the end for what the supervisor still has to read
 DRAIN_SECONDS = 10.0  # after SIGTERM without a word from the supervisor
 
 log = logging.getLogger("agentsh_proxy")
@@ -53,6 +56,9 @@ def main(arguments: list[str]) -> int:
         action="append",
         default=[],
         help="a bound socket for clients of the LLM proxy",
+    )
+    parser.add_argument(
+        "--journal-fd", type=int, required=True, help="records of the gateway's calls (SOCK_STREAM)"
     )
     parser.add_argument("--gateway-fd", type=int, help="a bound socket for clients of the MCP gateway")
     parser.add_argument(
@@ -72,13 +78,13 @@ def main(arguments: list[str]) -> int:
 
 async def _work(options: argparse.Namespace, landlock: int) -> None:
     loop = asyncio.get_running_loop()
+    _, journal = await asyncio.open_unix_connection(sock=socket.socket(fileno=options.journal_fd))
     worker = Worker(
         loop,
         socket.socket(fileno=options.charge_fd),
         [socket.socket(fileno=fd) for fd in options.listen_fd],
         discovers=options.discover,
-        gateway=_socket(options.gateway_fd),
-        stdio=_socket(options.stdio_fd),
+        gateway=_gateway(options, journal.transport),
     )
     if options.record_fd is not None:
         recorder = worker.recorder = Recorder()
@@ -91,9 +97,20 @@ async def _work(options: argparse.Namespace, landlock: int) -> None:
     )  # Ctrl-C reaches the whole group; the supervisor decides
     await loop.create_unix_connection(lambda: worker, sock=socket.socket(fileno=options.link_fd))
     await worker.ended
-    if worker.service is not None:
-        worker.service.reporter.flush()
     await worker.close()
+    journal.close()
+    with contextlib.suppress(TimeoutError, ConnectionError):
+        async with asyncio.timeout(PATIENCE):
+            await journal.wait_closed()
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayEnds:
+    """What a worker has to run the gateway with."""
+
+    listener: socket.socket
+    stdio: socket.socket | None  # who starts stdio servers
+    journal: Reporter  # takes what nobody waits for: the records of calls
 
 
 class Worker(asyncio.Protocol):
@@ -106,8 +123,7 @@ class Worker(asyncio.Protocol):
         listeners: list[socket.socket],
         *,
         discovers: bool = False,
-        gateway: socket.socket | None = None,
-        stdio: socket.socket | None = None,
+        gateway: GatewayEnds | None = None,
     ) -> None:
         self._loop = loop
         self._listeners = listeners
@@ -120,8 +136,7 @@ class Worker(asyncio.Protocol):
         self._charge = charge
         self._discovers = discovers
         self._watcher: Watcher | None = None
-        self._gateway_listener = gateway
-        self._stdio = stdio
+        self._ends = gateway
         self.gateway: Gateway | None = None
         self.counts = Counts()
         self.service: Service | None = None
@@ -154,6 +169,10 @@ class Worker(asyncio.Protocol):
 
     async def close(self) -> None:
         """Send what is left and close the link."""
+        if self.service is not None:
+            self.service.reporter.flush()
+        if self._ends is not None:
+            self._ends.journal.flush()
         if self._watcher is not None:
             await self._watcher.stop()
         if self.recorder is not None:
@@ -200,19 +219,19 @@ class Worker(asyncio.Protocol):
             token_key=bytes.fromhex(encoded.get("token_key", "")),
         )
         service.sessions = self._sessions
-        if self._gateway_listener is not None:
-            self.gateway = Gateway(self._loop, current, self._means(service))
+        if self._ends is not None:
+            self.gateway = Gateway(self._loop, current, self._means(service, self._ends))
             self.gateway.sessions = self._sessions
         self._starting = self._loop.create_task(self._listen(service, seq))
 
-    def _means(self, service: Service) -> GatewayMeans:
+    def _means(self, service: Service, ends: GatewayEnds) -> GatewayMeans:
         return GatewayMeans(
             charges=service.charges,
             counts=self.counts,
-            emit=service.reporter.emit,
+            emit=ends.journal.emit,
             report=lambda report: self._write(link.encode(link.Report(report))),
             claims=lambda: service.view.proxy.mode != "disabled",
-            stdio=self._stdio,
+            stdio=ends.stdio,
         )
 
     def _discover(self, current: snapshot.Snapshot) -> None:
@@ -235,10 +254,10 @@ class Worker(asyncio.Protocol):
                 lambda: ClientConnection(service), sock=listener, backlog=BACKLOG
             )
             self._servers.append(server)
-        if self.gateway is not None and self._gateway_listener is not None:
+        if self.gateway is not None and self._ends is not None:
             front = self.gateway.front
             server = await self._loop.create_server(
-                lambda: GatewayConnection(front), sock=self._gateway_listener, backlog=BACKLOG
+                lambda: GatewayConnection(front), sock=self._ends.listener, backlog=BACKLOG
             )
             self._servers.append(server)
         self._acknowledge(seq)
@@ -272,8 +291,12 @@ class Worker(asyncio.Protocol):
         return self._transport.get_write_buffer_size() if self._transport is not None else 0
 
 
-def _socket(descriptor: int | None) -> socket.socket | None:
-    return None if descriptor is None else socket.socket(fileno=descriptor)
+def _gateway(options: argparse.Namespace, journal: asyncio.WriteTransport) -> GatewayEnds | None:
+    if options.gateway_fd is None:
+        return None
+    reporter = Reporter(journal.write, journal.get_write_buffer_size, asyncio.get_running_loop().call_soon)
+    stdio = socket.socket(fileno=options.stdio_fd) if options.stdio_fd is not None else None
+    return GatewayEnds(socket.socket(fileno=options.gateway_fd), stdio, reporter)
 
 
 def _report_bug(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:  # noqa: ARG001 - asyncio's signature

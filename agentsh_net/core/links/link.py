@@ -120,6 +120,11 @@ class Framer:
         self._max_message = max_message
         self._buffer = bytearray()
 
+    @property
+    def waiting(self) -> int:
+        """How many bytes wait for the rest of their message."""
+        return len(self._buffer)
+
     def feed(self, data: bytes) -> list[bytes]:
         """Take the next bytes and return the messages that are complete. Raises ProtocolError for one above the bound."""
         self._buffer += data
@@ -179,6 +184,14 @@ def decode_from_worker(payload: bytes) -> FromWorker:
             return Report(report)
         case _:
             raise ProtocolError("a worker sent a message that is not of this version")
+
+
+def events_of(payload: bytes) -> tuple[Mapping[str, Any], ...]:
+    """Return the events in a message of a worker that may hold nothing else. Raises ProtocolError."""
+    message = decode_from_worker(payload)
+    if not isinstance(message, Events):
+        raise ProtocolError("a worker sent something else than events where only events belong")
+    return message.events
 
 
 def event_from_worker(value: Mapping[str, Any]) -> events.Event:

@@ -114,9 +114,9 @@ def read(line: bytes, limits: Limits = DEFAULT_LIMITS) -> Body:
     if splits(line):
         raise ProtocolError("a carriage return inside a line")
     body = jsonrpc.parse(line, limits)
-    odd = [message.raw for message in body.messages if not message.raw.keys() <= MESSAGE_KEYS]
-    if any(misspelt(raw, MESSAGE_KEYS) for raw in odd):
-        raise ProtocolError("a key of JSON-RPC in another case")
+    for message in body.messages:
+        if not message.raw.keys() <= MESSAGE_KEYS and misspelt(message.raw, MESSAGE_KEYS):
+            raise ProtocolError("a key of JSON-RPC in another case")
     return body
 
 

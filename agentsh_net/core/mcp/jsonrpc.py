@@ -119,7 +119,10 @@ def parse(data: bytes, limits: Limits = DEFAULT_LIMITS) -> Body:
         raise ProtocolError(f"JSON-RPC message of {len(data)} bytes, more than {limits.size}", status=413)
     if crowded(data):
         raise ProtocolError(CROWDED, status=413)
-    value = _read(data.removeprefix(BOM), limits.depth)
+    text = data.removeprefix(BOM)
+    value = _plain(text, limits.depth)
+    if value is None:
+        value = _certain(text, limits.depth)
     if not isinstance(value, list):
         return Body((classify(value),), batch=False)
     if not value:
@@ -127,19 +130,6 @@ def parse(data: bytes, limits: Limits = DEFAULT_LIMITS) -> Body:
     if len(value) > MAX_BATCH:
         raise ProtocolError(f"JSON-RPC batch of {len(value)} messages, more than {MAX_BATCH}", status=413)
     return Body(tuple(classify(item) for item in value), batch=True)
-
-
-def _read(data: bytes, depth: int) -> Any:
-    """Return the value, if every parser reads the same one. Raises ProtocolError if two parsers could differ."""
-    value = _plain(data, depth)
-    if value is not None:
-        return value
-    reading = strict_json.read(data)
-    if reading.duplicates:
-        raise ProtocolError(f"JSON with the key {min(reading.duplicates)!a} twice in an object")
-    if reading.flaws:
-        raise ProtocolError(f"JSON with {' and '.join(reading.flaws)}")
-    return _settled(reading.value, depth, surrogates=SURROGATE.search(data) is not None)
 
 
 def _plain(data: bytes, depth: int) -> Any:
@@ -157,6 +147,16 @@ def _plain(data: bytes, depth: int) -> Any:
         return None
     same = written == data or written.translate(None, _BLANKS) == data.translate(None, _BLANKS)
     return value if same else None
+
+
+def _certain(data: bytes, depth: int) -> Any:
+    """Return the value of any text, if every parser reads the same one. Raises ProtocolError if two parsers could differ."""
+    reading = strict_json.read(data)
+    if reading.duplicates:
+        raise ProtocolError(f"JSON with the key {min(reading.duplicates)!a} twice in an object")
+    if reading.flaws:
+        raise ProtocolError(f"JSON with {' and '.join(reading.flaws)}")
+    return _settled(reading.value, depth, surrogates=SURROGATE.search(data) is not None)
 
 
 def _settled(value: Any, depth: int, *, surrogates: bool) -> Any:
@@ -218,27 +218,26 @@ def classify(value: Any) -> Message:
         raise ProtocolError(f"JSON-RPC message is {_kind(value)}, not an object")
     if value.get("jsonrpc") != "2.0":
         raise ProtocolError('JSON-RPC message without "jsonrpc": "2.0"')
+    calls, succeeds, fails = "method" in value, "result" in value, "error" in value
+    if calls + succeeds + fails != 1:
+        raise _shapeless(value)
+    if calls:
+        return _call(value)
+    return Response(_id(value), value["result"], value) if succeeds else _error(value)
+
+
+def _shapeless(value: dict[str, Any]) -> ProtocolError:
     shapes = [key for key in ("method", "result", "error") if key in value]
-    match shapes:
-        case ["method"]:
-            return _call(value)
-        case ["result"]:
-            return Response(_id(value), value["result"], value)
-        case ["error"]:
-            return _error(value)
-        case []:
-            raise ProtocolError("JSON-RPC message has neither method nor result nor error")
-        case _:
-            raise ProtocolError(
-                f"JSON-RPC message has {' and '.join(shapes)}: which one is meant cannot be known"
-            )
+    if not shapes:
+        return ProtocolError("JSON-RPC message has neither method nor result nor error")
+    return ProtocolError(f"JSON-RPC message has {' and '.join(shapes)}: which one is meant cannot be known")
 
 
 def _call(value: dict[str, Any]) -> Request | Notification:
     method, params = value["method"], value.get("params")
     if not isinstance(method, str):
         raise ProtocolError(f"JSON-RPC method is {_kind(method)}, not a string")
-    if params is not None and not isinstance(params, dict | list):
+    if params is not None and not isinstance(params, (dict, list)):
         raise ProtocolError(f"JSON-RPC params are {_kind(params)}, not an object or array")
     if "id" not in value:
         return Notification(method, params, value)
@@ -260,7 +259,7 @@ def _id(value: dict[str, Any]) -> Id:
     id_ = value.get("id")
     if isinstance(id_, str) and len(id_) <= MAX_ID_LENGTH:
         return id_
-    if isinstance(id_, int) and not isinstance(id_, bool) and abs(id_) <= MAX_ID:
+    if type(id_) is int and -MAX_ID <= id_ <= MAX_ID:  # a boolean is an int to isinstance
         return id_
     if isinstance(id_, str | int) and not isinstance(id_, bool):
         raise ProtocolError("JSON-RPC id is too long")

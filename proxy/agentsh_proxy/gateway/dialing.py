@@ -9,7 +9,6 @@ import os
 from collections.abc import Callable
 from typing import Final
 
-from agentsh_net.clock import now_rfc3339
 from agentsh_net.core.audit.events import Event, NetworkConnection
 from agentsh_net.core.model import Server
 from agentsh_proxy.http_client import Response
@@ -34,7 +33,6 @@ def connected(server: Server, session_id: str, remote: tuple[str, int]) -> Netwo
     """Return the event of a connection to an address and port. The request explains it, be it a call or not."""
     host, port = remote
     return NetworkConnection(
-        timestamp=now_rfc3339(),
         session_id=session_id,
         reason=REASON,
         remote_addr=f"[{host}]:{port}" if ":" in host else f"{host}:{port}",
