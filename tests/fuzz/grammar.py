@@ -377,6 +377,8 @@ def sse(build: Builder, c: Choices) -> bytes:
             lines.insert(how % 2, f": {c.text()}".replace("\r", "").replace("\n", ""))
         if 184 < how <= 190:
             lines.append(f"data: {c.pick(('[DONE]', '', '{}', text))}")
+        if 166 < how <= 170:
+            lines[how % len(lines)] = "\ufeff" + lines[how % len(lines)]
         if 180 < how <= 184:
             lines = [f"{c.pick(('id', 'retry', 'data ', 'Data'))}: {text}", *lines]
         out += end.join(lines) + (end if 176 < how <= 180 else end * 2)

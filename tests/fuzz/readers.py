@@ -55,6 +55,12 @@ def by_events(data: bytes, hook: Hook) -> Values:
     return [(name, loads(text, hook)) for name, text in events(data)]
 
 
+def by_decoded_lines(data: bytes, hook: Hook) -> Values:
+    """Decode each line by itself, which drops a BOM before it, as the npm SDKs of Anthropic and OpenAI do."""
+    lines = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
+    return by_events(b"\n".join(line.removeprefix(b"\xef\xbb\xbf") for line in lines), hook)
+
+
 def by_lines(data: bytes, hook: Hook) -> Values:
     return [("", loads(line, hook)) for line in data.split(b"\n") if line.strip()]
 

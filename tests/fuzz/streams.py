@@ -155,13 +155,13 @@ def _gemini_stream(c: grammar.Choices) -> bytes:
 
 WIRES: Final[dict[str, Wire]] = {
     "anthropic": Wire(
-        anthropic.DIALECT, lambda c: grammar.sse(grammar.anthropic, c), (readers.by_events,), readers.anthropic
+        anthropic.DIALECT, lambda c: grammar.sse(grammar.anthropic, c), (readers.by_events, readers.by_decoded_lines), readers.anthropic
     ),
-    "chat": Wire(openai_chat.DIALECT, lambda c: grammar.sse(grammar.chat, c), (readers.by_events,), readers.chat),
+    "chat": Wire(openai_chat.DIALECT, lambda c: grammar.sse(grammar.chat, c), (readers.by_events, readers.by_decoded_lines), readers.chat),
     "responses": Wire(
-        openai_responses.DIALECT, lambda c: grammar.sse(grammar.responses, c), (readers.by_events,), readers.responses
+        openai_responses.DIALECT, lambda c: grammar.sse(grammar.responses, c), (readers.by_events, readers.by_decoded_lines), readers.responses
     ),
-    "gemini": Wire(gemini.STREAMED, _gemini_stream, (readers.by_events, readers.by_objects, readers.by_joined_lines), readers.gemini),
+    "gemini": Wire(gemini.STREAMED, _gemini_stream, (readers.by_events, readers.by_decoded_lines, readers.by_objects, readers.by_joined_lines), readers.gemini),
     "ollama": Wire(
         ollama.DIALECT, lambda c: grammar.lines(grammar.ollama, c), (readers.by_lines, readers.by_objects), readers.ollama
     ),

@@ -195,6 +195,20 @@ def test_no_line_ends_and_comments_hide_a_denied_call(name: str) -> None:  # row
         assert_stopped(name, b"\xef\xbb\xbf: hello\n\n" + stream.replace(b"data: ", b":\nid: 4\ndata:"))
 
 
+@pytest.mark.parametrize("name", ["anthropic", "chat", "responses", "gemini"])
+@pytest.mark.parametrize("line", [b"data: ", b"event: "])
+def test_no_mark_before_a_line_hides_a_denied_call_from_clients_that_drop_it(name: str, line: bytes) -> None:
+    stream = MAKE[name](DENIED)
+    marked = stream.replace(line, b"\xef\xbb\xbf" + line)
+    assert WIRES[name].denied_in(marked)
+    for where in range(1, stream.count(line) + 1):
+        head, *rest = stream.split(line)
+        pieces = (line if at != where else b"\xef\xbb\xbf" + line for at in range(1, len(rest) + 1))
+        one = head + b"".join(mark + piece for mark, piece in zip(pieces, rest, strict=True))
+        assert_stopped(name, one)
+    assert_stopped(name, b": \n\n" + marked)
+
+
 @pytest.mark.parametrize("name", [name for name in WIRES if name not in BINARY])
 @pytest.mark.parametrize(
     ("before", "after"), [("\u00a0", ""), ("\u2003", "\u3000"), ("", " more"), ("", " ]")]

@@ -20,6 +20,9 @@ CALL = '{"type":"content_block_start"}'
         f"id: 7\x0bdata: {CALL}\n\n",
         f'event: x\u0085data: {CALL}\ndata: {{"type":"ping"}}\n\n',
         f"retry: \x1cdata:{CALL}\n\n",
+        f"\ufeffdata: {CALL}\n\n",
+        f"event: x\r\n\ufeffdata: {CALL}\r\n\r\n",
+        'data: {"a":1,\n\ufeffdata: "b":2}\n\n',
         "data: []\ndata: " + '{"a":' * 5000 + "1" + "}" * 5000 + "\n\n",
     ],
 )
@@ -36,6 +39,8 @@ def test_an_event_in_a_line_of_its_own_is_found(text: str) -> None:
         'data: {"text":"a\u2028data: {\\"type\\":1}"}\n\n',
         "data: [1,\ndata: 2]\n\n",
         ": data: {}\n\n",
+        f"\ufeffevent: x\ndata: {CALL}\n\n",
+        'data: {"text":"\ufeff"}\n\n',
         "data: {broken\ndata: {broken\n\n",
         "\n",
     ],
@@ -48,3 +53,7 @@ def test_lines_are_joined_as_clients_do_that_put_nothing_between_them() -> None:
     text = "a\rb\nc\r\nd\u2028e\u0085f\x0bg\u00e9\u4e2d"
     assert on_one_line(text.encode()).decode() == "".join(text.splitlines())
     assert on_one_line(b"a\x1cb\x1dc\x1ed\x0ce") == b"abcde"
+
+
+def test_the_mark_that_a_stream_begins_with_hides_nothing() -> None:
+    assert not hides_event(sse.parse(f"\ufeffdata: {CALL}\n\n".encode(), first=True))

@@ -1,6 +1,6 @@
 """The calls of a Bedrock Converse answer: what a `toolUse` says, what was decided about it, and whole answers after that.
 
-Nova answers in the same shape where it is invoked directly. In which order a stream's events leave is `bedrock_stream`'s business.
+Nova answers in the same shape where it is invoked directly. In which order a stream's events leave is `block_stream`'s business.
 """
 
 from __future__ import annotations
@@ -11,9 +11,7 @@ from typing import Any, Final
 from agentsh_net.core.dialects.base import Judge
 from agentsh_net.core.dialects.inline_edits import rewritten
 from agentsh_net.core.dialects.output import Output, notice
-from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.model import ToolCall
-from agentsh_net.core.values import strict_json
 from agentsh_net.core.values.members import find, folded, plain, twice
 from agentsh_net.core.values.strict_json import DELETE, Path, Reading
 
@@ -80,17 +78,6 @@ def flaw_of(value: Any) -> str:
     if clash := twice(value):
         return f"the key {min(clash)!r} stands twice"
     return "" if text_of(folded(value).get("name")) else "a call without a name"
-
-
-def arguments(text: str) -> tuple[Any, str]:
-    """Return the input that the pieces of a stream spell, and why nobody can tell what it is."""
-    if not text:
-        return {}, ""
-    try:
-        reading = strict_json.read(text.encode("utf-8", "surrogatepass"))
-    except ProtocolError:
-        return text, ""
-    return (text, "a key stands twice in them") if reading.duplicates else (reading.value, "")
 
 
 def clash_of(duplicates: frozenset[str]) -> str:

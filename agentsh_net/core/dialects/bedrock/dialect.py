@@ -24,7 +24,7 @@ from agentsh_net.core.dialects.bedrock import events as bedrock_events
 from agentsh_net.core.dialects.bedrock import invoke as bedrock_invoke
 from agentsh_net.core.dialects.bedrock import request as bedrock_request
 from agentsh_net.core.dialects.bedrock.calls import NAME, Rulings, rewrite_whole
-from agentsh_net.core.dialects.bedrock.stream import ConverseMachine
+from agentsh_net.core.dialects.block_stream import BlockMachine
 from agentsh_net.core.dialects.call_signs import may_hide_call
 from agentsh_net.core.dialects.inspection import Inspector, Machine
 from agentsh_net.core.dialects.output import Output
@@ -105,7 +105,9 @@ class BedrockDialect:
 
         def machine() -> Machine:
             if self._converses:
-                return ConverseMachine(Rulings(judge), limits, bedrock_events.make, bedrock_events.put)
+                rulings = Rulings(judge)
+                words = bedrock_events.words(rulings, bedrock_events.make, bedrock_events.put)
+                return BlockMachine(rulings, limits, words)
             return bedrock_invoke.InvokeMachine(judge, limits)
 
         return Inspector(

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
-from agentsh_net.core.dialects.bedrock.calls import CARRIERS, OPAQUE, TOOL_USE, clash_of
+from agentsh_net.core.dialects.bedrock.calls import CARRIERS, OPAQUE, TOOL_USE, Rulings, clash_of, flaw_of
+from agentsh_net.core.dialects.block_stream import Event, Part, Words
+from agentsh_net.core.dialects.output import Output
 from agentsh_net.core.framing import event_stream
 from agentsh_net.core.framing.sse import Frame
 from agentsh_net.core.values.members import find, folded, plain, twice
-from agentsh_net.core.values.strict_json import Path, Reading, dump
+from agentsh_net.core.values.strict_json import Path, Reading, dump, splice
 
 _JSON: Final = "application/json"
 
@@ -18,18 +19,9 @@ _JSON: Final = "application/json"
 Make = Callable[[str, Mapping[str, Any]], bytes]
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
-    """The parts of an event that matter; `start` and `delta` have their keys folded."""
-
-    kind: str
-    value: Mapping[str, Any]  # the payload, keys folded
-    index: int | None
-    call: Any  # the `toolUse` that begins here; None: none does
-    piece: Any  # the `toolUse` of a delta
-    flaw: str
-    hidden: bool  # a parser may see a call that is not among these
-    reason: Path | None  # where it says why the answer ended, if it was for calls
+_PARTS: Final = {
+    "contentblockstart": Part.START, "contentblockdelta": Part.DELTA, "contentblockstop": Part.STOP, "messagestop": Part.END,
+}  # fmt: skip
 
 
 def message(kind: str, payload: bytes) -> bytes:
@@ -80,16 +72,37 @@ def read(kind: str, reading: Reading, prefix: Path) -> Event:
     elsewhere = [m for m in find(root, TOOL_USE, OPAQUE) if tuple(map(plain, map(str, m.path))) not in known]
     clashes = (alike | {plain(key) for key in reading.duplicates}) & CARRIERS
     index = value.get("contentblockindex")
+    if call is not None:
+        flaw = flaw or flaw_of(call)
     return Event(
-        kind=plain(kind),
-        value=value,
+        part=_PARTS.get(plain(kind), Part.OTHER),
         index=index if type(index) is int and index >= 0 else None,
         call=call,
         piece=piece,
         flaw=flaw,
         hidden=bool(elsewhere) or (bool(clashes) and call is None and piece is None),
+        text=folded(piece).get("input"),
+        given=folded(call).get("input"),
         reason=_reason(root, prefix),
     )
+
+
+def words(rulings: Rulings, write: Make, put_: Callable[[Frame, bytes], bytes]) -> Words:
+    """Return what the machine has to know; `write` makes an event, `put_` puts other data into a frame."""
+
+    def notice(index: int, told: str) -> tuple[bytes, bytes]:
+        return (
+            write("contentBlockDelta", {"contentBlockIndex": index, "delta": {"text": told}}),
+            write("contentBlockStop", {"contentBlockIndex": index}),
+        )
+
+    def rest(frame: Frame, _: Reading, event: Event, __: Output) -> bytes:
+        """Say why the answer ended: it must not announce calls that the client did not get."""
+        if event.reason is None or not rulings.ends_turn:
+            return frame.raw
+        return put_(frame, splice(frame.data or b"", {event.reason: "end_turn"}))
+
+    return Words(read, notice, rest)
 
 
 def _reason(root: Any, prefix: Path) -> Path | None:

@@ -16,8 +16,8 @@ from agentsh_net.core.dialects.anthropic.message import rewritten
 from agentsh_net.core.dialects.anthropic.stream import SIGNS, AnthropicMachine
 from agentsh_net.core.dialects.base import Judge, Limits
 from agentsh_net.core.dialects.bedrock import calls as bedrock_calls
-from agentsh_net.core.dialects.bedrock.events import message
-from agentsh_net.core.dialects.bedrock.stream import ConverseMachine
+from agentsh_net.core.dialects.bedrock.events import message, words
+from agentsh_net.core.dialects.block_stream import BlockMachine
 from agentsh_net.core.dialects.call_signs import may_hide_call
 from agentsh_net.core.dialects.ollama import calls as ollama_calls
 from agentsh_net.core.dialects.openai_chat.whole import rewrite_whole
@@ -114,7 +114,8 @@ class InvokeMachine:
 
     def __init__(self, judge: Judge, limits: Limits) -> None:
         self._anthropic = AnthropicMachine(judge, limits, chunk, put)
-        self._converse = ConverseMachine(bedrock_calls.Rulings(judge), limits, _converse_chunk, put)
+        rulings = bedrock_calls.Rulings(judge)
+        self._converse = BlockMachine(rulings, limits, words(rulings, _converse_chunk, put))
         self._family: Family | None = None
 
     @property

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from transcripts.bedrock import DELETE, WEATHER, denying, said
 
-from agentsh_net.core.dialects.bedrock.calls import Rulings, arguments, rewrite_whole
+from agentsh_net.core.dialects.bedrock.calls import Rulings, rewrite_whole
+from agentsh_net.core.dialects.block_stream import arguments
 from agentsh_net.core.dialects.output import Output
 from agentsh_net.core.values.strict_json import read
 

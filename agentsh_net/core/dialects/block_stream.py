@@ -1,20 +1,20 @@
-"""The stream machine of Bedrock Converse: a call is held from its start to its stop, judged once, released or replaced by text.
+"""The stream machine of answers that come in numbered blocks: a call is held from its start to its stop, judged once, released or replaced.
 
 Blocks come one after another, each with an index of its own; where they do not, clients add arguments up in different ways, and the
-call is refused for that. Everything behind a held call waits for it. What an event says is `bedrock_events`' business.
+call is refused for that. Everything behind a held call waits for it. What an event says, and how one is written, is the dialects'
+business (`Words`): Bedrock Converse, Gemini Interactions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from typing import Any, Final
+from typing import Any, Final, NamedTuple, Protocol
 
 from agentsh_net.core.dialects.base import MIN_WEIGHT, Limits
-from agentsh_net.core.dialects.bedrock.calls import Rulings, arguments, flaw_of
-from agentsh_net.core.dialects.bedrock.events import Event, Make, read
 from agentsh_net.core.dialects.output import Output
+from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.framing.event_stream import ERROR
 from agentsh_net.core.framing.sse import Frame
 from agentsh_net.core.values import strict_json
@@ -23,8 +23,56 @@ from agentsh_net.core.values.strict_json import Path, Reading
 
 _INCOMPLETE: Final = "the answer ended inside the call"
 _LATE: Final = "a call after the end of the message"
+_TWICE: Final = "they came both whole and in pieces"
 # Far beyond any answer; each costs us some hundred bytes.
 MAX_BLOCKS: Final = 1 << 14
+
+
+class Part(Enum):
+    """What an event is of its block, or of the answer."""
+
+    START = auto()
+    DELTA = auto()
+    STOP = auto()
+    END = auto()  # of the answer
+    OTHER = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """The parts of an event that matter."""
+
+    part: Part
+    index: int | None
+    call: Any  # the call that begins here; None: none does
+    piece: Any  # what goes on of one
+    flaw: str
+    hidden: bool  # a parser may see a call that is not among these
+    text: Any = None  # the arguments that a piece brings
+    given: Any = None  # arguments that came whole
+    reason: Path | None = None  # where it says why the answer ended, if it was for calls
+
+
+class Words(NamedTuple):
+    """What a dialect knows of its events."""
+
+    read: Callable[[str, Reading, Path], Event]
+    notice: Callable[[int, str], Iterable[bytes]]  # what stands in the place of a refused call
+    rest: Callable[
+        [Frame, Reading, Event, Output], bytes
+    ]  # what becomes of an event that is part of no block
+
+
+class Rulings(Protocol):
+    """What decides about calls."""
+
+    def decide(self, block: Mapping[str, Any], value: Any, flaw: str, out: Output, doubt: str = "") -> str:
+        """Judge a call by its folded fields, and return the notice that replaces it, or nothing where it is allowed."""
+        ...
+
+    def hidden(self, reason: str, out: Output) -> bool:
+        """Judge what cannot be seen; say whether it may not pass."""
+        ...
 
 
 class State(Enum):
@@ -43,32 +91,47 @@ class _Block:
     state: State
     fields: Mapping[str, Any] = field(default_factory=dict)
     parts: list[str] = field(default_factory=list)
+    given: Any = None  # arguments that came whole
     flaw: str = ""
 
+    def arguments(self) -> tuple[Any, str]:
+        """Return the arguments, and why nobody can tell what they are."""
+        value, doubt = arguments("".join(self.parts))
+        if self.given in (None, {}, ""):
+            return value, doubt
+        return (self.given, "") if not self.parts else ({"whole": self.given, "pieces": value}, _TWICE)
 
-class ConverseMachine:
-    """Feeds on events, whatever frame they came in; `make` writes one, `put` writes other data into a frame."""
+
+def arguments(text: str) -> tuple[Any, str]:
+    """Return the input that the pieces of a stream spell, and why nobody can tell what it is."""
+    if not text:
+        return {}, ""
+    try:
+        reading = strict_json.read(text.encode("utf-8", "surrogatepass"))
+    except ProtocolError:
+        return text, ""
+    return (text, "a key stands twice in them") if reading.duplicates else (reading.value, "")
+
+
+class BlockMachine:
+    """Feeds on events, whatever frame they came in."""
 
     __slots__ = (
         "_blocks",
         "_held",
         "_limit",
-        "_make",
         "_over",
-        "_put",
         "_queue",
         "_rulings",
         "_seen",
         "_waiting",
+        "_words",
     )
 
-    def __init__(
-        self, rulings: Rulings, limits: Limits, make: Make, put: Callable[[Frame, bytes], bytes]
-    ) -> None:
+    def __init__(self, rulings: Rulings, limits: Limits, words: Words) -> None:
         self._rulings = rulings
         self._limit = limits.held
-        self._make = make
-        self._put = put
+        self._words = words
         self._queue: list[
             tuple[bytes, bool]
         ] = []  # from the start of the held call on; is it a part of that?
@@ -97,7 +160,7 @@ class ConverseMachine:
         return False
 
     def frame(self, frame: Frame, reading: Reading | None, out: Output) -> None:
-        """Take a message of a Converse stream."""
+        """Take a frame that is an event."""
         self.take(frame, frame.event, reading, out)
 
     def take(self, frame: Frame, kind: str, reading: Reading | None, out: Output, prefix: Path = ()) -> None:
@@ -108,7 +171,7 @@ class ConverseMachine:
         if reading is None:
             self._emit(frame.raw, out)
         else:
-            self._event(frame, read(kind, reading, prefix), out)
+            self._event(frame, reading, self._words.read(kind, reading, prefix), out)
         if self._held is not None and self._waiting > self._limit and not out.end:
             self._overflow(self._held, out)
 
@@ -124,7 +187,7 @@ class ConverseMachine:
             self._discard(_INCOMPLETE, out)
             out.fault("incomplete_call", detail, must_cut=True)
 
-    def _event(self, frame: Frame, event: Event, out: Output) -> None:
+    def _event(self, frame: Frame, reading: Reading, event: Event, out: Output) -> None:
         if event.hidden and self._rulings.hidden("a call where none belongs", out):
             self._mark("an event that clients read in two ways")
             out.dropped("event_out_of_place", "a call where none belongs")
@@ -133,22 +196,22 @@ class ConverseMachine:
             self._start(frame, event, out)
         elif event.piece is not None:
             self._piece(frame, event, out)
-        elif event.kind == "contentblockstop":
+        elif event.part is Part.STOP:
             self._stop(frame, event, out)
-        elif event.kind in {"contentblockstart", "contentblockdelta"}:
+        elif event.part in {Part.START, Part.DELTA}:
             self._other(frame, event, out)
         else:
-            if event.kind == "messagestop":
+            if event.part is Part.END:
                 self._settle(out, "")
                 self._over = True
-            self._emit(self._ended(frame, event), out)
+            self._emit(self._words.rest(frame, reading, event, out), out)
 
     def _start(self, frame: Frame, event: Event, out: Output) -> None:
         """Hold a call from its start on."""
         if self._held is not None:
             self._settle(out, "calls within each other")
         self._seen = True
-        flaw = event.flaw or flaw_of(event.call)
+        flaw = event.flaw
         if event.index is None:
             flaw = flaw or "the block has no index"
         if event.index in self._blocks:
@@ -159,7 +222,7 @@ class ConverseMachine:
             out.fault("too_many_blocks", f"more than {MAX_BLOCKS} content blocks", must_cut=True)
             return
         self._held = self._blocks[event.index] = _Block(
-            event.index, State.HELD, folded(event.call), flaw=flaw
+            event.index, State.HELD, folded(event.call), given=event.given, flaw=flaw
         )
         self._emit(frame.raw, out, own=True)
 
@@ -173,13 +236,20 @@ class ConverseMachine:
         if block.state is State.REPLACED:
             return
         if block.state is State.HELD:
-            text = folded(event.piece).get("input")
-            if isinstance(text, str):
-                block.parts.append(text)
-            block.flaw = (
-                block.flaw or event.flaw or ("" if isinstance(text, str) else "arguments of an odd type")
-            )
+            self._grow(block, event)
         self._emit(frame.raw, out, own=block.state is State.HELD)
+
+    @staticmethod
+    def _grow(block: _Block, event: Event) -> None:
+        """Add what a piece says of the held call."""
+        if isinstance(event.text, str):
+            block.parts.append(event.text)
+        elif event.given is not None:
+            block.flaw = block.flaw or ("arguments that come whole twice" if block.given else "")
+            block.given = event.given
+        else:
+            block.flaw = block.flaw or event.flaw or "arguments of an odd type"
+        block.flaw = block.flaw or event.flaw
 
     def _stop(self, frame: Frame, event: Event, out: Output) -> None:
         """Take the end of a block; that of a held call brings the verdict."""
@@ -211,12 +281,6 @@ class ConverseMachine:
             block.flaw = block.flaw or "something else within the call"
         self._emit(frame.raw, out)
 
-    def _ended(self, frame: Frame, event: Event) -> bytes:
-        """Return the event that says why the answer ended: it must not announce calls that the client did not get."""
-        if event.reason is None or not self._rulings.ends_turn:
-            return frame.raw
-        return self._put(frame, strict_json.splice(frame.data or b"", {event.reason: "end_turn"}))
-
     def _mark(self, flaw: str) -> None:
         if self._held is not None:
             self._held.flaw = self._held.flaw or flaw
@@ -228,19 +292,15 @@ class ConverseMachine:
             self._resolve(self._held, State.DONE, out)
 
     def _resolve(self, block: _Block, state: State, out: Output, why: str = "") -> None:
-        value, doubt = arguments("".join(block.parts))
+        value, doubt = block.arguments()
         told = self._rulings.decide(block.fields, value, block.flaw, out, why or doubt)
         block.parts.clear()
         block.fields = {}
         queue = self._emptied()
         if told:
             block.state = State.REPLACED
-            index = 0 if block.index is None else block.index
-            for event in (
-                ("contentBlockDelta", {"contentBlockIndex": index, "delta": {"text": told}}),
-                ("contentBlockStop", {"contentBlockIndex": index}),
-            ):
-                out.write(self._make(*event))
+            for event in self._words.notice(0 if block.index is None else block.index, told):
+                out.write(event)
         else:
             block.state = state
         for data, own in queue:
@@ -264,7 +324,7 @@ class ConverseMachine:
         """Forget what is held: the client never hears of it, the audit does."""
         block = self._held
         if block is not None:
-            value, _ = arguments("".join(block.parts))
+            value, _ = block.arguments()
             self._rulings.decide(block.fields, value, reason, out)
             block.state = State.REPLACED
             for data, own in self._emptied():
