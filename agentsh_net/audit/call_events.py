@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+from agentsh_net.audit.flood import Flood
 from agentsh_net.core.audit import events
 from agentsh_net.core.audit.event_values import bounded, bounded_input, decided
 from agentsh_net.core.audit.events import Event
@@ -21,6 +22,9 @@ from agentsh_net.core.model import Verdict
 from agentsh_net.core.values import jsontext
 
 MAX_DETAIL: Final = 2000  # characters of a server's request: what a person reads of a prompt
+# Events that a server causes by itself in one conversation: at once, and a second for good (some 200 MB a day).
+SERVER_BURST: Final = 1000
+SERVER_RATE: Final = 5.0
 MALFORMED, HOSTILE, TOO_LONG = "malformed", "hostile", "too_long"  # why a message could not be read
 
 
@@ -37,6 +41,9 @@ class Teller:
         who: Mapping[str, Any] | None = None,  # pid and uid, where they are known
     ) -> None:
         self._emit = emit
+        self._of_server = Flood(
+            emit, server_id, layer=via, session_id=session_id, burst=SERVER_BURST, rate=SERVER_RATE
+        )
         self._via = via
         self._who = dict(who or {})
         self._server_id = server_id
@@ -87,7 +94,8 @@ class Teller:
         called = method == CALL
         if not called and not found:
             return
-        self._emit(
+        tell = self._emit if id_ is not None else self._of_server.tell
+        tell(
             events.ToolResultInspected(
                 **decided(verdict),
                 session_id=self._session_id,
@@ -108,7 +116,7 @@ class Teller:
         """Tell of something that the server wants of the client."""
         kind = events.SamplingRequest if asking.method == SAMPLING else events.ElicitationRequest
         detail = bounded(jsontext.dumps(asking.params).decode(), MAX_DETAIL)
-        self._emit(
+        self._of_server.tell(
             kind(
                 **decided(verdict),
                 session_id=self._session_id,
@@ -122,13 +130,14 @@ class Teller:
 
     def list_changed(self) -> None:
         """Tell that the server says its tools are others."""
-        self._emit(events.ToolsListChanged(session_id=self._session_id, server_id=self._server_id))
+        self._of_server.tell(events.ToolsListChanged(session_id=self._session_id, server_id=self._server_id))
 
     def uninspected(
         self, sender: str, cause: str, size: int, verdict: Verdict, found: Sequence[Finding] = ()
     ) -> None:
         """Tell of a message that could not be read for certain, what it seems to hold, and what was done with it."""
-        self._emit(
+        tell = self._of_server.tell if sender == "server" else self._emit
+        tell(
             events.MessageUninspected(
                 **decided(verdict),
                 session_id=self._session_id,

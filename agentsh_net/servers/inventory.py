@@ -28,6 +28,8 @@ from agentsh_net.store.records import PinRecord, ToolRecord
 
 # Of one server; official servers offer dozens, and each tool costs memory in every worker.
 MAX_TOOLS = 5_000
+# Pins of one server. One that names its tools anew with every list would fill every process's memory with them.
+MAX_PINS = 2 * MAX_TOOLS
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +92,8 @@ def take(
     """
     server_id, listed = _listed(report, registry)
     own_id = registry.canonical_id(server_id)
+    if pinning.enabled and pinning.auto_trust_first:
+        _check_names(own_id, listed, board)
     after, changes = registry.register(server_id, [pins.tool_of(own_id, d) for d in listed])
     inspector = inspector or Inspector(Inspection())
     seen = report.get("era") != ""  # empty: who reports saw no handshake, and what was heard before stays
@@ -123,6 +127,16 @@ def _listed(report: Mapping[str, Any], registry: Registry) -> tuple[str, list[di
     if not isinstance(definitions, list) or len(definitions) > MAX_TOOLS:
         raise ProtocolError(f"its list has more than {MAX_TOOLS} tools, or is none")
     return server_id, [definition for definition in definitions if isinstance(definition, dict)]
+
+
+def _check_names(server_id: str, listed: Iterable[Mapping[str, Any]], board: Pins) -> None:
+    """Raise ProtocolError where a server's new tools, pinned too, would be more than it can have in a life without a reset."""
+    new = {name for d in listed if board.get(server_id, name := str(d.get("name"))) is None}
+    if new and len(new) + len(board.of_server(server_id)) > MAX_PINS:
+        raise ProtocolError(
+            f"it has offered more than {MAX_PINS} different tools by now: "
+            f"`agentsh-net mcp pins reset --server {server_id}` forgets those of before"
+        )
 
 
 def inspect(registry: Registry, board: Pins, inspector: Inspector) -> Taken:

@@ -9,8 +9,9 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
+from agentsh_net.audit.flood import Flood
 from agentsh_net.clock import now_rfc3339
 from agentsh_net.core.audit.events import Event
 from agentsh_net.core.errors import ProtocolError, StoreError
@@ -25,6 +26,10 @@ from agentsh_net.store.writer import Writer
 
 Report = Mapping[str, Any]
 
+# Events about the tools of one server: twice as many as it may list at once, and a second for good.
+CHANGES: Final = 2 * inventory.MAX_TOOLS
+CHANGE_RATE: Final = 1.0
+
 
 class Reports:
     """Takes one report at a time, with what is in force locked."""
@@ -36,6 +41,7 @@ class Reports:
         self._writer = writer
         self._emit = emit
         self._log = log
+        self._floods: dict[str, Flood] = {}
         self.last: dict[str, Report] = {}  # server id -> what was reported of it last, without the tools
         self._strangers: set[str] = set()  # whom `introduced` waits for
         self._all_known = asyncio.Event()
@@ -125,7 +131,7 @@ class Reports:
         stored = self._writer.change([*inventory.rows(taken, now_rfc3339()), *identities])
         if taken.changes or taken.saved_pins or taken.judged_anew or known.saved:
             await self._current.know(registry=taken.registry, pins=known.pins)
-        self._tell((*known.events, *taken.events))
+        self._tell(server, (*known.events, *taken.events))
         try:
             await asyncio.wrap_future(stored)
         except StoreError as error:
@@ -135,7 +141,7 @@ class Reports:
         known = self._recognised(report, server, self._current.snapshot.pins)
         if known.saved:
             await self._current.know(pins=known.pins)
-        self._tell(known.events)
+        self._tell(server, known.events)
         try:
             rows = records.save_identities(known.saved, by="auto_trust_first")
             await asyncio.wrap_future(self._writer.change(rows))
@@ -147,9 +153,13 @@ class Reports:
         seen = recognition.offered(report, server)
         return recognition.recognise(seen, server, board, pinning, now_rfc3339())
 
-    def _tell(self, told: Iterable[Event]) -> None:
+    def _tell(self, server: Server, told: Iterable[Event]) -> None:
         """Emit how servers and tools stand to their pins; in audit mode nothing is blocked."""
+        flood = self._floods.get(server.id)
+        if flood is None:
+            flood = Flood(self._emit, server.id, layer="discovery", burst=CHANGES, rate=CHANGE_RATE)
+            self._floods[server.id] = flood
         audits = not self._current.snapshot.config.sandbox.mcp.enforce_policy
         for event in told:
             would_block = audits and event.action == "block"
-            self._emit(replace(event, action="allow", would="block") if would_block else event)
+            flood.tell(replace(event, action="allow", would="block") if would_block else event)

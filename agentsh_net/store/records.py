@@ -55,6 +55,9 @@ class SessionRecord:
     created: str
 
 
+# Tools of one server that it no longer offers: one that names its tools anew with every list would fill the disk, and events go first.
+MAX_REMOVED = 1000
+
 _COLUMNS = ("id", "type", "timestamp", "session_id", "action", "server_id", "tool_name")
 INSERT_EVENT = "INSERT OR IGNORE INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 # Rows of one statement where there are many: SQLite gives the interpreter's lock away once a statement, and a busy thread
@@ -147,9 +150,13 @@ def save_tools(tools: Iterable[ToolRecord], now: str) -> Change:
 
 
 def mark_removed(keys: Iterable[tuple[str, str]], now: str) -> Change:
-    """Record that servers stopped offering tools, given as (server id, name)."""
+    """Record that servers stopped offering tools, given as (server id, name); of each server the last MAX_REMOVED are kept."""
     sql = "UPDATE tools SET removed = ? WHERE server_id = ? AND name = ? AND removed IS NULL"
-    return [(sql, [(now, *_name(*key)) for key in keys])]
+    names = [_name(*key) for key in keys]
+    kept = "SELECT name FROM tools WHERE server_id = ?1 AND removed IS NOT NULL ORDER BY removed DESC, name LIMIT ?2"
+    forget = f"DELETE FROM tools WHERE server_id = ?1 AND removed IS NOT NULL AND name NOT IN ({kept})"  # noqa: S608 - constants
+    servers = [(server_id, MAX_REMOVED) for server_id in dict.fromkeys(server_id for server_id, _ in names)]
+    return [(sql, [(now, *name) for name in names]), (forget, servers)]
 
 
 def save_pins(pins: Iterable[PinRecord], *, only_missing: bool = False) -> Change:

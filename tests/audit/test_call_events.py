@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
-from agentsh_net.audit.call_events import MALFORMED, MAX_DETAIL, Teller
+from agentsh_net.audit.call_events import MALFORMED, MAX_DETAIL, SERVER_BURST, Teller
 from agentsh_net.core.audit.events import Event
 from agentsh_net.core.links.link import MAX_INPUT, MAX_TEXT
 from agentsh_net.core.mcp.gate import Asking, Call
@@ -72,3 +73,28 @@ def test_news_and_what_could_not_be_read() -> None:
         12,
     )
     assert (event["action"], event["would"], event["via"]) == ("allow", "block", "shim")
+
+
+def test_what_a_server_causes_by_itself_is_bounded_and_what_a_client_does_is_not() -> None:
+    events: list[Event] = []
+    teller = Teller(events.append, "fs", "s1", via="gateway")
+    for number in range(SERVER_BURST + 500):
+        teller.list_changed()
+        teller.called(Call(number, "t", None), ALLOW, None)
+        teller.result("t", number, (), 5, ALLOW)
+    counts = Counter(event.type for event in events)
+    assert counts["mcp_tools_list_changed"] < SERVER_BURST + 100
+    assert counts["events_lost"]
+    assert counts["mcp_tool_called"] == counts["mcp_tool_result_inspected"] == SERVER_BURST + 500
+
+
+def test_malformed_messages_of_a_server_and_what_it_asks_are_bounded_too() -> None:
+    events: list[Event] = []
+    teller = Teller(events.append, "fs", "s1", via="gateway")
+    for _ in range(SERVER_BURST + 500):
+        teller.uninspected("server", MALFORMED, 5, ALLOW)
+        teller.asked(Asking(0, 1, "sampling/createMessage", {}), ALLOW)
+        teller.uninspected("client", MALFORMED, 5, ALLOW)
+    senders = Counter(event.to_json().get("sender", event.type) for event in events)
+    assert senders["server"] + senders["mcp_sampling_request"] < SERVER_BURST + 100
+    assert senders["client"] == SERVER_BURST + 500

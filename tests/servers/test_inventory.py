@@ -94,6 +94,19 @@ def test_an_unsound_report_is_refused(report: dict[str, Any]) -> None:
         inventory.take(report, REGISTRY, Pins(), VersionPinning(), NOW)
 
 
+def test_a_server_that_names_its_tools_anew_again_and_again_is_refused_before_it_fills_the_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(inventory, "MAX_PINS", 3)
+    first = take({"name": "a"}, {"name": "b"})
+    second = take({"name": "b"}, {"name": "c"}, before=first)
+    with pytest.raises(
+        ProtocolError, match="more than 3 different tools by now: `agentsh-net mcp pins reset"
+    ):
+        take({"name": "d"}, before=second)
+    assert take({"name": "a"}, {"name": "c", "title": "x"}, before=second).changes  # none of them is new
+
+
 def test_a_restart_remembers_tools_and_pins_of_declared_servers() -> None:
     taken = take({"name": "get"})
     registry, pins = inventory.load([SERVER], taken.saved_tools, taken.saved_pins)

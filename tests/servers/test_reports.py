@@ -10,7 +10,7 @@ import pytest
 from staging import Stage, policy
 
 from agentsh_net.core.errors import StoreError
-from agentsh_net.servers import inventory
+from agentsh_net.servers import inventory, reports
 from agentsh_net.servers.reports import Reports
 
 LOG = logging.getLogger("test.reports")
@@ -131,3 +131,16 @@ def test_a_list_that_is_refused_is_the_reason_in_status_and_what_was_known_stays
     assert "its tools cannot be listed: its list has more than 5000 tools" in caplog.text
     assert here.tools == ["x"]
     assert here.told == ["mcp_tool_seen"]
+
+
+def test_a_server_that_changes_its_tools_without_end_does_not_fill_the_audit_trail(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(reports, "CHANGES", 5)
+    here = Reported()
+    for number in range(20):
+        here.take(tools=[{"name": "x", "title": str(number)}])
+    assert here.told.count("mcp_tool_changed") < 8
+    (lost,) = [event for event in here.events if event.type == "events_lost"]
+    assert "a causes more than 1 events a second" in lost.reason
+    assert here.tools == ["x"]

@@ -310,3 +310,19 @@ def test_a_tool_that_nobody_trusted_yet_is_among_the_pins_as_new(database):
     ]
     assert (new[0]["pinned"], new[0]["offered"]["description"]) == ({}, "d")
     assert "old" not in {pin["tool_name"] for pin in ask(database, "pins")}, "it is gone"
+
+
+def test_of_what_a_server_no_longer_offers_the_last_are_remembered(database, monkeypatch):
+    monkeypatch.setattr(records, "MAX_REMOVED", 2)
+    connection = sqlite3.connect(database)
+    names = [f"n{i}" for i in range(6)]
+    with connection:
+        apply(connection, records.save_tools([ToolRecord("evil", n, "h") for n in names], "t1"))
+        for number, name in enumerate(names[:5]):
+            apply(connection, records.mark_removed([("evil", name)], f"t{number}"))
+    known = connection.execute(
+        "SELECT name, removed FROM tools WHERE server_id = 'evil' ORDER BY name"
+    ).fetchall()
+    assert known == [("n3", "t3"), ("n4", "t4"), ("n5", None)]
+    assert connection.execute("SELECT count(*) FROM tools WHERE server_id = 'weather'").fetchone() == (2,)
+    connection.close()

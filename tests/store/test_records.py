@@ -1,7 +1,9 @@
 """Values become rows that keep everything and that SQLite can hold, whatever a server called its tools."""
 
 import json
+import re
 import sqlite3
+from itertools import chain
 
 import pytest
 
@@ -57,9 +59,10 @@ def test_changes_bind_every_value():
         records.delete_pins([(quote, quote)]),
         records.save_session(SessionRecord(quote, "d", now)),
     ]
-    for [(sql, rows)] in changes:
+    for sql, rows in chain(*changes):
         assert quote not in sql
-        assert all(sql.count("?") == len(row) for row in rows)
+        numbered = len(set(re.findall(r"\?\d", sql)))
+        assert all((numbered or sql.count("?")) == len(row) for row in rows)
 
 
 @pytest.mark.parametrize("count", [0, 1, 49, 50, 51, 137])

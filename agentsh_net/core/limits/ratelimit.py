@@ -30,15 +30,26 @@ def limit_of(limits: RateLimits, server_id: str) -> RateLimit:
 
 
 @dataclass(slots=True)
-class _Bucket:
-    """`tokens` calls could be made at `at` (seconds of the caller's clock)."""
+class Bucket:
+    """A token bucket: `tokens` could be taken at `at` (seconds of the caller's clock)."""
 
     rate: float  # tokens a second
     size: float
     tokens: float
     at: float
 
+    @classmethod
+    def full(cls, size: float, rate: float, now: float = 0.0) -> Bucket:
+        """Return a bucket from which nothing was taken yet."""
+        return cls(rate, size, size, now)
+
+    def wait(self, now: float) -> float:
+        """Return the seconds until there is a token."""
+        there = min(self.size, self.tokens + max(0.0, now - self.at) * self.rate)
+        return max(0.0, (1 - there) / self.rate)
+
     def take(self, now: float) -> bool:
+        """Take a token, if there is one, and say so."""
         self.tokens = min(self.size, self.tokens + max(0.0, now - self.at) * self.rate)
         self.at = max(self.at, now)
         if self.tokens < 1:
@@ -52,7 +63,7 @@ class Buckets:
 
     def __init__(self, limits: RateLimits) -> None:
         self._limits = limits
-        self._buckets: dict[str, _Bucket] = {}
+        self._buckets: dict[str, Bucket] = {}
         self._answers: OrderedDict[tuple[str, str], bool] = OrderedDict()
 
     def take(self, server_id: str, call_key: str, now: float) -> bool:
@@ -84,10 +95,10 @@ class Buckets:
             new.tokens = min(old.tokens, new.size)
         return successor
 
-    def _bucket(self, server: str, now: float) -> _Bucket:
+    def _bucket(self, server: str, now: float) -> Bucket:
         bucket = self._buckets.get(server)
         if bucket is None:
             limit = limit_of(self._limits, server)
             size = limit.burst if limit.burst >= 1 else default_burst(limit.calls_per_minute)
-            bucket = self._buckets[server] = _Bucket(limit.calls_per_minute / 60, size, size, now)
+            bucket = self._buckets[server] = Bucket(limit.calls_per_minute / 60, size, size, now)
         return bucket

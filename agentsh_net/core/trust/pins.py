@@ -67,6 +67,11 @@ class Pins:
         """Return the pin of a tool, or None."""
         return self.entries.get(_key(server_id, tool))
 
+    def of_server(self, server_id: str) -> tuple[Pin, ...]:
+        """Return the pins of a server's tools."""
+        server = fold(server_id)
+        return tuple(pin for (of, _), pin in self.entries.items() if of == server)
+
     def lookup(self, server_id: str, tool: str, tool_hash: str) -> PinState:
         """Say how a definition with this hash stands to the pin of its tool."""
         pin = self.get(server_id, tool)

@@ -16,6 +16,7 @@ from typing import Any
 
 from agentsh_net.core.configuration.settings import SecurityScheme
 from agentsh_net.core.errors import ProtocolError
+from agentsh_net.core.limits.ratelimit import Bucket
 from agentsh_net.core.mcp.exchange import Listing
 from agentsh_net.core.model import Server, Transport
 from agentsh_proxy.http_client import tls_context
@@ -24,6 +25,8 @@ from agentsh_proxy.mcp_client.session import Session
 TIMEOUT = 30.0  # seconds for one listing, the handshake included; a server in a cold container takes ten
 TTL = 60.0  # seconds between listings where nothing was heard; a server's own ttlMs may not make us look away for longer
 PAUSE = 1.0  # seconds between two listings of one server, however often it says that its tools changed
+HURRIES = 10  # listings at that pace, for a server that says so again and again; then one in HURRY seconds
+HURRY = 20.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +82,7 @@ class Watcher:
         timeout: float = TIMEOUT,
         ttl: float = TTL,
         pause: float = PAUSE,
+        hurry: float = HURRY,
         backoff: Backoff | None = None,
         tls: ssl.SSLContext | None = None,
         schemes: Schemes | None = None,
@@ -89,6 +93,7 @@ class Watcher:
         self._timeout = timeout
         self._ttl = ttl
         self._pause = pause
+        self._hurry = hurry
         self._backoff = backoff or Backoff()
         self._tls = tls
         self._tasks: dict[str, asyncio.Task[None]] = {}
@@ -143,6 +148,7 @@ class Watcher:
         """Follow one server through its sessions; after a failure begin anew, later and later."""
         failures = 0
         said = b""
+        hurry = Bucket.full(HURRIES, 1 / self._hurry, asyncio.get_running_loop().time())
 
         def tell(found: Discovered) -> None:
             nonlocal failures, said
@@ -153,7 +159,7 @@ class Watcher:
             session = Session(server, tls=self._tls, scheme=self._schemes.get(server.id))
             try:
                 async with session:
-                    await self._follow(session, tell)
+                    await self._follow(session, tell, hurry)
             except ProtocolError as fault:
                 failures += 1
                 said = b""
@@ -165,20 +171,22 @@ class Watcher:
                 )
                 await asyncio.sleep(delay)
 
-    async def _follow(self, session: Session, tell: Callable[[Discovered], None]) -> None:
+    async def _follow(self, session: Session, tell: Callable[[Discovered], None], hurry: Bucket) -> None:
         """List, wait until that is stale, list again, until the session is lost. Raises ProtocolError."""
         while not session.lost:
             tell(_discovered(session, await session.list(self._timeout)))
             session.listen()
-            await self._until_stale(session)
+            await self._until_stale(session, hurry)
 
-    async def _until_stale(self, session: Session) -> None:
-        await asyncio.sleep(self._pause)
+    async def _until_stale(self, session: Session, hurry: Bucket) -> None:
+        loop = asyncio.get_running_loop()
+        await asyncio.sleep(self._pause + min(hurry.wait(loop.time()), self._ttl))
         try:
             async with asyncio.timeout(self._ttl):
                 await session.stale.wait()
         except TimeoutError:
             return  # as good as stale
+        hurry.take(loop.time())
 
     def _tell(self, server_id: str, found: Discovered, said: bytes) -> bytes:
         """Report what is not what was reported last; return its mark."""

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from agentsh_proxy.mcp_client import discovery
-from agentsh_proxy.mcp_client.discovery import Backoff, Discovered, Watcher, discover
+from agentsh_proxy.mcp_client.discovery import HURRIES, Backoff, Discovered, Watcher, discover
 from mcp_peers.roles import DISCOVERED, INITIALIZED, SseServer, declared, legacy, modern, result_of, tools
 from mcp_peers.scripted import STREAM, Handler, Scripted, Seen, Wire, run, serving
 
@@ -377,7 +377,7 @@ def watching(
     async def main() -> None:
         async with serving(handler) as server:
             reports = Reports()
-            settings = {"ttl": 3600, "pause": 0.01, "backoff": Backoff(0.01, 0.05)} | how
+            settings = {"ttl": 3600, "pause": 0.01, "hurry": 0.01, "backoff": Backoff(0.01, 0.05)} | how
             watcher = Watcher([declared(server, **settings.pop("as_", {}))], reports, **settings)
             watcher.start()
             await scene(watcher, reports, server)
@@ -480,6 +480,20 @@ def test_news_that_flood_are_not_a_listing_each() -> None:
         assert server.asked.count("tools/list") < 50
 
     watching(legacy(tools_list=growing.list, GET=growing.news), scene, pause=0.05)
+
+
+def test_a_server_that_changes_again_and_again_is_listed_at_a_pace_of_its_own() -> None:
+    growing = Growing()
+
+    async def scene(watcher: Watcher, reports: Reports, server: Scripted) -> None:
+        await reports.count(1)
+        await server.until(lambda: growing.stream is not None)
+        for number in range(HURRIES + 5):
+            await growing.change(f"t{number}")
+            await asyncio.sleep(0.03)
+        assert len(reports.all) <= HURRIES + 2  # that of the start, and one before the first pause
+
+    watching(legacy(tools_list=growing.list, GET=growing.news), scene, pause=0.001, hurry=60)
 
 
 def test_a_listing_that_says_the_same_is_not_reported_again() -> None:

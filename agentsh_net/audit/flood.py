@@ -1,0 +1,58 @@
+"""Events that a server causes, and could cause without end: what comes too fast is counted, so that it cannot push out the rest.
+
+The store keeps so many megabytes of events, the newest: whoever fills it wipes it. Verdicts do not depend on what is told.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Final
+
+from agentsh_net.core.audit.events import DEFAULT_SESSION, Event, EventsLost
+from agentsh_net.core.limits.ratelimit import Bucket
+from agentsh_net.core.naming.folding import visible
+
+TOLD_EVERY: Final = 10.0  # seconds between two events that say how many others there were
+
+
+class Flood:
+    """Lets events of one server through as long as there are not too many, and says how many it kept back."""
+
+    def __init__(
+        self,
+        emit: Callable[[Event], None],
+        server_id: str,
+        *,
+        layer: str,
+        burst: int,
+        rate: float,  # events a second, for good
+        session_id: str = DEFAULT_SESSION,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._emit = emit
+        self._server_id = server_id
+        self._layer = layer
+        self._session_id = session_id
+        self._clock = clock
+        self._rate = rate
+        self._bucket = Bucket.full(burst, rate, clock())
+        self._kept = 0  # back, and not told of
+        self._told = 0.0
+
+    def tell(self, event: Event) -> None:
+        """Emit an event, or count it."""
+        now = self._clock()
+        if not self._bucket.take(now):
+            self._kept += 1
+            if not self._told or now - self._told >= TOLD_EVERY:
+                self._tell_kept(now)
+            return
+        if self._kept:
+            self._tell_kept(now)
+        self._emit(event)
+
+    def _tell_kept(self, now: float) -> None:
+        self._told, kept, self._kept = now, self._kept, 0
+        reason = f"{visible(self._server_id)} causes more than {self._rate:g} events a second: these are counted, not told"
+        self._emit(EventsLost(layer=self._layer, lost=kept, session_id=self._session_id, reason=reason))
