@@ -14,7 +14,7 @@ from agentsh_net.core.mcp import jsonrpc
 from agentsh_net.core.mcp.client import Conversation
 from agentsh_net.core.mcp.exchange import Answered, Ask, Outcome, Refused, Tell, refusal
 from agentsh_proxy.http_client import Response
-from agentsh_proxy.mcp_client.site import LIMITS, RETRY, Site, bounded_retry, events, is_stream
+from agentsh_proxy.mcp_client.site import LIMITS, RETRY, Site, bounded_retry, is_stream
 
 
 class LegacySse:
@@ -84,7 +84,7 @@ class LegacySse:
 
     async def _read(self, stream: Response) -> None:
         try:
-            async for event in events(stream):
+            async for event in self._site.events(stream):
                 if event.retry is not None:
                     self.retry = bounded_retry(event.retry)
                 if event.kind == "endpoint":

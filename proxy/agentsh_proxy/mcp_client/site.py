@@ -5,12 +5,14 @@ Redirects stay inside the origin, so the declared credentials do too. What to se
 
 from __future__ import annotations
 
+import asyncio
 import ssl
 from collections.abc import AsyncIterator
 
 from agentsh_net.core.configuration.settings import SecurityScheme
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.framing import sse
+from agentsh_net.core.limits.ratelimit import Bucket
 from agentsh_net.core.mcp import http_rules as mcp_http
 from agentsh_net.core.mcp import stream as mcp_stream
 from agentsh_net.core.mcp.gateway_http import with_credential
@@ -24,6 +26,9 @@ LIMITS = Limits()
 MAX_ERROR_BODY = 64 << 10  # an error message; a framework's HTML error page fits too
 RETRY = 1.0  # seconds before a stream is opened again, where the server names none
 RETRY_BOUNDS = (0.05, 30.0)  # seconds; neither a busy loop nor a server that is never watched
+# Events of one server that are read at once, and a second for good: who sends more waits, so that others do not.
+EVENT_BURST = 1000
+EVENT_RATE = 100.0
 EVENT_STREAM = "text/event-stream"
 JSON = "application/json"
 
@@ -38,6 +43,7 @@ class Site:
         self._scheme = scheme  # the credential that the gateway has for it
         self.http = HttpClient(address(server.url), tls=tls, pin=server.tls_fingerprint)
         self._declared = mcp_http.declared(server.headers)
+        self._pace = Bucket.full(EVENT_BURST, EVENT_RATE, asyncio.get_running_loop().time())
 
     async def send(self, method: str, url: str, headers: Headers, body: bytes = b"") -> Response:
         """Send a request to a URL of the origin and return the answer's head; redirects inside the origin are followed."""
@@ -51,6 +57,16 @@ class Site:
             await response.release()
             url = target
         raise ProtocolError(f"the server redirects more than {mcp_http.MAX_REDIRECTS} times", status=502)
+
+    async def events(self, response: Response) -> AsyncIterator[StreamEvent]:
+        """Iterate over the events of a stream, at a bounded pace. Raises ProtocolError if it is cut or an event is too long."""
+        decoder, clock = sse.Decoder(LIMITS.size), asyncio.get_running_loop().time
+        async for data in response.chunks():
+            for frame in decoder.feed(data):
+                if wait := self._pace.wait(clock()):
+                    await asyncio.sleep(wait)
+                self._pace.take(clock())
+                yield mcp_stream.read(frame)
 
 
 def is_stream(response: Response) -> bool:
@@ -66,11 +82,3 @@ def is_json(response: Response) -> bool:
 def bounded_retry(milliseconds: int) -> float:
     """Return the seconds a server asks to wait (`retry:`), within our bounds."""
     return min(max(milliseconds / 1000, RETRY_BOUNDS[0]), RETRY_BOUNDS[1])
-
-
-async def events(response: Response) -> AsyncIterator[StreamEvent]:
-    """Iterate over the events of a stream. Raises ProtocolError if it is cut or an event is too long."""
-    decoder = sse.Decoder(LIMITS.size)
-    async for data in response.chunks():
-        for frame in decoder.feed(data):
-            yield mcp_stream.read(frame)

@@ -23,7 +23,6 @@ from agentsh_proxy.mcp_client.site import (
     RETRY,
     Site,
     bounded_retry,
-    events,
     is_json,
     is_stream,
 )
@@ -79,7 +78,7 @@ class StreamableHttp:
             if response.status != 200 or not is_stream(response):
                 return False
             established()
-            async for event in events(response):
+            async for event in self._site.events(response):
                 if event.id is not None:
                     self._last_event_id = _event_id(event.id)
                 if await self._take(event, None if ask is None else ask.id) is not None:
@@ -154,7 +153,7 @@ class StreamableHttp:
     async def _until_answer(self, response: Response, ask: Ask, cursor: str) -> tuple[Answered | None, str]:
         """Read a stream until the answer or its end; return also the event id to resume it at."""
         try:
-            async for event in events(response):
+            async for event in self._site.events(response):
                 if event.id is not None:
                     cursor = _event_id(event.id)
                 answer = await self._take(event, ask.id)

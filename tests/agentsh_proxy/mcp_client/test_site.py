@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
-from agentsh_proxy.mcp_client.site import Site, bounded_retry, events, is_json, is_stream
+from agentsh_proxy.mcp_client import site as site_module
+from agentsh_proxy.mcp_client.site import Site, bounded_retry, is_json, is_stream
 from mcp_peers.roles import declared
 from mcp_peers.scripted import STREAM, Seen, Wire, run, serving
 
@@ -47,9 +50,31 @@ def test_a_get_follows_what_a_post_may_not() -> None:
             site = Site(declared(server), None)
             async with await site.send("GET", server.url("/sse"), ()) as response:
                 assert is_stream(response)
-                assert [e async for e in events(response)] == [StreamEvent("endpoint", b"x", "1", 10)]
+                assert [e async for e in site.events(response)] == [StreamEvent("endpoint", b"x", "1", 10)]
             with pytest.raises(ProtocolError, match="redirects a POST"):
                 await site.send("POST", server.url("/sse"), (), b"{}")
+            site.http.close()
+
+    run(scene())
+
+
+def test_a_flood_of_events_is_read_at_a_pace(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(site_module, "EVENT_BURST", 5)
+    monkeypatch.setattr(site_module, "EVENT_RATE", 50.0)
+
+    async def flood(_: Seen, wire: Wire) -> None:
+        await wire.raw(STREAM)
+        for _ in range(15):
+            await wire.event("x")
+        await wire.end()
+
+    async def scene() -> None:
+        async with serving(flood) as server:
+            site = Site(declared(server), None)
+            begun = asyncio.get_running_loop().time()
+            async with await site.send("GET", site.url, ()) as response:
+                assert len([e async for e in site.events(response)]) == 15
+            assert asyncio.get_running_loop().time() - begun >= 0.1  # ten beyond the burst
             site.http.close()
 
     run(scene())
