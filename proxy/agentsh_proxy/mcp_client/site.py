@@ -29,6 +29,7 @@ RETRY_BOUNDS = (0.05, 30.0)  # seconds; neither a busy loop nor a server that is
 # Events of one server that are read at once, and a second for good: who sends more waits, so that others do not.
 EVENT_BURST = 1000
 EVENT_RATE = 100.0
+LEAST_PAUSE = 0.001  # seconds; the loop's clock has no finer steps
 EVENT_STREAM = "text/event-stream"
 JSON = "application/json"
 
@@ -63,9 +64,8 @@ class Site:
         decoder, clock = sse.Decoder(LIMITS.size), asyncio.get_running_loop().time
         async for data in response.chunks():
             for frame in decoder.feed(data):
-                if wait := self._pace.wait(clock()):
-                    await asyncio.sleep(wait)
-                self._pace.take(clock())
+                while not self._pace.take(clock()):  # noqa: ASYNC110 - time is what is waited for
+                    await asyncio.sleep(max(self._pace.wait(clock()), LEAST_PAUSE))
                 yield mcp_stream.read(frame)
 
 
