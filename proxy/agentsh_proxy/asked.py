@@ -6,11 +6,11 @@ Bodies and answers are not its business.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from agentsh_net.core.dialects.base import Dialect
+from agentsh_net.core.dialects.base import RequestFacts
 from agentsh_net.core.web.familiar_heads import Mould
 from agentsh_net.core.web.http_head import RequestHead, forwarded_request
 from agentsh_proxy.admission import Admitted
@@ -30,9 +30,11 @@ class Asked:
     sessions: Mapping[str, str]
     opening: bytes  # of the request to the upstream: line and fields, but for the framing and the blank line
     held: bool  # the body must be whole before anything leaves
-    plain: bool  # inspected, and the body as it is: nothing to decode, to search or to sign
     trails: bool  # charged against the provider's limits, or kept in the archive
-    glances: Dialect | None  # whose word is enough for a whole answer, where nothing else wants to see it
+    reads: (
+        Callable[[bytes], RequestFacts] | None
+    )  # a body that is as it is: nothing to decode, to search or to sign
+    glances: Callable[[bytes], bool] | None  # at a whole answer: enough where nothing else wants to see it
     mould: Mould | None = None  # of the head, where the next one may be the same
 
     def stands(self, view: View, sessions: Mapping[str, str]) -> bool:
@@ -61,8 +63,10 @@ def asked(head: RequestHead, admitted: Admitted, view: View, sessions: Mapping[s
     held = inspected or owns or searched or not head.has_body
     plain = inspected and view.guard is None and not (owns or head.encoding)
     trails = inspected and (view.stores or (admitted.provider.limited and head.method == "POST"))
-    glances = admitted.inspected if plain and not trails and head.method != "HEAD" else None
-    return Asked(head, admitted, view, sessions, opening, held, plain, trails, glances)
+    dialect = admitted.inspected if plain else None
+    reads = dialect.request if dialect is not None else None
+    glances = dialect.harmless if dialect is not None and not trails and head.method != "HEAD" else None
+    return Asked(head, admitted, view, sessions, opening, held, trails, reads, glances)
 
 
 def _may_be_json(head: RequestHead) -> bool:

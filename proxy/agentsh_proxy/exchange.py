@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from agentsh_proxy.server import ClientConnection
     from agentsh_proxy.service import Service
 
+_BRACE = ord("{")
 PATIENCE = 5.0  # seconds of silence over a held call before a comment is sent; the shortest client timeout seen is 10
 
 
@@ -40,7 +41,7 @@ class Exchange:
 
     __slots__ = (
         "_answer", "_asked", "_began", "_body", "_client", "_connecting", "_connection", "_facts", "_lessons", "_over", "_paused_at",
-        "_retried", "_reused", "_seen", "_service", "_trail", "_uploaded", "_wrote", "held", "method",
+        "_reused", "_seen", "_service", "_trail", "_uploaded", "_wrote",
     )  # fmt: skip
 
     def __init__(self, service: Service, client: ClientConnection, what: Asked) -> None:
@@ -55,14 +56,21 @@ class Exchange:
         self._connecting: asyncio.Task[None] | None = None
         self._trail: Trail | None = None  # what the exchange leaves behind, where something asks for it
         self._over = False
-        self._retried = False
-        self._reused = False
+        self._reused = False  # the connection, which may have gone stale while it lay idle
         self._uploaded = False
         self._began = service.clock()
         self._paused_at = 0.0
         self._seen = self._wrote = service.now
-        self.method = what.head.method
-        self.held = what.held
+
+    @property
+    def held(self) -> bool:
+        """Say whether the body must be whole before anything leaves."""
+        return self._asked.held
+
+    @property
+    def method(self) -> str:
+        """The method of the request."""
+        return self._asked.head.method
 
     @property
     def answering(self) -> bool:
@@ -79,9 +87,8 @@ class Exchange:
     def on_request(self, body: bytes) -> None:
         """Take the whole request (`held`). Raises RefusalError."""
         what = self._asked
-        inspected = what.admitted.inspected
-        if inspected is not None:
-            facts = inspected.request(body) if body and what.plain else None
+        if what.admitted.inspected is not None:
+            facts = what.reads(body) if body and what.reads is not None else None
             if facts is not None and facts.quiet:
                 self._facts = facts
                 self._lessons = self._service.offering.last(what.admitted.session_id)
@@ -152,7 +159,11 @@ class Exchange:
         if self._over:
             connection.abort()
         elif connection.ask(self, self._request(), last=self._body is not None):
-            self._began_upload(connection, reused=False)
+            self._connection = connection
+            self._reused = False
+            self._seen = self._service.now
+            if self._body is None:
+                self._client.resume_upload()
         else:
             self._fail(ProtocolError("the upstream closed the connection before it was asked", status=502))
 
@@ -171,9 +182,7 @@ class Exchange:
     def on_head(self, head: ResponseHead) -> None:
         """Settle what becomes of the answer. Raises ProtocolError where it has to be stopped."""
         self._seen = self._service.now
-        client = Client(
-            chunks=self._asked.head.minor == 1, keep_alive=self._client.keeps_alive(self._asked.head)
-        )
+        client = Client(chunks=self._asked.head.minor == 1, keep_alive=self._client.keeps_alive)
         if self._trail is not None:
             self._trail.head(head)
         service, dialect = self._service, self._asked.admitted.inspected
@@ -203,9 +212,9 @@ class Exchange:
             what.glances is None
             or not head.plain_json
             or self._facts.stream
-            or data[:1] != b"{"
+            or data[0] != _BRACE
             or len(data) > what.view.proxy.max_body
-            or not what.glances.harmless(data)
+            or not what.glances(data)
         ):
             return False
         connection.release(head)
@@ -213,7 +222,7 @@ class Exchange:
         self._over = True
         service, client = self._service, self._client
         service.counts.at_once.observe(service.clock() - self._began)
-        keep_alive = client.keeps_alive(what.head)
+        keep_alive = client.keeps_alive
         if not (head.verbatim and keep_alive):
             fields = forwarded_response(head, rewritten=False)
             whole = opening(head, fields, closing=not keep_alive) + data
@@ -250,8 +259,7 @@ class Exchange:
         self._connection = None
         if self._over:
             return
-        if self._reused and not answered and not self._retried and self._body is not None:
-            self._retried = True
+        if self._reused and not answered and self._body is not None:
             self._ask(fresh=True)
         else:
             self._fail(error)
@@ -278,16 +286,12 @@ class Exchange:
         connection = None
         if not fresh:
             connection = pool.ask(origin, self, self._request(), last=self._body is not None)
-        if connection is not None:
-            self._began_upload(connection, reused=True)
-        else:
+        if connection is None:
             seconds = self._asked.view.proxy.connect_timeout
             self._connecting = pool.connect(origin, self, seconds=seconds)
-
-    def _began_upload(self, connection: UpstreamConnection, *, reused: bool) -> None:
+            return
         self._connection = connection
-        self._reused = reused
-        self._seen = self._service.now
+        self._reused = True
         if self._body is None:
             self._client.resume_upload()
 

@@ -126,7 +126,7 @@ class ClientConnection(asyncio.Protocol):
     def answer_error(self, status: int, message: str, dialect: Dialect | None) -> None:
         """Send an error in place of an answer of which nothing was sent."""
         self._exchange = None
-        self._reply(status, error_body(status, message, dialect), close=self._is_last)
+        self._reply(status, error_body(status, message, dialect), close=not self.keeps_alive)
         self._next()
 
     def on_answered(self, *, keep_alive: bool, whole: bool) -> None:
@@ -139,14 +139,15 @@ class ClientConnection(asyncio.Protocol):
         elif self._buffer or self._reading_paused:
             self._next()
 
-    def keeps_alive(self, head: RequestHead) -> bool:
-        """Say whether another request may follow the answer to this one."""
-        return head.keep_alive and not self._is_last and not self._service.draining
-
     @property
-    def _is_last(self) -> bool:
-        """Say whether no request can follow this one."""
-        return self._closing or self._head is not None or (self._half_open is not None and not self._buffer)
+    def keeps_alive(self) -> bool:
+        """Say whether another request may follow the answer to this one."""
+        return not (
+            self._closing
+            or self._head is not None
+            or (self._half_open is not None and not self._buffer)
+            or self._service.draining
+        )
 
     def pause_upload(self) -> None:
         """Read no more of the body for now."""

@@ -22,7 +22,7 @@ from agentsh_proxy.view import Origin
 MAX_IDLE = 512  # kept per origin; as many as agents stream at once on one worker, a few KiB each
 IDLE_SECONDS = 55.0  # shorter than the 60 s after which load balancers commonly drop an idle connection
 MAX_INTERIM = 16  # 1xx answers before the real one; more is a peer playing for time
-
+_HEAD_END = b"\r\n\r\n"
 
 P = TypeVar("P", bound=asyncio.Protocol)
 
@@ -30,7 +30,10 @@ P = TypeVar("P", bound=asyncio.Protocol)
 class Waiting(Protocol):
     """Who asked: an exchange, as a connection sees it."""
 
-    method: str
+    @property
+    def method(self) -> str:
+        """The method of the request."""
+        ...
 
     def on_connected(self, connection: UpstreamConnection) -> None:
         """Write the request to a connection that was made for it."""
@@ -75,14 +78,14 @@ class UpstreamConnection(asyncio.Protocol):
     """One connection. Serves one exchange at a time; between two it lies idle in the pool."""
 
     __slots__ = (
-        "_buffer", "_chunked", "_exchange", "_head", "_heads", "_interim", "_left", "_origin", "_pool", "_sent_whole", "_transport", "_turn", "idle_since",
+        "_buffer", "_chunked", "_exchange", "_head", "_heads", "_idle", "_interim", "_left", "_pool", "_sent_whole", "_transport", "_turn", "idle_since",
     )  # fmt: skip
 
     def __init__(self, pool: Pool, origin: Origin) -> None:
         self._pool = pool
         self._turn = pool.turn
         self._heads = pool.heads[origin]
-        self._origin = origin
+        self._idle = pool.idle[origin]  # where it lies between two exchanges
         self._transport: asyncio.Transport | None = None
         self._exchange: Waiting | None = None
         self._buffer = b""
@@ -130,10 +133,14 @@ class UpstreamConnection(asyncio.Protocol):
         """Give the connection back, since the answer with this head came whole and nothing behind it: the next request may follow."""
         self._exchange = None
         self._interim = 0
-        if self._sent_whole and head.keep_alive:
-            self._pool.keep(self._origin, self)
-        else:
+        if not (self._sent_whole and head.keep_alive):
             self._drop()
+            return
+        self.idle_since = self._pool.now
+        idle = self._idle
+        idle.append(self)
+        if len(idle) > MAX_IDLE:
+            idle.pop(0).abort()  # the oldest
 
     # What asyncio tells.
 
@@ -165,7 +172,8 @@ class UpstreamConnection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Tell the end of the body where nothing else marks it, and a failure everywhere else."""
-        self._pool.forget(self._origin, self)
+        if self in self._idle:
+            self._idle.remove(self)
         if self._transport is not None:
             self._turn.drop(self._transport)
         self._transport = None
@@ -196,14 +204,12 @@ class UpstreamConnection(asyncio.Protocol):
     def _read_answer(self, exchange: Waiting, data: bytes) -> None:
         """Read a head, or more of it, and what follows."""
         if self._buffer:
-            data = self._buffer + data
-        end = data.find(b"\r\n\r\n") + 4
-        if not 4 <= end <= MAX_HEAD:
+            data, self._buffer = self._buffer + data, b""
+        text, end, body = data.partition(_HEAD_END)
+        if not end or len(text) + len(end) > MAX_HEAD:
             self._await_head(data)
             return
-        head = self._heads.read(data[:end])
-        body = data[end:]
-        self._buffer = b""
+        head = self._heads.read(text)
         if head.status < 200:
             self._read_interim(exchange, head, body)
             return
@@ -285,7 +291,7 @@ class Pool:
         self._loop = loop
         self._counts = counts
         self._tls = tls or tls_context()
-        self._idle: defaultdict[Origin, list[UpstreamConnection]] = defaultdict(list)
+        self.idle: defaultdict[Origin, list[UpstreamConnection]] = defaultdict(list)
         self.heads: defaultdict[Origin, AnswerHeads] = defaultdict(AnswerHeads)
         self.turn = Turn(loop.call_soon)
         self._connecting: set[asyncio.Task[None]] = set()
@@ -293,7 +299,7 @@ class Pool:
 
     def ask(self, origin: Origin, exchange: Waiting, data: bytes, *, last: bool) -> UpstreamConnection | None:
         """Send the beginning of a request (`last`: all of it) over a connection that lies idle; None where there is none."""
-        idle = self._idle[origin]
+        idle = self.idle[origin]
         while idle:
             connection = idle.pop()
             if connection.ask(exchange, data, last=last):
@@ -308,24 +314,10 @@ class Pool:
         task.add_done_callback(self._connecting.discard)
         return task
 
-    def keep(self, origin: Origin, connection: UpstreamConnection) -> None:
-        """Take a connection back; the oldest goes where there are too many."""
-        idle = self._idle[origin]
-        connection.idle_since = self.now
-        idle.append(connection)
-        if len(idle) > MAX_IDLE:
-            idle.pop(0).abort()
-
-    def forget(self, origin: Origin, connection: UpstreamConnection) -> None:
-        """Take note that a connection is gone."""
-        idle = self._idle.get(origin)
-        if idle and connection in idle:
-            idle.remove(connection)
-
     def sweep(self, now: float) -> None:
         """Close what lay idle too long."""
         self.now = now
-        for idle in self._idle.values():
+        for idle in self.idle.values():
             for connection in [c for c in idle if now - c.idle_since > IDLE_SECONDS]:
                 connection.abort()
 
@@ -333,7 +325,7 @@ class Pool:
         """Close everything idle and stop connecting."""
         for task in list(self._connecting):
             task.cancel()
-        for idle in self._idle.values():
+        for idle in self.idle.values():
             for connection in list(idle):
                 connection.abort()
 

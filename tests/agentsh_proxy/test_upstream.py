@@ -78,7 +78,7 @@ async def test_bytes_that_nobody_asked_for_end_an_idle_connection(opened):
     proxy = await opened(Proxy(snapshot(upstream.port)))
     client = await opened(Client(proxy.port))
     await client.ask(request(MESSAGES, b"{}"))
-    await until(lambda: not any(proxy.service.pool._idle.values()))
+    await until(lambda: not any(proxy.service.pool.idle.values()))
     assert (await client.ask(request(MESSAGES, b"{}"))).body == b"{}"
 
 
@@ -152,9 +152,9 @@ async def test_idle_connections_are_closed_in_time_and_kept_in_number(opened, mo
     await until(lambda: len(upstream.requests) == 5)
     held.set()
     await asyncio.gather(*asked)
-    await until(lambda: sum(map(len, pool._idle.values())) == 2)
+    await until(lambda: sum(map(len, pool.idle.values())) == 2)
     pool.sweep(pool.now + module.IDLE_SECONDS + 1)
-    await until(lambda: not any(pool._idle.values()))
+    await until(lambda: not any(pool.idle.values()))
 
 
 @pytest.fixture(scope="module")

@@ -79,11 +79,14 @@ class RequestFacts:
     approvals: tuple[ToolCall, ...] = ()
     parsed: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)  # where it offers tools
     adds_tools: bool = False  # beside its list of tools, in the conversation
+    quiet: bool = field(
+        init=False, compare=False, repr=False
+    )  # there is nothing to judge, to learn or to tell of
 
-    @property
-    def quiet(self) -> bool:
-        """Say whether there is nothing to judge, to learn or to tell of."""
-        return self.parsed is None and self.fault is None and not self.connectors and not self.approvals
+    def __post_init__(self) -> None:
+        """Work out what almost every request is asked for."""
+        noisy = self.parsed is not None or self.fault is not None or self.connectors or self.approvals
+        object.__setattr__(self, "quiet", not noisy)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 import orjson
 
 from agentsh_net.core.dialects.base import Dialect, Step
+from agentsh_net.core.dialects.call_signs import may_hide_call
 from agentsh_net.core.dialects.output import Output
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.values import strict_json
@@ -50,6 +51,11 @@ def inspect_whole(
     else:
         out.write(changed)
     return out.step()
+
+
+def is_harmless(data: bytes, signs: tuple[bytes, ...] = ()) -> bool:
+    """Say whether a whole answer is JSON that holds nothing which any parser could take for a call (`signs` as in `call_signs`)."""
+    return not may_hide_call(data, signs) and is_json(data)
 
 
 def is_json(data: bytes) -> bool:

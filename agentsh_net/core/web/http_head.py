@@ -27,6 +27,7 @@ _REQUEST_LINE = rb"([!#$%&'*+\-.^_`|~0-9A-Za-z]{1,32}) ([\x21\x22\x24-\x7e]+) HT
 _REQUEST = re.compile(_REQUEST_LINE + _FIELDS)
 _RESPONSE = re.compile(rb"(HTTP/1\.([01]) ([1-5][0-9][0-9])(?: " + _TEXT + rb"*)?)" + _FIELDS)
 _FIRST_LINE = re.compile(_REQUEST_LINE)
+TEXT = re.compile(_TEXT)  # one byte that may stand in a field's value
 _OTHER_VERSION = re.compile(rb"[A-Z]{1,32} \S{1,8192} HTTP/(?!1\.[01])[0-9](?:\.[0-9])?\r?")
 
 # RFC 9110 section 7.6.1 names the fields that end at this hop.

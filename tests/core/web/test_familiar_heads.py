@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -91,6 +93,10 @@ def answer(*fields: bytes, line: bytes = OK) -> bytes:
     return b"\r\n".join([line, *fields]) + b"\r\n\r\n"
 
 
+def read(heads, raw):
+    return heads.read(raw.removesuffix(b"\r\n\r\n"))
+
+
 def outcome(read, raw):
     try:
         return read(raw)
@@ -104,18 +110,18 @@ def test_a_head_that_differs_in_lines_of_no_consequence_is_known_again(monkeypat
     second = answer(b"Date: b", JSON, b"Content-Length: 3", b"Request-Id: 2", b"Server: s")
     third = answer(b"Date: c", JSON, b"Content-Length: 4711", b"Request-Id: 3", b"Server: s")
     expected = [parse_response(raw) for raw in (first, second, third)]
-    found = [heads.read(first), heads.read(second)]
+    found = [read(heads, first), read(heads, second)]
     monkeypatch.setattr(familiar_heads, "parse_response", None)  # it is not asked again
-    assert [*found, heads.read(third)] == expected
+    assert [*found, read(heads, third)] == expected
     assert expected[2].length == 4711
 
 
 def test_a_head_without_a_length_is_known_again(monkeypatch):
     heads = AnswerHeads()
     raw = answer(b"Content-Type: text/event-stream", b"Transfer-Encoding: chunked", b"Connection: keep-alive")
-    expected = [heads.read(raw), heads.read(raw)]
+    expected = [read(heads, raw), read(heads, raw)]
     monkeypatch.setattr(familiar_heads, "parse_response", None)
-    assert [heads.read(raw), heads.read(raw)] == expected
+    assert [read(heads, raw), read(heads, raw)] == expected
     assert expected[0].chunked
 
 
@@ -157,7 +163,7 @@ def test_what_could_make_a_difference_is_read_as_the_reader_reads_it(name):
         OTHERS[name],
         OTHERS[name],
     ):
-        assert outcome(heads.read, raw) == outcome(parse_response, raw)
+        assert outcome(partial(read, heads), raw) == outcome(parse_response, raw)
 
 
 LINES = st.sampled_from(
@@ -185,21 +191,21 @@ HEADS = st.lists(
 def test_heads_in_any_order_read_as_the_reader_reads_each(raws):
     heads = AnswerHeads()
     for raw in raws:
-        assert outcome(heads.read, raw) == outcome(parse_response, raw)
+        assert outcome(partial(read, heads), raw) == outcome(parse_response, raw)
 
 
 @given(st.binary(max_size=30), st.integers(0, 90), st.integers(0, 9))
 def test_a_change_anywhere_in_a_known_head_reads_as_the_reader_reads_it(change, at, cut):
     heads = AnswerHeads()
-    heads.read(KNOWN)
-    heads.read(KNOWN.replace(b"Date: a", b"Date: b"))
+    read(heads, KNOWN)
+    read(heads, KNOWN.replace(b"Date: a", b"Date: b"))
     raw = KNOWN[:at] + change + KNOWN[at + cut :]
     raw = raw[: raw.find(b"\r\n\r\n") + 4] if b"\r\n\r\n" in raw else KNOWN
-    assert outcome(heads.read, raw) == outcome(parse_response, raw)
+    assert outcome(partial(read, heads), raw) == outcome(parse_response, raw)
 
 
 def test_a_head_too_long_to_be_worth_it_is_read_and_not_remembered():
     heads = AnswerHeads()
     raw = answer(JSON, b"X: " + b"x" * familiar_heads.MAX_REMEMBERED)
-    assert heads.read(raw) == heads.read(raw) == parse_response(raw)
+    assert read(heads, raw) == read(heads, raw) == parse_response(raw)
     assert not heads._likenesses

@@ -14,11 +14,10 @@ from agentsh_net.core.dialects.anthropic.event import make_frame
 from agentsh_net.core.dialects.anthropic.message import rewritten
 from agentsh_net.core.dialects.anthropic.ordinary import PROSE
 from agentsh_net.core.dialects.anthropic.stream import SIGNS, AnthropicMachine
-from agentsh_net.core.dialects.base import Dialect, Enforce, Judge, Limits, RequestFacts, Step, Stream, always
-from agentsh_net.core.dialects.call_signs import may_hide_call
+from agentsh_net.core.dialects.base import Dialect, Enforce, Judge, Limits, Step, Stream, always
 from agentsh_net.core.dialects.inspection import Inspector
 from agentsh_net.core.dialects.output import Output
-from agentsh_net.core.dialects.whole_answer import inspect_whole, is_json
+from agentsh_net.core.dialects.whole_answer import inspect_whole, is_harmless
 from agentsh_net.core.values import strict_json
 from agentsh_net.core.values.strict_json import Reading
 
@@ -54,15 +53,13 @@ class AnthropicDialect:
     name = NAME
     own_framing = False
     files = False
+    request = staticmethod(anthropic_request.read)
+    harmless = staticmethod(is_harmless)
 
     def inspects(self, method: str, path: str) -> bool:
         """Say whether this is a request for a message; what a lenient router takes for one counts too."""
         plain = path.partition("?")[0].rstrip("/").casefold()
         return method.upper() == "POST" and (_PATH.fullmatch(plain) or _VERTEX.fullmatch(plain)) is not None
-
-    def request(self, body: bytes) -> RequestFacts:
-        """Read whether the answer streams and which MCP servers the provider is to call."""
-        return anthropic_request.read(body)
 
     def stream(self, judge: Judge, *, limits: Limits, fail_closed: bool, enforce: Enforce = always) -> Stream:
         """Return the machine for one streamed answer."""
@@ -78,10 +75,6 @@ class AnthropicDialect:
 
     def framing(self, max_frame: int) -> None:
         """Its streams are server-sent events."""
-
-    def harmless(self, data: bytes) -> bool:
-        """Say whether a whole JSON answer holds nothing that any parser could take for a call, so that it leaves as it came."""
-        return not may_hide_call(data) and is_json(data)
 
     def body(self, data: bytes, judge: Judge, *, fail_closed: bool, enforce: bool = True) -> Step:
         """Return what the client gets for a whole JSON answer: byte for byte the same where no call is refused."""

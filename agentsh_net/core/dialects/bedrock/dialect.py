@@ -25,10 +25,9 @@ from agentsh_net.core.dialects.bedrock import invoke as bedrock_invoke
 from agentsh_net.core.dialects.bedrock import request as bedrock_request
 from agentsh_net.core.dialects.bedrock.calls import NAME, Rulings, rewrite_whole
 from agentsh_net.core.dialects.block_stream import BlockMachine
-from agentsh_net.core.dialects.call_signs import may_hide_call
 from agentsh_net.core.dialects.inspection import Inspector, Machine
 from agentsh_net.core.dialects.output import Output
-from agentsh_net.core.dialects.whole_answer import inspect_whole, is_json
+from agentsh_net.core.dialects.whole_answer import inspect_whole, is_harmless
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.framing import event_stream
 from agentsh_net.core.framing.event_stream import EventStreamDecoder
@@ -82,6 +81,7 @@ class BedrockDialect:
 
     name = NAME
     files = False
+    harmless = staticmethod(is_harmless)
 
     def __init__(self, operation: str, *, converses: bool, streams: bool) -> None:
         # A model's id may be an ARN with slashes in it.
@@ -129,10 +129,6 @@ class BedrockDialect:
         if self._converses:
             return Framing(EventStreamDecoder(max_frame), bedrock_events.put)
         return Framing(_Unwrapping(max_frame), bedrock_invoke.put)
-
-    def harmless(self, data: bytes) -> bool:
-        """Say whether a whole JSON answer holds nothing that any parser could take for a call, so that it leaves as it came."""
-        return not may_hide_call(data) and is_json(data)
 
     def body(self, data: bytes, judge: Judge, *, fail_closed: bool, enforce: bool = True) -> Step:
         """Return what the client gets for a whole JSON answer: byte for byte the same where no call is refused."""

@@ -19,14 +19,13 @@ from agentsh_net.core.dialects.base import (
     Stream,
     always,
 )
-from agentsh_net.core.dialects.call_signs import may_hide_call
 from agentsh_net.core.dialects.gemini import request as gemini_request
 from agentsh_net.core.dialects.gemini.calls import NAME, Ledger
 from agentsh_net.core.dialects.gemini.parts import scan
 from agentsh_net.core.dialects.gemini.stream import EitherDecoder, GeminiStream
 from agentsh_net.core.dialects.inline_edits import in_place, rewritten
 from agentsh_net.core.dialects.output import Output
-from agentsh_net.core.dialects.whole_answer import inspect_whole, is_json
+from agentsh_net.core.dialects.whole_answer import inspect_whole, is_harmless
 from agentsh_net.core.values import strict_json
 from agentsh_net.core.values.strict_json import Reading
 
@@ -57,6 +56,7 @@ class GeminiDialect:
 
     name = NAME
     files = False
+    harmless = staticmethod(is_harmless)
 
     def __init__(self, *, streams: bool) -> None:
         self._streams = streams
@@ -90,10 +90,6 @@ class GeminiDialect:
     def framing(self, max_frame: int) -> Framing | None:
         """Its streams are events or the elements of an array: their first character tells."""
         return Framing(EitherDecoder(max_frame), in_place) if self._streams else None
-
-    def harmless(self, data: bytes) -> bool:
-        """Say whether a whole JSON answer holds nothing that any parser could take for a call, so that it leaves as it came."""
-        return not may_hide_call(data) and is_json(data)
 
     def body(self, data: bytes, judge: Judge, *, fail_closed: bool, enforce: bool = True) -> Step:
         """Return what the client gets for a whole JSON answer, or for an array of them: byte for byte the same where no call is refused."""

@@ -19,13 +19,12 @@ from agentsh_net.core.dialects.base import (
     Stream,
     always,
 )
-from agentsh_net.core.dialects.call_signs import may_hide_call
 from agentsh_net.core.dialects.inline_edits import in_place
 from agentsh_net.core.dialects.inspection import Inspector
 from agentsh_net.core.dialects.ollama.calls import NAME, Rulings
 from agentsh_net.core.dialects.output import Output
 from agentsh_net.core.dialects.request_reading import ambiguous, unreadable
-from agentsh_net.core.dialects.whole_answer import inspect_whole, is_json
+from agentsh_net.core.dialects.whole_answer import inspect_whole, is_harmless
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.framing.ndjson import LineDecoder
 from agentsh_net.core.framing.sse import Frame
@@ -76,6 +75,7 @@ class OllamaDialect:
     name = NAME
     own_framing = True
     files = False
+    harmless = staticmethod(is_harmless)
 
     def inspects(self, method: str, path: str) -> bool:
         """Say whether answers to this request may carry tool calls."""
@@ -113,10 +113,6 @@ class OllamaDialect:
     def framing(self, max_frame: int) -> Framing:
         """Its streams are lines."""
         return Framing(LineDecoder(max_frame), in_place)
-
-    def harmless(self, data: bytes) -> bool:
-        """Say whether a whole JSON answer holds nothing that any parser could take for a call, so that it leaves as it came."""
-        return not may_hide_call(data) and is_json(data)
 
     def body(self, data: bytes, judge: Judge, *, fail_closed: bool, enforce: bool = True) -> Step:
         """Return what the client gets for a whole JSON answer: byte for byte the same where no call is refused."""

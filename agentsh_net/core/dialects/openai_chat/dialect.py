@@ -19,7 +19,7 @@ from agentsh_net.core.dialects.base import (
     Stream,
     always,
 )
-from agentsh_net.core.dialects.call_signs import LONGEST, may_hide_call
+from agentsh_net.core.dialects.call_signs import LONGEST
 from agentsh_net.core.dialects.inspection import DONE, Inspector
 from agentsh_net.core.dialects.openai_chat.calls import NAME
 from agentsh_net.core.dialects.openai_chat.fragments import fold
@@ -28,7 +28,7 @@ from agentsh_net.core.dialects.openai_chat.stream import ChatMachine
 from agentsh_net.core.dialects.openai_chat.whole import rewrite_whole
 from agentsh_net.core.dialects.output import Output
 from agentsh_net.core.dialects.request_reading import ambiguous, unreadable
-from agentsh_net.core.dialects.whole_answer import inspect_whole, is_json
+from agentsh_net.core.dialects.whole_answer import inspect_whole, is_harmless
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.values.strict_json import Reading, dump, read
 
@@ -61,6 +61,7 @@ class OpenAIChat:
     name = NAME
     own_framing = False
     files = False
+    harmless = staticmethod(is_harmless)
 
     def inspects(self, method: str, path: str) -> bool:
         """Say whether answers to this request may carry tool calls."""
@@ -105,10 +106,6 @@ class OpenAIChat:
 
     def framing(self, max_frame: int) -> None:
         """Its streams are server-sent events."""
-
-    def harmless(self, data: bytes) -> bool:
-        """Say whether a whole JSON answer holds nothing that any parser could take for a call, so that it leaves as it came."""
-        return not may_hide_call(data) and is_json(data)
 
     def body(self, data: bytes, judge: Judge, *, fail_closed: bool, enforce: bool = True) -> Step:
         """Return what the client gets for a whole JSON answer: a completion, or a list of stored ones."""
