@@ -142,12 +142,8 @@ class ClientConnection(asyncio.Protocol):
     @property
     def keeps_alive(self) -> bool:
         """Say whether another request may follow the answer to this one."""
-        return not (
-            self._closing
-            or self._head is not None
-            or (self._half_open is not None and not self._buffer)
-            or self._service.draining
-        )
+        ends = self._closing or self._head is not None or self._service.draining
+        return not (ends or (self._half_open is not None and not self._buffer))
 
     def pause_upload(self) -> None:
         """Read no more of the body for now."""
