@@ -32,6 +32,13 @@ def v4(
     return head + ip_address(HERE_V4).packed + ip_address(destination).packed + options + payload
 
 
+def checksum(head: bytes | bytearray) -> bytes:
+    """Return the checksum of an IPv4 header without options, whatever stands in its place."""
+    total = sum(struct.unpack(">10H", bytes(head[:10]) + bytes(2) + bytes(head[12:20])))
+    total = (total & 0xFFFF) + (total >> 16)
+    return struct.pack(">H", ~((total & 0xFFFF) + (total >> 16)) & 0xFFFF)
+
+
 def v6(destination: str, payload: bytes, first: int = UDP) -> bytes:
     """Return an IPv6 packet from here."""
     head = struct.pack(">IHBB", 6 << 28, len(payload), first, 64)

@@ -16,7 +16,7 @@ _libc.syscall.restype = ctypes.c_long
 _IO_URING_SETUP, _IO_URING_ENTER, _PIDFD_GETFD = 425, 426, 438  # the same on every architecture
 _OFF_SQ_RING, _OFF_SQES = 0, 0x10000000
 _ENTER_GETEVENTS = 1
-SENDMSG, CONNECT, SEND = 9, 16, 26  # IORING_OP_*
+SENDMSG, CONNECT, SENDTO, SEND_ZC, SENDMSG_ZC = 9, 16, 26, 47, 48  # IORING_OP_*
 
 
 def sockaddr(address: str, port: int, family: int | None = None) -> bytes:
@@ -79,14 +79,21 @@ def through_ring(
     header, buffers = _msghdr(data, where)
     keep = [
         buffers,
+        payload := ctypes.create_string_buffer(data, len(data)),
         address := ctypes.create_string_buffer(where, len(where)),
         message := ctypes.create_string_buffer(header, len(header)),
     ]
-    at, length, offset = {
-        CONNECT: (ctypes.addressof(address), 0, len(where)),
-        SENDMSG: (ctypes.addressof(message), 1, 0),
+    at, length, offset, address_length = {
+        CONNECT: (ctypes.addressof(address), 0, len(where), 0),
+        SENDMSG: (ctypes.addressof(message), 1, 0, 0),
+        SENDMSG_ZC: (ctypes.addressof(message), 1, 0, 0),
+        # The address as `addr2` and `addr_len`: sendto(2).
+        SENDTO: (ctypes.addressof(payload), len(data), ctypes.addressof(address), len(where)),
+        SEND_ZC: (ctypes.addressof(payload), len(data), ctypes.addressof(address), len(where)),
     }[opcode]
-    entry = struct.pack("=BBHiQQIIQ24x", opcode, 0, 0, client.fileno(), offset, at, length, 0, 1)
+    entry = struct.pack(
+        "=BBHiQQIIQ4xH18x", opcode, 0, 0, client.fileno(), offset, at, length, 0, 1, address_length
+    )
     result = _ring(entry, thread=thread)
     assert keep
     return "connected" if result >= 0 else errno.errorcode[-result]

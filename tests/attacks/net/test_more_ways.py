@@ -1,0 +1,189 @@
+"""Rows 7, 15, 17-19, 27 by ways that the other files do not take: zero copy, spliced data, a device or a network of one's own."""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import os
+import socket
+import struct
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from attacks.net.test_processes import BUFFERED, CONTAINER, ROUTER, TCP, UDP, shell
+from attacks.net.test_routes import NO_SOCKET, nft
+from netns import box
+from netns.packets import IP, checksum, udp, v4
+from netns.scene import attempt, outcome
+from netns.stage import BAD, PLANES, Row, Seen, Stage, Told, play
+from netns.syscalls import SEND_ZC, SENDMSG_ZC, SENDTO, sockaddr, through_ring
+
+pytestmark = pytest.mark.kernel
+
+# linux/if_tun.h
+TUNSETIFF, IFF_TUN, IFF_NO_PI = 0x400454CA, 1, 0x1000
+CLONE_NEWUSER = 0x10000000
+# What is connected ends with its attack: a frame of it that came later would be taken for the next one's.
+NOTHING_LATER = socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("=ii", 1, 0)
+# The program at egress can only drop; the packet plane resets.
+DROPPED = {"ebpf": {"ETIMEDOUT"}, "nftables": {"ECONNREFUSED"}}
+ALIAS = "10.95.0.1"
+NAT = f"""
+table ip nat {{
+	chain out {{ type nat hook output priority -100; ip daddr {ALIAS} dnat to {BAD}; }}
+}}
+"""
+
+
+def ring(opcode: int, *, thread: bool = False) -> str:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
+        return through_ring(opcode, client, sockaddr(BAD, 443), thread=thread)
+
+
+def sent_file(stage: Stage) -> str:
+    """Data that no call of ours names a destination for, on a socket that was connected before the daemon came."""
+    client, file = stage.early.associated, os.memfd_create("data")
+    os.write(file, b"x")
+    client.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)  # what an attack before this one was told
+    return outcome(lambda: os.sendfile(client.fileno(), file, 0, 1))
+
+
+def spliced(choose: Callable[[Stage], socket.socket]) -> Callable[[Stage], str]:
+    def attack(stage: Stage) -> str:
+        client, (reader, writer) = choose(stage), os.pipe()
+        client.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        os.write(writer, b"x")
+        said = outcome(lambda: os.splice(reader, client.fileno(), 1))
+        if client.type == socket.SOCK_STREAM:
+            client.setsockopt(*NOTHING_LATER)
+            client.close()
+        return said
+
+    return attack
+
+
+def tun(name: str) -> int:
+    """Make a TUN device in this network namespace; what is written to it comes in there."""
+    device = os.open("/dev/net/tun", os.O_RDWR)
+    fcntl.ioctl(device, TUNSETIFF, struct.pack("16sH22x", name.encode(), IFF_TUN | IFF_NO_PI))
+    return device
+
+
+def injected(stage: Stage) -> str:
+    """A packet that comes in by a TUN device as if from outside, and is passed on."""
+    device = tun("agent")
+    shell("ip addr add 10.96.0.1/24 dev agent; ip link set agent up")
+    Path("/proc/sys/net/ipv4/ip_forward").write_text("1")
+    packet = bytearray(v4(BAD, udp()))
+    packet[12:16] = socket.inet_aton("10.96.0.2")
+    packet[10:12] = checksum(packet[:20])
+    said = outcome(lambda: os.write(device, packet))
+    os.close(device)
+    return said
+
+
+def in_network_of_its_own() -> int:
+    """Enter a user and a network namespace as anybody may, with nothing but a TUN device; return it."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.unshare(CLONE_NEWUSER | box.CLONE_NEWNET):
+        raise OSError(ctypes.get_errno(), "unshare")
+    Path("/proc/self/setgroups").write_text("deny")
+    for ids in ("uid_map", "gid_map"):
+        Path(f"/proc/self/{ids}").write_text("0 0 1")
+    device = tun("own")
+    shell("ip addr add 10.0.2.100/24 dev own; ip link set own up")
+    return device
+
+
+def user_mode_network(stage: Stage) -> Told:
+    """As slirp4netns and pasta do it: a helper outside puts what an agent's own network sends into sockets of its own."""
+    ours, theirs = socket.socketpair()
+    agent = os.fork()
+    if agent == 0:
+        ours.close()
+        device = in_network_of_its_own()
+        socket.send_fds(theirs, [b"x"], [device])
+        # Past its own cgroup's programs: there it may do what it likes.
+        with socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM) as sender:
+            sender.sendto(v4(BAD, udp(b"hello")), ("own", IP))
+        theirs.recv(1)
+        os._exit(0)
+    theirs.close()
+    _, (device,), _, _ = socket.recv_fds(ours, 1, 1)
+    while (packet := os.read(device, 2048))[16:20] != socket.inet_aton(BAD):
+        pass  # the namespace's own chatter
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as helper:
+        said = outcome(lambda: helper.sendto(packet[28:], (BAD, 443)))
+    ours.close()
+    os.waitpid(agent, 0)
+    return Told(said, os.getpid())
+
+
+def aliased_in_container(stage: Stage) -> str:
+    """A container rewrites the address by rules of its own, in its own namespace; this one routes."""
+    container = box.new_namespace()
+    shell(ROUTER.format(fd=container.fd), container.fd)
+    container.call(lambda: shell(CONTAINER))
+    container.call(lambda: nft(NAT))
+    stage.there.call(lambda: shell(f"ip route replace 10.98.0.0/24 via {box.HERE_V4}"))
+    Path("/proc/sys/net/ipv4/ip_forward").write_text("1")
+
+    def reach() -> str:
+        with socket.socket() as client:
+            client.settimeout(0.5)
+            client.setsockopt(*NOTHING_LATER)
+            return outcome(lambda: client.connect((ALIAS, 443)))
+
+    said = str(container.call(reach))
+    shell("ip link del outside")
+    return said
+
+
+def through_unix_socket(stage: Stage) -> Told:
+    """A forwarder behind a Unix socket: no plane sees the way to it, and it is the one that is refused, and named."""
+    ours, theirs = socket.socketpair()
+    forwarder = os.fork()
+    if forwarder == 0:
+        theirs.recv(1)
+        theirs.sendall(attempt(BAD).encode())
+        os._exit(0)
+    ours.sendall(b"?")
+    said = ours.recv(64).decode()
+    os.waitpid(forwarder, 0)
+    return Told(said, forwarder)
+
+
+ROWS = {
+    "7 io_uring send": Row(lambda s: ring(SENDTO), "udp", UDP),
+    "7 io_uring send_zc": Row(lambda s: ring(SEND_ZC), "udp", UDP),
+    "7 io_uring send_zc, kernel thread": Row(lambda s: ring(SEND_ZC, thread=True), "udp", UDP),
+    "7 io_uring sendmsg_zc": Row(lambda s: ring(SENDMSG_ZC), "udp", UDP),
+    "15 sendfile on an old association": Row(sent_file, "udp", UDP, unseen=True),
+    "15 splice into an old association": Row(spliced(lambda s: s.early.associated), "udp", UDP, unseen=True),
+    "15 splice into an old connection": Row(
+        spliced(lambda s: s.early.established), "tcp", BUFFERED, unseen=True, unnamed=True
+    ),
+    "17 a packet written to a TUN device": Row(
+        injected, "udp", {"nftables": {"connected"}}, open_on={"ebpf": NO_SOCKET}, unnamed=True
+    ),
+    "17 user-mode network": Row(user_mode_network, "udp", UDP),
+    "18 DNAT within a container": Row(aliased_in_container, "tcp", DROPPED, unnamed=True),
+    "19 forwarder behind a Unix socket": Row(through_unix_socket, "tcp", TCP),
+    "27 port 0": Row(lambda s: attempt(BAD, 0), "tcp", TCP, port=0),
+}
+
+
+@pytest.fixture(scope="module", params=PLANES, ids="+".join)
+def played(request: pytest.FixtureRequest) -> tuple[tuple[str, ...], dict[str, Seen]]:
+    return request.param, play(ROWS, request.param)
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_the_denied_server_is_not_reached_by_another_way(
+    played: tuple[tuple[str, ...], dict[str, Seen]], name: str
+) -> None:
+    layers, seen = played
+    if seen[name].said == "EINVAL":
+        pytest.skip(f"this kernel ({os.uname().release}) knows no such operation: the attack cannot be made")
+    ROWS[name].check(seen[name], layers)
