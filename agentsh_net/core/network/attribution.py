@@ -20,9 +20,13 @@ from agentsh_net.core.network.plane import ConnectRecord, Endpoint, Fate, Findin
 _FAMILIES: Final = {2: "inet", 10: "inet6"}
 _PROTOCOLS: Final = {
     1: "icmp",
+    4: "ipip",
     6: "tcp",
     17: "udp",
     33: "dccp",
+    41: "ipv6",
+    47: "gre",
+    50: "esp",
     58: "ipv6-icmp",
     132: "sctp",
     136: "udplite",

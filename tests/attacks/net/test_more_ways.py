@@ -15,7 +15,7 @@ from attacks.net.test_processes import BUFFERED, CONTAINER, ROUTER, TCP, UDP, sh
 from attacks.net.test_routes import NO_SOCKET, nft
 from netns import box
 from netns.packets import IP, checksum, udp, v4
-from netns.scene import attempt, outcome
+from netns.scene import at, attempt, drain, opened, outcome, plan
 from netns.stage import BAD, PLANES, Row, Seen, Stage, Told, play
 from netns.syscalls import SEND_ZC, SENDMSG_ZC, SENDTO, sockaddr, through_ring
 
@@ -29,6 +29,7 @@ NOTHING_LATER = socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("=ii", 1, 0)
 # The program at egress can only drop; the packet plane resets.
 DROPPED = {"ebpf": {"ETIMEDOUT"}, "nftables": {"ECONNREFUSED"}}
 ALIAS = "10.95.0.1"
+ON_LINK, BROADCAST, GROUP = "fe80::99", "10.99.0.255", "239.1.2.3"
 NAT = f"""
 table ip nat {{
 	chain out {{ type nat hook output priority -100; ip daddr {ALIAS} dnat to {BAD}; }}
@@ -187,3 +188,45 @@ def test_the_denied_server_is_not_reached_by_another_way(
     if seen[name].said == "EINVAL":
         pytest.skip(f"this kernel ({os.uname().release}) knows no such operation: the attack cannot be made")
     ROWS[name].check(seen[name], layers)
+
+
+def beside_the_address(layers: tuple[str, ...]) -> tuple[dict[str, str], int, int]:
+    """Reach for a denied server by its address on the link, and by what names nobody; count the events, and what arrived."""
+    far = box.there()
+    far.call(lambda: shell(f"ip addr add {ON_LINK}/64 dev there nodad; ip route add {GROUP}/32 dev there"))
+    here, there = (
+        socket.if_nametoindex("here"),
+        far.call(lambda: socket.if_nametoindex("there")),
+    )
+    shell(f"ip route add {GROUP}/32 dev here")
+    server, ears = far.socket(socket.AF_INET6), far.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    server.bind((ON_LINK, 443, 0, there))
+    server.listen()
+    ears.bind(("0.0.0.0", 443))
+    ears.settimeout(2)
+    member = socket.inet_aton(GROUP) + socket.inet_aton(BAD)
+    ears.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, member)
+    wanted = plan(deny=(at(BAD), at(ON_LINK)))
+    kernel = opened(wanted, *layers)
+    said = {}
+    with socket.socket(socket.AF_INET6) as client:
+        client.settimeout(0.5)
+        said["link"] = outcome(lambda: client.connect((ON_LINK, 443, 0, here)))
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
+        for where in (BROADCAST, GROUP):
+            said[where] = outcome(lambda w=where: client.sendto(b"x", (w, 443)))
+            assert ears.recv(8) == b"x"
+    return said, len(drain(kernel, 1)), sum(s.denied for s in kernel.status())
+
+
+@pytest.mark.parametrize("layers", PLANES, ids="+".join)
+def test_an_address_of_the_link_is_one_like_others_and_what_names_nobody_is_for_nobody(
+    layers: tuple[str, ...],
+) -> None:
+    """Row 27's kin. A broadcast and a multicast reach the denied host as they reach all others: no address says who is meant, and
+    no rule of ours could tell it from mDNS. They are datagrams; MCP is HTTP, of which the least part is an answer from one."""
+    said, told, refused = box.in_box(beside_the_address, layers)
+    first = TCP[layers[0]]
+    assert (said["link"] in first, said[BROADCAST], said[GROUP]) == (True, "connected", "connected")
+    assert (told, refused) == (1, 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -13,6 +13,8 @@ from netns import box
 from netns.daemon import running
 from netns.scene import at, attempt, drain, listening, opened, outcome
 from netns.stage import BAD, BOTH, EBPF, NFT, OTHER, PLANES, Row, Seen, Stage, play
+from pyroute2 import IPVS, IPVSDest, IPVSService
+from pyroute2.netlink.exceptions import NetlinkError
 
 from agentsh_net.core.network import attribution
 from agentsh_net.core.network.plane import Fate, Plan, Rule
@@ -20,7 +22,7 @@ from agentsh_net.core.network.plane import Fate, Plan, Rule
 pytestmark = pytest.mark.kernel
 
 MPTCP, REUSE = 262, (socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-ALIAS, LATE_ALIAS, REWRITTEN = "10.99.0.5", "10.99.0.6", "10.99.0.7"
+ALIAS, LATE_ALIAS, REWRITTEN, VIRTUAL = "10.99.0.5", "10.99.0.6", "10.99.0.7", "10.99.0.8"
 # As a container engine makes them, at whatever priority; and rewritten behind our own chain, without connection tracking.
 NAT = f"""
 table ip nat {{
@@ -37,6 +39,7 @@ BEHIND_US = (
     "an address that is rewritten behind our chain is seen by no chain of that hook; only root can rewrite it, with a rule "
     "that is not ours to touch"
 )
+TCP = {"ebpf": {"EPERM"}, "nftables": {"ECONNREFUSED"}}
 UDP = {"ebpf": {"EPERM"}, "nftables": {"EPERM"}}
 # The program at egress can only drop; the packet plane resets.
 HANGS = {"ebpf": {"ETIMEDOUT"}, "nftables": {"ECONNREFUSED"}}
@@ -117,20 +120,57 @@ def answered(stage: Stage) -> str:
         return outcome(lambda: server.sendto(b"everything", asker))
 
 
-def tunnelled(stage: Stage) -> str:
+def tunnelled(kind: str, more: str = "", device: str = "tunnel") -> Callable[[Stage], str]:
     """To an innocent address, through a tunnel of the kernel's whose far end is the denied server."""
-    make = f"link add tunnel type vxlan id 5 dstport 4789 local {box.HERE_V4} remote {BAD} dev here"
+
+    def attack(stage: Stage) -> str:
+        make = f"link add {device} type {kind} local {box.HERE_V4} remote {BAD} {more}"
+        steps = (
+            *(make, f"link set {device} addrgenmode none", f"link set {device} multicast off up"),
+            *(f"addr add 192.0.2.1/24 dev {device}", f"neigh add 192.0.2.7 lladdr 02:00:00:00:00:01 dev {device}"),
+        )  # fmt: skip
+        # A device without a link layer has no neighbours: the last step may fail.
+        done = subprocess.run(["ip", "-batch", "-"], input="\n".join(steps), text=True, capture_output=True)
+        if done.returncode and not Path(f"/sys/class/net/{device}").exists():
+            return "ENOTSUP"
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
+            said = outcome(lambda: client.sendto(b"x", ("192.0.2.7", 443)))
+        subprocess.run(["ip", "link", "del", device], check=True)
+        return said
+
+    return attack
+
+
+def under_the_host(stage: Stage) -> str:
+    """Through a tunnel to an innocent host, which would pass it on: the packet's own address is seen before it is wrapped."""
+    make = f"link add way type vxlan id 6 dstport 4789 local {box.HERE_V4} remote {OTHER} dev here"
     steps = (
-        *(make, "link set tunnel addrgenmode none", "link set tunnel multicast off", "link set tunnel up"),
-        *("addr add 192.0.2.1/24 dev tunnel", "neigh add 192.0.2.7 lladdr 02:00:00:00:00:01 dev tunnel"),
+        make,
+        "link set way addrgenmode none",
+        "link set way multicast off up",
+        f"route add {BAD}/32 dev way",
     )
-    made = subprocess.run(["ip", "-batch", "-"], input="\n".join(steps), text=True, capture_output=True)
-    if made.returncode:
+    if subprocess.run(
+        ["ip", "-batch", "-"], input="\n".join(steps), text=True, capture_output=True
+    ).returncode:
         return "ENOTSUP"
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
-        said = outcome(lambda: client.sendto(b"x", ("192.0.2.7", 443)))
-    subprocess.run(["ip", "link", "del", "tunnel"], check=True)
+    said = tcp(BAD)
+    subprocess.run(["ip", "link", "del", "way"], check=True)
     return said
+
+
+def virtual_server(stage: Stage) -> str:
+    """The host's load balancer (IPVS) turns an address of its own into the denied one."""
+    subprocess.run(["modprobe", "-qa", "ip_vs", "ip_vs_rr"], check=False)
+    try:
+        with IPVS() as balancer:
+            service = IPVSService(addr=VIRTUAL, port=443, protocol=socket.IPPROTO_TCP, sched_name="rr")
+            balancer.service("add", service=service)
+            balancer.dest("add", service=service, dest=IPVSDest(addr=BAD, port=443, fwd_method=0))
+    except (NetlinkError, OSError):
+        return "ENOTSUP"
+    subprocess.run(["ip", "addr", "add", f"{VIRTUAL}/32", "dev", "lo"], check=True)
+    return tcp(VIRTUAL)
 
 
 NO_SOCKET = (
@@ -138,16 +178,26 @@ NO_SOCKET = (
     "host's network to make one"
 )
 
+
+def tunnel(kind: str, protocol: str, port: int = 0, more: str = "") -> Row:
+    """Return the row of a kind of tunnel; `protocol` and `port` are those of what it wraps packets into."""
+    attack, says = tunnelled(kind, more), {"nftables": {"connected"}}
+    hole = {"ebpf": NO_SOCKET}
+    return Row(attack, protocol, says, port=port, open_on=hole, unseen=True, unnamed=True)
+
+
+TUNNELS = {
+    "VXLAN": ("vxlan", "udp", 4789, "id 5 dstport 4789 dev here"),
+    "IPIP": ("ipip", "ipip"),
+    "SIT": ("sit", "ipip", 0, "mode any"),
+    "GRE": ("gre", "gre"),
+    "GRETAP": ("gretap", "gre"),
+}
+
 ROWS = {
-    "18 tunnel to the denied server": Row(
-        tunnelled,
-        "udp",
-        {"nftables": {"connected"}},
-        port=4789,
-        open_on={"ebpf": NO_SOCKET},
-        unseen=True,
-        unnamed=True,
-    ),
+    **{f"18 tunnel to the denied server, {name}": tunnel(*how) for name, how in TUNNELS.items()},
+    "18 the denied server through a tunnel": Row(under_the_host, "tcp", TCP),
+    "18 IPVS": Row(virtual_server, "tcp", HANGS, unseen=True, unnamed=True),
     "15 the denied server connects to us": Row(
         called_back,
         "tcp",
@@ -180,7 +230,9 @@ def test_an_address_that_becomes_the_denied_one_leads_nowhere(
 ) -> None:
     layers, seen = played
     if seen[name].said == "ENOTSUP":
-        pytest.skip(f"this kernel ({os.uname().release}) has no such tunnel: the attack cannot be made")
+        pytest.skip(
+            f"this kernel ({os.uname().release}) has no such device or service: the attack cannot be made"
+        )
     ROWS[name].check(seen[name], layers)
 
 

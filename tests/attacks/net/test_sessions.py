@@ -34,6 +34,10 @@ MADE_ELSEWHERE = (
     "a packet tells the cgroup in which its socket was made, and this one was made outside of the session: `exec` passes no "
     "internet socket on, and a helper outside that hands one over could as well connect for the agent"
 )
+CONNECTED_ELSEWHERE = (
+    "who connected is in no session, and nobody else is policed; such a helper could as well pass on what the agent says, by a "
+    "Unix socket, which no plane sees"
+)
 FORWARDED = (
     "a packet that is forwarded out of another network namespace tells no socket, and so no session: with this scope they are "
     "nobody's. An agent cannot have such a namespace: it needs CAP_NET_ADMIN over this one for its uplink"
@@ -138,6 +142,22 @@ def handed_out(stage: Stage) -> Told:
         return Told(connected(client), os.getpid())
 
 
+def connected_elsewhere(stage: Stage) -> Told:
+    """A helper outside connects, and hands over what is connected."""
+    mine, theirs = socket.socketpair()
+
+    def act() -> str:
+        enter()
+        _, fds, _, _ = socket.recv_fds(mine, 1, 1)
+        with socket.socket(fileno=fds[0]) as client:
+            return outcome(lambda: client.send(b"x"))
+
+    with fresh() as made:
+        made.connect((BAD, 443))
+        socket.send_fds(theirs, [b"x"], [made.fileno()])
+        return in_child(act)
+
+
 def left_with_a_socket(stage: Stage) -> Told:
     """Root's agent leaves its session, and takes along a socket that it made inside."""
 
@@ -187,6 +207,9 @@ ROWS = {
     "14 socket made before entering": Row(made_before_entering, "tcp", TCP, open_on={"nftables": MADE_ELSEWHERE}),
     "14 SCM_RIGHTS": Row(over_unix_socket, "tcp", TCP, open_on={"nftables": MADE_ELSEWHERE}),
     "14 pidfd_getfd": Row(out_of_another_process, "tcp", TCP, open_on={"nftables": MADE_ELSEWHERE}),
+    "14 connected elsewhere": Row(
+        connected_elsewhere, "tcp", {}, open_on=dict.fromkeys(("ebpf", "nftables"), CONNECTED_ELSEWHERE)
+    ),
     "14 handed out": Row(handed_out, "tcp", DROPPED, unseen=True, unnamed=True),
     "16 sub-cgroup": Row(inside(lambda: attempt(BAD), "a/b"), "tcp", TCP),
     "16 leaving with a socket": Row(left_with_a_socket, "tcp", DROPPED, unseen=True, unnamed=True),
