@@ -33,7 +33,8 @@ from agentsh_net.core.inspect.links import links
 from agentsh_net.core.inspect.order_rules import IN_CONTENTS
 from agentsh_net.core.inspect.orders import orders
 from agentsh_net.core.inspect.plain import plain
-from agentsh_net.core.inspect.strings import VOCABULARY, Strings, Text, strings
+from agentsh_net.core.inspect.quiet import Quiet
+from agentsh_net.core.inspect.strings import VOCABULARY, Strings, Text, as_written, strings
 
 # Characters of one call or result: a long file. A text that is made to be slow takes a second, and holds up the calls behind it.
 MAX_CHARS = 256 << 10
@@ -55,6 +56,10 @@ PHRASES = (
     ),
 )
 
+ANCHORS = phrases.anchors_of(PHRASES)
+# Tells that arguments hold nothing, at a tenth of the price of looking.
+QUIET = Quiet(PHRASES)
+
 
 def inspect_arguments(arguments: Any, customs: Sequence[Custom] = ()) -> tuple[Finding, ...]:
     """Return what the arguments of a call hold; text that does not parse is inspected as it is."""
@@ -64,6 +69,8 @@ def inspect_arguments(arguments: Any, customs: Sequence[Custom] = ()) -> tuple[F
 def inspect_calls(calls: Sequence[Any], customs: Sequence[Custom] = ()) -> list[tuple[Finding, ...]]:
     """Return what the arguments of each of many calls hold, at a fifth of the price where, as nearly always, that is nothing."""
     # The operator's patterns have a bound for each call.
+    if not customs and _quiet(calls):
+        return [()] * len(calls)
     if not customs and (texts := _distinct(calls)) is not None:
         # One by one, as there is a bound for each call.
         further = [one for text in texts if len(text.raw) >= SHORTEST for one in decoded((text,))]
@@ -77,9 +84,8 @@ def _distinct(calls: Sequence[Any]) -> list[Text] | None:
     named: set[tuple[Any, Any]] = set()
     texts: list[Text] = []
     for arguments in calls:
-        items = arguments.items() if type(arguments) is dict and len(arguments) <= MAX_FLAT else None
-        if items is not None and all(map(_FLAT.__contains__, map(type, arguments.values()))):
-            named.update(items)
+        if _flat(arguments):
+            named.update(arguments.items())
         else:
             read = strings(arguments, MAX_CHARS)
             if read.left_out:
@@ -91,6 +97,29 @@ def _distinct(calls: Sequence[Any]) -> list[Text] | None:
     texts += [Text((key,), key, plain(key), key=True) for key in keys if key not in VOCABULARY]
     texts += [Text((key,), value, plain(value)) for key, value in named if type(value) is str]
     return texts
+
+
+def _quiet(calls: Sequence[Any]) -> bool:
+    """Say whether all calls together have no sign of anything."""
+    named: set[tuple[Any, Any]] = set()
+    said: set[str] = set()
+    for arguments in calls:
+        if _flat(arguments):
+            named.update(arguments.items())
+            continue
+        written = as_written(arguments)
+        if written is None:
+            return False
+        said.update(written)
+    said.update(text for member in named for text in member if type(text) is str)
+    return QUIET.strings(said)
+
+
+def _flat(arguments: Any) -> bool:
+    """Say whether arguments are a few members without members of their own."""
+    if type(arguments) is not dict or len(arguments) > MAX_FLAT:
+        return False
+    return all(map(_FLAT.__contains__, map(type, arguments.values())))
 
 
 def inspect_content(
@@ -109,7 +138,7 @@ def _in_arguments(read: Strings, customs: Sequence[Custom]) -> list[Finding]:
 
 def _shared(read: Strings, texts: Sequence[Text], customs: Sequence[Custom]) -> list[Finding]:
     found = [*_of_each(texts), *custom.find(customs, texts)]
-    found += phrases.strong(phrases.find(PHRASES, texts), found)
+    found += phrases.strong(phrases.find(PHRASES, texts, ANCHORS), found)
     if read.left_out:
         read_of_it = sum(len(text.raw) for text in read.texts)
         reason = f"longer than {read_of_it} characters or nested too deeply: the rest was not read"
@@ -120,7 +149,7 @@ def _shared(read: Strings, texts: Sequence[Text], customs: Sequence[Custom]) -> 
 def _anything(plainly: Sequence[Text], texts: Sequence[Text]) -> bool:
     """Say whether any string may hold something: what is found in one is found among many, weak phrases included."""
     each = chain(
-        paths_in_arguments(plainly), commands(plainly), _of_each(texts), phrases.find(PHRASES, texts)
+        paths_in_arguments(plainly), commands(plainly), _of_each(texts), phrases.find(PHRASES, texts, ANCHORS)
     )
     return next(each, None) is not None
 

@@ -52,7 +52,7 @@ def undisguised(raw: str) -> Iterator[str]:
         yield unquote(text)
     if not low.isascii() or not any(map(low.__contains__, "01345")):
         return
-    yield from _leet(low)
+    yield from leet(low)
     yield from _codes(text)
 
 
@@ -62,7 +62,8 @@ def _spelled(disguised: frozenset[str], low: str) -> bool:
     return len(there) >= FEWEST and len(there.intersection(WORD.findall(low))) >= FEWEST
 
 
-def _leet(low: str) -> Iterator[str]:
+def leet(low: str) -> Iterator[str]:
+    """Yield a text in lower case without digits for letters, where there are enough of them."""
     if len(LEET_SIGN.findall(low)) < FEWEST_LEET - 1:
         return
     mixed = [match[0] for match in MIXED.finditer(low)]

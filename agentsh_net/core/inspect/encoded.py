@@ -5,7 +5,7 @@ from __future__ import annotations
 import binascii
 import re
 from base64 import b64decode
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from agentsh_net.core.inspect.disguised import undisguised
 from agentsh_net.core.inspect.findings import Category, Finding, Severity, excerpt
@@ -36,6 +36,11 @@ def decoded(texts: Iterable[Text]) -> Iterator[Text]:
                 return
 
 
+def readable_run(text: str) -> bool:
+    """Say whether a run in a text spells something readable."""
+    return next(_runs(text), None) is not None
+
+
 def encoded(texts: Iterable[Text]) -> Iterator[Finding]:
     """Find encoded prose in what ought to be readable: the definitions of tools."""
     for text in texts:
@@ -59,7 +64,14 @@ def _spelled(raw: str) -> Iterator[str]:
 def _runs(raw: str) -> Iterator[tuple[re.Match[str], str]]:
     if len(raw) < SHORTEST:
         return
-    for pattern, decode in ((BASE64, _base64), (HEX, _hex)):
+    written = raw.encode("utf-8", "replace")
+    kinds: Sequence[tuple[re.Pattern[str], Callable[[str], str]]]
+    # Most texts have nothing in a row that a run would have.
+    if b"x" * SHORTEST not in written.translate(_BASE64_DIGITS):
+        kinds = _KINDS[1:] if "\\x" in raw else ()
+    else:
+        kinds = _KINDS if "\\x" in raw or b"x" * 36 in written.translate(_HEX_DIGITS) else _KINDS[:1]
+    for pattern, decode in kinds:
         for match in pattern.finditer(raw):
             spelled = decode(match[0][:MAX_RUN])
             if spelled:
@@ -78,6 +90,14 @@ def _hex(run: str) -> str:
     return _readable(bytes.fromhex(run.replace("\\x", "")))
 
 
+def _digits(pattern: str) -> bytes:
+    """Return a table that turns the characters of a class into an x, all others into a point."""
+    return bytes(ord("x") if re.match(pattern, chr(byte)) else ord(".") for byte in range(256))
+
+
+_BASE64_DIGITS, _HEX_DIGITS = _digits("[A-Za-z0-9+/_-]"), _digits("[0-9a-fA-F]")
+
+
 def _readable(data: bytes) -> str:
     """Return text of letters and spaces, as people write it; empty for anything else that happens to decode."""
     try:
@@ -91,3 +111,6 @@ def _readable(data: bytes) -> str:
         return ""
     nested = BASE64.fullmatch(shown.strip()) is not None
     return text if (prose and " " in shown.strip()) or COMMAND.search(shown) or nested else ""
+
+
+_KINDS = ((BASE64, _base64), (HEX, _hex))

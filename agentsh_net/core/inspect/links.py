@@ -45,6 +45,12 @@ CATCHER = re.compile(
     r"\b(?:[\w-]+\.)?(?:webhook\.site|requestbin\.\w+|pipedream\.net|burpcollaborator\.net|oastify\.com|interact\.sh|oast\.(?:pro|live|site|online|fun|me)|ngrok(?:-free)?\.(?:io|app|dev)|requestcatcher\.com|beeceptor\.com|hookbin\.com|canarytokens\.(?:com|org)|dnslog\.cn|ceye\.io|trycloudflare\.com|serveo\.net|localtunnel\.me|loca\.lt|pastebin\.com/raw|transfer\.sh)\b",
     re.IGNORECASE,
 )
+# A part of each of them, to be looked for first.
+CATCHING = (
+    "webhook.site", "requestbin.", "pipedream.net", "burpcollaborator.net", "oastify.com", "interact.sh", "oast.", "ngrok", "requestcatcher.com",
+    "beeceptor.com", "hookbin.com", "canarytokens.", "dnslog.cn", "ceye.io", "trycloudflare.com", "serveo.net", "localtunnel.me", "loca.lt",
+    "pastebin.com/raw", "transfer.sh",
+)  # fmt: skip
 TUNNEL = re.compile(r"ngrok|trycloudflare|serveo|localtunnel|loca\.lt", re.IGNORECASE)
 PLAIN_ADDRESS = re.compile(
     r"https?://(?:\d{1,3}(?:\.\d{1,3}){3}|0x[0-9a-f]{8}|\d{8,10})(?=[:/?#]|$)", re.IGNORECASE

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from itertools import chain
 
+from agentsh_net.core.inspect.anchors import Anchors
 from agentsh_net.core.inspect.findings import AFTER, BEFORE, Category, Finding, Severity, at_least, excerpt
 from agentsh_net.core.inspect.strings import Text
 from agentsh_net.core.naming.folding import visible
@@ -66,20 +69,32 @@ def phrase(
     return Phrase(name, category, severity, groups, compiled, weak, unless_negated)
 
 
-def find(phrases: Sequence[Phrase], texts: Sequence[Text]) -> Iterator[tuple[Phrase, Finding]]:
-    """Yield each phrase that a text holds, once per phrase and string."""
+def anchors_of(phrases: Iterable[Phrase]) -> Anchors:
+    """Return the anchors of phrases, to be looked for together."""
+    return Anchors(chain.from_iterable(chain.from_iterable(phrase.anchors for phrase in phrases)))
+
+
+def find(
+    phrases: Sequence[Phrase], texts: Sequence[Text], anchors: Anchors | None = None
+) -> Iterator[tuple[Phrase, Finding]]:
+    """Yield each phrase that a text holds, once per phrase and string; `anchors` are those of the phrases."""
     texts = [text for text in texts if len(text.plain) >= SHORTEST]
-    whole = "\n".join(text.plain for text in texts)
+    there = (anchors or anchors_of(phrases)).there("\n".join(text.plain for text in texts))
     for candidate in phrases:
-        if _anchored(candidate, whole):
+        if anchored(candidate, there):
             for text in texts:
-                span = _match(candidate, text.plain)
+                span = matches(candidate, text.plain)
                 if span is not None:
                     yield candidate, _finding(candidate, text, span)
 
 
+def anchored(candidate: Phrase, there: AbstractSet[str]) -> bool:
+    """Say whether of each group of a phrase's anchors one is there: in most texts that is not so, and they are done with."""
+    return not any(there.isdisjoint(group) for group in candidate.anchors)
+
+
 def _anchored(candidate: Phrase, text: str) -> bool:
-    """Say whether a text has an anchor of each group: most texts have not, and are done with."""
+    """Say whether a text has an anchor of each group."""
     for group in candidate.anchors:
         for anchor in group:  # a loop, since this is where the time goes
             if anchor in text:
@@ -89,7 +104,8 @@ def _anchored(candidate: Phrase, text: str) -> bool:
     return True
 
 
-def _match(candidate: Phrase, text: str) -> tuple[int, int] | None:
+def matches(candidate: Phrase, text: str) -> tuple[int, int] | None:
+    """Return where a plain text holds a phrase."""
     if not _anchored(candidate, text):
         return None
     for tried, match in enumerate(candidate.pattern.finditer(text)):

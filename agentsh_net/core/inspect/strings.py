@@ -76,6 +76,12 @@ def strings(value: Any, max_chars: int) -> Strings:
     return Strings(tuple(found))
 
 
+def as_written(value: Any) -> list[str] | None:
+    """Return the strings of a value, unbounded; None where it is nested too deeply."""
+    found = list(_walk(value))
+    return None if any(steps is None for steps, _, _ in found) else [raw for _, raw, _ in found]
+
+
 def _walk(value: Any) -> Iterator[tuple[Path | None, str, bool]]:
     """Yield (path, string, is a key), depth first; a path of None where it is nested too deeply to go on."""
     stack: list[tuple[Path, Any, bool]] = [((), value, False)]

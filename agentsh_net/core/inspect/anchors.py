@@ -1,0 +1,41 @@
+"""Many words and parts of phrases looked for in one text: by the words it has, which are far fewer than its letters.
+
+What follows from finding one is its callers' business.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+_RUN = re.compile("[a-z]+")
+_LETTERS = bytes(byte if ord("a") <= byte <= ord("z") else ord(" ") for byte in range(256))
+
+
+class Anchors:
+    """Pieces of text in lower case, to be found in texts in lower case."""
+
+    def __init__(self, anchors: Iterable[str]) -> None:
+        # What stands in a text stands there with each run of letters in it, and a run of letters stands in a word.
+        self._by_stem: dict[str, list[str]] = {}
+        self._wordless: list[str] = []
+        for anchor in dict.fromkeys(anchors):
+            runs = _RUN.findall(anchor)
+            if runs:
+                self._by_stem.setdefault(max(runs, key=len), []).append(anchor)
+            else:
+                self._wordless.append(anchor)
+
+    def there(self, text: str, words: Iterable[str] | None = None) -> set[str]:
+        """Return those that stand in a text; `words` are its `words_of`, where they are known."""
+        distinct = " ".join(words_of(text) if words is None else words)
+        found = {anchor for anchor in self._wordless if anchor in text}
+        for stem in [stem for stem in self._by_stem if stem in distinct]:
+            found.update(anchor for anchor in self._by_stem[stem] if anchor in text)
+        return found
+
+
+def words_of(text: str) -> set[str]:
+    """Return the runs of small letters from a to z in a text."""
+    letters = text.encode("utf-8", "replace").translate(_LETTERS)
+    return {word.decode() for word in {*letters.split()}}
