@@ -50,6 +50,9 @@ _ANSWER_CREDENTIALS: Final = frozenset(("set-cookie", "www-authenticate"))
 _OF_A_REQUEST: Final = re.compile(
     r"(?:x-)?(?:request|correlation|trace|client-request)-id|x-amzn-trace-id|x-cloud-trace-context|sentry-trace|b3|x-b3-.*|sec-.*|priority|dnt|pragma"
 )
+_CREDENTIAL: Final = re.compile(
+    r"(?!mcp-|sec-)(?:.*(?:authorization|cookie|token|secret)|(?:.*-)?(?:api)?key$)"
+)
 _CHARSET: Final = re.compile(r"charset\*?[ \t]*=[ \t]*[\"']?([^\"';, \t]*)", re.IGNORECASE)
 _ENCODED: Final = re.compile(r"=\?base64\?([A-Za-z0-9+/=_-]*)\?=")
 _PATH: Final = re.compile(r"(?:/s/([A-Za-z0-9_-]{1,256}))?/mcp/([^/?]{1,768})/?(?:\?(.*))?")
@@ -180,6 +183,11 @@ def passed_through(fields: Mapping[str, str], downstream: SecurityScheme | None)
     return "\n".join(
         sorted(f"{n}: {v}" for n, v in theirs if n not in ours and not _OF_A_REQUEST.fullmatch(n))
     )
+
+
+def credentials(fields: Mapping[str, str]) -> str:
+    """Return the fields by which a client shows who it is, as text: empty for one that does not."""
+    return "\n".join(sorted(f"{n}: {v}" for n, v in fields.items() if _CREDENTIAL.match(n)))
 
 
 def answered(headers: Iterable[tuple[str, str]], *, passthrough: bool) -> Headers:

@@ -99,21 +99,21 @@ class Bridge:
         if not _acceptable(asked, client):
             return True
         if asked.method != "POST":
-            return self._other(asked, client, session_id)
+            return self._other(asked, client, place, session_id)
         if "mcp-session-id" not in asked.fields:
             return self._post(asked, client, place, session_id, limits)
-        session = self._known(asked, client, session_id)
+        session = self._known(asked, client, place, session_id)
         if session is None:
             return True
         session.used = self._now
         work = session.post(asked, client, place, limits)
         return True if work is None else _done(work)
 
-    async def _other(self, asked: Asked, client: GatewayConnection, session_id: str) -> bool:
+    async def _other(self, asked: Asked, client: GatewayConnection, place: Place, session_id: str) -> bool:
         if asks_modern(asked):
             client.answer(405, _error("this revision knows POST only"), (*JSON, ("Allow", "POST")))
             return True
-        session = self._known(asked, client, session_id)
+        session = self._known(asked, client, place, session_id)
         if session is None:
             return True
         if asked.method == "DELETE":
@@ -148,6 +148,7 @@ class Bridge:
             return
         self._make_room()
         session = Session(self._pipe(asked, place), review, secrets.token_hex(16), limits[1], self._spawn)
+        session.credentials = self._credentials(asked, place)
         key = (session_id, session.id)
         self._sessions[key] = session
         session.used = self._now
@@ -199,11 +200,22 @@ class Bridge:
             raise ProtocolError(f"{MAX_SHARED} clients' ways to this server are in use", status=503)
         self._shared.pop(min(idle)[1]).close()
 
-    def _known(self, asked: Asked, client: GatewayConnection, session_id: str) -> Session | None:
-        """Return the session that a request names; None where the client was told that there is none."""
+    def _credentials(self, asked: Asked, place: Place) -> str:
+        """Return who a client says it is, where that goes on to the server: empty elsewhere."""
+        through = place.settings.passthrough and self.server.transport is not Transport.STDIO
+        theirs = gateway_http.credentials(asked.fields) if through else ""
+        return sha256(theirs.encode("latin-1")).hexdigest() if theirs else ""
+
+    def _known(
+        self, asked: Asked, client: GatewayConnection, place: Place, session_id: str
+    ) -> Session | None:
+        """Return the session that a request names; None where the client was told that there is none.
+
+        It is none of another client's, nor of this one's under another credential than the stream to the server has.
+        """
         named = asked.fields.get("mcp-session-id")
         session = self._sessions.get((session_id, named)) if named else None
-        if session is None or session.ended:
+        if session is None or session.ended or session.credentials != self._credentials(asked, place):
             status = 404 if named else 400
             what = "Session not found" if named else "Mcp-Session-Id is required"
             client.answer(status, jsonrpc.error(None, NOT_FOUND if named else INVALID, what))

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Collection
 from typing import Final
 
 from agentsh_net.core.errors import ProtocolError
-from agentsh_net.core.mcp import gateway_http
+from agentsh_net.core.mcp import gateway_http, jsonrpc
 from agentsh_net.core.mcp import http_rules as mcp_http
 from agentsh_net.core.mcp.gateway_http import Headers
 from agentsh_net.core.model import Server
@@ -27,6 +27,7 @@ from agentsh_proxy.http_client import HttpClient, Response
 
 MAX_IDLE: Final = 256  # connections kept to one server; as many calls as a busy agent farm has in flight
 MAX_SESSIONS: Final = 10_000  # whose listings and open requests are remembered; past it the oldest begin anew
+NOT_FOUND: Final = -32001  # what SDK servers say of a session that they do not know
 OLDER_SECONDS: Final = 10.0  # for it to name its endpoint
 
 
@@ -55,6 +56,9 @@ class Forward:
         self._older = older
         self._tell_of = tell
         self._reviews: OrderedDict[tuple[str, str], Review] = OrderedDict()
+        self._owners: OrderedDict[str, frozenset[str]] = (
+            OrderedDict()
+        )  # session of the server's -> of which agents
 
     @property
     def sessions(self) -> int:
@@ -74,6 +78,9 @@ class Forward:
         """Answer a request of a client; False where the server speaks HTTP+SSE. Raises ProtocolError where there is no answer yet."""
         exchange = Exchange(self, asked, client, place, session_id, limits[1])
         mcp_session = asked.fields.get("mcp-session-id", "")
+        if mcp_session and session_id not in self._owners.get(mcp_session, (session_id,)):
+            client.answer(404, jsonrpc.error(None, NOT_FOUND, "Session not found"))  # as if it were nobody's
+            return True
         review = self._reviews.get((session_id, mcp_session)) if mcp_session else None
         if review is None:
             review = self._review(session_id)
@@ -83,10 +90,12 @@ class Forward:
             new = await exchange.post(review, limits[0])
             if new and not mcp_session:
                 self._remember((session_id, new), review)
+                self._own(new, session_id)
         else:
             await exchange.other(review)
         if mcp_session and exchange.session_ended:
             self._reviews.pop((session_id, mcp_session), None)
+            self._owners.pop(mcp_session, None)
         return not exchange.older
 
     async def is_older(self, asked: Asked, place: Place) -> bool:
@@ -105,6 +114,12 @@ class Forward:
         self._reviews[key] = review
         if len(self._reviews) > MAX_SESSIONS:
             self._reviews.popitem(last=False)
+
+    def _own(self, mcp_session: str, session_id: str) -> None:
+        """Take note whose a session is; a server that names one id for everybody has no sessions that could be taken over."""
+        self._owners[mcp_session] = self._owners.get(mcp_session, frozenset()) | {session_id}
+        if len(self._owners) > MAX_SESSIONS:
+            self._owners.popitem(last=False)
 
     async def send(
         self, method: str, headers: Headers, place: Place, tool: str, body: bytes, session_id: str

@@ -38,6 +38,7 @@ class Session:
         spawn: Callable[[Awaitable[None]], None],
     ) -> None:
         self.id = id_
+        self.credentials = ""  # that went on to the server, where the client's do
         self.used = 0.0
         self.begun = False
         self.ended = ""  # why, once it has

@@ -170,6 +170,29 @@ def test_clients_without_a_session_share_no_stream_that_anothers_credential_open
     run(main())
 
 
+def test_a_session_is_continued_with_the_credential_that_its_stream_was_opened_with() -> None:
+    sse = Streams()
+
+    async def main() -> None:
+        async with serving(sse) as server:
+            peer = {"id": "peer", "type": "sse", "url": server.url("/sse")}
+            settings = {"servers": {"peer": {"passthrough": True}}}
+            async with gateway_over(snapshot([peer], gateway=settings)) as front:
+                mine = {"Authorization": "Bearer mine", "X-Request-Id": "1"}
+                begun = await front.post(INITIALIZE, **mine)
+                session = {"Mcp-Session-Id": begun.headers["mcp-session-id"]}
+                assert (await front.post(call(), **session, **mine | {"X-Request-Id": "2"})).status == 200
+                for other in ({}, {"Authorization": "Bearer other"}, mine | {"X-Team-Key": "k"}):
+                    for method in ("POST", "GET", "DELETE"):
+                        message = call() if method == "POST" else None
+                        answer = await front.ask(method, message, **session, **other)
+                        assert (answer.status, answer.json["error"]["message"]) == (404, "Session not found")
+                assert len([s for s in server.seen if s.rpc == "tools/call"]) == 1
+                assert (await front.post(call(), **session, **mine)).status == 200
+
+    run(main())
+
+
 def test_a_tool_of_an_http_sse_server_has_a_credential_of_its_own() -> None:
     schemes = [{"id": i, "type": "http", "scheme": "bearer", "credential": i} for i in ("usual", "own")]
     sse = Streams()

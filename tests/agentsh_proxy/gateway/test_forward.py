@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from hashlib import sha256
 from typing import Any
 
 import pytest
@@ -417,3 +418,45 @@ def test_a_redirect_to_another_origin_is_refused() -> None:
         assert got.status == 502 and "another origin" in got.json["error"]["message"]
 
     play(answering(away), scene)
+
+
+def test_another_agent_cannot_go_on_with_a_session_that_it_knows_or_guesses() -> None:
+    async def call_(asked: Seen, wire: Wire) -> None:
+        await wire.result(asked, RESULT)
+
+    async def stream(_: Seen, wire: Wire) -> None:
+        raise AssertionError("somebody else's stream")
+
+    async def scene(front: GatewayFront, server: Scripted) -> None:
+        front.gateway.sessions = {sha256(t).hexdigest(): t.decode() for t in (b"one", b"two")}
+        begun = await front.ask("POST", INITIALIZE, path="/s/one/mcp/peer")
+        session = {"Mcp-Session-Id": begun.headers["mcp-session-id"]}
+        seen = len(server.seen)
+        for path in ("/s/two/mcp/peer", "/mcp/peer"):
+            for method in ("POST", "GET", "DELETE"):
+                message = call() if method == "POST" else None
+                answer = await front.ask(method, message, path=path, **session, **{"Last-Event-ID": "1"})
+                assert (answer.status, answer.json["error"]["message"]) == (404, "Session not found")
+        assert len(server.seen) == seen
+        assert (await front.ask("POST", call(), path="/s/one/mcp/peer", **session)).status == 200
+
+    play(legacy(tools_call=call_, GET=stream), scene)
+
+
+def test_a_server_that_gives_everybody_one_session_id_serves_everybody() -> None:
+    async def scene(front: GatewayFront, server: Scripted) -> None:
+        front.gateway.sessions = {sha256(t).hexdigest(): t.decode() for t in (b"one", b"two")}
+        for token in ("one", "two"):
+            assert (await front.ask("POST", INITIALIZE, path=f"/s/{token}/mcp/peer")).status == 200
+        for token in ("one", "two"):
+            path = f"/s/{token}/mcp/peer"
+            assert (await front.ask("POST", call(), path=path, **{"Mcp-Session-Id": "s-1"})).status == 200
+
+    play(answering(plain), scene)
+
+
+def test_a_session_that_began_elsewhere_is_the_servers_business() -> None:
+    async def scene(front: GatewayFront, server: Scripted) -> None:
+        assert (await front.post(call(), **{"Mcp-Session-Id": "of-yesterday"})).status == 200
+
+    play(answering(plain), scene)

@@ -199,3 +199,14 @@ def test_who_sends_another_credential_is_somebody_else_whatever_the_credential_i
     assert seen(cookie="a=1") != seen(cookie="a=2")
     assert seen(x_request_id="1", x_b3_traceid="2", sec_fetch_mode="cors", traceparent="3") == plain
     assert seen(x_key="the gateway's own") == plain
+
+
+def test_credentials_are_what_tells_who_a_client_is() -> None:
+    fields = {
+        "authorization": "a", "cookie": "c", "x-api-key": "k", "x-team-key": "t", "x-auth-token": "o", "apikey": "p",
+        "accept": "x", "mcp-session-id": "s", "mcp-param-key": "q", "sec-websocket-key": "w", "x-request-id": "r", "x-keyboard": "y",
+    }  # fmt: skip
+    assert gateway_http.credentials(fields).split("\n") == [
+        "apikey: p", "authorization: a", "cookie: c", "x-api-key: k", "x-auth-token: o", "x-team-key: t",
+    ]  # fmt: skip
+    assert gateway_http.credentials({"accept": "x"}) == ""
