@@ -313,6 +313,58 @@ def gemini(c: Choices) -> Made:
     return "", {"candidates": [candidate]}
 
 
+def _step(c: Choices) -> dict[str, Any]:
+    kind = c.pick(
+        (
+            "function_call",
+            "function_call",
+            "mcp_server_tool_call",
+            "model_output",
+            "google_search_call",
+            "Function_Call",
+            None,
+        )
+    )
+    step = {"type": kind, "id": c.pick(IDS), "name": c.pick(NAMES), "arguments": c.pick(INPUTS)}
+    if kind == "mcp_server_tool_call":
+        step["server_name"] = c.pick(("fs", "weather", "", None))
+    return step
+
+
+def interactions(c: Choices) -> Made:
+    index = {"index": c.pick(INDICES)}
+    made: dict[str, Any]
+    match c.byte() % 8:
+        case 0 | 1:
+            made = {"event_type": "step.start", **index, "step": _step(c)}
+        case 2:
+            made = {
+                "event_type": "step.delta",
+                **index,
+                "delta": {"type": "arguments_delta", "arguments": c.pick(PARTS)},
+            }
+        case 3:
+            made = {"event_type": "step.stop", **index}
+        case 4:
+            kind = c.pick(("completed", "created", "status_update", "surprise"))
+            made = {"event_type": f"interaction.{kind}", "interaction": {"status": c.pick(("requires_action", *REASONS)), "steps": [_step(c) for _ in range(c.byte() % 3)]}}  # fmt: skip
+        case 5:
+            made = {
+                "event_type": "step.delta",
+                **index,
+                "delta": c.pick(({"type": "text", "text": "a"}, _step(c))),
+            }
+        case 6:
+            made = {
+                "event_type": "step.start",
+                **index,
+                "step": c.pick(({"type": "model_output"}, {"type": "google_search_call"})),
+            }
+        case _:
+            made = {"event_type": c.pick(("error", "step.start", "x", None)), "step": c.pick(JUNK), **index}
+    return str(made["event_type"]), made
+
+
 def ollama(c: Choices) -> Made:
     message: dict[str, Any] = {"role": "assistant", "content": c.text()}
     match c.byte() % 4:

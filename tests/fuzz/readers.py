@@ -239,6 +239,27 @@ def gemini(values: Values, hook: Hook) -> Iterator[Run]:
                             yield "a piece", _get(piece, "stringValue")
 
 
+_STEPS = ("function_call", "mcp_server_tool_call")
+
+
+def interactions(values: Values, hook: Hook) -> Iterator[Run]:
+    at: dict[str, list[Any]] = {}
+    for name, value in values:
+        kind = _get(value, "event_type") or name
+        begun, delta = _get(value, "step"), _get(value, "delta")
+        listed = _items(_get(value, "interaction", "steps")) + _items(_get(value, "steps"))
+        for step in (*listed, begun, delta):
+            if _get(step, "type") in _STEPS:
+                yield _get(step, "name"), _get(step, "arguments")
+        where = _key(_get(value, "index"))
+        if kind == "step.start":
+            at[where] = [_get(begun, "name") if _get(begun, "type") in _STEPS else None, ""]
+        elif isinstance(part := _get(delta, "arguments"), str) and where in at:
+            at[where][1] += part
+    for called, text in at.values():
+        yield called, loads(text, hook)
+
+
 def ollama(values: Values, hook: Hook) -> Iterator[Run]:
     for _, value in values:
         for call in _items(_get(value, "message", "tool_calls")):

@@ -22,6 +22,7 @@ from agentsh_net.core.dialects.bedrock import dialect as bedrock
 from agentsh_net.core.dialects.gemini import dialect as gemini
 from agentsh_net.core.dialects.gemini.stream import GeminiStream
 from agentsh_net.core.dialects.inspection import Inspector
+from agentsh_net.core.dialects.interactions import dialect as interactions
 from agentsh_net.core.dialects.ollama import dialect as ollama
 from agentsh_net.core.dialects.openai_chat import dialect as openai_chat
 from agentsh_net.core.dialects.openai_responses import dialect as openai_responses
@@ -162,6 +163,10 @@ WIRES: Final[dict[str, Wire]] = {
         openai_responses.DIALECT, lambda c: grammar.sse(grammar.responses, c), (readers.by_events, readers.by_decoded_lines), readers.responses
     ),
     "gemini": Wire(gemini.STREAMED, _gemini_stream, (readers.by_events, readers.by_decoded_lines, readers.by_objects, readers.by_joined_lines), readers.gemini),
+    "interactions": Wire(
+        interactions.DIALECT, lambda c: grammar.sse(grammar.interactions, c), (readers.by_events, readers.by_decoded_lines),
+        readers.interactions,
+    ),
     "ollama": Wire(
         ollama.DIALECT, lambda c: grammar.lines(grammar.ollama, c), (readers.by_lines, readers.by_objects), readers.ollama
     ),
@@ -258,6 +263,9 @@ def _whole_answer(wire: Wire, c: grammar.Choices) -> bytes:
             }
         case "gemini":
             value = grammar.gemini(c)[1]
+        case "interactions":
+            steps = [grammar._step(c) for _ in range(1 + c.byte() % 3)]
+            value = {"id": "i", "status": c.pick(("requires_action", "completed")), "steps": steps}
         case "ollama":
             value = grammar.ollama(c)[1]
         case _:

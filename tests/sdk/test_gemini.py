@@ -14,6 +14,7 @@ from google.genai import errors, types
 from loopback.pool import RunningPool
 from loopback.proxy import snapshot
 from loopback.upstream import Received, chunked, response
+from transcripts import interactions
 from transcripts.gemini import answer, array, event, part, said, text
 
 ALLOWED, DENIED = "get_weather", "delete_files"
@@ -26,9 +27,21 @@ ASKED = {
 CITY = {"city": "Bern", "n": 1.5}
 
 
+async def interacting(conversation: Any, asked: Any) -> None:
+    steps = [interactions.told("Hello.")]
+    steps += [interactions.call(n, CITY, call_id=f"c{n}") for n in asked["input"].split(",") if n]
+    if asked.get("stream"):
+        await conversation.send(*chunked(interactions.answer(*steps)))
+    else:
+        await conversation.send(response(json.dumps(interactions.interaction(*steps)).encode()))
+
+
 async def provider(conversation: Any, received: Received) -> None:
     """Call the tools that the request names in its text."""
     target = received.line.split()[1].decode()
+    if "/interactions" in target:
+        await interacting(conversation, json.loads(received.body))
+        return
     names = [n for n in json.loads(received.body)["contents"][0]["parts"][0]["text"].split(",") if n]
     answers = [
         answer(text("Hello.")),
@@ -86,6 +99,32 @@ def test_the_sdk_gets_what_policy_decided(pool: RunningPool, case: str, stream: 
     assert [(e.tool_name, e.action, e.input, e.dialect) for e in events] == [
         (n, "block" if n == DENIED else "allow", CITY, "gemini") for n in names
     ]
+
+
+@pytest.mark.parametrize("case", ASKED)
+def test_the_sdk_gets_what_policy_decided_of_an_interaction(pool: RunningPool, case: str) -> None:
+    pool.events.clear()
+    asking, names = client(pool.base), ASKED[case]
+    wanted = [(name, CITY) for name in names if name == ALLOWED]
+    whole = asking.interactions.create(model="m", input=",".join(names) or ",")
+    assert [(s.name, s.arguments) for s in whole.steps if s.type == "function_call"] == wanted
+    told = "".join(c.text for s in whole.steps if s.type == "model_output" for c in s.content)
+    assert told.count("[agentsh] Tool 'delete_files' blocked by policy") == names.count(DENIED)
+    assert whole.status == ("completed" if case == "blocked" else "requires_action")
+    open_: dict[int, list[str]] = {}
+    listed: list[Any] = []
+    for event_ in asking.interactions.create(model="m", input=",".join(names) or ",", stream=True):
+        if event_.event_type == "step.start" and event_.step.type == "function_call":
+            open_[event_.index] = [event_.step.name, ""]
+        if event_.event_type == "step.delta" and event_.delta.type == "arguments_delta":
+            open_[event_.index][1] += event_.delta.arguments
+        if event_.event_type == "interaction.completed":
+            listed += [(s.name, s.arguments) for s in event_.interaction.steps if s.type == "function_call"]
+    assert [(name, json.loads(text)) for name, text in open_.values()] == listed == wanted
+    events = pool.wait_for_events(2 * len(names))
+    assert [(e.tool_name, e.action, e.input, e.dialect) for e in events] == [
+        (n, "block" if n == DENIED else "allow", CITY, "interactions") for n in names
+    ] * 2
 
 
 def ask(base: str, method: str, body: Any) -> Any:

@@ -23,6 +23,8 @@ from agentsh_net.core.values.strict_json import Path, Reading
 
 _INCOMPLETE: Final = "the answer ended inside the call"
 _LATE: Final = "a call after the end of the message"
+# What tells a call from others, and may come with its pieces.
+_NAMING: Final = ("name", "id", "servername")
 _TWICE: Final = "they came both whole and in pieces"
 # Far beyond any answer; each costs us some hundred bytes.
 MAX_BLOCKS: Final = 1 << 14
@@ -35,6 +37,7 @@ class Part(Enum):
     DELTA = auto()
     STOP = auto()
     END = auto()  # of the answer
+    ERROR = auto()
     OTHER = auto()
 
 
@@ -50,6 +53,7 @@ class Event:
     hidden: bool  # a parser may see a call that is not among these
     text: Any = None  # the arguments that a piece brings
     given: Any = None  # arguments that came whole
+    provided: bool = False  # what a piece goes on with is no client's call
     reason: Path | None = None  # where it says why the answer ended, if it was for calls
 
 
@@ -89,7 +93,7 @@ class State(Enum):
 class _Block:
     index: int | None
     state: State
-    fields: Mapping[str, Any] = field(default_factory=dict)
+    fields: dict[str, Any] = field(default_factory=dict)
     parts: list[str] = field(default_factory=list)
     given: Any = None  # arguments that came whole
     flaw: str = ""
@@ -201,6 +205,9 @@ class BlockMachine:
         elif event.part in {Part.START, Part.DELTA}:
             self._other(frame, event, out)
         else:
+            if event.part is Part.ERROR:
+                self._fail(out)
+                self._over = True
             if event.part is Part.END:
                 self._settle(out, "")
                 self._over = True
@@ -231,6 +238,9 @@ class BlockMachine:
         block = self._blocks.get(event.index)
         if block is None or block.state in {State.PLAIN, State.DONE}:
             self._mark("arguments of another block within the call")
+            if event.provided:
+                self._emit(frame.raw, out)
+                return
             out.dropped("event_out_of_place", "arguments for no call")
             return
         if block.state is State.REPLACED:
@@ -250,6 +260,12 @@ class BlockMachine:
         else:
             block.flaw = block.flaw or event.flaw or "arguments of an odd type"
         block.flaw = block.flaw or event.flaw
+        said = folded(event.piece)
+        for key in _NAMING:
+            if said.get(key) not in (None, ""):
+                if block.fields.get(key) not in (None, "", said[key]):
+                    block.flaw = block.flaw or "two names for one call"
+                block.fields[key] = said[key]
 
     def _stop(self, frame: Frame, event: Event, out: Output) -> None:
         """Take the end of a block; that of a held call brings the verdict."""

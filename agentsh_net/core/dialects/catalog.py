@@ -11,6 +11,7 @@ from agentsh_net.core.dialects.anthropic import dialect as anthropic
 from agentsh_net.core.dialects.base import Dialect
 from agentsh_net.core.dialects.bedrock import dialect as bedrock
 from agentsh_net.core.dialects.gemini import dialect as gemini
+from agentsh_net.core.dialects.interactions import dialect as interactions
 from agentsh_net.core.dialects.ollama import dialect as ollama
 from agentsh_net.core.dialects.openai_chat import dialect as openai_chat
 from agentsh_net.core.dialects.openai_responses import dialect as openai_responses
@@ -20,7 +21,7 @@ WIRES: Final[Mapping[str, tuple[Dialect, ...]]] = MappingProxyType(
     {
         "anthropic": (anthropic.DIALECT, batches.MADE, batches.RESULTS),
         "openai": (openai_chat.DIALECT, openai_responses.DIALECT, batches.FILES),
-        "gemini": (gemini.DIALECT, gemini.STREAMED, batches.GEMINI_FILES),
+        "gemini": (gemini.DIALECT, gemini.STREAMED, interactions.DIALECT, batches.GEMINI_FILES),
         "ollama": (ollama.DIALECT,),
         "bedrock": (bedrock.DIALECT, bedrock.CONVERSE_STREAM, bedrock.INVOKE, bedrock.INVOKE_STREAM),
     }

@@ -1,4 +1,4 @@
-"""MCP servers that a request names in the words of no dialect here: agents that a provider runs, Realtime sessions, Gemini Interactions.
+"""MCP servers that a request names in the words of no dialect here: agents that a provider runs, Realtime sessions.
 
 Such a request is not understood, so that everything in it that could be a server is taken for one. What is thought of a server is not
 decided here.

@@ -44,6 +44,8 @@ def fragments(value: Any) -> Iterator[Fragment]:
         index = value["contentBlockIndex"]
         yield from _texts(value, ("delta",), ("text",), (index,))
         yield from _texts(value, ("delta", "toolUse"), ("input",), (index,))
+    elif isinstance(value.get("delta"), dict) and "event_type" in value:
+        yield from _texts(value, ("delta",), ("text", "arguments"), (value.get("index"),))
     elif isinstance(value.get("message"), dict):
         yield from _texts(value, ("message",), ("content",), ("message",))
     elif isinstance(value.get("response"), str):

@@ -19,6 +19,7 @@ _VERSION_SEGMENT = re.compile(rb"/v[0-9][0-9a-z]*", re.IGNORECASE)
 # Bare paths that go to the provider of a dialect, as the SDKs send them when given no provider.
 _BARE = (
     ("/v1/messages", "anthropic"), ("/v1/chat/completions", "openai"), ("/v1/responses", "openai"), ("/v1beta/models", "gemini"),
+    ("/v1beta/interactions", "gemini"), ("/v1/interactions", "gemini"),
     ("/api", "ollama"), ("/model", "bedrock"),
 )  # fmt: skip
 # Endpoints whose answers may carry tool calls in a wire format that no dialect of this version reads.

@@ -18,7 +18,7 @@ from attacks import catalogue
 from fuzz import streams
 from fuzz.grammar import ALLOWED, DENIED
 from fuzz.streams import WIDE, WIRES, came, judge
-from transcripts import bedrock, gemini, ollama, openai_chat, openai_responses
+from transcripts import bedrock, gemini, interactions, ollama, openai_chat, openai_responses
 
 from agentsh_net.core.framing import event_stream
 from agentsh_net.core.framing.event_stream import EventStreamDecoder
@@ -56,6 +56,14 @@ MAKE: dict[str, Callable[..., bytes]] = {
     "responses": responses,
     "gemini": lambda *names, reason="STOP": gemini.events(
         gemini.answer(*(gemini.part(name, ARGUMENTS) for name in names), finish=reason)
+    ),
+    "interactions": lambda *names, reason="requires_action": (
+        interactions.begin()
+        + b"".join(
+            interactions.streamed(at, interactions.call(name, ARGUMENTS, call_id=f"c{at}"))
+            for at, name in enumerate(names)
+        )
+        + interactions.end(status=reason)
     ),
     "ollama": lambda *names, reason="stop": ollama.lines(
         ollama.answer("", *(ollama.entry(name, ARGUMENTS) for name in names)),
@@ -160,7 +168,7 @@ def test_no_end_of_the_stream_lets_a_denied_call_pass(name: str) -> None:  # row
 
 @pytest.mark.parametrize("name", WIRES)
 def test_nothing_behind_the_end_lets_a_denied_call_pass(name: str) -> None:  # rows 8 and 9
-    end = b"data: [DONE]\n\n" if name in {"anthropic", "chat", "responses", "gemini"} else b""
+    end = b"data: [DONE]\n\n" if name in {"anthropic", "chat", "responses", "gemini", "interactions"} else b""
     assert_stopped(name, MAKE[name](ALLOWED) + end + MAKE[name](DENIED))
     assert_stopped(name, end + MAKE[name](DENIED) + end)
 
@@ -195,7 +203,7 @@ def test_no_line_ends_and_comments_hide_a_denied_call(name: str) -> None:  # row
         assert_stopped(name, b"\xef\xbb\xbf: hello\n\n" + stream.replace(b"data: ", b":\nid: 4\ndata:"))
 
 
-@pytest.mark.parametrize("name", ["anthropic", "chat", "responses", "gemini"])
+@pytest.mark.parametrize("name", ["anthropic", "chat", "responses", "gemini", "interactions"])
 @pytest.mark.parametrize("line", [b"data: ", b"event: "])
 def test_no_mark_before_a_line_hides_a_denied_call_from_clients_that_drop_it(name: str, line: bytes) -> None:
     stream = MAKE[name](DENIED)

@@ -26,6 +26,8 @@ from agentsh_net.core.dlp.fragments import fragments
         ),
         ({"choices": [{"delta": {"function_call": {"arguments": "x"}}}]}, ("choices", 0, "delta", "function_call", "arguments"), True),
         ({"candidates": [{"content": {"parts": [{"text": "x"}]}}]}, ("candidates", 0, "content", "parts", 0, "text"), False),
+        ({"event_type": "step.delta", "index": 0, "delta": {"type": "text", "text": "x"}}, ("delta", "text"), False),
+        ({"event_type": "step.delta", "index": 0, "delta": {"type": "arguments_delta", "arguments": "x"}}, ("delta", "arguments"), True),
         ({"message": {"role": "assistant", "content": "x"}, "done": False}, ("message", "content"), False),
         ({"response": "x", "done": False}, ("response",), False),
     ],

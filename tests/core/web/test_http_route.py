@@ -84,6 +84,8 @@ def test_the_bare_responses_path_goes_to_the_provider_of_its_dialect():
 
 
 def test_a_bare_path_goes_to_whoever_speaks_the_dialect():
+    assert locate(b"/v1/interactions", {"mine": "gemini"}).provider == "mine"
+    assert locate(b"/v1beta/interactions/i1", {"mine": "gemini"}).provider == "mine"
     assert locate(b"/v1/messages", {"mine": "anthropic"}).provider == "mine"
     with pytest.raises(ProtocolError, match="no provider speaks"):
         locate(b"/v1/messages", {"mine": "openai"})

@@ -1,0 +1,1 @@
+"""Gemini's Interactions API: steps, calls, arguments in pieces."""
