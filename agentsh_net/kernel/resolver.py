@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-import time
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -21,6 +20,7 @@ from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.network.addresses import Address, Book, Kind, NameState, canonical, literal, refusal
 from agentsh_net.core.network.dns_message import Ascribed, WireName, wire_name
 from agentsh_net.core.network.hearsay import CAPS, Hearsay, Source
+from agentsh_net.kernel import boot_clock
 from agentsh_net.kernel.address_memory import AddressMemory
 from agentsh_net.kernel.hosts_file import HostsFile, is_localhost
 from agentsh_net.kernel.name_servers import NameServers
@@ -65,7 +65,7 @@ class Resolver:
         overheard: AddressMemory | None = None,
         own: Callable[[], Collection[Address]] = own_addresses,
         name_servers: NameServers | None = None,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] = boot_clock.seconds,
         jitter: Callable[[], float] = random.random,
     ) -> None:
         """Take the settings and the way to tell: `changed` is called with server id -> addresses whenever that mapping is no longer what it was."""

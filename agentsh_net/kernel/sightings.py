@@ -15,6 +15,7 @@ from agentsh_net.core.errors import KernelError
 from agentsh_net.core.network.addresses import canonical, home
 from agentsh_net.core.network.pairing import Sightings
 from agentsh_net.core.network.plane import ConnectRecord, Fate, Finding
+from agentsh_net.kernel import boot_clock
 from agentsh_net.kernel.netlink import SOCK_DIAG, Netlink
 from agentsh_net.kernel.own_cgroups import OwnCgroups
 from agentsh_net.kernel.process import Process, Processes
@@ -37,12 +38,14 @@ class Sighted:
         self._pairs = Sightings()
         self._sockets = SocketOwners(processes)
         self._next_owners = 0.0
+        self._ahead = boot_clock.namespace_offset()
 
     def connects(self, records: Sequence[wire.Record]) -> list[ConnectRecord]:
         """Return the eBPF plane's records."""
         if not records:
             return []
-        wall, boot = time.time_ns(), time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+        wall, boot = time.time_ns(), boot_clock.nanoseconds()
+        started = wall - (boot - self._ahead)  # when the kernel's clock began
         found = []
         owners = self._sockets.by_cookie({r.socket_cookie for r in records if not r.pid})
         described: dict[tuple[int, int], Process] = {}  # a flood is of few processes
@@ -52,12 +55,12 @@ class Sighted:
                 described[who] = self._processes.describe(*who)
             if record.fate is Fate.TAG:
                 self._pairs.connected(record.address, record.port, record.protocol, boot)
-            found.append(self._connect(record, who[0], described[who], time_ns=wall - boot + record.boot_ns))
+            found.append(self._connect(record, who[0], described[who], time_ns=started + record.boot_ns))
         return found
 
     def packets(self, logged: Sequence[nflog.Logged]) -> list[ConnectRecord]:
         """Return the packet plane's records; call `connects` first with what eBPF saw meanwhile."""
-        now = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+        now = boot_clock.nanoseconds()
         news = [
             one
             for one in logged

@@ -1,0 +1,126 @@
+"""Rows 21, 28, 32, 34 while the clock lies: days forwards, weeks back, and in a time namespace, what was refused is refused and told."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from attacks.net.test_names import FIRST, MOVED, REFUSALS, asked_again, policy
+from netns import box
+from netns.box import await_that
+from netns.daemon import running
+from netns.name_server import NameServer
+from netns.scene import attempt, listening
+from netns.stage import BOTH
+
+pytestmark = pytest.mark.kernel
+
+DAY = 86_400
+# Nobody sets this machine's clock: the daemon's is set, by what Python loads before everything else.
+SET = """
+import pathlib, time
+_by, _time, _time_ns = pathlib.Path(__file__).with_name("by"), time.time, time.time_ns
+time.time = lambda: _time() + int(_by.read_text())
+time.time_ns = lambda: _time_ns() + int(_by.read_text()) * 1_000_000_000
+"""
+
+
+class Clock:
+    """The daemon's clock, to be set by so many seconds."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir()
+        self._folder = folder
+        (folder / "sitecustomize.py").write_text(SET)
+        self.set(0)
+
+    def set(self, by: int) -> None:
+        """Write in one step: it is read at any moment."""
+        scratch = self._folder / "by.new"
+        scratch.write_text(str(by))
+        scratch.rename(self._folder / "by")
+
+    @contextmanager
+    def in_daemons(self) -> Iterator[None]:
+        before = os.environ.get("PYTHONPATH", "")
+        os.environ["PYTHONPATH"] = f"{self._folder}:{before}"
+        try:
+            yield
+        finally:
+            os.environ["PYTHONPATH"] = before
+
+
+def set_about(folder: Path) -> dict[str, Any]:
+    there = box.there()
+    servers = [listening(there, address, 8000) for address in (FIRST, MOVED)]
+    names, clock = NameServer(), Clock(folder / "clock")
+    names.records = {("evil.test", "A"): [FIRST]}
+    said: dict[str, Any] = {"refused": set(), "asked": []}
+    off = {"proxy": {"mode": "disabled"}, "gateway": {"enabled": False}}
+    with clock.in_daemons(), running(folder, policy(BOTH) | off) as daemon:
+        for days in (10, -20, 0):
+            clock.set(days * DAY)
+            before, began = names.asked, time.monotonic()
+            asked_again(names)
+            said["asked"].append((names.asked - before) / (time.monotonic() - began))
+            said["refused"].add(attempt(FIRST, 8000))
+            newest = await_that(lambda d=days: next((e for e in daemon.connections() if near(e, d)), None))
+            said[days] = newest["id"]
+        # Who moved while the clock was wrong is followed, and who is not answered for is not forgotten.
+        clock.set(-20 * DAY)
+        names.records = {("evil.test", "A"): [MOVED]}
+        await_that(lambda: attempt(MOVED, 8000) in REFUSALS, within=10)
+        names.failing = True
+        clock.set(400 * DAY)
+        asked_again(names)
+        said["refused"].add(attempt(MOVED, 8000))
+        said["states"] = daemon.cli("mcp", "events", "--type", "layer_state_changed", "--json")
+        assert daemon.stop() == 0
+    assert servers
+    return said
+
+
+def near(event: dict[str, Any], days: int) -> bool:
+    """Say whether an event is of now and so many days."""
+    stamp = datetime.fromisoformat(event["timestamp"]).timestamp()
+    return abs(stamp - time.time() - days * DAY) < DAY
+
+
+def test_a_clock_that_is_set_about_changes_neither_what_is_refused_nor_when_names_are_asked_for(
+    tmp_path: Path,
+) -> None:
+    said = box.in_box(set_about, tmp_path, timeout=100)
+    assert said["refused"] == {"EPERM"}
+    assert said["states"].strip() == "[]"
+    # Six questions (three names, two kinds) a second by their TTL; ten times as many would be a clock that runs.
+    assert max(said["asked"]) < 60
+    # What happened later is later, whatever the clock said.
+    assert said[10] < said[-20] < said[0]
+
+
+def in_time_namespace(folder: Path) -> tuple[str, float]:
+    there = box.there()
+    off = {"proxy": {"mode": "disabled"}, "gateway": {"enabled": False}}
+    mcp = {"servers": [{"id": "evil", "type": "http", "url": f"http://{FIRST}:8000/mcp"}]}
+    denied = {"sandbox": {"mcp": mcp | {"denied_servers": [{"id": "evil"}]}}}
+    network = {"network": {"mode": "enforce", "layers": ["ebpf"], "required": True}}
+    slept = ("unshare", "--time", "--boottime", str(10 * DAY), "--fork", "--kill-child")
+    with listening(there, FIRST, 8000), running(folder, denied | network | off, slept) as daemon:
+        said, when = attempt(FIRST, 8000), time.time()
+        event = daemon.await_connection(action="block")
+        stamp = datetime.fromisoformat(event["timestamp"]).timestamp()
+        daemon.cli("down")
+        daemon.process.wait(30 * box.SLOWNESS)
+        return said, stamp - when
+
+
+def test_an_event_has_the_time_of_the_refusal_in_a_time_namespace_too(tmp_path: Path) -> None:
+    said, late = box.in_box(in_time_namespace, tmp_path)
+    assert said == "EPERM"
+    assert abs(late) < 5
