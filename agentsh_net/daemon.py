@@ -215,7 +215,13 @@ class Daemon:
         store = Path(config.store.path)
         self.writer = await asyncio.to_thread(self._open_store, loop, store)
         stack.push_async_callback(self._close_store)
-        outlets = Outlets(self.arbiter.note, self.writer.put, self.control.publish)
+        outlets = Outlets(
+            self.arbiter.note,
+            self.writer.put,
+            self.writer.put_rows,
+            self.control.publish,
+            self.control.followed,
+        )
         self._recording = Recording(lambda: self.current.snapshot, outlets, self.tally, self._tasks.spawn)
         archivist = archivists.start(store, config.llm_storage, self.writer.change, self._log)
         stack.push_async_callback(asyncio.to_thread, archivist.stop)
@@ -277,6 +283,7 @@ class Daemon:
             claim=self.arbiter.claim,
             emit=self.emit,
             record=self._recording.calls,
+            record_sheet=self._recording.sheet,
             takes_news=self.writer.takes_more,
             warn=self._log.warning,
             sessions=self.sessions.digests,

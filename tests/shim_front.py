@@ -10,6 +10,7 @@ from typing import Any
 from situations import situation
 
 from agentsh_net.control.peer import Peer
+from agentsh_net.core.audit.drafts import Sheet
 from agentsh_net.core.audit.joining import Intents
 from agentsh_net.core.links.shim_link import Frames
 from agentsh_net.core.snapshot import Snapshot
@@ -68,14 +69,21 @@ class Front:
         self.left = 1000  # calls within the rate
         self.now = 0.0
         self.room = True  # on record
+        self.sheets = 0  # that were recorded
         self.tokens: dict[str, str] = {}
         self.intents = Intents()
         around = Surroundings(
             snapshot=lambda: self.snapshot, take=self._take, recognise=self._recognise, within=self._within, warn=self.warnings.append,
-            emit=lambda event: self.events.append(event.to_json()), record=lambda events, _: self.events.extend(events), takes_news=lambda: self.room, sessions=lambda: self.tokens,
+            emit=lambda event: self.events.append(event.to_json()), record=lambda events, _: self.events.extend(events), record_sheet=self._record_sheet, takes_news=lambda: self.room, sessions=lambda: self.tokens,
             awaits=self.intents.awaits, claim=lambda *asked: self.intents.claim(*asked, self.now),
         )  # fmt: skip
         self.desk = Desk(around)
+
+    def _record_sheet(self, sheet: Sheet) -> None:
+        self.sheets += 1
+        events = sheet.events()
+        assert [json.loads(row[-1]) for row in sheet.rows()] == events
+        self.events += events
 
     def enter(self, server: str = "fs", *, hide: bool = False, uid: int = 1000, trusted: bool = False, session: str = "", unjudged: int = 0, **more: Any) -> Visit:  # fmt: skip
         opening = {

@@ -6,14 +6,14 @@ One place for every layer that sees a call, in the supervisor, where the operato
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 import orjson
 
 from agentsh_net.core.audit.events import ToolCalled, ToolCallIntercepted
 from agentsh_net.core.configuration.settings import CustomPattern, Inspection
-from agentsh_net.core.inspect.contents import inspect_arguments, inspect_calls
+from agentsh_net.core.inspect.contents import QUIET, inspect_arguments, inspect_calls
 from agentsh_net.core.inspect.custom import Custom, compiled
 from agentsh_net.core.inspect.findings import Finding, worst
 
@@ -66,6 +66,19 @@ class CallInspector:
         for i, found in read.items():
             self._remember(texts[i], found)
         return known
+
+    def hold_nothing(self, texts: Sequence[str]) -> bool:
+        """Say whether arguments, each as compact JSON, surely hold nothing."""
+        if self._patterns():
+            return False
+        whole = "\n".join(texts)
+        if "\\" not in whole and QUIET.json(whole):
+            return True
+        if max(map(len, texts)) > MAX_AT_ONCE:
+            return False
+        values = orjson.loads("[" + ",".join(texts) + "]")
+        parts = (values[start : start + MAX_TOGETHER] for start in range(0, len(values), MAX_TOGETHER))
+        return not any(any(inspect_calls(part)) for part in parts)
 
     async def later(self, value: dict[str, Any], record: Record) -> None:
         """Record an event with what its long arguments hold, read in a thread."""

@@ -13,6 +13,7 @@ from agentsh_net.audit.call_inspection import MAX_AT_ONCE, CallInspector
 from agentsh_net.audit.correlator import Correlator
 from agentsh_net.clock import new_id, now_rfc3339
 from agentsh_net.core.audit import events
+from agentsh_net.core.audit.drafts import Row, Sheet
 from agentsh_net.core.audit.events import Event
 from agentsh_net.core.audit.tally import Tally
 from agentsh_net.core.snapshot import Snapshot
@@ -24,7 +25,9 @@ class Outlets:
 
     note: Callable[[Mapping[str, Any]], None]  # to what joins calls
     keep: Callable[[list[dict[str, Any]]], None]  # to the store
+    keep_rows: Callable[[list[Row]], None]  # to the store, as its rows
     show: Callable[[Mapping[str, Any]], None]  # to whoever follows
+    shown: Callable[[], bool]  # somebody follows
 
 
 class Recording:
@@ -66,6 +69,16 @@ class Recording:
                 if not self._arguments.quick(value):
                     self._spawn(self._arguments.later(value, self._keep))
         self._keep(*self._arguments.together(quick))
+
+    def sheet(self, sheet: Sheet) -> None:
+        """Record calls as `calls` does, at a third of its price where nobody but the store has to see their arguments."""
+        plain = self._snapshot().guard is None and not self._outlets.shown()
+        if plain and self._arguments.hold_nothing([arguments for _, _, arguments in sheet.calls]):
+            self._correlator.note(sheet.calls[-1][0].event)
+            self._tally.note_calls(draft.event for draft, *_ in sheet.calls)
+            self._outlets.keep_rows(sheet.rows())
+        else:
+            self.calls(sheet.events(), max(len(arguments) for _, _, arguments in sheet.calls))
 
     def flush(self) -> None:
         """Record what waits for its explanation."""

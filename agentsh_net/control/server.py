@@ -56,6 +56,10 @@ class Server:
         """Send a stamped event (as JSON object) to those who follow. Never waits; call it in the loop's thread."""
         self._followers.publish(event)
 
+    def followed(self) -> bool:
+        """Say whether anybody follows."""
+        return self._followers.there
+
     async def close(self) -> None:
         """Tell followers, end connections, and remove the socket."""
         self._followers.end()

@@ -73,6 +73,11 @@ class Followers:
         """Forget a client."""
         self._wanted.pop(transport, None)
 
+    @property
+    def there(self) -> bool:
+        """Say whether there is one."""
+        return bool(self._wanted)
+
     def publish(self, event: Mapping[str, Any]) -> None:
         """Send an event to all that want it; without followers it costs nothing."""
         if not self._wanted:

@@ -12,6 +12,7 @@ from typing import Any
 
 from agentsh_net.control.peer import Peer
 from agentsh_net.core.audit import events
+from agentsh_net.core.audit.drafts import Sheet
 from agentsh_net.core.audit.events import DEFAULT_SESSION, Event
 from agentsh_net.core.audit.joining import Intent
 from agentsh_net.core.configuration.scalars import MAX_ID
@@ -44,6 +45,7 @@ class Surroundings:
     emit: Callable[[Event], None]
     # Takes mcp_tool_called of one session and server, stamped, as JSON; and the bytes of the longest line they came on.
     record: Callable[[list[dict[str, Any]], int], None]
+    record_sheet: Callable[[Sheet], None]  # takes as much, of which little but text is known
     takes_news: Callable[[], bool]  # there is room on record
     warn: Callable[[str], None]
     sessions: Callable[[], Mapping[str, str]]  # sha256 of a session's token (hex) -> session id

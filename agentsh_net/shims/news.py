@@ -13,10 +13,12 @@ import orjson
 
 from agentsh_net.audit.call_events import MALFORMED, Teller
 from agentsh_net.clock import new_ids, now_rfc3339
+from agentsh_net.core.audit.drafts import Draft, Sheet, drawn_up
 from agentsh_net.core.audit.event_values import bounded_input
 from agentsh_net.core.audit.joining import Intent, mark
 from agentsh_net.core.links.link import MAX_INPUT, MAX_TEXT
 from agentsh_net.core.links.shim_link import LinkError
+from agentsh_net.core.mcp import bursts
 from agentsh_net.core.mcp.gate import Call
 from agentsh_net.core.mcp.skim import is_id
 from agentsh_net.core.model import Action, Verdict
@@ -33,9 +35,7 @@ MAX_DRAFTS: Final = 1_000  # tools of one shim whose events are drawn up in adva
 # Bytes of a line whose arguments cannot be longer than MAX_INPUT: a short number may become one of five times as many digits.
 SHORT: Final = MAX_INPUT // 8
 
-# What the events of a tool's calls have in common, as JSON.
-_Draft = dict[str, Any]
-_News = tuple[_Draft, int | str, Any]  # a call: what it has in common with others, its id, its arguments
+_News = tuple[Draft, int | str, Any]  # a call: what it has in common with others, its id, its arguments
 
 
 class _Stamp(NamedTuple):
@@ -54,7 +54,7 @@ class News:
         self._session_id = session_id
         self._tell = tell
         self._snapshot: Snapshot | None = None  # that the drafts are of
-        self._drafts: dict[str, _Draft] = {}
+        self._drafts: dict[str, Draft] = {}
 
     def forget(self) -> None:
         """Draw up events anew: what the verdicts rest on may be another."""
@@ -73,9 +73,11 @@ class News:
         if snapshot is not self._snapshot:
             self._snapshot = snapshot
             self._drafts.clear()
+        if self._drafts and self._take_plain(lines):
+            return
         told = lines.split(b"\n")
         gathered: list[_News] = []
-        ready: dict[str, _Draft] = {}  # of the tools that no model's answer asked for
+        ready: dict[str, Draft] = {}  # of the tools that no model's answer asked for
         stamp = _Stamp(now_rfc3339(), max(map(len, told)))
         try:
             for line, value in zip(told, _values(told), strict=True):
@@ -90,7 +92,26 @@ class News:
         finally:
             self._record(gathered, stamp)
 
-    def _drawn_up(self, line: bytes, value: Any, ready: dict[str, _Draft]) -> _News | None:
+    def _take_plain(self, lines: bytes) -> bool:
+        """Put calls on record whose lines are all of the plainest shape and whose events are all drawn up; False for others."""
+        if len(lines) > bursts.MAX_BURST or b"\\u" in lines:  # what an escape spells may be no text
+            return False
+        try:
+            found = bursts.calls(lines.decode() + "\n")
+        except UnicodeDecodeError:
+            return False
+        ready: dict[str, Draft] = {}
+        for tool in {tool for _, tool, *_ in found}:
+            draft = self._ready(tool, ready)
+            if draft is None or draft.template is None:
+                return False
+        calls = [(ready[tool], id_, arguments) for id_, tool, arguments, _ in found]
+        if not calls or max(len(arguments) for _, _, arguments in calls) > SHORT:
+            return False
+        self._around.record_sheet(Sheet(now_rfc3339(), new_ids(len(calls)), calls))
+        return True
+
+    def _drawn_up(self, line: bytes, value: Any, ready: dict[str, Draft]) -> _News | None:
         """Return a call whose event is drawn up but for what is its own; None for any other."""
         try:
             id_, params = value["id"], value["params"]
@@ -103,7 +124,7 @@ class News:
         arguments = params.get("arguments")
         return draft, id_, arguments if len(line) <= SHORT else bounded_input(arguments)
 
-    def _ready(self, tool: str, ready: dict[str, _Draft]) -> _Draft | None:
+    def _ready(self, tool: str, ready: dict[str, Draft]) -> Draft | None:
         draft = self._drafts.get(tool)
         if draft is None or self._around.awaits(self._server_id, tool):
             return None
@@ -130,15 +151,15 @@ class News:
         self._tell.called(call, verdict, intent)
         drafted = len(self._drafts) < MAX_DRAFTS and len(call.tool) <= MAX_TEXT
         if stands and drafted and verdict.crossing is None:
-            self._drafts[call.tool] = self._tell.draft(call, verdict)
+            self._drafts[call.tool] = drawn_up(self._tell.draft(call, verdict))
 
     def _record(self, gathered: list[_News], stamp: _Stamp) -> None:
         """Hand on what was gathered, so that the record keeps the order of the calls."""
         if gathered:
             ids = new_ids(len(gathered))
             events = [
-                {**event, "id": new, "timestamp": stamp.now, "jsonrpc_id": id_, "input": arguments}
-                for new, (event, id_, arguments) in zip(ids, gathered, strict=True)
+                {**draft.event, "id": new, "timestamp": stamp.now, "jsonrpc_id": id_, "input": arguments}
+                for new, (draft, id_, arguments) in zip(ids, gathered, strict=True)
             ]
             gathered.clear()
             self._around.record(events, stamp.longest)

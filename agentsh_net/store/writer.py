@@ -61,7 +61,7 @@ class _Queued(NamedTuple):
     """An event on its way."""
 
     row: EventRow
-    candidates: list[CandidateRow]
+    candidates: Sequence[CandidateRow]
 
 
 class Writer:
@@ -106,6 +106,10 @@ class Writer:
         """Hand in stamped events (as JSON). Never waits and never raises for the disk's sake."""
         self._queue([_Queued(records.event_row(event), records.candidate_rows(event)) for event in events])
 
+    def put_rows(self, rows: Sequence[EventRow]) -> None:
+        """Hand in events as rows, none of which may mean another server or tool than it names; as `put` does."""
+        self._queue([_Queued(row, ()) for row in rows])
+
     def takes_more(self) -> bool:
         """Say whether there is room for who can wait; one who hands in all the same while there is trouble loses events."""
         with self._wake:
@@ -115,6 +119,11 @@ class Writer:
     def _queue(self, events: Sequence[_Queued]) -> None:
         with self._wake:
             before = len(self._events)
+            size = self._queued_bytes + sum(len(queued.row[-1]) for queued in events)
+            if not self._closing and before + len(events) <= MAX_QUEUED and size <= MAX_QUEUED_BYTES:
+                self._events.extend(events)
+                self._queued_bytes = size
+                events = ()
             for queued in events:
                 size = self._queued_bytes + len(queued.row[-1])
                 if self._closing or len(self._events) >= MAX_QUEUED or size > MAX_QUEUED_BYTES:

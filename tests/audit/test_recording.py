@@ -13,6 +13,7 @@ from situations import situation
 
 from agentsh_net.audit.call_inspection import MAX_AT_ONCE
 from agentsh_net.audit.recording import Outlets, Recording
+from agentsh_net.core.audit.drafts import Sheet, drawn_up
 from agentsh_net.core.audit.events import NetworkConnection, PolicyReloaded, ToolCalled
 from agentsh_net.core.audit.tally import Tally
 from agentsh_net.core.configuration.settings import Dlp
@@ -31,7 +32,11 @@ class Scene:
         self.shown: list[Any] = []
         self.tally = Tally()
         self.tasks: list[Any] = []
-        outlets = Outlets(self.noted.append, self.kept.extend, self.shown.append)
+        self.followed = True
+        self.rows: list[Any] = []
+        outlets = Outlets(
+            self.noted.append, self.kept.extend, self.rows.extend, self.shown.append, lambda: self.followed
+        )
         self.recording = Recording(
             lambda: self.snapshot,
             outlets,
@@ -46,9 +51,17 @@ class Scene:
         event = call.to_stamped_json(id="1", timestamp="2026-01-01T00:00:00.000000Z")
         self.recording.calls([event], len(json.dumps(call.input)))
 
+    def sheet(self, call: ToolCalled, *more: Any) -> None:
+        texts = [json.dumps(value, separators=(",", ":")) for value in (call.input, *more)]
+        draft = drawn_up(replace(call, input=None).to_json())
+        ids = [str(number) for number in range(len(texts))]
+        self.recording.sheet(
+            Sheet("2026-01-01T00:00:00.000000Z", ids, [(draft, "1", text) for text in texts])
+        )
+
 
 Way = Callable[[Scene, ToolCalled], None]
-WAYS = pytest.mark.parametrize("way", [Scene.emit, Scene.calls])
+WAYS = pytest.mark.parametrize("way", [Scene.emit, Scene.calls, Scene.sheet])
 
 
 @WAYS
@@ -95,6 +108,33 @@ def test_long_arguments_are_read_in_a_thread_and_recorded_once(way: Way) -> None
         assert scene.shown == scene.kept
 
     asyncio.run(main())
+
+
+def test_calls_that_hold_nothing_and_that_nobody_follows_are_kept_as_rows() -> None:
+    async def main() -> None:
+        scene = Scene()
+        scene.followed = False
+        scene.sheet(replace(CALL, input={"a": 1}), {"q": "a walk in the park"}, {"text": "two\nlines"})
+        assert [json.loads(row[-1])["input"] for row in scene.rows] == [
+            {"a": 1}, {"q": "a walk in the park"}, {"text": "two\nlines"},
+        ]  # fmt: skip
+        assert (scene.kept, scene.shown, scene.tally.calls) == ([], [], {("shim", "allow"): 3})
+        scene.recording.emit(NetworkConnection(server_id="fs", action="allow", layer="ebpf"))
+        assert [event["correlated"] for event in scene.kept] == [True]
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    "more", [{"path": "/home/u/.ssh/id_rsa"}, {"note": "a" + "\n" * 3 + "~/.aws/credentials"}]
+)
+def test_where_one_of_them_holds_something_each_is_told_of_with_what_it_holds(more: Any) -> None:
+    scene = Scene()
+    scene.followed = False
+    scene.sheet(replace(CALL, input={"a": 1}), more, {"b": 2})
+    assert scene.rows == []
+    assert [bool(event["max_severity"]) for event in scene.kept] == [False, True, False]
+    assert scene.tally.calls == {("shim", "allow"): 3}
 
 
 def test_a_connection_that_nothing_explains_is_recorded_when_what_waits_is_flushed() -> None:

@@ -75,6 +75,7 @@ def test_events_go_to_those_who_want_them():
     followers.add(blocks, Wanted.parse({"action": "block"}))
     followers.publish(EVENT)
     assert (all_of_it.sent, blocks.sent) == ([EVENT], [])
+    assert followers.there
     followers.remove(all_of_it)
     followers.publish(EVENT)
     assert len(all_of_it.sent) == 1

@@ -16,7 +16,7 @@ from agentsh_net.shims import news
 
 
 def lines(*calls: dict[str, Any]) -> bytes:
-    return b"\n".join(json.dumps(each).encode() for each in calls)
+    return b"\n".join(json.dumps(each, separators=(",", ":"), ensure_ascii=False).encode() for each in calls)
 
 
 def own(event: dict[str, Any]) -> dict[str, Any]:
@@ -33,6 +33,49 @@ def test_a_call_told_of_afterwards_has_the_event_of_one_that_was_asked_about() -
     assert [*after[1]] == [*asked], "the fields come in the same order"
     assert all(event["id"] and event["timestamp"] for event in after[1:])
     assert len({event["id"] for event in after[1:]}) == 2
+
+
+def test_calls_of_the_plainest_shape_are_told_of_as_others_are() -> None:
+    front = Front(offers={"fs": ["ls", "rm"]})
+    visit = front.enter()
+    made = [
+        call("ls", 1, a=1),
+        call("rm", "x", path="/100%/ü", n=[1, 2]),
+        call("ls", 3),
+        call("rm", 4, q='"\n'),
+    ]
+    told = b"\n".join(json.dumps(each).encode() for each in made)  # with spaces: read one by one
+    front.called(visit, told)
+    assert front.sheets == 0
+    front.called(visit, lines(*made))
+    assert front.sheets == 1
+    events = [own(event) for event in front.told(ToolCalled.type)]
+    assert events[4:] == events[:4]
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        call("rm", 9),
+        call("ls", 9, a={"b": 1}),
+        {"id": 9, "params": {"name": "ls"}},
+    ],
+)
+def test_one_call_of_another_shape_has_all_of_them_read_one_by_one(odd: dict[str, Any]) -> None:
+    front = Front(offers={"fs": ["ls", "rm"]})
+    visit = front.enter()
+    front.called(visit, lines(call("ls", 1)))
+    front.called(visit, lines(call("ls", 2), odd, call("ls", 3)))
+    assert front.sheets == 0
+    assert [e["jsonrpc_id"] for e in front.told(ToolCalled.type)] == [1, 2, 9, 3]
+
+
+def test_an_escape_that_spells_no_text_is_written_out() -> None:
+    front = Front(offers={"fs": ["ls"]})
+    visit = front.enter()
+    front.called(visit, lines(call("ls", 1)))
+    front.called(visit, lines(call("ls", 2, a="b")).replace(b'"b"', b'"\\ud800"'))
+    assert front.sheets == 0
 
 
 def test_each_line_has_its_own_event_in_the_order_of_the_calls() -> None:

@@ -107,6 +107,14 @@ def test_events_handed_in_together_reach_the_disk_in_order(store, path):
     assert store.status().lost == 0
 
 
+def test_rows_and_events_reach_the_disk_in_the_order_in_which_they_were_handed_in(store, path):
+    store.put([call("a")])
+    store.put_rows([records.event_row(call(name)) for name in ("b", "c")])
+    store.put([call("d")])
+    store.close()
+    assert stored(path) == ["a", "b", "c", "d"]
+
+
 def test_who_can_wait_is_told_to_before_anything_is_lost_and_not_while_the_disk_is_away(store, path, told, monkeypatch):  # fmt: skip
     monkeypatch.setattr(writer, "MAX_QUEUED", 4)
     assert store.takes_more()
