@@ -102,7 +102,6 @@ class GatewayFront:
             counts=self.counts,
             emit=self._emit,
             report=self._report,
-            claims=lambda: True,
             stdio=stdio,
         )
         self.gateway = Gateway(asyncio.get_running_loop(), current, means)

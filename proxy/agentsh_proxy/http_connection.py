@@ -122,12 +122,12 @@ class Connection(asyncio.Protocol):
 
     def send(self, head: bytes, body: bytes) -> None:
         """Begin an exchange."""
+        if self.transport is not None:
+            self.transport.write(head + body)  # first: what follows can be done while it travels
         self._parser = httptools.HttpResponseParser(self)
         self.status, self.headers, self.complete, self.reusable = 0, [], False, False
         self._head_size, self._head_done, self._saw_bytes = 0, False, False
         self._news.clear()
-        if self.transport is not None:
-            self.transport.write(head + body)
 
     @property
     def unanswered(self) -> bool:

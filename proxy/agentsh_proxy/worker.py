@@ -230,7 +230,6 @@ class Worker(asyncio.Protocol):
             counts=self.counts,
             emit=ends.journal.emit,
             report=lambda report: self._write(link.encode(link.Report(report))),
-            claims=lambda: service.view.proxy.mode != "disabled",
             stdio=ends.stdio,
         )
 

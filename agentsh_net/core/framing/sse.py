@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 _BOM: Final = b"\xef\xbb\xbf"
 _LF: Final = ord("\n")
+_CR: Final = ord("\r")
 # CRLF is one line ending and must never be read as CR and then an empty line ended by LF.
 _END_OF_FRAME: Final = re.compile(rb"(?:\r\n|\n|\r(?!\n))(?:\r\n|\n|\r)")
 _LINE_ENDING: Final = re.compile(rb"\r\n|\n|\r")
@@ -49,14 +50,19 @@ def parse(raw: bytes, *, first: bool = False) -> Frame:
 
 def _usual(raw: bytes) -> Frame | None:
     """Return the frame of a name and one line of data, as nearly all are; None where it is not exactly that."""
-    name_ends = raw.find(b"\n")
+    text = raw
+    if raw.find(b"\r") >= 0:
+        text = raw.replace(b"\r\n", b"\n")
+        if text.find(b"\r") >= 0:
+            return None
+    name_ends = text.find(b"\n")
     at = name_ends + len(b"\ndata: ")
-    if not raw.startswith(b"event: ") or raw[name_ends:at] != b"\ndata: " or raw.find(b"\r") >= 0:
+    if not text.startswith(b"event: ") or text[name_ends:at] != b"\ndata: ":
         return None
-    end = len(raw) - len(b"\n\n")
-    if raw.find(b"\n", at) != end or raw[-1] != _LF:
+    end = len(text) - len(b"\n\n")
+    if text.find(b"\n", at) != end or text[-1] != _LF:
         return None
-    return Frame(raw, raw[len(b"event: ") : name_ends].decode("utf-8", "replace"), raw[at:end])
+    return Frame(raw, text[len(b"event: ") : name_ends].decode("utf-8", "replace"), text[at:end])
 
 
 class Decoder:
@@ -130,11 +136,15 @@ class Decoder:
     def _is_frame(self, data: bytes) -> bool:
         """Say whether `data` is one frame for certain, and no more: what most reads are, without a way through the buffer."""
         size = len(data)
+        if size > self._max:
+            return False
+        if data.find(b"\r") < 0:
+            return data.find(b"\n\n") == size - 2 > 0 and data[0] != _LF
+        lines = data.count(b"\r\n")  # where every line ends so, no other ending can end the frame
         return (
-            size <= self._max
-            and data.find(b"\n\n") == size - 2 > 0
-            and data[0] != _LF
-            and data.find(b"\r") < 0
+            data.find(b"\r\n\r\n") == size - 4 > 0
+            and data[0] != _CR
+            and data.count(b"\n") == lines == data.count(b"\r")
         )
 
     def _end(self, start: int) -> int:

@@ -47,6 +47,9 @@ BLOCKED = -32090
 UNREADABLE = -32600
 
 AT_THE_EDGE = 4096  # bytes at either end of a message in which its id is looked for
+_ASKED = frozenset((SAMPLING, ELICITATION))
+_CALLS = (Request, Notification)  # what may be a call
+
 MAX_NAME = 200  # characters of a tool's name in an answer; the event has the whole
 
 
@@ -103,10 +106,11 @@ Edit = Drop | Swap | Hide
 
 @dataclass(frozen=True, slots=True)
 class Ruling:
-    """What becomes of a line: what goes on in its place (None: nothing), and what goes back to who sent it."""
+    """What becomes of a line: what goes on in its place (None: nothing), what goes back to who sent it, and which calls that answers."""
 
     forward: bytes | None
     replies: tuple[bytes, ...] = ()
+    refused: frozenset[Id] = frozenset()
 
 
 def read(line: bytes, limits: Limits = DEFAULT_LIMITS) -> Body:
@@ -124,14 +128,17 @@ def rule_calls(line: bytes, body: Body, judge: Judge, refuse: Refuse | None = No
     """Judge every tools/call of a client's message or batch. Raises ProtocolError, before any verdict, where a tool is uncertain."""
     calls = {index: call_in(message) for index, message in enumerate(body.messages) if is_call(message)}
     edits: dict[int, Edit] = {}
-    errors: list[bytes] = []
+    errors: list[tuple[Id, bytes]] = []
     for index, call in calls.items():
         verdict = judge(call)
         if verdict.blocked:
             edits[index] = Drop()
             if call.id is not None:
-                errors.append((refuse or refusal)(call.id, call.tool, verdict.reason))
-    return Ruling(edited(line, body, edits), _answers(errors, batch=body.batch))
+                errors.append((call.id, (refuse or refusal)(call.id, call.tool, verdict.reason)))
+    if not edits:
+        return Ruling(line)
+    answers = _answers([error for _, error in errors], batch=body.batch)
+    return Ruling(edited(line, body, edits), answers, frozenset(id_ for id_, _ in errors))
 
 
 def lone_call(body: Body) -> str:
@@ -142,15 +149,15 @@ def lone_call(body: Body) -> str:
 
 def is_call(message: Message) -> bool:
     """Say whether a message calls a tool; one that wants no answer calls it too."""
-    return isinstance(message, Request | Notification) and message.method == CALL
+    return isinstance(message, _CALLS) and message.method == CALL
 
 
 def call_in(message: Message) -> Call:
     """Return the call that a tools/call is. Raises ProtocolError where its tool is uncertain."""
-    params = message.params if isinstance(message, Request | Notification) else None
-    if not isinstance(params, Mapping) or not isinstance(params.get("name"), str):
+    params = message.params if isinstance(message, _CALLS) else None
+    if not isinstance(params, dict) or not isinstance(params.get("name"), str):
         raise ProtocolError("tools/call without the name of a tool")
-    if misspelt(params, PARAM_KEYS):
+    if not params.keys() <= PARAM_KEYS and misspelt(params, PARAM_KEYS):
         raise ProtocolError("tools/call with a parameter spelt in two ways")
     return Call(message.id if isinstance(message, Request) else None, params["name"], params.get("arguments"))
 
@@ -258,15 +265,17 @@ def answered_in(line: bytes) -> Id | None:
 def askings(body: Body) -> Iterator[Asking]:
     """Yield what a server wants of the client, in whichever way the revisions know."""
     for index, message in enumerate(body.messages):
-        match message:
-            case Request(id_, method, params) if method in {SAMPLING, ELICITATION}:
-                yield Asking(index, id_, method, params)
-            case Response(id_, dict(result), raw) if asks_for_input(dict(raw)):
-                yield from embedded(index, id_, result.get("inputRequests"))
-            case Notification(method, dict(params)) if method == TASK:
-                yield from embedded(index, None, params.get("inputRequests"))
-            case ErrorResponse(int() | str() as id_, _, _, data, raw) if asks_for_input(dict(raw)):
-                yield Asking(index, id_, ELICITATION, data, embedded=True)
+        if isinstance(message, Request):
+            if message.method in _ASKED:
+                yield Asking(index, message.id, message.method, message.params)
+        elif isinstance(message, Notification):
+            if message.method == TASK and isinstance(message.params, dict):
+                yield from embedded(index, None, message.params.get("inputRequests"))
+        elif asks_for_input(message.raw):
+            if isinstance(message, Response):
+                yield from embedded(index, message.id, message.result.get("inputRequests"))
+            elif message.id is not None:
+                yield Asking(index, message.id, ELICITATION, message.data, embedded=True)
 
 
 def embedded(index: int, id_: Id | None, requests: Any) -> Iterator[Asking]:
@@ -274,7 +283,7 @@ def embedded(index: int, id_: Id | None, requests: Any) -> Iterator[Asking]:
     values: Iterable[Any] = requests.values() if isinstance(requests, dict) else requests or ()
     for request in values if isinstance(values, Iterable) else ():
         method = request.get("method") if isinstance(request, dict) else None
-        if method in {SAMPLING, ELICITATION}:
+        if method in _ASKED:
             yield Asking(index, id_, str(method), request.get("params"), embedded=True)
 
 

@@ -11,7 +11,7 @@ import re
 
 TYPE_CHECKING = False  # see shim_link
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from typing import Any, Final
 
 CALL: Final = "tools/call"
@@ -103,7 +103,7 @@ def misspelt(keys: Iterable[str], known: frozenset[str]) -> bool:
     return any(key not in known and key.casefold() in known for key in keys)
 
 
-def asks_for_input(message: dict[str, Any]) -> bool:
+def asks_for_input(message: Mapping[str, Any]) -> bool:
     """Say whether an answer asks the client for something before the request is done."""
     result, error = message.get("result"), message.get("error")
     return (

@@ -188,6 +188,10 @@ class GatewayConnection(asyncio.Protocol):
         """Take note of who answers later."""
         self._work = who
 
+    def later(self, seconds: float, callback: Callable[[], None]) -> asyncio.TimerHandle:
+        """Have something called for who attends."""
+        return self._loop.call_later(seconds, callback)
+
     def take_over(self, work: Awaitable[None]) -> None:
         """Let a task answer, or go on with an answer."""
         self._work = self._loop.create_task(self._run(work))

@@ -28,25 +28,33 @@ SETTLING: Final = (
 class Offer:
     """A server's offer to one client."""
 
-    __slots__ = ("_around", "_own", "_place", "facts", "listing", "server_id")
+    __slots__ = ("_around", "_itself", "_known_by", "_own", "_place", "facts", "listing", "server_id")
 
     def __init__(self, around: Around, server_id: str, place: Callable[[], Place]) -> None:
         self.server_id = server_id
         self.listing = Listing(server_id)
         self.facts: Mapping[str, Any] = mcp_judging.NO_FACTS  # of the handshake
         self._own = Standing(server_id)
+        self._known_by: tuple[Snapshot | None, Mapping[str, Any]] = (None, self.facts)
+        self._itself: Verdict | None = None  # by what `_known_by` says
         self._around = around
         self._place = place
 
     def shown(self, snapshot: Snapshot) -> mcp_judging.Shown:
         """Return what blocks a tool because this client was shown it, or its server, otherwise than it is trusted."""
+        if self._known_by[0] is not snapshot or self._known_by[1] is not self.facts:
+            self._known_by, self._itself = (snapshot, self.facts), self._stands(snapshot)
+        itself = self._itself
+        return lambda tool: itself or self.listing.verdict(snapshot, tool)
+
+    def _stands(self, snapshot: Snapshot) -> Verdict | None:
+        """Return the block of the server itself, by what it said in its handshake."""
         said = identity.instructions(self.facts["instructions"])
         seen: dict[Aspect, identity.Value | None] = {Aspect.INSTRUCTIONS: said} if self.facts["era"] else {}
         server = snapshot.registry.server(self.server_id)
         if server is not None and server.pin_binary:
             seen[Aspect.BINARY] = None  # only a shim says which program it starts: here nobody does
-        itself = self._own.verdict(snapshot, seen)
-        return lambda tool: itself or self.listing.verdict(snapshot, tool)
+        return self._own.verdict(snapshot, seen)
 
     def left_out(self, tool: str) -> Verdict | None:
         """Return the verdict on a tool that `allow_tools` leaves out."""

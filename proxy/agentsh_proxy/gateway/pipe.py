@@ -11,7 +11,7 @@ from typing import Protocol
 from agentsh_net.core.errors import ProtocolError
 
 Hear = Callable[[bytes], bool]  # takes a message, and says whether it could be taken at once
-Failed = Callable[[ProtocolError], None]  # is told that a message was not taken
+Failed = Callable[[ProtocolError], None]  # is told, later, that a message was not taken
 
 
 class Pipe(Protocol):

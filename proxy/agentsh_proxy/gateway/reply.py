@@ -19,7 +19,7 @@ from agentsh_proxy.gateway.delivery import deliver
 from agentsh_proxy.gateway.pipe import Pipe
 from agentsh_proxy.gateway.review import Review, Taken
 from agentsh_proxy.gateway.routes import Routes
-from agentsh_proxy.gateway.stream import event, priming
+from agentsh_proxy.gateway.stream import Stream, event, priming
 
 INTERNAL: Final = -32603
 STREAM: Final = (("Content-Type", "text/event-stream"), ("Cache-Control", "no-cache"))
@@ -62,7 +62,7 @@ class Reply:
         self._seconds = seconds
         self._fields = fields
         self._primed = primed  # the client knows how to resume
-        self._stream = ends.routes.begin(taken)
+        self._stream: Stream
         self._fault = ""  # why the server did not take the message
         self._timer: asyncio.TimerHandle | None = None
 
@@ -70,13 +70,15 @@ class Reply:
 
     def attend(self) -> Awaitable[None] | None:
         """Ask the server, and answer when it does. Returns what has to be awaited where it cannot be asked at once."""
-        assert self._taken.forward is not None  # noqa: S101 - the caller asks
+        taken, ends = self._taken, self._ends
+        assert taken.forward is not None  # noqa: S101 - the caller asks
+        asked = not taken.replies and ends.pipe.start(flattened(taken.forward), self._failed)
+        self._stream = ends.routes.begin(taken)  # while the server is at it
+        if not asked:
+            return self._finish(self._ask())
         self._stream.listener = self._news
-        if self._taken.replies or not self._ends.pipe.start(flattened(self._taken.forward), self._failed):
-            self._stream.listener = None
-            return self.run()
         wait = min(self._seconds, PROMPT) if self._primed else self._seconds
-        self._timer = asyncio.get_running_loop().call_later(wait, self._late)
+        self._timer = self._client.later(wait, self._late)
         self._client.attend(self)
         return None
 
@@ -86,8 +88,9 @@ class Reply:
         self._ends.routes.leave(self._stream)
 
     def _news(self) -> None:
+        quick = self._quick()
         self._rest()
-        if self._quick():
+        if quick:
             self._end()
         else:
             self._client.take_over(self._finish(self._deliver()))
@@ -122,6 +125,7 @@ class Reply:
 
     async def run(self) -> None:
         """Ask the server and answer."""
+        self._stream = self._ends.routes.begin(self._taken)
         await self._finish(self._ask())
 
     async def _finish(self, rest: Awaitable[None]) -> None:

@@ -6,13 +6,13 @@ The verdicts are core's (`mcp_judging`), as the shim's are. How messages are car
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Final, NamedTuple
 
 from agentsh_net.audit.call_events import HOSTILE, MALFORMED, Teller
-from agentsh_net.core.audit.joining import mark
+from agentsh_net.core.audit.joining import Intent, mark
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.inspect.contents import inspect_content
 from agentsh_net.core.inspect.findings import Finding
@@ -47,6 +47,7 @@ MAX_WAITING: Final = 4096
 INLINE: Final = (
     4096  # bytes of a result that are inspected at once; longer ones in a thread, as one may take a second
 )
+_ANSWERS: Final = (Response, ErrorResponse)
 META_VERSION: Final = gateway_http.VERSION_KEY.encode()  # only requests of 2026-07-28 have it
 
 
@@ -102,23 +103,15 @@ class Review:
     def client(self, data: bytes, limit: int, fault: Callable[[Body], str] = lambda _: "") -> Taken:
         """Judge what a client sent; `fault` says where its header fields contradict a body."""
         flat = flattened(data)
-        refused_ids: set[Id] = set()
-
-        def judge(call: Call) -> Verdict:
-            verdict = self._judge(call)
-            if verdict.blocked and call.id is not None:
-                refused_ids.add(call.id)
-            return verdict
-
         try:
             body = mcp_gate.read(flat, _limits(limit))
             why = fault(body)
             if why:
                 return self._contradicted(body, why)
-            ruling = mcp_gate.rule_calls(flat, body, judge, self._refuse(flat))
+            ruling = mcp_gate.rule_calls(flat, body, self._judge, partial(self._refuse, flat))
         except ProtocolError as error:
             return self._doubtful(data, str(error), mcp_gate.doubt_of_client(flat))
-        going = [m for m in body.messages if isinstance(m, Request) and m.id not in refused_ids]
+        going = [m for m in body.messages if isinstance(m, Request) and m.id not in ruling.refused]
         for message in going:
             self._waiting[message.id] = _asked(message)
         while len(self._waiting) > MAX_WAITING:
@@ -126,20 +119,19 @@ class Review:
         forward = data if ruling.forward is flat else ruling.forward
         return Taken(forward, ruling.replies, body, tuple(m.id for m in going))
 
-    def _refuse(self, asked: bytes) -> mcp_gate.Refuse:
-        """Return how a client gets a blocked call (`gateway.blocked_as`)."""
+    def _refuse(self, asked: bytes, id_: Id | None, tool: str, why: str) -> bytes:
+        """Return what a client gets for a blocked call (`gateway.blocked_as`)."""
+        error = mcp_gate.refusal(id_, tool, why)
         if self._around.snapshot().config.gateway.blocked_as == "error":
-            return mcp_gate.refusal
-        modern = META_VERSION in asked
-        return lambda id_, tool, why: mcp_gate.as_result(mcp_gate.refusal(id_, tool, why), modern=modern)
+            return error
+        return mcp_gate.as_result(error, modern=META_VERSION in asked)
 
     def _contradicted(self, body: Body, why: str) -> Taken:
         """Refuse a message whose header fields say another thing than it does; a call is told of as refused."""
         message = body.messages[0]
         verdict = Verdict(Action.BLOCK, why, steps.PROTOCOL)
         if mcp_gate.is_call(message):
-            self._around.counted(verdict)
-            self._tell.called(mcp_gate.call_in(message), verdict, None)
+            self._judged(mcp_gate.call_in(message), verdict, None)
         id_ = message.id if isinstance(message, Request) else None
         error = jsonrpc.error(id_, gateway_http.HEADER_MISMATCH, f"[agentsh] {why}")
         return Taken(None, (error,), body, (), 400)
@@ -176,9 +168,12 @@ class Review:
         )
         if asked and around.unanswered():
             verdict = replace(verdict, reason=f"{verdict.reason} (the rate limiter did not answer)")
-        around.counted(verdict)
-        around.soon(partial(self._tell.called, call, verdict, intent))  # the server is asked first
+        around.soon(partial(self._judged, call, verdict, intent))  # the server is asked first
         return verdict
+
+    def _judged(self, call: Call, verdict: Verdict, intent: Intent | None) -> None:
+        self._around.counted(verdict)
+        self._tell.called(call, verdict, intent)
 
     def mirrored(self, tool: str) -> Mirrored:
         """Return the arguments of a tool that its calls repeat as header fields, as far as the tool is known."""
@@ -204,7 +199,7 @@ class Review:
         answers: list[tuple[int, Asked, Message]] = []
         stray = tasks = False
         for index, message in enumerate(body.messages):
-            if isinstance(message, Response | ErrorResponse) and message.id is not None:
+            if isinstance(message, _ANSWERS) and message.id is not None:
                 asked = self._waiting.pop(message.id, None)
                 if asked is None:
                     stray = True
@@ -214,9 +209,7 @@ class Review:
                 self._tell.list_changed()
             else:
                 tasks = tasks or (isinstance(message, Notification) and message.method == TASK)
-        answered = tuple(
-            m.id for _, _, m in answers if isinstance(m, Response | ErrorResponse) and m.id is not None
-        )
+        answered = tuple(m.id for _, _, m in answers if isinstance(m, _ANSWERS) and m.id is not None)
         if stray:
             danger = self._passes_for(body, [asked.method for _, asked, _ in answers])
             for _, asked, message in answers:
@@ -345,7 +338,7 @@ def _limits(size: int) -> Limits:
 
 def _asked(message: Request) -> Asked:
     params = message.params
-    if not isinstance(params, Mapping):
+    if not isinstance(params, dict):
         return Asked(message.method, continues=False, tool="")
     name = params.get("name", params.get("uri"))
     return Asked(message.method, params.get("cursor") is not None, name if isinstance(name, str) else "")

@@ -56,7 +56,6 @@ class Means:
     counts: Counts
     emit: Callable[[Event], None]
     report: Callable[[dict[str, Any]], None]
-    claims: Callable[[], bool]  # whether there may be calls in models' answers to join calls with
     stdio: socket.socket | None  # who starts stdio servers
 
 
@@ -243,7 +242,7 @@ class Gateway:
         return Review(self._around, server_id, session_id, lambda: self.view.places[key])
 
     def _claim(self, server_id: str, tool: str, marked: Callable[[], str], session_id: str) -> Any:
-        if not self._means.claims():
+        if not self.view.joins:
             return None
         return self._means.charges.claim(server_id, tool, marked, session_id)
 

@@ -140,6 +140,6 @@ def _tokens(body: Body | None) -> list[Id]:
     found: list[Any] = []
     for message in body.messages if body is not None else ():
         params = message.params if isinstance(message, Request) else None
-        meta = params.get("_meta") if isinstance(params, Mapping) else None
-        found.append(meta.get("progressToken") if isinstance(meta, Mapping) else None)
+        meta = params.get("_meta") if isinstance(params, dict) else None
+        found.append(meta.get("progressToken") if isinstance(meta, dict) else None)
     return [token for token in found if isinstance(token, str | int) and not isinstance(token, bool)]

@@ -48,6 +48,7 @@ class GatewayView:
     gateway: Gateway
     places: Mapping[str, Place]
     customs: tuple[Custom, ...]
+    joins: bool  # there may be calls in models' answers that calls here carry out
 
 
 def unfold(snapshot: Snapshot) -> GatewayView:
@@ -72,7 +73,7 @@ def unfold(snapshot: Snapshot) -> GatewayView:
             of_tools={tool: found for tool, found in named.items() if found is not None},
         )
     customs = compiled(snapshot.config.sandbox.mcp.inspection.custom_patterns)
-    return GatewayView(snapshot, gateway, places, customs)
+    return GatewayView(snapshot, gateway, places, customs, snapshot.config.proxy.mode != "disabled")
 
 
 def called(message: bytes) -> str:

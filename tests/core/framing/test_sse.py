@@ -76,6 +76,24 @@ def test_chunking_changes_no_event(stream: bytes, one: list[int], other: list[in
     assert events(one) == events(other)
 
 
+@pytest.mark.parametrize(
+    ("stream", "data"),
+    [
+        (b"event: m\r\ndata: x\r\n\r\n", b"x"),
+        (b"event: m\r\ndata: x\r\ndata: y\r\n\r\n", b"x\ny"),
+        (b"event: m\ndata: x\ry\n\n", b"x"),
+        (b"event: m\r\ndata: x\n\r\n", b"x"),
+    ],
+)
+def test_an_event_in_one_read_is_what_it_is_byte_by_byte_whatever_ends_its_lines(
+    stream: bytes, data: bytes
+) -> None:
+    whole, cut = Decoder(100), Decoder(100)
+    assert whole.feed(stream) == [Frame(stream, "m", data)]
+    pieces = [frame for i in range(len(stream)) for frame in cut.feed(stream[i : i + 1])]
+    assert [(frame.event, frame.data) for frame in pieces if frame.data is not None] == [("m", data)]
+
+
 def test_line_separators_of_unicode_do_not_end_a_line() -> None:
     assert parse("data: a\u2028b\u0085c\n\n".encode()).data == "a\u2028b\u0085c".encode()
 
