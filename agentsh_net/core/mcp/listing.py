@@ -12,6 +12,7 @@ from agentsh_net.core.configuration.settings import Mcp
 from agentsh_net.core.mcp.jsonrpc import Response
 from agentsh_net.core.mcp.pages import PageLimits, Pages
 from agentsh_net.core.model import Action, Candidate, Tool, Verdict
+from agentsh_net.core.naming.folding import fold
 from agentsh_net.core.registry import Registry
 from agentsh_net.core.snapshot import Snapshot
 from agentsh_net.core.trust.pins import tool_of
@@ -24,6 +25,7 @@ class Listing:
     def __init__(self, server_id: str) -> None:
         self.hashes: dict[str, str] = {}
         self.partial = False
+        self._spellings: dict[str, list[str]] = {}  # folded name -> names as the server writes them
         self._server_id = server_id
         self._pages = Pages(PageLimits())
         self._tools: list[Tool] = []
@@ -36,13 +38,24 @@ class Listing:
         # Through the registry's own eyes: of two definitions under one name neither is the pinned one.
         seen, _ = Registry().register(self._server_id, tools)
         self.hashes = {tool.name: tool.hash for tool in seen.tools.values()}
+        self._spellings = {}
+        for name in self.hashes:
+            self._spellings.setdefault(fold(name), []).append(name)
         self.partial = more is not None
         definitions = [dict(definition) for definition in pages.tools]
         self._pages, self._tools = (pages, tools) if self.partial else (Pages(PageLimits()), [])
         return definitions
 
     def verdict(self, snapshot: Snapshot, tool: str) -> Verdict | None:
-        """Return the block of a tool whose definition, as it was shown here, is not the pinned one; None for all others."""
+        """Return the block of a tool whose definition, as it was shown here, is not the pinned one; None for all others.
+
+        A name in another case or width means the tool too: some servers take it for that.
+        """
+        names = (tool,) if tool in self.hashes else self._spellings.get(fold(tool), ()) if self.hashes else ()
+        found = (self._verdict(snapshot, name) for name in names)
+        return next((verdict for verdict in found if verdict is not None), None)
+
+    def _verdict(self, snapshot: Snapshot, tool: str) -> Verdict | None:
         shown = self.hashes.get(tool)
         known = snapshot.registry.tool(self._server_id, tool)
         if shown is None or (known is not None and known.hash == shown):

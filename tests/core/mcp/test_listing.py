@@ -76,3 +76,12 @@ def test_a_refusal_is_let_pass_in_audit_mode() -> None:
         "why",
         "rule",
     )
+
+
+@pytest.mark.parametrize("name", ["A", "ａ", "a ", "a\u200b"])
+def test_a_name_in_another_spelling_is_the_tool_that_was_shown(name: str) -> None:
+    listing = Listing("fs")
+    listing.add(page("a"), 10, continues=False)
+    pinned = Pins.of([trust(tool_of("fs", {"name": "a", "description": "old"}), "now")])
+    verdict = listing.verdict(situation(["fs"], pins=pinned), name)
+    assert verdict is not None and verdict.blocked
