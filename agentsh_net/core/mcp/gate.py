@@ -25,6 +25,7 @@ from agentsh_net.core.mcp.glance import (
     asks_for_input,
     id_of,
     misspelt,
+    respelt,
     splits,
 )
 from agentsh_net.core.mcp.jsonrpc import (
@@ -121,6 +122,8 @@ def read(line: bytes, limits: Limits = DEFAULT_LIMITS) -> Body:
     for message in body.messages:
         if not message.raw.keys() <= MESSAGE_KEYS and misspelt(message.raw, MESSAGE_KEYS):
             raise ProtocolError("a key of JSON-RPC in another case")
+    if any(respelt(message.raw.get("method", "")) for message in body.messages):
+        raise ProtocolError("tools/call in another spelling")
     return body
 
 
@@ -205,7 +208,8 @@ def doubt(line: bytes) -> str:
         if isinstance(message, dict):
             if misspelt(message, MESSAGE_KEYS):
                 return "a key of JSON-RPC in another case"
-            if not isinstance(message.get("method", ""), str) or message.get("method") in {CALL, *WATCHED}:
+            method = message.get("method", "")
+            if not isinstance(method, str) or method in {CALL, *WATCHED} or respelt(method):
                 return f"a {visible(str(message['method']), MAX_NAME)} that is no proper JSON-RPC"
     return ""
 
@@ -221,7 +225,7 @@ def doubt_of_client(line: bytes) -> str:
     try:
         strict_json.read(line.removeprefix(BOM))
     except ProtocolError as error:
-        return _of_a_stream(error.__cause__)
+        return _of_a_stream(error.__cause__) or _of_a_dialect(line)
     return ""
 
 
@@ -230,6 +234,12 @@ def _of_a_stream(fault: BaseException | None) -> str:
         return ""
     cut = fault.pos >= len(fault.doc.rstrip()) or fault.msg.startswith("Unterminated string")
     return "a JSON value that does not end" if cut else ""
+
+
+def _of_a_dialect(line: bytes) -> str:
+    """Say whether text that is no JSON may be a call to readers of more than JSON: Newtonsoft takes comments, bare keys and single quotes."""
+    names = b"{" in line and (b"tools" in line.lower() or b"\\" in line)
+    return "a tools/call to readers of more than JSON" if names else ""
 
 
 def id_in(line: bytes) -> Id | None:

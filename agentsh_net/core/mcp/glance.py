@@ -69,8 +69,11 @@ def messages(line: bytes) -> list[dict[str, Any]]:
     for message in found:
         if not isinstance(message, dict) or misspelt(message, MESSAGE_KEYS):
             raise UnreadableError("not a JSON-RPC message")
-        if not isinstance(message.get("method", ""), str):
+        method = message.get("method", "")
+        if not isinstance(method, str):
             raise UnreadableError("a method that is no text")
+        if respelt(method):
+            raise UnreadableError("tools/call in another spelling")
         if "method" in message and ("result" in message or "error" in message):
             raise UnreadableError("a request and an answer in one")
     return found
@@ -101,6 +104,11 @@ def splits(line: bytes) -> bool:
 def misspelt(keys: Iterable[str], known: frozenset[str]) -> bool:
     """Say whether a key is a known one but for its case: Go's `encoding/json` takes it for that one."""
     return any(key not in known and key.casefold() in known for key in keys)
+
+
+def respelt(method: str) -> bool:
+    """Say whether a method is tools/call but for its case and the space around it: servers of one's own may take it for that."""
+    return method != CALL and method.strip().casefold() == CALL
 
 
 def asks_for_input(message: Mapping[str, Any]) -> bool:

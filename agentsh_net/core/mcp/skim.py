@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 
-from agentsh_net.core.mcp.glance import CALL, HANDSHAKES, INPUT_REQUIRED, LIST, READINGS
+from agentsh_net.core.mcp.glance import CALL, HANDSHAKES, INPUT_REQUIRED, LIST, READINGS, respelt
 
 TYPE_CHECKING = False  # see shim_link
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Skim:
             return None
         id_ = message.get("id")
         if method != CALL:
-            return id_, ""
+            return None if respelt(method) else (id_, "")
         if len(objects) < 2 or not is_id(id_) or message.get("jsonrpc") != "2.0":
             return None
         params = objects[-2]  # no other member is an object, so no other one was read after it

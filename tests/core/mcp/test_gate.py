@@ -10,7 +10,7 @@ import pytest
 
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.mcp import gate as mcp_gate
-from agentsh_net.core.mcp import jsonrpc
+from agentsh_net.core.mcp import glance, jsonrpc
 from agentsh_net.core.mcp.gate import (
     Call,
     Drop,
@@ -25,6 +25,7 @@ from agentsh_net.core.mcp.gate import (
     read,
     rule_calls,
 )
+from agentsh_net.core.mcp.skim import Skim
 from agentsh_net.core.model import Action, Verdict
 
 ALLOW = Verdict(Action.ALLOW, "fine")
@@ -308,3 +309,36 @@ def test_what_holds_too_many_values_is_a_danger_and_its_id_is_found_unread() -> 
     data = b'{"jsonrpc":"2.0","id":7,"result":{"x":[' + b"[]," * jsonrpc.MAX_VALUES + b"[]]}}"
     assert doubt(data) == doubt_of_client(data) == "JSON of more than 500000 values"
     assert id_in(data) == answered_in(data) == 7
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{/*a*/"method":"tools/call","params":{"name":"rm"}}',
+        "{'method':'tools/call','params':{'name':'rm'}}",
+        '{method:"Tools/Call",params:{name:"rm"}}',
+        '[{"method":"tools/call","params":{"name":"rm"}},]',
+        '{method:"\\x74ools/call",params:{name:"rm"}}',
+        '{"method":"tools/call","params":{"name":"rm","arguments":{"a":01}}}',
+    ],
+)
+def test_a_call_in_a_dialect_of_json_is_a_danger(text: str) -> None:
+    with pytest.raises(ProtocolError):
+        mcp_gate.read(text.encode())
+    assert doubt_of_client(text.encode()) == "a tools/call to readers of more than JSON"
+
+
+@pytest.mark.parametrize("text", ["hello", "tools", "Content-Length: 5", "{hello}"])
+def test_other_text_that_is_no_json_is_none(text: str) -> None:
+    assert doubt_of_client(text.encode()) == ""
+
+
+@pytest.mark.parametrize("method", ["Tools/Call", "tools/call ", "TOOLS/CALL\t"])
+def test_a_call_in_another_spelling_is_a_danger(method: str) -> None:
+    line = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": {"name": "rm"}}).encode()
+    with pytest.raises(ProtocolError, match="another spelling"):
+        mcp_gate.read(line)
+    assert "no proper JSON-RPC" in doubt_of_client(line)
+    with pytest.raises(glance.UnreadableError):
+        glance.messages(line)
+    assert Skim().of_client(line) is None
