@@ -5,12 +5,13 @@ Pure: facts in, lines out.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from agentsh_net.core.agent_environment import base_urls
 from agentsh_net.core.configuration.settings import Config
 from agentsh_net.core.model import Server
 from agentsh_net.core.naming.folding import visible
+from agentsh_net.core.network import kernel_plan, llm_plan
 from agentsh_net.core.network.plane import LayerStatus
 from agentsh_net.core.snapshot import Snapshot
 
@@ -75,6 +76,25 @@ def _layer_line(layer: LayerStatus, config: Config) -> str:
         return f"{layer.layer}: off ({layer.reason})"
     remedy = f"; mend it: {layer.remedy}" if layer.remedy else ""
     return f"{layer.layer}: NOT IN FORCE: {layer.reason}{remedy}"
+
+
+def unknown_lines(snapshot: Snapshot, problems: Mapping[str, str]) -> list[str]:
+    """Say which hosts shall be refused and have no address that could be. `problems`: name -> why none is known."""
+    config = snapshot.config
+    servers = {server.id for server in config.sandbox.mcp.servers}
+    refused = {
+        host
+        for key, host in kernel_plan.watched_hosts(config).items()
+        if host in problems and (_is_refused(key, snapshot) if key in servers else llm_plan.refuses(config))
+    }
+    return [
+        f"{host}: NOT IN FORCE: no address is known that could be refused, until DNS or the hosts file has one: {problems[host]}"
+        for host in sorted(refused)
+    ]
+
+
+def _is_refused(server_id: str, snapshot: Snapshot) -> bool:
+    return snapshot.config.network.mode == "enforce" and snapshot.judge_server(server_id).denied
 
 
 def proxy_lines(url: str, providers: Iterable[str]) -> list[str]:

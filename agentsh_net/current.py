@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from ipaddress import IPv6Address
 
-from agentsh_net import collector
+from agentsh_net import briefing, collector
 from agentsh_net.clock import now_rfc3339, rfc3339
 from agentsh_net.config import options
 from agentsh_net.config.policy_file import Loaded
@@ -190,6 +190,10 @@ class Current:
         await self._apply(
             known.evolve(registry=registry or known.registry, pins=pins or known.pins), self.addresses
         )
+
+    def unknown(self) -> list[str]:
+        """Say which hosts shall be refused and cannot be, because nobody knows where they are."""
+        return briefing.unknown_lines(self.snapshot, self._means.resolver.problems())
 
     async def sweep(self) -> None:
         """Close what is connected against the plan, and tell of it."""

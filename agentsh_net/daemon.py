@@ -347,6 +347,8 @@ class Daemon:
         )  # fmt: skip
         for line in lines:
             self._log.info("%s", line)
+        for line in self.current.unknown():
+            self._log.warning("%s", line)
 
     def _tell_ready(self) -> None:
         """Say to whoever started us that what is in force is in force."""

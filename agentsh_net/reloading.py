@@ -96,6 +96,8 @@ class Reloading:
         self._emit(PolicyReloaded(generation=snapshot.generation, digest=snapshot.digest, reason=waits))
         line = briefing.policy_line(snapshot, self._wanted.source)
         self._log.info("%s%s", line, f"; {waits}" if waits else "")
+        for line in self._current.unknown():
+            self._log.warning("%s", line)
 
     def _rejected(self, problems: list[str]) -> None:
         if problems == self._refused:

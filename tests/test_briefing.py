@@ -75,3 +75,26 @@ def test_what_is_kept_or_changed_of_requests_is_said() -> None:
     assert "tokenizes" in both
     assert "as DLP lets them leave" in both
     assert "mcp-only" in lines(proxy={"mode": "mcp-only"}, dlp={"mode": "redact"})
+
+
+def test_who_shall_be_refused_and_is_nowhere_to_be_found_is_said() -> None:
+    servers = [
+        {"id": name, "type": "http", "url": f"http://{name}.test/mcp"} for name in ("evil", "good", "known")
+    ]
+    rules = {
+        "servers": servers,
+        "server_policy": "denylist",
+        "denied_servers": [{"id": "evil"}, {"id": "known"}],
+    }
+    config = parse(
+        {"version": 1, "sandbox": {"mcp": rules}, "network": {"mode": "enforce", "llm_direct": "refuse"}}
+    )
+    whole = Snapshot(1, "sha256:00", config, Registry(config.sandbox.mcp.servers), Pins())
+    problems = {"evil.test": "A: SERVFAIL", "good.test": "A: SERVFAIL", "api.openai.com": "A: Timeout"}
+    nowhere = "NOT IN FORCE: no address is known that could be refused, until DNS or the hosts file has one"
+    assert briefing.unknown_lines(whole, problems) == [
+        f"api.openai.com: {nowhere}: A: Timeout",
+        f"evil.test: {nowhere}: A: SERVFAIL",
+    ]
+    assert briefing.unknown_lines(whole, {}) == []
+    assert briefing.unknown_lines(snapshot(mode="tag"), {"10.0.0.1": "never"}) == []
