@@ -36,6 +36,13 @@ _RESULT: Final = (
     r'(?:,"isError":(?:false|true))?\}'
 )
 
+# JSON-RPC's own members lead or follow: clients and servers write it in two ways.
+_CALLS: Final = (rf'\{{{_CALL},"jsonrpc":"2\.0","id":{_ID}\}}', rf'\{{"jsonrpc":"2\.0","id":{_ID},{_CALL}\}}')
+_RESULTS: Final = (
+    rf'\{{{_RESULT},"jsonrpc":"2\.0","id":{_ID}\}}',
+    rf'\{{"jsonrpc":"2\.0","id":{_ID},{_RESULT}\}}',
+)
+
 # Finds every key of a flat object: what else it may find ends in the quote that opens a text, and no key begins with a colon.
 _KEYS: Final = re.compile(_KEY)
 
@@ -48,7 +55,7 @@ def calls(text: str) -> list[tuple[str, ...]]:
     if '"method":"tools/call","params":{"name":"' not in text:
         return []
     leading = text.startswith('{"jsonrpc"')
-    found = _lines(text, _pattern(_CALL, leading=leading))
+    found = _lines(text, _pattern(_CALLS[leading]))
     if not leading:  # the ids come last
         found = [(id_, tool, arguments, meta) for tool, arguments, meta, id_ in found]
     for _, _, arguments, meta in found:
@@ -62,7 +69,7 @@ def results(text: str) -> list[int | str]:
     if '"result":{"content":[' not in text:
         return []
     leading = text.startswith('{"jsonrpc"')
-    found = _lines(text, _pattern(_RESULT, leading=leading))
+    found = _lines(text, _pattern(_RESULTS[leading]))
     if not leading:
         found = [(id_, structured) for structured, id_ in found]
     for _, structured in found:
@@ -73,7 +80,8 @@ def results(text: str) -> list[int | str]:
 
 def ids_of(found: Iterable[tuple[str, ...]]) -> list[int | str]:
     """Return the ids that stand first in what was found."""
-    return [int(id_) if id_[0] != '"' else id_[1:-1] for id_, *_ in found]
+    ids = [groups[0] for groups in found]
+    return [int(id_) if id_[0] != '"' else id_[1:-1] for id_ in ids]
 
 
 def _lines(text: str, pattern: re.Pattern[str]) -> list[tuple[str, ...]]:
@@ -89,14 +97,6 @@ def _distinct(flat: str) -> bool:
 
 
 @cache
-def _pattern(body: str, *, leading: bool) -> re.Pattern[str]:
-    """Return what matches a whole line: as JSON-RPC's own members lead or follow, clients and servers write it in two ways.
-
-    Made when first needed: a start must not wait for it.
-    """
-    envelope = (
-        rf'\{{"jsonrpc":"2\.0","id":{_ID},{body}\}}'
-        if leading
-        else rf'\{{{body},"jsonrpc":"2\.0","id":{_ID}\}}'
-    )
-    return re.compile(rf"^{envelope}\n", re.MULTILINE)
+def _pattern(line: str) -> re.Pattern[str]:
+    """Return what matches a whole line. Made when first needed: a start must not wait for it."""
+    return re.compile(rf"^{line}\n", re.MULTILINE)

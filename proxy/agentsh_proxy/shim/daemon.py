@@ -199,8 +199,9 @@ class Daemon:
             news, self._news = self._news, []
             self._unnoted += self._untold
             self._untold = 0
-            together = [b"\n".join(news)] if self._several else news
-            self._out += b"".join(map(told, together))
+            together = (b"\n".join(news) if len(news) > 1 else news[0],) if self._several else news
+            for lines in together:
+                self._out += told(lines)
             self.write()
             if self._out and not self._asks:
                 self._deadline = self._now() + PATIENCE
@@ -234,7 +235,11 @@ class Daemon:
         assert self._socket is not None  # noqa: S101 - as in read
         try:
             while self._out:
-                del self._out[: self._socket.send(self._out)]
+                sent = self._socket.send(self._out)
+                if sent == len(self._out):
+                    self._out.clear()
+                else:
+                    del self._out[:sent]
         except BlockingIOError:
             return
         except OSError as error:

@@ -36,6 +36,8 @@ KILL_AFTER: Final = 5.0
 # Seconds of silence after which a dead server's output counts as ended, though a process that it left has it open.
 SILENCE: Final = 1.0
 
+_NEVER: Final = (None, None, None)
+
 
 class Relay:
     """The loop: client, server and daemon, each read when there is room for what it says."""
@@ -85,7 +87,7 @@ class Relay:
         """Tell the kernel what we wait for; a descriptor that is not wanted now must not wake us."""
         up, down, link = self._up, self._down, self._daemon.fd
         wants: tuple[int | None, ...]
-        if up.still and down.still and not self._daemon.wants_to_write:
+        if not (up.out or down.out or up.waiting or down.waiting or self._daemon.wants_to_write):
             wants = (self._starting, self._stdin, self._child_out, None, None, link, False)
         else:
             wants = (
@@ -112,12 +114,13 @@ class Relay:
 
     def _timeout(self) -> float | None:
         """Return the milliseconds until something is due, None where nothing is."""
-        due = [t for t in (self._child.deadline, self._daemon.deadline, self._ending) if t is not None]
-        if self._child.status is not None:
-            due.append(self._silent_since + SILENCE)
-        if not due:
+        times = (self._child.deadline, self._daemon.deadline, self._ending)
+        if times == _NEVER and self._child.status is None:
             self._due = None
             return None
+        due = [moment for moment in times if moment is not None]
+        if self._child.status is not None:
+            due.append(self._silent_since + SILENCE)
         self._due = min(due)
         return max(0.0, (self._due - time.monotonic()) * 1000 + 1)
 
@@ -189,7 +192,7 @@ class Relay:
         """Write what is decided, as much as goes without waiting."""
         told = self._daemon.flush()  # before the server sees it
         up, down = self._up, self._down
-        if up.still and down.still and self._stdin is not None:
+        if not (up.out or down.out) and self._stdin is not None:
             return
         if self._child_in is not None and told and not self._to_server(self._child_in):
             self._close(self._child_in)
@@ -210,7 +213,7 @@ class Relay:
         out = self._up.out
         try:
             while out:
-                del out[: os.write(fd, out)]
+                _drop(out, os.write(fd, out))
         except BlockingIOError:
             return True
         except BrokenPipeError:
@@ -221,7 +224,7 @@ class Relay:
         out = self._down.out
         try:
             while out and self._ready_to_write.poll(0):
-                del out[: os.write(1, out[:_WRITE])]
+                _drop(out, os.write(1, out if len(out) <= _WRITE else out[:_WRITE]))
         except BlockingIOError:
             return True  # somebody who shares it made it so
         except OSError:
@@ -247,7 +250,7 @@ class Relay:
         found = bursts.calls(_text(lines)) if self._daemon.lets_pass else []
         if not found:
             return False
-        tools = [tool for _, tool, *_ in found]
+        tools = [groups[1] for groups in found]
         if not self._daemon.stands(*tools) or not self._daemon.tell(lines[:-1], len(found)):
             return False
         self._traffic.called(bursts.ids_of(found), tools, results=self._daemon.results)
@@ -341,6 +344,14 @@ class Relay:
     def _refuse_long(self, head: bytes, tail: bytes) -> None:
         id_ = id_of(head, tail)
         self._down.insert(refusals.error(id_, refusals.UNREADABLE, refusals.TOO_LONG))
+
+
+def _drop(out: bytearray, count: int) -> None:
+    """Forget the bytes that were written, as nearly always all of them."""
+    if count == len(out):
+        out.clear()
+    else:
+        del out[:count]
 
 
 def _text(lines: bytes) -> str:

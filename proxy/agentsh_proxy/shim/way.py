@@ -68,11 +68,6 @@ class Way:
         )
 
     @property
-    def still(self) -> bool:
-        """Say whether nothing waits, to be written or to be decided."""
-        return not (self.out or self.waiting)
-
-    @property
     def idle(self) -> bool:
         """Say whether everything that came is decided and written."""
         return not self.out and not self._queue
