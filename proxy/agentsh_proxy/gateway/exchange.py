@@ -35,6 +35,7 @@ OLDER: Final = (
 MAX_OTHER: Final = 1 << 20  # bytes of an answer that is neither JSON nor events: an error page
 # Methods whose answer is a stream that stays open as long as the client listens (2026-07-28).
 ENDLESS: Final = frozenset(("subscriptions/listen",))
+IN_A_ROW: Final = 32  # events that are judged before others have their turn: some 2 ms
 _ID_FIELD: Final = re.compile(rb"^id:", re.MULTILINE)
 
 
@@ -83,6 +84,7 @@ class Exchange:
         self._ids: list[Id] = []  # requests of this POST that wait for their answers
         self._extra: tuple[bytes, ...] = ()  # errors of the calls of a batch that do not go on
         self._endless = False
+        self._frames = 0  # of a stream, so far
         self._resumable = False  # the stream has event ids: a client that lost it comes back for the rest
         self.session_ended = False
         self.older = False  # nothing was answered: the server speaks HTTP+SSE
@@ -217,6 +219,9 @@ class Exchange:
                 if frame.oversize or (size > self._max and not self._endless):
                     return await self._cut(response, review, out, size)
                 out.append(await self._frame(frame, review))
+                self._frames += 1
+                if not self._frames % IN_A_ROW:
+                    await asyncio.sleep(0)  # a flood must not keep the others waiting
             if out:
                 await client.send(out[0] if len(out) == 1 else b"".join(out))
         rest = decoder.finish()

@@ -28,6 +28,7 @@ from agentsh_proxy.http_client import HttpClient, Response
 MAX_IDLE: Final = 256  # connections kept to one server; as many calls as a busy agent farm has in flight
 MAX_SESSIONS: Final = 10_000  # whose listings and open requests are remembered; past it the oldest begin anew
 NOT_FOUND: Final = -32001  # what SDK servers say of a session that they do not know
+MAX_REPLIES: Final = 64  # each is a connection while the server does not take it
 OLDER_SECONDS: Final = 10.0  # for it to name its endpoint
 
 
@@ -55,6 +56,7 @@ class Forward:
         self._spawn = spawn
         self._older = older
         self._tell_of = tell
+        self._replies = 0  # of ours that the server has not taken yet
         self._reviews: OrderedDict[tuple[str, str], Review] = OrderedDict()
         self._owners: OrderedDict[str, frozenset[str]] = (
             OrderedDict()
@@ -142,9 +144,11 @@ class Forward:
     def answer_server(
         self, replies: Collection[bytes], headers: Headers, place: Place, session_id: str
     ) -> None:
-        """Answer requests of the server that do not reach the client, soon."""
+        """Answer requests of the server that do not reach the client, soon; one that does not listen is not answered any more."""
         for reply in replies:
-            self._spawn(self._tell(reply, headers, place, session_id))
+            if self._replies < MAX_REPLIES:
+                self._replies += 1
+                self._spawn(self._tell(reply, headers, place, session_id))
 
     async def _tell(self, body: bytes, headers: Headers, place: Place, session_id: str) -> None:
         try:
@@ -153,3 +157,5 @@ class Forward:
             await response.release()
         except (ProtocolError, TimeoutError):
             return  # the server that does not take an answer waits for it in vain, as it would for a client's
+        finally:
+            self._replies -= 1

@@ -460,3 +460,56 @@ def test_a_session_that_began_elsewhere_is_the_servers_business() -> None:
         assert (await front.post(call(), **{"Mcp-Session-Id": "of-yesterday"})).status == 200
 
     play(answering(plain), scene)
+
+
+def test_a_server_that_asks_without_end_and_takes_no_answer_fills_nothing() -> None:
+    asking = {"jsonrpc": "2.0", "id": 7, "method": "sampling/createMessage", "params": {"messages": []}}
+    never = asyncio.Event()
+
+    async def asks(asked: Seen, wire: Wire) -> None:
+        await wire.raw(STREAM)
+        for _ in range(250):
+            await wire.event(asking)
+        await wire.event(result_of(asked, RESULT))
+        await wire.end()
+
+    async def handler(asked: Seen, wire: Wire) -> None:
+        if asked.body and "method" not in asked.json:
+            await never.wait()  # a reply of ours
+        else:
+            await legacy(tools_call=asks)(asked, wire)
+
+    async def scene(front: GatewayFront, server: Scripted) -> None:
+        for _ in range(3):
+            assert (await front.post(call())).messages == [{"jsonrpc": "2.0", "id": 1, "result": RESULT}]
+        assert server.connections <= 64 + 3
+        told = front.told("mcp_sampling_request")
+        assert [event["action"] for event in told] == ["block"] * 750
+
+    play(handler, scene, sampling={"policy": "block"})
+
+
+def test_a_flood_of_one_server_leaves_the_others_their_turn() -> None:
+    note = b'data: {"jsonrpc":"2.0","method":"notifications/message","params":{"data":"x"}}\n\n'
+
+    async def flood(_: Seen, wire: Wire) -> None:
+        await wire.raw(STREAM)
+        await wire.chunk(note * 3000)
+        await wire.end()
+
+    async def scene(front: GatewayFront, server: Scripted) -> None:
+        turns = 0
+
+        async def others() -> None:
+            nonlocal turns
+            while True:
+                await asyncio.sleep(0)
+                turns += 1
+
+        response = await front.open("GET", None)
+        task = asyncio.create_task(others())
+        await response.read(64 << 20)
+        task.cancel()
+        assert turns >= 90
+
+    play(legacy(GET=flood), scene)
