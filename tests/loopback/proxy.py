@@ -70,7 +70,7 @@ def snapshot(
             }
         },
         "proxy": {"port": 0, "providers": providers, **(proxy or {})},
-        "dlp": dlp or {},
+        "dlp": dlp or {"mode": "disabled"},
         **(top or {}),
     }
     parsed = config.parse(mapping)
