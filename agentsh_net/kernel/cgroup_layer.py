@@ -66,6 +66,11 @@ class CgroupLayer:
         """Return those sessions that have a cgroup."""
         return self.own.present(session_ids) if self.own is not None else ()
 
+    def make_again(self) -> None:
+        """Make what somebody removed. Raises KernelError."""
+        if self.own is not None:
+            self.own.make_again()
+
     def require(self, plan: Plan) -> None:
         """Raise KernelError where a plan cannot do without them."""
         if plan.sessions_only and self.own is None:
@@ -110,7 +115,7 @@ class CgroupLayer:
                 in_force=not reason,
                 detail=self.own.describe(),
                 reason=reason,
-                remedy="restart agentsh-net" if reason else "",
+                remedy="they are made again; where that fails the log says why" if reason else "",
             )
         ]
 

@@ -110,6 +110,12 @@ class Ebpf:
             self._forget_keys([key for key in self._contents.names() if key not in kept])
             self._tighten_sieve(plan)
 
+    def know(self, own: wire.OwnIds, plan: Plan) -> None:
+        """Tell the programs that the cgroups of ours are these now. Raises KernelError."""
+        self._own = own
+        with _mapped("tell the cgroups"):
+            self._configure(plan, enforce=True)
+
     def rules(self) -> dict[Endpoint, int]:
         """Return what the kernel holds now: endpoint -> number of its fate."""
         pairs = self._contents.rules().items()

@@ -58,6 +58,7 @@ class Host:
         self._unwanted = Unwanted()
         self._changing = threading.Lock()  # the daemon applies and asks from threads
         self._everywhere = True  # other network namespaces are swept too
+        self._recognised = self._cgroups.ids  # by the planes
         self._witness = Witness(Sighted(Processes(hierarchy), self._cgroups.own))
 
     @property
@@ -77,6 +78,7 @@ class Host:
                 self._change(self._plan, plan)
             else:
                 self._assert(plan)
+            self._recognise(plan)
             self._plan, self._packets = plan, self._for_packets(plan)
 
     def reassert(self) -> None:
@@ -84,6 +86,8 @@ class Host:
         with self._changing:
             if self._plan is not None:
                 self._assert(self._plan)
+                self._cgroups.make_again()
+                self._recognise(self._plan)
 
     def sweep(self, plan: Plan) -> list[ConnectRecord]:
         """Close established sockets to denied endpoints and return what was closed. Raises KernelError."""
@@ -269,6 +273,16 @@ class Host:
                 self._nft.start(part)
             elif status.behind:
                 self._nft.follow(part)
+
+    def _recognise(self, plan: Plan) -> None:
+        """Let the planes know our cgroups where they are others than before: somebody removed them, and they were made again."""
+        if self._cgroups.ids == self._recognised:
+            return
+        if self._ebpf is not None:
+            self._ebpf.know(self._cgroups.ids, plan)
+        if self._nft is not None:
+            self._nft.start(self._for_packets(plan))
+        self._recognised = self._cgroups.ids
 
     def _status(self, layer: str) -> LayerStatus:
         if layer in self._unwanted:

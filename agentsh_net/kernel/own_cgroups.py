@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import select
 from collections import OrderedDict
 from pathlib import Path
 
@@ -40,14 +41,29 @@ class OwnCgroups:
         self._root = hierarchy / NAME
         self.sessions, self.workers = self._root / SESSIONS, self._root / WORKERS
         self._known: OrderedDict[int, str] = OrderedDict()  # cgroup id -> session id
+        self._employed: dict[int, int] = {}  # process -> its pidfd: a number may be somebody else's by now
+        self.ids = self._make()
+        for session_id in self.live():
+            self._remember(session_id)
+
+    def _make(self) -> OwnIds:
         try:
             for path in (self.sessions, self.workers):
                 path.mkdir(parents=True, exist_ok=True)
-            self.ids = OwnIds(_id(self.sessions), _id(self.workers))
+            return OwnIds(_id(self.sessions), _id(self.workers))
         except OSError as error:
             raise _refused("make", self._root, error) from error
-        for session_id in self.live():
-            self._remember(session_id)
+
+    def make_again(self) -> None:
+        """Make what somebody removed, and move the proxy back; `ids` are others then. Raises KernelError."""
+        if not self.why_not():
+            return
+        if not (self._hierarchy / "cgroup.procs").exists():
+            remedy = f"mount -t cgroup2 none {self._hierarchy}"
+            raise KernelError(f"no cgroup v2 at {self._hierarchy} any more", layer=LAYER, remedy=remedy)
+        self.ids = self._make()
+        for pid in self._still_employed():
+            _move(pid, self.workers)
 
     def live(self) -> list[str]:
         """Return the ids of the sessions that have a cgroup, sorted."""
@@ -66,6 +82,7 @@ class OwnCgroups:
                 layer=LAYER,
                 remedy="choose another --session, or end its agent",
             )
+        self.make_again()
         try:
             path.mkdir(exist_ok=True)
             self._remember(session_id)
@@ -79,6 +96,24 @@ class OwnCgroups:
     def employ(self, pid: int) -> None:
         """Move a process of the proxy's into the workers' cgroup. Raises KernelError."""
         _move(pid, self.workers)
+        self._still_employed()
+        with contextlib.suppress(OSError):  # it has ended already
+            self._employed[pid] = os.pidfd_open(pid)
+
+    def _still_employed(self) -> list[int]:
+        """Return the proxy's processes that live, and forget the others."""
+        for pid, pidfd in tuple(self._employed.items()):
+            if select.select([pidfd], [], [], 0)[0]:  # readable: it has ended
+                os.close(self._employed.pop(pid))
+        return list(self._employed)
+
+    def _is_at_work(self, pid: int) -> bool:
+        """Say whether a process is where the proxy's belong; of one that ends just now it does not matter."""
+        try:
+            lines = Path(f"/proc/{pid}/cgroup").read_text(encoding="utf-8", errors="replace").splitlines()
+        except OSError:
+            return True
+        return any(line.startswith("0::") and line.endswith(f"/{NAME}/{WORKERS}") for line in lines)
 
     def ended(self) -> list[str]:
         """Return the sessions in which nothing runs any more."""
@@ -136,7 +171,8 @@ class OwnCgroups:
                     return f"{path} is another cgroup than the one that was made"
             except OSError as error:
                 return f"{path}: {error.strerror}"
-        return ""
+        strays = [str(pid) for pid in self._still_employed() if not self._is_at_work(pid)]
+        return f"not in {self.workers}: the proxy's process {', '.join(strays)}" if strays else ""
 
     def remove(self) -> None:
         """Remove whatever nothing runs in."""

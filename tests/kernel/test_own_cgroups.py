@@ -137,3 +137,46 @@ def test_a_hierarchy_that_is_mounted_read_only_is_told() -> None:
             return f"{error}; {error.remedy}"
 
     assert "may not be written; run as root" in box.in_box(inside)
+
+
+def made_again() -> dict[str, object]:
+    own = OwnCgroups(ROOT)
+    first, gone, worker = own.ids, asleep(), asleep()
+    for pid in (gone, worker):
+        own.employ(pid)
+    said: dict[str, object] = {"at work": own.why_not()}
+    (ROOT / "cgroup.procs").write_text(str(worker))
+    said["strayed"] = own.why_not() == f"not in {ROOT}/agentsh-net/workers: the proxy's process {worker}"
+    box.kill(gone)
+    box.await_that(lambda: not own_cgroups.remove_empty(ROOT))
+    said["removed"] = own.why_not()
+    own.make_again()
+    said["again"] = (
+        own.why_not(),
+        cgroup_of(worker),
+        own.ids != first,
+        (own.workers / "cgroup.procs").read_text() == f"{worker}\n",
+    )
+    own.make_again()
+    (ROOT / "cgroup.procs").write_text(str(worker))
+    own_cgroups.remove_empty(ROOT)
+    own.begin("one")
+    said["by a session"] = own.live(), cgroup_of(worker)
+    box.kill(worker)
+    subprocess.run(["umount", "-l", str(ROOT)], check=True)
+    try:
+        own.make_again()
+    except KernelError as error:
+        said["unmounted"] = str(error), error.remedy
+    return said
+
+
+def test_what_somebody_removed_is_made_again_with_the_proxy_in_it_and_nobody_else() -> None:
+    assert box.in_box(made_again) == {
+        "at work": "",
+        "strayed": True,
+        "removed": f"{ROOT}/agentsh-net/sessions: No such file or directory",
+        "again": ("", "0::/agentsh-net/workers", True, True),
+        "by a session": (["one"], "0::/agentsh-net/workers"),
+        "unmounted": (f"no cgroup v2 at {ROOT} any more", f"mount -t cgroup2 none {ROOT}"),
+    }

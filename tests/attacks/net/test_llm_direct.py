@@ -239,3 +239,44 @@ def test_with_tag_it_is_told_and_reached(layers: tuple[str, ...], scope: str) ->
     ]
     assert len(outside.events) == (1 if scope == "host" else 0)
     assert worker.events == []
+
+
+def removed(layers: tuple[str, ...]) -> dict[str, object]:
+    """Root moves the proxy's process out of its cgroup, and removes all of ours."""
+    place = Place("refuse", layers)
+    ours, theirs = socket.socketpair()
+    worker = os.fork()
+    if worker == 0:
+        while ours.close() or theirs.recv(1):
+            theirs.sendall(attempt(PROVIDER, PORT).encode())
+        os._exit(0)
+    theirs.close()
+
+    def proxy() -> str:
+        ours.sendall(b"?")
+        return ours.recv(64).decode()
+
+    def cgroups() -> bool:
+        return next(s.in_force for s in place.kernel.status() if s.layer == "cgroups")
+
+    place.kernel.cgroups.employ(worker)
+    said: dict[str, object] = {"before": (proxy(), cgroups())}
+    (CGROUP / "cgroup.procs").write_text(str(worker))
+    for name in ("sessions/mine.session", "sessions", "workers", ""):
+        (CGROUP / "agentsh-net" / name).rmdir()
+    said["removed"] = (proxy(), attempt(PROVIDER, PORT), cgroups())
+    place.kernel.reassert()
+    said["put back"] = (proxy(), attempt(PROVIDER, PORT), cgroups())
+    ours.close()
+    os.waitpid(worker, 0)
+    return said
+
+
+@pytest.mark.parametrize("layers", PLANES, ids="+".join)
+def test_without_its_cgroup_the_proxy_is_as_everybody_until_it_is_put_back(layers: tuple[str, ...]) -> None:
+    refusal = "EPERM" if "ebpf" in layers else "ECONNREFUSED"
+    assert box.in_box(removed, layers) == {
+        "before": ("connected", True),
+        "removed": (refusal, refusal, False),
+        "put back": ("connected", refusal, True),
+    }
