@@ -25,6 +25,7 @@ AGREED = (
     b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
     b"Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n"
 )
+PING = frame(Opcode.PING, b"p")
 CREATE = {"type": "response.create", "model": "m", "input": "x"}
 
 
@@ -171,6 +172,22 @@ async def test_a_message_above_the_bound_behind_a_held_call_passes_and_releases_
     await until(lambda: len(proxy.events) >= 2)
     told = {(e.get("tool_name") or e.get("cause"), e["action"]) for e in proxy.events}
     assert told == {(name, "allow" if name == "read_file" else "block"), ("frame_too_long", "allow")}
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-le", "utf-32"])
+@on_loop
+async def test_a_call_in_bytes_that_only_some_clients_read_never_leaves_and_is_told_of(opened, encoding):
+    item = {"type": "function_call", "id": "f", "call_id": "c", "name": "delete_files", "arguments": "{}"}
+    done = json.dumps({"type": "response.output_item.done", "output_index": 0, "item": item}).encode(encoding)
+    _, proxy, socket = await connected(opened, Provider(frame(Opcode.BINARY, done) + PING), fail_closed=False)
+    await socket.begin()
+    await socket.send(CREATE)
+    while (message := await socket.next()) is not None and not message.control:
+        assert b"function_call" not in message.payload.replace(b"\0", b"")
+    proxy.service.reporter.flush()
+    told = [(e["type"], e["action"]) for e in proxy.events]
+    judged = encoding == "utf-8-sig"
+    assert told == [("mcp_tool_call_intercepted" if judged else "llm_response_uninspected", "block")]
 
 
 @on_loop

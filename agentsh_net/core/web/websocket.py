@@ -6,6 +6,7 @@ What a message means is not its business.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
@@ -44,8 +45,11 @@ class Message:
 
     @property
     def text(self) -> bool:
-        """Say whether it is read as JSON: some peers parse that whether it came as text or as bytes."""
-        return self.opcode is Opcode.TEXT or self.payload.lstrip().startswith((b"{", b"["))
+        """Say whether it is read as JSON: some peers parse that whether it came as text or as bytes, in any encoding of Unicode."""
+        if self.opcode is Opcode.TEXT:
+            return True
+        told = self.payload.decode(json.detect_encoding(self.payload), "ignore")  # as `json.loads` has it
+        return told.lstrip().startswith(("{", "["))
 
 
 class Reader:

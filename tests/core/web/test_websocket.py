@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -98,3 +100,18 @@ def test_a_close_fits_into_a_control_frame():
     (closing,) = read(close(1008, "é" * 200))
     assert (closing.payload[:2], len(closing.payload) <= 125) == (b"\x03\xf0", True)
     closing.payload[2:].decode()
+
+
+@pytest.mark.parametrize(
+    "encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le", "utf-32-be"]
+)
+@pytest.mark.parametrize("text", ['{"a": 1}', " [1]"])
+def test_whatever_json_loads_takes_of_bytes_is_text(encoding, text):
+    assert json.loads(text.encode(encoding)) is not None
+    assert read(frame(Opcode.BINARY, text.encode(encoding)))[0].text
+
+
+def test_other_bytes_are_none():
+    assert not read(frame(Opcode.BINARY, b"\x01\x02\x03\x04\x05"))[0].text
+    assert not read(frame(Opcode.BINARY, b""))[0].text
+    assert read(frame(Opcode.TEXT, b"x"))[0].text

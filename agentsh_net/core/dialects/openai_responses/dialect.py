@@ -1,6 +1,6 @@
 """The OpenAI Responses API: streams and whole answers from one engine, requests, and errors in the provider's shape.
 
-Read: answers to POST /responses, compactions, stored responses (GET /responses/{id}, which may stream), cancelled ones, and the items of
+Read: what is put into a new conversation, answers to POST /responses, compactions, stored responses (GET /responses/{id}, which may stream), cancelled ones, and the items of
 requests and conversations, listed, alone or as they were added. Not read, because nothing in them is executed: token counts.
 """
 
@@ -24,7 +24,9 @@ from agentsh_net.core.values import strict_json
 from agentsh_net.core.values.strict_json import Reading
 
 # Whatever stands before it: Azure has /openai/responses, ChatGPT /backend-api/codex/responses.
-_CREATE: Final = re.compile(r"(?:/.*)?/(?:responses(?:/compact|/[^/]+/cancel)?|conversations/[^/]+/items)")
+_CREATE: Final = re.compile(
+    r"(?:/.*)?/(?:responses(?:/compact|/[^/]+/cancel)?|conversations(?:/[^/]+/items)?)"
+)
 _STORED: Final = re.compile(
     r"(?:/.*)?/(?:responses(?:/[^/]+(?:/input_items)?)?|conversations/[^/]+/items(?:/[^/]+)?)"
 )

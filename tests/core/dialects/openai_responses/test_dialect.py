@@ -298,6 +298,8 @@ def test_a_whole_answer_in_broken_utf_8_follows_fail_closed() -> None:
         ("GET", "/v1/conversations/conv_1/items/msg_1", True),
         ("GET", "/openai/v1/responses/resp_1/input_items?limit=3", True),
         ("POST", "/v1/conversations/conv_1/items", True),
+        ("POST", "/v1/conversations", True),
+        ("POST", "/v1/conversations/conv_1", False),
         ("GET", "/v1/responses/resp_1/input_items", True),
         ("POST", "/v1/responses/input_tokens", False),
         ("POST", "/v1/responses/compact", True),
