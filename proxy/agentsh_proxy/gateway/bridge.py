@@ -239,26 +239,27 @@ async def _done(work: Awaitable[None]) -> bool:
 
 def _acceptable(asked: Asked, client: GatewayConnection) -> bool:
     """Check what a client takes and sends (Streamable HTTP, "sending messages"); where it will not do, it is told."""
-    streams, json = _takes(asked.fields.get("accept", ""))
-    if asked.method == "POST":
-        if mcp_http.media_type(asked.fields.get("content-type", "")) != "application/json":
-            client.answer(415, _error("the Content-Type has to be application/json"))
-            return False
-        if not (streams and json):
-            client.answer(406, _error("Accept has to name application/json and text/event-stream"))
-            return False
-    elif asked.method == "GET" and not streams and not asks_modern(asked):
-        client.answer(406, _error("Accept has to name text/event-stream"))
-        return False
-    return True
+    fields = asked.fields
+    status, why = _objection(asked.method, fields.get("accept", ""), fields.get("content-type", ""))
+    if not status or (asked.method == "GET" and asks_modern(asked)):
+        return True
+    client.answer(status, _error(why))
+    return False
 
 
 @lru_cache(maxsize=64)  # clients say what their SDK says
-def _takes(accept: str) -> tuple[bool, bool]:
-    """Return whether an Accept names streams of events, and whether JSON."""
+def _objection(method: str, accept: str, content_type: str) -> tuple[int, str]:
+    """Return the status of a refusal, and why; 0 where there is nothing to refuse."""
     takes = {mcp_http.media_type(part) for part in accept.split(",")}
     streams = bool(takes & {"text/event-stream", "text/*", "*/*"})
-    return streams, bool(takes & {"application/json", "application/*", "*/*"})
+    json = bool(takes & {"application/json", "application/*", "*/*"})
+    if method == "POST" and mcp_http.media_type(content_type) != "application/json":
+        return 415, "the Content-Type has to be application/json"
+    if method == "POST" and not (streams and json):
+        return 406, "Accept has to name application/json and text/event-stream"
+    if method == "GET" and not streams:
+        return 406, "Accept has to name text/event-stream"
+    return 0, ""
 
 
 def _error(message: Any) -> bytes:

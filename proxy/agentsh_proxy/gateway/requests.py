@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.web.http_head import RequestHead, find_head, parse_request
@@ -17,8 +17,7 @@ from agentsh_proxy.chunks import ChunkedReader
 MAX_REMEMBERED: Final = 4 << 10
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(NamedTuple):
     """A whole request. `fields` are by lower-case name; `repeated` are the names that stood twice."""
 
     head: RequestHead

@@ -197,6 +197,7 @@ class Review:
             danger = "a list of tools that peers may read differently" if lists else mcp_gate.doubt(flat)
             return self._uncertain(data, str(error), danger, ids, await self._held(flat))
         answers: list[tuple[int, Asked, Message]] = []
+        answered: list[Id] = []
         stray = tasks = False
         for index, message in enumerate(body.messages):
             if isinstance(message, _ANSWERS) and message.id is not None:
@@ -205,11 +206,11 @@ class Review:
                     stray = True
                 else:
                     answers.append((index, asked, message))
+                    answered.append(message.id)
             elif changes_tools(message):
                 self._tell.list_changed()
             else:
                 tasks = tasks or (isinstance(message, Notification) and message.method == TASK)
-        answered = tuple(m.id for _, _, m in answers if isinstance(m, _ANSWERS) and m.id is not None)
         if stray:
             danger = self._passes_for(body, [asked.method for _, asked, _ in answers])
             for _, asked, message in answers:
@@ -218,7 +219,7 @@ class Review:
             meant = _meant(body, ids)  # others may have their answer yet
             passed = self._uncertain(data, "an answer to no request", danger, meant, holds)
             self.forget(answered)
-            return passed._replace(answered=passed.answered or answered, body=body)
+            return passed._replace(answered=passed.answered or tuple(answered), body=body)
         replies, edits = mcp_judging.judge_askings(
             self._around.mcp, self.server_id, body, self._tell.asked, self._around.customs()
         )
@@ -227,12 +228,15 @@ class Review:
         for index, asked, message in answers:
             await self._answer(index, asked, message, len(data), edits)
         forward = mcp_gate.edited(flat, body, edits)
-        return Passed(data if forward is flat else forward, tuple(replies), answered, body)
+        return Passed(data if forward is flat else forward, tuple(replies), tuple(answered), body)
 
     def at_once(self, data: bytes, limit: int, ids: Collection[Id] = ()) -> Passed | None:
         """Judge what a server sent as `server` does; None where something of it might have to be waited for."""
-        if len(data) > INLINE or any(asked.method == LIST for asked in self._waiting.values()):
+        if len(data) > INLINE:
             return None
+        for asked in self._waiting.values():
+            if asked.method == LIST:
+                return None
         try:
             self.server(data, limit, ids).send(None)
         except StopIteration as done:
@@ -279,7 +283,8 @@ class Review:
         else:
             found = await asyncio.to_thread(inspect_content, answer, customs)
         verdict = results_policy.judge(self._around.mcp, found)
-        self._tell.result(asked.tool, message.id, found, size, verdict, asked.method)
+        told = partial(self._tell.result, asked.tool, message.id, found, size, verdict, asked.method)
+        self._around.soon(told)  # the client has its answer first
         if verdict.blocked:
             swap = mcp_gate.refused_result(message.id, asked.tool, verdict.reason, asked.method)
             if asked.method == CALL and self._around.snapshot().config.gateway.blocked_as == "result":

@@ -173,15 +173,14 @@ class Gateway:
         client.answer(403, jsonrpc.error(None, mcp_gate.BLOCKED, message))
 
     def _carrier(self, place: Place) -> Carrier:
-        key = fold(place.server.id)
-        carrier = self._carriers.get(key)
+        carrier = self._carriers.get(place.key)
         if carrier is None:
-            carrier = self._carriers[key] = self._connect(place.server)
+            carrier = self._carriers[place.key] = self._connect(place.server)
         return carrier
 
     def _older(self, place: Place) -> Carrier:
         """Carry to a server that is declared as `http` and speaks HTTP+SSE; it is remembered until it is declared otherwise."""
-        key, server = fold(place.server.id), place.server
+        key, server = place.key, place.server
         former = self._carriers.get(key)
         if isinstance(former, Bridge):
             return former  # another request found it out meanwhile

@@ -38,7 +38,10 @@ class Routes:
 
     def first_used(self, ids: Collection[Id]) -> Id | None:
         """Return the first of these ids that is that of a request under way."""
-        return next((id_ for id_ in ids if id_ in self._by_id), None)
+        for id_ in ids:
+            if id_ in self._by_id:
+                return id_
+        return None
 
     def begin(self, taken: Taken) -> Stream:
         """Return the stream that the answers to new requests go to."""

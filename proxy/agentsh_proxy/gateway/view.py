@@ -22,8 +22,9 @@ from agentsh_net.core.snapshot import Snapshot
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """One declared server as the gateway offers it."""
+    """One declared server as the gateway offers it. `key` is its folded id."""
 
+    key: str
     server: Server
     settings: GatewayServer
     offered: tuple[Glob, ...]
@@ -62,9 +63,11 @@ def unfold(snapshot: Snapshot) -> GatewayView:
 
     places = {}
     for server in snapshot.registry.servers:
-        own = settings.get(fold(server.id), GatewayServer())
+        key = fold(server.id)
+        own = settings.get(key, GatewayServer())
         named = {tool: scheme(tools.upstream_security) for tool, tools in own.tools.items()}
-        places[fold(server.id)] = Place(
+        places[key] = Place(
+            key=key,
             server=server,
             settings=own,
             offered=tuple(globs.parse(pattern) for pattern in own.allow_tools),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,6 +15,10 @@ from gateway_front import FakeCharges, snapshot
 
 from agentsh_net.core.mcp import jsonrpc
 from agentsh_net.core.mcp.jsonrpc import Response
+from agentsh_net.core.model import PinState
+from agentsh_net.core.trust import identity
+from agentsh_net.core.trust.identity import Aspect, Identity
+from agentsh_net.core.trust.pins import Pins
 
 PEER = {"id": "peer", "type": "http", "url": "http://127.0.0.1:1/mcp"}
 
@@ -78,3 +83,25 @@ def test_a_tool_that_is_left_out_is_blocked_by_that_rule() -> None:
         True,
         "gateway.servers.peer.allow_tools",
     )
+
+
+def test_a_server_is_held_to_what_it_said_last_and_to_the_pins_in_force() -> None:
+    front = Front(version_pinning={"on_change": "block"})
+    offer = front.offer
+
+    def blocked() -> bool:
+        return offer.shown(front.view.snapshot)("get") is not None
+
+    said = identity.instructions("Be kind.")
+    pins = Pins.of((), [Identity("peer", Aspect.INSTRUCTIONS, PinState.TRUSTED, said, said)])
+    trusting = replace(front.view, snapshot=front.view.snapshot.evolve(pins=pins))
+    offer.facts = {**offer.facts, "instructions": "Be cruel.", "era": "legacy"}
+    assert not blocked()
+    front.view = trusting
+    assert blocked()
+    offer.facts = {**offer.facts, "instructions": "Be kind."}
+    assert not blocked()
+    offer.facts = {**offer.facts, "instructions": "Be cruel."}
+    assert blocked()
+    front.view = front.made()
+    assert not blocked()

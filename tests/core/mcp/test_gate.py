@@ -80,6 +80,7 @@ def test_of_a_batch_the_blocked_calls_go_and_the_rest_keeps_its_bytes() -> None:
     assert [m["id"] for m in json.loads(ruling.forward)] == [2, 3]
     (answer,) = map(json.loads, ruling.replies)
     assert [(type(e["id"]), e["id"]) for e in answer] == [(int, 1), (str, "1")]
+    assert ruling.refused == {1, "1"}
 
 
 def test_of_a_batch_of_blocked_calls_nothing_goes_on() -> None:
