@@ -43,14 +43,12 @@ class Flood:
     def tell(self, event: Event) -> None:
         """Emit an event, or count it."""
         now = self._clock()
-        if not self._bucket.take(now):
-            self._kept += 1
-            if not self._told or now - self._told >= TOLD_EVERY:
-                self._tell_kept(now)
-            return
-        if self._kept:
+        passes = self._bucket.take(now)
+        self._kept += not passes
+        if self._kept and (not self._told or now - self._told >= TOLD_EVERY):
             self._tell_kept(now)
-        self._emit(event)
+        if passes:
+            self._emit(event)
 
     def _tell_kept(self, now: float) -> None:
         self._told, kept, self._kept = now, self._kept, 0

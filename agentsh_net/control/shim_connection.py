@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import socket
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any, Final, Protocol, cast
 
 from agentsh_net.access import group_id
@@ -236,6 +236,7 @@ class ShimConnection(asyncio.BufferedProtocol):
             else:
                 self._note(0)
                 self._task = self._loop.create_task(self._later(answer))
+                self._task.add_done_callback(lambda _, unasked=answer: _give_up(unasked))
         self._say(answers)
         if self._resting:
             self._timer = self._timer or self._loop.call_later(self._rest, self._resume)
@@ -329,6 +330,12 @@ class ShimConnection(asyncio.BufferedProtocol):
             self._held = 0
         if self._visit is not None:
             self._desk.end(self._visit)
+
+
+def _give_up(answer: Awaitable[bytes]) -> None:
+    """Close an answer that nobody awaits: its task was cancelled before it began."""
+    if isinstance(answer, Coroutine):
+        answer.close()
 
 
 def _calls(question: tuple[dict[str, Any], bytes]) -> int:
