@@ -10,6 +10,7 @@ import contextlib
 import socket
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from functools import partial
 from typing import Any, Final, Protocol, cast
 
 from agentsh_net.access import group_id
@@ -236,7 +237,7 @@ class ShimConnection(asyncio.BufferedProtocol):
             else:
                 self._note(0)
                 self._task = self._loop.create_task(self._later(answer))
-                self._task.add_done_callback(lambda _, unasked=answer: _give_up(unasked))
+                self._task.add_done_callback(partial(_give_up, answer))
         self._say(answers)
         if self._resting:
             self._timer = self._timer or self._loop.call_later(self._rest, self._resume)
@@ -332,7 +333,7 @@ class ShimConnection(asyncio.BufferedProtocol):
             self._desk.end(self._visit)
 
 
-def _give_up(answer: Awaitable[bytes]) -> None:
+def _give_up(answer: Awaitable[bytes], _: asyncio.Task[None]) -> None:
     """Close an answer that nobody awaits: its task was cancelled before it began."""
     if isinstance(answer, Coroutine):
         answer.close()

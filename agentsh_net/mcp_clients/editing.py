@@ -198,17 +198,26 @@ def _words(entry: Any) -> list[Any]:
 
 def _json_entry(text: str, keys: Keys) -> _Entry:
     plain = _blank(text)
-    entry = _at(_parse_json(text), keys)
-    command = _span(plain, (*keys, "command"))
+    start, end = _span(plain, keys)
+    own = plain[start:end]  # the file may be megabytes long, and each place is looked for by itself
+    entry = _parse_json(own)
+
+    def span(*path: str | int) -> Span:
+        found = _span(own, path)
+        return start + found[0], start + found[1]
+
+    if not isinstance(entry, Mapping) or "command" not in entry:
+        raise UneditableError("a command that is not made of words")
+    command = span("command")
     if isinstance(entry["command"], list):
-        words = tuple(_span(plain, (*keys, "command", i)) for i in range(len(entry["command"])))
+        words = tuple(span("command", i) for i in range(len(entry["command"])))
         return _Entry(command, None, words, listed=True)
     if not isinstance(entry.get("args"), list):
         if "args" in entry:
             raise UneditableError("arguments that are no list")
         return _Entry(command, None, ())
-    words = tuple(_span(plain, (*keys, "args", i)) for i in range(len(entry["args"])))
-    return _Entry(command, _span(plain, (*keys, "args")), words)
+    words = tuple(span("args", i) for i in range(len(entry["args"])))
+    return _Entry(command, span("args"), words)
 
 
 def _blank(text: str) -> str:
