@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from agentsh_net.core.dialects.base import Dialect, RequestFacts
 from agentsh_net.core.errors import ProtocolError
-from agentsh_net.core.trust.offers import NOTHING
+from agentsh_net.core.trust.offers import Lessons
 from agentsh_net.core.web.http_head import ResponseHead, forwarded_response
 from agentsh_proxy.any_file import any_file
 from agentsh_proxy.asked import Asked
@@ -41,7 +41,7 @@ class Exchange:
 
     __slots__ = (
         "_answer", "_asked", "_began", "_body", "_client", "_connecting", "_connection", "_facts", "_lessons", "_over", "_paused_at",
-        "_reused", "_seen", "_service", "_trail", "_uploaded", "_wrote",
+        "_reused", "_seen", "_service", "_trail", "_wrote", "uploaded",
     )  # fmt: skip
 
     def __init__(self, service: Service, client: ClientConnection, what: Asked) -> None:
@@ -49,7 +49,7 @@ class Exchange:
         self._client = client
         self._asked = what
         self._facts = NO_FACTS
-        self._lessons = NOTHING
+        self._lessons: Lessons | None = None  # of the request's own tools
         self._answer: Answer | None = None
         self._body: bytes | None = None  # kept so that the request can be sent again
         self._connection: UpstreamConnection | None = None
@@ -57,7 +57,7 @@ class Exchange:
         self._trail: Trail | None = None  # what the exchange leaves behind, where something asks for it
         self._over = False
         self._reused = False  # the connection, which may have gone stale while it lay idle
-        self._uploaded = False
+        self.uploaded = False  # the whole request
         self._began = service.clock()
         self._paused_at = 0.0
         self._seen = self._wrote = service.now
@@ -91,7 +91,6 @@ class Exchange:
             facts = what.reads(body) if body and what.reads is not None else None
             if facts is not None and facts.quiet:
                 self._facts = facts
-                self._lessons = self._service.offering.last(what.admitted.session_id)
             else:
                 body = self._received(body, None if body.startswith(PACKED) else facts)
         elif body and (what.view.guard is not None or what.admitted.unread):
@@ -101,7 +100,7 @@ class Exchange:
         if what.trails:
             self._trail = begin(self._service, self._asked, body)
         self._body = body
-        self._uploaded = True
+        self.uploaded = True
         self._ask()
 
     def on_streamed_request(self) -> None:
@@ -112,7 +111,7 @@ class Exchange:
     def on_upload(self, data: bytes, *, last: bool) -> None:
         """Body bytes of a request that is not held."""
         self._seen = self._service.now
-        self._uploaded = last
+        self.uploaded = last
         if self._connection is None:
             return
         if self._asked.head.chunked:
@@ -141,7 +140,7 @@ class Exchange:
         if self._paused_at:
             if now - self._paused_at > idle:
                 self._client.abort()
-        elif self._connection is not None and self._uploaded:
+        elif self._connection is not None and self.uploaded:
             if now - self._seen > idle:
                 self._fail(ProtocolError(f"the upstream was silent for {idle:g} s", status=504))
             elif self._answer is not None and now - self._wrote >= PATIENCE:
@@ -158,7 +157,7 @@ class Exchange:
         self._connecting = None
         if self._over:
             connection.abort()
-        elif connection.ask(self, self._request(), last=self._body is not None):
+        elif connection.ask(self, self._request()):
             self._connection = connection
             self._reused = False
             self._seen = self._service.now
@@ -190,7 +189,8 @@ class Exchange:
             unread = "unknown_dialect" if self._asked.admitted.unread else "other_endpoint"
             service.counts.uninspected[unread] += 1
         service.counts.head.observe(service.clock() - self._began)
-        judging = Judging(service, self._asked, self._lessons, head)
+        lessons = self._lessons or service.offering.last(self._asked.admitted.session_id)
+        judging = Judging(service, self._asked, lessons, head)
         if dialect is not None and (elsewhere := redirection(head)):
             unreadable(
                 self._inspection(dialect, judging), "redirected", f"it sends the client to {elsewhere[:200]}"
@@ -285,7 +285,7 @@ class Exchange:
         pool, origin = self._service.pool, self._asked.admitted.provider.origin
         connection = None
         if not fresh:
-            connection = pool.ask(origin, self, self._request(), last=self._body is not None)
+            connection = pool.ask(origin, self, self._request())
         if connection is None:
             seconds = self._asked.view.proxy.connect_timeout
             self._connecting = pool.connect(origin, self, seconds=seconds)

@@ -30,6 +30,8 @@ P = TypeVar("P", bound=asyncio.Protocol)
 class Waiting(Protocol):
     """Who asked: an exchange, as a connection sees it."""
 
+    uploaded: bool  # the whole request was handed over
+
     @property
     def method(self) -> str:
         """The method of the request."""
@@ -98,13 +100,13 @@ class UpstreamConnection(asyncio.Protocol):
 
     # What an exchange asks.
 
-    def ask(self, exchange: Waiting, data: bytes, *, last: bool) -> bool:
-        """Take up an exchange and send the beginning of its request; False where the connection is gone."""
+    def ask(self, exchange: Waiting, data: bytes) -> bool:
+        """Take up an exchange and send its request, or the beginning of it; False where the connection is gone."""
         transport = self._transport
         if transport is None or transport.is_closing():
             return False
         self._exchange = exchange
-        self._sent_whole = last
+        self._sent_whole = exchange.uploaded
         self._turn.write(transport, data)
         return True
 
@@ -297,12 +299,12 @@ class Pool:
         self._connecting: set[asyncio.Task[None]] = set()
         self.now = loop.time()
 
-    def ask(self, origin: Origin, exchange: Waiting, data: bytes, *, last: bool) -> UpstreamConnection | None:
-        """Send the beginning of a request (`last`: all of it) over a connection that lies idle; None where there is none."""
+    def ask(self, origin: Origin, exchange: Waiting, data: bytes) -> UpstreamConnection | None:
+        """Send a request, or the beginning of it, over a connection that lies idle; None where there is none."""
         idle = self.idle[origin]
         while idle:
             connection = idle.pop()
-            if connection.ask(exchange, data, last=last):
+            if connection.ask(exchange, data):
                 self._counts.upstream_reused += 1
                 return connection
         return None

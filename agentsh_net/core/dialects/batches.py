@@ -25,6 +25,7 @@ from agentsh_net.core.dialects.base import (
     Stream,
     always,
 )
+from agentsh_net.core.dialects.call_signs import may_hide_call
 from agentsh_net.core.dialects.gemini import dialect as gemini
 from agentsh_net.core.dialects.inline_edits import in_place
 from agentsh_net.core.dialects.inspection import Inspector
@@ -132,7 +133,7 @@ class BatchDialect:
 
     def harmless(self, data: bytes) -> bool:
         """Say whether a whole JSON answer holds nothing that any parser could take for a call, so that it leaves as it came."""
-        return is_harmless(data, _SIGNS)
+        return is_harmless(data, _speaks)
 
     def body(self, data: bytes, judge: Judge, *, fail_closed: bool, enforce: bool = True) -> Step:
         """Return what the client gets for a whole JSON answer: byte for byte the same where no call is refused."""
@@ -149,6 +150,11 @@ class BatchDialect:
     def error_frame(self, message: str) -> bytes:
         """Return the line that ends results with an error."""
         return self.error(502, message) + b"\n"
+
+
+def _speaks(data: bytes) -> bool:
+    """Say whether a file, or what a batch is told as, may speak of a call."""
+    return may_hide_call(data, _SIGNS)
 
 
 def _made(body: bytes) -> RequestFacts:

@@ -53,13 +53,10 @@ def inspect_whole(
     return out.step()
 
 
-def is_harmless(data: bytes, signs: tuple[bytes, ...] = ()) -> bool:
-    """Say whether a whole answer is JSON that holds nothing which any parser could take for a call (`signs` as in `call_signs`)."""
-    return not may_hide_call(data, signs) and is_json(data)
-
-
-def is_json(data: bytes) -> bool:
-    """Say whether a text can be read by any parser, and so need not be read again where nothing in it can be a call."""
+def is_harmless(data: bytes, speaks: Callable[[bytes], bool] = may_hide_call) -> bool:
+    """Say whether a whole answer is JSON for any parser and does not speak of a call, so that it need not be read again."""
+    if speaks(data):
+        return False
     try:
         orjson.loads(data)
     except orjson.JSONDecodeError:

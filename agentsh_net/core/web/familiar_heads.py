@@ -47,12 +47,13 @@ class Mould(NamedTuple):
     def body_in(self, data: bytes) -> bytes | None:
         """Return the body where `data` is such a head with the whole body it announces, and nothing else."""
         before, after, start, rest = self
-        if not data.startswith(before):
+        if data[:start] != before:
             return None
-        end = data.find(after, start, start + MAX_LENGTH_DIGITS + rest)
-        digits = data[start:end] if end >= 0 else b""
-        body = data[end + rest :]
-        return body if digits.isdigit() and int(digits) == len(body) else None
+        digits, found, _ = data[start : start + MAX_LENGTH_DIGITS + rest].partition(after)
+        if not (found and digits.isdigit()):
+            return None
+        body = data[start + len(digits) + rest :]
+        return body if int(digits) == len(body) else None
 
 
 def mould(raw: bytes) -> Mould | None:

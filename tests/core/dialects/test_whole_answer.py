@@ -6,7 +6,7 @@ import pytest
 
 from agentsh_net.core.dialects.base import Fault
 from agentsh_net.core.dialects.output import Output
-from agentsh_net.core.dialects.whole_answer import Rewrite, inspect_whole, is_json
+from agentsh_net.core.dialects.whole_answer import Rewrite, inspect_whole, is_harmless
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.model import Action, ToolCall, Verdict
 from agentsh_net.core.values.strict_json import Reading
@@ -104,10 +104,13 @@ def test_where_nothing_is_enforced_the_text_stays_whatever_was_made_of_it(rewrit
     assert all(fault == Fault(fault.cause, fault.detail, cut=False, would=True) for fault in step.faults)
 
 
-def test_json_is_what_every_parser_reads() -> None:
-    assert is_json(b' {"a": [1]} ')
-    assert not is_json(b'{"a": NaN}')
-    assert not is_json(b"<html>")
+def test_what_is_harmless_is_json_for_every_parser_and_speaks_of_no_call() -> None:
+    assert is_harmless(b' {"a": [1]} ')
+    assert not is_harmless(b'{"a": NaN}')
+    assert not is_harmless(b"<html>")
+    assert not is_harmless(b'{"tool_calls": []}')
+    assert is_harmless(b'{"tool_calls": []}', lambda data: b"mcp" in data)
+    assert not is_harmless(b'{"mcp": 1}', lambda data: b"mcp" in data)
 
 
 def test_what_is_merely_broken_and_no_call_to_anybody_passes_where_fail_closed_is_false() -> None:
