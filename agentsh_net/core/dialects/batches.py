@@ -7,6 +7,7 @@ their way up; those go by fail_closed (`core.web.http_route`).
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import Any, Final
 
 from agentsh_net.core.dialects import embedded
@@ -44,6 +45,7 @@ NAME: Final = "batch"
 
 # Besides what every dialect looks for: calls of the Responses API that speak of no tool.
 _SIGNS: Final = (b"call", b"mcp_", b"rogra")
+_SPEAKS: Final = partial(may_hide_call, signs=_SIGNS)
 _NAMING: Final = frozenset(
     {"requests", "params", "mcp_servers", "tools", "type", "name", "url", "mcp_server_name"}
 )
@@ -133,7 +135,7 @@ class BatchDialect:
 
     def harmless(self, data: bytes) -> bool:
         """Say whether a whole JSON answer holds nothing that any parser could take for a call, so that it leaves as it came."""
-        return is_harmless(data, _speaks)
+        return is_harmless(data, _SPEAKS)
 
     def body(self, data: bytes, judge: Judge, *, fail_closed: bool, enforce: bool = True) -> Step:
         """Return what the client gets for a whole JSON answer: byte for byte the same where no call is refused."""

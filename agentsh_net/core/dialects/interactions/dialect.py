@@ -7,6 +7,7 @@ provider runs by itself, are no part of it.
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import Final
 
 from agentsh_net.core.dialects.anthropic.event import make_frame
@@ -19,7 +20,7 @@ from agentsh_net.core.dialects.interactions import request as interactions_reque
 from agentsh_net.core.dialects.interactions.events import words
 from agentsh_net.core.dialects.interactions.steps import NAME, Rulings, rewrite
 from agentsh_net.core.dialects.output import Output
-from agentsh_net.core.dialects.whole_answer import inspect_whole, is_json
+from agentsh_net.core.dialects.whole_answer import inspect_whole, is_harmless
 from agentsh_net.core.values.strict_json import Reading, dump
 
 _ASKED: Final = re.compile(r"(?:/.*)?/interactions(?:/[^/]+/cancel)?")
@@ -27,6 +28,7 @@ _STORED: Final = re.compile(r"(?:/.*)?/interactions(?:/[^/]+)?")
 
 # Besides what every dialect looks for: calls by other words, and what lists steps or says how an interaction stands.
 _SIGNS: Final = (b"call", b'ents"', b'teps"', b'puts"', b"uires")
+_SPEAKS: Final = partial(may_hide_call, signs=_SIGNS)
 
 
 class InteractionsDialect:
@@ -74,7 +76,7 @@ class InteractionsDialect:
 
     def harmless(self, data: bytes) -> bool:
         """Say whether a whole JSON answer holds nothing that any parser could take for a call, so that it leaves as it came."""
-        return not may_hide_call(data, _SIGNS) and is_json(data)
+        return is_harmless(data, _SPEAKS)
 
     def body(self, data: bytes, judge: Judge, *, fail_closed: bool, enforce: bool = True) -> Step:
         """Return what the client gets for a whole JSON answer: byte for byte the same where no call is refused."""
