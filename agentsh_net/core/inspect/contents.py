@@ -16,6 +16,7 @@ from agentsh_net.core.inspect import (
     intentions,
     languages,
     paraphrases,
+    personas,
     phrases,
     secrecy,
     takeovers,
@@ -49,6 +50,7 @@ PHRASES = (
     *exfiltration.PHRASES,
     *languages.PHRASES,
     *takeovers.PHRASES,
+    *personas.PHRASES,
     *(
         phrase
         for phrase in (*paraphrases.PHRASES, *intentions.PHRASES)

@@ -15,9 +15,11 @@ from agentsh_net.core.inspect import (
     intentions,
     languages,
     paraphrases,
+    personas,
     phrases,
     preference,
     secrecy,
+    steering,
     takeovers,
 )
 from agentsh_net.core.inspect.controls import controls
@@ -46,6 +48,8 @@ PHRASES = (
     *paraphrases.PHRASES,
     *intentions.PHRASES,
     *takeovers.PHRASES,
+    *personas.PHRASES,
+    *steering.PHRASES,
 )
 ANCHORS = phrases.anchors_of(PHRASES)
 

@@ -83,7 +83,9 @@ IN_DEFINITIONS = rules(
         "SECRET ~4~ P [io] ~2~ qz",
         "U ~2~ SECRET ^12^ R",
         "A ~4~ MUST ~6~ X ~8~ (?:SECRET|CHAT)",
-        "A ~4~ [12] ~8~ SECRET ^12^ [2GP]",
+        "[AM] ~4~ [12] ~8~ SECRET ^12^ [2GP]",
+        "G ~2~ u ~2~ SECRET ~3~ [io] ~2~ SLOT",
+        "[!TO] ~4~ X ~1~ t ~3~ i ~3~ CHAT",
         "U ~2~ (?:S|jk|k) ~2~ i ~1~ [zq]",
         "s ~4~ R ^10^ G",
         "u ~3~ SECRET ~4~ [io] ~3~ [zqt]",
@@ -172,6 +174,6 @@ IN_PARAMETERS = rules(
     rule(
         "asks-for-what-model-knows", Category.EXFILTRATION, Severity.HIGH,
         "Y ~1~ ym", "Y H ", "W[^|]?U ~2~ Y", r"^(?:[Gu][^|]?)?W ~2~ C ~3~ (?:W|\Z|\|)",
-        r"^[^|]{0,3}?W ~1~ C(?!m)", "m ~2~ Y b P", "m ~2~ Y ~2~ U", "[EW] ~1~ L Y", "W ~1~ m ~4~ U", "Y W [mC]", "W m H", "u ~2~ ym", "ym ~3~ M", r"\AE ~2~ L", r"\AS Y", "W i YH", "(?:S|k) ~1~ Y h", "W ~2~ L [uw]", "L ~3~ o Y", "u ~3~ U ~2~ (?:j|S|s)", "(?:S|k) ~1~ Y X", "W ~2~ L Y h", "U ~2~ (?:S|jk|ev) ~6~ Y ~2~ R", "W ~2~ [mH] ~3~ C", "W ~2~ U ~1~ m",
+        r"^[^|]{0,3}?W ~1~ C(?!m)", "m ~2~ Y b P", "m ~2~ Y ~2~ U", "[EW] ~1~ L Y", "W ~1~ m ~4~ U", "Y W [mC]", "W m H", "u ~2~ ym", "ym ~3~ M", r"\AE ~2~ L", r"\AS Y", "W i YH", "(?:S|k) ~1~ Y h", "W ~2~ L [uw]", "L ~3~ o Y", "u ~3~ U ~2~ (?:j|S|s)", "(?:S|k) ~1~ Y X", "W ~2~ L Y h", "U ~2~ (?:S|jk|ev) ~6~ Y ~2~ R", "W ~2~ [mH] ~3~ C", "W ~2~ U ~1~ m", "7 ~2~ W ~1~ C", "u ~2~ s(?!F)",
     ),
 )  # fmt: skip

@@ -33,10 +33,13 @@ PARTS = {
     "SECRET": "(?<!Y)(?<!Y[^|])(?:[Ss]|j{1,2}k|ev)",  # not `your key`, which honest tools ask for
     "CHAT": "(?:[WY][^|]{0,2}C[mHu]?|[WY][^|]{0,2}m|[WY]?ym|Y[^|]?H|W[^|]?U[^|]{0,3}P|C[mH]|C[^|]?W|W[^|]?H[^|]{0,2}C)",
     "SLOT": "[zqt]",
+    "BEGIN": r"(?:\A|[|:])",
 }
 
 
-EVERY = re.compile(r"\[[^\]]*\]|W")  # what is meant as all of it may be meant as what came before
+# What is meant as all of it may be meant as what came before; who is to act may be to answer or to destroy; a response is a result.
+FAMILIES = {"W": "W5", "X": "X68", "u": "u7"}
+MEMBER = re.compile(r"\[[^\]]*\]|[WXu]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,15 +88,30 @@ def rule(name: str, category: Category, severity: Severity, *patterns: str) -> R
     return Rule(name, category, severity, tuple(map(_compiled, patterns)))
 
 
-def _compiled(pattern: str) -> Pattern:
+def expression(pattern: str) -> re.Pattern[str]:
+    """Return a pattern of letters, compiled."""
+    return re.compile(_spelled(pattern))
+
+
+def _spelled(pattern: str) -> str:
     for part, meaning in PARTS.items():
         pattern = pattern.replace(part, meaning)
-    pattern = EVERY.sub(lambda match: match[0].replace("W", "W5") if match[0] != "W" else "[W5]", pattern)
+    pattern = MEMBER.sub(_family, pattern)
     pattern = re.sub(r"~(\d+)~", r"[^|]{0,\1}?", pattern)
     pattern = re.sub(r"\^(\d+)\^", r".{0,\1}?", pattern)
-    spelled = pattern.replace(" ", "")
+    return pattern.replace(" ", "")
+
+
+def _compiled(pattern: str) -> Pattern:
+    spelled = _spelled(pattern)
     needs = frozenset(_needed(_parser.parse(spelled)))
     return Pattern(re.compile(spelled), tuple(needs), knows_no="N" in spelled)
+
+
+def _family(match: re.Match[str]) -> str:
+    """Return a letter or a class of letters with all members of their families."""
+    letters_of_it = "".join(FAMILIES.get(letter, letter) for letter in match[0])
+    return letters_of_it if match[0][0] == "[" else f"[{letters_of_it}]"
 
 
 def _needed(nodes: Iterable[tuple[Any, Any]]) -> Iterator[frozenset[str]]:

@@ -42,13 +42,15 @@ PHRASES = (
     ),
     phrase(
         "user-must-not-know", _OF, Severity.HIGH,
-        "user,human,customer,implementation detail,need to,nobody,no one;not,n't,never,without,behind,mere,nobody,no one",
+        "user,human,customer,people,implementation detail,need to,nobody,no one;not,n't,never,without,behind,mere,nobody,no one",
         r"""\bthe\ (?:user|human|customer)s?\ (?:must|should|need|shall)(?:\ not|n't|\ never)\ (?:to\ )?(?:know|see|notice|learn|find\ out|be\ (?:told|informed|aware|bothered|notified|made\ aware))\b
           | \b(?:does\ not|doesn't|do\ not|don't|need\ not)\ need\ to\ (?:know|be\ (?:told|informed|aware|bothered))\ (?:about|of)\ (?:this|it)\b
           | \bthe\ user\ (?:does\ not|doesn't)\ need\ to\ (?:know|be\ (?:told|informed|aware|bothered))
           | \bwithout\ (?:the\ )?user(?:'?s|s')?\ (?:knowledge|noticing|awareness|knowing)\b
           | \bso\ (?:that\ )?(?:nobody|no\ one)\ (?:will\ |can\ |ever\ )?(?:notice|know|see|find|suspect|learn)s?\b
           | \b(?:internal|hidden|private)\b~12~\bnot\ for\ (?:the\ )?(?:user|human)s?\b
+          | \b(?:users?|people)\ (?:is|are)\ not\ to\ be\ (?:told|bothered|informed|troubled|notified|shown)\b
+          | \b(?:people|users?|nobody)\ need\ (?:not|never)\ (?:hear|know|learn|be\ told)\b
           | \bbehind\ the\ user's\ back\b | \bmere\ implementation\ detail\b""",
     ),
     phrase(

@@ -14,8 +14,9 @@ _OF = Category.INSTRUCTION
 PHRASES = (
     phrase(
         "fenced-role", _OF, Severity.HIGH,
-        "developer message,system message,admin message,administrator message,operator message,system---,system ---,system===,system ===,system note,developer note,admin note",
-        r"""(?:>>>|===|---|\#\#\#)\ ?(?:system|developer|admin|administrator|operator)\ ?(?:message|note)?s?\ ?(?:<<<|===|---|\#\#\#)""",
+        "developer message,system message,admin message,administrator message,operator message,system---,system ---,system===,system ===,system note,developer note,admin note,system_message,system_prompt",
+        r"""(?:>>>|===|---|\#\#\#)\ ?(?:system|developer|admin|administrator|operator)\ ?(?:message|note)?s?\ ?(?:<<<|===|---|\#\#\#)
+          | (?:>>>|===|---|\#\#\#)\ ?[(\[<](?:system|developer|admin)[ _-](?:message|note|prompt|instruction)s?[)\]>]""",
     ),
     phrase(
         "ends-the-task", _OF, Severity.HIGH,

@@ -1,0 +1,145 @@
+"""Text that gives the model another part to play, asks for its orders, or dictates how it answers: in any text that it reads.
+
+What revokes orders is core.inspect.instructions' business, what stands in the place of a task core.inspect.takeovers'.
+"""
+
+from __future__ import annotations
+
+from agentsh_net.core.inspect.findings import Category, Severity
+from agentsh_net.core.inspect.phrases import phrase
+
+_OF = Category.INSTRUCTION
+
+_LIMITS = r"(?:rules?|restrictions?|limits?|limitations?|filters?|filtering|guidelines?|constraints?|boundaries|censorship|guardrails?|safeguards?|ethics|morals|refusals?|content\ polic(?:y|ies)|safety\ (?:rules|checks|filters?|guidelines?))"
+_BAD = r"(?:malicious|evil\w*|rogue|hacker|criminal|unethical|amoral|unfiltered|unrestricted|uncensored|unaligned|jailbroken|rule-breaking|lawless|dan)"
+_PART = r"(?:persona|role|identity|character|part|personality)"
+_SHOW = r"(?:reveal|print|show|tell|repeat|output|display|list|share|give|dump|recite|write|leak|state|quote|echo|disclose|summari[sz]e|translate|send|include|paste|append|add|copy|describe|expose)"
+_ORDERS = r"(?:prompts?|instructions?|directives?|guidelines?|configuration|rules|system\ messages?|context\ window|context)"
+_ANSWER = r"(?:summar(?:y|ies)|responses?|answers?|outputs?|completions?|repl(?:y|ies))"
+_ANSWERING = r"(?:answer|respond|reply|responding|answering|replying|summari[sz](?:e|ing)|you\ (?:continue|proceed|finish|complete))"
+_DEED = r"(?:call|use|invoke|run|execute|send|delete|remove|email|e-mail|forward|append|include|add|output|print|begin|insert|transfer|post|fetch|open|visit|read|create|write|say|mention|tell)"
+
+PHRASES = (
+    phrase(
+        "another-part", _OF, Severity.HIGH,
+        "you are now,you are no longer,you now,you have no,dan has,dan is,pretend,act as,play,persona,identity,character,respond,answer,behave;no ,now ,longer,without,ignor,malicious,evil,rogue,hacker,unethical,amoral,unfiltered,unrestricted,uncensored,jailbroken,rule-breaking,dan",
+        rf"""\byou\ are\ (?:now|going\ to\ (?:be|act\ as|pretend\ to\ be))\ (?:an?\ |the\ )?(?:\w+\ ){{0,2}}{_BAD}\b
+          | \byou\ are\ now\ (?:an?\ )?(?:different|new|another)\ (?:\w+\ )?(?:ai|assistant|model|chatbot|persona)\b
+          | \byou\ are\ no\ longer\ (?:an?\ )?(?:\w+\ )?(?:ai|assistant|chatbot|language\ model|bound|restricted|limited|constrained|required\ to|subject\ to|governed)\b
+          | \b(?:you|dan|the\ (?:ai|assistant|model))\ (?:now\ |can\ now\ )?(?:have|has|had)\ (?:absolutely\ |been\ freed\ of\ )?no\ (?:\w+\ ){{0,2}}{_LIMITS}\b
+          | \b(?:adopt|assume|take\ on|play|embody)\ (?:the\ |an?\ )?(?:\w+\ )?{_PART}\ of\ ~24~\b{_BAD}\b
+          | \b(?:act|behave|respond|answer|reply|speak|pretend|play)\b~30~\b(?:as|be|are|of)\b~24~(?:\b{_BAD}(?:\b|gpt)|\b(?:with|has|have|had)\ no\ (?:\w+\ ){{0,2}}{_LIMITS}|\bwithout\ (?:any\ )?(?:\w+\ )?{_LIMITS}|\bwho\ (?:ignores|breaks|has\ no)\b)""",
+        unless_negated=True,
+    ),
+    phrase(
+        "without-limits", _OF, Severity.MEDIUM,
+        "respond,answer,reply,comply,proceed,drop,lift,forget,remove,shed,bypass,disable,turn off;without,restriction,filter,limit,rules,guideline,censor,content polic,safety,guardrail",
+        r"""\b(?:respond|answer|reply|comply|proceed)\b~30~\bwithout\ (?:any\ |all\ |the\ )?(?:\w+\ )?(?:restrictions?|filters?|filtering|limits|limitations|censorship|guardrails|refus\w+|content\ polic(?:y|ies)|moral\w*|ethic\w*)\b
+          | \b(?:drop|lift|forget|shed|cast\ off)\ (?:all\ (?:of\ )?|any\ |every\ )?(?:your\ |the\ )?(?:\w+\ )?(?:restrictions|limitations|rules|filters|guardrails|guidelines|inhibitions)(?=\ (?:and|you)\b|[.,!;]|\Z)
+          | \b(?:bypass|disable|turn\ off|remove|ignore|evade)\ (?:all\ (?:of\ )?)?your\ (?:own\ )?(?:\w+\ )?(?:restrictions|limitations|rules|filters?|guardrails|guidelines|safety\ \w+|content\ \w+)\b
+          | \b(?:rules|restrictions|guidelines|safety\ \w+)\ (?:did|do|does|was|were)(?:\ not|n't)\ (?:apply|meant\ for)\b~40~\b(?:comply|answer|respond)\b""",
+        unless_negated=True,
+    ),
+    phrase(
+        "asks-for-orders", Category.EXFILTRATION, Severity.HIGH,
+        "reveal,print,show,tell,repeat,output,display,list,share,give,dump,recite,write,leak,state,quote,echo,disclose,summari,translate,send,include,paste,append,add,copy,describe,expose,what;prompt,instruction,directive,guideline,configuration,rules,system message,context,above,were you told,words;your,you ,above,hidden,verbatim,word for word,exact",
+        rf"""\b{_SHOW}\ (?:me\ |us\ |out\ )?(?:all\ |any\ |everything\ in\ )?(?:of\ )?your\ (?:current\ |full\ |entire\ |exact\ |complete\ |underlying\ |original\ |initial\ |hidden\ |secret\ |internal\ |confidential\ |system\ |base\ |operating\ ){{1,3}}{_ORDERS}\b
+          | \b(?:reveal|repeat|recite|leak|dump|disclose|tell\ me)\ (?:me\ )?(?:all\ )?(?:of\ )?your\ {_ORDERS}\b
+          | \b{_SHOW}\ ~24~\b(?:the\ |any\ )?(?:exact\ |original\ |operating\ |initial\ |full\ |system\ ){{0,2}}(?:instructions|rules|directives|guidelines|prompt)\ (?:that\ )?you\ (?:were|have\ been)\ (?:given|told|provided|started)\b
+          | \bwhat\ (?:were\ you\ told|(?:is|are|was|were)\ your\ (?:exact\ |original\ |initial\ |hidden\ |secret\ |system\ ){{1,2}}(?:prompt|instructions|directives))\b
+          | \b(?:reveal|print|show|tell|repeat|output|display|dump|recite|leak|echo)\ (?:me\ |out\ )?(?:everything|all\ (?:the\ )?(?:text|words|content)|the\ (?:words|text|content))\ (?:that\ (?:is|comes|came|appears)\ |written\ )?(?:above|before\ this|in\ your\ context)\b(?!\ (?:the\ )?(?:chart|table|image|fold|line))
+          | \b(?:reveal|repeat|recite|leak|print|output|show|tell\ me)\ (?:me\ )?the\ (?:hidden\ |entire\ |full\ |exact\ |confidential\ |secret\ ){{0,2}}(?:system\ prompt|developer\ message|system\ message|hidden\ prompt)\ ?(?:verbatim|word\ for\ word|exactly|in\ full|above|(?=[.!"]|\Z))""",
+        unless_negated=True,
+    ),
+    phrase(
+        "dictates-the-answer", _OF, Severity.MEDIUM,
+        "your,every,each,all;summary,summaries,response,answer,output,completion,reply,replies,report,message;include,append,add,insert,begin,start,end,prefix,prepend,conclude,close,finish,open,put,place,embed",
+        rf"""\b(?:append|insert|prepend|add|include|put|place|embed|copy|repeat)\b~50~\b(?:in|into|to|at)\ (?:the\ (?:end|start|beginning|top|bottom|head)\ of\ )?your\ (?:final\ |next\ |own\ |entire\ ){{0,2}}(?:summar(?:y|ies)|answer|output|completion)\b
+          | \b(?:append|insert|prepend|add|include|put|place)\b~50~\b(?:end|start|beginning|top|bottom)\ of\ (?:your|every|each|all)\ (?:\w+\ )?{_ANSWER}\b
+          | \b(?:begin|start|end|close|finish|conclude|open|prefix)\ (?:your|each|every|all(?:\ of)?(?:\ your)?)\ (?:\w+\ )?{_ANSWER}\b~24~\b(?:with|by)\b
+          | \bin\ (?:every|all|each)\ (?:future|subsequent|later|following)\ {_ANSWER}\b
+          | \b(?:in|to|on|of)\ (?:every|each|all)\ (?:{_ANSWER}|reports?|messages?|summar(?:y|ies))\ (?:that\ )?you\ (?:generate|write|give|produce|send|make|compose)\b""",
+        unless_negated=True,
+    ),
+    phrase(
+        "before-answering", _OF, Severity.HIGH,
+        "before,prior to;answer,respon,repl,summari,you continue,you proceed,you finish,you complete;call,use,invoke,run,execute,send,delete,remove,mail,forward,append,include,add,output,print,begin,insert,transfer,post,fetch,open,visit,read,create,write,say,mention,tell",
+        rf"""\b(?:before|prior\ to)\ (?:you\ )?{_ANSWERING}\b~20~[,:]?\ (?:you\ (?:must|should|need\ to|have\ to)\ |please\ |first\ |always\ ){{0,2}}(?:{_DEED})\ (?=(?:the|a|an|all|any|this|it|your|their|exact|to|with|https?:\S+|[a-z]+(?:_[a-z]+)+)\b)~60~(?:\b[a-z]+(?:_[a-z]+)+\b|https?://|\S@\S|\b(?:tool|function|token|file|email|e-mail|the\ user|reply|answer|response)\b)
+          | \b(?:call|invoke|run|execute|use)\ (?:the\ )?[a-z]+(?:_[a-z]+)+\b[^!?;|]{{0,60}}?\b(?:before|prior\ to)\ (?:you\ )?(?:{_ANSWERING}|continuing|proceeding|continue|reply)\b""",
+        unless_negated=True,
+    ),
+    phrase(
+        "system-speaks", _OF, Severity.MEDIUM,
+        "system,admin,developer,security team;:,] ,) ",
+        rf"""(?<![\w/.@-])(?:\#\#\#\ ?)?[\[(]?(?:system|sys\ ?admin|administrator|admin|developer|security\ team)(?:[ _-](?:note|notice|message|alert|hint|update|command|announcement)s?)?[\])]?\ ?(?::|(?<=[\])]))\ ?
+            (?:(?:before|after|when(?:ever)?|as)\b~40~\b{_DEED}|you\ (?:must|are\ (?:now|required)|may\ now|have\ been|should\ now)|the\ (?:assistant|agent|model|ai|llm)\ (?:must|should|shall|is|has)|(?:immediately|now|please)\ {_DEED}\b|(?:ignore|disregard|forward|reveal|send|transfer|delete|override|change|disable)\ (?:all|any|the|every|your)\b|[\w-]+\ (?:required|pending)\b~4~[.;]\ {_DEED}\b)""",
+    ),
+    phrase(
+        "rules-changed", _OF, Severity.HIGH,
+        "your;rules,guideline,instruction,directive,polic,order;changed,updated,replaced,revised,expanded,rewritten,supersede,real,actual,new",
+        r"""\byour\ (?:rules|guidelines|instructions|directives|policies)\ (?:have|has)\ (?:now\ )?(?:been\ )?(?:changed|updated|replaced|revised|expanded|rewritten)\b
+          | \byour\ (?:new|updated|real|actual)\ (?:directive|instruction|order|rule)s?\ (?:supersedes?|replaces?|is|are)\b""",
+        unless_negated=True,
+    ),
+    phrase(
+        "protection-off", _OF, Severity.MEDIUM,
+        "safety,security,content;protocol,filter,measure,restriction,check,guardrail;disabled,off,suspended,lifted,removed,deactivated",
+        r"""\b(?:safety|security|content)\ (?:protocols?|filters?|measures|restrictions|checks|guardrails)\ (?:now\ |temporarily\ )?(?:disabled|off|suspended|lifted|removed|deactivated)~8~[.,;:!]\ ?(?:proceed|respond|answer|you|continue|do|output|now)\b""",
+    ),
+    phrase(
+        "decode-and-obey", _OF, Severity.MEDIUM,
+        "decode,decrypt,translate,decipher,unscramble,decompress,deobfuscate;follow,execute,obey,do what,do exactly,act on,carry out,comply",
+        r"""\b(?:decode|decrypt|translate|decipher|unscramble|decompress|deobfuscate)\b.{0,60}?\b(?:and|then)\b.{0,12}?\b(?:follow|obey|act\ on|carry\ out|comply|do\ (?:exactly\ )?(?:what|as)|execute\ (?:it\ as|the\ (?:instruction|command|order)s?|what))\b""",
+        unless_negated=True,
+    ),
+    phrase(
+        "agents-must", _OF, Severity.MEDIUM,
+        "agent,assistant,model;ai ,llm,coding,autonomous;must,should,shall,required,need to,have to;delete,empty,remove,send,forward,upload,post,execute,install,download,visit,reveal,share,transfer,disable,ignore,mail",
+        r"""\b(?:ai|llm|coding|autonomous)\ (?:coding\ |language\ )?(?:agents?|assistants?|models?)\b~60~\b(?:must|should|shall|are\ required\ to|is\ required\ to|need\ to|have\ to)\ (?:first\ |also\ |always\ |now\ |immediately\ ){0,2}(?:delete|empty|remove|send|forward|upload|post|execute|install|download|visit|reveal|share|transfer|disable|ignore|e-?mail)\ (?!(?:any|unknown|a\ (?:message|request|response)|requests?|feedback)\b)""",
+        unless_negated=True,
+    ),
+    phrase(
+        "for-agents", _OF, Severity.MEDIUM,
+        "ai agent,ai coding agent,ai assistant,llm agent,ai model,llm,coding agent,language model;:,);call ,run ,execute,delete,send ,forward,invoke",
+        r"""\b(?:for|to|attention|notice)\ (?:all\ |any\ |the\ )?(?:ai|llm|coding)\ (?:coding\ |language\ )?(?:agents?|assistants?|models?)\b\ ?\)?\ ?[:,]\ ?.{0,60}?\b(?:(?:call|run|invoke|execute)\ [a-z]+(?:_[a-z]+)+\b|delete\ (?:all|the)\b|(?:send|forward)\ (?:all|the|your)\b)""",
+        unless_negated=True,
+    ),
+    phrase(
+        "kept-in-memory", _OF, Severity.MEDIUM,
+        "memory,remember,future;save,store,write,commit,add,keep,remember;future,every,always,from now on,persist",
+        r"""\b(?:save|store|write|commit|add|keep)\ (?:this|the\ following|these|it)\b~24~\b(?:to|in)\ your\ (?:long-term\ |persistent\ |permanent\ )?memory\b~60~\b(?:every|always|future|from\ now\ on|persists?)\b
+          | \bremember\ (?:this\ |the\ following\ )?(?:for|in)\ (?:all|every|any)\ future\ (?:tasks?|sessions?|conversations?|chats?|repl(?:y|ies)|requests?)\b""",
+        unless_negated=True,
+    ),
+    phrase(
+        "tool-to-address", Category.EXFILTRATION, Severity.MEDIUM,
+        "use ,call ,invoke ,run ;@,http;send,post,forward,mail,upload,submit,deliver,share,file",
+        r"""\b(?:use|call|invoke|run)\ (?:the\ )?[a-z]+(?:_[a-z]+)+\ (?:tool\ )?to\ (?:send|post|forward|e-?mail|upload|submit|deliver|share)\ (?:this|the|a\ copy|it|them|all|your)\b[^!?;|]{0,70}?(?:\S@\S|https?://\S)
+          | \b(?:call|use|invoke)\ (?:http_\w+|send_\w+|post_\w+|upload_\w+)\ (?:to|with)\ (?:https?://\S{4,120})\ (?:with|and)\b""",
+        unless_negated=True,
+    ),
+    phrase(
+        "speaks-as-the-model", _OF, Severity.MEDIUM,
+        "as the assistant,as an assistant,as the ai,as an ai,(assistant),<thinking>;comply,restriction,exempt,disregard,bypass,authori,append,not apply",
+        r"""(?:\bas\ (?:the|an)\ (?:ai\ )?(?:assistant|agent|model|ai)\b|\(assistant\)|<thinking>)~60~(?:\bi\ (?:have|will|should|can|am|now|must)\b|\bi've\b|\bi'll\b|\bthe\ user\ is\b)
+            .{0,120}?\b(?:comply|without\ restrictions?|restricted\ content|disregard\ the|exempt|bypass|proceed\ and\ output|will\ append|do\ not\ apply)\b""",
+    ),
+    phrase(
+        "lures", _OF, Severity.MEDIUM,
+        "must,required,critical,mandatory,necessary;your task,your objective,the task,anything else,any other action,continue;click,go to,visit,open,follow,navigate,url,link",
+        r"""\b(?:to|order\ to)\ (?:complete|finish|continue|proceed\ with|fulfil\w*)\ (?:your|the|this)\ (?:current\ )?(?:task|objective|request)\b~60~\b(?:must|need\ to|have\ to|required\ to)\ (?:now\ |first\ |also\ )?(?:click|go\ to|visit|open|follow|navigate)\b
+          | \b(?:must|need\ to|have\ to|required|critical|mandatory|necessary)\b~60~\b(?:click|go\ to|visit|open|follow|navigate)\b~60~\b(?:before\ (?:doing\ )?(?:anything\ else|any\ other\ action)|to\ (?:complete|finish|continue)\ (?:your|the|this)\ (?:task|objective|request))\b""",
+    ),
+    phrase(
+        "all-text-else", _OF, Severity.HIGH,
+        "ignore,disregard,stop,forget;text,content,below,everything,above,that follows,rest of,here",
+        r"""\b(?:ignore|disregard|forget)\ (?:all|any|the\ (?:rest\ of\ the|remaining|other|following))\ (?:\w+\ )?(?:text|content|page|document|email|message)s?\b(?:\ (?:below|above|that\ follows|after\ this|before\ this|and)|[.,!;]|\Z)
+          | \bstop\ (?:processing|reading|summari[sz]ing|translating)\ (?:here|this|the\ (?:text|document|page|email))\b~30~\b(?:and|instead)\b""",
+        unless_negated=True,
+    ),
+    phrase(
+        "joined-orders", _OF, Severity.HIGH,
+        "ignore,disregard,forget,override,bypass;instructions,prompt,rules,guidelines,directives",
+        r"""(?<![a-z])(?:ignore|disregard|forget|override)[-_.+/]?(?:all|any|the|your|my)?[-_.+/]?(?:the|your|of)?[-_.+/]?(?:previous|prior|above|earlier|preceding|system|safety|existing)[-_.+/]?(?:\w{0,12}?)(?:instructions?|prompts?|rules|guidelines|directives)(?<!\ )""",
+    ),
+)  # fmt: skip

@@ -1,0 +1,119 @@
+"""Definitions that steer what is done elsewhere: values that the user gave, other services, advice, approval, rights.
+
+What is sent away is core.inspect.exfiltration's business, what names another tool core.inspect.shadowing's.
+"""
+
+from __future__ import annotations
+
+from agentsh_net.core.inspect.findings import Category, Severity
+from agentsh_net.core.inspect.phrases import phrase
+
+_PLACE = r"(?:[\w.+-]{1,64}@[\w-]{1,63}[\w.:/-]{1,60}|https?://\S{4}|\+\d{8,15}\b|\b(?:[a-z0-9-]{2,40}\.){1,3}(?:com|net|org|io|dev|app|info|biz|xyz|ru|cn|top|tk|example)\b)"
+_SEND = r"(?:sends?|sent|exports?|exported|push(?:es|ed)?|cop(?:y|ies|ied)|forwards?|forwarded|uploads?|uploaded|posts?|posted|mirrors?|mirrored|reports?|addressed|receives?|relays?|delivers?|bcc|cc)"
+_MEASURE = r"(?:wrong|manipulated|inaccurate|incorrect|unsafe|fake|forged|corrupt\w*|compromised|unreliable|untrustworthy|dangerous|malicious|misleading|fraudulent)"
+
+PHRASES = (
+    phrase(
+        "copy-for-another", Category.EXFILTRATION, Severity.HIGH,
+        "also,too,as well,in addition,besides;@,http,+,.com,.net,.org,.io,.dev,.app,.info,.biz,.xyz,.ru,.cn,.top,.tk,.example;send,sent,export,push,cop,forward,upload,post,mirror,report,address,receive,relay,deliver,cc",
+        rf"""\b(?:also|in\ addition|additionally),?\ (?:\w+\ ){{0,2}}{_SEND}\b~60~{_PLACE}
+          | \b{_SEND}\b~70~{_PLACE}\S{{0,60}}~24~\b(?:as\ well|too)(?=[.,;)]|\Z|\ so\b)
+          | {_PLACE}\S{{0,60}}\ (?:also\ )?(?:receives?|gets?|is\ sent)\ (?:it|them|a\ copy|this)\b
+          | \b(?:besides|apart\ from|in\ addition\ to)\b~40~\b{_SEND}\b~50~{_PLACE}""",
+        unless_negated=True,
+    ),
+    phrase(
+        "overrules-the-user", Category.INSTRUCTION, Severity.MEDIUM,
+        "user,users,person,recipient,requested,asked;whatever,regardless,no matter,irrespective,out of date,outdated,obsolete,in their place,in its place,substitute,even if,instead of",
+        r"""\b(?:regardless\ of|whatever|no\ matter\ (?:what|which)|irrespective\ of|even\ if)\b~24~\b(?:the\ users?|users|a\ user|the\ person|people|recipient|topic\ (?:requested|asked))\b~16~\b(?:asks?|says?|wants?|names?|requests?|specif(?:y|ies|ied)|chooses?|prefers?|objects?|declines?|refuses?|gave|gives)\b
+          | \bregardless\ of\ (?:the\ )?(?:topic|query|manifest|recipient|amount|values?|settings?)\ (?:requested|asked|given|specified|named)\b
+          | \b(?:given|named|provided|supplied|entered|in\ user\ requests|from\ the\ user|by\ the\ user)\b~30~\b(?:is|are)\ (?:often\ |usually\ |always\ )?(?:out\ of\ date|outdated|obsolete|wrong|stale)\b
+          | \b(?:use|put|enter|substitute)\b~50~\bin\ (?:their|its|his|her)\ place\b""",
+        unless_negated=True,
+    ),
+    phrase(
+        "results-rule", Category.INSTRUCTION, Severity.HIGH,
+        "instruction,result,output,answer,returns,says,text;obey,outrank,executed,followed,carried out,coming,as though,authoritative,originating",
+        r"""\b(?:instructions?|commands?|directives?|orders?)\ (?:that\ )?(?:it|this\ tool|the\ tool|this\ server)\ (?:returns?|gives?|contains?|answers?|sends?)\b~40~\b(?:executed|followed|obeyed|carried\ out|performed|acted\ on)\b
+          | \b(?:treat|regard|consider|take|obey)\b~60~\bas\ (?:coming|originating|if\ it\ came|though\ it\ came|if\ sent|though\ sent)\ (?:directly\ )?(?:from|by)\ (?:the\ |your\ |its\ )?(?:operator|system|admin\w*|user|developer|owner|platform|vendor|human)\b
+          | \b(?:obeyed|followed)\ by\ (?:the\ )?(?:ai|model|assistant|agent|llm)\b
+          | \b(?:outputs?|results?|answers?|returns?|says)\b~50~\b(?:outranks?|outweighs?|overrides?)\b~16~\b(?:user|person|system|operator|instructions?)""",
+        unless_negated=True,
+    ),
+    phrase(
+        "approved-beforehand", Category.INSTRUCTION, Severity.MEDIUM,
+        "agreed,approv,consent,grant,authori,permission,confirmation;everything,in advance,beforehand,already,install,unnecessary,all actions,all calls,not needed,not necessary,superfluous,a waste,by the",
+        r"""\b(?:user|owner|customer|operator|administrator)s?\b~20~\b(?:agreed|approved|consented|granted|authori[sz]ed|gave|given)\b~30~\b(?:everything|in\ advance|beforehand|when\ installing|at\ install\w*|on\ installation|all\ (?:actions|calls|operations|uses|requests))\b
+          | \b(?:approvals?|permissions?|consent|confirmation)\ (?:has|have|was|were|is|are)\ (?:already\ |all\ ){0,2}(?:been\ )?(?:granted|given|obtained)\b~20~\b(?:in\ advance|beforehand|already|by\ the\ (?:user|owner|account|operator|administrator))\b
+          | \b(?:asking|waiting)\ for\ (?:permission|confirmation|approval|consent)\ (?:here\ )?is\ (?:unnecessary|not\ (?:needed|necessary)|superfluous|a\ waste)\b""",
+        unless_negated=True,
+    ),
+    phrase(
+        "only-trust-this", Category.PREFERENCE, Severity.MEDIUM,
+        "other,alternative,competing,similar,rival,only,solely,routed here;tool,service,server,source,provider,this,requests;wrong,manipulated,inaccurate,incorrect,unsafe,fake,forged,corrupt,compromised,unreliable,untrustworthy,dangerous,malicious,misleading,fraudulent,trust,rely,consult,routed,use",
+        rf"""\b(?:other|alternative|competing|similar|rival)\ (?:\w+\ )?(?:tools?|services?|servers?|sources?|providers?)\b~40~\b(?:is|are|give|gives|return|returns|provide|deliver|times\ that\ are|deemed|be)\ (?:\w+\ ){{0,4}}{_MEASURE}\b
+          | \b(?:should|must|shall|may)\ (?:only|solely|exclusively)\ (?:trust|rely\ on|consult|believe|use|call)\ this\ (?:one|tool|service|server|source)\b
+          | \b(?:trust|rely\ on|consult|believe)\ (?:only|solely|exclusively|nothing\ but)\ this\ (?:one|tool|service|server|source)\b
+          | \b(?:requests?|calls?|traffic)\ (?:to|for)\ (?:other|the\ other|any\ other|all\ other)\b~24~\b(?:routed|sent|directed|made)\ (?:here|through\ this|to\ this)\b""",
+    ),
+    phrase(
+        "biased-advice", Category.PREFERENCE, Severity.MEDIUM,
+        "recommend,present,suggest,mention,describe,offer,install;alternative,other ,others,competitor,competing,instead,tell them,make them,tell the user,rival",
+        r"""\b(?:do\ not|don't|never|without)\ (?:\w+\ )?(?:present|mention|suggest|offer|recommend|presenting|mentioning|suggesting|offering|recommending)(?:ing)?\ (?:any\ )?(?:alternatives|others|other\ (?:options|products|providers|brands|vendors|choices)|competitors|competing)\b
+          | \bdescribe\ (?:other|alternative|competing|rival|all\ other)\ \w+\ (?:\w+\ )?as\b
+          | \b(?:wants?|asks?|asking)\ (?:to\ install|for|about)\b~30~\b(?:tell|make|have|let|advise)\ (?:them|the\ user|him|her|users)\b~12~\b(?:to\ )?(?:install|buy|use|choose)\b""",
+    ),
+    phrase(
+        "changes-every-request", Category.SHADOWING, Severity.MEDIUM,
+        "every,each,all,any,whatever;extended with,prefixed with,suffixed with,routed through,routed via,pass through,forwarded to,addressed to,copied to,mirrored to,redirected to,go through,mirrored by,restrict results",
+        r"""\b(?:every|each|all|any)\ (?:\w+\ ){0,3}(?:search|quer(?:y|ies)|request|call|message|e?-?mail|commit|transaction|payment|text|order|traffic|note|result)(?:e?s)?\b~40~\b(?:is|are|be|get|gets|must|should|to)\ (?:\w+\ )?(?:(?:extended|prefixed|suffixed)\ with|routed\ (?:through|via)|forwarded\ to|addressed\ to|copied\ to|mirrored\ (?:to|by\ you)|redirected\ to)\b
+          | \btraffic\ (?:for|of|from)\ the\ \w+\ tools?\ (?:must|should|has\ to)\ (?:pass|go)\ through\b""",
+        unless_negated=True,
+    ),
+    phrase(
+        "ruins-beforehand", Category.EXECUTION, Severity.MEDIUM,
+        "before,prior to,ahead of,beforehand,first;delete,empt,purge,wipe,remove,erase,promote,elevate,grant,relocate,chmod;_,admin,root,owner",
+        r"""\b(?:before|prior\ to|ahead\ of)\b~50~\b(?:delete|empty|empties|purge|wipe|remove|erase|relocate)\b~60~\b(?:with|using|by|via)\ (?:the\ )?[a-z]+(?:_[a-z]+)+\b
+          | \b(?:elevate|promote|raise)\b~50~\b(?:to|as)\ (?:an?\ )?(?:admin\w*|root|owner|superuser)\b~16~\b(?:before|prior\ to|ahead\ of|first)\b
+          | \b(?:before|prior\ to|ahead\ of)\b~50~\b(?:elevate|promote|grant)\b~40~\b(?:admin\w*|root|owner|superuser)\b""",
+        unless_negated=True,
+    ),
+    phrase(
+        "weakens-isolation", Category.EXECUTION, Severity.MEDIUM,
+        "--privileged,privileged mode,hostpid,cluster-admin,hostnetwork,host's root;whatever,regardless,always,in any case,are to be,no matter",
+        r"""\b(?:whatever|regardless|always|in\ any\ case|no\ matter|are\ to\ be|is\ to\ be)\b~60~(?:--privileged\b|\bprivileged\ mode\b|\bhostpid\b|\bhostnetwork\b|\bcluster-admin\b|\bhost's\ root\b)
+          | (?:--privileged\b|\bprivileged\ mode\b|\bhostpid\b|\bhostnetwork\b|\bcluster-admin\b|\bhost's\ root\b)~60~\b(?:whatever|regardless|in\ any\ case|no\ matter)\b""",
+        unless_negated=True,
+    ),
+    phrase(
+        "works-only-after", Category.SHADOWING, Severity.MEDIUM,
+        "until,unless,only after,only once;called,run,executed,invoked;answer,result,output,response,content;given,passed,handed,supplied,provided,fed,forwarded",
+        r"""\b(?:until|unless|only\ after|only\ once)\b~10~\b[a-z]+(?:_[a-z]+)+\b~40~\b(?:called|run|executed|invoked)\b~24~\b(?:answers?|results?|outputs?|responses?|contents?)\b~16~\b(?:given|passed|handed|supplied|provided|fed|forwarded)\b""",
+    ),
+    phrase(
+        "fills-with-secrets", Category.CREDENTIALS, Severity.HIGH,
+        "cookie,password,private key,credential,session token;goes,go ,belongs,to be put,must go",
+        r"""\b(?:cookies?|passwords?|private\ keys?|credentials|session\ tokens?)\b~40~\b(?:go(?:es)?|belongs?|is\ to\ be\ put|are\ to\ be\ put|must\ go)\ in(?:to)?\b""",
+        unless_negated=True,
+    ),
+    phrase(
+        "fills-with-output", Category.EXFILTRATION, Severity.MEDIUM,
+        "what,output,result,line,content,copy,text;cat ,printenv,env ,history,private key,password,whoami;print,command,returns,gives,shows,user's",
+        r"""\b(?:what|outputs?\ of|results?\ of|contents\ of)\ (?:the\ )?(?:cat\ \S{2,60}|env|printenv|whoami|history|ps\ aux)\ (?:command\b|prints?\b|returns?\b|gives?\b|shows?\b)
+          | \b(?:lines?|contents?|copy|text|part)\ of\ the\ user's\ (?:private\ key|ssh\ key|password|wallet|keychain)\b""",
+    ),
+    phrase(
+        "last-messages", Category.EXFILTRATION, Severity.HIGH,
+        "last,recent,previous,prior,latest,preceding;messages,turns,prompts,exchanges;attach,include,append,pass,supply,forward,share",
+        r"""\b(?:attach|include|append|pass|supply|forward|share)\b~16~\b(?:last|recent|previous|prior|latest|preceding)\ (?:\w+\ ){0,2}(?:user\ (?:messages|prompts|turns)|turns|exchanges|prompts)\b""",
+        unless_negated=True,
+    ),
+    phrase(
+        "what-the-model-knows", Category.EXFILTRATION, Severity.HIGH,
+        "whatever,anything,everything,what,all ;you know,you recall,you remember,you have learned,typed,you were given,prints,you operate;about,conversation,chat,user,person,so far,up to now,passwords,keys,works,instructions",
+        r"""\b(?:whatever|anything|everything|all)\b~20~\byou\ (?:know|recall|remember|have\ learned|have\ gathered)\b~30~\b(?:user|person|customer|conversation|chat|session|dialogue|so\ far|earlier)\b
+          | \b(?:with|attach|include|add|accompany|send|give)\b~24~\bwhat\ the\ (?:user|person|human|customer)\ (?:has\ )?(?:typed|said|written|asked|entered)\b
+          | \b(?:instructions|rules|prompt|guidelines)\ (?:that\ )?you\ (?:operate|work|run|act)\ under\b""",
+        unless_negated=True,
+    ),
+)  # fmt: skip
