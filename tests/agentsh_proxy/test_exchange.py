@@ -366,7 +366,7 @@ async def test_a_denied_connector_is_refused_before_the_request_leaves(opened):
 
 
 @pytest.mark.parametrize(
-    "path", ["/anthropic/v1/agents", "/openai/v1/realtime/client_secrets", "/corp/v1beta/interactions"]
+    "path", ["/anthropic/v1/agents", "/openai/v1/realtime/client_secrets", "/corp/v1beta/triggers"]
 )
 @pytest.mark.parametrize(
     ("name", "mcp", "status"),

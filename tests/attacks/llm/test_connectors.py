@@ -149,6 +149,7 @@ BESIDE = {"messages": [], "additionalModelRequestFields": {"mcp_servers": [{"typ
         ("/gemini/v1beta/models/m:generateContent", GEMINI),
         ("/gemini/v1beta/models/m:streamGenerateContent", GEMINI),
         ("/gemini/v1beta/cachedContents", GEMINI),
+        ("/gemini/v1beta/interactions", {"tools": [{"type": "mcp_server", "name": "weather", "url": URL}]}),
         ("/bedrock/model/m/converse", BESIDE),
     ],
 )
