@@ -186,7 +186,7 @@ class Exchange:
             self._note(passed)
             self._upstream.answer_server(passed.replies, self._headers, self._place, self._session_id)
             body = passed.forward
-        if body is None and self._ids and response.status < 300:
+        if data and body is None and self._ids and response.status < 300:
             body = as_body(self._errors("the server's answer is none to this request"))
             review.forget(self._ids)
             fields = (*(f for f in fields if f[0].lower() != "content-type"), *JSON)

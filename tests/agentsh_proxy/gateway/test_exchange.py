@@ -239,3 +239,15 @@ def test_an_answer_to_another_request_alone_is_an_error_and_no_empty_answer() ->
         assert front.told("mcp_message_uninspected")[0]["action"] == "block"
 
     play(legacy(resources_list=answer), scene, fail_closed=True)
+
+
+def test_a_request_that_is_only_accepted_may_be_answered_elsewhere() -> None:
+    async def accepted(_: Seen, wire: Wire) -> None:
+        await wire.answer(202)
+
+    async def scene(front: GatewayFront, server: Scripted) -> None:
+        got = await front.post(call())
+        assert (got.status, got.body) == (202, b"")
+        assert not front.told("mcp_message_uninspected")
+
+    play(answering(accepted), scene)
