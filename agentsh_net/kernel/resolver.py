@@ -6,6 +6,7 @@ What is kept, refused and for how long is core.network.addresses' business; this
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ import dns.exception
 
 from agentsh_net.core.configuration.settings import Resolve
 from agentsh_net.core.errors import ProtocolError
+from agentsh_net.core.network import nat64
 from agentsh_net.core.network.addresses import Address, Book, Kind, NameState, canonical, literal, refusal
 from agentsh_net.core.network.dns_message import Ascribed, WireName, wire_name
 from agentsh_net.core.network.hearsay import CAPS, Hearsay, Source
@@ -31,6 +33,8 @@ LIFETIME = 5.0
 # Questions under way at once; a policy of thousands of names does not flood its own name server.
 _PARALLEL = 32
 _HOSTS_FILE_EVERY = 5.0
+# How often (seconds) it is asked whether this network has an IPv6 translator: about as often as a machine changes networks.
+_TRANSLATORS_EVERY = 300.0
 # Seconds until a name without a record of a kind is asked for that kind again.
 _NO_RECORD_TTL = 60.0
 
@@ -77,6 +81,10 @@ class Resolver:
         self._hosts_file = hosts_file or HostsFile()
         self._memory = memory
         self._recalled: dict[str, tuple[Address, ...]] = memory.read() if memory else {}
+        # What DNS said of the translators' name last, what it means, and when to ask again.
+        self._translated: tuple[Address, ...] = self._recalled.pop(nat64.NAME, ())
+        self._prefixes = nat64.prefixes(self._translated)
+        self._translators_due = -1.0
         # Apart from the other one: what was hearsay does not become our own answer by a restart.
         self._overheard = overheard
         self._heard_before: dict[str, tuple[Address, ...]] = overheard.read() if overheard else {}
@@ -105,30 +113,34 @@ class Resolver:
         self._recall()
         await self._ask_due()
         await self._remember()
-        known = self._book.addresses()
+        known = self.addresses()
         self._told = known, self.hearsay(), self.own()
         self._woken.set()
         return known
 
     async def run(self) -> None:
         """Keep what is known fresh until cancelled."""
+        await self._ask_for_translators()
+        self._tell()
         while True:
             await self._sleep()
             if self._hosts_file.refresh():
                 self._take_hosts_file()
             self._hearsay.expire(self._clock())
-            await self._ask_due()
+            await asyncio.gather(self._ask_due(), self._ask_for_translators())
             self._tell()
             await self._remember()
 
     def addresses(self) -> dict[str, tuple[Address, ...]]:
-        """Return what each server is known by now."""
-        return self._book.addresses()
+        """Return what each server is known by now, in the spellings of this network's translators too."""
+        return {key: self._spelled_out(found) for key, found in self._book.addresses().items()}
 
     def hearsay(self) -> dict[str, tuple[Address, ...]]:
         """Return what was overheard of each server's name and may be refused (core.network.hearsay)."""
         known = self._hearsay.known()
-        return {server_id: tuple(known[host]) for server_id, host in self._hosts.items() if host in known}
+        return {
+            key: self._spelled_out(tuple(known[host])) for key, host in self._hosts.items() if host in known
+        }
 
     def own(self) -> frozenset[IPv6Address]:
         """Return this host's addresses as the planes look them up: not those of a link, which come and go with containers."""
@@ -200,7 +212,7 @@ class Resolver:
         return found
 
     def _tell(self) -> None:
-        now = self._book.addresses(), self.hearsay(), self.own()
+        now = self.addresses(), self.hearsay(), self.own()
         if now != self._told:
             self._told = now
             self._changed(now[0])
@@ -236,7 +248,10 @@ class Resolver:
 
     async def _remember(self) -> None:
         if self._memory is not None:
-            await asyncio.to_thread(self._memory.write, self._book.learnt())
+            learnt = {**self._book.learnt(), nat64.NAME: self._translated}
+            await asyncio.to_thread(
+                self._memory.write, {name: found for name, found in learnt.items() if found}
+            )
         if self._overheard is not None:
             known = self._hearsay.known()
             told = {n: tuple(a for a, s in held.items() if s is Source.RESOLVER) for n, held in known.items()}
@@ -260,6 +275,18 @@ class Resolver:
         if due:
             own = self._own()
             await asyncio.gather(*(self._ask_one(name, kind, own) for name, kind in due))
+
+    async def _ask_for_translators(self) -> None:
+        """Ask by which prefixes this network translates (RFC 7050); what was known stays where nobody answers."""
+        if not self._hosts or self._clock() < self._translators_due:
+            return
+        self._translators_due = self._clock() + _TRANSLATORS_EVERY
+        with contextlib.suppress(ResolveError):
+            self._translated = (await self._ask(nat64.NAME, "AAAA")).addresses
+            self._prefixes = nat64.prefixes(self._translated)
+
+    def _spelled_out(self, found: tuple[Address, ...]) -> tuple[Address, ...]:
+        return nat64.spelled_out(found, self._prefixes) if self._prefixes else found
 
     async def _ask_one(self, name: str, kind: Kind, own: Collection[Address]) -> None:
         async with self._places:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import socket
+import subprocess
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from netns.stage import PLANES
 pytestmark = pytest.mark.kernel
 
 REFUSALS = {"EPERM", "ECONNREFUSED"}
+PREFIX = "fd00:64::"
 FIRST, SECOND, MOVED, SIX = "10.99.0.2", "10.99.0.3", "10.99.0.4", "fd00:99::2"
 
 
@@ -113,3 +116,33 @@ def test_a_restart_while_dns_fails_refuses_what_was_refused_before(
 ) -> None:
     refusal = "EPERM" if "ebpf" in layers else "ECONNREFUSED"
     assert box.in_box(restarts, tmp_path, layers, timeout=100) == [refusal] * 4
+
+
+def translated(folder: Path, layers: tuple[str, ...]) -> tuple[str, str, set[tuple[str, str]]]:
+    """Row 26 once more: a network that translates by a prefix of its own, of which DNS tells (RFC 7050)."""
+    far, names = box.there(), NameServer()
+    addresses = "; ".join(f"ip addr add {PREFIX}{a}/96 dev there nodad" for a in (FIRST, SECOND))
+    far.call(lambda: subprocess.run(["sh", "-ec", addresses], check=True))
+    subprocess.run(["ip", "route", "add", f"{PREFIX}/96", "dev", "here"], check=True)
+    servers = [listening(far, PREFIX + a, 8000) for a in (FIRST, SECOND)]
+    names.records = {
+        ("evil.test", "A"): [FIRST],
+        ("ipv4only.arpa", "AAAA"): [f"{PREFIX}192.0.0.170", f"{PREFIX}192.0.0.171"],
+    }
+    with running(folder, policy(layers)) as daemon:
+        await_that(lambda: attempt(PREFIX + FIRST, 8000) in REFUSALS, within=10)
+        said = attempt(PREFIX + FIRST, 8000), attempt(PREFIX + SECOND, 8000)
+        found = told(daemon)
+        assert daemon.stop() == 0
+    assert servers
+    return *said, found
+
+
+@pytest.mark.parametrize("layers", PLANES, ids="+".join)
+def test_a_denied_address_is_refused_as_the_networks_own_translator_spells_it(
+    tmp_path: Path, layers: tuple[str, ...]
+) -> None:
+    refused, neighbour, found = box.in_box(translated, tmp_path, layers)
+    assert refused == ("EPERM" if "ebpf" in layers else "ECONNREFUSED")
+    assert neighbour == "connected"
+    assert ("evil", f"[{ip_address(PREFIX + FIRST)}]:8000") in found
