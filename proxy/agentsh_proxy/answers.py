@@ -64,13 +64,13 @@ class StreamInspection:
         """Pass `data` through the machine."""
         if self._steady and not last:
             step = self._machine.feed(data)
-            out = step.out
-            if step.judged or step.faults:
+            out, judged, faults, ended = step
+            if judged or faults:
                 self._inspection.note(step)
-            if out and not step.end:  # for every read of every stream: no call
+            if out and not ended:  # for every read of every stream: no call
                 self._tail = out[-_LONGEST_END:]
                 return b"%x\r\n%b\r\n" % (len(out), out)
-            return self._left(out, done=step.end)
+            return self._left(out, done=ended)
         if self._decoder is not None:
             data = self._inflate(data, last=last)
         if self._unsure is not None:

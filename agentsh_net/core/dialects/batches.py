@@ -154,11 +154,6 @@ class BatchDialect:
         return self.error(502, message) + b"\n"
 
 
-def _speaks(data: bytes) -> bool:
-    """Say whether a file, or what a batch is told as, may speak of a call."""
-    return may_hide_call(data, _SIGNS)
-
-
 def _made(body: bytes) -> RequestFacts:
     """Return the facts of a body that makes a batch: the connectors of all its requests."""
     if not may_name_server(body):
