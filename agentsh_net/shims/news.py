@@ -5,7 +5,7 @@ What a verdict that stands is, is policy's business; what an event looks like `a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -94,12 +94,7 @@ class News:
 
     def _take_plain(self, lines: bytes) -> bool:
         """Put calls on record whose lines are all of the plainest shape and whose events are all drawn up; False for others."""
-        if len(lines) > bursts.MAX_BURST or b"\\u" in lines:  # what an escape spells may be no text
-            return False
-        try:
-            found = bursts.calls(lines.decode() + "\n")
-        except UnicodeDecodeError:
-            return False
+        found = _plain_calls(lines) if len(lines) <= bursts.MAX_BURST else []
         ready: dict[str, Draft] = {}
         for tool in {tool for _, tool, *_ in found}:
             draft = self._ready(tool, ready)
@@ -165,7 +160,17 @@ class News:
             self._around.record(events, stamp.longest)
 
 
-def _values(lines: list[bytes]) -> list[Any]:
+def _plain_calls(lines: bytes) -> list[tuple[str, ...]]:
+    """Return the calls on lines of the plainest shape; none where one is of another."""
+    if b"\\u" in lines:  # what such an escape spells may be no text
+        return []
+    try:
+        return bursts.calls(lines.decode() + "\n")
+    except UnicodeDecodeError:
+        return []
+
+
+def _values(lines: Sequence[bytes]) -> list[Any]:
     """Return what stands on lines, None on one that is no JSON."""
     try:
         values = orjson.loads(b"[" + b",".join(lines) + b"]")

@@ -1,5 +1,7 @@
 """What the shim costs: calls a second and CPU a call, interleaved with the same server without it; medians and ratios.
 
+No two calls and no two results are alike. `mixed` are calls of many kinds: paths, prose, escapes, other alphabets, nested arguments.
+
 `python tests/bench/shim_bench.py [--rounds N] [--seconds S] [--in-flight N]`. Servers: server-everything (node) and a
 Python one that does nothing, so that the shim's own cost shows.
 """
@@ -31,16 +33,19 @@ for line in sys.stdin.buffer:
     at = line.find(b'"id":')
     if at >= 0:
         number = line[at + 5 : line.find(b",", at)]
-        out.write(b'{"jsonrpc":"2.0","id":' + number + b',"result":{"content":[{"type":"text","text":"Echo: hi"}]}}\\n')
+        out.write(b'{"jsonrpc":"2.0","id":' + number + b',"result":{"content":[{"type":"text","text":"Echo: hi ' + number + b'"}]}}\\n')
         out.flush()
 """
-HZ = os.sysconf("SC_CLK_TCK")
 
 
 def cpu_of(pid: int) -> float:
-    """CPU seconds of a process so far, its waited-for children left out."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / HZ
+    """CPU seconds that the threads of a process had so far (the kernel counts them in nanoseconds)."""
+    tasks = Path(f"/proc/{pid}/task").iterdir()
+    return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks) / 1e9
+
+
+def child_of(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/task/{pid}/children").read_text().split()[0])
 
 
 @contextmanager
@@ -94,28 +99,39 @@ def line(fd: int) -> bytes:
 # `@` is the number of the call: no two calls are alike.
 ECHO = b'{"name":"echo","arguments":{"message":"hi @"}}'
 ADD = b'{"name":"add","arguments":{"a":@}}'
+MIXED = (
+    ECHO,
+    b'{"name":"echo","arguments":{"message":"/home/user/projects/agent/src/module_@/reader.py","limit":@}}',
+    b'{"name":"echo","arguments":{"message":"SELECT name, total FROM orders WHERE customer = @ ORDER BY total DESC"}}',
+    b'{"name":"echo","arguments":{"message":"Please summarise the notes of meeting @ and list what is left to do, for the team.\\nThanks"}}',
+    b'{"name":"echo","arguments":{"message":"def f@(x):\\n    \\"\\"\\"Return x.\\"\\"\\"\\n    return x\\n"},"_meta":{"progressToken":@}}',
+    '{"name":"echo","arguments":{"message":"Grüße Nr. @, 日本語"}}'.encode(),
+    b'{"name":"echo","arguments":{"message":"https://example.com/docs?page=@","headers":{"accept":["text/html"]}}}',
+)
 
 
-def calls(numbers: range, params: bytes) -> bytes:
+def calls(numbers: range, params: tuple[bytes, ...]) -> bytes:
     return b"".join(
         b'{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":%s}\n'
-        % (n, params.replace(b"@", b"%d" % n))
+        % (n, params[n % len(params)].replace(b"@", b"%d" % n))
         for n in numbers
     )
 
 
 def measure(
-    command: list[str], seconds: float, in_flight: int, watched: dict[str, int], params: bytes = ECHO
+    command: list[str], seconds: float, in_flight: int, watched: dict[str, int], params: tuple[bytes, ...]
 ) -> dict[str, float]:
-    """Return calls a second, and CPU ms a call of the process started and of each one watched."""
+    """Return calls a second, the wall ms of a read, and CPU ms a call of the process started, of its child and of each one watched."""
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=0, cwd=ROOT)  # fmt: skip
     handshake(process)
     fd_in, fd_out = process.stdin.fileno(), process.stdout.fileno()
     pids = {"process": process.pid, **watched}
-    warm = None
+    if watched:
+        pids["server"] = child_of(process.pid)
+    warm, waited = None, []
     number, done, buffer = in_flight, 0, b""
+    start = sent = time.perf_counter()
     os.write(fd_in, calls(range(1, in_flight + 1), params))
-    start = time.perf_counter()
     while True:
         buffer += os.read(fd_out, 1 << 16)
         count = buffer.count(b"\n")
@@ -128,10 +144,14 @@ def measure(
         done += count
         now = time.perf_counter()
         if warm is None and now - start > seconds / 4:
-            warm, done, start = {n: cpu_of(p) for n, p in pids.items()}, 0, now
+            warm, done, start, waited = {n: cpu_of(p) for n, p in pids.items()}, 0, now, []
         elif warm is not None and now - start > seconds:
             break
-        os.write(fd_in, calls(range(number + 1, number + count + 1), params))
+        if in_flight == 1:
+            waited.append(now - sent)
+        following = calls(range(number + 1, number + count + 1), params)
+        sent = time.perf_counter()
+        os.write(fd_in, following)
         number += count
     spent = {n: (cpu_of(p) - warm[n]) * 1000 / done for n, p in pids.items()}
     rss = next(
@@ -142,7 +162,15 @@ def measure(
     process.stdin.close()
     process.kill()
     process.wait()
-    return {"rate": done / (now - start), "rss_kib": rss, **{f"cpu_ms_{n}": v for n, v in spent.items()}}
+    waited = sorted(waited) or [0.0]
+    p50, p99 = (waited[int(len(waited) * part)] * 1000 for part in (0.5, 0.99))
+    return {
+        "rate": done / (now - start),
+        "rss_kib": rss,
+        "p50": p50,
+        "p99": p99,
+        **{f"cpu_ms_{n}": v for n, v in spent.items()},
+    }
 
 
 def start_up(command: list[str], times: int = 9) -> dict[str, float]:
@@ -171,9 +199,9 @@ def main() -> None:
     given = parser.parse_args()
     node, why = everything()
     sdk = [sys.executable, str(ROOT / "tests" / "mcp_peers" / "sdk_stdio.py")]
-    servers = {"bare python": ([sys.executable, "-S", "-c", BARE], ECHO), "Python SDK": (sdk, ADD)}
+    servers = {"bare python": ([sys.executable, "-S", "-c", BARE], (ECHO,)), "Python SDK": (sdk, (ADD,))}
     if node:
-        servers["server-everything"] = (node, ECHO)
+        servers |= {"server-everything": (node, (ECHO,)), "server-everything, mixed": (node, MIXED)}
     else:
         print(f"without server-everything: {why}")
     with tempfile.TemporaryDirectory() as name:
@@ -197,13 +225,21 @@ def main() -> None:
                     through.append(
                         measure([*shim, *server], given.seconds, given.in_flight, {"daemon": pid}, params)
                     )
+            own = "".join(
+                f", {who} {median(t[f'cpu_ms_{who}'] for t in through):.4f}" for who in ("daemon", "server")
+            )
             rates = median(d["rate"] for d in direct), median(t["rate"] for t in through)
             ratio = median(t["rate"] / d["rate"] for d, t in zip(direct, through, strict=True))
             print(
                 f"{label}: direct {rates[0]:.0f}/s, shim {rates[1]:.0f}/s, ratio {ratio:.3f}; CPU ms a call (two messages):"
-                f" shim {median(t['cpu_ms_process'] for t in through):.4f},"
-                f" daemon {median(t['cpu_ms_daemon'] for t in through):.4f}; shim's peak {max(t['rss_kib'] for t in through)} KiB"
+                f" shim {median(t['cpu_ms_process'] for t in through):.4f}{own} ({median(d['cpu_ms_process'] for d in direct):.4f} without);"
+                f" shim's peak {max(t['rss_kib'] for t in through)} KiB"
             )
+            if given.in_flight == 1:
+                for part in ("p50", "p99"):
+                    print(
+                        f"  {part}: direct {median(d[part] for d in direct):.3f} ms, shim {median(t[part] for t in through):.3f} ms"
+                    )
         with daemon(Path(name)):
             started_with(name)
 
