@@ -29,7 +29,7 @@ from agentsh_net.core.dialects.base import (
 from agentsh_net.core.dialects.call_signs import may_hide_call
 from agentsh_net.core.dialects.gemini import dialect as gemini
 from agentsh_net.core.dialects.inline_edits import in_place
-from agentsh_net.core.dialects.inspection import Inspector
+from agentsh_net.core.dialects.inspection import Inspector, Wire
 from agentsh_net.core.dialects.openai_chat import dialect as openai_chat
 from agentsh_net.core.dialects.output import Output
 from agentsh_net.core.dialects.request_reading import ambiguous, may_name_server, unreadable
@@ -59,6 +59,8 @@ _MAX_CONNECTORS: Final = 64
 _MADE: Final = re.compile(r"(?:/.*)?/messages/batches")
 _RESULTS: Final = re.compile(r"(?:/.*)?/(?:messages/batches/[^/]+/results|batches/[^/]+/output)")
 _FILES: Final = re.compile(r"(?:/.*)?/files/(?:[^/]+/content|[^/]+:download)")
+
+_WIRE: Final = Wire(LineDecoder, signs=_SIGNS, strict=True, comment=b"")
 
 
 class LinesMachine:
@@ -119,14 +121,11 @@ class BatchDialect:
         """Return the machine for lines of results."""
         return Inspector(
             lambda: LinesMachine(judge),
+            _WIRE,
             limits=limits,
             fail_closed=fail_closed,
             error_frame=self.error_frame,
             enforce=enforce,
-            signs=_SIGNS,
-            frames=LineDecoder(limits.max_frame),
-            strict=True,
-            comment=b"",
         )
 
     def framing(self, max_frame: int) -> Framing | None:

@@ -8,10 +8,12 @@ and what it writes is thrown away.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final, Protocol
 
 from agentsh_net.core.dialects.base import Enforce, FrameDecoder, Limits, Step, always
 from agentsh_net.core.dialects.call_signs import Places, may_hide_call
+from agentsh_net.core.dialects.frame_ends import ENDS, end_of_last, end_of_next
 from agentsh_net.core.dialects.line_reading import hides_event, on_one_line
 from agentsh_net.core.dialects.output import Output
 from agentsh_net.core.dialects.prose import Prose, Shape
@@ -68,6 +70,24 @@ class Machine(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Wire:
+    """How the frames of a dialect are cut and read; as it stands, server-sent events."""
+
+    frames: Callable[[int], FrameDecoder] | None = (
+        None  # makes what cuts other framings, by the bound of a frame
+    )
+    signs: tuple[bytes, ...] = ()  # frames the machine must see besides those that may hide a call
+    prose: Shape | None = None  # frames that pass whatever their text says
+    strict: bool = False  # some clients cut broken JSON in other ways, and find some that is whole
+    joins: bool = False  # some join the lines of a frame by nothing, so that a line end in a string is none of its characters
+    wraps: bool = False  # what a frame says is not to be seen in its bytes
+    comment: bytes = b": \n\n"  # what says nothing to a client (WHATWG HTML section 9.2.7)
+
+
+EVENTS: Final = Wire()
+
+
 class Inspector:
     """A `base.Stream` around a machine."""
 
@@ -100,38 +120,32 @@ class Inspector:
     def __init__(
         self,
         make: Callable[[], Machine],
+        wire: Wire = EVENTS,
         *,
         limits: Limits,
         fail_closed: bool,
         error_frame: Callable[[str], bytes],
         enforce: Enforce = always,
         fast: bool = True,
-        signs: tuple[bytes, ...] = (),
-        prose: Shape | None = None,
-        frames: FrameDecoder | None = None,
-        strict: bool = False,
-        joins: bool = False,
-        wraps: bool = False,
-        comment: bytes = b": \n\n",
     ) -> None:
         self._make = make
         self._machine = make()
         self._max_frame = limits.max_frame
         self._decoder = Decoder(limits.max_frame)
-        self._frames = frames or self._decoder
-        self._events = frames is None  # server-sent events
+        self._events = wire.frames is None
+        self._frames = self._decoder if wire.frames is None else wire.frames(limits.max_frame)
         self._skims = fast and self._events  # what is framed otherwise is cut before it is looked at
-        self._strict = strict  # some clients cut broken JSON in other ways, and find some that is whole
-        self._joins = joins  # some clients join the lines of a frame by nothing, so that a line end in a string is none of its characters
-        self._wraps = wraps  # what a frame says is not to be seen in its bytes
-        self._comment = comment  # what says nothing to a client (WHATWG HTML section 9.2.7)
+        self._strict = wire.strict
+        self._joins = wire.joins
+        self._wraps = wire.wraps
+        self._comment = wire.comment
         self._fail_closed = fail_closed
         self._error_frame = error_frame
         self._enforce = enforce
         self._enforcing = False
         self._fast = fast  # off only in the tests that prove the fast path equal to the slow one
-        self._prose = Prose(prose)  # frames that pass whatever their text says
-        self._signs = signs  # frames the machine must see besides those that may hide a call
+        self._prose = Prose(wire.prose)
+        self._signs = wire.signs
         self._ended = False
         self._told_oversize = False
         self._wary = False  # the event that outgrew the bound may be the rest of a call that was blocked
@@ -173,7 +187,7 @@ class Inspector:
                 return Step(b"")  # nothing came, and the stream's first bytes may still be to come
         if len(data) > self._max_frame:  # an event may be too long: so may be what cannot hide a call
             return self._slow(data)
-        end = len(data) if data.endswith(_ENDS) else _end_of_frames(data, 0, len(data))
+        end = len(data) if data.endswith(ENDS) else end_of_last(data, 0, len(data))
         if end == len(data) <= _SHORT:
             if not may_hide_call(data, self._signs):
                 self._pass_by()
@@ -182,7 +196,7 @@ class Inspector:
             if self._machine.knows(data):
                 self._pass_by()
                 return Step(data)
-            if _end_of_frame(data, 0) == end:  # the one frame: nothing is left to let pass
+            if end_of_next(data, 0) == end:  # the one frame: nothing is left to let pass
                 return self._slow(data)
         self._waits = True
         out = self._output()
@@ -233,11 +247,11 @@ class Inspector:
         places, size, at = Places(frames, self._signs), len(frames), 0
         while at < size and self._machine.idle and not out.end:
             first = places.first(at)
-            start = _end_of_frames(frames, at, first)
+            start = end_of_last(frames, at, first)
             if start > at:
                 self._decoder.skip()
                 out.relay(frames[at:start])
-            at = _end_of_frame(frames, first)
+            at = end_of_next(frames, first)
             if start < at:
                 frame = frames[start:at]
                 if self._machine.knows(frame):
@@ -373,27 +387,3 @@ def _reads_alike(reading: Reading, text: bytes) -> bool:
         return False
     except ProtocolError:
         return True
-
-
-_ENDS: Final = (b"\n\n", b"\n\r\n")
-
-
-def _end_of_frames(data: bytes, at: int, end: int) -> int:
-    """Return where the last whole frame between two places ends for certain, the first where none does (of LF and CRLF; CR is slow)."""
-    if data.endswith(_ENDS, at, end):
-        return end
-    plain = data.rfind(b"\n\n", at, end) + 2
-    # Searched from the back too, but no further than that: in a stream without CR it would go over all of it.
-    carriage = data.rfind(b"\n\r\n", plain if plain > 1 else at, end) + 3
-    return max(plain if plain > 1 else at, carriage if carriage > 2 else at)
-
-
-def _end_of_frame(data: bytes, at: int) -> int:
-    """Return where the frame ends that byte `at` is in, for certain; the end of `data` where that is not told before."""
-    plain = data.find(b"\n\n", at)
-    carriage = data.find(
-        b"\n\r\n", at, plain + 1 if plain >= 0 else len(data)
-    )  # not over all of a stream without CR
-    if plain >= 0 > carriage:
-        return plain + 2
-    return carriage + 3 if carriage >= 0 else len(data)

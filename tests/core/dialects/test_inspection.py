@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentsh_net.core.dialects.base import Enforce, Fault, Limits, always
-from agentsh_net.core.dialects.inspection import Inspector
+from agentsh_net.core.dialects.inspection import Inspector, Wire
 from agentsh_net.core.dialects.output import Output
 from agentsh_net.core.dialects.prose import Shape
 from agentsh_net.core.framing.sse import Frame
@@ -184,10 +184,10 @@ def test_a_long_read_is_parted_as_its_frames_are(texts: list[bytes]) -> None:
     for machine, reads in ((alone, frames), (together, [b"".join(frames)])):
         stream = Inspector(
             lambda machine=machine: machine,
+            Wire(signs=(b"error",)),
             limits=Limits(),
             fail_closed=False,
             error_frame=str.encode,
-            signs=(b"error",),
         )
         for read in reads:
             stream.feed(read)
@@ -316,10 +316,10 @@ def test_a_machine_sees_the_frames_that_it_asked_for() -> None:
     machine = Echo()
     stream = Inspector(
         lambda: machine,
+        Wire(signs=(b"_start", b"error")),
         limits=Limits(),
         fail_closed=False,
         error_frame=str.encode,
-        signs=(b"_start", b"error"),
     )
     for data in (b"data: a\n\n", b"data: Content_START\n\n", b"data: error\n\n"):
         assert stream.feed(data).out == data
@@ -349,10 +349,10 @@ def test_once_prose_was_seen_its_words_are_no_signs_of_calls_but_what_ends_the_s
     machine = Echo()
     stream = Inspector(
         lambda: machine,
+        Wire(prose=Shape(re.compile(rb'data: \{"say":"'), re.compile(rb'"\}\n\n'))),
         limits=Limits(max_frame=60),
         fail_closed=False,
         error_frame=str.encode,
-        prose=Shape(re.compile(rb'data: \{"say":"'), re.compile(rb'"\}\n\n')),
     )
     for text in (b"first", b"a tool", b"function_call"):
         data = b'data: {"say":"%b"}\n\n' % text

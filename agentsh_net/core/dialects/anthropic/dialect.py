@@ -15,7 +15,7 @@ from agentsh_net.core.dialects.anthropic.message import rewritten
 from agentsh_net.core.dialects.anthropic.ordinary import PROSE
 from agentsh_net.core.dialects.anthropic.stream import SIGNS, AnthropicMachine
 from agentsh_net.core.dialects.base import Dialect, Enforce, Judge, Limits, Step, Stream, always
-from agentsh_net.core.dialects.inspection import Inspector
+from agentsh_net.core.dialects.inspection import Inspector, Wire
 from agentsh_net.core.dialects.output import Output
 from agentsh_net.core.dialects.whole_answer import inspect_whole, is_harmless
 from agentsh_net.core.values import strict_json
@@ -39,6 +39,8 @@ _ERROR_TYPES: Final = {
 _PATH: Final = re.compile(r"(?:/.*)?/v1/messages|/messages")
 # Claude on Vertex AI: the same bodies under projects/P/locations/L/publishers/anthropic/models/M.
 _VERTEX: Final = re.compile(r"/.*/publishers/anthropic/models/[^/]+:(?:stream)?rawpredict")
+
+_WIRE: Final = Wire(signs=SIGNS, prose=PROSE)
 
 
 def _error(kind: str, message: str) -> bytes:
@@ -65,12 +67,11 @@ class AnthropicDialect:
         """Return the machine for one streamed answer."""
         return Inspector(
             lambda: AnthropicMachine(judge, limits),
+            _WIRE,
             limits=limits,
             fail_closed=fail_closed,
             error_frame=self.error_frame,
             enforce=enforce,
-            signs=SIGNS,
-            prose=PROSE,
         )
 
     def framing(self, max_frame: int) -> None:

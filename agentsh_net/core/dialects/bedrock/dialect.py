@@ -7,6 +7,7 @@ the proxy's business (core.web.aws_signature).
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Final
 
 from agentsh_net.core.dialects.base import (
@@ -25,7 +26,7 @@ from agentsh_net.core.dialects.bedrock import invoke as bedrock_invoke
 from agentsh_net.core.dialects.bedrock import request as bedrock_request
 from agentsh_net.core.dialects.bedrock.calls import NAME, Rulings, rewrite_whole
 from agentsh_net.core.dialects.block_stream import BlockMachine
-from agentsh_net.core.dialects.inspection import Inspector, Machine
+from agentsh_net.core.dialects.inspection import Inspector, Machine, Wire
 from agentsh_net.core.dialects.output import Output
 from agentsh_net.core.dialects.whole_answer import inspect_whole, is_harmless
 from agentsh_net.core.errors import ProtocolError
@@ -112,14 +113,11 @@ class BedrockDialect:
 
         return Inspector(
             machine,
+            _CONVERSING if self._converses else _INVOKED,
             limits=limits,
             fail_closed=fail_closed,
             error_frame=self.error_frame,
             enforce=enforce,
-            frames=EventStreamDecoder(limits.max_frame),
-            strict=True,
-            wraps=not self._converses,
-            comment=_COMMENT,
         )
 
     def framing(self, max_frame: int) -> Framing | None:
@@ -154,6 +152,9 @@ class BedrockDialect:
 _COMMENT: Final = event_stream.make(
     {":event-type": "ping", ":content-type": "application/json", ":message-type": "event"}, b"{}"
 )
+
+_CONVERSING: Final = Wire(EventStreamDecoder, strict=True, comment=_COMMENT)
+_INVOKED: Final = replace(_CONVERSING, wraps=True)
 
 DIALECT: Final[Dialect] = BedrockDialect("converse", converses=True, streams=False)
 CONVERSE_STREAM: Final[Dialect] = BedrockDialect("converse-stream", converses=True, streams=True)

@@ -14,7 +14,7 @@ from agentsh_net.core.dialects.base import MIN_WEIGHT, Enforce, FrameDecoder, Ju
 from agentsh_net.core.dialects.gemini.calls import Ledger, Mark
 from agentsh_net.core.dialects.gemini.parts import Found, scan
 from agentsh_net.core.dialects.inline_edits import in_place, rewritten
-from agentsh_net.core.dialects.inspection import Inspector
+from agentsh_net.core.dialects.inspection import Inspector, Wire
 from agentsh_net.core.dialects.line_reading import on_one_line
 from agentsh_net.core.dialects.output import Output
 from agentsh_net.core.errors import ProtocolError
@@ -24,6 +24,9 @@ from agentsh_net.core.values.strict_json import Path, Reading, read
 
 _BOM: Final = b"\xef\xbb\xbf"
 _SPACE: Final = b" \t\r\n"
+_EVENTS: Final = Wire(strict=True, comment=b"\r\n")  # google-genai takes a comment for JSON
+_ARRAY: Final = Wire(ArrayDecoder, strict=True, joins=True, comment=b"\n")
+
 _FIELDS: Final = (b":", b"data:", b"event:", b"id:", b"retry:")
 # The official SDK takes lines that are no field for JSON, from the first that could begin it to where its braces balance.
 _STRAY: Final = tuple(end + begin for end in (b"\n", b"\r") for begin in (b"{", b"[", b" ", b"\t"))
@@ -278,14 +281,11 @@ class GeminiStream:
         self._events = not _is_array(start)
         return Inspector(
             lambda: GeminiMachine(self._judge, self._limits, events=self._events),
+            _EVENTS if self._events else _ARRAY,
             limits=self._limits,
             fail_closed=self._fail_closed,
             error_frame=self._frame,
             enforce=self._enforce,
-            frames=None if self._events else ArrayDecoder(self._limits.max_frame),
-            strict=True,
-            joins=not self._events,
-            comment=b"\r\n" if self._events else b"\n",  # google-genai takes a comment for JSON
         )
 
     def _frame(self, message: str) -> bytes:

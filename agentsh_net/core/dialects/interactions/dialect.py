@@ -15,7 +15,7 @@ from agentsh_net.core.dialects.base import Dialect, Enforce, Judge, Limits, Requ
 from agentsh_net.core.dialects.block_stream import BlockMachine
 from agentsh_net.core.dialects.call_signs import may_hide_call
 from agentsh_net.core.dialects.gemini import dialect as gemini
-from agentsh_net.core.dialects.inspection import Inspector
+from agentsh_net.core.dialects.inspection import Inspector, Wire
 from agentsh_net.core.dialects.interactions import request as interactions_request
 from agentsh_net.core.dialects.interactions.events import words
 from agentsh_net.core.dialects.interactions.steps import NAME, Rulings, rewrite
@@ -29,6 +29,8 @@ _STORED: Final = re.compile(r"(?:/.*)?/interactions(?:/[^/]+)?")
 # Besides what every dialect looks for: calls by other words, and what lists steps or says how an interaction stands.
 _SIGNS: Final = (b"call", b'ents"', b'teps"', b'puts"', b"uires")
 _SPEAKS: Final = partial(may_hide_call, signs=_SIGNS)
+
+_WIRE: Final = Wire(signs=_SIGNS)
 
 
 class InteractionsDialect:
@@ -64,11 +66,11 @@ class InteractionsDialect:
 
         return Inspector(
             machine,
+            _WIRE,
             limits=limits,
             fail_closed=fail_closed,
             error_frame=self.error_frame,
             enforce=enforce,
-            signs=_SIGNS,
         )
 
     def framing(self, max_frame: int) -> None:

@@ -20,7 +20,7 @@ from agentsh_net.core.dialects.base import (
     always,
 )
 from agentsh_net.core.dialects.inline_edits import in_place
-from agentsh_net.core.dialects.inspection import Inspector
+from agentsh_net.core.dialects.inspection import Inspector, Wire
 from agentsh_net.core.dialects.ollama.calls import NAME, Rulings
 from agentsh_net.core.dialects.output import Output
 from agentsh_net.core.dialects.request_reading import ambiguous, unreadable
@@ -34,6 +34,8 @@ from agentsh_net.core.values.strict_json import Reading
 
 # `generate` takes no tools; its answer has a place for calls all the same.
 _PATHS: Final = ("/api/chat", "/api/generate")
+
+_WIRE: Final = Wire(LineDecoder, strict=True, comment=b"")
 
 
 class OllamaMachine:
@@ -101,13 +103,11 @@ class OllamaDialect:
         """Return the machine for one streamed answer."""
         return Inspector(
             lambda: OllamaMachine(judge),
+            _WIRE,
             limits=limits,
             fail_closed=fail_closed,
             error_frame=self.error_frame,
             enforce=enforce,
-            frames=LineDecoder(limits.max_frame),
-            strict=True,
-            comment=b"",
         )
 
     def framing(self, max_frame: int) -> Framing:

@@ -20,7 +20,7 @@ from agentsh_net.core.dialects.base import (
     always,
 )
 from agentsh_net.core.dialects.call_signs import LONGEST
-from agentsh_net.core.dialects.inspection import DONE, Inspector
+from agentsh_net.core.dialects.inspection import DONE, Inspector, Wire
 from agentsh_net.core.dialects.openai_chat.calls import NAME
 from agentsh_net.core.dialects.openai_chat.fragments import fold
 from agentsh_net.core.dialects.openai_chat.ordinary import PROSE
@@ -53,6 +53,8 @@ _ERROR_TYPES: Final = {
     404: ("invalid_request_error", "not_found"),
     429: ("rate_limit_error", "rate_limit_exceeded"),
 }
+
+_WIRE: Final = Wire(signs=(DONE.lower()[:LONGEST],), prose=PROSE)
 
 
 class OpenAIChat:
@@ -96,12 +98,11 @@ class OpenAIChat:
         """Return the machine for one streamed answer."""
         return Inspector(
             lambda: ChatMachine(judge, limits),
+            _WIRE,
             limits=limits,
             fail_closed=fail_closed,
             error_frame=self.error_frame,
-            prose=PROSE,
             enforce=enforce,
-            signs=(DONE.lower()[:LONGEST],),
         )
 
     def framing(self, max_frame: int) -> None:

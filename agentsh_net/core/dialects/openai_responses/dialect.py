@@ -11,7 +11,7 @@ from typing import Final
 
 from agentsh_net.core.dialects.anthropic.event import make_frame
 from agentsh_net.core.dialects.base import Dialect, Enforce, Judge, Limits, RequestFacts, Step, Stream, always
-from agentsh_net.core.dialects.inspection import Inspector
+from agentsh_net.core.dialects.inspection import Inspector, Wire
 from agentsh_net.core.dialects.openai_chat import dialect as openai_chat
 from agentsh_net.core.dialects.openai_responses import request as openai_responses_request
 from agentsh_net.core.dialects.openai_responses.items import NAME
@@ -36,6 +36,8 @@ _STORED: Final = re.compile(
 _SIGNS: Final = (b"mcp", b"program", b'"arguments"', b'"input"', b'_output"')
 _CALL: Final = re.compile(rb'call(?!s")')
 _ESCAPED_ASCII: Final = re.compile(rb"\\u00[0-7]")
+
+_WIRE: Final = Wire(signs=SIGNS)
 
 
 class OpenAIResponses:
@@ -66,11 +68,11 @@ class OpenAIResponses:
         """Return the machine for one streamed answer."""
         return Inspector(
             lambda: ResponsesMachine(judge, limits),
+            _WIRE,
             limits=limits,
             fail_closed=fail_closed,
             error_frame=self.error_frame,
             enforce=enforce,
-            signs=SIGNS,
         )
 
     def framing(self, max_frame: int) -> None:

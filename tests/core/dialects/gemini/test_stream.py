@@ -31,7 +31,7 @@ from transcripts.gemini import (
 from agentsh_net.core.dialects.base import Limits, Stream
 from agentsh_net.core.dialects.gemini.dialect import STREAMED
 from agentsh_net.core.dialects.gemini.stream import GeminiMachine, strays
-from agentsh_net.core.dialects.inspection import Inspector
+from agentsh_net.core.dialects.inspection import Inspector, Wire
 
 WRITTEN = pytest.mark.parametrize("write", [events, array])
 
@@ -309,7 +309,7 @@ def test_the_fast_path_changes_nothing(stream: bytes, cuts: list[int]) -> None:
     def machine(*, fast: bool) -> Inspector:
         return Inspector(
             lambda: GeminiMachine(denying(DELETE), Limits(), events=True),
-            limits=Limits(), fail_closed=False, error_frame=STREAMED.error_frame, fast=fast, strict=True,
+            limits=Limits(), fail_closed=False, error_frame=STREAMED.error_frame, fast=fast, wire=Wire(strict=True),
         )  # fmt: skip
 
     results = [run(cut_at(stream, cuts), denying(), stream=machine(fast=fast)) for fast in (True, False)]

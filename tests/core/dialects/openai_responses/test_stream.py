@@ -36,7 +36,7 @@ from transcripts.openai_responses import (
 )
 
 from agentsh_net.core.dialects.base import Limits
-from agentsh_net.core.dialects.inspection import Inspector
+from agentsh_net.core.dialects.inspection import Inspector, Wire
 from agentsh_net.core.dialects.openai_responses.dialect import DIALECT
 from agentsh_net.core.dialects.openai_responses.stream import SIGNS, ResponsesMachine
 from agentsh_net.core.model import Action, ToolCall, Verdict
@@ -571,7 +571,7 @@ def test_the_fast_path_changes_nothing(name: str) -> None:
     for refuse in ((), (DELETE, "delete")):
         slow = Inspector(
             partial(ResponsesMachine, denying(*refuse), Limits()), limits=Limits(), fail_closed=True,
-            error_frame=DIALECT.error_frame, fast=False, signs=SIGNS,
+            error_frame=DIALECT.error_frame, fast=False, wire=Wire(signs=SIGNS),
         )  # fmt: skip
         pieces = [sent[at : at + 50] for at in range(0, len(sent), 50)]
         assert run(pieces, denying(), stream=slow) == run(pieces, denying(*refuse), fail_closed=True)
