@@ -56,9 +56,7 @@ def test_calls_of_the_plainest_shape_are_told_of_as_others_are() -> None:
 @pytest.mark.parametrize(
     "odd", [call("rm", 9), call("ls", 9, a={"b": 1}), {"id": 9, "params": {"name": "ls"}}]
 )
-def test_calls_of_another_shape_are_read_one_by_one_where_they_stand(
-    odd: dict[str, Any], sheets: int
-) -> None:
+def test_one_call_of_another_shape_has_all_of_them_read_one_by_one(odd: dict[str, Any]) -> None:
     front = Front(offers={"fs": ["ls", "rm"]})
     visit = front.enter()
     front.called(visit, lines(call("ls", 1)))
