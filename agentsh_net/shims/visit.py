@@ -192,7 +192,7 @@ class Visit:
             waited = [ask.id for ask in asked] or [mcp_gate.answered_in(line)]
             return self._doubtful(line, str(error), danger, waited)
         if stray:
-            danger = mcp_judging.passes_for(body, [ask.method for ask in asked])
+            danger = mcp_judging.passes_for(body)
             answered = [m.id for m in body.messages if isinstance(m, Response | ErrorResponse)]
             waited = [ask.id for ask in asked] if danger else [*dict.fromkeys(answered)]
             return self._doubtful(line, "an answer to no request", danger, waited)

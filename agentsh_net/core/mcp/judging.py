@@ -5,7 +5,7 @@ Facts in, verdicts and edits out. Who carries the messages, and what events look
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from agentsh_net.core.configuration.settings import Mcp
@@ -16,7 +16,7 @@ from agentsh_net.core.mcp import gate as mcp_gate
 from agentsh_net.core.mcp.client import META
 from agentsh_net.core.mcp.exchange import MODERN
 from agentsh_net.core.mcp.gate import Asking, Call, Drop, Edit, Swap
-from agentsh_net.core.mcp.glance import HANDSHAKES, LIST, TASK
+from agentsh_net.core.mcp.glance import TASK
 from agentsh_net.core.mcp.jsonrpc import Body, Notification, Response
 from agentsh_net.core.mcp.listing import refused
 from agentsh_net.core.model import Action, ToolCall, Verdict
@@ -115,16 +115,16 @@ def judge_tasks(
     return edits
 
 
-def passes_for(body: Body, methods: Collection[str]) -> str:
-    """Say what a client that waits for answers to `methods` may take a body for that answers under an id nobody used.
+def passes_for(body: Body) -> str:
+    """Say what a client may take a body for that answers under an id nobody waits for; empty where that is of no consequence.
 
-    Empty where that is of no consequence: neither pins nor what a server says of itself would miss it.
+    It may have thrown away what was taken here for the answer (a batch, a member it does not know) and wait for this one: neither
+    pins nor what a server says of itself may miss it.
     """
     results = [m.result for m in body.messages if isinstance(m, Response) and isinstance(m.result, dict)]
-    if LIST in methods and any("tools" in result for result in results):
+    if any("tools" in result for result in results):
         return "a list of tools under an id that nobody used"
-    said = ("protocolVersion", "supportedVersions")
-    if not HANDSHAKES.isdisjoint(methods) and any(key in result for result in results for key in said):
+    if any(key in result for result in results for key in ("protocolVersion", "supportedVersions")):
         return "a handshake under an id that nobody used"
     return ""
 

@@ -35,6 +35,7 @@ OLDER: Final = (
 MAX_OTHER: Final = 1 << 20  # bytes of an answer that is neither JSON nor events: an error page
 # Methods whose answer is a stream that stays open as long as the client listens (2026-07-28).
 ENDLESS: Final = frozenset(("subscriptions/listen",))
+MESSAGES: Final = frozenset(("", "message"))  # names of events that are messages
 IN_A_ROW: Final = 32  # events that are judged before others have their turn: some 2 ms
 _ID_FIELD: Final = re.compile(rb"^id:", re.MULTILINE)
 
@@ -242,7 +243,10 @@ class Exchange:
         self._resumable = self._resumable or _ID_FIELD.search(frame.raw) is not None
         if not frame.data:
             return frame.raw
-        passed = await review.server(frame.data, self._max, self._ids)
+        if frame.event in MESSAGES:
+            passed = await review.server(frame.data, self._max, self._ids)
+        else:
+            passed = await review.aside(frame.data, self._max)
         self._note(passed)
         self._upstream.answer_server(passed.replies, self._headers, self._place, self._session_id)
         if passed.forward is frame.data:

@@ -212,7 +212,7 @@ class Review:
             else:
                 tasks = tasks or (isinstance(message, Notification) and message.method == TASK)
         if stray:
-            danger = self._passes_for(body, [asked.method for _, asked, _ in answers])
+            danger = mcp_judging.passes_for(body)
             for _, asked, message in answers:
                 self._waiting[message.raw["id"]] = asked
             holds = await self._held(flat)
@@ -229,6 +229,14 @@ class Review:
             await self._answer(index, asked, message, len(data), edits)
         forward = mcp_gate.edited(flat, body, edits)
         return Passed(data if forward is flat else forward, tuple(replies), tuple(answered), body)
+
+    async def aside(self, data: bytes, limit: int) -> Passed:
+        """Judge an event of another name than `message`: clients of the specification ignore it, so it answers nothing; others may not."""
+        try:
+            danger = mcp_judging.passes_for(mcp_gate.read(data, _limits(limit)))
+        except ProtocolError:
+            danger = mcp_gate.doubt(data)
+        return self._uncertain(data, "an event that is no message", danger, (), await self._held(data))
 
     def at_once(self, data: bytes, limit: int, ids: Collection[Id] = ()) -> Passed | None:
         """Judge what a server sent as `server` does; None where something of it might have to be waited for."""
@@ -329,11 +337,6 @@ class Review:
     def _lists(self, id_: Id) -> bool:
         asked = self._waiting.get(id_)
         return asked is not None and asked.method == LIST
-
-    def _passes_for(self, body: Body, answered: Collection[str]) -> str:
-        """Say what a client may take a body for that answers what nobody asked; empty where that is of no consequence."""
-        methods = {*answered, *(asked.method for asked in self._waiting.values())}
-        return mcp_judging.passes_for(body, methods)
 
 
 @lru_cache(maxsize=8)  # of a policy there are two, and one or two policies
