@@ -19,17 +19,19 @@ class Anchors:
         # What stands in a text stands there with each run of letters in it, and a run of letters stands in a word.
         self._by_stem: dict[str, list[str]] = {}
         self._wordless: list[str] = []
+        self._foreign: list[str] = []  # of other alphabets
         for anchor in dict.fromkeys(anchors):
             runs = _RUN.findall(anchor)
             if runs:
                 self._by_stem.setdefault(max(runs, key=len), []).append(anchor)
             else:
-                self._wordless.append(anchor)
+                (self._wordless if anchor.isascii() else self._foreign).append(anchor)
 
     def there(self, text: str, words: Iterable[str] | None = None) -> set[str]:
         """Return those that stand in a text; `words` are its `words_of`, where they are known."""
         distinct = " ".join(words_of(text) if words is None else words)
-        found = {anchor for anchor in self._wordless if anchor in text}
+        found: set[str] = set() if text.isascii() else {anchor for anchor in self._foreign if anchor in text}
+        found.update(anchor for anchor in self._wordless if anchor in text)
         for stem in [stem for stem in self._by_stem if stem in distinct]:
             found.update(anchor for anchor in self._by_stem[stem] if anchor in text)
         return found

@@ -58,9 +58,9 @@ PHRASES = (
     ),
 )
 
-ANCHORS = phrases.anchors_of(PHRASES)
+INDEX = phrases.Index(PHRASES)
 # Tells that arguments hold nothing, at a tenth of the price of looking.
-QUIET = Quiet(PHRASES)
+QUIET = Quiet(INDEX)
 
 
 def inspect_arguments(arguments: Any, customs: Sequence[Custom] = ()) -> tuple[Finding, ...]:
@@ -140,7 +140,7 @@ def _in_arguments(read: Strings, customs: Sequence[Custom]) -> list[Finding]:
 
 def _shared(read: Strings, texts: Sequence[Text], customs: Sequence[Custom]) -> list[Finding]:
     found = [*_of_each(texts), *custom.find(customs, texts)]
-    found += phrases.strong(phrases.find(PHRASES, texts, ANCHORS), found)
+    found += phrases.strong(phrases.find(PHRASES, texts, INDEX), found)
     if read.left_out:
         read_of_it = sum(len(text.raw) for text in read.texts)
         reason = f"longer than {read_of_it} characters or nested too deeply: the rest was not read"
@@ -151,7 +151,7 @@ def _shared(read: Strings, texts: Sequence[Text], customs: Sequence[Custom]) -> 
 def _anything(plainly: Sequence[Text], texts: Sequence[Text]) -> bool:
     """Say whether any string may hold something: what is found in one is found among many, weak phrases included."""
     each = chain(
-        paths_in_arguments(plainly), commands(plainly), _of_each(texts), phrases.find(PHRASES, texts, ANCHORS)
+        paths_in_arguments(plainly), commands(plainly), _of_each(texts), phrases.find(PHRASES, texts, INDEX)
     )
     return next(each, None) is not None
 

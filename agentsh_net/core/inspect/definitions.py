@@ -51,7 +51,7 @@ PHRASES = (
     *personas.PHRASES,
     *steering.PHRASES,
 )
-ANCHORS = phrases.anchors_of(PHRASES)
+INDEX = phrases.Index(PHRASES)
 
 # Families that poison together: an order to the model with secrecy, a path of secrets, a place to send them to.
 GRAVE = frozenset(
@@ -117,7 +117,7 @@ def _found(read: Strings, customs: Sequence[Custom]) -> list[Finding]:
         *orders(IN_DEFINITIONS, texts, IN_PARAMETERS),
         *custom.find(customs, texts),
     ]
-    found += phrases.strong(phrases.find(PHRASES, texts, ANCHORS), found)
+    found += phrases.strong(phrases.find(PHRASES, texts, INDEX), found)
     if read.left_out:
         reason = f"longer than {MAX_CHARS} characters or nested too deeply: the rest was not read"
         found.append(Finding("too-large", Category.OVERSIZE, Severity.CRITICAL, "$", reason))

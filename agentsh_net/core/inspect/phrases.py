@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from itertools import chain
 
 from agentsh_net.core.inspect.anchors import Anchors
 from agentsh_net.core.inspect.findings import AFTER, BEFORE, Category, Finding, Severity, at_least, excerpt
@@ -69,28 +67,35 @@ def phrase(
     return Phrase(name, category, severity, groups, compiled, weak, unless_negated)
 
 
-def anchors_of(phrases: Iterable[Phrase]) -> Anchors:
-    """Return the anchors of phrases, to be looked for together."""
-    return Anchors(chain.from_iterable(chain.from_iterable(phrase.anchors for phrase in phrases)))
+class Index:
+    """Phrases by the anchors that each of them cannot be without: of its groups the smallest."""
+
+    def __init__(self, phrases: Sequence[Phrase]) -> None:
+        self._phrases = tuple(phrases)
+        self._by_anchor: dict[str, list[int]] = {}
+        for number, each in enumerate(self._phrases):
+            for anchor in min(each.anchors, key=len):
+                self._by_anchor.setdefault(anchor, []).append(number)
+        self._anchors = Anchors(self._by_anchor)
+
+    def candidates(self, text: str, words: Iterable[str] | None = None) -> list[Phrase]:
+        """Return the phrases of whose anchors a plain text has one of each group, in their order; `words`: as of Anchors."""
+        there = self._anchors.there(text, words)
+        numbers = sorted({number for anchor in there for number in self._by_anchor[anchor]})
+        return [self._phrases[number] for number in numbers if _anchored(self._phrases[number], text)]
 
 
 def find(
-    phrases: Sequence[Phrase], texts: Sequence[Text], anchors: Anchors | None = None
+    phrases: Sequence[Phrase], texts: Sequence[Text], index: Index | None = None
 ) -> Iterator[tuple[Phrase, Finding]]:
-    """Yield each phrase that a text holds, once per phrase and string; `anchors` are those of the phrases."""
+    """Yield each phrase that a text holds, once per phrase and string; `index` is of the phrases."""
     texts = [text for text in texts if len(text.plain) >= SHORTEST]
-    there = (anchors or anchors_of(phrases)).there("\n".join(text.plain for text in texts))
-    for candidate in phrases:
-        if anchored(candidate, there):
-            for text in texts:
-                span = matches(candidate, text.plain)
-                if span is not None:
-                    yield candidate, _finding(candidate, text, span)
-
-
-def anchored(candidate: Phrase, there: AbstractSet[str]) -> bool:
-    """Say whether of each group of a phrase's anchors one is there: in most texts that is not so, and they are done with."""
-    return not any(there.isdisjoint(group) for group in candidate.anchors)
+    whole = "\n".join(text.plain for text in texts)
+    for candidate in (index or Index(phrases)).candidates(whole):
+        for text in texts:
+            span = matches(candidate, text.plain)
+            if span is not None:
+                yield candidate, _finding(candidate, text, span)
 
 
 def _anchored(candidate: Phrase, text: str) -> bool:

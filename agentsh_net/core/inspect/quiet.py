@@ -14,7 +14,7 @@ from agentsh_net.core.inspect import commands, credentials, links
 from agentsh_net.core.inspect.anchors import Anchors, words_of
 from agentsh_net.core.inspect.disguised import BACKWARDS, FEWEST, ROT13, leet
 from agentsh_net.core.inspect.encoded import readable_run
-from agentsh_net.core.inspect.phrases import SHORTEST, Phrase, anchored, anchors_of, matches
+from agentsh_net.core.inspect.phrases import SHORTEST, Index, Phrase, matches
 from agentsh_net.core.inspect.plain import ENTITY, MARKS, plain
 
 MAX_CHARS: Final = 64 << 10  # of all: none of the calls meets the bound that each of them has
@@ -49,12 +49,8 @@ _CODES: Final = (_classes((_DIGITS + " ,", "1")), b"1" * 35)
 class Quiet:
     """Tells strings in which these phrases, and what else is looked for in arguments, cannot be found."""
 
-    def __init__(self, phrases: tuple[Phrase, ...]) -> None:
-        self._anchors = anchors_of(phrases)
-        self._by_anchor: dict[str, list[Phrase]] = {}  # those of a phrase's first group
-        for phrase in phrases:
-            for anchor in phrase.anchors[0]:
-                self._by_anchor.setdefault(anchor, []).append(phrase)
+    def __init__(self, index: Index) -> None:
+        self._index = index
 
     def strings(self, strings: Collection[str]) -> bool:
         """Say whether none of these strings, keys and values of arguments, holds anything."""
@@ -84,9 +80,7 @@ class Quiet:
         words = words_of(plainly)
         if _refers(text, low) or _reaches(text, low, plainly, words) or _disguises(text, low):
             return None
-        there = self._anchors.there(plainly, words)
-        found = {phrase.name: phrase for anchor in there for phrase in self._by_anchor.get(anchor, ())}
-        return [phrase for phrase in found.values() if anchored(phrase, there)]
+        return self._index.candidates(plainly, words)
 
 
 def _refers(text: str, low: str) -> bool:
