@@ -58,6 +58,50 @@ def containers(value: Any) -> Iterator[tuple[Path, dict[str, Any]]]:
                 yield (key, at), entry
 
 
+class _Listed:
+    """Has the calls judged that one text lists."""
+
+    __slots__ = ("_duplicates", "_extra", "_flaw", "_late", "_out", "_repeats", "_rulings", "calls")
+
+    def __init__(
+        self,
+        rulings: Rulings,
+        out: Output,
+        duplicates: frozenset[str],
+        flaw: str,
+        extra: Extra | None,
+        *,
+        repeats: bool,
+        late: str,
+    ) -> None:
+        self._rulings, self._out, self._duplicates, self._flaw = rulings, out, duplicates, flaw
+        self._extra, self._repeats, self._late = extra, repeats, late
+        self.calls: dict[int, tuple[Call, str]] = {}
+
+    def read(self, item: dict[str, Any]) -> Call:
+        """Return a call as it is listed, with what is wrong about it."""
+        return read_call(item, self._flaw or doubtful(item, self._duplicates))
+
+    def refused(self, holder: dict[str, Any]) -> Iterator[tuple[int, dict[str, Any]]]:
+        """Yield the messages that take the place of what is refused, by position."""
+        kept = _listing(holder).casefold() == "data" or holder.get("object") == COMPACTED
+        ids: set[str] = set()
+        for at, entry in enumerate(_entries(holder)):
+            item = folded(entry)
+            if is_call(item):
+                call = self._extra(at, self.read(item)) if self._extra is not None else self.read(item)
+                again = bool(call.reply_id) and call.reply_id in ids
+                ids.add(call.reply_id)
+                text = self._rulings.decide(
+                    call, self._out, repeats=self._repeats, another=again, late=self._late, stored=kept
+                )
+                self.calls[at] = (call, text)
+            else:
+                call, text = read_call(item), self._rulings.withheld(item)
+            if text:
+                yield at, message(text, call, at)
+
+
 def rewritten(
     data: bytes,
     reading: Reading,
@@ -78,28 +122,13 @@ def rewritten(
     objects = [entry for _, holder in found for entry in (holder, *_entries(holder))]
     clashes = twice(*objects, duplicates=reading.duplicates)
     flaw = told(clashes)
-    result = Rewriting()
+    listed = _Listed(rulings, out, reading.duplicates, flaw, extra, repeats=repeats, late=late)
+    result = Rewriting(calls=listed.calls)
     edits: dict[Path, Any] = {}
     for path, holder in found:
-        listed = {}
-        ids: set[str] = set()
-        for at, entry in enumerate(_entries(holder)):
-            item = folded(entry)
-            if is_call(item):
-                call = read_call(item, flaw or doubtful(item, reading.duplicates))
-                call = extra(at, call) if extra is not None else call
-                again = bool(call.reply_id) and call.reply_id in ids
-                ids.add(call.reply_id)
-                kept = _listing(holder).casefold() == "data" or holder.get("object") == COMPACTED
-                text = rulings.decide(call, out, repeats=repeats, another=again, late=late, stored=kept)
-                result.calls[at] = (call, text)
-            else:
-                call, text = read_call(item), rulings.withheld(item)
-            if text:
-                listed[at] = message(text, call, at)
-        edits.update(_edits(path, holder, listed))
+        edits.update(_edits(path, holder, dict(listed.refused(holder))))
     if single is not None:
-        call = read_call(single, flaw or doubtful(single, reading.duplicates))
+        call = listed.read(single)
         text = rulings.decide(call, out, stored=True)
         result.calls[0] = (call, text)
         result.data = strict_json.dump(message(text, call, 0)).encode() if text else None

@@ -13,6 +13,7 @@ from agentsh_net.core.dialects.base import Judge
 from agentsh_net.core.dialects.openai_responses.items import OTHER_ARGUMENTS, Call, text_of
 from agentsh_net.core.dialects.output import Output, notice
 from agentsh_net.core.dialects.steering import Steered
+from agentsh_net.core.model import ToolCall
 
 # Far beyond any answer's calls (one takes a model dozens of tokens); each costs us some hundred bytes.
 MAX_CALLS: Final = 1 << 14
@@ -101,15 +102,7 @@ class Rulings:
         self._count += fresh
         ordinal = self._count if known is None or fresh else known.ordinal
         asked = replace(whole.asked(), flaw=flaw, ordinal=ordinal, doubt=doubt, stored=stored)
-        verdict = self._judge(asked)
-        if not stored or verdict.blocked or verdict.would is not None:
-            out.judged(asked, verdict)
-        text = notice(asked.name, verdict.reason) if verdict.blocked else ""
-        if text and verdict.steered and whole.kind == "function_call" and whole.call_id:
-            text = Steered(
-                text
-            )  # of other kinds the API wants answers that no client gives to an unknown tool
-        self.refuses = self.refuses or bool(text)
+        text = self._ask(asked, whole, out)
         if known is None or not flaw:
             self._remember(_Known(_bare(whole), "" if partial else said, text, ordinal), content)
         if text and call.reply_id and not isinstance(text, Steered):
@@ -121,6 +114,18 @@ class Rulings:
         if not self._refused or not text_of(item.get("type")).casefold().endswith("_output"):
             return ""
         return self._refused.get(text_of(item.get("call_id")), "")
+
+    def _ask(self, asked: ToolCall, call: Call, out: Output) -> str:
+        """Have a call judged, and tell of it; return the notice that replaces it, or nothing."""
+        verdict = self._judge(asked)
+        if not asked.stored or verdict.blocked or verdict.would is not None:
+            out.judged(asked, verdict)
+        if not verdict.blocked:
+            return ""
+        self.refuses = True
+        text = notice(asked.name, verdict.reason)
+        # Of other kinds the API wants answers that no client gives to an unknown tool.
+        return Steered(text) if verdict.steered and call.kind == "function_call" and call.call_id else text
 
     def _find(self, call: Call) -> _Known | None:
         by_call = self._by_id.get(("call_id", call.call_id)) if call.call_id else None
