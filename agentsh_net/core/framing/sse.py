@@ -37,8 +37,11 @@ def parse(raw: bytes, *, first: bool = False) -> Frame:
         return usual
     event, lines = "", []
     text = raw[len(_BOM) :] if first and raw.startswith(_BOM) else raw
-    # Most streams have no CR, and splitting at LF alone costs a fifth.
-    for line in text.split(b"\n") if text.find(b"\r") < 0 else _LINE_ENDING.split(text):
+    # Most streams have no CR, and splitting at LF alone costs a fifth; those that have end every line in CRLF.
+    mixed = text.find(b"\r") >= 0
+    if mixed and (usual := _usual(text.replace(b"\r\n", b"\n"))) is not None:
+        return Frame(raw, usual.event, usual.data)
+    for line in _LINE_ENDING.split(text) if mixed else text.split(b"\n"):
         name, colon, value = line.partition(b":")
         value = value[1:] if colon and value.startswith(b" ") else value
         if name == b"data":
@@ -50,19 +53,14 @@ def parse(raw: bytes, *, first: bool = False) -> Frame:
 
 def _usual(raw: bytes) -> Frame | None:
     """Return the frame of a name and one line of data, as nearly all are; None where it is not exactly that."""
-    text = raw
-    if raw.find(b"\r") >= 0:
-        text = raw.replace(b"\r\n", b"\n")
-        if text.find(b"\r") >= 0:
-            return None
-    name_ends = text.find(b"\n")
+    name_ends = raw.find(b"\n")
     at = name_ends + len(b"\ndata: ")
-    if not text.startswith(b"event: ") or text[name_ends:at] != b"\ndata: ":
+    if not raw.startswith(b"event: ") or raw[name_ends:at] != b"\ndata: " or raw.find(b"\r") >= 0:
         return None
-    end = len(text) - len(b"\n\n")
-    if text.find(b"\n", at) != end or text[-1] != _LF:
+    end = len(raw) - len(b"\n\n")
+    if raw.find(b"\n", at) != end or raw[-1] != _LF:
         return None
-    return Frame(raw, text[len(b"event: ") : name_ends].decode("utf-8", "replace"), text[at:end])
+    return Frame(raw, raw[len(b"event: ") : name_ends].decode("utf-8", "replace"), raw[at:end])
 
 
 class Decoder:
@@ -138,14 +136,12 @@ class Decoder:
         size = len(data)
         if size > self._max:
             return False
-        if data.find(b"\r") < 0:
-            return data.find(b"\n\n") == size - 2 > 0 and data[0] != _LF
-        lines = data.count(b"\r\n")  # where every line ends so, no other ending can end the frame
-        return (
-            data.find(b"\r\n\r\n") == size - 4 > 0
-            and data[0] != _CR
-            and data.count(b"\n") == lines == data.count(b"\r")
-        )
+        if data.find(b"\n\n") == size - 2 > 0:
+            return data[0] != _LF and data.find(b"\r") < 0
+        if not data.find(b"\r\n\r\n") == size - 4 > 0 or data[0] == _CR:
+            return False
+        # Where every line ends in CRLF, nothing else can end the frame before.
+        return data.count(b"\r") == data.count(b"\n") == data.count(b"\r\n")
 
     def _end(self, start: int) -> int:
         """Return where the frame that begins at `start` ends, or -1."""

@@ -7,7 +7,7 @@ bytes, so the supervisor takes nothing a worker says on trust: `decode_from_work
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from functools import cache
 from typing import Any
@@ -202,10 +202,9 @@ def event_from_worker(value: Mapping[str, Any]) -> events.Event:
         raise ProtocolError(f"a worker's event is malformed: {error}") from error
     if type(event) not in WORKER_EVENTS:
         raise ProtocolError(f"a worker may not report {event.type}")
-    for name, declared in _declared(type(event)):  # type: ignore[arg-type] # mypy takes the hash of events for that of their types
-        value_of = getattr(event, name)
-        if not (declared == "str" and type(value_of) is str and len(value_of) <= MAX_TEXT):  # as most are
-            _check_field(event.type, name, declared, value_of)
+    for name, sound in _checks(type(event)):  # type: ignore[arg-type] # mypy takes the hash of events for that of their types
+        if not sound(getattr(event, name)):
+            raise ProtocolError(f"a worker's {event.type} has an unsound {name}")
     if isinstance(event, events.NetworkConnection) and (event.layer, event.action) != ("proxy", "allow"):
         raise ProtocolError("a worker may not speak for the kernel")
     if event.action not in ("allow", "block"):
@@ -214,42 +213,42 @@ def event_from_worker(value: Mapping[str, Any]) -> events.Event:
 
 
 @cache
-def _declared(kind: type[events.Event]) -> tuple[tuple[str, str], ...]:
-    return tuple((field.name, str(field.type)) for field in fields(kind))
+def _checks(kind: type[events.Event]) -> tuple[tuple[str, Callable[[Any], bool]], ...]:
+    """Return the fields of a kind of events, and what says whether a value is one of theirs; Any is bounded by the message it came in."""
+    return tuple((field.name, _SOUND[str(field.type)]) for field in fields(kind) if field.type != "Any")
 
 
-def _check_field(kind: str, name: str, declared: str, value: Any) -> None:
-    match declared:
-        case "str":
-            sound = isinstance(value, str) and len(value) <= MAX_TEXT
-        case "str | None":
-            sound = value is None or (isinstance(value, str) and len(value) <= MAX_TEXT)
-        case "int":
-            sound = type(value) is int
-        case "dict[str, int]":
-            sound = (
-                isinstance(value, dict)
-                and len(value) <= MAX_EVENTS
-                and all(len(key) <= MAX_TEXT and type(count) is int for key, count in value.items())
-            )
-        case "bool":
-            sound = type(value) is bool
-        case "list[str]":
-            sound = (
-                isinstance(value, list)
-                and len(value) <= MAX_EVENTS
-                and all(isinstance(v, str) and len(v) <= MAX_TEXT for v in value)
-            )
-        case "list[dict[str, Any]]":
-            sound = (
-                isinstance(value, list)
-                and len(value) <= MAX_EVENTS
-                and all(isinstance(v, dict) for v in value)
-            )
-        case _:
-            sound = True  # Any: an input, bounded by the message it came in
-    if not sound:
-        raise ProtocolError(f"a worker's {kind} has an unsound {name}")
+def _text(value: Any) -> bool:
+    return isinstance(value, str) and len(value) <= MAX_TEXT
+
+
+def _number(value: Any) -> bool:
+    return type(value) is int
+
+
+def _list_of(sound: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, list) and len(value) <= MAX_EVENTS and all(map(sound, value))
+
+
+def _counts(value: Any) -> bool:
+    return (
+        isinstance(value, dict)
+        and len(value) <= MAX_EVENTS
+        and all(len(key) <= MAX_TEXT and type(count) is int for key, count in value.items())
+    )
+
+
+# By the type that a field is declared to have; one that is not here is not a worker's to report.
+_SOUND: Mapping[str, Callable[[Any], bool]] = {
+    "str": _text,
+    "str | None": lambda value: value is None or _text(value),
+    "int": _number,
+    "int | None": lambda value: value is None or _number(value),
+    "bool": lambda value: isinstance(value, bool),
+    "dict[str, int]": _counts,
+    "list[str]": _list_of(_text),
+    "list[dict[str, Any]]": _list_of(lambda value: isinstance(value, dict)),
+}
 
 
 def _object(payload: bytes) -> dict[str, Any]:

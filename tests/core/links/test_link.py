@@ -79,6 +79,12 @@ def test_an_event_of_another_shape_is_refused(change):
         link.event_from_worker(ToolCallIntercepted().to_json() | change)
 
 
+@pytest.mark.parametrize("kind", link.WORKER_EVENTS)
+def test_every_event_that_a_worker_may_report_is_taken_as_it_is_made(kind):
+    event = kind(layer="proxy") if kind is NetworkConnection else kind()
+    assert link.event_from_worker(event.to_json()) == event
+
+
 def test_a_worker_cannot_speak_for_the_daemon():
     with pytest.raises(ProtocolError, match="may not report"):
         link.event_from_worker(DaemonStarted().to_json())
@@ -88,6 +94,6 @@ def test_a_worker_cannot_speak_for_the_daemon():
 def test_a_worker_cannot_speak_for_the_kernel(layer, action):
     with pytest.raises(ProtocolError, match="for the kernel"):
         link.event_from_worker(NetworkConnection(layer=layer, action=action).to_json())
-    for change in ({"candidates": [1]}, {"correlated": 1}, {"pid": "1"}):
+    for change in ({"candidates": [1]}, {"correlated": 1}, {"pid": "1"}, {"pid": True}, {"uid": "0"}):
         with pytest.raises(ProtocolError, match="unsound"):
             link.event_from_worker(NetworkConnection(layer="proxy").to_json() | change)
