@@ -192,10 +192,9 @@ class Visit:
             waited = [ask.id for ask in asked] or [mcp_gate.answered_in(line)]
             return self._doubtful(line, str(error), danger, waited)
         if stray:
-            danger = mcp_judging.passes_for(body)
             answered = [m.id for m in body.messages if isinstance(m, Response | ErrorResponse)]
-            waited = [ask.id for ask in asked] if danger else [*dict.fromkeys(answered)]
-            return self._doubtful(line, "an answer to no request", danger, waited)
+            waited = [ask.id for ask in asked]
+            return self._doubtful(line, "an answer to no request", "", waited, [*dict.fromkeys(answered)])
         if any(map(changes_tools, body.messages)):
             self._tell.list_changed()
         replies, edits = mcp_judging.judge_askings(
@@ -267,13 +266,25 @@ class Visit:
 
     # What cannot be read for certain.
 
-    async def _doubtful(self, line: bytes, why: str, danger: str, waited: Sequence[Id | None] = ()) -> bytes:
-        """Decide on a line of the server that peers may read differently, by what the least strict of them reads in it."""
+    async def _doubtful(
+        self,
+        line: bytes,
+        why: str,
+        danger: str,
+        waited: Sequence[Id | None],
+        answered: Sequence[Id | None] | None = None,
+    ) -> bytes:
+        """Decide on a line of the server that peers may read differently, by what the least strict of them reads in it.
+
+        `waited`: the requests it may be meant for; `answered`: those it names, where it could be read.
+        """
         customs = self._desk.customs(self._mcp().inspection)
         holds = await asyncio.to_thread(held, self._mcp(), self.server_id, line, customs)
         for asking, verdict in holds.asked:
             self._tell.asked(asking, verdict)
-        return self._uncertain(line, "server", why, danger, waited, holds)
+        danger = danger or holds.danger
+        told = waited if answered is None or (danger and waited) else answered
+        return self._uncertain(line, "server", why, danger, told, holds)
 
     def _uncertain(
         self,

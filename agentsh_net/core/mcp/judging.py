@@ -17,7 +17,7 @@ from agentsh_net.core.mcp.client import META
 from agentsh_net.core.mcp.exchange import MODERN
 from agentsh_net.core.mcp.gate import Asking, Call, Drop, Edit, Swap
 from agentsh_net.core.mcp.glance import TASK
-from agentsh_net.core.mcp.jsonrpc import Body, Notification, Response
+from agentsh_net.core.mcp.jsonrpc import Body, Notification
 from agentsh_net.core.mcp.listing import refused
 from agentsh_net.core.model import Action, ToolCall, Verdict
 from agentsh_net.core.naming.names import WRAPPERS
@@ -113,20 +113,6 @@ def judge_tasks(
         if verdict.blocked:
             edits[index] = Drop()
     return edits
-
-
-def passes_for(body: Body) -> str:
-    """Say what a client may take a body for that answers under an id nobody waits for; empty where that is of no consequence.
-
-    It may have thrown away what was taken here for the answer (a batch, a member it does not know) and wait for this one: neither
-    pins nor what a server says of itself may miss it.
-    """
-    results = [m.result for m in body.messages if isinstance(m, Response) and isinstance(m.result, dict)]
-    if any("tools" in result for result in results):
-        return "a list of tools under an id that nobody used"
-    if any(key in result for result in results for key in ("protocolVersion", "supportedVersions")):
-        return "a handshake under an id that nobody used"
-    return ""
 
 
 def facts(result: Any) -> dict[str, Any] | None:

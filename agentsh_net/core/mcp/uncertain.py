@@ -6,7 +6,7 @@ NaN for a number, has read it. Whether it passes is `judging`'s business, what a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -30,6 +30,7 @@ class Held:
     asked: tuple[tuple[Asking, Verdict], ...] = ()
     found: tuple[Finding, ...] = ()
     verdict: Verdict | None = None
+    danger: str = ""  # what some client may take it for, which never passes
 
     def decides(self, verdict: Verdict, why: str) -> Verdict:
         """Return the verdict on a message that may pass by `verdict` because of `why`: that of what it holds, if that blocks or would."""
@@ -57,7 +58,21 @@ def held(mcp: Mcp, server_id: str, data: bytes, customs: Sequence[Custom] = ()) 
         found = inspect_content(shown if len(shown) > 1 else shown[0] if shown else None, customs)
     verdicts = [verdict for _, verdict in asked] + ([results_policy.judge(mcp, found)] if found else [])
     decisive = next((v for v in verdicts if v.blocked or v.would is not None), None)
-    return Held(asked, found, decisive)
+    return Held(asked, found, decisive, _passes_for(messages))
+
+
+def _passes_for(messages: Iterable[dict[str, Any]]) -> str:
+    """Say what a client may take a message for that is no answer to anything here; empty where that is of no consequence.
+
+    It may have thrown away what was taken here for the answer (a batch, a member it does not know) and wait for this one: neither
+    pins nor what a server says of itself may miss it.
+    """
+    results = [m["result"] for m in messages if isinstance(m.get("result"), dict)]
+    if any("tools" in result for result in results):
+        return "a list of tools under an id that nobody used, or that peers may read differently"
+    if any(key in result for result in results for key in ("protocolVersion", "supportedVersions")):
+        return "a handshake under an id that nobody used, or that peers may read differently"
+    return ""
 
 
 def _askings(message: dict[str, Any]) -> Iterator[Asking]:

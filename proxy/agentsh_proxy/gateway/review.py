@@ -212,12 +212,11 @@ class Review:
             else:
                 tasks = tasks or (isinstance(message, Notification) and message.method == TASK)
         if stray:
-            danger = mcp_judging.passes_for(body)
             for _, asked, message in answers:
                 self._waiting[message.raw["id"]] = asked
             holds = await self._held(flat)
             meant = _meant(body, ids)  # others may have their answer yet
-            passed = self._uncertain(data, "an answer to no request", danger, meant, holds)
+            passed = self._uncertain(data, "an answer to no request", "", meant, holds)
             self.forget(answered)
             return passed._replace(answered=passed.answered or tuple(answered), body=body)
         replies, edits = mcp_judging.judge_askings(
@@ -233,7 +232,8 @@ class Review:
     async def aside(self, data: bytes, limit: int) -> Passed:
         """Judge an event of another name than `message`: clients of the specification ignore it, so it answers nothing; others may not."""
         try:
-            danger = mcp_judging.passes_for(mcp_gate.read(data, _limits(limit)))
+            mcp_gate.read(data, _limits(limit))
+            danger = ""
         except ProtocolError:
             danger = mcp_gate.doubt(data)
         return self._uncertain(data, "an event that is no message", danger, (), await self._held(data))
@@ -324,6 +324,7 @@ class Review:
     def _uncertain(
         self, data: bytes, why: str, danger: str, ids: Collection[Id], holds: Held = NOTHING
     ) -> Passed:
+        danger = danger or holds.danger
         verdict = holds.decides(mcp_judging.doubted(self._around.mcp, why, danger), why)
         for asking, asked in holds.asked:
             self._tell.asked(asking, asked)

@@ -253,9 +253,12 @@ def test_a_request_that_is_only_accepted_may_be_answered_elsewhere() -> None:
     play(answering(accepted), scene)
 
 
+@pytest.mark.parametrize("odd", [{}, {"x": "\ud800"}])
 @pytest.mark.parametrize("first", ["another event", "a batch"])
-def test_an_answer_that_the_client_ignores_is_no_way_to_show_it_another_list(first: str) -> None:
-    good, evil = {"tools": []}, {"tools": [{"name": "x", "description": "poison"}]}
+def test_an_answer_that_the_client_ignores_is_no_way_to_show_it_another_list(
+    first: str, odd: dict[str, str]
+) -> None:
+    good, evil = {"tools": []}, {"tools": [{"name": "x", "description": "poison"}], **odd}
 
     async def answers(asked: Seen, wire: Wire) -> None:
         await wire.raw(STREAM)
@@ -271,10 +274,10 @@ def test_an_answer_that_the_client_ignores_is_no_way_to_show_it_another_list(fir
             snapshot([{"id": "peer", "type": "http", "url": server.url()}], offers={"peer": ["x"]})
         )
         got = await front.post(request("tools/list"))
-        if first == "a batch":
+        if first == "a batch" or odd:
             assert b"poison" not in got.body
-            assert front.told("mcp_message_uninspected")[0]["action"] == "block"
-            assert "a list of tools under an id" in front.told("mcp_message_uninspected")[0]["reason"]
+            assert front.told("mcp_message_uninspected")[-1]["action"] == "block"
+            assert "a list of tools" in front.told("mcp_message_uninspected")[-1]["reason"]
         else:  # it answered nothing: what comes as a message is the answer, and is taken as such
             assert front.reports[0]["tools"] == evil["tools"]
 

@@ -206,9 +206,7 @@ def test_a_listing_beside_an_answer_to_no_request_is_refused() -> None:
     front = Front()
     front.client(request("tools/list", 5))
     passed = front.server([answer(5, {"tools": [{"name": "x"}]}), STRAY], 5)
-    assert json.loads(passed.forward)["error"]["message"].endswith(
-        "a list of tools under an id that nobody used"
-    )
+    assert "a list of tools under an id that nobody used" in json.loads(passed.forward)["error"]["message"]
     assert front.events[-1]["cause"] == "hostile"
     assert not front.reports
 

@@ -93,3 +93,18 @@ def test_nothing_is_found_in_what_holds_nothing(data: bytes) -> None:
 def test_what_holds_too_many_values_is_not_read() -> None:
     crowded = PLAIN.replace('"content"', '"x": [' + "[]," * jsonrpc.MAX_VALUES + '0], "content"')
     assert held(mcp(), "peer", crowded.encode()) == NOTHING
+
+
+@pytest.mark.parametrize(
+    ("result", "what"),
+    [
+        ('{"tools": [], "x": "\\ud800"}', "a list of tools"),
+        ('{"protocolVersion": "2025-11-25", "x": NaN}', "a handshake"),
+        ('{"supportedVersions": [], "x": NaN}', "a handshake"),
+    ],
+)
+def test_what_a_client_may_take_for_a_list_or_a_handshake_is_a_danger(result: str, what: str) -> None:
+    off = mcp(output_inspection={"enabled": False})
+    holds = held(off, "peer", f'[{{"jsonrpc": "2.0", "id": 5, "result": {result}}}]'.encode())
+    assert holds.danger.startswith(what) and holds.verdict is None
+    assert not held(off, "peer", b'{"id": 1, "method": "x", "params": {"tools": [], "x": NaN}}').danger
