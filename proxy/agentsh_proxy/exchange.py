@@ -87,12 +87,11 @@ class Exchange:
     def on_request(self, body: bytes) -> None:
         """Take the whole request (`held`). Raises RefusalError."""
         what = self._asked
-        if what.admitted.inspected is not None:
-            facts = what.reads(body) if body and what.reads is not None else None
-            if facts is not None and facts.quiet:
-                self._facts = facts
-            else:
-                body = self._received(body, None if body.startswith(PACKED) else facts)
+        facts = what.reads(body) if body and what.reads is not None else None
+        if facts is not None and facts.quiet:
+            self._facts = facts
+        elif what.admitted.inspected is not None:
+            body = self._received(body, None if body.startswith(PACKED) else facts)
         elif body and (what.view.guard is not None or what.admitted.unread):
             received = Reception(self._service, what)
             body = received.pass_by(body)
@@ -181,7 +180,7 @@ class Exchange:
     def on_head(self, head: ResponseHead) -> None:
         """Settle what becomes of the answer. Raises ProtocolError where it has to be stopped."""
         self._seen = self._service.now
-        client = Client(chunks=self._asked.head.minor == 1, keep_alive=self._client.keeps_alive)
+        client = Client(chunks=self._asked.head.minor == 1, keep_alive=self._client.keeps_alive())
         if self._trail is not None:
             self._trail.head(head)
         service, dialect = self._service, self._asked.admitted.inspected
@@ -222,7 +221,7 @@ class Exchange:
         self._over = True
         service, client = self._service, self._client
         service.counts.at_once.observe(service.clock() - self._began)
-        keep_alive = client.keeps_alive
+        keep_alive = client.keeps_alive()
         if not (head.verbatim and keep_alive):
             fields = forwarded_response(head, rewritten=False)
             whole = opening(head, fields, closing=not keep_alive) + data
@@ -260,7 +259,7 @@ class Exchange:
         if self._over:
             return
         if self._reused and not answered and self._body is not None:
-            self._ask(fresh=True)
+            self._connect()
         else:
             self._fail(error)
 
@@ -273,6 +272,10 @@ class Exchange:
 
     # Within.
 
+    def _connect(self) -> None:
+        origin, seconds = self._asked.admitted.provider.origin, self._asked.view.proxy.connect_timeout
+        self._connecting = self._service.pool.connect(origin, self, seconds=seconds)
+
     def _received(self, body: bytes, facts: RequestFacts | None) -> bytes:
         """Return the body as policy lets it leave. Raises RefusalError."""
         received = Reception(self._service, self._asked)
@@ -280,15 +283,12 @@ class Exchange:
         self._asked, self._facts, self._lessons = received.asked, received.facts, received.lessons
         return body
 
-    def _ask(self, *, fresh: bool = False) -> None:
-        """Send the request: over a connection that lies idle, or over one that is made for it (`fresh`)."""
-        pool, origin = self._service.pool, self._asked.admitted.provider.origin
-        connection = None
-        if not fresh:
-            connection = pool.ask(origin, self, self._request())
+    def _ask(self) -> None:
+        """Send the request over a connection that lies idle, or have one made for it."""
+        origin = self._asked.admitted.provider.origin
+        connection = self._service.pool.ask(origin, self, self._request())
         if connection is None:
-            seconds = self._asked.view.proxy.connect_timeout
-            self._connecting = pool.connect(origin, self, seconds=seconds)
+            self._connect()
             return
         self._connection = connection
         self._reused = True
@@ -314,8 +314,8 @@ class Exchange:
 
     def _request(self) -> bytes:
         """Return the request, or its head where the body streams."""
-        head, opening, body = self._asked.head, self._asked.opening, self._body
-        aws = self._asked.admitted.provider.aws
+        what, body = self._asked, self._body
+        head, opening, aws = what.head, what.opening, what.admitted.provider.aws
         if aws is not None:
             opening = credentialed(opening, body or b"", aws)
         if body is not None and (head.length is not None or head.chunked):

@@ -126,7 +126,7 @@ class ClientConnection(asyncio.Protocol):
     def answer_error(self, status: int, message: str, dialect: Dialect | None) -> None:
         """Send an error in place of an answer of which nothing was sent."""
         self._exchange = None
-        self._reply(status, error_body(status, message, dialect), close=not self.keeps_alive)
+        self._reply(status, error_body(status, message, dialect), close=not self.keeps_alive())
         self._next()
 
     def on_answered(self, *, keep_alive: bool, whole: bool) -> None:
@@ -139,7 +139,6 @@ class ClientConnection(asyncio.Protocol):
         elif self._buffer or self._reading_paused:
             self._next()
 
-    @property
     def keeps_alive(self) -> bool:
         """Say whether another request may follow the answer to this one."""
         ends = self._closing or self._head is not None or self._service.draining

@@ -63,6 +63,8 @@ def seeds(target: str) -> Iterator[bytes]:
         yield b"PUT http://a/b HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nExpect: 100-continue\r\nTransfer-Encoding: chunked\r\n\r\n"
     elif target == "http-response":
         yield b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+        alike = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nX-Id: %d\r\nContent-Length: %d\r\n\r\n"
+        yield b"".join(alike % (number, number) for number in range(4))
         yield b"HTTP/1.0 401 No\r\nContent-Length: 7\r\nConnection: close, ETag\r\nETag: x\r\nContent-Encoding: gzip\r\n\r\n"
     else:
         yield from (json.dumps(body).encode() for body in _BODIES)

@@ -112,7 +112,7 @@ class AnswerHeads:
         if lines != known or (values and not b"".join(values).translate(_TEXT).isascii()):
             return self._remembered(head, likeness)
         line = lines[0]
-        return _new(ResponseHead, (line, head[len(line) :], length, *told))
+        return _new(ResponseHead, (line, head[len(line) :], length) + told)  # noqa: RUF005 - half the price of unpacking
 
     def _remembered(self, head: bytes, likeness: _Likeness | None) -> ResponseHead:
         """Read a whole head, and expect from now on what it has in common with those before."""
