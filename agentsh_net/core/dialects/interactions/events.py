@@ -33,7 +33,7 @@ def words(rulings: Rulings) -> Words:
             spoken.add(_CONTENT)
         if event.index is None or event.call is not None:
             return event
-        if event.piece is not None and event.index in provided:
+        if event.piece is not None and event.index in provided and not is_call(folded(event.piece)):
             return replace(event, provided=True)
         if event.part is Part.START and len(provided) < MAX_BLOCKS:
             provided.add(event.index)

@@ -191,6 +191,7 @@ HOSTILE: dict[str, bytes] = {
     "step twice but for its case": raw("step.start", START[:-1] + ', "STEP": null}') + STOP,
     "no index": raw("step.start", START.replace('"index": 0, ', "")) + STOP,
     "a name in the piece": event("step.start", index=0, step=call(WEATHER)) + event("step.delta", index=0, delta=call(DELETE)) + STOP,
+    "in a piece of the provider's own step": event("step.start", index=0, step=SEARCH) + event("step.delta", index=0, delta=call(DELETE)) + STOP,
     "only listed": end(call(DELETE)),
     "listed under one id with another": streamed(0, call(WEATHER)) + end(call(DELETE)),
     "listed in a first event": event("interaction.created", interaction={"steps": [call(DELETE)]}),
