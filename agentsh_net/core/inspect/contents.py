@@ -26,7 +26,7 @@ from agentsh_net.core.inspect.controls import controls
 from agentsh_net.core.inspect.credentials import key_shapes, paths_in_arguments
 from agentsh_net.core.inspect.custom import Custom
 from agentsh_net.core.inspect.definitions import concluded
-from agentsh_net.core.inspect.encoded import SHORTEST, decoded
+from agentsh_net.core.inspect.encoded import SHORTEST, decoded, unmasked
 from agentsh_net.core.inspect.findings import Category, Finding, Severity
 from agentsh_net.core.inspect.homoglyphs import homoglyphs
 from agentsh_net.core.inspect.invisible import invisible
@@ -129,7 +129,7 @@ def inspect_content(
 ) -> tuple[Finding, ...]:
     """Return what a result, an error, or a request of a server to its client holds."""
     read = strings(value, max_chars)
-    texts = (*read.texts, *decoded(read.texts))
+    texts = (*read.texts, *unmasked(read.texts))
     return concluded([*orders(IN_CONTENTS, texts), *_shared(read, texts, customs)])
 
 

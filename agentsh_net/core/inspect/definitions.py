@@ -25,7 +25,7 @@ from agentsh_net.core.inspect import (
 from agentsh_net.core.inspect.controls import controls
 from agentsh_net.core.inspect.credentials import key_shapes, paths_in_definition, secret_parameters
 from agentsh_net.core.inspect.custom import Custom
-from agentsh_net.core.inspect.encoded import decoded, encoded
+from agentsh_net.core.inspect.encoded import encoded, unmasked
 from agentsh_net.core.inspect.findings import Category, Finding, Severity, at_least, bounded
 from agentsh_net.core.inspect.homoglyphs import homoglyphs
 from agentsh_net.core.inspect.invisible import invisible
@@ -105,7 +105,7 @@ def concluded(found: Sequence[Finding]) -> tuple[Finding, ...]:
 
 def _found(read: Strings, customs: Sequence[Custom]) -> list[Finding]:
     plainly = read.texts
-    texts = (*plainly, *decoded(plainly))
+    texts = (*plainly, *unmasked(plainly))
     found = [
         *encoded(plainly),
         *invisible(texts, strict=True),

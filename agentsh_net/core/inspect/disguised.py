@@ -46,6 +46,7 @@ def undisguised(raw: str) -> Iterator[str]:
         yield codecs.encode(text, "rot13")
     if _spelled(BACKWARDS, low):
         yield text[::-1]
+        yield " ".join(word[::-1] for word in text.split())
     if "\\" in text and len(ESCAPES.findall(text)) >= FEWEST_ESCAPES:
         yield ESCAPES.sub(lambda match: chr(int(match[1] or match[2], 16)), text)
     if "%" in text and len(PERCENT.findall(text)) >= FEWEST_PERCENT:

@@ -7,6 +7,7 @@ import re
 from base64 import b64decode
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from agentsh_net.core.inspect.ciphers import readings
 from agentsh_net.core.inspect.disguised import undisguised
 from agentsh_net.core.inspect.findings import Category, Finding, Severity, excerpt
 from agentsh_net.core.inspect.plain import plain
@@ -23,6 +24,19 @@ MAX_RUN = 16_384  # characters of a run that are decoded
 COMMAND = re.compile(
     r"\b(?:curl|wget|bash|zsh|nc|ncat|chmod|powershell|eval|mkfifo)\s|\brm\s+-|/bin/(?:ba|z)?sh\b|/dev/(?:tcp|udp)/|\|\s*(?:ba|z)?sh\b"
 )
+
+
+def unmasked(texts: Iterable[Text]) -> Iterator[Text]:
+    """Yield what texts say without any disguise, the rarer ones too: for definitions and results."""
+    texts = tuple(texts)
+    yield from decoded(texts)
+    left = MAX_RUNS
+    for text in texts:
+        for spelled in readings(text.raw):
+            yield Text(text.steps, spelled, plain(spelled), text.key)
+            left -= 1
+            if not left:
+                return
 
 
 def decoded(texts: Iterable[Text]) -> Iterator[Text]:
