@@ -46,6 +46,8 @@ _OUT_OF_PLACE: Final = "a call where none belongs"
 def is_call(step: Mapping[str, Any]) -> bool:
     """Say whether a client may run a folded step, or the provider ran it against an MCP server."""
     kind = step.get("type")
+    if not isinstance(kind, str | None) and "name" in step:
+        return True  # JavaScript makes a text of a list
     told = plain(kind.strip()) if isinstance(kind, str) else ""
     if told in _PROVIDERS or told.endswith("result") or told == "argumentsdelta":
         return False

@@ -19,6 +19,7 @@ from agentsh_net.core.model import ToolCall, Verdict
     [
         {"type": "function_call", "name": "x"}, {"type": " Function_Call"}, {"type": "mcp_server_tool_call"}, {"type": "new_call"},
         {"name": "x", "arguments": {}}, {"type": 3, "name": "x", "arguments": {}},
+        {"type": [["function_call"]], "name": "x"},
     ],
 )  # fmt: skip
 def test_what_a_client_may_run_is_a_call(step: Any) -> None:
