@@ -148,7 +148,7 @@ class Stage:
     def settle(self, *, within: float = 3.0) -> tuple[list[NetworkConnection], int, int]:
         """Return the events since the last call, how many refusals the kernel counted, and how many records were lost."""
         events: list[NetworkConnection] = []
-        deadline = time.monotonic() + within
+        deadline = time.monotonic() + within * box.SLOWNESS
         while True:
             while records := self.kernel.records():
                 events += [
