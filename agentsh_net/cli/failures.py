@@ -31,6 +31,7 @@ _KINDS = {
     "unreachable": Exit.UNREACHABLE,
     "timeout": Exit.UNREACHABLE,
     "forbidden": Exit.UNREACHABLE,
+    "busy": Exit.UNREACHABLE,  # while it starts, or with too many at once: it is asked again in a moment
     "stopping": Exit.UNREACHABLE,
     "config": Exit.USAGE,
     "request": Exit.USAGE,

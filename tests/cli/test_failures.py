@@ -17,6 +17,7 @@ from agentsh_net.core.errors import ConfigError, KernelError, Problem, ProtocolE
         (ControlError("", kind="unreachable"), 4),
         (ControlError("", kind="forbidden"), 4),
         (ControlError("", kind="timeout"), 4),
+        (ControlError("", kind="busy"), 4),
         (ControlError("", kind="config"), 2),
         (ControlError("", kind="already_running"), 2),
         (ControlError("", kind="store"), 3),
