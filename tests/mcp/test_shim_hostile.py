@@ -177,11 +177,13 @@ def test_a_listing_that_clients_may_read_differently_is_refused(
         assert "result" in it.call()  # unseen, and fail_closed is false
 
 
-def test_a_second_answer_to_a_listing_is_told_of(tmp_path: Path) -> None:
-    with scene(tmp_path, "answers-twice", fail_closed=True) as (here, it):
+def test_a_second_answer_to_a_listing_is_refused_and_told_of(tmp_path: Path) -> None:
+    with scene(tmp_path, "answers-twice") as (here, it):
         assert it.list()["result"]["tools"][0]["description"] == "List files."
         assert "result" in it.call()
-        assert here.await_event("mcp_message_uninspected")["reason"] == "an answer to no request"
+        event = here.await_event("mcp_message_uninspected")
+        assert (event["action"], event["cause"]) == ("block", "hostile")
+        assert event["reason"].startswith("a list of tools under an id that nobody used")
 
 
 def test_pages_without_an_end_are_refused_where_nothing_passes_unread(tmp_path: Path) -> None:
