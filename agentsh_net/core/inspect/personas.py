@@ -105,6 +105,29 @@ PHRASES = (
         unless_negated=True,
     ),
     phrase(
+        "asks-of-a-model", _OF, Severity.MEDIUM,
+        "assistant,ai,copilot,llm,model,bot,agent,persona;to the ,for the ,[,instruction,directive,command,#,//,--,/*,<!--,coding,must,obliged,have to,required,persona,never refuses;:,],must,obliged,have to,required,refuses",
+        r"""\b(?:p\.?\ ?s\.?\ |a\ word\ |hint\ |hello\ |dear\ )?(?:to|for)\ (?:the\ )?(?:summari[sz]ing|reading|translating|reviewing|assisting)\ (?:ai|llm|assistant|model|bot|agent)s?\b\ ?[:,]
+          | \[\ ?(?:assistant|ai|agent|model|bot|llm|copilot)[ _-](?:note|instruction|message|directive|hint|command)s?\ ?\]
+          | \b(?:bot|agent|assistant|copilot)\ (?:instruction|directive|command)s?\ ?:
+          | (?:\#|//|--|/\*|<!--)\ ?(?:copilot|claude|cursor|chatgpt|ai\ (?:agent|assistant)|assistant|llm)\ ?[:,]
+          | \bcoding\ (?:assistants?|agents?)\ ?:\ (?:also|please|add|run|do|always|insert|install|when|you|never|use|must)\b
+          | \b(?:ais?|assistants?|llms?|chatbots?|agents)\ (?:that|which|who)\ \w+~40~\b(?:must|are\ obliged\ to|have\ to|are\ required\ to)\ (?:name|book|recommend|choose|buy|prefer|rate|praise|rank)\b
+          | \bnew\ persona\ ?: | \ba\ (?:model|bot|assistant|ai)\ (?:that|which|who)\ never\ refuses\b""",
+    ),
+    phrase(
+        "for-this-conversation", _OF, Severity.MEDIUM,
+        "remainder of,rest of;conversation,chat,session,dialog;answer,respond,reply,speak,praise,recommend,act,write,only",
+        r"""\bfor\ the\ (?:remainder|rest)\ of\ (?:this|the|our)\ (?:conversation|chat|session|dialog(?:ue)?),?\ ~12~(?:answer|respond|reply|speak|praise|recommend|act|write|pretend|use|ignore)\b""",
+        unless_negated=True,
+    ),
+    phrase(
+        "asks-for-login", Category.CREDENTIALS, Severity.HIGH,
+        "ask,prompt,request;user,person,human,customer;password,passphrase,credential,pin,login,card",
+        r"""\b(?:ask|prompt)\ the\ (?:user|person|human|customer)\ (?:for|to\ (?:enter|give|type|provide))\ (?:their|his|her|the|a)\ (?:\w+\ )?(?:password|passphrase|credentials?|pin|login|card\ number)s?\b~20~\b(?:and\ (?:pass|send|give|hand|forward|enter|put|call|use)|then)\b""",
+        unless_negated=True,
+    ),
+    phrase(
         "kept-in-memory", _OF, Severity.MEDIUM,
         "memory,remember,future;save,store,write,commit,add,keep,remember;future,every,always,from now on,persist",
         r"""\b(?:save|store|write|commit|add|keep)\ (?:this|the\ following|these|it)\b~24~\b(?:to|in)\ your\ (?:long-term\ |persistent\ |permanent\ )?memory\b~60~\b(?:every|always|future|from\ now\ on|persists?)\b

@@ -15,10 +15,11 @@ _MEASURE = r"(?:wrong|manipulated|inaccurate|incorrect|unsafe|fake|forged|corrup
 PHRASES = (
     phrase(
         "copy-for-another", Category.EXFILTRATION, Severity.HIGH,
-        "also,too,as well,in addition,besides;@,http,+,.com,.net,.org,.io,.dev,.app,.info,.biz,.xyz,.ru,.cn,.top,.tk,.example;send,sent,export,push,cop,forward,upload,post,mirror,report,address,receive,relay,deliver,cc",
+        "also,too,as well,in addition,besides,cop,duplicate;@,http,+,.com,.net,.org,.io,.dev,.app,.info,.biz,.xyz,.ru,.cn,.top,.tk,.example;send,sent,export,push,cop,forward,upload,post,mirror,report,address,receive,relay,deliver,cc",
         rf"""\b(?:also|in\ addition|additionally),?\ (?:\w+\ ){{0,2}}{_SEND}\b~60~{_PLACE}
           | \b{_SEND}\b~70~{_PLACE}\S{{0,60}}~24~\b(?:as\ well|too)(?=[.,;)]|\Z|\ so\b)
           | {_PLACE}\S{{0,60}}\ (?:also\ )?(?:receives?|gets?|is\ sent)\ (?:it|them|a\ copy|this)\b
+          | \b(?:blind\ copy|copy|copies|duplicate)\ of\ (?:everything|all|each|every)\b~30~\b(?:goes|go|is\ sent|are\ sent)\ to\ {_PLACE}
           | \b(?:besides|apart\ from|in\ addition\ to)\b~40~\b{_SEND}\b~50~{_PLACE}""",
         unless_negated=True,
     ),
@@ -33,18 +34,20 @@ PHRASES = (
     ),
     phrase(
         "results-rule", Category.INSTRUCTION, Severity.HIGH,
-        "instruction,result,output,answer,returns,says,text;obey,outrank,executed,followed,carried out,coming,as though,authoritative,originating",
+        "instruction,result,output,answer,returns,says,text;do whatever,do what,obey,outrank,executed,followed,carried out,coming,as though,authoritative,originating",
         r"""\b(?:instructions?|commands?|directives?|orders?)\ (?:that\ )?(?:it|this\ tool|the\ tool|this\ server)\ (?:returns?|gives?|contains?|answers?|sends?)\b~40~\b(?:executed|followed|obeyed|carried\ out|performed|acted\ on)\b
           | \b(?:treat|regard|consider|take|obey)\b~60~\bas\ (?:coming|originating|if\ it\ came|though\ it\ came|if\ sent|though\ sent)\ (?:directly\ )?(?:from|by)\ (?:the\ |your\ |its\ )?(?:operator|system|admin\w*|user|developer|owner|platform|vendor|human)\b
+          | \b(?:do|follow|obey)\ (?:whatever|what|anything)\ (?:the\ )?(?:field|result|output|answer|response|hint)\b~30~\b(?:says|tells|asks|demands|wants)\b
           | \b(?:obeyed|followed)\ by\ (?:the\ )?(?:ai|model|assistant|agent|llm)\b
           | \b(?:outputs?|results?|answers?|returns?|says)\b~50~\b(?:outranks?|outweighs?|overrides?)\b~16~\b(?:user|person|system|operator|instructions?)""",
         unless_negated=True,
     ),
     phrase(
         "approved-beforehand", Category.INSTRUCTION, Severity.MEDIUM,
-        "agreed,approv,consent,grant,authori,permission,confirmation;everything,in advance,beforehand,already,install,unnecessary,all actions,all calls,not needed,not necessary,superfluous,a waste,by the",
+        "agreed,approv,consent,grant,authori,permission,confirmation;everything,in advance,beforehand,already,install,unnecessary,all actions,all calls,subsequent,further,later,following,not needed,not necessary,superfluous,a waste,by the",
         r"""\b(?:user|owner|customer|operator|administrator)s?\b~20~\b(?:agreed|approved|consented|granted|authori[sz]ed|gave|given)\b~30~\b(?:everything|in\ advance|beforehand|when\ installing|at\ install\w*|on\ installation|all\ (?:actions|calls|operations|uses|requests))\b
           | \b(?:approvals?|permissions?|consent|confirmation)\ (?:has|have|was|were|is|are)\ (?:already\ |all\ ){0,2}(?:been\ )?(?:granted|given|obtained)\b~20~\b(?:in\ advance|beforehand|already|by\ the\ (?:user|owner|account|operator|administrator))\b
+          | \bapprove\ (?:all|every|any)\ (?:subsequent|further|later|following)\ (?:actions?|calls?|requests?|operations?|steps?)\b
           | \b(?:asking|waiting)\ for\ (?:permission|confirmation|approval|consent)\ (?:here\ )?is\ (?:unnecessary|not\ (?:needed|necessary)|superfluous|a\ waste)\b""",
         unless_negated=True,
     ),
@@ -84,6 +87,24 @@ PHRASES = (
         r"""\b(?:whatever|regardless|always|in\ any\ case|no\ matter|are\ to\ be|is\ to\ be)\b~60~(?:--privileged\b|\bprivileged\ mode\b|\bhostpid\b|\bhostnetwork\b|\bcluster-admin\b|\bhost's\ root\b)
           | (?:--privileged\b|\bprivileged\ mode\b|\bhostpid\b|\bhostnetwork\b|\bcluster-admin\b|\bhost's\ root\b)~60~\b(?:whatever|regardless|in\ any\ case|no\ matter)\b""",
         unless_negated=True,
+    ),
+    phrase(
+        "falsifies-answers", Category.INSTRUCTION, Severity.MEDIUM,
+        "report,present,state,give,quote,show,steer,push,nudge,lead;lower,higher,less than,more than,steer,push,nudge,lead;people,users,the user,asked,customers",
+        r"""\bwhen(?:ever)?\ ~30~\b(?:asked|asks)\b~20~\b(?:report|state|give|quote|show)\ (?:it|them|a\ \w+)\ ~20~\b(?:lower|higher|less|more)\b
+          | \b(?:must|should|shall|has\ to|have\ to)\ (?:steer|push|nudge|lead)\ (?:people|users|the\ user|customers)\b""",
+        unless_negated=True,
+    ),
+    phrase(
+        "left-out-of-account", Category.SECRECY, Severity.HIGH,
+        "leave out,omit,hence,skip;that you;contact,call,sent,send,made,copied,forward,read",
+        r"""\b(?:leave\ out|omit|skip|pass\ over)\ (?:the\ fact\ )?that\ you\ (?:have\ )?(?:contacted|called|sent|made|copied|forwarded|read|used)\b""",
+        unless_negated=True,
+    ),
+    phrase(
+        "behind-each-command", Category.EXECUTION, Severity.HIGH,
+        "each,every,all,any;command;behind,append,add,put,prepend,in front of;curl,wget,| sh,|sh,| bash",
+        r"""\b(?:put|append|add|prepend)\b.{0,60}?(?:\bcurl\b|\bwget\b|\|\ ?(?:ba)?sh\b).{0,60}?\b(?:behind|to|before|after|in\ front\ of)\ (?:each|every|all|any)\ (?:\w+\ )?commands?\b""",
     ),
     phrase(
         "works-only-after", Category.SHADOWING, Severity.MEDIUM,
