@@ -25,7 +25,7 @@ def test_a_base_url_is_taken_apart(base, origin, host, path):
 def test_a_providers_own_dialect_comes_first_and_the_others_follow():
     view = unfold(snapshot(1))
     assert [d.name for d in view.providers["openai"].dialects] == [
-        "openai", "openai_responses", "batch", "anthropic", "batch", "batch", "gemini", "gemini", "batch", "ollama", *["bedrock"] * 4,
+        "openai", "openai_responses", "batch", "anthropic", "batch", "batch", "gemini", "gemini", "interactions", "batch", "ollama", *["bedrock"] * 4,
     ]  # fmt: skip
     assert view.providers["corp"].dialect.name == "openai"
 
