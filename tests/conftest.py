@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 
 import pytest
 from hypothesis import settings
@@ -13,7 +14,9 @@ settings.load_profile("patient")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the markers by which an emulated machine leaves tests out."""
+    """Register the markers by which an emulated machine leaves tests out, and hear hang-ups."""
+    # Under nohup they are ignored, and would be by every program that a test starts.
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     config.addinivalue_line("markers", "bcc: has BCC compile the probes, which takes minutes under emulation")
     config.addinivalue_line(
         "markers",
