@@ -19,6 +19,7 @@ from agentsh_net.kernel.netlink import Netlink, missing
 
 # Looking through every element takes at most one part in so many of the time: 100,000 of them take some 0.2 s.
 _SHARE = 20
+_WALKS = 5  # resizes end within milliseconds; where one does not, the last walk counts
 _FAMILIES = {nft_dump.INET: "inet", nft_dump.NETDEV: "netdev"}
 
 
@@ -91,10 +92,19 @@ class Table:
         return any(chain.hooked for chain in self.chains())
 
     def elements(self, name: str) -> set[bytes]:
-        """Return the keys of a set. Raises OSError."""
+        """Return the keys of a set. Raises OSError.
+
+        A walk during which the kernel resized its table tells some twice and misses others, and is made again.
+        """
         request = nft_dump.request(self._family, table=self._name, set=name)
-        answers = self._netlink.ask(nft_dump.GET_ELEMENT, request, flags=netlink.DUMP)
-        return {key for message in answers for key in nft_dump.keys(message.body)}
+        found: set[bytes] = set()
+        for _ in range(_WALKS):
+            answers = self._netlink.ask(nft_dump.GET_ELEMENT, request, flags=netlink.DUMP)
+            told = [key for message in answers for key in nft_dump.keys(message.body)]
+            found = set(told)
+            if len(found) == len(told):
+                break
+        return found
 
     def counters(self) -> dict[str, int]:
         """Return the packets of the named counters. Raises OSError."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import subprocess
+from typing import Any
 
 import pytest
 from netns import box
 from netns.scene import at, plan
 
+from agentsh_net.core.abi.netlink import Message
 from agentsh_net.core.nft import dump as nft_dump
 from agentsh_net.kernel import nft_table
 from agentsh_net.kernel.netlink import NETFILTER, Netlink
@@ -56,6 +58,28 @@ def test_every_element_of_a_large_set_is_told() -> None:
         return len(opened().elements("held"))
 
     assert box.in_box(inside) == 20_000
+
+
+class Overtaken:
+    """A connection on which the first walk through a set tells what comes first once more, in the place of the rest."""
+
+    def __init__(self) -> None:
+        self._netlink, self.walks = Netlink(NETFILTER), 0
+
+    def ask(self, *args: Any, **flags: int) -> list[Message]:
+        self.walks += 1
+        answers = self._netlink.ask(*args, **flags)
+        return answers if self.walks > 1 else [answers[0], *answers[:-1]]
+
+
+def test_a_walk_that_a_resize_overtook_is_made_again() -> None:
+    def inside() -> tuple[int, int]:
+        many = ", ".join(f"10.{n >> 8}.{n & 255}.1" for n in range(2_000))
+        subprocess.run(["nft", "-f", "-"], input=f"table inet mine {{\n set held {{\n type ipv4_addr\n elements = {{ {many} }}\n }}\n}}\n", text=True, check=True)  # fmt: skip
+        overtaken = Overtaken()
+        return len(Table(overtaken, nft_dump.INET, "mine").elements("held")), overtaken.walks
+
+    assert box.in_box(inside) == (2_000, 2)
 
 
 def test_own_commits_are_told_from_those_of_others() -> None:
