@@ -66,9 +66,8 @@ def read_ready_file(path: Path) -> Mapping[str, Any]:
 
 
 def _open_quickly(path: str, flags: int) -> int:
-    return os.open(
-        path, flags | os.O_NONBLOCK | os.O_CLOEXEC
-    )  # of a pipe, reading begins when somebody writes
+    # Without O_NONBLOCK a pipe would be waited for until somebody writes to it.
+    return os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)
 
 
 def _is_own_file(descriptor: int) -> bool:

@@ -47,9 +47,7 @@ class Options:
     config: Path | None = None
     audit: bool | None = None
     ready_file: Path | None = None
-    socket: Path | None = (
-        None  # the control socket's place, where the command line or the environment says it
-    )
+    socket: Path | None = None  # the control socket, where the command line or the environment names it
 
     @property
     def source(self) -> str:

@@ -32,9 +32,8 @@ from agentsh_net.store.queries import DEADLINE
 Row = dict[str, Any]
 
 SECOND: Final = 1_000_000_000
-PATIENCE: Final = (
-    900 * SECOND
-)  # between a model's call and the tool's, as core.audit.joining; and until a result
+# Between a model's call and the tool's, as core.audit.joining; and until a result.
+PATIENCE: Final = 900 * SECOND
 BEFORE: Final = 1 * SECOND  # a connection may be told of a little before the call that led to it was recorded
 AFTER: Final = 30 * SECOND  # after the last that is known of a call: a slow server, a connection told late
 MAX_MEANWHILE: Final = 2_000  # events; a busy host has more, and then the first count

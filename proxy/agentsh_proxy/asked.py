@@ -31,9 +31,7 @@ class Asked:
     opening: bytes  # of the request to the upstream: line and fields, but for the framing and the blank line
     held: bool  # the body must be whole before anything leaves
     trails: bool  # charged against the provider's limits, or kept in the archive
-    reads: (
-        Callable[[bytes], RequestFacts] | None
-    )  # a body that is as it is: nothing to decode, to search or to sign
+    reads: Callable[[bytes], RequestFacts] | None  # a body with nothing to decode, to search or to sign
     glances: Callable[[bytes], bool] | None  # at a whole answer: enough where nothing else wants to see it
     mould: Mould | None = None  # of the head, where the next one may be the same
 

@@ -15,13 +15,8 @@ from pathlib import Path
 
 from agentsh_proxy.landlock import restrict_to_reading
 
-_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_CAPBSET_READ, _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS = (
-    1,
-    4,
-    23,
-    24,
-    38,
-)
+_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_NO_NEW_PRIVS = 1, 4, 38
+_PR_CAPBSET_READ, _PR_CAPBSET_DROP = 23, 24
 _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
 _CAPABILITY_V3 = 0x20080522
 _CAP_SETPCAP = 8

@@ -16,9 +16,8 @@ from agentsh_net.core.values import jsontext
 # What a call has of its own, in the order in which its event tells it.
 OWN: Final = ("id", "timestamp", "jsonrpc_id", "input")
 
-Row = tuple[
-    str, str, str, str, str, str, str, str
-]  # of the store: id, columns that are searched, the event as JSON
+# Of the store: id, columns that are searched, the event as JSON.
+Row = tuple[str, str, str, str, str, str, str, str]
 Filled = tuple["Draft", str, str]  # the draft of a call, its JSON-RPC id and its arguments as compact JSON
 
 

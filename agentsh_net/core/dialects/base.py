@@ -23,6 +23,11 @@ def always() -> bool:
     return True
 
 
+def lenient(path: str) -> str:
+    """Return a request's path as the most lenient of routers takes it: without query, trailing slashes and case."""
+    return path.partition("?")[0].rstrip("/").casefold()
+
+
 @dataclass(frozen=True, slots=True)
 class Judged:
     """A call and what was decided about it."""

@@ -25,6 +25,7 @@ from agentsh_net.core.dialects.base import (
     Step,
     Stream,
     always,
+    lenient,
 )
 from agentsh_net.core.dialects.call_signs import may_hide_call
 from agentsh_net.core.dialects.gemini import dialect as gemini
@@ -110,7 +111,7 @@ class BatchDialect:
 
     def inspects(self, method: str, path: str) -> bool:
         """Say whether a batch is made here, or its results are."""
-        plain = path.partition("?")[0].rstrip("/").casefold()
+        plain = lenient(path)
         return method.upper() in self._methods and self._path.fullmatch(plain) is not None
 
     def request(self, body: bytes) -> RequestFacts:

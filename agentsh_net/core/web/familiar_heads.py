@@ -69,9 +69,7 @@ class _Likeness(NamedTuple):
     """What heads of as many lines had in common."""
 
     lines: list[bytes]  # of those below only the beginning
-    varying: tuple[
-        tuple[int, int], ...
-    ]  # lines that tell nothing: which they are, and how long their names are
+    varying: tuple[tuple[int, int], ...]  # lines that tell nothing: which, and how long their names are
     sized: tuple[int, int] | None  # the line with the length: which it is, and how much stands before it
     told: tuple[Any, ...]  # of a ResponseHead, behind its first three
 

@@ -58,9 +58,8 @@ class Forward:
         self._tell_of = tell
         self._replies = 0  # of ours that the server has not taken yet
         self._reviews: OrderedDict[tuple[str, str], Review] = OrderedDict()
-        self._owners: OrderedDict[str, frozenset[str]] = (
-            OrderedDict()
-        )  # session of the server's -> of which agents
+        # Session of the server's -> of which agents.
+        self._owners: OrderedDict[str, frozenset[str]] = OrderedDict()
 
     @property
     def sessions(self) -> int:

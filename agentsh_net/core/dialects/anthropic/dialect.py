@@ -14,7 +14,7 @@ from agentsh_net.core.dialects.anthropic.event import make_frame
 from agentsh_net.core.dialects.anthropic.message import rewritten
 from agentsh_net.core.dialects.anthropic.ordinary import PROSE
 from agentsh_net.core.dialects.anthropic.stream import SIGNS, AnthropicMachine
-from agentsh_net.core.dialects.base import Dialect, Enforce, Judge, Limits, Step, Stream, always
+from agentsh_net.core.dialects.base import Dialect, Enforce, Judge, Limits, Step, Stream, always, lenient
 from agentsh_net.core.dialects.inspection import Inspector, Wire
 from agentsh_net.core.dialects.output import Output
 from agentsh_net.core.dialects.whole_answer import inspect_whole, is_harmless
@@ -60,7 +60,7 @@ class AnthropicDialect:
 
     def inspects(self, method: str, path: str) -> bool:
         """Say whether this is a request for a message; what a lenient router takes for one counts too."""
-        plain = path.partition("?")[0].rstrip("/").casefold()
+        plain = lenient(path)
         return method.upper() == "POST" and (_PATH.fullmatch(plain) or _VERTEX.fullmatch(plain)) is not None
 
     def stream(self, judge: Judge, *, limits: Limits, fail_closed: bool, enforce: Enforce = always) -> Stream:

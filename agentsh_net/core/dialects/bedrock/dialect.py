@@ -20,6 +20,7 @@ from agentsh_net.core.dialects.base import (
     Step,
     Stream,
     always,
+    lenient,
 )
 from agentsh_net.core.dialects.bedrock import events as bedrock_events
 from agentsh_net.core.dialects.bedrock import invoke as bedrock_invoke
@@ -93,7 +94,7 @@ class BedrockDialect:
 
     def inspects(self, method: str, path: str) -> bool:
         """Say whether answers to this request may carry tool calls."""
-        plain = path.partition("?")[0].rstrip("/").casefold()
+        plain = lenient(path)
         return method.upper() == "POST" and self._path.fullmatch(plain) is not None
 
     def request(self, body: bytes) -> RequestFacts:

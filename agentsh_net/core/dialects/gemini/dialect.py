@@ -18,6 +18,7 @@ from agentsh_net.core.dialects.base import (
     Step,
     Stream,
     always,
+    lenient,
 )
 from agentsh_net.core.dialects.gemini import request as gemini_request
 from agentsh_net.core.dialects.gemini.calls import NAME, Ledger
@@ -64,7 +65,7 @@ class GeminiDialect:
 
     def inspects(self, method: str, path: str) -> bool:
         """Say whether answers to this request may carry function calls, or the request MCP servers."""
-        plain = path.partition("?")[0].rstrip("/").casefold()
+        plain = lenient(path)
         match method.upper():
             case "POST" if self._streams:
                 return _STREAMED.fullmatch(plain) is not None

@@ -11,7 +11,17 @@ from functools import partial
 from typing import Final
 
 from agentsh_net.core.dialects.anthropic.event import make_frame
-from agentsh_net.core.dialects.base import Dialect, Enforce, Judge, Limits, RequestFacts, Step, Stream, always
+from agentsh_net.core.dialects.base import (
+    Dialect,
+    Enforce,
+    Judge,
+    Limits,
+    RequestFacts,
+    Step,
+    Stream,
+    always,
+    lenient,
+)
 from agentsh_net.core.dialects.block_stream import BlockMachine
 from agentsh_net.core.dialects.call_signs import may_hide_call
 from agentsh_net.core.dialects.gemini import dialect as gemini
@@ -44,7 +54,7 @@ class InteractionsDialect:
 
     def inspects(self, method: str, path: str) -> bool:
         """Say whether answers to this request may carry tool calls."""
-        told = path.partition("?")[0].rstrip("/").casefold()
+        told = lenient(path)
         match method.upper():
             case "POST":
                 return _ASKED.fullmatch(told) is not None

@@ -18,6 +18,7 @@ from agentsh_net.core.dialects.base import (
     Step,
     Stream,
     always,
+    lenient,
 )
 from agentsh_net.core.dialects.inline_edits import in_place
 from agentsh_net.core.dialects.inspection import Inspector, Wire
@@ -81,7 +82,7 @@ class OllamaDialect:
 
     def inspects(self, method: str, path: str) -> bool:
         """Say whether answers to this request may carry tool calls."""
-        plain_path = path.partition("?")[0].rstrip("/").casefold()
+        plain_path = lenient(path)
         return method.upper() == "POST" and plain_path.endswith(_PATHS)
 
     def request(self, body: bytes) -> RequestFacts:

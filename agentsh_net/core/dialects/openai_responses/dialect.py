@@ -10,7 +10,17 @@ import re
 from typing import Final
 
 from agentsh_net.core.dialects.anthropic.event import make_frame
-from agentsh_net.core.dialects.base import Dialect, Enforce, Judge, Limits, RequestFacts, Step, Stream, always
+from agentsh_net.core.dialects.base import (
+    Dialect,
+    Enforce,
+    Judge,
+    Limits,
+    RequestFacts,
+    Step,
+    Stream,
+    always,
+    lenient,
+)
 from agentsh_net.core.dialects.inspection import Inspector, Wire
 from agentsh_net.core.dialects.openai_chat import dialect as openai_chat
 from agentsh_net.core.dialects.openai_responses import request as openai_responses_request
@@ -51,7 +61,7 @@ class OpenAIResponses:
 
     def inspects(self, method: str, path: str) -> bool:
         """Say whether answers to this request may carry tool calls."""
-        plain = path.partition("?")[0].rstrip("/").casefold()
+        plain = lenient(path)
         match method.upper():
             case "POST":
                 return _CREATE.fullmatch(plain) is not None
