@@ -9,10 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-# The re module's own parser: what it understands is what is run. It has no public name.
-from re import _parser  # type: ignore[attr-defined] # see above
-from typing import Any
-
+from agentsh_net.core.inspect import regex_cost
 from agentsh_net.core.inspect.findings import Category, Finding, Severity, excerpt
 from agentsh_net.core.inspect.letters import letters, place, words
 from agentsh_net.core.inspect.phrases import mentioned
@@ -104,32 +101,13 @@ def _spelled(pattern: str) -> str:
 
 def _compiled(pattern: str) -> Pattern:
     spelled = _spelled(pattern)
-    needs = frozenset(_needed(_parser.parse(spelled)))
-    return Pattern(re.compile(spelled), tuple(needs), knows_no="N" in spelled)
+    return Pattern(re.compile(spelled), tuple(regex_cost.needed(spelled)), knows_no="N" in spelled)
 
 
 def _family(match: re.Match[str]) -> str:
     """Return a letter or a class of letters with all members of their families."""
     letters_of_it = "".join(FAMILIES.get(letter, letter) for letter in match[0])
     return letters_of_it if match[0][0] == "[" else f"[{letters_of_it}]"
-
-
-def _needed(nodes: Iterable[tuple[Any, Any]]) -> Iterator[frozenset[str]]:
-    """Yield the letters of which one is in every match of a sequence, for each place that every match has."""
-    for name, value in ((str(op), value) for op, value in nodes):
-        match name:
-            case "LITERAL":
-                yield frozenset(chr(value))
-            case "IN" if all(str(op) == "LITERAL" for op, _ in value):
-                yield frozenset(chr(letter) for _, letter in value)
-            case "SUBPATTERN":
-                yield from _needed(value[-1])
-            case "BRANCH":
-                branches = [list(_needed(branch)) for branch in value[1]]
-                if all(branches):
-                    yield frozenset().union(*(min(groups, key=len) for groups in branches))
-            case "MAX_REPEAT" | "MIN_REPEAT" if value[0]:
-                yield from _needed(value[2])
 
 
 def orders(looked_for: Rules, texts: Iterable[Text], of_parameters: Rules | None = None) -> Iterator[Finding]:

@@ -1,13 +1,13 @@
-"""An upper bound on what a backtracking search by a regular expression costs, so that none can be made to run for ever.
+"""What is known of a regular expression before it searches: an upper bound on what that costs, and letters that no match is without.
 
-Python's re has no time limit, and a match holds the interpreter: so it is worked out before a pattern is accepted. The bound
-counts the ways in which the repeats of a pattern can share out a text; it errs on the side of refusing.
+Python's re has no time limit, and a match holds the interpreter: so the bound is worked out before a pattern is accepted. It
+counts the ways in which the repeats of a pattern can share out a text, and errs on the side of refusing.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 # The re module's own parser: what it understands is what is run. It has no public name.
 from re import _parser  # type: ignore[attr-defined] # see above
@@ -40,6 +40,11 @@ def ways(pattern: str, size: int) -> int:
 def widest(pattern: str) -> int:
     """Return how many characters a match may span, at most. Raises re.error."""
     return int(_parser.parse(pattern).getwidth()[1])
+
+
+def needed(pattern: str) -> frozenset[frozenset[str]]:
+    """Return sets of letters: of each, one letter is in every match, so that a text without need not be searched. Raises re.error."""
+    return frozenset(_needed(_parser.parse(pattern)))
 
 
 def _ways(nodes: Iterable[Node], size: int) -> int:
@@ -90,6 +95,24 @@ def _branched(branches: Sequence[Sequence[Node]], size: int) -> int:
     first = [(str(branch[0][0]), branch[0][1]) if len(branch) else None for branch in branches]
     exclusive = all(f is not None and f[0] == "LITERAL" for f in first) and len(set(first)) == len(first)
     return max(ways) if exclusive else sum(ways)
+
+
+def _needed(nodes: Iterable[Node]) -> Iterator[frozenset[str]]:
+    """Yield the letters of which one is in every match of a sequence, for each place that every match has."""
+    for name, value in ((str(op), value) for op, value in nodes):
+        match name:
+            case "LITERAL":
+                yield frozenset(chr(value))
+            case "IN" if all(str(op) == "LITERAL" for op, _ in value):
+                yield frozenset(chr(letter) for _, letter in value)
+            case "SUBPATTERN":
+                yield from _needed(value[-1])
+            case "BRANCH":
+                branches = [list(_needed(branch)) for branch in value[1]]
+                if all(branches):
+                    yield frozenset().union(*(min(groups, key=len) for groups in branches))
+            case "MAX_REPEAT" | "MIN_REPEAT" if value[0]:
+                yield from _needed(value[2])
 
 
 def compiles(pattern: str) -> re.Pattern[str]:

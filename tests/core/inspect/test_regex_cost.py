@@ -47,3 +47,17 @@ def test_possessive_and_atomic_repeats_do_not_count() -> None:
 def test_no_regular_expression_is_an_error() -> None:
     with pytest.raises(re.error):
         regex_cost.window("(")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "sets"),
+    [
+        ("ab?[cd]+", ["a", "cd"]),
+        ("a*", []),
+        ("x{0,3}y{1,3}", ["y"]),
+        ("(?:a|[bc]d)(?:d|e?)", ["ad"]),
+        ("[^a](?=b)(?!c).", []),
+    ],
+)
+def test_letters_are_needed_where_no_match_is_without_them(pattern: str, sets: list[str]) -> None:
+    assert sorted("".join(sorted(letters)) for letters in regex_cost.needed(pattern)) == sets
