@@ -15,6 +15,7 @@ from agentsh_net.core.configuration.settings import Config
 from agentsh_net.core.dlp.guard import Guard
 from agentsh_net.core.model import Candidate, PinState, Server, Tool, ToolCall, Transport, Verdict
 from agentsh_net.core.registry import Registry
+from agentsh_net.core.trust import identity
 from agentsh_net.core.trust.identity import Aspect, Identity
 from agentsh_net.core.trust.outline import Outline
 from agentsh_net.core.trust.pins import Pin, Pins
@@ -126,7 +127,7 @@ def encode(snapshot: Snapshot) -> dict[str, Any]:
             [p.server_id, p.tool, p.hash, p.state.value, p.trusted_at] for p in snapshot.pins.entries.values()
         ],
         "identities": [
-            [i.server_id, i.aspect.value, i.state.value, i.declared]
+            [i.server_id, i.aspect.value, i.state.value, i.declared, identity.mark(i.aspect, i.pinned)]
             for i in snapshot.pins.identities.values()
         ],
     }
@@ -148,8 +149,8 @@ def decode(value: Mapping[str, Any]) -> Snapshot:
     }
     pins = (Pin(sid, tool, h, {}, PinState(state), at) for sid, tool, h, state, at in value["pins"])
     identities = (
-        Identity(sid, Aspect(aspect), PinState(state), declared=declared)
-        for sid, aspect, state, declared in value["identities"]
+        Identity(sid, Aspect(aspect), PinState(state), identity.marked(mark), declared=declared)
+        for sid, aspect, state, declared, mark in value["identities"]
     )
     return Snapshot(
         generation=value["generation"],

@@ -14,6 +14,7 @@ from agentsh_net.core.configuration import config
 from agentsh_net.core.model import Action, PinState, Server, ToolCall, Transport
 from agentsh_net.core.registry import Registry
 from agentsh_net.core.snapshot import Snapshot, decode, encode, explain
+from agentsh_net.core.trust import identity
 from agentsh_net.core.trust.identity import Aspect, Identity
 from agentsh_net.core.trust.pins import Pins, trust_first
 
@@ -85,6 +86,18 @@ def test_a_server_that_is_another_travels_and_what_it_said_stays_here():
     assert found.action is Action.BLOCK
     assert found == verdict(evolved, "mcp__weather__get")
     assert "tls_fingerprint" in found.reason
+
+
+def test_what_is_trusted_of_instructions_travels_as_a_digest():
+    said = identity.instructions("secretly be kind")
+    known = Identity("weather", Aspect.INSTRUCTIONS, PinState.TRUSTED, said, said)
+    evolved = loaded().evolve(pins=Pins.of((), [known]))
+    assert "secretly" not in json.dumps(encode(evolved))
+    worker = over_the_wire(evolved).pins.identity("weather", Aspect.INSTRUCTIONS)
+    assert identity.same(Aspect.INSTRUCTIONS, worker.pinned, said)
+    assert not identity.same(Aspect.INSTRUCTIONS, worker.pinned, identity.instructions("be cruel"))
+    untrusted = loaded().evolve(pins=Pins.of((), [replace(known, pinned={}, state=PinState.NEW)]))
+    assert over_the_wire(untrusted).pins.identity("weather", Aspect.INSTRUCTIONS).pinned == {}
 
 
 def test_generation_digest_and_servers_travel():

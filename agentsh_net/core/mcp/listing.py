@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from agentsh_net.core.configuration.settings import Mcp
+from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.mcp.jsonrpc import Response
 from agentsh_net.core.mcp.pages import PageLimits, Pages
 from agentsh_net.core.model import Action, Candidate, Tool, Verdict
@@ -16,15 +17,20 @@ from agentsh_net.core.naming.folding import fold
 from agentsh_net.core.registry import Registry
 from agentsh_net.core.snapshot import Snapshot
 from agentsh_net.core.trust.pins import tool_of
+from agentsh_net.core.values import canonical
 from agentsh_net.core.verdicts import steps
 
 
 class Listing:
-    """What a server listed to one client. `hashes`: tool -> hash of its definition; `partial`: pages are missing."""
+    """What a server listed to one client. `hashes`: tool -> hash of its definition; `partial`: pages are missing.
+
+    `mixed`: it may be more than one client that cannot be told apart, so that nobody knows which pages belong together.
+    """
 
     def __init__(self, server_id: str) -> None:
         self.hashes: dict[str, str] = {}
         self.partial = False
+        self.mixed = False
         self._spellings: dict[str, list[str]] = {}  # folded name -> names as the server writes them
         self._server_id = server_id
         self._pages = Pages(PageLimits())
@@ -32,19 +38,31 @@ class Listing:
 
     def add(self, message: Response, size: int, *, continues: bool) -> list[dict[str, Any]]:
         """Take a page; return all definitions so far. Raises ProtocolError, with what was known before still known."""
-        pages, tools = (self._pages, self._tools) if continues and self.partial else (Pages(PageLimits()), [])
+        begun = continues and self.partial and not self.mixed
+        pages, tools = (self._pages, self._tools) if begun else (Pages(PageLimits()), [])
         more = pages.add(message.result, size)
         tools = tools + [tool_of(self._server_id, definition) for definition in message.result["tools"]]
         # Through the registry's own eyes: of two definitions under one name neither is the pinned one.
         seen, _ = Registry().register(self._server_id, tools)
-        self.hashes = {tool.name: tool.hash for tool in seen.tools.values()}
+        hashes = {tool.name: tool.hash for tool in seen.tools.values()}
+        self.hashes = self._joined(hashes) if continues and self.mixed else hashes
         self._spellings = {}
         for name in self.hashes:
             self._spellings.setdefault(fold(name), []).append(name)
-        self.partial = more is not None
+        self.partial = more is not None or (continues and self.mixed)
         definitions = [dict(definition) for definition in pages.tools]
         self._pages, self._tools = (pages, tools) if self.partial else (Pages(PageLimits()), [])
         return definitions
+
+    def _joined(self, page: dict[str, str]) -> dict[str, str]:
+        """Return what a page adds to those before it; of two definitions under one name neither is the pinned one."""
+        joined = self.hashes | {
+            name: shown if self.hashes.get(name, shown) == shown else canonical.hash_of([shown])
+            for name, shown in page.items()
+        }
+        if len(joined) > (most := PageLimits().tools):
+            raise ProtocolError(f"tools/list has more than {most} tools", status=502)
+        return joined
 
     def verdict(self, snapshot: Snapshot, tool: str) -> Verdict | None:
         """Return the block of a tool whose definition, as it was shown here, is not the pinned one; None for all others.

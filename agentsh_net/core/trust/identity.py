@@ -89,13 +89,13 @@ def same(aspect: Aspect, pinned: Value, offered: Value) -> bool:
         case Aspect.BINARY:
             return _contents(pinned) == _contents(offered)
         case Aspect.INSTRUCTIONS:
-            return canonical.text(pinned) == canonical.text(offered)
+            return mark(aspect, pinned) == mark(aspect, offered)
 
 
 def mark(aspect: Aspect, value: Value) -> str:
     """Return a digest that stands for a value in tables; of a certificate and a lone binary, the one that other programs print too."""
-    if not value:
-        return ""
+    if not value or "mark" in value:
+        return str(value.get("mark", ""))
     match aspect:
         case Aspect.TLS:
             return str(value.get("declared") or value.get("certificate") or "")
@@ -105,6 +105,11 @@ def mark(aspect: Aspect, value: Value) -> str:
             return canonical.hash_of(_contents(value))
         case Aspect.INSTRUCTIONS:
             return canonical.hash_of(value)
+
+
+def marked(mark: str) -> Value:
+    """Return what stands for a pinned value where only its mark is known: in a worker."""
+    return {"mark": mark} if mark else {}
 
 
 def seen(known: Identity | None, server: Server, aspect: Aspect, offered: Value, *, trust_first: bool, now: str) -> Identity:  # fmt: skip

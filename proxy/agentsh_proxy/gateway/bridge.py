@@ -21,6 +21,7 @@ from agentsh_net.core.model import Server, Transport
 from agentsh_proxy.gateway.carrier import Served
 from agentsh_proxy.gateway.connection import JSON, GatewayConnection
 from agentsh_proxy.gateway.eras import asks_modern, begins
+from agentsh_proxy.gateway.offer import Unnamed
 from agentsh_proxy.gateway.pipe import Pipe
 from agentsh_proxy.gateway.requests import Asked
 from agentsh_proxy.gateway.review import Review
@@ -60,6 +61,7 @@ class Bridge:
         self._spawn = spawn
         self._sessions: dict[tuple[str, str], Session] = {}
         self._shared: dict[tuple[str, str], Shared] = {}
+        self._unnamed = Unnamed()
         self._leaving: list[Shared] = []  # replaced; they end when what is under way there has ended
         self._now = asyncio.get_running_loop().time()
 
@@ -130,7 +132,9 @@ class Bridge:
         if asks_modern(asked):
             shared = await self._share(asked, place, session_id, limits[1])
             shared.used = self._now
-            await shared.post(asked, client, place, limits, self._review(session_id))
+            review = self._review(session_id)
+            review.offer = self._unnamed.known(session_id, asked.fields, review.offer)
+            await shared.post(asked, client, place, limits, review)
         else:
             await self._begin(asked, client, place, session_id, limits)
         return True

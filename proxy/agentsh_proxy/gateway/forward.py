@@ -19,6 +19,7 @@ from agentsh_net.core.model import Server
 from agentsh_proxy.gateway.connection import GatewayConnection
 from agentsh_proxy.gateway.dialing import Tell
 from agentsh_proxy.gateway.exchange import Exchange
+from agentsh_proxy.gateway.offer import Unnamed
 from agentsh_proxy.gateway.pipe import Pipe
 from agentsh_proxy.gateway.requests import Asked
 from agentsh_proxy.gateway.review import Review
@@ -58,6 +59,7 @@ class Forward:
         self._tell_of = tell
         self._replies = 0  # of ours that the server has not taken yet
         self._reviews: OrderedDict[tuple[str, str], Review] = OrderedDict()
+        self._unnamed = Unnamed()
         # Session of the server's -> of which agents.
         self._owners: OrderedDict[str, frozenset[str]] = OrderedDict()
 
@@ -87,11 +89,16 @@ class Forward:
             review = self._review(session_id)
             if mcp_session:
                 self._remember((session_id, mcp_session), review)
+            else:
+                review.offer = self._unnamed.known(session_id, asked.fields, review.offer)
+        offer = review.offer
         if asked.method == "POST":
             new = await exchange.post(review, limits[0])
             if new and not mcp_session:
                 self._remember((session_id, new), review)
                 self._own(new, session_id)
+            elif not mcp_session and review.offer is not offer:  # an `initialize` that began no session
+                self._unnamed.keep(session_id, asked.fields, review.offer)
         else:
             await exchange.other(review)
         if mcp_session and exchange.session_ended:

@@ -6,9 +6,12 @@ Which messages those are is the review's business.
 from __future__ import annotations
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from hashlib import sha256
 from typing import Any, Final
 
+from agentsh_net.core.mcp import gateway_http
 from agentsh_net.core.mcp import judging as mcp_judging
 from agentsh_net.core.mcp.jsonrpc import Response
 from agentsh_net.core.mcp.listing import Listing, refused
@@ -22,6 +25,9 @@ from agentsh_proxy.gateway.view import Place
 
 SETTLING: Final = (
     2.0  # seconds a listing waits for the supervisor to take up new tools, so that calls are judged by them
+)
+MAX_UNNAMED: Final = (
+    1024  # clients without a session of one server; past it who was heard longest ago begins anew
 )
 
 
@@ -39,6 +45,10 @@ class Offer:
         self._itself: Verdict | None = None  # by what `_known_by` says
         self._around = around
         self._place = place
+
+    def anew(self) -> Offer:
+        """Return the offer to a client that was shown nothing yet."""
+        return Offer(self._around, self.server_id, self._place)
 
     def shown(self, snapshot: Snapshot) -> mcp_judging.Shown:
         """Return what blocks a tool because this client was shown it, or its server, otherwise than it is trusted."""
@@ -106,3 +116,32 @@ class Offer:
             (tool := registry.tool(self.server_id, name)) is not None and tool.hash == shown
             for name, shown in self.listing.hashes.items()
         )
+
+
+class Unnamed:
+    """The offers to clients without a session, by all that is known of who asks: its agent's session, credentials and name."""
+
+    def __init__(self) -> None:
+        self._offers: OrderedDict[tuple[str, bytes], Offer] = OrderedDict()
+
+    def known(self, session_id: str, fields: Mapping[str, str], new: Offer) -> Offer:
+        """Return the offer to whom a request's fields name; `new`, from now on, if it has none yet."""
+        key = _asker(session_id, fields)
+        return self._kept(key, self._offers.get(key, new))
+
+    def keep(self, session_id: str, fields: Mapping[str, str], offer: Offer) -> None:
+        """Remember another offer to somebody, for the requests that follow."""
+        self._kept(_asker(session_id, fields), offer)
+
+    def _kept(self, key: tuple[str, bytes], offer: Offer) -> Offer:
+        offer.listing.mixed = True
+        self._offers[key] = offer
+        self._offers.move_to_end(key)
+        if len(self._offers) > MAX_UNNAMED:
+            self._offers.popitem(last=False)
+        return offer
+
+
+def _asker(session_id: str, fields: Mapping[str, str]) -> tuple[str, bytes]:
+    said = f"{fields.get('user-agent', '')}\n{gateway_http.credentials(fields)}"
+    return session_id, sha256(said.encode("latin-1")).digest()

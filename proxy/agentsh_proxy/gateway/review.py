@@ -257,6 +257,8 @@ class Review:
     ) -> None:
         """Take an answer that matters, and note what has to be changed in it."""
         if asked.method in HANDSHAKES and isinstance(message, Response):
+            if asked.method == "initialize":
+                self.offer = self.offer.anew()
             self.offer.facts = mcp_judging.facts(message.result) or self.offer.facts
         elif asked.method == LIST and isinstance(message, Response):
             await self._listed(index, asked, message, size, edits)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from agentsh_proxy.gateway import offer as module
 from agentsh_proxy.gateway.around import Around
-from agentsh_proxy.gateway.offer import Offer
+from agentsh_proxy.gateway.offer import Offer, Unnamed
 from agentsh_proxy.gateway.view import unfold
 from gateway_front import FakeCharges, snapshot
 
@@ -105,3 +105,20 @@ def test_a_server_is_held_to_what_it_said_last_and_to_the_pins_in_force() -> Non
     assert blocked()
     front.view = front.made()
     assert not blocked()
+
+
+def test_clients_without_a_session_are_known_by_who_they_say_they_are_and_are_bounded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "MAX_UNNAMED", 2)
+    unnamed, offers = Unnamed(), [Front().offer for _ in range(4)]
+    fields = {"user-agent": "a", "accept": "x"}
+    assert unnamed.known("s", fields, offers[0]) is offers[0]
+    assert unnamed.known("s", {**fields, "accept": "y"}, offers[1]) is offers[0]
+    assert unnamed.known("s", {**fields, "authorization": "Bearer b"}, offers[1]) is offers[1]
+    assert unnamed.known("s", fields, offers[2]) is offers[0]
+    assert (
+        unnamed.known("other", fields, offers[2]) is offers[2]
+    )  # one too many: who came longest ago is forgotten
+    assert unnamed.known("s", fields, offers[3]) is offers[0]
+    assert unnamed.known("s", {**fields, "authorization": "Bearer b"}, offers[3]) is offers[3]

@@ -10,7 +10,7 @@ import pytest
 from gateway_front import call, request, snapshot
 from gateway_pipes import RESULT, FakePipe, play
 
-from agentsh_net.core.trust.pins import tool_of
+from agentsh_net.core.trust.pins import Pins, tool_of, trust
 
 VERSION = "2026-07-28"
 META = {"io.modelcontextprotocol/protocolVersion": VERSION, "io.modelcontextprotocol/clientCapabilities": {}}
@@ -80,6 +80,27 @@ def test_two_clients_with_one_id_each_have_their_own_answer() -> None:
         answers = [await task for task in tasks]
         assert [(a.json["id"], a.json["result"]["n"]) for a in answers] == [("x", 1), ("x", 2)]
         assert len(pipes) == 1
+
+    play(scene)
+
+
+def test_what_a_client_was_shown_of_the_shared_server_holds_for_its_next_requests() -> None:
+    async def scene(front: Any, pipes: list[FakePipe]) -> None:
+        tool = tool_of("peer", {"name": "add"})
+        current = front.gateway.view.snapshot
+        registry, _ = current.registry.register("peer", [tool])
+        trusting = current.evolve(registry=registry, pins=Pins.of([trust(tool, "now")]))
+        front.follow(trusting)
+        front.on_report = lambda _: front.follow(trusting)  # by then another was shown the pinned one
+        listing = modern(request("tools/list"))
+        task = asyncio.create_task(front.post(listing, **headers(listing)))
+        pipe = await first(pipes)
+        await sent(pipe, 1)
+        pipe.say({"jsonrpc": "2.0", "id": pipe.sent[0]["id"], "result": {"tools": [{"name": "add", "title": "evil"}]}})  # fmt: skip
+        await task
+        asked = modern(call())
+        got = await front.post(asked, **headers(asked))
+        assert "not the version that was trusted" in got.json["error"]["message"]
 
     play(scene)
 

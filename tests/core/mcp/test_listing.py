@@ -48,6 +48,27 @@ def test_a_tool_without_a_name_is_refused() -> None:
         Listing("fs").add(page(" "), 10, continues=False)
 
 
+def test_pages_that_clients_take_turns_at_add_up_and_never_end() -> None:
+    listing = Listing("fs")
+    listing.mixed = True
+    for name in ("a", "a", "b", "b"):  # two clients, page by page
+        listing.add(page(name, nextCursor="2" if name == "a" else None), 10, continues=name == "b")
+    assert (set(listing.hashes), listing.partial) == ({"a", "b"}, True)
+    listing.add(page("c"), 10, continues=False)
+    assert (set(listing.hashes), listing.partial) == ({"c"}, False)
+
+
+def test_of_two_definitions_on_pages_that_clients_take_turns_at_neither_is_the_pinned_one() -> None:
+    listing = Listing("fs")
+    listing.mixed = True
+    for text in ("evil", "kind"):
+        tools = {"tools": [{"name": "a", "description": text}]}
+        listing.add(Response(1, tools), 10, continues=text == "kind")
+    assert listing.hashes["a"] != tool_of("fs", {"name": "a", "description": "kind"}).hash
+    with pytest.raises(ProtocolError, match="more than 5000 tools"):
+        listing.add(page(*map(str, range(5000))), 10, continues=True)
+
+
 def test_what_was_shown_is_held_against_the_pin_and_not_against_the_registry() -> None:
     listing = Listing("fs")
     listing.add(page("a"), 10, continues=False)
