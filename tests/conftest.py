@@ -14,9 +14,12 @@ settings.load_profile("patient")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the markers by which an emulated machine leaves tests out, and hear hang-ups."""
-    # Under nohup they are ignored, and would be by every program that a test starts.
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    """Register the markers by which an emulated machine leaves tests out, and hear signals."""
+    # Under nohup, or in the background of a script, some are ignored, and would be by every program that a test starts.
+    for number in (signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM, signal.SIGCHLD):
+        signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
     config.addinivalue_line("markers", "bcc: has BCC compile the probes, which takes minutes under emulation")
     config.addinivalue_line(
         "markers",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,10 +14,10 @@ from typing import Any
 import yaml
 from fake_kernel import FakeKernel
 
+from agentsh_net import notify
 from agentsh_net.config import options
 from agentsh_net.config.options import Options
 from agentsh_net.control.client import Client
-from agentsh_net.control.errors import ControlError
 from agentsh_net.daemon import Daemon
 from agentsh_net.store import queries
 
@@ -41,7 +42,7 @@ class Running:
         self.file = folder / "policy.yaml"
         self.kernel = FakeKernel()
         self.write(policy)
-        self.client = Client(folder / "control.sock", timeout=10)
+        self.client = Client(folder / "control.sock", timeout=60)
         self.exit: int | None = None
         self.daemon: Daemon
         self.loop: asyncio.AbstractEventLoop
@@ -67,13 +68,13 @@ class Running:
         async def call() -> Any:
             return function()
 
-        return asyncio.run_coroutine_threadsafe(call(), self.loop).result(10)
+        return asyncio.run_coroutine_threadsafe(call(), self.loop).result(60)
 
     def status(self) -> Any:
         return self.client.call("status")
 
 
-def awaited(claim: Callable[[], Any], *, within: float = 10) -> Any:
+def awaited(claim: Callable[[], Any], *, within: float = 60) -> Any:
     """Return the first true value of `claim`; fails after `within` seconds."""
     pause = threading.Event()
     for _ in range(int(within / 0.01)):
@@ -94,24 +95,22 @@ def running(
     thread = threading.Thread(target=_run, args=(here, failure), daemon=True)
     thread.start()
     try:
-        awaited(lambda: not thread.is_alive() or _answers(here))
+        awaited(lambda: not thread.is_alive() or _is_ready(here))
         if failure:
             raise failure[0]
         yield here
     finally:
         if thread.is_alive():
             here.loop.call_soon_threadsafe(here.daemon.stop)
-        thread.join(20)
+        thread.join(60)
     assert not thread.is_alive()
     if failure:
         raise failure[0]
 
 
-def _answers(here: Running) -> bool:
-    try:
-        return bool(here.status())
-    except ControlError:
-        return False
+def _is_ready(here: Running) -> bool:
+    """Say whether our own daemon wrote its ready file: a test may have left one of a daemon that was killed."""
+    return notify.read_ready_file(here.folder / "ready").get("pid") == os.getpid()
 
 
 def _run(here: Running, failure: list[BaseException]) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from fake_kernel import FakeKernel
-from running import awaited, policy, running
+from running import SERVERS, awaited, policy, running
 
 from agentsh_net.core.audit.events import ToolCallIntercepted
 from agentsh_net.core.errors import StoreError
@@ -201,7 +201,7 @@ def test_a_report_that_is_unsound_is_refused_and_the_daemon_goes_on(tmp_path: Pa
 
 
 def test_a_worker_that_is_killed_is_told_in_the_log_and_by_an_event(tmp_path: Path, caplog: Any) -> None:
-    with running(tmp_path, {**policy(), "proxy": {"port": 0}}) as here:
+    with running(tmp_path, {"proxy": {"port": 0}}) as here:
         [worker] = here.status()["proxy"]["workers"]
         os.kill(worker["pid"], signal.SIGKILL)
         told = here.await_event("worker_exited")
@@ -214,9 +214,9 @@ def test_a_worker_that_is_killed_is_told_in_the_log_and_by_an_event(tmp_path: Pa
 
 
 def test_no_record_of_a_call_dies_with_the_worker_that_wrote_it(tmp_path: Path) -> None:
-    with running(tmp_path, {**policy(), "gateway": {"enabled": True, "port": 0}}) as here:
+    with running(tmp_path, {**policy(servers=SERVERS[:1]), "gateway": {"enabled": True, "port": 0}}) as here:
         url = json.loads((tmp_path / "ready").read_text())["gateway"]
-        client = http.client.HTTPConnection(url.removeprefix("http://"), timeout=10)
+        client = http.client.HTTPConnection(url.removeprefix("http://"), timeout=60)
         fields = {
             "Content-Type": "application/json",
             "Accept": "application/json, text/event-stream",

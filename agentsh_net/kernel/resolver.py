@@ -310,6 +310,9 @@ async def ask_dns(name: str, kind: Kind, servers: NameServers | None = None) -> 
         answer = await resolver.resolve(name, kind, raise_on_no_answer=False, search=True, lifetime=LIFETIME)
     except (dns.exception.DNSException, OSError) as error:
         raise ResolveError(f"{type(error).__name__}: {error}") from error
+    # dnspython waits with wait_for, which before Python 3.12 swallows a cancellation that comes with the answer.
+    if (task := asyncio.current_task()) is not None and task.cancelling():
+        raise asyncio.CancelledError
     if answer.rrset is None:
         return Answer((), _NO_RECORD_TTL)
     addresses = (literal(record.to_text()) for record in answer.rrset)

@@ -7,11 +7,12 @@ import contextlib
 import os
 import socket
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
+import dns._asyncio_backend
 import dns.message
 import dns.rrset
 import pytest
@@ -204,34 +205,72 @@ class NameServer(asyncio.DatagramProtocol):
         self.transport.sendto(answer.to_wire(), peer)
 
 
-@pytest.mark.kernel
-def test_real_answers_are_read_with_the_lowest_ttl_of_their_alias_chain(tmp_path: Path) -> None:
-    resolv = tmp_path / "resolv.conf"
+def beside_a_name_server(folder: Path, scenario: Callable[[], Awaitable[Any]]) -> Any:
+    """Return what the scenario returns in a box whose name server is ours."""
+    resolv = folder / "resolv.conf"
     resolv.write_text("nameserver 127.0.0.1\noptions timeout:1 attempts:1\n")
 
-    def inside() -> list[Any]:
-        subprocess.run(["mount", "--bind", resolv, os.path.realpath("/etc/resolv.conf")], check=True)
-
-        async def scenario() -> list[Any]:
-            loop = asyncio.get_running_loop()
-            transport, _ = await loop.create_datagram_endpoint(
-                NameServer, ("127.0.0.1", 53), family=socket.AF_INET
-            )
-            found: list[Any] = [await ask_dns("mcp.test", "A"), await ask_dns("mcp.test", "AAAA")]
-            try:
-                await ask_dns("broken.test", "A")
-            except ResolveError as error:
-                found.append(str(error).split(":")[0])
+    async def served() -> Any:
+        loop = asyncio.get_running_loop()
+        transport, _ = await loop.create_datagram_endpoint(
+            NameServer, ("127.0.0.1", 53), family=socket.AF_INET
+        )
+        try:
+            return await scenario()
+        finally:
             transport.close()
-            return [*found, await ask_dns("localhost", "A")]
 
-        return asyncio.run(scenario())
+    def inside() -> Any:
+        subprocess.run(["mount", "--bind", resolv, os.path.realpath("/etc/resolv.conf")], check=True)
+        return asyncio.run(served())
 
-    first, empty, failure, local = box.in_box(inside)
+    return box.in_box(inside)
+
+
+@pytest.mark.kernel
+def test_real_answers_are_read_with_the_lowest_ttl_of_their_alias_chain(tmp_path: Path) -> None:
+    async def scenario() -> list[Any]:
+        found: list[Any] = [await ask_dns("mcp.test", "A"), await ask_dns("mcp.test", "AAAA")]
+        try:
+            await ask_dns("broken.test", "A")
+        except ResolveError as error:
+            found.append(str(error).split(":")[0])
+        return [*found, await ask_dns("localhost", "A")]
+
+    first, empty, failure, local = beside_a_name_server(tmp_path, scenario)
     assert first == Answer((ip_address("10.99.0.2"),), 7.0)
     assert empty.addresses == ()
     assert failure == "NoNameservers"
     assert local.addresses == ()
+
+
+@pytest.mark.kernel
+@pytest.mark.parametrize("turns", range(4))
+def test_who_is_cancelled_about_when_the_answer_comes_asks_no_more(
+    tmp_path: Path, turns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario() -> list[bool]:
+        loop = asyncio.get_running_loop()
+        asking = loop.create_task(ask_dns("mcp.test", "A"))
+        heard: list[bool] = []
+
+        def cancel(later: int) -> None:
+            if later:
+                loop.call_soon(cancel, later - 1)
+            else:
+                heard.append(asking.cancel())
+
+        def received(protocol: Any, data: bytes, peer: Any) -> None:
+            cancel(turns)
+            hand_on(protocol, data, peer)
+
+        protocol = dns._asyncio_backend._DatagramProtocol
+        hand_on = protocol.datagram_received
+        monkeypatch.setattr(protocol, "datagram_received", received)
+        await asyncio.wait([asking])
+        return [*heard, asking.cancelled()]
+
+    assert beside_a_name_server(tmp_path, scenario) == [True, True]
 
 
 def test_after_a_restart_while_dns_fails_a_name_has_the_addresses_that_it_had(tmp_path: Path) -> None:
