@@ -30,7 +30,8 @@ from agentsh_net.core.dialects.base import (
 from agentsh_net.core.dialects.call_signs import may_hide_call
 from agentsh_net.core.dialects.gemini import dialect as gemini
 from agentsh_net.core.dialects.inline_edits import in_place
-from agentsh_net.core.dialects.inspection import Inspector, Wire
+from agentsh_net.core.dialects.inspection import Inspector
+from agentsh_net.core.dialects.machine import Wire, never
 from agentsh_net.core.dialects.openai_chat import dialect as openai_chat
 from agentsh_net.core.dialects.output import Output
 from agentsh_net.core.dialects.request_reading import ambiguous, may_name_server, unreadable
@@ -71,17 +72,10 @@ class LinesMachine:
 
     idle = True
     holding = False
+    knows = holds = never
 
     def __init__(self, judge: Judge) -> None:
         self._judge = judge
-
-    def knows(self, frame: bytes) -> bool:  # noqa: ARG002 - each that may speak of a call is read
-        """Know no line by heart."""
-        return False
-
-    def holds(self, frame: bytes) -> bool:  # noqa: ARG002 - each is read
-        """Know no frame by heart."""
-        return False
 
     def frame(self, frame: Frame, reading: Reading | None, out: Output) -> None:
         """Take a line."""

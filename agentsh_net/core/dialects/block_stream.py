@@ -13,6 +13,7 @@ from enum import Enum, auto
 from typing import Any, Final, NamedTuple, Protocol
 
 from agentsh_net.core.dialects.base import MIN_WEIGHT, Limits
+from agentsh_net.core.dialects.machine import never
 from agentsh_net.core.dialects.output import Output
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.framing.event_stream import ERROR
@@ -132,6 +133,8 @@ class BlockMachine:
         "_words",
     )
 
+    knows = holds = never
+
     def __init__(self, rulings: Rulings, limits: Limits, words: Words) -> None:
         self._rulings = rulings
         self._limit = limits.held
@@ -154,14 +157,6 @@ class BlockMachine:
     def holding(self) -> bool:
         """Say whether events wait for a verdict."""
         return self._held is not None
-
-    def knows(self, frame: bytes) -> bool:  # noqa: ARG002 - each that may speak of a call is read
-        """Know no frame by heart."""
-        return False
-
-    def holds(self, frame: bytes) -> bool:  # noqa: ARG002 - each is read
-        """Know no frame by heart."""
-        return False
 
     def frame(self, frame: Frame, reading: Reading | None, out: Output) -> None:
         """Take a frame that is an event."""

@@ -1,22 +1,22 @@
 """The loop every streamed dialect shares: cut frames, let pass at once what cannot hide a call, hand the rest to the machine.
 
 What no two clients read alike is stopped here, whatever the dialect. Not its business: what a call looks like. That is the
-dialect's machine, which only ever sees whole frames. Where nothing is enforced the machine watches: it is fed the same frames,
+dialect's machine (core.dialects.machine), which only ever sees whole frames. Where nothing is enforced the machine watches: it is fed the same frames,
 and what it writes is thrown away.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
 
-from agentsh_net.core.dialects.base import Enforce, FrameDecoder, Limits, Step, always
+from agentsh_net.core.dialects.base import Enforce, Limits, Step, always
 from agentsh_net.core.dialects.call_signs import Places, may_hide_call
 from agentsh_net.core.dialects.frame_ends import ENDS, end_of_last, end_of_next
 from agentsh_net.core.dialects.line_reading import hides_event, on_one_line
+from agentsh_net.core.dialects.machine import DONE, EVENTS, Machine, Wire
 from agentsh_net.core.dialects.output import Output
-from agentsh_net.core.dialects.prose import Prose, Shape
+from agentsh_net.core.dialects.prose import Prose
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.framing.sse import Decoder, Frame
 from agentsh_net.core.values import strict_json
@@ -24,68 +24,11 @@ from agentsh_net.core.values.strict_json import Reading
 
 _new: Final = tuple.__new__
 
-DONE: Final = b"[DONE]"  # OpenAI's end of a stream; no JSON
-
 # Bytes of a piece that the next is read with: the longest mark, each letter of it an escape.
 _TAIL: Final = len(b"function_call") * len(b"\\u0041")
 
 # Bytes of a read up to which it is asked at once whether any frame may speak of a call; in longer ones, where.
 _SHORT: Final = 4096
-
-
-class Machine(Protocol):
-    """What a dialect writes: it sees whole frames, in order, and writes what the client gets."""
-
-    @property
-    def idle(self) -> bool:
-        """Say whether a frame without any sign of a call would leave as it came: nothing held, nothing to amend."""
-        ...
-
-    @property
-    def holding(self) -> bool:
-        """Say whether bytes are held back for a verdict."""
-        ...
-
-    def knows(self, frame: bytes) -> bool:
-        """Take a frame by its bytes alone, if it is known by heart: it leaves as it came. Asked only while nothing is held."""
-        ...
-
-    def holds(self, frame: bytes) -> bool:
-        """Hold a frame that is known by heart for more of a held call; nothing leaves, and there is nothing to tell."""
-        ...
-
-    def frame(self, frame: Frame, reading: Reading | None, out: Output) -> None:
-        """Take a whole frame and what its data says; None where it says nothing: no data, `[DONE]`, or no JSON.
-
-        Raises ProtocolError where what it has to rewrite cannot be written: then the answer ends.
-        """
-        ...
-
-    def release(self, out: Output, doubt: str) -> None:
-        """Judge held calls by what is there of them, their arguments in doubt, and let go of all; or go on holding them."""
-        ...
-
-    def finish(self, out: Output) -> None:
-        """Take the end of the stream; what is held is never released."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class Wire:
-    """How the frames of a dialect are cut and read; as it stands, server-sent events."""
-
-    frames: Callable[[int], FrameDecoder] | None = (
-        None  # makes what cuts other framings, by the bound of a frame
-    )
-    signs: tuple[bytes, ...] = ()  # frames the machine must see besides those that may hide a call
-    prose: Shape | None = None  # frames that pass whatever their text says
-    strict: bool = False  # some clients cut broken JSON in other ways, and find some that is whole
-    joins: bool = False  # some join the lines of a frame by nothing, so that a line end in a string is none of its characters
-    wraps: bool = False  # what a frame says is not to be seen in its bytes
-    comment: bytes = b": \n\n"  # what says nothing to a client (WHATWG HTML section 9.2.7)
-
-
-EVENTS: Final = Wire()
 
 
 class Inspector:

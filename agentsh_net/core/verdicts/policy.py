@@ -70,12 +70,7 @@ class _Taken(NamedTuple):
 class Policy:
     """The rules over one registry and one board of pins. Frozen in what it says; it only remembers what it worked out."""
 
-    def __init__(
-        self,
-        mcp: Mcp,
-        registry: Registry,
-        pins: Pins,
-    ) -> None:
+    def __init__(self, mcp: Mcp, registry: Registry, pins: Pins) -> None:
         self._mcp = mcp
         self._registry = registry
         self._pins = pins
@@ -370,17 +365,10 @@ class Policy:
 
 
 def _weightiest(taken: list[Step]) -> Step:
-    """Return the step that an allowing verdict quotes: an alert if there is one, else the rule that allows."""
-    native: Step | None = None
-    tool: Step | None = None
-    for step in taken:
-        if step.outcome is _ALERT:
-            return step
-        if native is None and step.step == "native":
-            native = step
-        elif tool is None and step.step == "tool":
-            tool = step
-    return native or tool or taken[-1]
+    """Return the step that an allowing verdict quotes: an alert if there is one, else what allows it, native_tools before a rule."""
+    alert = next((step for step in taken if step.outcome is _ALERT), None)
+    first = {step.step: step for step in reversed(taken)}
+    return alert or first.get("native") or first["tool"]
 
 
 def _remember(memory: dict[K, V], key: K, value: V) -> None:

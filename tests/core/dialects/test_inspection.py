@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentsh_net.core.dialects.base import Enforce, Fault, Limits, always
-from agentsh_net.core.dialects.inspection import Inspector, Wire
+from agentsh_net.core.dialects.inspection import Inspector
+from agentsh_net.core.dialects.machine import Wire
 from agentsh_net.core.dialects.output import Output
 from agentsh_net.core.dialects.prose import Shape
 from agentsh_net.core.framing.sse import Frame

@@ -219,6 +219,21 @@ def test_a_pattern_over_native_tools_opens_no_denial():
     assert verdict(snapshot, "anything").action is ALLOW
 
 
+def test_an_allowed_call_quotes_an_alert_then_native_tools_then_the_rule_that_allows_it():
+    native = situation(["fs"], native_tools=("*",))
+    assert {s.step for s in native.explain(ToolCall("fs_read")).steps} >= {"tool", "native"}
+    assert verdict(native, "fs_read").rule == "sandbox.mcp.native_tools[0]"
+    allowed = {
+        "tool_policy": "allowlist",
+        "allowed_tools": ["read"],
+        "rate_limits": RateLimits(True, 60, 10),
+        "version_pinning": VersionPinning(enabled=False),
+    }
+    seen = situation(["fs"], {"fs": ["read"]}, **allowed)
+    assert verdict(seen, "mcp__fs__read").rule == "sandbox.mcp.allowed_tools[0]"
+    assert verdict(situation(["fs"], **allowed), "mcp__fs__read").rule == "sandbox.mcp.fail_closed"
+
+
 def test_a_denial_by_name_holds_for_the_agents_own_tool_too_and_a_pattern_over_servers_tools_does_not():
     natives = ("preset:claude-code", "Bash", "write_file")
     snapshot = situation(
@@ -465,6 +480,12 @@ def test_long_names_are_judged_and_not_remembered():
     assert not snapshot._policy._rulings
 
 
+def test_a_trace_says_of_a_name_that_it_means_no_tool():
+    assert (
+        situation().explain(ToolCall("Bash")).steps[0].reason == "'Bash' may mean no tool of a known server"
+    )
+
+
 def test_a_trace_lists_few_of_many_candidates():
     ids = [f"s{i}" for i in range(50)]
     explained = situation(ids, {i: ["x"] for i in ids}).explain(ToolCall("x"))
@@ -598,6 +619,14 @@ def test_rules_over_arguments_decide_call_by_call_and_no_verdict_on_a_name_stand
     assert "its argument $.path matches the glob '/etc/*'" in judged.reason
     assert not snapshot.stands(calls["/srv/x"])
     assert snapshot.stands(ToolCall("mcp__fs__read"))
+
+
+def test_a_rule_over_arguments_narrowed_to_a_version_is_about_no_other():
+    args = (ArgumentMatch("path", "glob", "/etc/*"),)
+    rule = {"tool": "write", "content_hash": tool_of("fs", {"name": "write"}).hash, "args": args}
+    call = ToolCall("mcp__fs__write", input={"path": "/etc/x"})
+    for version, action in (({"name": "write"}, BLOCK), ({"name": "write", "title": "2"}, ALLOW)):
+        assert verdict(situation(["fs"], {"fs": [version]}, denied_tools=[rule]), call).action is action
 
 
 def test_the_first_rule_in_the_file_is_the_one_that_is_named():

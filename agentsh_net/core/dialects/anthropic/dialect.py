@@ -15,7 +15,8 @@ from agentsh_net.core.dialects.anthropic.message import rewritten
 from agentsh_net.core.dialects.anthropic.ordinary import PROSE
 from agentsh_net.core.dialects.anthropic.stream import SIGNS, AnthropicMachine
 from agentsh_net.core.dialects.base import Dialect, Enforce, Judge, Limits, Step, Stream, always, lenient
-from agentsh_net.core.dialects.inspection import Inspector, Wire
+from agentsh_net.core.dialects.inspection import Inspector
+from agentsh_net.core.dialects.machine import Wire
 from agentsh_net.core.dialects.output import Output
 from agentsh_net.core.dialects.whole_answer import inspect_whole, is_harmless
 from agentsh_net.core.values import strict_json

@@ -27,7 +27,8 @@ from agentsh_net.core.dialects.bedrock import invoke as bedrock_invoke
 from agentsh_net.core.dialects.bedrock import request as bedrock_request
 from agentsh_net.core.dialects.bedrock.calls import NAME, Rulings, rewrite_whole
 from agentsh_net.core.dialects.block_stream import BlockMachine
-from agentsh_net.core.dialects.inspection import Inspector, Machine, Wire
+from agentsh_net.core.dialects.inspection import Inspector
+from agentsh_net.core.dialects.machine import Machine, Wire
 from agentsh_net.core.dialects.output import Output
 from agentsh_net.core.dialects.whole_answer import inspect_whole, is_harmless
 from agentsh_net.core.errors import ProtocolError

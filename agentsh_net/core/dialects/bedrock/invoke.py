@@ -19,6 +19,7 @@ from agentsh_net.core.dialects.bedrock import calls as bedrock_calls
 from agentsh_net.core.dialects.bedrock.events import message, words
 from agentsh_net.core.dialects.block_stream import BlockMachine
 from agentsh_net.core.dialects.call_signs import may_hide_call
+from agentsh_net.core.dialects.machine import never
 from agentsh_net.core.dialects.ollama import calls as ollama_calls
 from agentsh_net.core.dialects.openai_chat.whole import rewrite_whole
 from agentsh_net.core.dialects.output import Output
@@ -112,6 +113,8 @@ class InvokeMachine:
 
     __slots__ = ("_anthropic", "_converse", "_family")
 
+    knows = holds = never
+
     def __init__(self, judge: Judge, limits: Limits) -> None:
         self._anthropic = AnthropicMachine(judge, limits, chunk, put)
         rulings = bedrock_calls.Rulings(judge)
@@ -127,14 +130,6 @@ class InvokeMachine:
     def holding(self) -> bool:
         """Say whether events wait for a verdict."""
         return self._anthropic.holding or self._converse.holding
-
-    def knows(self, frame: bytes) -> bool:  # noqa: ARG002 - each that may speak of a call is read
-        """Know no frame by heart."""
-        return False
-
-    def holds(self, frame: bytes) -> bool:  # noqa: ARG002 - each is read
-        """Know no frame by heart."""
-        return False
 
     def frame(self, frame: Frame, reading: Reading | None, out: Output) -> None:
         """Take a message."""

@@ -14,8 +14,9 @@ from agentsh_net.core.dialects.base import MIN_WEIGHT, Enforce, FrameDecoder, Ju
 from agentsh_net.core.dialects.gemini.calls import Ledger, Mark
 from agentsh_net.core.dialects.gemini.parts import Found, scan
 from agentsh_net.core.dialects.inline_edits import in_place, rewritten
-from agentsh_net.core.dialects.inspection import Inspector, Wire
+from agentsh_net.core.dialects.inspection import Inspector
 from agentsh_net.core.dialects.line_reading import on_one_line
+from agentsh_net.core.dialects.machine import Wire, never
 from agentsh_net.core.dialects.output import Output
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.framing.json_array import ArrayDecoder
@@ -46,6 +47,8 @@ class GeminiMachine:
 
     __slots__ = ("_events", "_held", "_ledger", "_limit", "_waiting", "_write")
 
+    knows = holds = never
+
     def __init__(self, judge: Judge, limits: Limits, *, events: bool) -> None:
         self._ledger = Ledger(judge)
         self._limit = limits.held
@@ -63,14 +66,6 @@ class GeminiMachine:
     def holding(self) -> bool:
         """Say whether a call goes on."""
         return bool(self._held)
-
-    def knows(self, frame: bytes) -> bool:  # noqa: ARG002 - each that may speak of a call is read
-        """Know no frame by heart."""
-        return False
-
-    def holds(self, frame: bytes) -> bool:  # noqa: ARG002 - each is read
-        """Know no frame by heart."""
-        return False
 
     def frame(self, frame: Frame, reading: Reading | None, out: Output) -> None:
         """Take a whole frame."""

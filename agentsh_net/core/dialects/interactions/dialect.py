@@ -25,10 +25,11 @@ from agentsh_net.core.dialects.base import (
 from agentsh_net.core.dialects.block_stream import BlockMachine
 from agentsh_net.core.dialects.call_signs import may_hide_call
 from agentsh_net.core.dialects.gemini import dialect as gemini
-from agentsh_net.core.dialects.inspection import Inspector, Wire
+from agentsh_net.core.dialects.inspection import Inspector
 from agentsh_net.core.dialects.interactions import request as interactions_request
 from agentsh_net.core.dialects.interactions.events import words
 from agentsh_net.core.dialects.interactions.steps import NAME, Rulings, rewrite
+from agentsh_net.core.dialects.machine import Wire
 from agentsh_net.core.dialects.output import Output
 from agentsh_net.core.dialects.whole_answer import inspect_whole, is_harmless
 from agentsh_net.core.values.strict_json import Reading, dump

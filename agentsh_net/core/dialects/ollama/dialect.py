@@ -21,7 +21,8 @@ from agentsh_net.core.dialects.base import (
     lenient,
 )
 from agentsh_net.core.dialects.inline_edits import in_place
-from agentsh_net.core.dialects.inspection import Inspector, Wire
+from agentsh_net.core.dialects.inspection import Inspector
+from agentsh_net.core.dialects.machine import Wire, never
 from agentsh_net.core.dialects.ollama.calls import NAME, Rulings
 from agentsh_net.core.dialects.output import Output
 from agentsh_net.core.dialects.request_reading import ambiguous, unreadable
@@ -46,17 +47,10 @@ class OllamaMachine:
 
     idle = True
     holding = False
+    knows = holds = never
 
     def __init__(self, judge: Judge) -> None:
         self._rulings = Rulings(judge)
-
-    def knows(self, frame: bytes) -> bool:  # noqa: ARG002 - each that may speak of a call is read
-        """Know no frame by heart."""
-        return False
-
-    def holds(self, frame: bytes) -> bool:  # noqa: ARG002 - each is read
-        """Know no frame by heart."""
-        return False
 
     def frame(self, frame: Frame, reading: Reading | None, out: Output) -> None:
         """Take a line."""

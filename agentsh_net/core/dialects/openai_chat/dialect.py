@@ -18,9 +18,11 @@ from agentsh_net.core.dialects.base import (
     Step,
     Stream,
     always,
+    lenient,
 )
 from agentsh_net.core.dialects.call_signs import LONGEST
-from agentsh_net.core.dialects.inspection import DONE, Inspector, Wire
+from agentsh_net.core.dialects.inspection import Inspector
+from agentsh_net.core.dialects.machine import DONE, Wire
 from agentsh_net.core.dialects.openai_chat.calls import NAME
 from agentsh_net.core.dialects.openai_chat.fragments import fold
 from agentsh_net.core.dialects.openai_chat.ordinary import PROSE
@@ -32,11 +34,10 @@ from agentsh_net.core.dialects.whole_answer import inspect_whole, is_harmless
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.values.strict_json import Reading, dump, read
 
-# The list of stored completions, one of them and its messages carry calls as well (GET, and POST to change metadata).
-_PATH: Final = re.compile(r"(?:/v1)?/chat/completions(?:/[^/]+(?:/messages)?)?/?")
-# Azure and gateways put a deployment or account before it: `/openai/deployments/d/chat/completions`. Mistral's agents answer as chats,
-# xAI's deferred ones are fetched later, and gateways give the choices of legacy completions what they give those of chats.
-_ANY_BASE: Final = re.compile(
+# Stored completions carry calls as well, listed, alone or in their messages (GET, and POST to change metadata). Azure and gateways put
+# a deployment or account before it: `/openai/deployments/d/chat/completions`. Mistral's agents answer as chats, xAI's deferred ones are
+# fetched later, and gateways give the choices of legacy completions what they give those of chats.
+_PATH: Final = re.compile(
     r"/(?:.*/)?(?:completions|chat/completions/[^/]+(?:/messages)?|chat/deferred-completion/[^/]+)"
 )
 
@@ -67,10 +68,7 @@ class OpenAIChat:
 
     def inspects(self, method: str, path: str) -> bool:
         """Say whether answers to this request may carry tool calls."""
-        if method not in {"GET", "POST"}:
-            return False
-        path = path.casefold()
-        return _PATH.fullmatch(path) is not None or _ANY_BASE.fullmatch(path) is not None
+        return method.upper() in {"GET", "POST"} and _PATH.fullmatch(lenient(path)) is not None
 
     def request(self, body: bytes) -> RequestFacts:
         """Read whether a stream is asked for, and which MCP servers the provider is asked to call itself.

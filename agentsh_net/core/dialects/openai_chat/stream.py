@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from agentsh_net.core.dialects.base import MIN_WEIGHT, Judge, Limits
-from agentsh_net.core.dialects.inspection import DONE
+from agentsh_net.core.dialects.machine import DONE, never
 from agentsh_net.core.dialects.openai_chat.calls import NAME
 from agentsh_net.core.dialects.openai_chat.edits import Findings, event, promises, rewrite, whole
 from agentsh_net.core.dialects.openai_chat.fragments import Chunk, Fragment, scan
@@ -41,6 +41,8 @@ class ChatMachine:
 
     __slots__ = ("_done", "_held", "_judge", "_ledger", "_limits", "_size")
 
+    knows = holds = never
+
     def __init__(self, judge: Judge, limits: Limits) -> None:
         self._judge = judge
         self._ledger = Ledger(judge, streamed=True)
@@ -58,14 +60,6 @@ class ChatMachine:
     def holding(self) -> bool:
         """Say whether a call is held back."""
         return bool(self._held)
-
-    def knows(self, frame: bytes) -> bool:  # noqa: ARG002 - each that may speak of a call is read
-        """Know no frame by heart."""
-        return False
-
-    def holds(self, frame: bytes) -> bool:  # noqa: ARG002 - each is read
-        """Know no frame by heart."""
-        return False
 
     def frame(self, frame: Frame, reading: Reading | None, out: Output) -> None:
         """Take a whole frame."""

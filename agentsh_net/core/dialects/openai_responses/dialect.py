@@ -21,7 +21,8 @@ from agentsh_net.core.dialects.base import (
     always,
     lenient,
 )
-from agentsh_net.core.dialects.inspection import Inspector, Wire
+from agentsh_net.core.dialects.inspection import Inspector
+from agentsh_net.core.dialects.machine import Wire
 from agentsh_net.core.dialects.openai_chat import dialect as openai_chat
 from agentsh_net.core.dialects.openai_responses import request as openai_responses_request
 from agentsh_net.core.dialects.openai_responses.items import NAME

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from agentsh_net.core.dialects.anthropic.event import with_data
 from agentsh_net.core.dialects.base import MIN_WEIGHT, Judge, Limits
-from agentsh_net.core.dialects.inspection import DONE
+from agentsh_net.core.dialects.machine import DONE, never
 from agentsh_net.core.dialects.openai_responses.event import (
     Event,
     message_frames,
@@ -57,6 +57,8 @@ class ResponsesMachine:
 
     __slots__ = ("_held", "_limit", "_over", "_queue", "_rulings", "_shift", "_slots", "_waiting")
 
+    knows = holds = never
+
     def __init__(self, judge: Judge, limits: Limits) -> None:
         self._rulings = Rulings(judge)
         self._slots = Slots()
@@ -76,14 +78,6 @@ class ResponsesMachine:
     def holding(self) -> bool:
         """Say whether bytes wait for a verdict."""
         return bool(self._queue)
-
-    def knows(self, frame: bytes) -> bool:  # noqa: ARG002 - each that may speak of a call is read
-        """Know no frame by heart."""
-        return False
-
-    def holds(self, frame: bytes) -> bool:  # noqa: ARG002 - each is read
-        """Know no frame by heart."""
-        return False
 
     def frame(self, frame: Frame, reading: Reading | None, out: Output) -> None:
         """Take a whole frame."""

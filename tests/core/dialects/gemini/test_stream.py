@@ -31,7 +31,8 @@ from transcripts.gemini import (
 from agentsh_net.core.dialects.base import Limits, Stream
 from agentsh_net.core.dialects.gemini.dialect import STREAMED
 from agentsh_net.core.dialects.gemini.stream import GeminiMachine, strays
-from agentsh_net.core.dialects.inspection import Inspector, Wire
+from agentsh_net.core.dialects.inspection import Inspector
+from agentsh_net.core.dialects.machine import Wire
 
 WRITTEN = pytest.mark.parametrize("write", [events, array])
 

@@ -297,6 +297,8 @@ def test_a_request_without_a_body_says_nothing() -> None:
         ("POST", "/chat/completions", True),
         ("POST", "/chat/completions/", True),
         ("POST", "/openai/deployments/d/chat/completions", True),
+        ("POST", "/openai/deployments/d/Chat/Completions/", True),
+        ("post", "/v1/chat/completions", True),
         ("GET", "/v1/chat/completions", True),
         ("GET", "/v1/chat/completions/chatcmpl-1", True),
         ("POST", "/v1/chat/completions/chatcmpl-1", True),

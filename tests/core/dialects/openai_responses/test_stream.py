@@ -36,7 +36,8 @@ from transcripts.openai_responses import (
 )
 
 from agentsh_net.core.dialects.base import Limits
-from agentsh_net.core.dialects.inspection import Inspector, Wire
+from agentsh_net.core.dialects.inspection import Inspector
+from agentsh_net.core.dialects.machine import Wire
 from agentsh_net.core.dialects.openai_responses.dialect import DIALECT
 from agentsh_net.core.dialects.openai_responses.stream import SIGNS, ResponsesMachine
 from agentsh_net.core.model import Action, ToolCall, Verdict
