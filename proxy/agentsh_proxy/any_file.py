@@ -14,7 +14,7 @@ from agentsh_proxy.answers import StreamInspection
 from agentsh_proxy.choosing import peeked
 from agentsh_proxy.deferring import Deferred
 from agentsh_proxy.inflating import inflater
-from agentsh_proxy.inspecting import Inspection
+from agentsh_proxy.inspecting import Inspection, check_charset
 from agentsh_proxy.overhearing import Overhearing, overheard
 from agentsh_proxy.relaying import Answer, Client
 from agentsh_proxy.sniffing import BOM
@@ -38,6 +38,7 @@ def any_file(head: ResponseHead, client: Client, inspection: Inspection) -> Defe
             if not whole and len(beginning) <= inspection.limits.max_frame:
                 return None
             if not whole or _is_object(line.strip()):
+                check_charset(head, inspection)
                 decoder = inflater(head.encoding) if head.encoding else None
                 return StreamInspection(head, client, inspection, decoder)
         return passing()

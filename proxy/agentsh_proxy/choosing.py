@@ -10,13 +10,14 @@ from agentsh_net.core.web.http_head import ResponseHead
 from agentsh_proxy.answers import StreamInspection, WholeInspection
 from agentsh_proxy.deferring import Deferred
 from agentsh_proxy.inflating import Decoder, inflater, partly_known
-from agentsh_proxy.inspecting import Inspection, unreadable
+from agentsh_proxy.inspecting import Inspection, check_charset, unreadable
 from agentsh_proxy.relaying import Answer, Client, Relay, Tapped
 from agentsh_proxy.sniffing import Kind, kind_of
 
 
 def choose(head: ResponseHead, client: Client, inspection: Inspection) -> Answer:
     """Return what becomes of an answer with a body. Raises ProtocolError where it cannot be read and fail_closed says to stop it."""
+    check_charset(head, inspection)
     try:
         decoder = inflater(head.encoding) if head.encoding else None
     except ProtocolError as error:

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from agentsh_proxy.server import ClientConnection
     from agentsh_proxy.service import Service
 
-_BRACE = ord("{")
 PATIENCE = 5.0  # seconds of silence over a held call before a comment is sent; the shortest client timeout seen is 10
 
 
@@ -211,7 +210,6 @@ class Exchange:
             what.glances is None
             or not head.plain_json
             or self._facts.stream
-            or data[0] != _BRACE
             or len(data) > what.view.proxy.max_body
             or not what.glances(data)
         ):

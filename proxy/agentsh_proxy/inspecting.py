@@ -114,6 +114,12 @@ def redirection(head: ResponseHead) -> str:
     return (found[1] + found[2]).decode("ascii", "replace") if found else ""
 
 
+def check_charset(head: ResponseHead, inspection: Inspection) -> None:
+    """Stop an answer in which clients who go by its charset may read other letters than those who do not. Raises ProtocolError."""
+    if head.opaque:
+        unreadable(inspection, "unknown_charset", "a charset in which ASCII is not ASCII", must_cut=True)
+
+
 def too_large(inspection: Inspection) -> str:
     """Say that an answer is."""
     return f"a JSON answer of more than {inspection.max_body} bytes"

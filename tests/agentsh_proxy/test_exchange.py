@@ -580,7 +580,7 @@ async def test_a_compressed_stream_is_read_and_leaves_plain(opened, coding, enco
 
 @pytest.mark.parametrize(
     "content_type",
-    [b"text/plain", b"TEXT/EVENT-STREAM; charset=x", b"application/json", b"application/octet-stream"],
+    [b"text/plain", b"TEXT/EVENT-STREAM; charset=Latin1", b"application/json", b"application/octet-stream"],
 )
 @pytest.mark.parametrize("stream", [STREAM, b"{}"])
 @on_loop
@@ -643,6 +643,10 @@ HALF_READ = {
         gzip.compress(b"data: {}\n\n")[:-4], b"Content-Encoding: gzip", content_type=b"text/event-stream"
     ),
     "UTF-16": response('{"content": ["tool_use"]}'.encode("utf-16")),
+    "UTF-7": response(
+        b'{"content": [{"+AHQ-ype": "+AHQ-ool_use"}]}', content_type=b"application/json; charset=utf-7"
+    ),
+    "UTF-7 as events": response(b"data: {}\n\n", content_type=b"text/event-stream; charset=utf-7"),
     "codings without end": response(b"xx", b"Content-Encoding: br, br, br, br"),
     "a coding that is skipped": response(gzip.compress(b"{}"), b"Content-Encoding: bogus, gzip"),
 }

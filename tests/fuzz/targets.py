@@ -28,6 +28,7 @@ TARGETS: Final[dict[str, Target]] = {
     "requests": parsers.request_bodies,
     "json": parsers.json_readings,
     "signs": parsers.call_signs,
+    "unread": parsers.unread_answers,
     "sse": parsers.decoder,
     "dns": parsers.dns_answer,
     "dns-packets": parsers.dns_packets_in,
@@ -55,6 +56,8 @@ def seeds(target: str) -> Iterator[bytes]:
     elif target == "signs":
         yield from (bytes([first, 10, 11, second]) for first in range(0, 24, 8) for second in (7, 12, 16))
         yield bytes([16, 9, 10]) + b"\x02"
+    elif target == "unread":
+        yield from (bytes([34, 7, 34]), bytes([0, 1]), bytes([0, 16, 4]), bytes([34, 0, 9, 1, 34, 26, 36]))
     elif target.startswith("dns"):
         yield from _dns() if target == "dns" else (_packets(message) for message in _dns())
     elif target == "http-request":

@@ -35,7 +35,7 @@ from agentsh_net.core.dialects.machine import Wire, never
 from agentsh_net.core.dialects.openai_chat import dialect as openai_chat
 from agentsh_net.core.dialects.output import Output
 from agentsh_net.core.dialects.request_reading import ambiguous, may_name_server, unreadable
-from agentsh_net.core.dialects.whole_answer import inspect_whole, is_harmless
+from agentsh_net.core.dialects.whole_answer import inspect_whole, is_harmless_json
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.framing.ndjson import LineDecoder
 from agentsh_net.core.framing.sse import Frame
@@ -129,7 +129,7 @@ class BatchDialect:
 
     def harmless(self, data: bytes) -> bool:
         """Say whether a whole JSON answer holds nothing that any parser could take for a call, so that it leaves as it came."""
-        return is_harmless(data, _SPEAKS)
+        return is_harmless_json(data, _SPEAKS)
 
     def body(self, data: bytes, judge: Judge, *, fail_closed: bool, enforce: bool = True) -> Step:
         """Return what the client gets for a whole JSON answer: byte for byte the same where no call is refused."""

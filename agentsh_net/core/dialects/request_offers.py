@@ -56,6 +56,11 @@ def lists(request: Mapping[str, Any]) -> tuple[tuple[Path, list[Any]], ...]:
     return tuple((path, tools) for path, tools in found if tools)
 
 
+def offering(request: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return a request that offers tools; None where there is nothing to learn from it."""
+    return request if lists(request) else None
+
+
 def offers(found: tuple[tuple[Path, list[Any]], ...]) -> list[Offer]:
     """Return every tool in these lists that the client would run."""
     offered: list[Offer] = []

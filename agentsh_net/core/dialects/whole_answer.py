@@ -1,11 +1,26 @@
 """The reading every dialect's whole answer goes through: what cannot be read is stopped or told, what can is rewritten or left.
 
 What a call looks like in it, and what stands in its place, is the dialect's business.
+
+UNREAD. An object in ASCII without a backslash in which no mark of a call stands (`call_signs`) leaves without being parsed. A parser
+would find no call in it, and neither would any other reader, of JSON or of something like it, since nobody gets at letters that are
+not there:
+
+1. Bytes. Each is a character, and the same one to everybody: nothing for a decoder to drop or to join. An answer whose head names a
+   charset in which it may be another (UTF-7, ISO-2022-JP, EBCDIC) does not come here (`http_head`); UTF-16 has NULs, which are a mark.
+2. Escapes. There is none, be it one of JSON's or of those that only lenient readers know.
+3. Framing. Who takes such a text for an event stream, or for lines of JSON, finds no letters in that either. (Who joins lines by
+   nothing reads a stream, which does not come here.)
+4. Its end. A text that was cut short does not end in a brace: it is parsed, and told of. One that is broken within is not told of.
+
+What else wants an answer read, reads it itself: usage is charged from the trail, and DLP restores by a dialect to which nothing is
+harmless. A dialect with signs of its own, some of them quoted as JSON quotes them, has the text parsed (`is_harmless_json`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 import orjson
 
@@ -18,6 +33,8 @@ from agentsh_net.core.values.strict_json import Reading
 
 # Judges what was read, and returns the text that the client may have instead; None: the text as it is. May raise ProtocolError.
 Rewrite = Callable[[Reading, Output], bytes | None]
+
+_BACKSLASH: Final = b"\\"
 
 
 def inspect_whole(
@@ -53,10 +70,27 @@ def inspect_whole(
     return out.step()
 
 
-def is_harmless(data: bytes, speaks: Callable[[bytes], bool] = may_hide_call) -> bool:
-    """Say whether a whole answer is JSON for any parser and does not speak of a call, so that it need not be read again."""
-    if speaks(data):
-        return False
+def is_harmless(data: bytes) -> bool:
+    """Say whether a whole answer does not speak of a call to any parser, so that it need not be read again."""
+    return not may_hide_call(data) and (_is_plain_object(data) or _is_json(data))
+
+
+def is_harmless_json(data: bytes, speaks: Callable[[bytes], bool]) -> bool:
+    """Say whether a whole answer is JSON for any parser and does not speak of a call by what a dialect takes for signs of one."""
+    return not speaks(data) and _is_json(data)
+
+
+def _is_plain_object(data: bytes) -> bool:
+    """Say whether a text is an object that says to any reader what stands there, and no more (see above)."""
+    return (
+        data.startswith(b"{")
+        and data.rstrip().endswith(b"}")
+        and data.find(_BACKSLASH) < 0
+        and data.isascii()
+    )
+
+
+def _is_json(data: bytes) -> bool:
     try:
         orjson.loads(data)
     except orjson.JSONDecodeError:

@@ -80,6 +80,10 @@ _ANSWER_LEAVES_OUT_REWRITTEN = _whole({*_HOP, *_OF_THE_BODY})
 _ENDS_HERE = frozenset(_HOP)
 _REQUEST_ID = re.compile(rb"\r\nrequest-id:[ \t]*([^\r]*)", re.IGNORECASE)
 _X_REQUEST_ID = re.compile(rb"\r\nx-request-id:[ \t]*([^\r]*)", re.IGNORECASE)
+# Charsets in which a byte of ASCII is that character, whatever stands around it.
+_TRANSPARENT = re.compile(
+    rb"""charset[ \t]*=[ \t]*(["']?)(?:utf-?8|(?:us-)?ascii|iso-8859-1|latin-?1|windows-1252)\1(?=[ \t]*(?:[;,]|$))"""
+)
 _ORDINARY = frozenset((b"close", b"keep-alive", b""))
 _SINGLE = frozenset((b"host", b"content-length", b"transfer-encoding", b"expect", b"origin"))
 
@@ -124,6 +128,7 @@ class ResponseHead(NamedTuple):
     keep_alive: bool
     content_type: str  # lower case, without parameters
     encoding: str
+    opaque: bool  # in a charset in which letters may be written as other bytes
     nominated: tuple[bytes, ...]
     verbatim: bool
     plain_json: bool  # a 200 with JSON as it is
@@ -218,7 +223,9 @@ def parse_response(raw: bytes) -> ResponseHead:
     keep_alive, nominated = (None, ()) if connection is None else _connection(connection)
     encoding = facts.get(b"content-encoding")
     ends_nothing = _ENDS_HERE.isdisjoint(facts)
-    content_type = facts.get(b"content-type", b"").partition(b";")[0].rstrip(b" \t")
+    described = facts.get(b"content-type", b"")
+    content_type = described.partition(b";")[0].rstrip(b" \t")
+    opaque = b"charset" in _TRANSPARENT.sub(b"", described)
     return ResponseHead(
         line,
         fields,
@@ -228,9 +235,10 @@ def parse_response(raw: bytes) -> ResponseHead:
         one_one if keep_alive is None else keep_alive,
         content_type.decode("ascii", "replace"),
         encoding.decode("ascii", "replace") if encoding else "",
+        opaque,
         nominated,
         one_one and ends_nothing,
-        content_type == b"application/json" and not encoding and status == b"200",
+        content_type == b"application/json" and status == b"200" and not (encoding or opaque),
         () if ends_nothing else tuple(_ANSWER_LEAVES_OUT.findall(fields)),
     )
 

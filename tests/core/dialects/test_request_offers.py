@@ -7,6 +7,10 @@ import json
 import pytest
 
 from agentsh_net.core.dialects import request_offers
+from agentsh_net.core.dialects.anthropic import dialect as anthropic
+from agentsh_net.core.dialects.gemini import dialect as gemini
+from agentsh_net.core.dialects.ollama import dialect as ollama
+from agentsh_net.core.dialects.openai_chat import dialect as openai_chat
 from agentsh_net.core.values.strict_json import splice
 
 SCHEMA = {"type": "object", "properties": {"a": {}}}
@@ -53,6 +57,17 @@ def test_every_shape_is_found(request_, namespace, path):
 )  # fmt: skip
 def test_what_the_client_does_not_run_is_no_offer(tool):
     assert offered({"tools": [tool]}) == []
+
+
+@pytest.mark.parametrize("dialect", [openai_chat.DIALECT, ollama.DIALECT, gemini.DIALECT, anthropic.DIALECT])
+def test_a_request_that_offers_nothing_is_quiet_and_one_that_offers_tools_is_kept(dialect):
+    plain = {"model": "m", "messages": [{"role": "user", "content": "hi"}], "tools": []}
+    assert request_offers.offering(plain) is None
+    assert dialect.request(json.dumps(plain).encode()).quiet
+    offers_one = plain | {"tools": [{"name": "x", "functionDeclarations": [{"name": "x"}]}]}
+    assert request_offers.offering(offers_one) is offers_one
+    facts = dialect.request(json.dumps(offers_one).encode())
+    assert (facts.quiet, facts.parsed) == (False, offers_one)
 
 
 def test_odd_requests_offer_nothing():

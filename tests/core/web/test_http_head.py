@@ -178,6 +178,39 @@ def test_the_providers_own_name_of_a_request_is_read_as_it_was_written(fields, t
 
 
 @pytest.mark.parametrize(
+    ("content_type", "opaque"),
+    [
+        (b"application/json", False),
+        (b"application/json; charset=utf-8", False),
+        (b'text/event-stream;Charset="UTF-8" ; boundary=x', False),
+        (b"application/json; charset=ISO-8859-1", False),
+        (b"application/json; charset=utf-7", True),
+        (b"application/json; charset=iso-2022-jp", True),
+        (b"application/json; charset=cp037", True),
+        (b"application/json; charset=utf-16", True),
+        (b"application/json; charset=utf-8; charset=utf-7", True),
+        (b"application/json; charset=utf-7, application/json; charset=utf-8", True),
+        (b"application/json; charset*0=utf; charset*1=-7", True),
+        (b"application/json; charset='utf-8\"", True),
+        (b"application/json; charset=utf-8-7", True),
+        (b"application/json; charset", True),
+    ],
+)  # fmt: skip
+def test_a_charset_in_which_letters_may_be_other_bytes_is_told(content_type, opaque):
+    head = parse_response(b"HTTP/1.1 200 OK\r\nContent-Type: " + content_type + b"\r\n\r\n")
+    assert head.opaque is opaque
+    assert head.plain_json is (not opaque and content_type.startswith(b"application/json"))
+
+
+def test_a_second_content_type_counts_as_well():
+    head = parse_response(
+        b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\ncontent-type: text/plain; charset=utf-7\r\n\r\n"
+    )
+    assert head.opaque
+    assert not head.plain_json
+
+
+@pytest.mark.parametrize(
     ("raw", "verbatim"),
     [
         (b"HTTP/1.1 200 OK\r\nServer: s\r\nContent-Length: 3\r\n\r\n", True),

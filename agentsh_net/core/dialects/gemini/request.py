@@ -12,6 +12,7 @@ from typing import Any, Final
 import orjson
 
 from agentsh_net.core.dialects.base import Connector, Fault, RequestFacts
+from agentsh_net.core.dialects.request_offers import offering
 from agentsh_net.core.dialects.request_reading import ambiguous, unreadable
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.values import strict_json
@@ -37,7 +38,7 @@ def read(body: bytes, *, stream: bool) -> RequestFacts:
     if not body.strip():
         return RequestFacts(stream=stream)
     if not _SIGN.search(body.lower()) and (plain_body := _object(body)) is not None:
-        return RequestFacts(stream=stream, parsed=plain_body)
+        return RequestFacts(stream=stream, parsed=offering(plain_body))
     try:
         reading = strict_json.read(body)
     except ProtocolError as error:

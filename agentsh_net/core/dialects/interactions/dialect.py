@@ -31,7 +31,7 @@ from agentsh_net.core.dialects.interactions.events import words
 from agentsh_net.core.dialects.interactions.steps import NAME, Rulings, rewrite
 from agentsh_net.core.dialects.machine import Wire
 from agentsh_net.core.dialects.output import Output
-from agentsh_net.core.dialects.whole_answer import inspect_whole, is_harmless
+from agentsh_net.core.dialects.whole_answer import inspect_whole, is_harmless_json
 from agentsh_net.core.values.strict_json import Reading, dump
 
 _ASKED: Final = re.compile(r"(?:/.*)?/interactions(?:/[^/]+/cancel)?")
@@ -89,7 +89,7 @@ class InteractionsDialect:
 
     def harmless(self, data: bytes) -> bool:
         """Say whether a whole JSON answer holds nothing that any parser could take for a call, so that it leaves as it came."""
-        return is_harmless(data, _SPEAKS)
+        return is_harmless_json(data, _SPEAKS)
 
     def body(self, data: bytes, judge: Judge, *, fail_closed: bool, enforce: bool = True) -> Step:
         """Return what the client gets for a whole JSON answer: byte for byte the same where no call is refused."""

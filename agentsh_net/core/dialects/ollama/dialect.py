@@ -25,6 +25,7 @@ from agentsh_net.core.dialects.inspection import Inspector
 from agentsh_net.core.dialects.machine import Wire, never
 from agentsh_net.core.dialects.ollama.calls import NAME, Rulings
 from agentsh_net.core.dialects.output import Output
+from agentsh_net.core.dialects.request_offers import offering
 from agentsh_net.core.dialects.request_reading import ambiguous, unreadable
 from agentsh_net.core.dialects.whole_answer import inspect_whole, is_harmless
 from agentsh_net.core.errors import ProtocolError
@@ -91,7 +92,7 @@ class OllamaDialect:
         keys = {plain(key) for key in reading.duplicates} | twice(reading.value)
         stream = folded(reading.value).get("stream") is not False
         return RequestFacts(
-            stream=stream, fault=ambiguous(body, keys & {"stream", "tools"}), parsed=reading.value
+            stream=stream, fault=ambiguous(body, keys & {"stream", "tools"}), parsed=offering(reading.value)
         )
 
     def stream(self, judge: Judge, *, limits: Limits, fail_closed: bool, enforce: Enforce = always) -> Stream:

@@ -29,6 +29,7 @@ from agentsh_net.core.dialects.openai_chat.ordinary import PROSE
 from agentsh_net.core.dialects.openai_chat.stream import ChatMachine
 from agentsh_net.core.dialects.openai_chat.whole import rewrite_whole
 from agentsh_net.core.dialects.output import Output
+from agentsh_net.core.dialects.request_offers import offering
 from agentsh_net.core.dialects.request_reading import ambiguous, unreadable
 from agentsh_net.core.dialects.whole_answer import inspect_whole, is_harmless
 from agentsh_net.core.errors import ProtocolError
@@ -90,7 +91,8 @@ class OpenAIChat:
         fault = ambiguous(body, clashes & _REQUEST_KEYS)
         if fault is None and len(connectors) > MAX_CONNECTORS:
             fault = Fault("too_many_connectors", f"more than {MAX_CONNECTORS} MCP servers", cut=True)
-        return RequestFacts(stream, connectors[:MAX_CONNECTORS], fault, parsed=reading.value)
+        parsed = reading.value if connectors else offering(reading.value)
+        return RequestFacts(stream, connectors[:MAX_CONNECTORS], fault, parsed=parsed)
 
     def stream(self, judge: Judge, *, limits: Limits, fail_closed: bool, enforce: Enforce = always) -> Stream:
         """Return the machine for one streamed answer."""

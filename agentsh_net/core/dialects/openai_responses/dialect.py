@@ -30,7 +30,7 @@ from agentsh_net.core.dialects.openai_responses.output import rewritten
 from agentsh_net.core.dialects.openai_responses.rulings import Rulings
 from agentsh_net.core.dialects.openai_responses.stream import SIGNS, ResponsesMachine
 from agentsh_net.core.dialects.output import Output
-from agentsh_net.core.dialects.whole_answer import inspect_whole, is_harmless
+from agentsh_net.core.dialects.whole_answer import inspect_whole, is_harmless_json
 from agentsh_net.core.values import strict_json
 from agentsh_net.core.values.strict_json import Reading
 
@@ -91,7 +91,7 @@ class OpenAIResponses:
 
     def harmless(self, data: bytes) -> bool:
         """Say whether a whole JSON answer holds nothing that any parser could take for a call, so that it leaves as it came."""
-        return is_harmless(data, _speaks)
+        return is_harmless_json(data, _speaks)
 
     def body(self, data: bytes, judge: Judge, *, fail_closed: bool, enforce: bool = True) -> Step:
         """Return what the client gets for a whole JSON answer: byte for byte the same where no call is refused."""
