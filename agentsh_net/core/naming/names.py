@@ -55,9 +55,7 @@ class Names:
         """As `resolve`, of a call whose `wrapped_pair` is known."""
         learned = call.shown.candidates if call.shown is not None else ()
         meant = self._spelled(call, learned, wrapped)
-        if not learned:
-            return meant
-        return meant._replace(registered=_unique((*meant.registered, *learned)))
+        return meant._replace(registered=_unique((*meant.registered, *learned))) if learned else meant
 
     def _spelled(
         self, call: ToolCall, learned: tuple[Candidate, ...], wrapped: tuple[str, str] | None
@@ -261,9 +259,6 @@ def _same(one_id: str, other_id: str) -> bool:
 
 def _unique(candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
     """Return each pair once: what is not seen is one where it folds to one, what is seen where its definition is."""
-    candidates = tuple(candidates)
-    if len(candidates) < 2:
-        return candidates
     found: dict[tuple[str, str, str], Candidate] = {}
     for candidate in candidates:
         found.setdefault((fold(candidate.server_id), fold(candidate.tool), candidate.tool_hash), candidate)

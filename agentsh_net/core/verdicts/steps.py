@@ -164,7 +164,7 @@ def pin_step(board: Pins, pinning: VersionPinning, about: Candidate) -> Step | N
 
 def identity_step(identities: Iterable[Identity], pinning: VersionPinning, about: Candidate) -> Step | None:
     """Judge who the server is: certificate, binary, instructions. None where all is as trusted, or nothing was seen."""
-    taken = [_aspect_step(known, pinning) for known in identities]
+    taken = [step for known in identities if (step := _aspect_step(known, pinning)) is not None]
     for outcome in (Outcome.BLOCK, Outcome.ALERT):
         for step in taken:
             if step.outcome is outcome:
@@ -172,7 +172,7 @@ def identity_step(identities: Iterable[Identity], pinning: VersionPinning, about
     return None
 
 
-def _aspect_step(identity: Identity, pinning: VersionPinning) -> Step:
+def _aspect_step(identity: Identity, pinning: VersionPinning) -> Step | None:
     name, where = visible(identity.server_id, MAX_NAME), f"{ROOT}.version_pinning"
     what = ASPECTS[identity.aspect]
     if identity.declared and identity.state is PinState.CHANGED:
@@ -187,7 +187,7 @@ def _aspect_step(identity: Identity, pinning: VersionPinning) -> Step:
     if identity.state is PinState.NEW and outcome is Outcome.BLOCK:
         reason = f"nobody trusts the {what} of server {name} yet (`agentsh-net mcp pins trust --identity`)"
         return Step("identity", outcome, reason, f"{where}.auto_trust_first")
-    return Step("identity", Outcome.PASS, f"the {what} of server {name} is {identity.state}")
+    return None
 
 
 def altered_step(pinning: VersionPinning, about: Candidate, fields: str) -> Step | None:

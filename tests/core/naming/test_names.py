@@ -325,6 +325,7 @@ def test_a_clash_suffix_does_not_hide_a_tool_and_proves_nothing():
 def test_the_second_server_of_one_label_in_vscode():
     index = names(["github"], {"github": ["get"]})
     assert ("github", "get") in found(index, "mcp_github2_get")
+    assert ("github", "Get.It") in found(names(["github"], {"github": ["Get.It"]}), "mcp_github2_get_it")
     assert found(names(["fs", "fs2"], {"fs": ["read"], "fs2": ["read"]}), "mcp_fs2_read") == {("fs2", "read")}
 
 

@@ -54,7 +54,7 @@ def test_an_origin_is_no_empty_segment():
 @pytest.mark.parametrize(
     ("wanted", "value", "strictly", "loosely"),
     [(5, 5, True, True), (5, 5.0, True, True), (5, "5", False, True), (True, True, True, True), (True, 1, False, False),
-     (1, True, False, False), (True, "true", False, True), (None, None, True, True), (None, False, False, False), ("a", "a ", False, True),
+     (1, True, False, False), (True, "true", False, True), (None, None, True, True), (None, "null", False, True), (None, False, False, False), ("a", "a ", False, True),
      ("a", ["a"], False, True), (10**30, 10**30, True, True)],
 )  # fmt: skip
 def test_values_are_equal_as_json_has_it_and_denied_as_lenient_servers_read_them(
@@ -102,6 +102,7 @@ def test_all_conditions_must_hold():
         ToolCall("x", input="{not json"),
         ToolCall("x", input=[1]),
         ToolCall("x", doubt="why"),
+        ToolCall("x", input={"path": "a"}, doubt="why"),
         ToolCall("x", hypothetical=True),
     ],
 )
@@ -122,6 +123,7 @@ def test_a_text_too_long_for_a_regex_is_denied_and_the_reason_says_so():
 
 def test_hostile_text_costs_no_seconds():
     made = ArgumentRule([ArgumentMatch("$..*", "regex", "a{0,50}b{0,50}c")])
+    assert "too large" in made.denies(Given({"list": ["a" * 200] * 200}))
     value = {"list": ["a" * 900] * 3000}
     began = time.process_time()
     made.denies(Given(value))

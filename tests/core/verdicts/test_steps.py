@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from agentsh_net.core.configuration.settings import (
@@ -16,6 +18,7 @@ from agentsh_net.core.configuration.settings import (
 from agentsh_net.core.inspect.contents import inspect_arguments
 from agentsh_net.core.model import Candidate, PinState, Tool
 from agentsh_net.core.trust import pins
+from agentsh_net.core.trust.identity import Aspect, Identity
 from agentsh_net.core.trust.pins import Pin, Pins
 from agentsh_net.core.verdicts import steps
 from agentsh_net.core.verdicts.rules import Rules
@@ -145,6 +148,35 @@ def test_a_pin_blocks_as_its_state_and_the_settings_say(board, pinning, outcome,
         step.outcome.value
         == pins.effect(board.lookup("fs", "read", "sha256:1"), VersionPinning(**pinning)).value
     )
+
+
+TLS = Identity("fs", Aspect.TLS, PinState.CHANGED)
+SAYS = Identity("fs", Aspect.INSTRUCTIONS, PinState.CHANGED)
+NEW = Identity("fs", Aspect.BINARY, PinState.NEW)
+DECLARED = replace(TLS, declared=True)
+
+
+@pytest.mark.parametrize(
+    ("known", "pinning", "outcome", "says"),
+    [
+        ([TLS], {}, "block", "the TLS certificate of server fs is not the one that was trusted (on_change: block)"),
+        ([TLS], {"on_change": "alert"}, "alert", "on_change: alert"),
+        ([TLS], {"on_change": "allow"}, None, ""),
+        ([TLS], {"enabled": False}, None, ""),
+        ([SAYS, DECLARED], {"on_change": "alert"}, "block", "than its tls_fingerprint names"),
+        ([DECLARED], {"enabled": False}, "block", "than its tls_fingerprint names"),
+        ([replace(DECLARED, state=PinState.TRUSTED)], {}, None, ""),
+        ([NEW, SAYS], {"on_change": "alert", "auto_trust_first": False}, "block", "mcp pins trust --identity"),
+        ([NEW], {"auto_trust_first": True}, None, ""),
+        ([], {}, None, ""),
+    ],
+)  # fmt: skip
+def test_a_server_that_is_another_blocks_before_it_alerts_and_one_that_the_policy_declares_always(
+    known, pinning, outcome, says
+):
+    step = steps.identity_step(known, VersionPinning(**pinning), READ)
+    assert (step and step.outcome.value) == outcome
+    assert step is None or (says in step.reason and step.about == READ)
 
 
 def test_without_pinning_there_is_no_pin_step():
