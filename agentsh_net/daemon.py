@@ -144,15 +144,22 @@ class Daemon:
         return self.pool.gateway_url if self.pool is not None else ""
 
     def reload_soon(self) -> None:
-        """Read the policy file again, unless it is being read for the first time."""
+        """Read the policy file again and ask the servers, unless it is being read for the first time."""
         if self.ready:
             self.reloading.soon()
+            self._tasks.spawn(self.ask_servers())
 
-    async def hear_servers(self) -> None:
+    async def ask_servers(self) -> None:
+        """Ask the declared servers again what they offer, and wait as `hear_servers` does."""
+        if self.pool is not None:
+            await asyncio.gather(self.hear_servers(anew=True), self.pool.relist())
+
+    async def hear_servers(self, *, anew: bool = False) -> None:
         """Wait, for `FIRST_WORDS` at most, until it is known what the declared servers offer; a stop ends the waiting."""
         if self.pool is None:
             return  # nobody asks them
-        ends = [asyncio.ensure_future(wait) for wait in (self.reports.introduced(), self._stopping.wait())]
+        waits = (self.reports.introduced(anew=anew), self._stopping.wait())
+        ends = [asyncio.ensure_future(wait) for wait in waits]
         await asyncio.wait(ends, timeout=FIRST_WORDS, return_when=asyncio.FIRST_COMPLETED)
         for end in ends:
             end.cancel()

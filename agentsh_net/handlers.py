@@ -78,10 +78,9 @@ async def _show_request(daemon: Daemon, asked: Asked) -> dict[str, Any]:
 
 
 async def _reload(daemon: Daemon, _: Asked) -> dict[str, Any]:
-    """Answer when the file is in force, and it is known what servers offer that it declares for the first time."""
+    """Answer when the file is in force, and it is known what the servers that it declares offer by now."""
     told = await daemon.reloading.now()
-    if told["changed"]:
-        await daemon.hear_servers()
+    await daemon.ask_servers()
     return told
 
 

@@ -30,7 +30,7 @@ _POLL: Final = 0.05
 )
 @click.pass_obj
 def reload(daemon: Daemon) -> None:
-    """Have the daemon read its file again; a broken file keeps the old policy and says so."""
+    """Have the daemon read its file again and ask the servers for their tools; a broken file keeps the old policy and says so."""
     told = daemon.client(timeout=60).call("reload")
     changed = "in force" if told.get("changed", True) else "in force already"
     click.echo(f"{changed}: generation {told.get('generation')}")

@@ -9,6 +9,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from itertools import filterfalse
 from typing import Any, Final
 
 from agentsh_net.audit.flood import Flood
@@ -46,9 +47,12 @@ class Reports:
         self._strangers: set[str] = set()  # whom `introduced` waits for
         self._all_known = asyncio.Event()
 
-    async def introduced(self) -> None:
-        """Return when every server that is asked for its tools has been heard of: now, earlier, or that it does not answer."""
-        self._strangers = set(self._unheard())
+    async def introduced(self, *, anew: bool = False) -> None:
+        """Return when every server that is asked for its tools has been heard of, be it that it does not answer.
+
+        What was heard earlier counts too, unless they are all asked `anew`.
+        """
+        self._strangers = set(self._asked() if anew else filterfalse(self._known, self._asked()))
         self._all_known.clear()
         if self._strangers:
             await self._all_known.wait()
@@ -71,13 +75,15 @@ class Reports:
             if server is not None:
                 await self._recognise(report, server)
 
-    def _unheard(self) -> Iterator[str]:
-        """Yield the servers that discovery asks, and of which nothing is known yet."""
+    def _asked(self) -> Iterator[str]:
+        """Yield the servers that discovery asks."""
         snapshot = self._current.snapshot
         for server in snapshot.registry.servers:
-            known = server.id in self.last or snapshot.registry.tools_of(server.id)
-            if not (server.transport is Transport.STDIO or known or snapshot.judge_server(server.id).denied):
+            if server.transport is not Transport.STDIO and not snapshot.judge_server(server.id).denied:
                 yield server.id
+
+    def _known(self, server_id: str) -> bool:
+        return server_id in self.last or bool(self._current.snapshot.registry.tools_of(server_id))
 
     def _heard(self, server: Server) -> None:
         self._strangers.discard(server.id)

@@ -130,6 +130,10 @@ class Pool:
         self._sessions = dict(sessions)
         await self._tell(link.Sessions(self._next(), self._sessions))
 
+    async def relist(self) -> None:
+        """Have every server asked again what it offers; what it says is reported as ever."""
+        await self._tell(link.Relist(self._next()))
+
     async def stop(self, seconds: float = DRAIN_SECONDS) -> None:
         """Let what is under way end within `seconds`, then end the workers and let the port go."""
         self._stopping = True

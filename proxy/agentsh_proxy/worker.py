@@ -192,6 +192,10 @@ class Worker(asyncio.Protocol):
                 if self.gateway is not None:
                     self.gateway.sessions = self._sessions
                 self._acknowledge(seq)
+            case link.Relist(seq):
+                if self._watcher is not None:
+                    self._watcher.again()
+                self._acknowledge(seq)
             case link.Drain(_, seconds):
                 self.drain(seconds)
 

@@ -301,6 +301,16 @@ def test_an_event_stream_that_ends_under_a_call_is_told_to_who_waits(here: Runni
     assert talk.call().status_code == 404
 
 
+def test_a_reload_of_the_same_file_asks_the_servers_again(here: Running, hostile: Hostile) -> None:
+    def listings() -> int:
+        return sum(seen.rpc == "tools/list" for seen in hostile.servers["honest"].seen)
+
+    assert awaited(listings)
+    before = listings()
+    assert not here.client.call("reload")["changed"]
+    assert listings() > before
+
+
 def faults(here: Running, kind: str, what: str) -> bool:
     """Say whether discovery has this against a server."""
     (row,) = (row for row in here.status()["servers"] if row["server_id"] == kind)

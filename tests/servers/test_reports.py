@@ -72,6 +72,23 @@ def test_who_waits_for_servers_to_be_introduced_waits_for_each_that_is_asked_and
     assert asyncio.run(waits({"server_id": "a", "ok": False, "error": "refused"})) == ["waits", "introduced"]
 
 
+def test_who_waits_for_servers_that_are_asked_anew_waits_for_those_that_are_known_too() -> None:
+    here = Reported()
+    report = {"server_id": "a", "ok": True, "error": "", "tools": [{"name": "x"}]}
+
+    async def waits() -> None:
+        await here.reports.take(report)
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.05):
+                await here.reports.introduced(anew=True)
+        waiting = asyncio.create_task(here.reports.introduced(anew=True))
+        await asyncio.sleep(0)
+        await here.reports.take(report)
+        await waiting
+
+    asyncio.run(waits())
+
+
 def test_nobody_waits_for_a_server_that_policy_denies() -> None:
     async def introduced(here: Reported) -> None:
         async with asyncio.timeout(0.05):

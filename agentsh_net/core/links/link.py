@@ -71,6 +71,13 @@ class Sessions:
 
 
 @dataclass(frozen=True, slots=True)
+class Relist:
+    """Supervisor to worker: ask every server again what it offers."""
+
+    seq: int
+
+
+@dataclass(frozen=True, slots=True)
 class Drain:
     """Supervisor to worker: accept no more, end within so many seconds."""
 
@@ -107,7 +114,7 @@ class Report:
     report: Mapping[str, Any]
 
 
-ToWorker = Apply | Sessions | Drain
+ToWorker = Apply | Sessions | Relist | Drain
 FromWorker = Ack | Events | Counters | Report
 
 
@@ -163,6 +170,8 @@ def decode_to_worker(payload: bytes) -> ToWorker:
             return Apply(seq, snapshot)
         case {"kind": "sessions", "seq": int(seq), "sessions": dict(sessions)}:
             return Sessions(seq, sessions)
+        case {"kind": "relist", "seq": int(seq)}:
+            return Relist(seq)
         case {"kind": "drain", "seq": int(seq), "seconds": int(seconds) | float(seconds)}:
             return Drain(seq, float(seconds))
         case _:

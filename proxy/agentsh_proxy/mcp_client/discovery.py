@@ -116,6 +116,12 @@ class Watcher:
             if server.id not in self._tasks:
                 self._begin(server)
 
+    def again(self) -> None:
+        """Ask every server now, in a new session, and report what it says though it may be what it said before."""
+        for server in self._servers.values():
+            self._end(server.id)
+            self._begin(server)
+
     async def stop(self) -> None:
         """End every session and wait until it is done (about a second at most)."""
         for server_id in tuple(self._tasks):

@@ -589,6 +589,17 @@ def test_a_new_policy_keeps_what_is_the_same_and_changes_the_rest() -> None:
     watching(legacy(), scene)
 
 
+def test_who_is_asked_again_is_reported_though_nothing_changed() -> None:
+    async def scene(watcher: Watcher, reports: Reports, server: Scripted) -> None:
+        first = await reports.count(1)
+        watcher.again()
+        assert await reports.count(2) == first
+        assert server.asked.count("tools/list") == 2
+        assert set(watcher._tasks) == {"scripted"}
+
+    watching(legacy(), scene, pause=60)
+
+
 def test_a_server_that_wants_the_gateways_credential_is_listed_with_it() -> None:
     first, second = (SecurityScheme("b", "http", c, scheme="bearer") for c in ("one", "two"))
 
