@@ -67,16 +67,12 @@ def admit(
         client.answer(200, b'{"name":"agentsh-net","status":"ok"}')
         return None
     route = gateway_http.route(asked.head.target)
-    place = view.places.get(fold(route.server_id)) if route is not None else None
-    if route is None or place is None:
-        raise ProtocolError(_unknown(asked, route, view), status=404)
+    if route is None:
+        raise ProtocolError(f"the path is /mcp/<server-id>; {_usable(asked, '', view)}", status=404)
     session_id = session_of(route.token, sessions)
-    if not _let_in(place, asked, route.query):
-        assert place.downstream is not None  # noqa: S101 - who is asked for none is let in
-        message = jsonrpc.error(
-            None, mcp_gate.UNREADABLE, "agentsh-net: the credential of the request is not accepted"
-        )
-        client.answer(401, message, (*JSON, *gateway_http.challenge(place.downstream)))
+    place = view.places.get(fold(route.server_id))
+    if place is None or not _let_in(place, asked, route.query):
+        _turn_away(asked, client, route, view)
         return None
     if asked.method not in METHODS:
         body = jsonrpc.error(None, mcp_gate.UNREADABLE, f"agentsh-net: no {asked.method} here")
@@ -103,9 +99,26 @@ def _let_in(place: Place, asked: Asked, query: str) -> bool:
     return place.downstream is None or gateway_http.authorized(place.downstream, asked.fields, query)
 
 
-def _unknown(asked: Asked, route: gateway_http.Route | None, view: GatewayView) -> str:
-    """Say that there is no such server, and which ones this very client may use: others are none of its business."""
-    query = route.query if route else ""
+def _turn_away(asked: Asked, client: GatewayConnection, route: gateway_http.Route, view: GatewayView) -> None:
+    """Refuse a request for a server that is not declared, or wants a credential: no answer says which, and so who is there.
+
+    Raises ProtocolError where there is no credential that the client has not shown.
+    """
+    named, usable = visible(route.server_id), _usable(asked, route.query, view)
+    wanted = [
+        place.downstream
+        for place in view.places.values()
+        if place.downstream is not None and not _let_in(place, asked, route.query)
+    ]
+    if not wanted:
+        raise ProtocolError(f"server {named!r} is not declared; {usable}", status=404)
+    why = f"agentsh-net: server {named!r} is not declared, or wants a credential that the request has not; {usable}"
+    challenges = dict.fromkeys(field for scheme in wanted for field in gateway_http.challenge(scheme))
+    client.answer(401, jsonrpc.error(None, mcp_gate.UNREADABLE, why), (*JSON, *challenges))
+
+
+def _usable(asked: Asked, query: str, view: GatewayView) -> str:
+    """Say which servers this very client may use: others are none of its business."""
     usable = (
         visible(place.server.id)
         for place in view.places.values()
@@ -114,5 +127,4 @@ def _unknown(asked: Asked, route: gateway_http.Route | None, view: GatewayView) 
     named = list(islice(usable, MAX_NAMED + 1))
     if len(named) > MAX_NAMED:
         named[-1] = "..."
-    what = f"server {visible(route.server_id)!r} is not declared" if route else "the path is /mcp/<server-id>"
-    return f"{what}; servers that this client may use: {', '.join(named) or 'none'}"
+    return f"servers that this client may use: {', '.join(named) or 'none'}"

@@ -57,15 +57,14 @@ def schemes(**of: str) -> dict[str, Any]:
     }
 
 
-def test_a_server_that_is_not_declared_is_404_and_none_is_named_but_those_that_the_client_may_use() -> None:
-    others = [
-        {"id": name, "type": "http", "url": "http://127.0.0.1:1/"} for name in ("a", "b", "c", "denied")
-    ]
+OTHERS = [{"id": name, "type": "http", "url": "http://127.0.0.1:1/"} for name in ("a", "b", "c", "denied")]
 
+
+def test_no_answer_names_a_server_but_those_that_the_client_may_use() -> None:
     async def scene(front: GatewayFront, server: Scripted) -> None:
-        async def named(path: str = "/mcp/nope", **headers: str) -> str:
+        async def named(path: str = "/mcp/nope", status: int = 401, **headers: str) -> str:
             answer = await front.ask("POST", call(), path=path, **headers)
-            assert answer.status == 404
+            assert answer.status == status
             what, _, names = str(answer.json["error"]["message"]).partition(
                 "; servers that this client may use: "
             )
@@ -76,17 +75,36 @@ def test_a_server_that_is_not_declared_is_404_and_none_is_named_but_those_that_t
         assert await named(key="wrong") == "peer"
         assert await named(key="a-secret") == "peer, a"
         assert await named("/mcp/nope?key=b-secret") == "peer, b"
-        assert await named("/elsewhere", key="c-secret") == "peer, c"
+        assert await named("/elsewhere", 404, key="c-secret") == "peer, c"
 
     gateway = schemes(a="header", b="query", c="header")
     play(
         answering(plain),
         scene,
         gateway=gateway,
-        others=others,
+        others=OTHERS,
         denied_servers=["denied"],
         server_policy="denylist",
     )
+
+
+def test_a_server_that_wants_a_credential_is_told_from_none_by_nobody_without_it() -> None:
+    gateway = schemes(a="header", b="query")
+    gateway["security_schemes"][1] = {"id": "b", "type": "http", "scheme": "bearer", "credential": "b-secret"}
+
+    async def scene(front: GatewayFront, server: Scripted) -> None:
+        async def refused(name: str, path: str = "", **headers: str) -> tuple[int, bytes, Any]:
+            answer = await front.ask("POST", call(), path=f"{path}/mcp/{name}", **headers)
+            return answer.status, answer.body.replace(f"'{name}'".encode(), b"?"), answer.headers
+
+        there, nowhere = await refused("a"), await refused("x")
+        assert there == nowhere and there[0] == 401
+        assert await refused("b", key="a-secret") == await refused("x", key="a-secret")
+        assert (await refused("a", "/s/made-up")) == await refused("x", "/s/made-up")
+        everything = {"key": "a-secret", "Authorization": "Bearer b-secret"}
+        assert (await refused("x", **everything))[0] == 404
+
+    play(answering(plain), scene, gateway=gateway, others=OTHERS)
 
 
 def test_of_many_servers_some_are_named() -> None:
@@ -103,7 +121,7 @@ def test_of_many_servers_some_are_named() -> None:
 def test_where_every_server_wants_a_credential_a_client_without_one_learns_no_name() -> None:
     async def scene(front: GatewayFront, server: Scripted) -> None:
         answer = await front.post(call(), server="nope")
-        assert (answer.status, answer.json["error"]["message"].rpartition(": ")[2]) == (404, "none")
+        assert (answer.status, answer.json["error"]["message"].rpartition(": ")[2]) == (401, "none")
 
     play(answering(plain), scene, gateway=schemes(peer="header"))
 
