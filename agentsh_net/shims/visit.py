@@ -308,7 +308,9 @@ class Visit:
         return self._ruled(line, b"\n".join(_error(id_, error) for id_ in waited if id_ is not None) or None)
 
     def _long(self, sender: str) -> bytes:
-        verdict = mcp_judging.doubted(self._mcp(), f"a line of more than {shim_link.MAX_LINE} bytes", "")
+        why = f"a line of more than {shim_link.MAX_LINE} bytes"
+        danger = f"{why}, which may be a call" if sender == "client" else ""
+        verdict = mcp_judging.doubted(self._mcp(), why, danger)
         self._tell.uninspected(sender, TOO_LONG, shim_link.MAX_LINE, verdict)
         return self._say(shim_link.EDIT if verdict.blocked else shim_link.PASS)
 

@@ -52,6 +52,7 @@ def test_every_problem_is_a_line_with_file_path_found_and_expected(run, tmp_path
     assert result.exit_code == 2
     lines = result.stdout.splitlines()
     assert len(lines) == 3
+    assert result.stderr == ""  # they are what was asked for
     for line, key in zip(sorted(lines), ("network.mode", "proxy.modus", "proxy.port"), strict=True):
         assert line.startswith(f"{path}: ") and key in line
         assert "found" in line and "expected" in line

@@ -209,6 +209,16 @@ def test_a_line_past_the_bound_follows_fail_closed(closed: bool) -> None:
     assert (event["cause"], event["action"]) == ("too_long", "block" if closed else "allow")
 
 
+def test_a_clients_line_past_the_bound_may_be_a_call_and_is_refused() -> None:
+    for enforced in (True, False):
+        front = Front(fail_closed=False, enforce_policy=enforced)
+        answer = front._ask(front.enter(), {"ask": "long", "sender": "client"}, b"")
+        assert answer.passed is not enforced
+        (event,) = front.told("mcp_message_uninspected")
+        assert (event["cause"], event["action"]) == ("too_long", "block" if enforced else "allow")
+        assert "may be a call" in event["reason"]
+
+
 # What the server sends.
 
 

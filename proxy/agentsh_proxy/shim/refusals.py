@@ -24,7 +24,7 @@ BLOCKED: Final = -32090  # as core.mcp.gate
 UNREADABLE: Final = -32600
 
 AWAY: Final = "[agentsh] blocked: the agentsh-net daemon cannot be asked (fail_closed)"
-TOO_LONG: Final = "[agentsh] refused: a message longer than 16 MiB (fail_closed)"
+TOO_LONG: Final = "[agentsh] refused: a message longer than 16 MiB"
 
 
 def error(id_: Any, code: int, message: str) -> bytes:

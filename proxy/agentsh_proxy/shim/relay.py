@@ -336,14 +336,15 @@ class Relay:
         self._daemon.ask({"ask": LONG, "sender": sender}, b"", decided)
 
     def _lost_from_client(self, head: bytes, tail: bytes) -> None:
-        self._refuse_long(head, tail)
+        answers = b'"result"' in head and b'"method"' not in head + tail
+        self._refuse_long(self._up if answers else self._down, head, tail)
 
     def _lost_from_server(self, head: bytes, tail: bytes) -> None:
-        self._refuse_long(head, tail)  # to the client, who waits for it
+        self._refuse_long(self._down, head, tail)
 
-    def _refuse_long(self, head: bytes, tail: bytes) -> None:
-        id_ = id_of(head, tail)
-        self._down.insert(refusals.error(id_, refusals.UNREADABLE, refusals.TOO_LONG))
+    def _refuse_long(self, way: Way, head: bytes, tail: bytes) -> None:
+        """Tell whoever waits for an answer: to a message of the client, the server's or, where it asked for that one, the client's."""
+        way.insert(refusals.error(id_of(head, tail), refusals.UNREADABLE, refusals.TOO_LONG))
 
 
 def _drop(out: bytearray, count: int) -> None:

@@ -31,6 +31,13 @@ def test_a_line_past_the_bound_is_refused_where_nothing_passes_unread() -> None:
     assert error["id"] == 7 and "16 MiB" in error["error"]["message"]
 
 
+def test_an_answer_past_the_bound_that_is_refused_is_told_to_the_server_that_waits_for_it() -> None:
+    data = b'{"jsonrpc":"2.0","id":7,"result":{"x":"' + b"x" * (17 << 20) + b'"}}\n' + PING + b"\n"
+    lines = run("cat", feed=data, options=("--fail-closed",)).stdout.splitlines()  # it says what it hears
+    assert [json.loads(line).get("id") for line in lines] == [7, json.loads(PING)["id"]]
+    assert "16 MiB" in json.loads(lines[0])["error"]["message"]
+
+
 def test_what_a_dead_server_said_last_is_delivered() -> None:
     done = run("sh", "-c", f"head -c 3000000 /dev/zero | tr '\\0' 'x'; echo; echo '{PING.decode()}'")
     assert len(done.stdout) == 3_000_001 + len(PING) + 1
