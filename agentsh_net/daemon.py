@@ -147,19 +147,16 @@ class Daemon:
         """Read the policy file again and ask the servers, unless it is being read for the first time."""
         if self.ready:
             self.reloading.soon()
-            self._tasks.spawn(self.ask_servers())
-
-    async def ask_servers(self) -> None:
-        """Ask the declared servers again what they offer, and wait as `hear_servers` does."""
-        if self.pool is not None:
-            await asyncio.gather(self.hear_servers(anew=True), self.pool.relist())
+            self._tasks.spawn(self.hear_servers(anew=True))
 
     async def hear_servers(self, *, anew: bool = False) -> None:
-        """Wait, for `FIRST_WORDS` at most, until it is known what the declared servers offer; a stop ends the waiting."""
+        """Wait, for `FIRST_WORDS` at most, until it is known what the servers offer, asked `anew` or not; a stop ends the waiting."""
         if self.pool is None:
             return  # nobody asks them
         waits = (self.reports.introduced(anew=anew), self._stopping.wait())
         ends = [asyncio.ensure_future(wait) for wait in waits]
+        if anew:
+            await self.pool.relist()
         await asyncio.wait(ends, timeout=FIRST_WORDS, return_when=asyncio.FIRST_COMPLETED)
         for end in ends:
             end.cancel()

@@ -80,7 +80,7 @@ async def _show_request(daemon: Daemon, asked: Asked) -> dict[str, Any]:
 async def _reload(daemon: Daemon, _: Asked) -> dict[str, Any]:
     """Answer when the file is in force, and it is known what the servers that it declares offer by now."""
     told = await daemon.reloading.now()
-    await daemon.ask_servers()
+    await daemon.hear_servers(anew=True)
     return told
 
 
