@@ -151,10 +151,9 @@ class Daemon:
 
     async def hear_servers(self, *, anew: bool = False) -> None:
         """Wait, for `FIRST_WORDS` at most, until it is known what the servers offer, asked `anew` or not; a stop ends the waiting."""
-        if self.pool is None:
-            return  # nobody asks them
-        waits = (self.reports.introduced(anew=anew), self._stopping.wait())
-        ends = [asyncio.ensure_future(wait) for wait in waits]
+        if self.pool is None:  # nobody asks them
+            return
+        ends = [*map(asyncio.ensure_future, (self.reports.introduced(anew=anew), self._stopping.wait()))]
         if anew:
             await self.pool.relist()
         await asyncio.wait(ends, timeout=FIRST_WORDS, return_when=asyncio.FIRST_COMPLETED)
