@@ -188,7 +188,7 @@ class Host:
     def _for_packets(self, plan: Plan) -> Plan:
         """Return what the packet plane has to do of a plan: it cannot read names."""
         elsewhere = self._ebpf is not None and ebpf.LAYER not in self._off
-        return self._part.of(plan, read_elsewhere=elsewhere)
+        return self._part.of(plan, elsewhere=elsewhere)
 
     def _predecessor(self) -> bool:
         """Say whether something of ours is in the layers that are opened now."""
@@ -245,7 +245,7 @@ class Host:
         if self._nft is None:
             return None
         before, after = self._for_packets(old), self._for_packets(new)
-        whole = before is old and after is new
+        whole = before.rules is old.rules and after.rules is new.rules
         return self._nft.widen(before, after, step if whole else diff(before, after))
 
     def _restore(self, old: Plan, cause: KernelError) -> None:

@@ -123,7 +123,7 @@ class Nftables:
         try:
             reason = self._contents.why_not(plan) or self._fence.why_not(plan)
             counters, fence = self._table.counters(), self._fence.denied()
-            details = (self._detail(), self._fence.detail(plan))
+            details = (self._detail(plan), self._fence.detail(plan))
             behind = self._fence.behind(plan)
         except (OSError, KernelError) as error:
             reason = f"the kernel does not answer: {error}"
@@ -161,11 +161,11 @@ class Nftables:
         """Return the plan without sessions whose cgroup somebody removed: libnftables takes no path that is not there."""
         return replace(plan, sessions=self._present(plan.sessions))
 
-    def _detail(self) -> str:
+    def _detail(self, plan: Plan) -> str:
         table, age = self._table.found(), self._contents.age()
         if table is None:
             return ""
-        where = f"table {self._table.name} handle {table.handle}, hooks {', '.join(nft_ruleset.HOOKS)}"
+        where = f"table {self._table.name} handle {table.handle}, hooks {', '.join(dict.fromkeys(base.hook for base in nft_ruleset.bases(plan)))}"
         whose = OWNED if self._writer.owns(table) else f"not owned: {self._writer.plain}"
         looked = "" if age is None else f"others commit often: elements confirmed {age:.0f} s ago"
         return "; ".join(filter(None, (f"{where}; {whose}", looked)))

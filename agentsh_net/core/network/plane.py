@@ -81,6 +81,7 @@ class Plan:
 
     `sessions` are those that run now (sorted ids), whose events are told apart; `sessions_only`: nobody else is looked at.
     `names` (DENY or TAG) decide at endpoints whose fate is SNI or SNI_OPEN; a name that is not there is nobody's of ours.
+    `alone`: no other plane sees where a client connects to, but only what becomes of its packets.
     """
 
     generation: int = 0
@@ -90,6 +91,7 @@ class Plan:
     sessions: tuple[str, ...] = ()
     sessions_only: bool = False
     names: Mapping[Name, Fate] = field(default_factory=dict)
+    alone: bool = False
 
 
 @dataclass(frozen=True, slots=True)

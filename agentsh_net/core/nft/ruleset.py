@@ -16,17 +16,10 @@ from agentsh_net.core.nft import sets as nft_sets
 from agentsh_net.core.nft import verdicts as nft_verdicts
 from agentsh_net.core.nft.sets import Element
 from agentsh_net.core.nft.sockets import Sockets
-from agentsh_net.core.nft.verdicts import ROUTED, match
+from agentsh_net.core.nft.verdicts import match
 
 FAMILY, TABLE = "inet", "agentsh_net"
 BRIDGE = "agentsh_net_bridge"  # exists only while TABLE is being replaced
-# After DNAT in output (-100), so that an alias of a denied host is seen as what it is; before the filters of others (0),
-# so that no accept of theirs stands above a denial.
-PRIORITY = -10
-HOOKS = ("output", "forward")
-# IPv6 has a chain of its own, so that an IPv4 packet is asked about it once only.
-SIX = {"output": "six", "forward": f"six{ROUTED}"}
-CHAINS = (*HOOKS, *SIX.values(), *nft_verdicts.CHAINS)
 COUNTERS = ("denied", "tagged")
 
 # Transport protocols whose first four bytes are the ports: TCP, UDP, DCCP, SCTP, UDP-Lite.
@@ -37,6 +30,40 @@ _Command = dict[str, Any]
 NOWHERE = Sockets()
 
 
+@dataclass(frozen=True, slots=True)
+class Base:
+    """A chain that packets come to by a hook. `asked`: still with the address that its sender wrote; `routed`: also others' packets."""
+
+    name: str
+    hook: str
+    asked: bool = False
+    routed: bool = False
+
+    @property
+    def priority(self) -> int:
+        """Return its place among those of the hook: beside DNAT (-100), and before the filters of others (0)."""
+        return -110 if self.asked else -10
+
+    @property
+    def six(self) -> str:
+        """Return the chain for IPv6, which it has apart so that an IPv4 packet is asked about it once only."""
+        return f"six_{self.name}"
+
+
+# Behind DNAT, so that an alias of a denied host is seen as what it is.
+_BASES = (Base("output", "output"), Base("forward", "forward", routed=True))
+# Before it, so that a denied host (a Service, a published port) is seen that becomes another: elsewhere eBPF sees it.
+_ALONE = (
+    Base("asked", "output", asked=True),
+    Base("asked_routed", "prerouting", asked=True, routed=True),
+)
+
+
+def bases(plan: Plan) -> tuple[Base, ...]:
+    """Return the chains on hooks that a plan needs."""
+    return (*_ALONE, *_BASES) if plan.alone else _BASES
+
+
 def fill(plan: Plan, *, nflog_group: int, sockets: Sockets = NOWHERE, table: str = TABLE) -> dict[str, Any]:
     """Return the transaction that makes an empty table exactly `plan`. `sockets`: where our cgroups are.
 
@@ -45,7 +72,7 @@ def fill(plan: Plan, *, nflog_group: int, sockets: Sockets = NOWHERE, table: str
     filled = _transaction(
         *({"add": {"counter": _ours(name=name)}} for name in COUNTERS),
         *({"add": {"set": _set(name)}} for name in nft_sets.TYPES),
-        *({"add": {"chain": chain}} for chain in _chains()),
+        *({"add": {"chain": chain}} for chain in _chains(plan)),
         *_elements("add", nft_sets.elements(plan.rules)),
         *_rules(plan, nft_sets.used(plan.rules), nflog_group, sockets),
     )
@@ -81,7 +108,7 @@ def change(
     fresh, renamed, gone = nft_sets.steps(old, step)
     before = nft_sets.used(old.rules) if before is None else before
     after = nft_sets.used(new.rules) if gone else before | {name for name, _, _ in fresh}
-    flush = [{"flush": {"chain": _ours(name=name)}} for name in CHAINS]
+    flush = [{"flush": {"chain": {k: c[k] for k in ("family", "table", "name")}}} for c in _chains(new)]
     widen = _transaction(
         # A comment cannot be changed. The same key goes and comes in one transaction, and a lookup finds one of the two.
         *_elements("delete", renamed.items()),
@@ -103,11 +130,11 @@ def _set(name: str) -> _Command:
     return _ours(name=name, type=nft_sets.TYPES[name], stmt=[{"counter": None}])
 
 
-def _chains() -> Iterator[_Command]:
-    for name in (*nft_verdicts.CHAINS, *SIX.values()):
+def _chains(plan: Plan) -> Iterator[_Command]:
+    for name in (*nft_verdicts.CHAINS, *(base.six for base in bases(plan))):
         yield _ours(name=name)
-    for hook in HOOKS:
-        yield _ours(name=hook, type="filter", hook=hook, prio=PRIORITY, policy="accept")
+    for base in bases(plan):
+        yield _ours(name=base.name, type="filter", hook=base.hook, prio=base.priority, policy="accept")
 
 
 def _elements(verb: str, elements: Iterable[tuple[Element, str]]) -> Iterator[_Command]:
@@ -125,40 +152,49 @@ def _elements(verb: str, elements: Iterable[tuple[Element, str]]) -> Iterator[_C
 def _rules(plan: Plan, used: frozenset[str], nflog_group: int, sockets: Sockets) -> Iterator[_Command]:
     """Yield the rules of every chain. A lookup stands only where its set has elements: others cost the path nothing."""
     ordered = [name for name in nft_sets.TYPES if name in used]  # denials first
-    # What is forwarded comes out of no socket of a session.
-    hooks = HOOKS[:1] if plan.sessions_only else HOOKS
-    for hook in hooks:
+    for base in bases(plan):
+        if base.routed and plan.sessions_only:  # what is forwarded comes out of no socket of a session
+            continue
         for name in ordered:
-            chain = SIX[hook] if nft_sets.version(name) == 6 else hook
-            yield from (_rule(chain, *e) for e in _lookups(name, plan, routed=hook == "forward"))
+            chain = base.six if nft_sets.version(name) == 6 else base.name
+            yield from (_rule(chain, *e) for e in _lookups(name, plan, base))
         if any(nft_sets.version(name) == 6 for name in ordered):
-            yield _rule(hook, match({"meta": {"key": "nfproto"}}, "ipv6"), {"jump": {"target": SIX[hook]}})
+            yield _rule(
+                base.name, match({"meta": {"key": "nfproto"}}, "ipv6"), {"jump": {"target": base.six}}
+            )
     tags = any(name.startswith(Fate.TAG) for name in used)
     ours = any(map(nft_sets.unless_ours, used))
     for chain, expressions in nft_verdicts.rules(plan, nflog_group, sockets, tags=tags, ours=ours):
         yield _rule(chain, *expressions)
 
 
-def _lookups(name: str, plan: Plan, *, routed: bool) -> Iterator[list[_Command]]:
+def _lookups(name: str, plan: Plan, base: Base) -> Iterator[list[_Command]]:
+    """Yield what looks into one set. A tag is told once, where a packet is still for whom its sender meant."""
     protocol = "ip" if nft_sets.version(name) == 4 else "ip6"
     fate, ours = Fate.DENY if name.startswith(Fate.DENY) else Fate.TAG, nft_sets.unless_ours(name)
-    verdict = nft_verdicts.verdict(fate, plan, ours=ours, routed=routed)
+    if fate is Fate.TAG and plan.alone and not base.asked:
+        return
+    shape = nft_sets.shape(name)
+    local = match({"fib": {"result": "type", "flags": "daddr"}}, "local")
+    verdict = [nft_verdicts.verdict(fate, plan, ours=ours, routed=base.routed)]
+    if base.asked and base.routed:  # what the network asks of this host itself is for the network to ask
+        if shape == "_here":
+            return
+        verdict.insert(0, local | {"match": local["match"] | {"op": "!="}})
     daddr = {"payload": {"protocol": protocol, "field": "daddr"}}
     dport = {"payload": {"protocol": "th", "field": "dport"}}
     has_ports = match({"meta": {"key": "l4proto"}}, {"set": _WITH_PORTS})
-    shape = nft_sets.shape(name)
     if shape == "_here":  # every address that this host has, asked for only where the port is right
-        local = match({"fib": {"result": "type", "flags": "daddr"}}, "local")
         family = match({"meta": {"key": "nfproto"}}, "ipv4" if protocol == "ip" else "ipv6")
-        yield [family, has_ports, match(dport, f"@{name}"), local, verdict]
+        yield [family, has_ports, match(dport, f"@{name}"), local, *verdict]
         return
     if shape == "_port":
-        yield [has_ports, match({"concat": [daddr, dport]}, f"@{name}"), verdict]
+        yield [has_ports, match({"concat": [daddr, dport]}, f"@{name}"), *verdict]
         return
-    yield [match(daddr, f"@{name}"), verdict]
+    yield [match(daddr, f"@{name}"), *verdict]
     if protocol == "ip6":
         site = {"&": [daddr, "ffff:ffff:ffff::"]}
-        yield [match(daddr, {"prefix": {"addr": "2002::", "len": 16}}), match(site, f"@{name}"), verdict]
+        yield [match(daddr, {"prefix": {"addr": "2002::", "len": 16}}), match(site, f"@{name}"), *verdict]
 
 
 def _rule(chain: str, *expressions: _Command) -> _Command:

@@ -19,22 +19,23 @@ def by_name() -> Plan:
 
 
 def test_a_plan_in_which_no_name_decides_is_its_own_part() -> None:
-    assert PacketPart().of(WHOLE, read_elsewhere=True) is WHOLE
+    assert PacketPart().of(WHOLE, elsewhere=True) is WHOLE
 
 
 def test_the_part_follows_who_reads_names() -> None:
     part, shared = PacketPart(), by_name()
     for elsewhere in (True, False, True):
-        assert part.of(shared, read_elsewhere=elsewhere) == without_names(shared, read_elsewhere=elsewhere)
-    assert not part.of(shared, read_elsewhere=True).rules
+        wanted = replace(without_names(shared, read_elsewhere=elsewhere), alone=not elsewhere)
+        assert part.of(shared, elsewhere=elsewhere) == wanted
+    assert not part.of(shared, elsewhere=True).rules
 
 
 def test_the_plan_in_force_and_the_next_are_remembered_and_older_ones_told_anew() -> None:
     part, old, new, newest = PacketPart(), by_name(), by_name(), by_name()
-    first = part.of(old, read_elsewhere=True)
-    part.of(new, read_elsewhere=True)
-    assert part.of(old, read_elsewhere=True) is first
-    part.of(newest, read_elsewhere=True)
-    again = part.of(old, read_elsewhere=True)
+    first = part.of(old, elsewhere=True)
+    part.of(new, elsewhere=True)
+    assert part.of(old, elsewhere=True) is first
+    part.of(newest, elsewhere=True)
+    again = part.of(old, elsewhere=True)
     assert again == first
     assert again is not first

@@ -92,6 +92,30 @@ def test_denials_stand_above_tags_in_both_hooks() -> None:
         assert set(verdicts) == {"refuse", "tag"}
 
 
+def test_alone_it_asks_before_translation_too_and_tags_there_alone() -> None:
+    wanted = plan({Endpoint(A): DENY, Endpoint(B, 443): TAG})
+    made = nft_ruleset.fill(replace(wanted, alone=True), nflog_group=5)
+    chains = {b["name"]: b for _, kind, b in commands(made) if kind == "chain" and "hook" in b}
+    assert {name: (c["hook"], c["prio"]) for name, c in chains.items()} == {
+        "asked": ("output", -110), "asked_routed": ("prerouting", -110), "output": ("output", -10), "forward": ("forward", -10),
+    }  # fmt: skip
+    assert {name: ["@tag4_port" in rule for rule in rules(made, name) if "@" in rule] for name in chains} == {
+        "asked": [False, True], "asked_routed": [False, True], "output": [False], "forward": [False],
+    }  # fmt: skip
+    assert {
+        b["name"] for _, kind, b in commands(nft_ruleset.fill(wanted, nflog_group=5)) if kind == "chain"
+    }.isdisjoint({"asked", "asked_routed"})
+
+
+def test_what_the_network_asks_of_this_host_is_not_judged_on_its_way_in() -> None:
+    here = Endpoint(canonical(ip_address("127.0.0.1")), 9000)
+    wanted = replace(plan({Endpoint(A): DENY, Endpoint(B, 443): DENY, here: DENY}), alone=True)
+    made = nft_ruleset.fill(wanted, nflog_group=5)
+    incoming = [rule for rule in rules(made, "asked_routed") if "@" in rule]
+    assert len(incoming) == 2
+    assert all('"!="' in rule and '"fib"' in rule for rule in incoming)
+
+
 def test_a_lookup_stands_only_where_its_set_has_elements() -> None:
     made = nft_ruleset.fill(plan({Endpoint(V6): DENY}), nflog_group=5)
     assert not any("@" in rule and "@deny6" not in rule for rule in rules(made, "output"))
@@ -140,7 +164,7 @@ def test_a_change_adds_in_one_transaction_and_deletes_in_the_next() -> None:
 
 def test_in_between_the_rules_look_in_the_sets_of_both_plans() -> None:
     widen, narrow = change(plan({Endpoint(V6): DENY}), plan({Endpoint(V6, 443): DENY}, 2))
-    between, after = " ".join(rules(widen, "six")), " ".join(rules(narrow, "six"))
+    between, after = " ".join(rules(widen, "six_output")), " ".join(rules(narrow, "six_output"))
     assert '@deny6"' in between
     assert "@deny6_port" in between
     assert '@deny6"' not in after
@@ -214,7 +238,7 @@ def test_an_ipv4_packet_is_asked_once_whether_it_is_ipv6() -> None:
     )
     assert len(made) == 2
     assert '"@deny4"' in made[0]
-    assert '"six"' in made[1]
+    assert '"six_output"' in made[1]
 
 
 def test_a_port_of_this_host_is_asked_for_before_the_address_is() -> None:
@@ -232,7 +256,7 @@ def test_with_sessions_alone_nothing_that_is_forwarded_is_asked_for() -> None:
     made = nft_ruleset.fill(wanted, nflog_group=5, sockets=SOCKETS)
     assert rules(made, "forward") == []
     assert '"refuse_scope"' in rules(made, "output")[0]
-    assert '"tag_scope"' in rules(made, "six")[-1]
+    assert '"tag_scope"' in rules(made, "six_output")[-1]
 
 
 def test_forwarded_packets_are_asked_for_no_socket_because_the_kernel_refuses_the_question() -> None:
@@ -240,7 +264,7 @@ def test_forwarded_packets_are_asked_for_no_socket_because_the_kernel_refuses_th
     wanted = replace(plan({Endpoint(A): DENY, Endpoint(B, 443): rule}), sessions=("one",))
     made = nft_ruleset.fill(wanted, nflog_group=5, sockets=SOCKETS)
     reached = [
-        r for chain in ("forward", "six_routed", "refuse_routed", "tag_routed") for r in rules(made, chain)
+        r for chain in ("forward", "six_forward", "refuse_routed", "tag_routed") for r in rules(made, chain)
     ]
     assert not any("socket" in rule for rule in reached)
     assert '"refuse_routed"' in reached[0]
