@@ -20,12 +20,13 @@ from agentsh_net.core.errors import KernelError, StoreError
 from agentsh_net.core.inspect.inspector import Inspector
 from agentsh_net.core.limits.ratelimit import Buckets
 from agentsh_net.core.network import attribution, kernel_plan
-from agentsh_net.core.network.addresses import Address, literal
+from agentsh_net.core.network.addresses import Address, literal, plain
 from agentsh_net.core.network.claims import Claims
 from agentsh_net.core.network.plane import ConnectRecord, Fate, Kernel, Plan
 from agentsh_net.core.registry import Registry
 from agentsh_net.core.snapshot import Snapshot
 from agentsh_net.core.trust.pins import Pins
+from agentsh_net.kernel.limits import Limit, limits, name_server
 from agentsh_net.kernel.resolver import Resolver
 from agentsh_net.servers import inventory
 from agentsh_net.store import records
@@ -35,6 +36,7 @@ from agentsh_net.workers.archivist import Archivist
 from agentsh_net.workers.pool import Pool
 
 Addresses = Mapping[str, Sequence[Address]]
+_Places = tuple[frozenset[IPv6Address], frozenset[IPv6Address]]  # of this host, and of its name servers
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +75,7 @@ class Current:
         self.hearsay: Addresses = {}  # what was overheard of their names (core.network.hearsay)
         self.plan = Plan()
         self._claims = Claims()
-        self._own: frozenset[IPv6Address] = frozenset()  # this host's addresses, as the plan knows them
+        self._known_places: _Places = (frozenset(), frozenset())  # as the plan knows them
         self._coming: Plan | None = None  # what the planes are being brought to
         self.pending: tuple[str, ...] = ()  # settings that wait for the next start
         self.on_change: Callable[[], None] = lambda: None  # called when another snapshot is in force
@@ -160,7 +162,7 @@ class Current:
         heard = {
             s: found for s in watched if (found := (self.hearsay if hearsay is None else hearsay).get(s))
         }
-        if (addresses, heard, self._means.resolver.own()) == (self.addresses, self.hearsay, self._own):
+        if (addresses, heard, self._places()) == (self.addresses, self.hearsay, self._known_places):
             confirmed()
             return
         before, self.hearsay = self.hearsay, heard
@@ -194,6 +196,14 @@ class Current:
     def unknown(self) -> list[str]:
         """Say which hosts shall be refused and cannot be, because nobody knows where they are."""
         return briefing.unknown_lines(self.snapshot, self._means.resolver.problems())
+
+    def limits(self) -> list[Limit]:
+        """Return what is missing here, and what policy asks for and cannot have."""
+        spared = kernel_plan.spared(self.plan, self._known_places[1])
+        return [
+            *limits(self.loaded.config.network),
+            *(name_server(str(plain(a)), ids) for a, ids in spared.items()),
+        ]
 
     async def sweep(self) -> None:
         """Close what is connected against the plan, and tell of it."""
@@ -248,8 +258,14 @@ class Current:
     def _plan(self, snapshot: Snapshot, addresses: Addresses) -> Plan:
         cgroups = self._means.kernel.cgroups
         sessions = cgroups.live() if cgroups is not None else ()
-        self._own = self._means.resolver.own()
-        return kernel_plan.build(snapshot, addresses, self.hearsay, sessions, self._claims, self._own)
+        self._known_places = self._places()
+        return kernel_plan.build(
+            snapshot, addresses, self.hearsay, sessions, self._claims, *self._known_places
+        )
+
+    def _places(self) -> _Places:
+        """Return this host's addresses and its name servers'."""
+        return self._means.resolver.own(), self._means.resolver.name_servers()
 
     def _known(self, hosts: Mapping[str, str]) -> Addresses:
         """Return what is known of hosts without asking anybody."""

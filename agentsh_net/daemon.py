@@ -38,7 +38,6 @@ from agentsh_net.core.network.plane import Kernel
 from agentsh_net.current import Current, Means
 from agentsh_net.handlers import handlers
 from agentsh_net.kernel.host import open_kernel
-from agentsh_net.kernel.limits import limits
 from agentsh_net.layer_watch import LayerWatch
 from agentsh_net.metrics_page import MetricsPage
 from agentsh_net.record_reader import RecordReader
@@ -346,7 +345,7 @@ class Daemon:
             )
         )
         lines = briefing.brief(
-            snapshot, self._wanted.source, self.layers.layers, self.proxy_url, self._initial.notes, limits(snapshot.config.network), gateway=self.gateway_url
+            snapshot, self._wanted.source, self.layers.layers, self.proxy_url, self._initial.notes, self.current.limits(), gateway=self.gateway_url
         )  # fmt: skip
         for line in lines:
             self._log.info("%s", line)

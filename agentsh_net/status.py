@@ -14,7 +14,6 @@ from agentsh_net import __version__
 from agentsh_net.core.configuration.settings import Provider
 from agentsh_net.core.network import llm_plan
 from agentsh_net.current import Current
-from agentsh_net.kernel.limits import limits
 
 if TYPE_CHECKING:
     from agentsh_net.daemon import Daemon
@@ -37,7 +36,7 @@ async def told(daemon: Daemon) -> dict[str, Any]:
             "pending": list(current.pending),
         },
         "layers": [asdict(status) for status in await daemon.layers.ask()],
-        "limits": [asdict(limit) for limit in limits(current.loaded.config.network)],
+        "limits": [asdict(limit) for limit in current.limits()],
         "proxy": _proxy(daemon),
         "store": asdict(daemon.writer.status()),
         "metrics": {"listen": daemon.page.url if daemon.page is not None else ""},

@@ -30,9 +30,13 @@ class Names:
     def __init__(self, known: dict[str, Address], log: list[str], kernel: FakeKernel) -> None:
         self.known, self.log, self.kernel = known, log, kernel
         self.ours: frozenset[IPv6Address] = frozenset()
+        self.theirs: frozenset[IPv6Address] = frozenset()
 
     def own(self) -> frozenset[IPv6Address]:
         return self.ours
+
+    def name_servers(self) -> frozenset[IPv6Address]:
+        return self.theirs
 
     def hearsay(self) -> dict[str, tuple[Address, ...]]:
         return {}

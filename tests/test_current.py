@@ -80,6 +80,22 @@ def test_an_address_that_comes_to_this_host_makes_its_server_one_of_this_hosts()
     assert asyncio.run(script()) == ["deny 10.9.0.1:0 a", *everywhere]
 
 
+def test_an_address_that_becomes_a_name_servers_is_refused_at_the_servers_port_alone_and_status_says_so() -> (
+    None
+):
+    stage = Stage(policy("a", a="10.9.0.1"), {"10.9.0.1": A})
+
+    async def script() -> list[str]:
+        await stage.current.establish()
+        elsewhere = stage.kernel.text()
+        stage.current._means.resolver.theirs = frozenset({canonical(A)})  # type: ignore[attr-defined]
+        await stage.current.readdress(stage.current.addresses)
+        return [elsewhere, stage.kernel.text()]
+
+    assert asyncio.run(script()) == ["deny 10.9.0.1:0 a", "deny 10.9.0.1:8000 a"]
+    assert any("10.9.0.1 is a name server" in str(limit) for limit in stage.current.limits())
+
+
 def test_rate_limits_of_a_new_policy_inherit_what_was_used() -> None:
     stage = Stage(policy(), {})
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -54,6 +55,15 @@ def limits(
     if os.geteuid() == 0 and not may_change_user(held):
         found.append(_WORKERS_STAY_ROOT)
     return found
+
+
+def name_server(address: str, server_ids: Sequence[str]) -> Limit:
+    """Return what it means that denied servers are at an address that this system asks for names."""
+    return Limit(
+        f"an address of their own for {', '.join(server_ids)}",
+        f"{address} is a name server of this system, so they are refused there at their ports alone, and not at every port",
+        "use another name server (/etc/resolv.conf), or declare what else they listen at",
+    )
 
 
 def may_change_user(held: int | None = None) -> bool:

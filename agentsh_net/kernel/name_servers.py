@@ -16,7 +16,6 @@ from agentsh_net.core.network.addresses import Address, plain
 # dnspython is imported where it is first used: it takes a tenth of a second, which a start to literal addresses need not wait for.
 if TYPE_CHECKING:
     import dns.asyncresolver
-    import dns.resolver
 
 RESOLV_CONF = Path("/etc/resolv.conf")
 # Where systemd-resolved says whom it asks itself (systemd-resolved.service(8)).
@@ -83,26 +82,30 @@ class NameServers:
             return
         self._read_at = now
         listed = [_configuration(path) for path in self._files]
-        each = [tuple(map(str, found.nameservers)) for found in listed if found is not None]
+        each = [servers for servers, _ in listed]
         others = [[s for s in servers if s != self._stub] for servers in each]
         self._asked = self._chosen or tuple(next((found for found in others if found), ()))
         self._all = frozenset(
             plain(address) for servers in (*each, self._chosen) for s in servers if (address := _address(s))
         )
-        first = listed[0]
-        self._search = (
-            tuple(n.to_text(omit_final_dot=True) for n in first.search) if first is not None else ()
-        )
+        self._search = listed[0][1]
 
 
-def _configuration(path: Path) -> dns.resolver.Resolver | None:
-    import dns.exception
-    import dns.resolver
-
+def _configuration(path: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the name servers and the search list of a file; none of either where it cannot be read."""
+    servers: list[str] = []
+    search: tuple[str, ...] = ()
     try:
-        return dns.resolver.Resolver(str(path))
-    except (dns.exception.DNSException, OSError):
-        return None
+        text = path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return (), ()
+    for line in text.splitlines():
+        keyword, *words = line.split() or [""]
+        if keyword == "nameserver":
+            servers += words[:1]
+        elif keyword in {"search", "domain"}:  # the last one counts
+            search = tuple(word.rstrip(".").lower() for word in words if word.strip("."))
+    return tuple(servers), search
 
 
 def _address(text: str) -> IPv4Address | IPv6Address | None:

@@ -96,7 +96,8 @@ class Resolver:
         self._hosts: Mapping[str, str] = {}
         self._woken = asyncio.Event()
         self._refused: dict[tuple[str, Kind], list[str]] = {}
-        self._told: tuple[object, ...] = ({}, {}, frozenset())
+        self._told: tuple[object, ...] = ()
+        self._asked_of: Collection[Address] | None = None
 
     async def watch(self, hosts: Mapping[str, str]) -> dict[str, tuple[Address, ...]]:
         """Watch exactly these (server id -> host), ask for what is new, and return all that is known.
@@ -114,7 +115,7 @@ class Resolver:
         await self._ask_due()
         await self._remember()
         known = self.addresses()
-        self._told = known, self.hearsay(), self.own()
+        self._told = self._all_of(known)
         self._woken.set()
         return known
 
@@ -127,6 +128,7 @@ class Resolver:
             if self._hosts_file.refresh():
                 self._take_hosts_file()
             self._hearsay.expire(self._clock())
+            self._follow_name_servers()
             await asyncio.gather(self._ask_due(), self._ask_for_translators())
             self._tell()
             await self._remember()
@@ -145,6 +147,10 @@ class Resolver:
     def own(self) -> frozenset[IPv6Address]:
         """Return this host's addresses as the planes look them up: not those of a link, which come and go with containers."""
         return frozenset(canonical(a) for a in self._own_lately() if not (a.is_link_local or a.is_loopback))
+
+    def name_servers(self) -> frozenset[IPv6Address]:
+        """Return this system's name servers as the planes look them up."""
+        return frozenset(map(canonical, self._servers.addresses()))
 
     def wire_names(self) -> Collection[WireName]:
         """Return the names under watch as they stand in a DNS message."""
@@ -212,10 +218,14 @@ class Resolver:
         return found
 
     def _tell(self) -> None:
-        now = self.addresses(), self.hearsay(), self.own()
-        if now != self._told:
+        known = self.addresses()
+        if (now := self._all_of(known)) != self._told:
             self._told = now
-            self._changed(now[0])
+            self._changed(known)
+
+    def _all_of(self, known: Mapping[str, Sequence[Address]]) -> tuple[object, ...]:
+        """Return all that a plan is made of."""
+        return known, self.hearsay(), self.own(), self.name_servers()
 
     def _take_hosts_file(self) -> None:
         for name in self._book.names():
@@ -231,7 +241,7 @@ class Resolver:
     def _on_the_wire(self) -> Iterator[tuple[WireName, str]]:
         """Yield every name that a question for a watched one may have: with the search list, as the C library tries it."""
         for name in self._book.names():
-            for suffix in ("", *(self._servers.search() if "." not in name else ())):
+            for suffix in ("", *self._servers.search()):
                 try:
                     yield wire_name(f"{name}.{suffix}"), name
                 except ProtocolError:
@@ -269,6 +279,13 @@ class Resolver:
                 await self._woken.wait()
         except TimeoutError:
             return
+
+    def _follow_name_servers(self) -> None:
+        """Ask anew when the name servers are others (a VPN, another network): what they answer may be something else."""
+        before, self._asked_of = self._asked_of, self._servers.addresses()
+        if before not in {None, self._asked_of}:
+            self._translators_due = -1.0
+            self._book.ask_again(self._clock())
 
     async def _ask_due(self) -> None:
         due = self._book.due(self._clock())

@@ -108,3 +108,8 @@ def test_who_may_load_no_program_has_left_none() -> None:
     assert not limits.may_load_programs(NET_ADMIN | SETUID_SETGID)
     assert limits.may_load_programs(1 << 39)
     assert limits.may_load_programs(1 << 21)
+
+
+def test_what_shares_an_address_with_a_name_server_is_named() -> None:
+    limit = limits.name_server("10.0.0.53", ("evil", "worse"))
+    assert str(limit).startswith("an address of their own for evil, worse: 10.0.0.53 is a name server")

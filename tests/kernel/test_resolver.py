@@ -335,7 +335,9 @@ def test_an_overheard_address_is_never_loopback_ours_or_a_name_servers(tmp_path:
 def test_a_name_is_known_by_what_the_search_list_makes_of_it(tmp_path: Path) -> None:
     made, _, _ = listening(tmp_path, Clock(), evil_A=[A1])
     asyncio.run(made.watch({"e": "evil", "f": "far.test"}))
-    assert {*made.wire_names()} == {wire_name(n) for n in ("evil", "evil.corp.test", "far.test")}
+    assert {*made.wire_names()} == {
+        wire_name(n) for n in ("evil", "evil.corp.test", "far.test", "far.test.corp.test")
+    }
     assert made.overheard(said("evil.corp.test", A2), NS)
     assert made.hearsay() == {"e": (A2,)}
 
@@ -465,3 +467,24 @@ def test_a_network_that_has_no_translator_any_more_has_no_spellings(tmp_path: Pa
         return before, len(made.addresses()["a"])
 
     assert asyncio.run(script()) == (2, 1)
+
+
+def test_other_name_servers_are_asked_at_once_what_the_old_ones_said_for_an_hour(tmp_path: Path) -> None:
+    clock, conf = Clock(), tmp_path / "resolv.conf"
+    conf.write_text("nameserver 192.0.2.53\n")
+    servers = NameServers(files=[conf], clock=clock)
+
+    async def scenario() -> list[tuple[str, str]]:
+        dns_ = Dns(one_A=[A1], one_AAAA=[V6])
+        dns_.ttl = 3600.0
+        made, _ = resolver(dns_, tmp_path, clock=clock, name_servers=servers)
+        await made.watch({"a": "one"})
+        made._follow_name_servers()
+        dns_.asked.clear()
+        conf.write_text("nameserver 192.0.2.54\n")
+        clock.now = 6.0
+        made._follow_name_servers()
+        await made._ask_due()
+        return sorted(dns_.asked)
+
+    assert asyncio.run(scenario()) == [("one", "A"), ("one", "AAAA")]

@@ -230,6 +230,11 @@ class Book:
                 question.due, hastened = min(question.due, now), True
         return hastened
 
+    def ask_again(self, now: float) -> None:
+        """Make every question due: other name servers may answer otherwise."""
+        for question in self._questions.values():
+            question.due = min(question.due, now)
+
     def failed(self, key: tuple[str, Kind], problem: str, *, now: float, jitter: float) -> None:
         """Take a failure: what was known stays, the question is asked again sooner than its TTL."""
         question = self._questions.get(key)

@@ -76,12 +76,15 @@ def build(
     sessions: Sequence[str] = (),
     claims: Claims | None = None,
     own: Collection[IPv6Address] = (),
+    name_servers: Collection[IPv6Address] = (),
 ) -> Plan:
     """Return the plan for a snapshot. A denied server is refused at its addresses on every port, others are tagged by port.
 
     Where an address also belongs to a server that is not denied, only the denied server's port is refused; where even the
     port is the same, `network.on_shared_address` decides, by names if it says so (shared_endpoints.py). A server at one of this host's addresses (`own`, canonical,
     and the loopback) has everything here for a neighbour: it is refused at its port alone, and by every name (this_host.py).
+    One at the address of a name server of this system (`name_servers`, canonical) is refused at its port alone too: whose name is
+    denied chooses its addresses, and must not choose whether this machine has DNS.
     `hearsay` (server id -> addresses) only ever refuses, and only at addresses that are nobody else's (core.network.hearsay).
     `claims` remembers what the last plan was made of: it makes the next one cheaper, never another.
     """
@@ -95,6 +98,8 @@ def build(
         rules = _claimed(made, network)
         rules |= _overheard(snapshot, addresses, hearsay)
         rules = llm_plan.with_providers(rules, snapshot.config, snapshot.registry.servers, addresses)
+        for address in sorted(name_servers):
+            this_host.make_room(rules, address, snapshot.registry.servers)
         ports = {c.server.port for c in made} | llm_plan.ports(snapshot.config)
         this_host.refuse_at_every_address(rules, own, snapshot.registry.servers, ports)
     return Plan(
@@ -108,6 +113,15 @@ def build(
         if network.on_shared_address == "sni" and shared_endpoints.any_by_name(rules)
         else {},
     )
+
+
+def spared(plan: Plan, name_servers: Collection[IPv6Address]) -> dict[IPv6Address, tuple[str, ...]]:
+    """Return the name servers' addresses at which servers (sorted ids) are refused at their ports alone."""
+    found: dict[IPv6Address, set[str]] = defaultdict(set)
+    for endpoint, rule in plan.rules.items() if name_servers else ():
+        if rule.fate is Fate.DENY and endpoint.address in name_servers and endpoint.address not in LOOPBACKS:
+            found[endpoint.address].update(rule.server_ids)
+    return {address: tuple(sorted(ids)) for address, ids in sorted(found.items()) if ids}
 
 
 def without_providers(plan: Plan) -> Plan:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import subprocess
+import threading
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
+import dns.message
+import dns.query
 import pytest
 from netns import box
 from netns.box import await_that
 from netns.daemon import Daemon, running
 from netns.name_server import NameServer
 from netns.scene import attempt, listening
-from netns.stage import PLANES
+from netns.stage import BOTH, PLANES
 
 pytestmark = pytest.mark.kernel
 
@@ -23,8 +27,8 @@ PREFIX = "fd00:64::"
 FIRST, SECOND, MOVED, SIX = "10.99.0.2", "10.99.0.3", "10.99.0.4", "fd00:99::2"
 
 
-def policy(layers: tuple[str, ...]) -> dict[str, Any]:
-    names = ("evil", "six", "rebound")
+def policy(layers: tuple[str, ...], *names: str) -> dict[str, Any]:
+    names = names or ("evil", "six", "rebound")
     servers = [{"id": name, "type": "http", "url": f"http://{name}.test:8000/mcp"} for name in names]
     resolve = {"min_ttl": "1s", "max_ttl": "1s", "grace": "1s"}
     return {
@@ -146,3 +150,61 @@ def test_a_denied_address_is_refused_as_the_networks_own_translator_spells_it(
     assert refused == ("EPERM" if "ebpf" in layers else "ECONNREFUSED")
     assert neighbour == "connected"
     assert ("evil", f"[{ip_address(PREFIX + FIRST)}]:8000") in found
+
+
+class Far(NameServer):
+    """A name server at the far end, at the very address of a denied server."""
+
+    def __init__(self, far: box.Namespace, address: str) -> None:
+        super().__init__()
+        Path("/etc/resolv.conf").write_text(f"nameserver {address}\noptions timeout:1 attempts:1\n")
+        self._socket.close()
+        self._streams.close()
+        self._socket = far.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self._socket.bind((address, 53))
+        threading.Thread(target=self._serve, daemon=True).start()
+
+
+def at_the_name_server(folder: Path, layers: tuple[str, ...]) -> tuple[str, str, str, str]:
+    """The owner of a denied name has it lead to the machine's own name server, or both are one box in the cellar."""
+    far = box.there()
+    servers = [listening(far, FIRST, port) for port in (8000, 8001)]
+    names = Far(far, FIRST)
+    names.records = {("evil.test", "A"): [FIRST], ("innocent.test", "A"): [SECOND]}
+    with running(folder, policy(layers, "evil")) as daemon:
+        said = attempt(FIRST, 8000), attempt(FIRST, 8001)
+        asked_again(names, 2)
+        answer = dns.query.udp(dns.message.make_query("innocent.test", "A"), FIRST, timeout=5)
+        limit = next(x for x in json.loads(daemon.cli("status", "--json"))["limits"] if FIRST in x["cost"])
+        assert daemon.stop() == 0
+    assert servers
+    return *said, answer.answer[0][0].to_text(), limit["missing"]
+
+
+def test_a_denied_server_at_the_name_servers_address_is_refused_at_its_port_and_nobody_loses_dns(
+    tmp_path: Path,
+) -> None:
+    refused, beside, answered, told = box.in_box(at_the_name_server, tmp_path, BOTH)
+    assert (refused, beside, answered) == ("EPERM", "connected", SECOND)
+    assert told == "an address of their own for evil"
+
+
+def under_a_vpn(folder: Path, layers: tuple[str, ...]) -> tuple[str, str]:
+    """Another network's name servers know the name by another address; the old answer holds for an hour."""
+    far, names = box.there(), NameServer()
+    servers = [listening(far, a, 8000) for a in (FIRST, MOVED)]
+    names.records = {("evil.test", "A"): [FIRST]}
+    rules = policy(layers, "evil")
+    rules["network"]["resolve"] = {"min_ttl": "1h", "max_ttl": "1h", "snoop_dns": False}
+    with running(folder, rules) as daemon:
+        before = attempt(MOVED, 8000)
+        names.records = {("evil.test", "A"): [MOVED]}
+        Path("/etc/resolv.conf").write_text("nameserver 127.0.0.1\nnameserver 127.0.0.2\n")
+        after = await_that(lambda: (said := attempt(MOVED, 8000)) in REFUSALS and said, within=20)
+        assert daemon.stop() == 0
+    assert servers
+    return before, after
+
+
+def test_where_other_name_servers_say_otherwise_it_is_refused_there_within_seconds(tmp_path: Path) -> None:
+    assert box.in_box(under_a_vpn, tmp_path, BOTH) == ("connected", "EPERM")

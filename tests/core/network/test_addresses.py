@@ -299,3 +299,11 @@ def test_the_state_of_a_name_tells_its_age_and_its_last_failure() -> None:
     made.failed(AAAA, "SERVFAIL", now=3, jitter=0)
     made.failed(AAAA, "timed out", now=4, jitter=0)
     assert made.state(10)["mcp.example.com"] == addresses.NameState((FIRST,), (), 8, "AAAA: timed out", 2)
+
+
+def test_everything_is_asked_again_whatever_patience_and_times_to_live_say() -> None:
+    made = book()
+    answer(made, FIRST, now=0)
+    made.failed(AAAA, "SERVFAIL", now=0, jitter=0)
+    made.ask_again(1)
+    assert made.due(1) == [A, AAAA]

@@ -229,3 +229,12 @@ def test_hearsay_never_takes_a_rule_away_or_changes_one(data: st.DataObject) -> 
     before, after = build(snapshot, known).rules, build(snapshot, known, data.draw(book)).rules
     assert {e: after.get(e) for e in before} == dict(before)
     assert all(rule.fate is Fate.DENY and not rule.shared for e, rule in after.items() if e not in before)
+
+
+def test_at_a_name_servers_address_a_denied_server_is_refused_at_its_port_alone_and_that_is_told() -> None:
+    snapshot = policy(server("bad", 8443), denied="bad")
+    theirs = {canonical(A)}
+    plan = build(snapshot, {"bad": [A, V6]}, name_servers=theirs)
+    assert plan.rules == {at(A, 8443): Rule(Fate.DENY, ("bad",)), at(V6): Rule(Fate.DENY, ("bad",))}
+    assert kernel_plan.spared(plan, theirs) == {canonical(A): ("bad",)}
+    assert kernel_plan.spared(plan, {canonical(B)}) == {}
