@@ -5,6 +5,7 @@ A dialect decides nothing: it finds calls, asks the judge it was given, and writ
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
@@ -23,9 +24,10 @@ def always() -> bool:
     return True
 
 
-def lenient(path: str) -> str:
-    """Return a request's path as the most lenient of routers takes it: without query, trailing slashes and case."""
-    return path.partition("?")[0].rstrip("/").casefold()
+def asked(paths: Mapping[str, re.Pattern[str]], method: str, path: str) -> bool:
+    """Say whether a request is for one of these paths, by method, as the most lenient of routers takes it: without query, trailing slashes and case."""
+    wanted = paths.get(method.upper())
+    return wanted is not None and wanted.fullmatch(path.partition("?")[0].rstrip("/").casefold()) is not None
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,6 @@ from agentsh_net.core.dialects.base import (
     Connector,
     Dialect,
     Enforce,
-    Fault,
     Framing,
     Judge,
     Limits,
@@ -25,7 +24,7 @@ from agentsh_net.core.dialects.base import (
     Step,
     Stream,
     always,
-    lenient,
+    asked,
 )
 from agentsh_net.core.dialects.call_signs import may_hide_call
 from agentsh_net.core.dialects.gemini import dialect as gemini
@@ -34,7 +33,7 @@ from agentsh_net.core.dialects.inspection import Inspector
 from agentsh_net.core.dialects.machine import Wire, never
 from agentsh_net.core.dialects.openai_chat import dialect as openai_chat
 from agentsh_net.core.dialects.output import Output
-from agentsh_net.core.dialects.request_reading import ambiguous, may_name_server, unreadable
+from agentsh_net.core.dialects.request_reading import ambiguous, may_name_server, too_many, unreadable
 from agentsh_net.core.dialects.whole_answer import inspect_whole, is_harmless_json
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.framing.ndjson import LineDecoder
@@ -92,21 +91,19 @@ class LinesMachine:
 class BatchDialect:
     """A `base.Dialect` of what is asked for at one kind of path; errors are in the shape of the API that it belongs to."""
 
-    __slots__ = ("_api", "_methods", "_path", "files", "own_framing")
+    __slots__ = ("_api", "_paths", "files", "own_framing")
 
     name = NAME
 
     def __init__(self, api: Dialect, path: re.Pattern[str], method: str, *, files: bool = False) -> None:
         self._api = api
-        self._path = path
-        self._methods = frozenset({method})
+        self._paths = {method: path}
         self.files = files
         self.own_framing = method == "GET"
 
     def inspects(self, method: str, path: str) -> bool:
         """Say whether a batch is made here, or its results are."""
-        plain = lenient(path)
-        return method.upper() in self._methods and self._path.fullmatch(plain) is not None
+        return asked(self._paths, method, path)
 
     def request(self, body: bytes) -> RequestFacts:
         """Read which MCP servers the provider is to call for any of the requests; results are asked for without a body."""
@@ -170,10 +167,8 @@ def _made(body: bytes) -> RequestFacts:
         if inner.fault is not None and inner.fault.cut:
             return RequestFacts(fault=inner.fault)
         connectors |= dict.fromkeys(inner.connectors)
-    if len(connectors) > _MAX_CONNECTORS:
-        return RequestFacts(
-            fault=Fault("too_many_connectors", f"more than {_MAX_CONNECTORS} MCP servers", cut=True)
-        )
+    if (fault := too_many(len(connectors), _MAX_CONNECTORS)) is not None:
+        return RequestFacts(fault=fault)
     parsed = reading.value if isinstance(reading.value, dict) else None
     return RequestFacts(connectors=tuple(connectors), parsed=parsed)
 

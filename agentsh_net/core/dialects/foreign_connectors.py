@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from agentsh_net.core.dialects.base import Connector, Fault, RequestFacts
-from agentsh_net.core.dialects.request_reading import ambiguous, may_name_server, unreadable
+from agentsh_net.core.dialects.base import Connector, RequestFacts
+from agentsh_net.core.dialects.request_reading import ambiguous, may_name_server, too_many, unreadable
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.values import strict_json
 from agentsh_net.core.values.members import find, folded, plain
@@ -37,8 +37,7 @@ def read(body: bytes) -> RequestFacts:
     connectors = tuple(dict.fromkeys(_connectors(reading.value, held=False)))
     clashes = {plain(key) for key in reading.duplicates}
     fault = ambiguous(body, clashes & (_TELLING | _ADDRESSES | _HOLDERS | {"type", "tools", *_LABELS}))
-    if fault is None and len(connectors) > _MAX_CONNECTORS:
-        fault = Fault("too_many_connectors", f"more than {_MAX_CONNECTORS} MCP servers", cut=True)
+    fault = fault or too_many(len(connectors), _MAX_CONNECTORS)
     return RequestFacts(connectors=connectors[:_MAX_CONNECTORS], fault=fault)
 
 

@@ -10,7 +10,8 @@ from typing import Final
 
 from agentsh_net.core.dialects.base import Fault
 from agentsh_net.core.errors import ProtocolError
-from agentsh_net.core.values.strict_json import DivergentError
+from agentsh_net.core.values import strict_json
+from agentsh_net.core.values.strict_json import DivergentError, Reading
 
 # Every way to name a server has one of these in its keys or types; UTF-16 and escapes of ASCII can hide them.
 _SIGN: Final = re.compile(rb"mcp|connector_id|tunnel_id|server_url|\\u00[0-7]|\0")
@@ -22,6 +23,24 @@ _HARMLESS: Final = frozenset({"stream"})
 def may_name_server(body: bytes) -> bool:
     """Say whether a request could ask the provider to call an MCP server."""
     return _SIGN.search(body.lower()) is not None
+
+
+def read_object(body: bytes) -> Reading | Fault:
+    """Return what a body says, or the fault of one that is no JSON object for us."""
+    try:
+        reading = strict_json.read(body)
+    except ProtocolError as error:
+        return unreadable(body, error)
+    if not isinstance(reading.value, dict):
+        return Fault("malformed_json", "the request is no JSON object", cut=False)
+    return reading
+
+
+def too_many(connectors: int, most: int) -> Fault | None:
+    """Return the fault of a body that names more MCP servers than a request can."""
+    if connectors <= most:
+        return None
+    return Fault("too_many_connectors", f"more than {most} MCP servers", cut=True)
 
 
 def unreadable(body: bytes, error: ProtocolError) -> Fault:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
-from agentsh_net.core.dialects.base import Fault, Limits, Step
+from agentsh_net.core.dialects.base import Fault, Limits, Step, asked
 from agentsh_net.core.dialects.catalog import BY_NAME
 from agentsh_net.core.framing import event_stream
 
@@ -23,6 +24,22 @@ def test_equal_faults_are_equal() -> None:
 
 def test_a_stream_may_hold_more_than_one_frame() -> None:
     assert Limits().held >= Limits().max_frame
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "is_asked"),
+    [
+        ("POST", "/v1/chat", True),
+        ("post", "/V1/Chat//?beta=1", True),
+        ("GET", "/v1/chat", False),
+        ("POST", "/v1/chat/1", False),
+        ("POST", "/x/v1/chat", False),
+    ],
+)
+def test_a_path_is_asked_for_however_a_lenient_router_may_be_asked(
+    method: str, path: str, is_asked: bool
+) -> None:
+    assert asked({"POST": re.compile("/v1/chat")}, method, path) is is_asked
 
 
 @DIALECTS

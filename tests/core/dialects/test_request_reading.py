@@ -10,7 +10,13 @@ from transcripts import openai_responses
 
 from agentsh_net.core.dialects.base import Fault
 from agentsh_net.core.dialects.catalog import BY_NAME
-from agentsh_net.core.dialects.request_reading import ambiguous, may_name_server, unreadable
+from agentsh_net.core.dialects.request_reading import (
+    ambiguous,
+    may_name_server,
+    read_object,
+    too_many,
+    unreadable,
+)
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.values.strict_json import DivergentError
 
@@ -47,6 +53,21 @@ def test_what_only_others_read_is_told_from_what_is_broken(
     body: bytes, error: ProtocolError, fault: Fault
 ) -> None:
     assert unreadable(body, error) == fault
+
+
+@pytest.mark.parametrize("body", [b'["mcp"]', b"{mcp"])
+def test_a_body_is_an_object_or_a_fault(body: bytes) -> None:
+    found = read_object(body)
+    assert isinstance(found, Fault)
+    assert (found.cause, found.cut) == ("malformed_json", False)
+    whole = read_object(b'{"mcp": 1}')
+    assert not isinstance(whole, Fault)
+    assert whole.value == {"mcp": 1}
+
+
+def test_more_servers_than_a_request_can_name_must_not_pass() -> None:
+    assert too_many(2, 2) is None
+    assert too_many(3, 2) == Fault("too_many_connectors", "more than 2 MCP servers", cut=True)
 
 
 def test_keys_that_stand_twice_are_told_and_hide_nothing_where_they_cannot() -> None:

@@ -14,7 +14,7 @@ from agentsh_net.core.dialects.anthropic.event import make_frame
 from agentsh_net.core.dialects.anthropic.message import rewritten
 from agentsh_net.core.dialects.anthropic.ordinary import PROSE
 from agentsh_net.core.dialects.anthropic.stream import SIGNS, AnthropicMachine
-from agentsh_net.core.dialects.base import Dialect, Enforce, Judge, Limits, Step, Stream, always, lenient
+from agentsh_net.core.dialects.base import Dialect, Enforce, Judge, Limits, Step, Stream, always, asked
 from agentsh_net.core.dialects.inspection import Inspector
 from agentsh_net.core.dialects.machine import Wire
 from agentsh_net.core.dialects.output import Output
@@ -36,10 +36,13 @@ _ERROR_TYPES: Final = {
     529: "overloaded_error",
 }
 
-# Gateways put an account before it, Bedrock's own endpoint `/anthropic`.
-_PATH: Final = re.compile(r"(?:/.*)?/v1/messages|/messages")
-# Claude on Vertex AI: the same bodies under projects/P/locations/L/publishers/anthropic/models/M.
-_VERTEX: Final = re.compile(r"/.*/publishers/anthropic/models/[^/]+:(?:stream)?rawpredict")
+# Gateways put an account before it, Bedrock's own endpoint `/anthropic`. Claude on Vertex AI: the same bodies under
+# projects/P/locations/L/publishers/anthropic/models/M.
+_PATHS: Final = {
+    "POST": re.compile(
+        r"(?:/.*)?/v1/messages|/messages|/.*/publishers/anthropic/models/[^/]+:(?:stream)?rawpredict"
+    )
+}
 
 _WIRE: Final = Wire(signs=SIGNS, prose=PROSE)
 
@@ -61,8 +64,7 @@ class AnthropicDialect:
 
     def inspects(self, method: str, path: str) -> bool:
         """Say whether this is a request for a message; what a lenient router takes for one counts too."""
-        plain = lenient(path)
-        return method.upper() == "POST" and (_PATH.fullmatch(plain) or _VERTEX.fullmatch(plain)) is not None
+        return asked(_PATHS, method, path)
 
     def stream(self, judge: Judge, *, limits: Limits, fail_closed: bool, enforce: Enforce = always) -> Stream:
         """Return the machine for one streamed answer."""

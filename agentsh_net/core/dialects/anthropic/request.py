@@ -13,9 +13,7 @@ import orjson
 from agentsh_net.core.dialects.anthropic.blocks import folded
 from agentsh_net.core.dialects.anthropic.tool_changes import SIGN, added, servers
 from agentsh_net.core.dialects.base import Connector, Fault, RequestFacts
-from agentsh_net.core.dialects.request_reading import ambiguous, unreadable
-from agentsh_net.core.errors import ProtocolError
-from agentsh_net.core.values import strict_json
+from agentsh_net.core.dialects.request_reading import ambiguous, read_object, too_many
 from agentsh_net.core.values.strict_json import Reading
 
 # The API takes 20 MCP servers a request; a list beyond this is no request that it would serve.
@@ -68,13 +66,10 @@ def read(body: bytes) -> RequestFacts:
 
 def _strictly(body: bytes) -> RequestFacts:
     """Return the facts of a body that names connectors, or that may be read in two ways."""
-    try:
-        reading = strict_json.read(body)
-    except ProtocolError as error:
-        return RequestFacts(fault=unreadable(body, error))
-    if not isinstance(reading.value, dict):
-        return RequestFacts(fault=Fault("malformed_json", "the request is no JSON object", cut=False))
-    return _facts(body, reading, reading.value)
+    reading = read_object(body)
+    if isinstance(reading, Fault):
+        return RequestFacts(fault=reading)
+    return _facts(body, reading)
 
 
 def _spells_ascii(body: bytes) -> bool:
@@ -87,7 +82,8 @@ def _may_name_server(body: bytes) -> bool:
     return body.count(b'"tools"') > 1 or _NAMES_SERVER.search(body.lower()) is not None
 
 
-def _facts(body: bytes, reading: Reading, value: dict[str, Any]) -> RequestFacts:
+def _facts(body: bytes, reading: Reading) -> RequestFacts:
+    value: dict[str, Any] = reading.value
     stream = value.get("stream") is True
     top = folded(value)
     repeated = {key.casefold() for key in reading.duplicates}
@@ -98,28 +94,26 @@ def _facts(body: bytes, reading: Reading, value: dict[str, Any]) -> RequestFacts
     decisive = _DECISIVE | _NAMING if declared or toolsets else _DECISIVE
     if (fault := ambiguous(body, repeated & decisive)) is not None:
         return RequestFacts(stream=stream, fault=fault)
-    if len(declared) + len(toolsets) > _MAX_CONNECTORS:
-        return _fault("too_many_connectors", f"more than {_MAX_CONNECTORS} MCP servers", stream=stream)
+    if (fault := too_many(len(declared) + len(toolsets), _MAX_CONNECTORS)) is not None:
+        return RequestFacts(stream=stream, fault=fault)
     connectors: dict[str, Connector] = {}
     for entry in declared:
         server = folded(entry)
         name, url = server.get("name"), server.get("url")
         clash = isinstance(entry, dict) and len(server) < len(entry)
         if not isinstance(name, str) or not isinstance(url, str) or clash or name in connectors:
-            return _fault(
-                "malformed_connector", "an entry of mcp_servers has no name and url of its own", stream=stream
-            )
+            return _malformed("an entry of mcp_servers has no name and url of its own", stream=stream)
         connectors[name] = Connector(name, url)
     for toolset in toolsets:
         name = toolset.get("mcp_server_name")
         if not isinstance(name, str):
-            return _fault("malformed_connector", "an mcp_toolset names no server", stream=stream)
+            return _malformed("an mcp_toolset names no server", stream=stream)
         connectors.setdefault(name, Connector(name, ""))
     additions = [tool for _, tool in added(value)]
     for name in (name for tool in additions for name in servers(tool)):
         connectors.setdefault(name, Connector(name, ""))
-    if len(connectors) > _MAX_CONNECTORS:
-        return _fault("too_many_connectors", f"more than {_MAX_CONNECTORS} MCP servers", stream=stream)
+    if (fault := too_many(len(connectors), _MAX_CONNECTORS)) is not None:
+        return RequestFacts(stream=stream, fault=fault)
     return RequestFacts(
         stream=stream, connectors=tuple(connectors.values()), parsed=value, adds_tools=bool(additions)
     )
@@ -145,6 +139,6 @@ def _toolsets(tools: Any) -> list[dict[str, Any]]:
     return found
 
 
-def _fault(cause: str, detail: str, *, stream: bool) -> RequestFacts:
+def _malformed(detail: str, *, stream: bool) -> RequestFacts:
     """Return the facts of a request whose servers cannot be judged."""
-    return RequestFacts(stream=stream, fault=Fault(cause, detail, cut=True))
+    return RequestFacts(stream=stream, fault=Fault("malformed_connector", detail, cut=True))

@@ -20,7 +20,7 @@ from agentsh_net.core.dialects.base import (
     Step,
     Stream,
     always,
-    lenient,
+    asked,
 )
 from agentsh_net.core.dialects.bedrock import events as bedrock_events
 from agentsh_net.core.dialects.bedrock import invoke as bedrock_invoke
@@ -80,7 +80,7 @@ def _shown(frame: Frame) -> Frame:
 class BedrockDialect:
     """A `base.Dialect` of one of the four operations."""
 
-    __slots__ = ("_converses", "_path", "_streams", "own_framing")
+    __slots__ = ("_converses", "_paths", "_streams", "own_framing")
 
     name = NAME
     files = False
@@ -88,15 +88,14 @@ class BedrockDialect:
 
     def __init__(self, operation: str, *, converses: bool, streams: bool) -> None:
         # A model's id may be an ARN with slashes in it.
-        self._path = re.compile(rf"/(?:.*/)?model/.+/{operation}")
+        self._paths = {"POST": re.compile(rf"/(?:.*/)?model/.+/{operation}")}
         self._converses = converses
         self._streams = streams
         self.own_framing = streams
 
     def inspects(self, method: str, path: str) -> bool:
         """Say whether answers to this request may carry tool calls."""
-        plain = lenient(path)
-        return method.upper() == "POST" and self._path.fullmatch(plain) is not None
+        return asked(self._paths, method, path)
 
     def request(self, body: bytes) -> RequestFacts:
         """Read which MCP servers the provider is to call, and what it offers."""

@@ -10,8 +10,7 @@ from dataclasses import replace
 
 from agentsh_net.core.dialects.anthropic import request as anthropic_request
 from agentsh_net.core.dialects.base import Fault, RequestFacts
-from agentsh_net.core.dialects.request_reading import ambiguous, may_name_server, unreadable
-from agentsh_net.core.errors import ProtocolError
+from agentsh_net.core.dialects.request_reading import ambiguous, may_name_server, read_object
 from agentsh_net.core.values import strict_json
 from agentsh_net.core.values.members import find, plain
 
@@ -21,12 +20,9 @@ _DECISIVE = frozenset({"additionalmodelrequestfields", "mcpservers", "toolconfig
 
 def converse(body: bytes, *, stream: bool) -> RequestFacts:
     """Return the facts of a Converse request."""
-    try:
-        reading = strict_json.read(body)
-    except ProtocolError as error:
-        return RequestFacts(stream=stream, fault=unreadable(body, error))
-    if not isinstance(reading.value, dict):
-        return RequestFacts(stream, fault=Fault("malformed_json", "the request is no JSON object", cut=False))
+    reading = read_object(body)
+    if isinstance(reading, Fault):
+        return RequestFacts(stream, fault=reading)
     facts = RequestFacts(stream=stream, parsed=reading.value)
     if not may_name_server(body):
         return facts

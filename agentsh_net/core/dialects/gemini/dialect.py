@@ -18,7 +18,7 @@ from agentsh_net.core.dialects.base import (
     Step,
     Stream,
     always,
-    lenient,
+    asked,
 )
 from agentsh_net.core.dialects.gemini import request as gemini_request
 from agentsh_net.core.dialects.gemini.calls import NAME, Ledger
@@ -31,10 +31,12 @@ from agentsh_net.core.values import strict_json
 from agentsh_net.core.values.strict_json import Reading
 
 # Whatever stands before it: models, tunedModels, Vertex AI's projects/P/locations/L/publishers/google/models, Code Assist's v1internal.
-_WHOLE: Final = re.compile(r"/.*:generatecontent")
-_STREAMED: Final = re.compile(r"/.*:streamgeneratecontent")
 # What is cached may bring MCP servers into requests that do not show them.
-_CACHED: Final = re.compile(r"/.*/cachedcontents(?:/[^/]+)?")
+_STREAMED: Final = {"POST": re.compile(r"/.*:streamgeneratecontent")}
+_WHOLE: Final = {
+    "POST": re.compile(r"/.*:generatecontent|/.*/cachedcontents(?:/[^/]+)?"),
+    "PATCH": re.compile(r"/.*/cachedcontents(?:/[^/]+)?"),
+}
 
 # google.rpc.Code by HTTP status (https://cloud.google.com/apis/design/errors).
 _STATUS: Final = {
@@ -53,28 +55,20 @@ _STATUS: Final = {
 class GeminiDialect:
     """A `base.Dialect` of one of the two methods: the path alone says whether the answer streams."""
 
-    __slots__ = ("_streams", "own_framing")
+    __slots__ = ("_paths", "_streams", "own_framing")
 
     name = NAME
     files = False
     harmless = staticmethod(is_harmless)
 
     def __init__(self, *, streams: bool) -> None:
+        self._paths = _STREAMED if streams else _WHOLE
         self._streams = streams
         self.own_framing = streams
 
     def inspects(self, method: str, path: str) -> bool:
         """Say whether answers to this request may carry function calls, or the request MCP servers."""
-        plain = lenient(path)
-        match method.upper():
-            case "POST" if self._streams:
-                return _STREAMED.fullmatch(plain) is not None
-            case "POST":
-                return _WHOLE.fullmatch(plain) is not None or _CACHED.fullmatch(plain) is not None
-            case "PATCH":
-                return not self._streams and _CACHED.fullmatch(plain) is not None
-            case _:
-                return False
+        return asked(self._paths, method, path)
 
     def request(self, body: bytes) -> RequestFacts:
         """Read which MCP servers the provider is to call."""

@@ -13,9 +13,7 @@ import orjson
 
 from agentsh_net.core.dialects.base import Connector, Fault, RequestFacts
 from agentsh_net.core.dialects.request_offers import offering
-from agentsh_net.core.dialects.request_reading import ambiguous, unreadable
-from agentsh_net.core.errors import ProtocolError
-from agentsh_net.core.values import strict_json
+from agentsh_net.core.dialects.request_reading import ambiguous, read_object, too_many
 from agentsh_net.core.values.members import find, folded, plain, twice
 
 # Gemini takes 128 functions a request; a request with more servers than that is not read further.
@@ -39,12 +37,9 @@ def read(body: bytes, *, stream: bool) -> RequestFacts:
         return RequestFacts(stream=stream)
     if not _SIGN.search(body.lower()) and (plain_body := _object(body)) is not None:
         return RequestFacts(stream=stream, parsed=offering(plain_body))
-    try:
-        reading = strict_json.read(body)
-    except ProtocolError as error:
-        return RequestFacts(stream=stream, fault=unreadable(body, error))
-    if not isinstance(reading.value, dict):
-        return RequestFacts(stream, fault=Fault("malformed_json", "the request is no JSON object", cut=False))
+    reading = read_object(body)
+    if isinstance(reading, Fault):
+        return RequestFacts(stream, fault=reading)
     clashes = {plain(key) for key in reading.duplicates} | twice(reading.value)
     connectors: list[Connector] = []
     for member in find(reading.value, _SERVERS, _OPAQUE):
@@ -52,9 +47,7 @@ def read(body: bytes, *, stream: bool) -> RequestFacts:
         for entry in entries:
             if entry is not None:
                 connectors += _named(entry, clashes)
-    fault = ambiguous(body, clashes & _DECISIVE)
-    if fault is None and len(connectors) > MAX_CONNECTORS:
-        fault = Fault("too_many_connectors", f"more than {MAX_CONNECTORS} MCP servers", cut=True)
+    fault = ambiguous(body, clashes & _DECISIVE) or too_many(len(connectors), MAX_CONNECTORS)
     return RequestFacts(
         stream=stream, connectors=tuple(connectors[:MAX_CONNECTORS]), fault=fault, parsed=reading.value
     )

@@ -20,7 +20,7 @@ from agentsh_net.core.dialects.base import (
     Step,
     Stream,
     always,
-    lenient,
+    asked,
 )
 from agentsh_net.core.dialects.block_stream import BlockMachine
 from agentsh_net.core.dialects.call_signs import may_hide_call
@@ -34,8 +34,10 @@ from agentsh_net.core.dialects.output import Output
 from agentsh_net.core.dialects.whole_answer import inspect_whole, is_harmless_json
 from agentsh_net.core.values.strict_json import Reading, dump
 
-_ASKED: Final = re.compile(r"(?:/.*)?/interactions(?:/[^/]+/cancel)?")
-_STORED: Final = re.compile(r"(?:/.*)?/interactions(?:/[^/]+)?")
+_PATHS: Final = {
+    "POST": re.compile(r"(?:/.*)?/interactions(?:/[^/]+/cancel)?"),
+    "GET": re.compile(r"(?:/.*)?/interactions(?:/[^/]+)?"),
+}
 
 # Besides what every dialect looks for: calls by other words, and what lists steps or says how an interaction stands.
 _SIGNS: Final = (b"call", b'ents"', b'teps"', b'puts"', b"uires")
@@ -55,14 +57,7 @@ class InteractionsDialect:
 
     def inspects(self, method: str, path: str) -> bool:
         """Say whether answers to this request may carry tool calls."""
-        told = lenient(path)
-        match method.upper():
-            case "POST":
-                return _ASKED.fullmatch(told) is not None
-            case "GET":
-                return _STORED.fullmatch(told) is not None
-            case _:
-                return False
+        return asked(_PATHS, method, path)
 
     def request(self, body: bytes) -> RequestFacts:
         """Read whether the answer streams, and which MCP servers the provider is to call."""

@@ -9,9 +9,7 @@ from typing import Any, Final
 
 from agentsh_net.core.dialects import foreign_connectors
 from agentsh_net.core.dialects.base import Fault, RequestFacts
-from agentsh_net.core.dialects.request_reading import ambiguous, unreadable
-from agentsh_net.core.errors import ProtocolError
-from agentsh_net.core.values import strict_json
+from agentsh_net.core.dialects.request_reading import ambiguous, read_object
 from agentsh_net.core.values.members import folded, plain, twice
 
 _DECISIVE: Final = frozenset({"stream", "tools", "agent"})
@@ -21,13 +19,10 @@ def read(body: bytes) -> RequestFacts:
     """Return the facts of a request body (content decoding is done by the caller)."""
     if not body.strip():
         return RequestFacts()  # a stored interaction is asked for
-    try:
-        reading = strict_json.read(body)
-    except ProtocolError as error:
-        return RequestFacts(fault=unreadable(body, error))
+    reading = read_object(body)
+    if isinstance(reading, Fault):
+        return RequestFacts(fault=reading)
     value: Any = reading.value
-    if not isinstance(value, dict):
-        return RequestFacts(fault=Fault("malformed_json", "the request is no JSON object", cut=False))
     named = foreign_connectors.read(body)
     top = folded(value)
     clashes = ({plain(key) for key in reading.duplicates} | twice(value)) & _DECISIVE

@@ -5,6 +5,7 @@ Its OpenAI- and Anthropic-like endpoints are read by their dialects. Pulling, cr
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from agentsh_net.core.dialects.base import (
@@ -18,7 +19,7 @@ from agentsh_net.core.dialects.base import (
     Step,
     Stream,
     always,
-    lenient,
+    asked,
 )
 from agentsh_net.core.dialects.inline_edits import in_place
 from agentsh_net.core.dialects.inspection import Inspector
@@ -26,9 +27,8 @@ from agentsh_net.core.dialects.machine import Wire, never
 from agentsh_net.core.dialects.ollama.calls import NAME, Rulings
 from agentsh_net.core.dialects.output import Output
 from agentsh_net.core.dialects.request_offers import offering
-from agentsh_net.core.dialects.request_reading import ambiguous, unreadable
+from agentsh_net.core.dialects.request_reading import ambiguous, read_object
 from agentsh_net.core.dialects.whole_answer import inspect_whole, is_harmless
-from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.framing.ndjson import LineDecoder
 from agentsh_net.core.framing.sse import Frame
 from agentsh_net.core.values import strict_json
@@ -36,7 +36,7 @@ from agentsh_net.core.values.members import folded, plain, twice
 from agentsh_net.core.values.strict_json import Reading
 
 # `generate` takes no tools; its answer has a place for calls all the same.
-_PATHS: Final = ("/api/chat", "/api/generate")
+_PATHS: Final = {"POST": re.compile(r".*/api/(?:chat|generate)")}
 
 _WIRE: Final = Wire(LineDecoder, strict=True, comment=b"")
 
@@ -77,18 +77,13 @@ class OllamaDialect:
 
     def inspects(self, method: str, path: str) -> bool:
         """Say whether answers to this request may carry tool calls."""
-        plain_path = lenient(path)
-        return method.upper() == "POST" and plain_path.endswith(_PATHS)
+        return asked(_PATHS, method, path)
 
     def request(self, body: bytes) -> RequestFacts:
         """Read whether the answer streams; Ollama calls no MCP servers itself."""
-        try:
-            reading = strict_json.read(body)
-        except ProtocolError as error:
-            return RequestFacts(stream=True, fault=unreadable(body, error))
-        if not isinstance(reading.value, dict):
-            fault = Fault("malformed_json", "the request is no JSON object", cut=False)
-            return RequestFacts(stream=True, fault=fault)
+        reading = read_object(body)
+        if isinstance(reading, Fault):
+            return RequestFacts(stream=True, fault=reading)
         keys = {plain(key) for key in reading.duplicates} | twice(reading.value)
         stream = folded(reading.value).get("stream") is not False
         return RequestFacts(

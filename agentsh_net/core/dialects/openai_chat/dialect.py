@@ -18,7 +18,7 @@ from agentsh_net.core.dialects.base import (
     Step,
     Stream,
     always,
-    lenient,
+    asked,
 )
 from agentsh_net.core.dialects.call_signs import LONGEST
 from agentsh_net.core.dialects.inspection import Inspector
@@ -30,16 +30,18 @@ from agentsh_net.core.dialects.openai_chat.stream import ChatMachine
 from agentsh_net.core.dialects.openai_chat.whole import rewrite_whole
 from agentsh_net.core.dialects.output import Output
 from agentsh_net.core.dialects.request_offers import offering
-from agentsh_net.core.dialects.request_reading import ambiguous, unreadable
+from agentsh_net.core.dialects.request_reading import ambiguous, read_object, too_many
 from agentsh_net.core.dialects.whole_answer import inspect_whole, is_harmless
-from agentsh_net.core.errors import ProtocolError
-from agentsh_net.core.values.strict_json import Reading, dump, read
+from agentsh_net.core.values.strict_json import Reading, dump
 
 # Stored completions carry calls as well, listed, alone or in their messages (GET, and POST to change metadata). Azure and gateways put
 # a deployment or account before it: `/openai/deployments/d/chat/completions`. Mistral's agents answer as chats, xAI's deferred ones are
 # fetched later, and gateways give the choices of legacy completions what they give those of chats.
-_PATH: Final = re.compile(
-    r"/(?:.*/)?(?:completions|chat/completions/[^/]+(?:/messages)?|chat/deferred-completion/[^/]+)"
+_PATHS: Final = dict.fromkeys(
+    ("GET", "POST"),
+    re.compile(
+        r"/(?:.*/)?(?:completions|chat/completions/[^/]+(?:/messages)?|chat/deferred-completion/[^/]+)"
+    ),
 )
 
 # OpenAI refuses more than 128 tools; a request with more connectors than tools can be is not read further.
@@ -69,7 +71,7 @@ class OpenAIChat:
 
     def inspects(self, method: str, path: str) -> bool:
         """Say whether answers to this request may carry tool calls."""
-        return method.upper() in {"GET", "POST"} and _PATH.fullmatch(lenient(path)) is not None
+        return asked(_PATHS, method, path)
 
     def request(self, body: bytes) -> RequestFacts:
         """Read whether a stream is asked for, and which MCP servers the provider is asked to call itself.
@@ -78,19 +80,14 @@ class OpenAIChat:
         """
         if not body.strip():
             return RequestFacts()
-        try:
-            reading = read(body)
-        except ProtocolError as error:
-            return RequestFacts(fault=unreadable(body, error))
-        if not isinstance(reading.value, dict):
-            return RequestFacts(fault=Fault("malformed_json", "the request is no JSON object", cut=False))
+        reading = read_object(body)
+        if isinstance(reading, Fault):
+            return RequestFacts(fault=reading)
         clashes = {key.casefold() for key in reading.duplicates}
         keys = fold(reading.value, clashes)
         stream = _truth(reading.value.get(keys.get("stream", "stream")))
         connectors = _connectors(reading.value.get(keys.get("tools", "tools")), clashes)
-        fault = ambiguous(body, clashes & _REQUEST_KEYS)
-        if fault is None and len(connectors) > MAX_CONNECTORS:
-            fault = Fault("too_many_connectors", f"more than {MAX_CONNECTORS} MCP servers", cut=True)
+        fault = ambiguous(body, clashes & _REQUEST_KEYS) or too_many(len(connectors), MAX_CONNECTORS)
         parsed = reading.value if connectors else offering(reading.value)
         return RequestFacts(stream, connectors[:MAX_CONNECTORS], fault, parsed=parsed)
 

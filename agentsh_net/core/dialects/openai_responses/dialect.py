@@ -19,7 +19,7 @@ from agentsh_net.core.dialects.base import (
     Step,
     Stream,
     always,
-    lenient,
+    asked,
 )
 from agentsh_net.core.dialects.inspection import Inspector
 from agentsh_net.core.dialects.machine import Wire
@@ -35,12 +35,12 @@ from agentsh_net.core.values import strict_json
 from agentsh_net.core.values.strict_json import Reading
 
 # Whatever stands before it: Azure has /openai/responses, ChatGPT /backend-api/codex/responses.
-_CREATE: Final = re.compile(
-    r"(?:/.*)?/(?:responses(?:/compact|/[^/]+/cancel)?|conversations(?:/[^/]+/items)?)"
-)
-_STORED: Final = re.compile(
-    r"(?:/.*)?/(?:responses(?:/[^/]+(?:/input_items)?)?|conversations/[^/]+/items(?:/[^/]+)?)"
-)
+_PATHS: Final = {
+    "POST": re.compile(r"(?:/.*)?/(?:responses(?:/compact|/[^/]+/cancel)?|conversations(?:/[^/]+/items)?)"),
+    "GET": re.compile(
+        r"(?:/.*)?/(?:responses(?:/[^/]+(?:/input_items)?)?|conversations/[^/]+/items(?:/[^/]+)?)"
+    ),
+}
 
 # No item without one of these is a call (see `is_call`); a response's `tool_choice` and `max_tool_calls` are no sign of one.
 # Each is looked for by itself: an expression without a prefix takes ten times as long.
@@ -62,14 +62,7 @@ class OpenAIResponses:
 
     def inspects(self, method: str, path: str) -> bool:
         """Say whether answers to this request may carry tool calls."""
-        plain = lenient(path)
-        match method.upper():
-            case "POST":
-                return _CREATE.fullmatch(plain) is not None
-            case "GET":
-                return _STORED.fullmatch(plain) is not None
-            case _:
-                return False
+        return asked(_PATHS, method, path)
 
     def request(self, body: bytes) -> RequestFacts:
         """Read whether the answer streams, which MCP servers the provider is to call, and which calls are approved."""

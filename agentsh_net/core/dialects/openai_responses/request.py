@@ -15,10 +15,8 @@ import orjson
 
 from agentsh_net.core.dialects.base import Connector, Fault, RequestFacts
 from agentsh_net.core.dialects.openai_responses.items import Call, folded, read_call, text_of
-from agentsh_net.core.dialects.request_reading import ambiguous, may_name_server, unreadable
-from agentsh_net.core.errors import ProtocolError
+from agentsh_net.core.dialects.request_reading import ambiguous, may_name_server, read_object
 from agentsh_net.core.model import ToolCall
-from agentsh_net.core.values import strict_json
 
 # OpenAI refuses more than 128 tools; a request with more connectors than tools can be is not read further.
 MAX_CONNECTORS: Final = 128
@@ -44,12 +42,9 @@ def read(body: bytes) -> RequestFacts:
         return RequestFacts()  # a GET of a stored response
     if (plain := _plain(body)) is not None:
         return plain
-    try:
-        reading = strict_json.read(body)
-    except ProtocolError as error:
-        return RequestFacts(fault=unreadable(body, error))
-    if not isinstance(reading.value, dict):
-        return RequestFacts(fault=Fault("malformed_json", "the request is no JSON object", cut=False))
+    reading = read_object(body)
+    if isinstance(reading, Fault):
+        return RequestFacts(fault=reading)
     clashes = {key.casefold() for key in reading.duplicates}
     top = _fold(reading.value, clashes)
     connectors = tuple(dict.fromkeys(_connectors(top, clashes)))
