@@ -60,12 +60,20 @@ def init(ctx: click.Context, out: Path, force: bool, action: str | None, clients
         return
     _tell_found(found)
     if action == "install":
-        places = _without_logins(_without_placeholders(places, found), found)
+        places = _without_logins(_without_placeholders(_without_bound(places), found), found)
     through = action == "install" and any(place.transport != "stdio" and place.used for place in places)
     if not (action == "install" and out.exists() and not force):
         _write_policy(found, out, force=force, port=_port(gateway) if through else None)
     if action == "install":
         _install(ctx, places, gateway if through and _gateway_is_on(out) else "", out)
+
+
+def _without_bound(places: list[Place]) -> list[Place]:
+    """Return the places without servers that an administrator allows as they are declared, and not otherwise; they are told."""
+    for place in places:
+        if place.bound_in is not None:
+            click.echo(f"left as it is: {visible(place.server_id)} ({place.client}) is allowed by its command or URL in {visible(str(place.bound_in))}, which would refuse another", err=True)  # fmt: skip
+    return [place for place in places if place.bound_in is None]
 
 
 def _without_placeholders(places: list[Place], found: Found) -> list[Place]:

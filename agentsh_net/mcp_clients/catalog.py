@@ -39,7 +39,7 @@ _FROM_ELSEWHERE = ("bearer_token_env_var", "env_http_headers")
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """Where a client keeps its servers (`~` home, `$config` XDG_CONFIG_HOME, `.` working directory) and its spelling."""
+    """Where a client keeps its servers (`~` home, `$config` XDG_CONFIG_HOME, `.` working directory, or an absolute path) and its spelling."""
 
     name: str
     files: tuple[str, ...]
@@ -52,7 +52,11 @@ class Client:
 
 
 CLIENTS = (
-    Client("claude-code", ("./.mcp.json", "~/.claude.json"), ("mcpServers", "projects.*.mcpServers")),
+    Client(
+        "claude-code",
+        ("./.mcp.json", "~/.claude.json", "/etc/claude-code/managed-mcp.json"),
+        ("mcpServers", "projects.*.mcpServers"),
+    ),
     Client("claude-desktop", ("$config/Claude/claude_desktop_config.json",)),
     Client("cursor", ("~/.cursor/mcp.json", "./.cursor/mcp.json")),
     Client(  # the settings had them before mcp.json was there
@@ -66,11 +70,15 @@ CLIENTS = (
         ("servers", "mcp.servers"),
     ),
     Client(
-        "codex", ("~/.codex/config.toml",), ("mcp_servers",), {"http_headers": "headers"}, {"url": "http"}
+        "codex",
+        ("~/.codex/config.toml", "./.codex/config.toml", "/etc/codex/config.toml"),
+        ("mcp_servers",),
+        {"http_headers": "headers"},
+        {"url": "http"},
     ),
     Client(  # `url` alone was HTTP+SSE in its first versions, and is Streamable HTTP first by now: read from the URL, as elsewhere
         "gemini",
-        ("~/.gemini/settings.json", "./.gemini/settings.json"),
+        ("~/.gemini/settings.json", "./.gemini/settings.json", "/etc/gemini-cli/settings.json"),
         keys={"httpUrl": "url"},
         types={"httpUrl": "http"},
         spelling=Spelling(key="httpUrl"),

@@ -48,6 +48,9 @@ class Place:
     client: str
     transport: str
     off_in: Path | None = None  # the file in which the client has it switched off, its own or another
+    bound_in: Path | None = (
+        None  # the file that allows it by the command or URL that it has: it cannot be another
+    )
     spelling: Spelling = field(default_factory=Spelling)
 
     @property
@@ -76,12 +79,14 @@ class Found:
     places: tuple[Place, ...] = ()  # every declaration, equal ones too
 
 
-def find(home: Path, *, cwd: Path, config_home: Path | None = None, uid: int | None = None) -> Found:
+def find(
+    home: Path, *, cwd: Path, config_home: Path | None = None, uid: int | None = None, root: Path = Path("/")
+) -> Found:
     """Return the servers declared by the MCP clients of a user; `uid` is who may own the files (default: home's owner).
 
     Equal declarations of one id are one; others get their client's name behind the id.
     """
-    bases = {"~": home, "$config": config_home or home / ".config", ".": cwd}
+    bases = {"~": home, "$config": config_home or home / ".config", ".": cwd, "": root}
     owner = user_file.Owner(home, uid)
     found = _Collected(Switches(bases, owner))
     left = MAX_SERVERS
@@ -115,17 +120,18 @@ class _Collected:
         """Take one entry of a client's file, be it under the shim or behind the gateway already."""
         name, own = direct(keys[-1], entry)
         place = partial(Place, source, keys, client=client.name, spelling=client.spelling)
-        off_in = source if catalog.switched_off(own) else self.switches.off(client.name, source, keys)
+        declared = catalog.unwrapped({"id": name, **catalog.declaration(own, client)})
+        ruling = self.switches.ruling(client.name, source, keys, declared)
+        off_in = source if catalog.switched_off(own) else ruling.off_in
         if off_in is not None and isinstance(own, Mapping):
             self.places.append(place(name, transport=catalog.transport(own, client), off_in=off_in))
             return
-        declared = catalog.unwrapped({"id": name, **catalog.declaration(own, client)})
         fault = _fault(declared)
         if fault:
             self.unread.append(Unread(source, f"server {visible(name, 64)}: {fault}"))
             return
         server_id = self._add(Declared(declared, client.name, source, catalog.fills(own)))
-        self.places.append(place(server_id, transport=declared["type"]))
+        self.places.append(place(server_id, transport=declared["type"], bound_in=ruling.bound_in))
 
     def _add(self, found: Declared) -> str:
         """Add a server under its id, or under one that its client's name makes distinct; return the id."""

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from agentsh_net.mcp_clients import managed
+from agentsh_net.mcp_clients.managed import FREE, Ruling
 from agentsh_net.mcp_clients.user_file import Owner, UnusableError
 
 Keys = tuple[str, ...]
@@ -27,11 +29,25 @@ class Switches:
         self._owner = owner
         self._read: dict[Path, Any] = {}
 
-    def off(self, client: str, source: Path, keys: Keys) -> Path | None:
-        """Return the file that switches off the server declared in `source` at `keys`, None where none does."""
-        if client == "claude-code":
-            return self._off_in_claude_code(source, keys)
-        return self._off_in_gemini(source, keys[-1]) if client == "gemini" else None
+    def ruling(self, client: str, source: Path, keys: Keys, declared: Mapping[str, Any]) -> Ruling:
+        """Return what keeps a client from the server that is declared in `source` at `keys`, or binds it to its declaration."""
+        etc, name = self._bases[""] / "etc", keys[-1]
+        match client:
+            case "claude-code":
+                settings = _claude_settings(self._bases["~"], self._bases["."])
+                ruling = managed.in_claude_code(self._content, etc, settings, source, name, declared)
+                off = self._off_in_claude_code(source, keys)
+                return Ruling(off) if off is not None and ruling.off_in is None else ruling
+            case "codex":
+                return managed.in_codex(self._content, etc, name, declared)
+            case "vscode":
+                return managed.in_vscode(
+                    self._content, etc, self._bases["$config"] / "Code/User/settings.json"
+                )
+            case "gemini":
+                return Ruling(self._off_in_gemini(source, name))
+            case _:
+                return FREE
 
     def _off_in_claude_code(self, source: Path, keys: Keys) -> Path | None:
         home, project, name = self._bases["~"], self._bases["."], keys[-1]
@@ -50,10 +66,11 @@ class Switches:
         return next(found, None)
 
     def _off_in_gemini(self, source: Path, name: str) -> Path | None:
-        """Read the project's lists before the user's; what the user excludes is off in every project."""
+        """Read the system's lists first, the project's before the user's; what the user excludes is off in every project."""
+        system = self._bases[""] / "etc/gemini-cli/settings.json"
         user = self._bases["~"] / ".gemini/settings.json"
         switch = self._bases["~"] / ".gemini/mcp-server-enablement.json"
-        files = [source] if source == user else [source, user]
+        files = list(dict.fromkeys((system, source, user)))
         for file in files:
             excluded = (("mcp", "excluded"), ("excludeMCPServers",))
             if any(name in _names(self._at(file, at)) for at in excluded):

@@ -6,6 +6,7 @@ import json
 import stat
 import sys
 import tomllib
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from click.testing import CliRunner
 
 from agentsh_net.cli.main import cli
 from agentsh_net.config import policy_file
+from agentsh_net.mcp_clients import declarations
 
 CURSOR = '{ // mine\n "mcpServers": {"fs": {"command": "npx", "args": ["a"]}, "web": {"url": "https://x.example/mcp"}}}\n'
 
@@ -269,3 +271,16 @@ def test_a_server_that_its_client_has_switched_off_is_told_and_left_alone(home):
     entries = json.loads(Path(".mcp.json").read_text())["mcpServers"]
     assert entries["gone"] == {"command": "x"}
     assert "shim" in entries["kept"]["args"]
+
+
+def test_a_server_that_an_administrator_allows_as_it_is_stays_as_it_is(home, monkeypatch):
+    file = home / "etc/codex/requirements.toml"
+    file.parent.mkdir(parents=True)
+    file.write_text('[mcp_servers.fs.identity]\ncommand = "npx"\n')
+    config = home / ".codex/config.toml"
+    config.parent.mkdir()
+    config.write_text('[mcp_servers.fs]\ncommand = "npx"\n')
+    monkeypatch.setattr(declarations, "find", partial(declarations.find, root=home))
+    result = init("--install", "--client", "codex")
+    assert f"left as it is: fs-codex (codex) is allowed by its command or URL in {file}" in result.stderr
+    assert config.read_text() == '[mcp_servers.fs]\ncommand = "npx"\n'

@@ -97,7 +97,7 @@ def test_entries_come_with_their_keys_wherever_the_client_keeps_them() -> None:
 
 def test_a_file_is_read_once_where_the_home_is_the_working_directory() -> None:
     home = Path("/home/a")
-    listed = [path for _, path in files({"~": home, "$config": home / ".config", ".": home})]
+    listed = [path for _, path in files({"~": home, "$config": home / ".config", ".": home, "": Path("/")})]
     assert len(listed) == len(set(listed)) < sum(len(client.files) for client in CLIENTS)
 
 
