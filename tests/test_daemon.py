@@ -213,9 +213,10 @@ def test_a_worker_that_is_killed_is_told_in_the_log_and_by_an_event(tmp_path: Pa
         )
 
 
-def test_no_record_of_a_call_dies_with_the_worker_that_wrote_it(tmp_path: Path) -> None:
+def test_a_refusal_that_a_client_has_heard_outlives_the_worker_that_said_it(tmp_path: Path) -> None:
     with running(tmp_path, {**policy(servers=SERVERS[:1]), "gateway": {"enabled": True, "port": 0}}) as here:
         url = json.loads((tmp_path / "ready").read_text())["gateway"]
+        [worker] = here.status()["proxy"]["workers"]
         client = http.client.HTTPConnection(url.removeprefix("http://"), timeout=60)
         fields = {
             "Content-Type": "application/json",
@@ -226,7 +227,6 @@ def test_no_record_of_a_call_dies_with_the_worker_that_wrote_it(tmp_path: Path) 
             call = {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}
             client.request("POST", "/mcp/evil", json.dumps(call), fields)
             assert b"blocked by policy" in client.getresponse().read()
-        [worker] = here.status()["proxy"]["workers"]
         os.kill(worker["pid"], signal.SIGKILL)
         here.await_event("worker_exited")
         told = awaited(lambda: len(found := here.events("mcp_tool_called", limit=100)) == 50 and found)

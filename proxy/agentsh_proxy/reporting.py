@@ -44,7 +44,7 @@ class Subject(NamedTuple):
 
 
 class Reporter:
-    """Collects events and hands them on, one batch a turn of the event loop."""
+    """Collects events until `call_soon` calls back, and hands them on in one batch."""
 
     __slots__ = ("_call_soon", "_encoded", "_lost", "_size", "_waiting", "_write")
 
@@ -159,15 +159,15 @@ class Reporter:
         )
 
     def emit(self, event: Event) -> None:
-        """Hand on an event, soon. Never waits: where the supervisor does not read, events are counted as lost."""
+        """Hand on an event. Never waits: where the supervisor does not read, events are counted as lost."""
         data = _written(event)
         if self._waiting() + self._size + len(data) > MAX_WAITING or len(data) > _MAX_BATCH:
             self._lost += 1
             return
-        if not self._encoded:
-            self._call_soon(self.flush)
         self._encoded.append(data)
         self._size += len(data) + 1
+        if len(self._encoded) == 1:
+            self._call_soon(self.flush)
 
     def flush(self) -> None:
         """Write what was collected, in messages that keep the link's bounds."""

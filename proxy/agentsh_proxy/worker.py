@@ -297,7 +297,8 @@ class Worker(asyncio.Protocol):
 def _gateway(options: argparse.Namespace, journal: asyncio.WriteTransport) -> GatewayEnds | None:
     if options.gateway_fd is None:
         return None
-    reporter = Reporter(journal.write, journal.get_write_buffer_size, asyncio.get_running_loop().call_soon)
+    # At once: a client may have its answer, and the worker its end, before the next turn of the loop.
+    reporter = Reporter(journal.write, journal.get_write_buffer_size, lambda flush: flush())
     stdio = socket.socket(fileno=options.stdio_fd) if options.stdio_fd is not None else None
     return GatewayEnds(socket.socket(fileno=options.gateway_fd), stdio, reporter)
 

@@ -62,6 +62,15 @@ def test_a_judged_call_is_told_with_everything_known_of_it():
     assert [c["server_id"] for c in event.candidates] == ["weather", "files"]
 
 
+def test_who_waits_for_no_turn_of_the_loop_has_each_event_written_at_once():
+    wire = Wire()
+    wire.reporter = Reporter(wire.sent.append, lambda: 0, lambda flush: flush())
+    for name in ("a", "b"):
+        wire.reporter.judged(Judged(ToolCall(name), VERDICT), SUBJECT, SERVERS)
+    assert len(wire.sent) == 2
+    assert [event.tool_name for event in wire.events()] == ["a", "b"]
+
+
 def test_one_turn_of_the_loop_is_one_message():
     wire = Wire()
     wire.reporter.step(

@@ -168,8 +168,15 @@ class Review:
         )
         if asked and around.unanswered():
             verdict = replace(verdict, reason=f"{verdict.reason} (the rate limiter did not answer)")
-        around.soon(partial(self._judged, call, verdict, intent))  # the server is asked first
+        self._tell_of(verdict, partial(self._judged, call, verdict, intent))
         return verdict
+
+    def _tell_of(self, verdict: Verdict, told: Callable[[], None]) -> None:
+        """Put on record what was refused before the client hears of it; what goes on goes first, for it is waited for."""
+        if verdict.blocked:
+            told()
+        else:
+            self._around.soon(told)
 
     def _judged(self, call: Call, verdict: Verdict, intent: Intent | None) -> None:
         self._around.counted(verdict)
@@ -294,7 +301,7 @@ class Review:
             found = await asyncio.to_thread(inspect_content, answer, customs)
         verdict = results_policy.judge(self._around.mcp, found)
         told = partial(self._tell.result, asked.tool, message.id, found, size, verdict, asked.method)
-        self._around.soon(told)  # the client has its answer first
+        self._tell_of(verdict, told)
         if verdict.blocked:
             swap = mcp_gate.refused_result(message.id, asked.tool, verdict.reason, asked.method)
             if asked.method == CALL and self._around.snapshot().config.gateway.blocked_as == "result":
