@@ -67,9 +67,12 @@ def _unresolved(told: Mapping[str, Any]) -> Iterator[str]:
     """Yield the denied servers that no plane can refuse, because no address of their host is known."""
     if not any(layer.get("wanted") for layer in _rows(told, "layers")):
         return
-    problems = (told.get("resolver") or {}).get("problems") or {}
+    resolver = told.get("resolver") or {}
+    problems = resolver.get("problems") or {}
+    heard = {row.get("name") for row in _rows(resolver, "names") if row.get("overheard")} - {*problems}
     for server in _rows(told, "servers"):
-        if server.get("denied") and server.get("host") and not server.get("addresses"):
+        known = server.get("addresses") or server.get("host") in heard
+        if server.get("denied") and server.get("host") and not known:
             why = problems.get(server["host"]) or problems.get(server.get("server_id")) or "not resolved yet"
             yield f"server {server.get('server_id')}: denied, but no address of {server['host']} is known: {why}"
     for row in _rows(told.get("proxy") or {}, "direct"):

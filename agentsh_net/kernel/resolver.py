@@ -22,7 +22,7 @@ from agentsh_net.core.network import nat64
 from agentsh_net.core.network.addresses import Address, Book, Kind, NameState, canonical, literal, refusal
 from agentsh_net.core.network.dns_message import Ascribed, WireName, wire_name
 from agentsh_net.core.network.hearsay import CAPS, Hearsay, Source
-from agentsh_net.kernel import boot_clock
+from agentsh_net.kernel import boot_clock, multicast_dns
 from agentsh_net.kernel.address_memory import AddressMemory
 from agentsh_net.kernel.hosts_file import HostsFile, is_localhost
 from agentsh_net.kernel.name_servers import NameServers
@@ -205,8 +205,9 @@ class Resolver:
         return self._hearsay.over
 
     def problems(self) -> dict[str, str]:
-        """Return the names of which no address is known, and why."""
-        return self._book.problems()
+        """Return the names of which no address is known, and why; neighbours' names are nobody else's to know."""
+        heard = {name for name in self._hearsay.known() if multicast_dns.is_local(name)}
+        return {name: why for name, why in self._book.problems().items() if name not in heard}
 
     @property
     def refused(self) -> dict[str, list[str]]:
@@ -307,6 +308,8 @@ class Resolver:
 
     async def _ask_one(self, name: str, kind: Kind, own: Collection[Address]) -> None:
         async with self._places:
+            if multicast_dns.is_local(name):
+                await self._ask_neighbours(name, kind, own)
             try:
                 answer = await self._ask(name, kind)
             except ResolveError as error:
@@ -316,6 +319,13 @@ class Resolver:
             (name, kind), answer.addresses, ttl=answer.ttl, now=self._clock(), jitter=self._jitter(), own=own
         )
         self._refused[name, kind] = refused
+
+    async def _ask_neighbours(self, name: str, kind: Kind, own: Collection[Address]) -> None:
+        """Take what neighbours say of a name as hearsay: an agent on this machine is as good a neighbour as any."""
+        servers = self._servers.addresses()
+        for said in await asyncio.to_thread(multicast_dns.ask, name, kind, own):
+            found = [a for a in said.addresses if not refusal(a, {*own, *servers})]
+            self._hearsay.heard(name, found, ttl=said.ttl, source=Source.STRANGER, now=self._clock())
 
 
 async def ask_dns(name: str, kind: Kind, servers: NameServers | None = None) -> Answer:

@@ -20,6 +20,7 @@ GOOD = {
     "servers": [{"server_id": "evil\x1b[2J", "type": "http", "action": "block", "addresses": ["10.0.0.1"]}],
 }  # fmt: skip
 UNKNOWN = {"server_id": "evil", "host": "mcp.evil", "denied": True, "addresses": []}
+HEARD = {"name": "mcp.evil", "overheard": {"10.0.0.1": "stranger"}}
 OFF = {
     "layer": "ebpf",
     "wanted": True,
@@ -73,6 +74,11 @@ def test_json_is_one_object_with_the_shortfall(run, daemon):
         ({"servers": [{**UNKNOWN, "addresses": ["10.0.0.1"]}]}, []),
         ({"servers": [{**UNKNOWN, "denied": False}]}, []),
         ({"servers": [UNKNOWN], "layers": []}, []),
+        ({"servers": [UNKNOWN], "resolver": {"names": [HEARD]}}, []),
+        (
+            {"servers": [UNKNOWN], "resolver": {"names": [HEARD], "problems": {"mcp.evil": "no such name"}}},
+            ["server evil: denied, but no address of mcp.evil is known: no such name"],
+        ),
         (
             {"servers": [UNKNOWN], "resolver": {"problems": {"mcp.evil": "no such name"}}},
             ["server evil: denied, but no address of mcp.evil is known: no such name"],

@@ -17,6 +17,7 @@ from netns import box
 from netns.box import await_that
 from netns.daemon import Daemon, running
 from netns.name_server import NameServer
+from netns.neighbour import Neighbour
 from netns.scene import attempt, listening
 from netns.stage import BOTH, PLANES
 
@@ -208,3 +209,33 @@ def under_a_vpn(folder: Path, layers: tuple[str, ...]) -> tuple[str, str]:
 
 def test_where_other_name_servers_say_otherwise_it_is_refused_there_within_seconds(tmp_path: Path) -> None:
     assert box.in_box(under_a_vpn, tmp_path, BOTH) == ("connected", "EPERM")
+
+
+def neighbourly(folder: Path, layers: tuple[str, ...]) -> dict[str, Any]:
+    """Two servers of the house: name servers know neither, clients ask the neighbours. And the agent is a neighbour too."""
+    far, names = box.there(), NameServer()
+    servers = [listening(far, a, 8000) for a in (FIRST, SECOND, MOVED)]
+    neighbour = Neighbour(far, "10.99.0.6")
+    neighbour.records = {("evil.local", "A"): [FIRST], ("good.local", "A"): [FIRST, SECOND]}
+    rules = {
+        "servers": [
+            {"id": name, "type": "http", "url": f"http://{name}.local:8000/mcp"} for name in ("evil", "good")
+        ],
+        "server_policy": "denylist",
+        "denied_servers": [{"id": "evil"}],
+    }
+    network = {"mode": "enforce", "layers": list(layers), "required": True, "on_shared_address": "tag"}
+    with running(folder, {"sandbox": {"mcp": rules}, "network": network}) as daemon:
+        said = {a: attempt(a, 8000) for a in (FIRST, SECOND, MOVED)}
+        known = json.loads(daemon.cli("status", "--json"))["resolver"]
+        found = told(daemon)
+        assert daemon.stop() == 0
+    assert (servers, names.records) == (servers, {})
+    return {"said": said, "problems": [*known["problems"]], "told": found}
+
+
+def test_a_name_that_only_neighbours_know_is_refused_and_what_they_say_allows_nothing(tmp_path: Path) -> None:
+    seen = box.in_box(neighbourly, tmp_path, BOTH)
+    assert seen["said"] == {FIRST: "EPERM", SECOND: "connected", MOVED: "connected"}
+    assert seen["problems"] == []
+    assert seen["told"] == {("evil", f"{FIRST}:8000")}
