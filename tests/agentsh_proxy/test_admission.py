@@ -93,4 +93,46 @@ def test_a_websocket_is_refused_in_the_providers_dialect():
     with pytest.raises(RefusalError) as caught:
         admit(head("/openai/v1/chat/completions", b"Upgrade: websocket", method="GET"), VIEW, {})
     assert (caught.value.status, caught.value.dialect.name) == (426, "openai")
+    assert caught.value.fields == b"Upgrade: HTTP/1.1\r\n"
     assert admit(head("/openai/v1/models", b"Upgrade: h2c", method="GET"), VIEW, {}).inspected is None
+
+
+@pytest.mark.parametrize(
+    ("target", "settings", "admitted"),
+    [
+        ("/openai/v1/responses", {"proxy": {"websockets": "inspect"}}, True),
+        ("/openai/v1/responses", {}, False),
+        ("/openai/v1/chat/completions", {"proxy": {"websockets": "inspect"}}, False),
+        ("/slow/v1/responses", {"proxy": {"websockets": "inspect"}}, False),
+        ("/openai/v1/responses", {"proxy": {"websockets": "inspect"}, "top": {"llm_storage": {"store_bodies": True}}}, False),
+    ],
+)  # fmt: skip
+def test_a_websocket_is_relayed_where_it_is_inspected_and_nothing_else_has_to_read_it(
+    target, settings, admitted
+):
+    limited = {"dialect": "openai", "base_url": "http://127.0.0.1:1", "limits": {"requests_per_minute": 9}}
+    providers = {"openai": {"base_url": "http://127.0.0.1:1"}, "slow": limited}
+    settings = {**settings, "proxy": {"providers": providers, **settings.get("proxy", {})}}
+    asked = head(target, b"Connection: Upgrade", b"Upgrade: websocket", method="GET")
+    if admitted:
+        assert admit(asked, unfold(snapshot(**settings)), {}).websocket
+        return
+    with pytest.raises(RefusalError) as caught:
+        admit(asked, unfold(snapshot(**settings)), {})
+    assert caught.value.status == 426
+
+
+def test_a_request_is_no_websocket_unless_it_asks_for_one():
+    assert not admit(head("/openai/v1/responses"), VIEW, {}).websocket
+
+
+def test_a_provider_that_the_proxy_has_no_credentials_for_wants_the_clients_own_key():
+    view = unfold(
+        snapshot(proxy={"providers": {"aws": {"dialect": "bedrock", "base_url": "http://127.0.0.1:1"}}})
+    )
+    target = "/aws/model/claude/converse"
+    assert admit(head(target, b"Authorization: Bearer k"), view, {}).inspected.name == "bedrock"
+    with pytest.raises(RefusalError) as caught:
+        admit(head(target, b"Authorization: AWS4-HMAC-SHA256 Credential=x"), view, {})
+    assert caught.value.status == 401
+    assert "proxy.providers.aws.aws" in str(caught.value)

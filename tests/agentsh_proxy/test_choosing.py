@@ -33,6 +33,44 @@ def test_a_body_of_white_space_without_end_is_not_waited_for(stream):
     assert answer.started
 
 
+@pytest.mark.parametrize(
+    ("label", "status", "body", "told", "passes"),
+    [
+        (b"text/plain", b"200 OK", b"words\n\n" + HELD, ["unknown_type", "incomplete_call"], False),
+        (b"text/plain", b"500 No", b"words\n\n" + HELD, ["unknown_type"], True),
+        (b"application/problem+json", b"200 OK", b"words", ["malformed_json"], True),
+        (b"text/plain", b"500 No", HELD, ["incomplete_call"], False),
+        (b"text/plain", b"200 OK", b'{"a": 1}', [], True),
+    ],
+)
+def test_what_is_neither_json_nor_a_stream_is_told_of_and_read_for_calls_unless_it_is_an_error(
+    label, status, body, told, passes
+):
+    notes: list = []
+    answer = choose(head(b"Content-Type: " + label, status=status), BOTH, inspection(notes, stream=False))
+    out = answer.feed(body, last=True)
+    assert [fault.cause for fault in notes if hasattr(fault, "cause")] == told
+    assert (body in out) is passes
+
+
+def test_a_compressed_answer_is_known_by_what_it_unpacks_to():
+    data = gzip.compress(TEXT + HELD)
+    fields = (b"Content-Type: text/plain", b"Content-Encoding: gzip")
+    notes: list = []
+    out = choose(head(*fields), BOTH, inspection(notes, stream=False)).feed(data, last=True)
+    assert [fault.cause for fault in notes if hasattr(fault, "cause")] == ["incomplete_call"]
+    assert TEXT in out
+    assert HELD not in out
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [(b"200 OK", StreamInspection), (b"299 Odd", StreamInspection), (b"300 Many", Deferred)],
+)
+def test_only_an_answer_that_succeeds_is_taken_for_a_stream_by_its_head(status, kind):
+    assert type(choose(head(b"Content-Type: text/event-stream", status=status), BOTH, inspection())) is kind
+
+
 @pytest.mark.parametrize("labelled", [b"text/event-stream", b"application/json"])
 def test_where_nothing_is_enforced_a_compressed_answer_passes_as_it_came_and_is_read(labelled):
     data = gzip.compress(TEXT + HELD)
