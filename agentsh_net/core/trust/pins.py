@@ -94,8 +94,6 @@ class Pins:
 
     def identities_of(self, server_id: str) -> tuple[Identity, ...]:
         """Return what is known of a server itself."""
-        if not self.identities:
-            return ()
         server = fold(server_id)
         own = [self.identities.get((server, aspect)) for aspect in _ASPECTS]
         return tuple(known for known in own if known is not None)

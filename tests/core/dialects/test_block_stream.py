@@ -143,6 +143,7 @@ def test_a_call_elsewhere_in_an_event_does_not_leave() -> None:
     result = run(odd + text(0, "a") + end("end_turn"), denying(DELETE))
     assert result.out == text(0, "a") + end("end_turn")
     assert [j.verdict.blocked for j in result.judged] == [True]
+    assert [(f.cause, f.cut) for f in result.faults] == [("event_out_of_place", True)]
 
 
 @pytest.mark.parametrize("fail_closed", [False, True])
@@ -180,6 +181,9 @@ def test_what_is_held_is_bounded_and_under_fail_closed_cut() -> None:
     assert [f.cause for f in open_.faults] == ["held_too_long"]
     denied = run(stream, denying(WEATHER), limits=Limits(held=3000))
     assert b"toolUse" not in denied.out
+    more = run(stream + piece(1, "{}") + stop(1), denying(), limits=Limits(held=3000))
+    assert more.out == stream
+    assert [f.cause for f in more.faults] == ["held_too_long", "event_out_of_place", "event_out_of_place"]
 
 
 def test_padding_and_unknown_fields_survive_where_the_reason_is_changed() -> None:

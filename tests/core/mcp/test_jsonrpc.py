@@ -146,9 +146,16 @@ def test_nesting_past_the_bound_is_refused_however_deep() -> None:
 
 
 def test_a_message_past_the_size_is_refused_before_it_is_read() -> None:
+    ping = b'{"jsonrpc":"2.0","method":"ping"}'
+    assert jsonrpc.parse(ping, Limits(size=len(ping))).messages == (Notification("ping"),)
     with pytest.raises(ProtocolError, match="more than 20") as refused:
         jsonrpc.parse(b"x" * 21, Limits(size=20))
     assert refused.value.status == 413
+
+
+def test_a_message_of_no_shape_is_refused_for_that() -> None:
+    with pytest.raises(ProtocolError, match="neither method nor result nor error"):
+        jsonrpc.parse(b'{"jsonrpc":"2.0","id":1}')
 
 
 def test_a_byte_order_mark_is_skipped() -> None:
@@ -271,7 +278,7 @@ def test_a_message_of_more_values_than_can_be_read_in_time_is_refused_unread(uni
     assert refused.value.status == 413
 
 
-@pytest.mark.parametrize("text", ["1,2,", "[x]{y},", '\\",', "\\\\,"])
+@pytest.mark.parametrize("text", ["1,2,", "[x]{y},", '\\",', "\\\\,", '\\"\\"\\"\\"'])
 def test_text_is_one_value_however_many_commas_and_brackets_it_has(text: str) -> None:
     data = around('"' + text * 300_000 + '"')
     assert not jsonrpc.crowded(data)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -13,6 +14,7 @@ from agentsh_net.core.configuration.settings import VersionPinning
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.model import PinState
 from agentsh_net.core.trust import pins
+from agentsh_net.core.trust.identity import Aspect, Identity
 from agentsh_net.core.trust.pins import Pin, PinEffect, Pins, definition_hash, tool_of, trust_first
 
 DEFINITION = {
@@ -87,6 +89,21 @@ def test_the_state_of_a_tool_follows_from_its_pin():
     assert board.without("Weather", "get_weather").lookup("weather", "get_weather", TOOL.hash) is PinState.NEW
     recorded = Pins.of([Pin("weather", "get_weather", TOOL.hash, state=PinState.NEW)])
     assert recorded.lookup("weather", "get_weather", TOOL.hash) is PinState.NEW
+
+
+def test_a_tool_says_which_arguments_are_repeated_in_headers():
+    schema = {"properties": {"city": {"type": "string", "x-mcp-header": "City"}}}
+    tool = tool_of("weather", DEFINITION | {"inputSchema": schema})
+    assert tool.mirrored == ((("city",), "City", "string"),)
+
+
+def test_what_is_known_of_a_server_is_found_by_its_folded_id_and_the_later_counts():
+    tls, says = (Identity("Web", aspect, PinState.NEW) for aspect in (Aspect.TLS, Aspect.INSTRUCTIONS))
+    board = Pins.of((), [tls, replace(says, server_id="other")]).with_identities([says])
+    assert board.identities_of("WEB") == (tls, says)
+    trusted = replace(tls, state=PinState.TRUSTED)
+    assert board.with_identities([trusted]).identity("web", Aspect.TLS) == trusted
+    assert Pins().identities_of("web") == ()
 
 
 def test_a_later_pin_replaces_the_earlier():
