@@ -38,7 +38,7 @@ def neighbours() -> tuple[list[Address], list[Address], list[object], float, lis
 @needs_box
 def test_a_neighbour_is_heard_and_where_nobody_answers_it_ends_in_time() -> None:
     first, six, nobody, took, nowhere = box.in_box(neighbours)
-    assert first == [ip_address("10.99.0.2"), ip_address("10.99.0.3")]
+    assert sorted(first) == [ip_address("10.99.0.2"), ip_address("10.99.0.3")]
     assert six == [ip_address("fd00:99::2")]
     assert (nobody, nowhere) == ([], [])
     assert took < 1.0 * box.SLOWNESS
