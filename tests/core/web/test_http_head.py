@@ -72,6 +72,15 @@ def test_an_ambiguous_request_head_is_refused(name):
     assert caught.value.status == status
 
 
+@pytest.mark.parametrize(
+    ("field", "why"),
+    [(b"X: a\r\n b", "folded"), (b"X: a\nY: b", "bare LF"), (b"X: a\0", "NUL"), (b"X", "not NAME: VALUE")],
+)
+def test_a_refusal_says_what_is_wrong_with_the_field(field, why):
+    with pytest.raises(ProtocolError, match=why):
+        parse_request(request(field))
+
+
 def test_a_plain_head_is_read():
     head = parse_request(request(b"Content-Length: 12", b"Connection: close, X-Mine", b"Origin: http://a"))
     assert (head.method, head.target, head.minor) == ("POST", b"/v1/messages", 1)
