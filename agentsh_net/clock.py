@@ -47,9 +47,8 @@ class IdSource:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._last = 0
-        self._random = (
-            b""  # drawn in advance: a system call for each id would hand the interpreter lock away each time
-        )
+        # Drawn in advance: a system call for each id would hand the interpreter lock away each time.
+        self._random = b""
 
     def next(self) -> str:
         """Return an id that sorts after every id this source has made."""

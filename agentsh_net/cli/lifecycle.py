@@ -17,9 +17,8 @@ from agentsh_net.control.errors import ControlError
 from agentsh_net.core.links.shim_link import beside
 from agentsh_net.core.naming.folding import visible
 
-_STOP_WITHIN: Final = (
-    40.0  # seconds: the daemon drains open streams for ten, then ends stdio servers and workers
-)
+# Seconds: the daemon drains open streams for ten, then ends stdio servers and workers.
+_STOP_WITHIN: Final = 40.0
 _DIE_WITHIN: Final = 10.0  # seconds after SIGKILL; a process in the middle of a disk write takes its time
 _POLL: Final = 0.05
 

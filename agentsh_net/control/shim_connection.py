@@ -27,9 +27,8 @@ SHORT_REST: Final = 0.002
 SLICE: Final = 0.005  # seconds of work for one shim before others get their turn
 KEEP_WAITING: Final = 1.0  # seconds between two signs of life to a shim that has to wait
 _TOGETHER: Final = 1 << 15  # bytes of news in a row that are taken as one, some 300 calls or 5 ms of work
-_LEFT: Final = (
-    256  # chunks, 64 MiB: many times what a socket may hold (net.core.wmem_max), and an end of a flood
-)
+# Chunks, 64 MiB: many times what a socket may hold (net.core.wmem_max), and an end of a flood.
+_LEFT: Final = 256
 CHUNK: Final = 1 << 18  # bytes
 _OPENING: Final = 10.0  # seconds a connection may take to say whom it is in front of
 # What waits here of one shim, a fifth of a second of work; past it, it waits in the socket.

@@ -103,9 +103,8 @@ class ToolCall:
     shown: Shown | None = None  # what the request that is answered showed the name to be
     doubt: str = ""  # why nobody can tell what its arguments say, though the call itself is certain
     hypothetical: bool = False  # what some client might read: it is judged, and nothing is charged
-    stored: bool = (
-        False  # read again from where the provider keeps it, each time it is asked: nothing is charged
-    )
+    # Read again from where the provider keeps it, each time it is asked: nothing is charged.
+    stored: bool = False
     inner: tuple[ToolCall, ...] | None = None  # the calls in its arguments, where somebody looked
 
     @property

@@ -48,9 +48,8 @@ class Place:
     client: str
     transport: str
     off_in: Path | None = None  # the file in which the client has it switched off, its own or another
-    bound_in: Path | None = (
-        None  # the file that allows it by the command or URL that it has: it cannot be another
-    )
+    # The file that allows it by the command or URL that it has: it cannot be another.
+    bound_in: Path | None = None
     spelling: Spelling = field(default_factory=Spelling)
 
     @property

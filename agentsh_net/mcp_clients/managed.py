@@ -100,9 +100,8 @@ def _matches(rule: Mapping[str, Any], key: str, name: str, declared: Mapping[str
         return bool(wanted == name)
     if key == "serverCommand":
         return bool("command" in declared and wanted == [declared["command"], *declared.get("args", [])])
-    pattern = (
-        str(wanted).replace("[", "[[]").replace("?", "[?]")
-    )  # of fnmatch's signs only the star is one here
+    # Of fnmatch's signs only the star is one here.
+    pattern = str(wanted).replace("[", "[[]").replace("?", "[?]")
     return "url" in declared and fnmatch.fnmatchcase(str(declared["url"]), pattern)
 
 

@@ -21,12 +21,10 @@ from agentsh_net.clock import now_rfc3339
 from agentsh_net.core.errors import StoreError
 from agentsh_net.store import schema
 
-BUSY_TIMEOUT: Final = (
-    2.0  # seconds; the writer has a thread of its own, so it may wait for a foreign lock this long
-)
-WAL_LIMIT: Final = (
-    64 << 20
-)  # bytes the log keeps after a checkpoint; it grows past it only while a reader holds it
+# Seconds; the writer has a thread of its own, so it may wait for a foreign lock this long.
+BUSY_TIMEOUT: Final = 2.0
+# Bytes the log keeps after a checkpoint; it grows past it only while a reader holds it.
+WAL_LIMIT: Final = 64 << 20
 
 # Primary result codes (https://www.sqlite.org/rescode.html): what happened, and what mends it. {path} is filled in.
 _MEANING: Final = {

@@ -22,13 +22,11 @@ from agentsh_net.store.filters import Filters, Where
 from agentsh_net.store.records import PinRecord, SessionRecord, ToolRecord
 from agentsh_net.store.searches import search
 
-PAGE_BYTES: Final = (
-    4 << 20
-)  # of JSON a page: one answer of the control socket, and the most a query holds in memory
+# Of JSON a page: one answer of the control socket, and the most a query holds in memory.
+PAGE_BYTES: Final = 4 << 20
 PAGE_ROWS: Final = 1_000
-DEADLINE: Final = (
-    10.0  # seconds a page may take: a query that no index serves ends with advice, not with a busy daemon
-)
+# Seconds a page may take: a query that no index serves ends with advice, not with a busy daemon.
+DEADLINE: Final = 10.0
 
 _CALLS: Final = ("mcp_tool_call_intercepted", "mcp_tool_called")
 _INSPECTED: Final = (*_CALLS, "mcp_tool_result_inspected", "mcp_tool_seen", "mcp_tool_changed")

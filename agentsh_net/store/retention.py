@@ -11,9 +11,8 @@ from typing import Final
 from agentsh_net.clock import lowest_id
 from agentsh_net.core.configuration.settings import Retention
 
-CHUNK: Final = (
-    500  # events a transaction: some ten milliseconds, so that neither writer nor readers wait long
-)
+# Events a transaction: some ten milliseconds, so that neither writer nor readers wait long.
+CHUNK: Final = 500
 PAGES: Final = 2000  # pages (of 4 KiB) given back at a time, for the same reason
 
 _DAY_NS: Final = 86_400 * 10**9

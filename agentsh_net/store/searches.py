@@ -14,15 +14,12 @@ from typing import Any, Final
 from agentsh_net.core.values import jsontext
 from agentsh_net.store.filters import Filters, Where, matching
 
-COUNTED: Final = (
-    5_000  # entries of an index: counted in 0.3 ms, and read to the end, their rows too, in some 20
-)
-NAMES: Final = (
-    2_000  # servers or tools that a pattern is compared with, at a step down an index each: some 10 ms
-)
-ARMS: Final = (
-    50  # names that a pattern may mean, each a stretch of its own; SQLite takes 500 SELECTs together
-)
+# Entries of an index: counted in 0.3 ms, and read to the end, their rows too, in some 20.
+COUNTED: Final = 5_000
+# Servers or tools that a pattern is compared with, at a step down an index each: some 10 ms.
+NAMES: Final = 2_000
+# Names that a pattern may mean, each a stretch of its own; SQLite takes 500 SELECTs together.
+ARMS: Final = 50
 
 # Partial indexes serve these, so that they stand here word for word as in the schema.
 BLOCKED: Final = Where("action = 'block'")

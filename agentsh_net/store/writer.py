@@ -25,17 +25,14 @@ from agentsh_net.store import records, retention
 from agentsh_net.store.connect import hold, open_writer, store_error
 from agentsh_net.store.records import CandidateRow, Change, EventRow
 
-MAX_QUEUED: Final = (
-    10_000  # events: ten seconds of a thousand a second, longer than a checkpoint or a short lock takes
-)
-MAX_QUEUED_BYTES: Final = (
-    64 << 20
-)  # of JSON: what the daemon may hold in memory while the disk does not answer
+# Events: ten seconds of a thousand a second, longer than a checkpoint or a short lock takes.
+MAX_QUEUED: Final = 10_000
+# Of JSON: what the daemon may hold in memory while the disk does not answer.
+MAX_QUEUED_BYTES: Final = 64 << 20
 MAX_CHANGES: Final = 1_000  # changes of tools, pins and sessions; one is a whole server's list
 BATCH: Final = 500  # events for which a transaction is begun at once
-MAX_BATCH: Final = (
-    2_000  # events a transaction, about 15 ms of work: one that is behind waits for fewer fsyncs
-)
+# Events a transaction, about 15 ms of work: one that is behind waits for fewer fsyncs.
+MAX_BATCH: Final = 2_000
 BATCH_DELAY: Final = 0.05  # seconds an event waits for company: a quick look at the CLI still finds it
 RETRY_DELAY: Final = 1.0  # seconds between tries while the disk does not answer
 PRUNE_EVERY: Final = 60.0  # seconds

@@ -24,9 +24,8 @@ from agentsh_net.store import records
 from agentsh_net.store.bodies import Bodies, folder_beside
 from agentsh_net.workers.sockets import WorkerSockets
 
-MAX_PART: Final = (
-    64 << 20
-)  # bytes of a request or an answer, its head included: as much as proxy.max_request is by default
+# Bytes of a request or an answer, its head included: as much as proxy.max_request is by default.
+MAX_PART: Final = 64 << 20
 MAX_OPEN: Final = 8192  # records of one worker at once: twice its connections
 ROWS_EVERY: Final = 0.25  # seconds between two transactions
 PRUNE_EVERY: Final = 60.0  # seconds

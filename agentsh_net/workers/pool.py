@@ -27,9 +27,8 @@ from agentsh_net.workers.arbiter import Arbiter
 from agentsh_net.workers.journal import Journal
 from agentsh_net.workers.link import WorkerLink
 
-ACK_SECONDS = (
-    5.0  # a worker that did not take a policy up by then is replaced, and the new one starts with it
-)
+# A worker that did not take a policy up by then is replaced, and the new one starts with it.
+ACK_SECONDS = 5.0
 # From exec to accepting: 50 were seen on an emulated and busy machine. Below the 90 after which systemd gives the daemon up.
 START_SECONDS = 75.0
 DRAIN_SECONDS = 10.0  # what a stream under way gets when the daemon stops

@@ -18,9 +18,8 @@ from agentsh_net.core.trust import certificate
 from agentsh_proxy.http_connection import Connection
 
 CONNECT_TIMEOUT = 10.0  # seconds for name, TCP and TLS
-DRAIN_TIMEOUT = (
-    0.2  # seconds to wait for the end of an answer whose message we have, so that the connection can be kept
-)
+# Seconds to wait for the end of an answer whose message we have, so that the connection can be kept.
+DRAIN_TIMEOUT = 0.2
 DRAIN_SIZE = 64 << 10  # bytes to read for the same end
 MAX_IDLE = 2  # connections kept: one for requests, one that a closed stream left over
 
@@ -129,15 +128,13 @@ class HttpClient:
         max_idle: int = MAX_IDLE,
     ) -> None:
         self.origin = origin
-        self.seen: certificate.Fingerprints | None = (
-            None  # the certificate seen last, whether it was taken or not
-        )
+        # The certificate seen last, whether it was taken or not.
+        self.seen: certificate.Fingerprints | None = None
         self._tls = tls
         self._pin = pin
         self._max_idle = max_idle
-        self._written: tuple[tuple[str, str, Headers], bytes] | None = (
-            None  # the last head, which often comes again
-        )
+        # The last head, which often comes again.
+        self._written: tuple[tuple[str, str, Headers], bytes] | None = None
         self._idle: list[Connection] = []
         self._open: set[Connection] = set()
 

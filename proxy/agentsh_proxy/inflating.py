@@ -20,9 +20,8 @@ _GZIP = 16 + zlib.MAX_WBITS
 _BROTLI_PIECE: Final = 1 << 20  # bytes brotli gives out at a time; it may give twice as many
 # A zstd block of four bytes may become 128 KiB: what this many bytes of input become fits into memory before it is counted.
 _ZSTD_PIECE: Final = 128
-_ZSTD_WINDOW: Final = (
-    8 << 20
-)  # RFC 8878, section 3.1.1.1.2: what every decoder should support, and browsers do
+# RFC 8878, section 3.1.1.1.2: what every decoder should support, and browsers do.
+_ZSTD_WINDOW: Final = 8 << 20
 
 
 class Decoder(Protocol):

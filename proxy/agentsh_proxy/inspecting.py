@@ -32,9 +32,8 @@ class Inspection(NamedTuple):
     note: Callable[[Step], None]
     enforce: Enforce = always
     restores: bool = False  # its dialect rewrites what nobody stops
-    label: bytes = (
-        b""  # the field of an unknown content coding, which most clients ignore: it stays where it was
-    )
+    # The field of an unknown content coding, which most clients ignore: it stays where it was.
+    label: bytes = b""
 
     def tell(self, step: Step) -> None:
         """Note what a step found, if anything."""

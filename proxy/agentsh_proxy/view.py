@@ -39,9 +39,8 @@ class ProviderView:
     base_path: bytes
     dialects: tuple[Dialect, ...]
     aws: Credentials | None = None  # with which the proxy asks
-    wants_key: bool = (
-        False  # it takes requests with the client's own API key only: the proxy has no credentials
-    )
+    # It takes requests with the client's own API key only: the proxy has no credentials.
+    wants_key: bool = False
     limited: bool = False  # has limits of requests or tokens a minute
 
     @property

@@ -192,9 +192,8 @@ class Provider:
                 if message.control:
                     continue
                 asked = orjson.loads(message.payload)
-                warming = (
-                    asked.get("generate") is False
-                )  # Codex opens the connection with a request that asks for nothing
+                # Codex opens the connection with a request that asks for nothing.
+                warming = asked.get("generate") is False
                 for made in warmed() if warming else responses(self._next(asked)):
                     await conversation.send(frame(Opcode.TEXT, made.partition(b"data: ")[2].strip()))
 

@@ -16,9 +16,8 @@ from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.naming.folding import fold
 from agentsh_net.core.values import canonical
 
-MAX_REMEMBERED = (
-    4096  # calls that models wrote and nobody made yet; an agent makes most of them within a second
-)
+# Calls that models wrote and nobody made yet; an agent makes most of them within a second.
+MAX_REMEMBERED = 4096
 PATIENCE = 900.0  # seconds a person may take to permit a call
 
 Pair = tuple[str, str]

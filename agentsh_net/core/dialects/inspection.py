@@ -241,9 +241,8 @@ class Inspector:
             out.relay(frame.raw)
         if out.lost:
             out.lost = False
-            self._machine = (
-                self._make()
-            )  # the answer would have ended here; it goes on, and so does the watch
+            # The answer would have ended here; it goes on, and so does the watch.
+            self._machine = self._make()
 
     def _passes(self, frame: bytes) -> bool:
         return not may_hide_call(self._told(frame), self._signs) or self._machine.knows(frame)

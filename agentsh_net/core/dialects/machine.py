@@ -64,9 +64,8 @@ def never(_machine: object, _frame: bytes) -> bool:
 class Wire:
     """How the frames of a dialect are cut and read; as it stands, server-sent events."""
 
-    frames: Callable[[int], FrameDecoder] | None = (
-        None  # makes what cuts other framings, by the bound of a frame
-    )
+    # Makes what cuts other framings, by the bound of a frame.
+    frames: Callable[[int], FrameDecoder] | None = None
     signs: tuple[bytes, ...] = ()  # frames the machine must see besides those that may hide a call
     prose: Shape | None = None  # frames that pass whatever their text says
     strict: bool = False  # some clients cut broken JSON in other ways, and find some that is whole

@@ -22,9 +22,8 @@ LONGEST: Final = 4 + 16 + 1 + 16
 
 MAX_VALUES: Final = 20_000  # of one session: more distinct finds than a context window holds
 MAX_BYTES: Final = 4 << 20  # of a session's values: some thousand private keys
-MAX_SESSIONS: Final = (
-    256  # of one worker that use tokens at the same time; the one unused for longest is forgotten
-)
+# Of one worker that use tokens at the same time; the one unused for longest is forgotten.
+MAX_SESSIONS: Final = 256
 _LONGEST_VALUE: Final = 64 << 10
 
 _KINDS: Final = {"api_key": "KEY", "credit_card": "CARD"}

@@ -16,9 +16,8 @@ from agentsh_net.core.flows.tool_kind import SINK, Kind, shown
 from agentsh_net.core.model import Crossing
 from agentsh_net.core.naming.folding import fold, visible
 
-MAX_CALLS = (
-    256  # of a session that are remembered; with a burst of more than that, the oldest are forgotten first
-)
+# Of a session that are remembered; with a burst of more than that, the oldest are forgotten first.
+MAX_CALLS = 256
 MAX_TURN = 600.0  # seconds for which calls of a turn are remembered: a long answer of a model, with calls that take minutes
 MAX_RELATED = 8  # calls in an event
 MAX_NAME = 100  # characters of a name in a reason

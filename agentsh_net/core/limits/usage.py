@@ -16,9 +16,8 @@ _COUNT: Final = re.compile(
 _OUTPUT: Final = frozenset(
     (b"output_tokens", b"completion_tokens", b"candidatesTokenCount", b"thoughtsTokenCount", b"eval_count", b"outputTokens")
 )  # fmt: skip
-_LONGEST: Final = (
-    64  # bytes of one count with its name and some space: what is kept in case a read ends in it
-)
+# Bytes of one count with its name and some space: what is kept in case a read ends in it.
+_LONGEST: Final = 64
 
 
 class Usage:

@@ -26,9 +26,8 @@ MAX_EVENTS = 512  # in one message
 MAX_INPUT = 64 << 10  # bytes of a call's arguments kept in an event
 MAX_TEXT = 8 << 10  # characters of any other text in an event: model-written names can be long
 MAX_CHARGE = 16 << 10  # one question about a call, or its answer: a handful of names, cut at MAX_CHARGE_NAME
-MAX_COUNTERS = (
-    256  # totals of a worker: a few dozen, two histograms and the reasons why answers passed unread
-)
+# Totals of a worker: a few dozen, two histograms and the reasons why answers passed unread.
+MAX_COUNTERS = 256
 # Seconds; a first token takes half of one, a long answer minutes. What a local error takes is the first.
 LATENCY_BOUNDS = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
 MAX_TOKENS = 10**9  # of one request, in a question about a provider's limits

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import json
 
-TYPE_CHECKING = (
-    False  # the name that type checkers know; importing it from `typing` costs the shim milliseconds
-)
+# The name that type checkers know; importing it from `typing` costs the shim milliseconds.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Any, Final

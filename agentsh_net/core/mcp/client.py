@@ -185,9 +185,8 @@ class Conversation:
                 and MODERN in _supported(data, "supported")
                 and not self._second_probe
             ):
-                self._second_probe = (
-                    True  # the probe was too early, or lost: the server says that it is modern
-                )
+                # The probe was too early, or lost: the server says that it is modern.
+                self._second_probe = True
                 return (self._discover(),)
             case Answered(ErrorResponse() as error, _, status) if (
                 status in (400, 404, 405) and self.may_fall_back

@@ -32,13 +32,11 @@ from agentsh_proxy.gateway.view import Place
 MAX_SESSIONS: Final = 1024  # of one server; each is a stream to it
 MAX_PROCESSES: Final = 48  # of a stdio server, one a session; whoever starts them allows 64, the shared one and the ending ones too
 MAX_SHARED: Final = 64  # connections of clients without sessions: one for each agent session and credential
-SESSION_IDLE: Final = (
-    1800.0  # seconds after which a session that nobody uses is ended; its client begins anew (404)
-)
+# Seconds after which a session that nobody uses is ended; its client begins anew (404).
+SESSION_IDLE: Final = 1800.0
 SHARED_IDLE: Final = 120.0  # seconds that a server without sessions is kept warm
-MAX_LEAVING: Final = (
-    4  # servers that fell silent and may still hold a stream of somebody's; the oldest is cut
-)
+# Servers that fell silent and may still hold a stream of somebody's; the oldest is cut.
+MAX_LEAVING: Final = 4
 NOT_FOUND: Final = -32001  # what SDK servers say of a session that they do not know
 INVALID: Final = -32600
 

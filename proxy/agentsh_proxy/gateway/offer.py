@@ -23,12 +23,10 @@ from agentsh_net.core.trust.identity import Aspect
 from agentsh_proxy.gateway.around import Around
 from agentsh_proxy.gateway.view import Place
 
-SETTLING: Final = (
-    2.0  # seconds a listing waits for the supervisor to take up new tools, so that calls are judged by them
-)
-MAX_UNNAMED: Final = (
-    1024  # clients without a session of one server; past it who was heard longest ago begins anew
-)
+# Seconds a listing waits for the supervisor to take up new tools, so that calls are judged by them.
+SETTLING: Final = 2.0
+# Clients without a session of one server; past it who was heard longest ago begins anew.
+MAX_UNNAMED: Final = 1024
 
 
 class Offer:

@@ -44,9 +44,8 @@ from agentsh_proxy.gateway.view import Place
 
 # Requests without an answer that one client may have: more than any has in flight. The oldest are forgotten first.
 MAX_WAITING: Final = 4096
-INLINE: Final = (
-    4096  # bytes of a result that are inspected at once; longer ones in a thread, as one may take a second
-)
+# Bytes of a result that are inspected at once; longer ones in a thread, as one may take a second.
+INLINE: Final = 4096
 _ANSWERS: Final = (Response, ErrorResponse)
 META_VERSION: Final = gateway_http.VERSION_KEY.encode()  # only requests of 2026-07-28 have it
 

@@ -58,9 +58,8 @@ class Shared:
     def __init__(self, pipe: Pipe, max_response: int, spawn: Callable[[Awaitable[None]], None]) -> None:
         self.used = 0.0
         self.ended = ""
-        self.mute = (
-            False  # it left a request unanswered and said nothing at all meanwhile: others get a new one
-        )
+        # It left a request unanswered and said nothing at all meanwhile: others get a new one.
+        self.mute = False
         self._pipe = pipe
         self._max = max_response
         self._spawn = spawn
