@@ -203,6 +203,11 @@ def parse_request(raw: bytes) -> RequestHead:
     )
 
 
+def is_opaque(content_type: bytes) -> bool:
+    """Say whether a Content-Type, in lower case, names a charset in which letters may be written as other bytes."""
+    return b"charset" in _TRANSPARENT.sub(b"", content_type)
+
+
 def parse_response(raw: bytes) -> ResponseHead:
     """Return the head that `raw` (up to and with the blank line) is. Raises ProtocolError where it could be read in two ways."""
     match = _RESPONSE.fullmatch(raw)
@@ -225,7 +230,7 @@ def parse_response(raw: bytes) -> ResponseHead:
     ends_nothing = _ENDS_HERE.isdisjoint(facts)
     described = facts.get(b"content-type", b"")
     content_type = described.partition(b";")[0].rstrip(b" \t")
-    opaque = b"charset" in _TRANSPARENT.sub(b"", described)
+    opaque = is_opaque(described)
     return ResponseHead(
         line,
         fields,

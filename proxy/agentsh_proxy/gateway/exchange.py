@@ -16,6 +16,7 @@ from agentsh_net.core.mcp import gateway_http, jsonrpc
 from agentsh_net.core.mcp.gate import lone_call
 from agentsh_net.core.mcp.gateway_http import Headers
 from agentsh_net.core.mcp.jsonrpc import Body, Id, Request
+from agentsh_net.core.web.http_head import is_opaque
 from agentsh_proxy.gateway import unauthorized
 from agentsh_proxy.gateway.bodies import as_body, event_of, joined, rewritten
 from agentsh_proxy.gateway.connection import JSON, GatewayConnection
@@ -155,6 +156,7 @@ class Exchange:
             session = response.header("mcp-session-id")
             self.session_ended = self.session_ended or response.status == 404
             unauthorized.check(response, self._place, self._asked.fields)
+            self._check_charset(response, review)
             fields = gateway_http.answered(response.headers, passthrough=self._passthrough)
             if is_stream(response) and response.status < 300:
                 await self._stream(response, review, fields)
@@ -178,6 +180,11 @@ class Exchange:
             self._forget(review)
             raise
         return session if response.status < 300 else ""
+
+    def _check_charset(self, response: Response, review: Review) -> None:
+        described = response.header("content-type").lower().encode("latin-1")
+        if is_opaque(described) and (verdict := review.opaque()).blocked:
+            raise ProtocolError(f"server {self._place.server.id}: {verdict.reason}", status=502)
 
     async def _whole(self, response: Response, review: Review, fields: Headers) -> None:
         data = await self._bounded(response.read(self._max))

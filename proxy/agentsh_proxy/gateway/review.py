@@ -316,6 +316,14 @@ class Review:
         self._tell.uninspected("server", "too_long", size, verdict)
         return verdict
 
+    def opaque(self) -> Verdict:
+        """Tell of an answer in which clients who go by its charset may read other letters than are judged here."""
+        verdict = refused(
+            self._around.mcp, "the answer's charset writes ASCII as other bytes", steps.PROTOCOL
+        )
+        self._tell.uninspected("server", HOSTILE, 0, verdict)
+        return verdict
+
     async def _held(self, flat: bytes) -> Held:
         """Return what a message holds for clients that are less strict than we are."""
         mcp, customs = self._around.mcp, self._around.customs()

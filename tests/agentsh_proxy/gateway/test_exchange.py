@@ -95,6 +95,34 @@ def test_an_answer_past_max_response_is_cut_with_an_error_in_the_stream_and_befo
     play(answering(whole), refused, gateway={"max_response": 2048})
 
 
+@pytest.mark.parametrize("kind", ["application/json", "text/event-stream", "text/plain"])
+def test_an_answer_whose_charset_writes_letters_as_other_bytes_reaches_nobody(kind: str) -> None:
+    """Clients of .NET and Java go by it: here it would be judged as other letters."""
+    asking = {"jsonrpc": "2.0", "id": 5, "method": "+AHM-ampling/createMessage", "params": {}}
+
+    async def answer(asked: Seen, wire: Wire) -> None:
+        body = json.dumps(asking).encode()
+        body = b"data: " + body + b"\n\n" if "event" in kind else body
+        head = (
+            f"HTTP/1.1 200 OK\r\nContent-Type: {kind}; charset=UTF-7\r\nContent-Length: {len(body)}\r\n\r\n"
+        )
+        await wire.raw(head.encode() + body)
+
+    async def refused(front: GatewayFront, server: Scripted) -> None:
+        got = await front.post(call())
+        assert (got.status, got.json["id"]) == (502, 1)
+        assert "charset" in got.json["error"]["message"]
+        (event,) = front.told("mcp_message_uninspected")
+        assert (event["action"], event["cause"]) == ("block", "hostile")
+
+    async def audited(front: GatewayFront, server: Scripted) -> None:
+        assert b"+AHM-" in (await front.post(call())).body
+        assert front.told("mcp_message_uninspected")[0]["would"] == "block"
+
+    play(answering(answer), refused)
+    play(answering(answer), audited, enforce_policy=False)
+
+
 async def _page(_: Seen, wire: Wire) -> None:
     await wire.raw(b"HTTP/1.1 503 Busy\r\nContent-Type: text/html\r\nContent-Length: 4\r\n\r\nbusy")
 
