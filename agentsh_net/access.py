@@ -27,9 +27,8 @@ def share(path: Path, mode: int) -> None:
     path.chmod(mode)
     group = group_id()
     if group is not None and os.geteuid() == 0:
-        with contextlib.suppress(
-            PermissionError
-        ):  # a container's root without CAP_CHOWN: then only root may look
+        # A container's root without CAP_CHOWN: then only root may look.
+        with contextlib.suppress(PermissionError):
             os.chown(path, -1, group)
 
 

@@ -87,9 +87,8 @@ class AgentSessions:
             try:
                 cgroups.end(session_id)
             except KernelError as error:
-                self._log.warning(
-                    "session %s: %s", session_id, error
-                )  # something came to life in it: the next look tells
+                # Something came to life in it: the next look tells.
+                self._log.warning("session %s: %s", session_id, error)
                 continue
             self._sessions.forget(session_id)
             await asyncio.wrap_future(self._writer.change(records.delete_session(session_id)))

@@ -92,9 +92,8 @@ class Current:
         self.hearsay = means.resolver.hearsay()  # what an earlier daemon heard
         self.plan = self._plan(self.snapshot, self.addresses)
         self._follow()
-        await asyncio.to_thread(
-            means.kernel.apply, self.plan
-        )  # first: workers that start beside it slow it down
+        # First: workers that start beside it slow it down.
+        await asyncio.to_thread(means.kernel.apply, self.plan)
         await self.sweep()
         if means.pool is not None:
             await means.pool.start(self.snapshot)

@@ -163,9 +163,8 @@ class Daemon:
 
     async def _start(self, stack: AsyncExitStack, loop: asyncio.AbstractEventLoop) -> None:
         config = self._initial.config
-        await self._take_the_socket(
-            stack
-        )  # first: a second daemon must not touch what the first one enforces
+        # First: a second daemon must not touch what the first one enforces.
+        await self._take_the_socket(stack)
         buckets = Buckets(config.sandbox.mcp.rate_limits)
         self.arbiter = Arbiter(buckets, time.monotonic)
         archivist = await self._begin_recording(stack, loop)

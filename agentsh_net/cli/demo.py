@@ -144,9 +144,8 @@ def _played(folder: Path) -> Iterator[dict[str, Any]]:
     """Yield what the play tells, a row at a time; when this ends, nothing of it runs any more."""
     from agentsh_net.demo.box import corner
 
-    signal.signal(
-        signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM)
-    )  # so that the corner is cleared away
+    # So that the corner is cleared away.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     with corner() as cgroup:
         command = [sys.executable, "-m", _PLAY, str(cgroup), str(folder)]
         with (folder / "play.log").open("ab") as log:

@@ -105,9 +105,8 @@ def _kill(pid: int) -> None:
             "the daemon has not said which process it is", code=Exit.ENVIRONMENT, remedy="try again"
         )
     try:
-        os.kill(
-            pid, signal.SIGKILL
-        )  # it holds the lock or a table, so it lives: the number has not passed to another
+        # It holds the lock or a table, so it lives: the number has not passed to another.
+        os.kill(pid, signal.SIGKILL)
     except PermissionError as error:
         raise Failure(
             f"cannot end pid {pid}: {error.strerror}", code=Exit.ENVIRONMENT, remedy="use sudo"

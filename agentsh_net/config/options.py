@@ -77,9 +77,8 @@ def waiting(old: Config, new: Config) -> tuple[str, ...]:
 def home(environ: Mapping[str, str]) -> Path:
     """Return the home of the person who asked: under sudo that is who called it."""
     if os.geteuid() == 0 and (caller := environ.get("SUDO_USER")):
-        with contextlib.suppress(
-            KeyError
-        ):  # a caller that the name service does not know has no home to look into
+        # A caller that the name service does not know has no home to look into.
+        with contextlib.suppress(KeyError):
             return Path(pwd.getpwnam(caller).pw_dir)
     return Path(environ.get("HOME") or "/")
 

@@ -57,9 +57,8 @@ def load(path: Path, environ: Mapping[str, str]) -> Loaded:
     text, version = read_text(path, MAX_FILE)
     expansion = _Expansion(environ)
     document = strict_yaml.read(text, expansion.expand)
-    if (
-        document.value is None and not document.problems
-    ):  # an editor that truncates before it writes: never a policy that allows all
+    # An editor that truncates before it writes: never a policy that allows all.
+    if document.value is None and not document.problems:
         raise ConfigError([Problem(str(path), "an empty file", "a mapping that begins with `version: 1`")])
     problems = [*document.problems, *expansion.problems]
     broken = {problem.path for problem in problems}

@@ -122,9 +122,8 @@ class Server:
     async def _request(self, reader: asyncio.StreamReader) -> Request | None:
         """Return the next request, None at the end. Raises ProtocolError, TimeoutError."""
         try:
-            async with asyncio.timeout(
-                _IDLE
-            ):  # not wait_for: before Python 3.12 it can swallow a cancellation
+            # Not wait_for: before Python 3.12 it can swallow a cancellation.
+            async with asyncio.timeout(_IDLE):
                 line = await reader.readuntil(b"\n")
         except asyncio.LimitOverrunError:
             raise ProtocolError(f"a request is at most {MAX_REQUEST} bytes") from None

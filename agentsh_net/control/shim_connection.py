@@ -113,9 +113,8 @@ class ShimConnection(asyncio.BufferedProtocol):
         if self._user is None:
             self.abort()
         else:
-            self._timer = self._loop.call_later(
-                _OPENING, self.abort
-            )  # until it has said whom it is in front of
+            # Until it has said whom it is in front of.
+            self._timer = self._loop.call_later(_OPENING, self.abort)
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
         """Put on record what was told and not read yet."""

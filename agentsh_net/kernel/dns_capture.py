@@ -128,9 +128,8 @@ class DnsCapture:
             self._socket.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, BUFFER)
         except PermissionError:
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, BUFFER)
-        self._socket.setsockopt(
-            _SOL_PACKET, _IGNORE_OUTGOING, 1
-        )  # Linux 4.20: sending stays as quick as it was
+        # Linux 4.20: sending stays as quick as it was.
+        self._socket.setsockopt(_SOL_PACKET, _IGNORE_OUTGOING, 1)
         self._socket.setblocking(False)
         _bind(self._socket)
 

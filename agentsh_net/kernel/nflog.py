@@ -98,9 +98,7 @@ def _grow(connection: socket.socket) -> None:
 
 
 def _remedy(error: OSError) -> str:
-    if error.errno in {
-        errno.EPERM,
-        errno.EBUSY,
-    }:  # EPERM: the group belongs to another socket, or we lack CAP_NET_ADMIN
+    # EPERM: the group belongs to another socket, or we lack CAP_NET_ADMIN.
+    if error.errno in {errno.EPERM, errno.EBUSY}:
         return "set network.nflog_group to a number that no other program reads, and run as root"
     return "a kernel with CONFIG_NETFILTER_NETLINK_LOG: sudo modprobe nfnetlink_log"

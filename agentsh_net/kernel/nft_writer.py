@@ -96,9 +96,8 @@ class Writer:
     def _anew(self, table: Table) -> None:
         """Make a table that is there and empty, whatever it was."""
         number = self._made(table)
-        if (
-            number in _UNKNOWN and not self.plain
-        ):  # it may be something else that is not known: then it is refused again
+        # It may be something else that is not known: then it is refused again.
+        if number in _UNKNOWN and not self.plain:
             self.plain = self.why_plain()
             number = self._made(table)
         if number:

@@ -274,9 +274,8 @@ class Resolver:
         wait = _HOSTS_FILE_EVERY if due is None else min(_HOSTS_FILE_EVERY, max(0.0, due - self._clock()))
         self._woken.clear()
         try:
-            async with asyncio.timeout(
-                wait
-            ):  # not wait_for: before Python 3.12 it can swallow a cancellation
+            # Not wait_for: before Python 3.12 it can swallow a cancellation.
+            async with asyncio.timeout(wait):
                 await self._woken.wait()
         except TimeoutError:
             return

@@ -45,9 +45,8 @@ class Client:
     files: tuple[str, ...]
     places: tuple[str, ...] = ("mcpServers",)  # `*` is any key
     keys: Mapping[str, str] = field(default_factory=dict)  # its key -> ours
-    types: Mapping[str, str] = field(
-        default_factory=dict
-    )  # key that holds the URL -> transport, where no type says
+    # Key that holds the URL -> transport, where no type says.
+    types: Mapping[str, str] = field(default_factory=dict)
     spelling: Spelling = field(default_factory=Spelling)  # of a URL that the gateway serves
 
 

@@ -34,9 +34,8 @@ class Surroundings:
     """What shims need of the daemon."""
 
     snapshot: Callable[[], Snapshot]
-    take: Callable[
-        [Mapping[str, Any]], Awaitable[None]
-    ]  # a discovery report, as `agentsh_proxy.mcp_client.discovery` makes them
+    # A discovery report, as `agentsh_proxy.mcp_client.discovery` makes them.
+    take: Callable[[Mapping[str, Any]], Awaitable[None]]
     recognise: Callable[[Mapping[str, Any]], Awaitable[None]]  # one that speaks of the server itself only
     within: Callable[[str, str, str], bool | Crossing]  # charges a call: server, tool, session
     awaits: Callable[[str, str], bool]  # a call in a model's answer may be one of this tool: server, tool

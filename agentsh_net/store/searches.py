@@ -109,9 +109,8 @@ def _asked(filters: Filters, types: Sequence[str], *, detected: bool) -> list[Pa
     """Return what is asked of the event itself, whatever it is about."""
     parts = []
     if detected:
-        exactly = DETECTED.also(
-            "json_array_length(json, '$.detections') > 0"
-        )  # an input may hold such text too
+        # An input may hold such text too.
+        exactly = DETECTED.also("json_array_length(json, '$.detections') > 0")
         parts.append(Part(exactly, (exactly,)))
     if filters.session:
         plain = matching(_EVERYTHING, "+session_id", filters.session)

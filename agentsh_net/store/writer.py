@@ -274,9 +274,8 @@ class Writer:
                 self._connection.executemany(sql, rows)
             self._connection.execute("COMMIT")
         except sqlite3.Error:
-            if (
-                self._connection.in_transaction
-            ):  # SQLite rolls back by itself on some errors (a full disk among them)
+            # SQLite rolls back by itself on some errors (a full disk among them).
+            if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
             raise
 

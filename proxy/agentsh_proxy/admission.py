@@ -110,9 +110,8 @@ def _way(head: RequestHead, bare: bytes, view: View) -> Way | Answered:
     inspected = _inspecting(head.method, canonical(route.rest), canonical(upstream), provider)
     if head.websocket:
         spoken = _inspecting("POST", canonical(route.rest), canonical(upstream), provider)
-        relayed = view.proxy.websockets == "inspect" and not (
-            provider.limited or view.stores
-        )  # which read HTTP
+        # Limits and storage read HTTP.
+        relayed = view.proxy.websockets == "inspect" and not (provider.limited or view.stores)
         if relayed and head.method == "GET" and spoken is openai_responses.DIALECT:
             return Way(route.token, provider, spoken, upstream, unread=False, websocket=True)
         raise RefusalError(

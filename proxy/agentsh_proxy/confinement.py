@@ -60,9 +60,8 @@ def _become(uid: int, gid: int) -> None:
     if uid == 0 or gid == 0:
         raise OSError("a worker must not run as root: pass --uid and --gid of an unprivileged user")
     _prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL)
-    if (
-        _held() >> _CAP_SETPCAP & 1
-    ):  # without it nothing that is in the bounding set can be had either (no_new_privs)
+    # Without it nothing that is in the bounding set can be had either (no_new_privs).
+    if _held() >> _CAP_SETPCAP & 1:
         libc = ctypes.CDLL(None, use_errno=True)
         for capability in range(_CAPABILITIES):
             if libc.prctl(_PR_CAPBSET_READ, capability, 0, 0, 0) == 1:

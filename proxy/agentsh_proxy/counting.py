@@ -48,9 +48,8 @@ class Counts:
     landlock: int = 0  # the ABI in force, 0 where the kernel has none
     head: Latency = field(default_factory=Latency)  # from a request to its answer's head
     answer: Latency = field(default_factory=Latency)  # ... to its answer's end
-    at_once: Latency = field(
-        default_factory=Latency
-    )  # of answers whose end came with their head: told as both
+    # Of answers whose end came with their head: told as both.
+    at_once: Latency = field(default_factory=Latency)
     uninspected: Counter[str] = field(default_factory=Counter)  # answers that passed unread, by the reason
 
     def totals(self) -> dict[str, int]:

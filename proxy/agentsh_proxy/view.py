@@ -66,9 +66,8 @@ class View:
     teacher: Teacher
     hide_denied: bool = False
     lessons: dict[bytes, Lessons] = field(default_factory=dict)  # by the hash of a request's tools
-    ways: dict[Hashable, Any] = field(
-        default_factory=dict
-    )  # admission's memory of what it decided by this view
+    # Admission's memory of what it decided by this view.
+    ways: dict[Hashable, Any] = field(default_factory=dict)
 
     @property
     def closed(self) -> bool:

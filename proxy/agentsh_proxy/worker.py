@@ -92,9 +92,8 @@ async def _work(options: argparse.Namespace, landlock: int) -> None:
     worker.counts.landlock = landlock
     loop.set_exception_handler(_report_bug)
     loop.add_signal_handler(signal.SIGTERM, worker.drain, DRAIN_SECONDS)
-    loop.add_signal_handler(
-        signal.SIGINT, lambda: None
-    )  # Ctrl-C reaches the whole group; the supervisor decides
+    # Ctrl-C reaches the whole group; the supervisor decides.
+    loop.add_signal_handler(signal.SIGINT, lambda: None)
     await loop.create_unix_connection(lambda: worker, sock=socket.socket(fileno=options.link_fd))
     await worker.ended
     await worker.close()

@@ -73,10 +73,8 @@ def verdict(story: Story) -> tuple[str, str]:
 
 def joined_by(connection: Event) -> str:
     """Say why a connection is thought to belong to a call: its session was known, or only server and time fit."""
-    known = connection.get("session_id") not in {
-        None,
-        DEFAULT_SESSION,
-    }  # a worker's own connection is nobody's session
+    # A worker's own connection is nobody's session.
+    known = connection.get("session_id") not in {None, DEFAULT_SESSION}
     return "session" if known and connection.get("correlated") else "server and time"
 
 

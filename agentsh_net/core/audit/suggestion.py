@@ -34,17 +34,15 @@ class Observed:
     """What a look through the audit trail gathers."""
 
     used: Counter[Pair] = field(default_factory=Counter)
-    poisoned: dict[Pair, str] = field(
-        default_factory=dict
-    )  # definitions with grave findings, and of what severity
+    # Definitions with grave findings, and of what severity.
+    poisoned: dict[Pair, str] = field(default_factory=dict)
     blocked: Counter[Pair] = field(default_factory=Counter)
     native: Counter[str] = field(default_factory=Counter)  # tools of the agent itself
     offered: set[Pair] = field(default_factory=set)
     crossed: bool = False  # a session rule, or the wish for one, was seen
     injected: bool = False  # results with grave findings
-    counted: set[tuple[str, bool]] = field(
-        default_factory=set
-    )  # calls by the event of their intent, and whether held
+    # Calls by the event of their intent, and whether held.
+    counted: set[tuple[str, bool]] = field(default_factory=set)
 
     @property
     def allowed(self) -> list[Pair]:

@@ -86,9 +86,8 @@ class RequestFacts:
     approvals: tuple[ToolCall, ...] = ()
     parsed: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)  # where it offers tools
     adds_tools: bool = False  # beside its list of tools, in the conversation
-    quiet: bool = field(
-        init=False, compare=False, repr=False
-    )  # there is nothing to judge, to learn or to tell of
+    # There is nothing to judge, to learn or to tell of.
+    quiet: bool = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         """Work out what almost every request is asked for."""

@@ -63,9 +63,8 @@ class Words(NamedTuple):
 
     read: Callable[[str, Reading, Path], Event]
     notice: Callable[[int, str], Iterable[bytes]]  # what stands in the place of a refused call
-    rest: Callable[
-        [Frame, Reading, Event, Output], bytes
-    ]  # what becomes of an event that is part of no block
+    # What becomes of an event that is part of no block.
+    rest: Callable[[Frame, Reading, Event, Output], bytes]
 
 
 class Rulings(Protocol):

@@ -23,9 +23,8 @@ def end_of_last(data: bytes, at: int, end: int) -> int:
 def end_of_next(data: bytes, at: int) -> int:
     """Return where the frame ends that byte `at` is in; the end of `data` where that is not told before."""
     plain = data.find(b"\n\n", at)
-    carriage = data.find(
-        b"\n\r\n", at, plain + 1 if plain >= 0 else len(data)
-    )  # not over all of a stream without CR
+    # Not over all of a stream without CR.
+    carriage = data.find(b"\n\r\n", at, plain + 1 if plain >= 0 else len(data))
     if plain >= 0 > carriage:
         return plain + 2
     return carriage + 3 if carriage >= 0 else len(data)

@@ -68,9 +68,8 @@ class _Work:
     replace: Replace
     counts: Counter[str]
     budget: _Budget
-    keys: list[int] = field(
-        default_factory=lambda: [0]
-    )  # that were replaced; one for a body and what is nested in it
+    # How many were replaced: one count for a body and what is nested in it.
+    keys: list[int] = field(default_factory=lambda: [0])
 
     def within(self, counts: Counter[str]) -> _Work:
         return _Work(self.replace, counts, self.budget, self.keys)

@@ -64,9 +64,8 @@ class Call:
 
 
 Judge = Callable[[Call], Verdict]
-Refuse = Callable[
-    [Id | None, str, str], bytes
-]  # id, tool, reason -> what the client gets in place of an answer
+# Id, tool, reason -> what the client gets in place of an answer.
+Refuse = Callable[[Id | None, str, str], bytes]
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,9 +26,8 @@ from agentsh_net.core.verdicts import results_policy, server_asks, steps
 from agentsh_net.core.verdicts.policy import Charge
 from agentsh_net.core.verdicts.rules import ROOT
 
-Shown = Callable[
-    [str], Verdict | None
-]  # the block of a tool, or of its whole server, as one client was shown them
+# The block of a tool, or of its whole server, as one client was shown them.
+Shown = Callable[[str], Verdict | None]
 
 # Characters of one request of a server that are inspected: they are read while others wait, for some 20 ms. Prompts are shorter.
 MAX_ASKED = 16 << 10

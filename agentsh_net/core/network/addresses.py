@@ -112,12 +112,10 @@ class Book:
     settings: Resolve
     _hosts: dict[str, str] = field(default_factory=dict)  # server id -> host
     _questions: dict[tuple[str, Kind], _Question] = field(default_factory=dict)
-    _given: dict[str, tuple[Address, ...]] = field(
-        default_factory=dict
-    )  # hosts file and literals: the operator's word
-    _sorted: dict[str, tuple[Address, ...]] = field(
-        default_factory=dict
-    )  # what `known` said since it changed last
+    # Hosts file and literals: the operator's word.
+    _given: dict[str, tuple[Address, ...]] = field(default_factory=dict)
+    # What `known` said since it changed last.
+    _sorted: dict[str, tuple[Address, ...]] = field(default_factory=dict)
 
     def watch(self, hosts: Mapping[str, str], now: float) -> None:
         """Watch exactly these (server id -> host). What is known of a name that stays is kept."""

@@ -101,9 +101,8 @@ class Messages:
         ends = _Ends(packet.source, packet.destination, packet.destination_port)
         data = segment[(head >> 4) * 4 :]
         flow = self._flows.pop(ends, None)
-        if (
-            flags & _SYN or flow is None
-        ):  # not seen from the start: a connection kept open, at the start of a message
+        # Not seen from the start: a connection kept open, at the start of a message.
+        if flags & _SYN or flow is None:
             flow = _Flow((sequence + 1) & 0xFFFFFFFF if flags & _SYN else sequence)
         followed = flow.take(sequence, data) if data and not flags & _SYN else True
         found = [Payload(packet.source, message) for message in flow.messages()]
@@ -120,9 +119,8 @@ class Messages:
 def _bounds(data: bytes) -> tuple[int, int, bool]:
     """Return where the transport header begins, where the packet ends, and whether it is the first of several fragments."""
     if data[0] >> 4 == 4:
-        total = int.from_bytes(data[2:4], "big") or len(
-            data
-        )  # 0: more than 64 KB, put together by the device
+        # 0: more than 64 KB, put together by the device.
+        total = int.from_bytes(data[2:4], "big") or len(data)
         return (data[0] & 0xF) * 4, min(total, len(data)), bool(data[6] & 0x20)
     payload = int.from_bytes(data[4:6], "big")
     kind, offset, fragment = data[6], 40, False

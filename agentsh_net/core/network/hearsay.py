@@ -46,9 +46,8 @@ class Hearsay:
         """Take the addresses of an answer; return those that are new. What has no room is left out, nothing makes room for it."""
         held = self._heard.setdefault(name, {})
         stay = self.settings.grace
-        if (
-            source is Source.RESOLVER
-        ):  # clients keep it that long; a stranger does not choose how long he is believed
+        # Clients keep it that long; a stranger does not choose how long he is believed.
+        if source is Source.RESOLVER:
             stay += min(max(ttl, self.settings.min_ttl), self.settings.max_ttl)
         room = CAPS[source] - sum(s is source for s, _ in held.values())
         new: list[Address] = []

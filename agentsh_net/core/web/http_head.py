@@ -132,9 +132,8 @@ class ResponseHead(NamedTuple):
     nominated: tuple[bytes, ...]
     verbatim: bool
     plain_json: bool  # a 200 with JSON as it is
-    ending: tuple[
-        bytes, ...
-    ]  # fields that end here, whole, each after its CRLF; not those that Connection names
+    # Fields that end here, whole, each after its CRLF; not those that Connection names.
+    ending: tuple[bytes, ...]
 
     @property
     def request_id(self) -> str:

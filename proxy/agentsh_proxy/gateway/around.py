@@ -31,9 +31,8 @@ class Around:
     changed: Callable[[], Awaitable[None]]  # waits until another snapshot is in force
     customs: Callable[[], tuple[Custom, ...]]
     counted: Callable[[Verdict], None]
-    soon: Callable[
-        [Callable[[], object]], object
-    ]  # runs what can follow, before anything else comes of a peer
+    # Runs what can follow, before anything else comes of a peer.
+    soon: Callable[[Callable[[], object]], object]
 
     @property
     def mcp(self) -> Mcp:

@@ -28,11 +28,12 @@ from agentsh_proxy.http_client import Response
 from agentsh_proxy.mcp_client.site import is_json, is_stream
 
 INTERNAL: Final = -32603
+# What a server of HTTP+SSE says to `initialize` (2025-11-25, "backwards compatibility").
 OLDER: Final = (
     400,
     404,
     405,
-)  # what a server of HTTP+SSE says to `initialize` (2025-11-25, "backwards compatibility")
+)
 MAX_OTHER: Final = 1 << 20  # bytes of an answer that is neither JSON nor events: an error page
 # Methods whose answer is a stream that stays open as long as the client listens (2026-07-28).
 ENDLESS: Final = frozenset(("subscriptions/listen",))
@@ -297,9 +298,8 @@ class Exchange:
         """Tell the client that there is no answer: as an HTTP error while nothing is sent, as an event in a stream."""
         errors = self._errors(str(error))
         client = self._client
-        if (
-            not client.streaming and self._extra
-        ):  # its other members have their answers: an answer, and no failure of HTTP
+        # Its other members have their answers: an answer, and no failure of HTTP.
+        if not client.streaming and self._extra:
             client.answer(200, joined(as_body(errors), self._extra) or b"")
         elif not client.streaming:
             body = as_body(errors) or jsonrpc.error(None, INTERNAL, f"[agentsh] {error}")

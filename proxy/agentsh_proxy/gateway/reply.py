@@ -197,9 +197,8 @@ class Reply:
             for id_ in ids:
                 params = {"requestId": id_, "reason": why}
                 self._ends.tell(jsonrpc.notification("notifications/cancelled", params))
-        if (
-            not client.streaming and replies
-        ):  # its other members have their answers: an answer, and no failure of HTTP
+        # Its other members have their answers: an answer, and no failure of HTTP.
+        if not client.streaming and replies:
             client.answer(200, joined(failures(ids, why), replies) or b"")
         elif not client.streaming:
             client.answer(status, failures(ids, why))

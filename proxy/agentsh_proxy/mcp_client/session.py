@@ -136,9 +136,8 @@ class Session:
         try:
             if self._listener is not None:
                 self._listener.cancel()
-                await asyncio.wait(
-                    (self._listener,)
-                )  # and not `await listener`: that cancellation is not ours
+                # And not `await listener`: that cancellation is not ours.
+                await asyncio.wait((self._listener,))
             if self._carrier is not None:
                 await self._carrier.close()
         finally:

@@ -36,9 +36,8 @@ class Fragment:
     carrier: Path  # of the delta or message
     path: Path  # of the call's object, which is removed with the call
     siblings: int  # entries of the list it stands in; 0: it stands in none
-    keys: (
-        tuple[Path, Path] | None
-    )  # of its index and id, whether they are there or not; a function_call has none
+    # The paths of its index and id, whether they are there or not; a function_call has none.
+    keys: tuple[Path, Path] | None
     odd: bool  # the index is no plain number
     strayed: bool  # nor is its choice's, or there is none: clients may take that for another choice
     id: str
