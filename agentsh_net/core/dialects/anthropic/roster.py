@@ -35,6 +35,7 @@ class Block:
     fields: Mapping[str, Any] = field(default_factory=dict)
     parts: list[str] = field(default_factory=list)  # of the arguments' JSON
     flaw: str = ""
+    doubt: str = ""  # why nobody can tell what its arguments are
     notice: str = ""
     call_id: Any = None  # of a call that is steered
 

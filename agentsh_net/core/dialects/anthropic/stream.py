@@ -41,6 +41,9 @@ SIGNS: Final = (b"_star", b"e_sto", b"error", b"_json")
 
 _LATE: Final = "a call after the end of the message"
 _INCOMPLETE: Final = "the answer ended inside the call"
+_NESTED: Final = (
+    "another block came within the call"  # some clients add what comes to the last one, and end that
+)
 
 
 class AnthropicMachine:
@@ -170,6 +173,9 @@ class AnthropicMachine:
                 block.flaw = block.flaw or "two blocks with arguments at one index"  # some clients merge them
             if self._over:
                 block.flaw = _LATE
+        self._doubt_all_but(None)
+        if self._held:
+            block.doubt = _NESTED
         if not self._known(block, out):
             return
         if block.state is State.HELD:
@@ -216,6 +222,7 @@ class AnthropicMachine:
     def _indexed(self, event: Event, frame: Frame, out: Output) -> None:
         """Take a delta or a stop: it belongs to the block of its index, if all parsers agree on which that is."""
         named = self._roster.named(event.index)
+        self._doubt_all_but(named)
         if event.flaw and not self.idle:
             for block in self._held:
                 block.flaw = block.flaw or event.flaw
@@ -245,6 +252,12 @@ class AnthropicMachine:
                 return
             case _:
                 out.dropped("event_out_of_place", f"{event.kind} for a call that had ended")
+
+    def _doubt_all_but(self, named: Block | None) -> None:
+        """Note that what came belongs to another block than those that are held."""
+        for block in self._held:
+            if block is not named:
+                block.doubt = _NESTED
 
     def _continue(self, block: Block, event: Event, frame: Frame, out: Output) -> None:
         """Take a further event of a held call; its stop brings the verdict."""
@@ -296,7 +309,9 @@ class AnthropicMachine:
 
     def _resolve(self, block: Block, out: Output, state: State, doubt: str = "") -> None:
         value, flaw = arguments(block.fields, "".join(block.parts))
-        block.notice = self._rulings.decide(block.fields, value, block.flaw or flaw, out, doubt)
+        block.notice = self._rulings.decide(
+            block.fields, value, block.flaw or flaw, out, doubt or block.doubt
+        )
         block.state = State.REPLACED if block.notice else state
         block.call_id = block.fields.get("id")
         if block.live:

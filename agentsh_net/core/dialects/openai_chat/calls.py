@@ -61,6 +61,11 @@ class Call:
         """Return the name: fragments joined, or the one that was sent again and again."""
         return self.names[0] if len(set(self.names)) == 1 else "".join(self.names)
 
+    @property
+    def nameless(self) -> bool:
+        """Say whether there are arguments and nothing that they are for."""
+        return not self.names and (self.value is not None or any(self.texts))
+
     def grow(self, fragment: Fragment, hostile: str) -> None:
         """Take a fragment."""
         self.id = self.id or fragment.id

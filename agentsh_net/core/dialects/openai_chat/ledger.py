@@ -6,13 +6,14 @@ meanwhile is the stream machine's business.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Final
 
 from agentsh_net.core.dialects.base import Judge
 from agentsh_net.core.dialects.openai_chat.calls import Call, ChoiceState, Fate, Named
 from agentsh_net.core.dialects.openai_chat.fragments import Fragment
+from agentsh_net.core.dialects.openai_chat.order import Order
 from agentsh_net.core.dialects.output import notice
 from agentsh_net.core.model import ToolCall, Verdict
 from agentsh_net.core.values.strict_json import Path
@@ -27,6 +28,8 @@ _MAX_OTHERS: Final = 64
 _GREW: Final = "it grew after its end, in a stream that clients read in two ways"
 _STRAYED: Final = "its pieces stand under different indices of a choice to some clients"
 _JOINED_OVER_CHOICES: Final = "joined with another choice's it names a blocked tool"
+_NAMELESS: Final = "arguments for no call"
+_MINGLED: Final = "some clients add its arguments to an earlier call's"
 
 Record = Callable[[ToolCall, Verdict], None]
 
@@ -47,7 +50,18 @@ class Mark:
 class Ledger:
     """All calls of one answer. `streamed`: fragments of an index add up; else each is a call."""
 
-    __slots__ = ("_calls", "_judge", "_names", "_open", "_streamed", "_weight", "choices")
+    __slots__ = (
+        "_calls",
+        "_exposed",
+        "_judge",
+        "_names",
+        "_open",
+        "_order",
+        "_released",
+        "_streamed",
+        "_weight",
+        "choices",
+    )
 
     def __init__(self, judge: Judge, *, streamed: bool) -> None:
         self._judge = judge
@@ -55,6 +69,9 @@ class Ledger:
         self._weight = 0
         self._calls = 0
         self._names: list[Named] = []  # in order of arrival
+        self._order = Order()
+        self._released: list[ToolCall] = []  # what the client has, each as a reading of other arguments
+        self._exposed = False  # among them is one that arguments decide about
         self._open: set[int] = set()  # choices with a call that may still grow
         self.choices: dict[int, ChoiceState] = {}
 
@@ -68,11 +85,16 @@ class Ledger:
         """Say whether a call may still grow."""
         return bool(self._open)
 
-    def add(self, fragment: Fragment, hostile: str = "") -> Mark:
-        """Take a fragment; `hostile` says why its frame cannot be trusted, if it cannot."""
+    def take(self, fragments: Iterable[Fragment], hostile: str = "") -> tuple[Mark, ...]:
+        """Take the fragments of a frame; `hostile` says why that cannot be trusted, if it cannot."""
+        self._order.begin_frame()
+        return tuple(self._add(fragment, hostile) for fragment in fragments)
+
+    def _add(self, fragment: Fragment, hostile: str) -> Mark:
         choice = self._choice(fragment.choice)
         call = self._find(choice, fragment)
         hostile = hostile or fragment.flaw
+        begins = call is None
         if call is None:
             self._calls += 1
             call = Call(fragment.choice, fragment.slot, fragment.odd, self._calls, strayed=fragment.strayed)
@@ -85,6 +107,8 @@ class Ledger:
             call.fate = Fate.PENDING
             choice.pending.append(call)
         if call.fate is Fate.PENDING:
+            if self._streamed:
+                self._order.follow(fragment, call, begins=begins)
             self._open.add(fragment.choice)
             call.grow(fragment, hostile or (_STRAYED if fragment.strayed is not call.strayed else ""))
             named = [Named(call, name) for _, name in fragment.names]
@@ -110,9 +134,9 @@ class Ledger:
         """Judge every pending call; `doubt` is why nobody can tell, now or later, what their arguments say."""
         for choice in self.choices.values():
             for call in choice.pending:
-                call.doubt = call.doubt or doubt
+                call.doubt = call.doubt or doubt or self._order.broken
                 call.asked = call.tool_call()
-                self._rule(call)
+                self._rule(call, self._misplaced(call))
         if self._streamed and len(self.choices) > 1:
             self._part()
         for choice in self.choices.values():
@@ -120,6 +144,8 @@ class Ledger:
                 self._unify(choice)
             for call in choice.pending:
                 self._tell(call, choice, record)
+                if self._streamed and call.fate is Fate.KEPT:
+                    self._released.append(replace(call.asked, input=None, flaw="", hypothetical=True))
             choice.release()
         self._open.clear()
 
@@ -133,6 +159,15 @@ class Ledger:
                 choice.shifted = choice.shifted or call.fate is Fate.REMOVED
             choice.release()
         self._open.clear()
+
+    def _misplaced(self, call: Call) -> str:
+        """Say why some client may take a call's arguments for those of one that it has; empty where none does."""
+        if self._streamed and call.nameless:
+            return _NAMELESS
+        if self._order.broken and not self._exposed:
+            self._exposed = any(map(self._surely_denied, self._released))
+            self._released.clear()
+        return _MINGLED if self._exposed else ""
 
     def _rule(self, call: Call, flaw: str = "") -> None:
         """Ask for the verdict on a call; `flaw` is what is wrong with it besides what its frames showed."""

@@ -127,7 +127,7 @@ class ChatMachine:
         self._take(frame, chunk, reason, out, hostile=hostile)
 
     def _take(self, frame: Frame, chunk: Chunk, reason: str, out: Output, *, hostile: bool) -> None:
-        marks = tuple(self._ledger.add(fragment, reason) for fragment in chunk.fragments)
+        marks = self._ledger.take(chunk.fragments, reason)
         for choice in chunk.choices:
             if choice.finish:
                 self._ledger.finish(choice.number)

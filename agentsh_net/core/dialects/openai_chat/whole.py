@@ -21,6 +21,6 @@ def rewrite_whole(data: bytes, reading: Reading, judge: Judge, record: Record) -
         verdict = judge(hidden)
         record(hidden, verdict)
         hostile = verdict.blocked
-    marks = tuple(ledger.add(fragment, chunk.hostile) for fragment in chunk.fragments)
+    marks = ledger.take(chunk.fragments, chunk.hostile)
     ledger.settle(record)
     return rewrite(data, Findings(marks, promises(chunk.choices), hostile), ledger.choices)

@@ -17,7 +17,7 @@ from agentsh_net.core.framing.sse import parse
 def rewritten(text: str, *denied: str, hostile: bool = False) -> bytes:
     chunk = scan(json.loads(text))
     ledger = Ledger(denying(*denied), streamed=True)
-    marks = tuple(ledger.add(fragment, "two readings" if hostile else "") for fragment in chunk.fragments)
+    marks = ledger.take(chunk.fragments, "two readings" if hostile else "")
     ledger.settle(lambda *_: None)
     return rewrite(text.encode(), Findings(marks, promises(chunk.choices), hostile), ledger.choices)
 
@@ -30,7 +30,7 @@ def test_without_a_removal_the_very_object_comes_back() -> None:
     data = (ODD % json.dumps([entry(0, name=WEATHER, call_id="a")])).encode()
     chunk = scan(json.loads(data))
     ledger = Ledger(denying(), streamed=True)
-    marks = tuple(map(ledger.add, chunk.fragments))
+    marks = ledger.take(chunk.fragments)
     ledger.settle(lambda *_: None)
     assert rewrite(data, Findings(marks), ledger.choices) is data
 
@@ -89,14 +89,13 @@ def later(chunk: dict[str, Any]) -> bytes:
     """Return what becomes of a chunk with a piece of a call that was removed, and noticed, before."""
     ledger = Ledger(denying(DELETE), streamed=True)
     first = scan({"choices": [{"index": 0, "delta": {"tool_calls": [REMOVED_EARLIER]}}]})
-    for fragment in first.fragments:
-        ledger.add(fragment)
+    ledger.take(first.fragments)
     ledger.settle(lambda *_: None)
     ledger.choices[0].calls[0].notice = ""
     found = scan(chunk)
     return rewrite(
         json.dumps(chunk).encode(),
-        Findings(tuple(map(ledger.add, found.fragments)), promises(found.choices)),
+        Findings(ledger.take(found.fragments), promises(found.choices)),
         ledger.choices,
     )
 

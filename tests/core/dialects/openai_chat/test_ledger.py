@@ -23,7 +23,7 @@ class Book:
 
     def add(self, *entries: dict[str, Any], choice: int = 0, hostile: str = "") -> None:
         chunk = scan({"choices": [{"index": choice, "delta": {"tool_calls": list(entries)}}]})
-        self.marks = [self.ledger.add(fragment, hostile) for fragment in chunk.fragments]
+        self.marks = self.ledger.take(chunk.fragments, hostile)
 
     def settle(self) -> list[tuple[str, bool]]:
         before = len(self.told)
@@ -179,7 +179,6 @@ def test_pieces_under_different_indices_of_a_choice_to_some_clients_are_a_hostil
     for index, name in ((first, "7"), (second, "mcp__fs__get")):
         choice = {"delta": {"function_call": {"name": name, "arguments": "{}"}}}
         value = {"choices": [choice if index is None else {"index": index, **choice}]}
-        for fragment in scan(value).fragments:
-            ledger.add(fragment)
+        ledger.take(scan(value).fragments)
     ledger.settle(lambda _, verdict: told.append(verdict))
     assert Action.BLOCK in {verdict.action for verdict in told}
