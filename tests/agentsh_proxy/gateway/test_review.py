@@ -14,6 +14,8 @@ from agentsh_proxy.gateway.review import MAX_WAITING, Review
 from agentsh_proxy.gateway.view import unfold
 from gateway_front import FakeCharges, call, request, snapshot
 
+from agentsh_net.core.audit.joining import Intent
+
 PEER = {"id": "peer", "type": "http", "url": "http://127.0.0.1:1/mcp"}
 LIMIT = 1 << 20
 
@@ -28,7 +30,7 @@ class Front:
         self.soon: list[Callable[[], object]] = []
         charges = FakeCharges()
         around = Around(
-            snapshot=lambda: self.view.snapshot, charge=charges.of_the_wire, claim=lambda *_: None, unanswered=lambda: charges.unanswered,
+            snapshot=lambda: self.view.snapshot, charge=charges.of_the_wire, claim=charges.claim, unanswered=lambda: charges.unanswered,
             emit=lambda event: self.events.append(event.to_json()), report=self._report, changed=self._changed,
             customs=lambda: self.view.customs, counted=lambda _: None, soon=self.soon.append,
         )  # fmt: skip
@@ -140,6 +142,44 @@ def test_a_limiter_that_does_not_answer_is_said_so() -> None:
     front.charges.unanswered = True
     front.client(call())
     assert "did not answer" in front.events[0]["reason"]
+
+
+def test_a_call_that_a_model_was_seen_to_write_is_charged_once_and_told_of_as_that_one() -> None:
+    front = Front(rate_limits={"enabled": True, "default_rpm": 60})
+    front.charges.left = 0
+    assert front.client(call()).forward is None
+    front.charges.intents.append(Intent("E1", "s1", "t1", {}, (("peer", "add"),), 0.0))
+    assert front.client(call()).forward is not None
+    told = [(e["action"], e.get("intercepted_id")) for e in front.events if e["type"] == "mcp_tool_called"]
+    assert told == [("block", ""), ("allow", "E1")]
+
+
+def test_a_message_whose_headers_say_another_thing_is_refused_and_told_of_where_it_is_a_call() -> None:
+    front = Front()
+    for message in (call(), request("tools/list", 2), {"jsonrpc": "2.0", "method": "notifications/x"}):
+        taken = front.review.client(encoded(message), LIMIT, lambda _: "the header says otherwise")
+        refusal = json.loads(taken.replies[0])
+        assert (taken.forward, taken.status, refusal["id"]) == (None, 400, message.get("id"))
+        assert refusal["error"]["message"] == "[agentsh] the header says otherwise"
+    (told,) = front.events
+    assert (told["type"], told["action"], told["reason"]) == (
+        "mcp_tool_called",
+        "block",
+        "the header says otherwise",
+    )
+
+
+def test_a_listing_that_cannot_be_read_is_refused_whatever_else_it_may_answer() -> None:
+    front = Front()
+    front.client(request("tools/list", 1))
+    front.client(request("ping", 2))
+    odd = b'{"id":1,"result":{}}'
+    passed = front.server(odd, 1, 2)
+    assert b"message refused" in passed.forward
+    assert front.events[-1]["type"] == "mcp_message_uninspected"
+    assert front.events[-1]["action"] == "block"
+    front.client(request("ping", 3))
+    assert front.server(odd, 3).forward == odd
 
 
 def test_a_result_is_inspected_where_the_policy_says_so() -> None:
