@@ -56,7 +56,7 @@ def _statement(statement: Mapping[str, Any]) -> str:
     match kind:
         case "match":
             operator = "" if body["op"] in {"==", "in"} else f"{body['op']} "
-            if isinstance(body["left"], Mapping) and "&" in body["left"]:
+            if not operator and isinstance(body["left"], Mapping) and "&" in body["left"]:
                 operator = "== "  # a mask alone would be read as a flag comparison
             return f"{_value(body['left'])} {operator}{_right(body)}"
         case "counter":

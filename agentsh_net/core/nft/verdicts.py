@@ -18,6 +18,7 @@ PREFIX = "agentsh-net"
 SNAPLEN = 128
 # Records that wait in the kernel before a wake-up; the reader's timeout bounds how long.
 LOG_BATCH = 16
+_SYN, _ACK = 0x02, 0x10  # TCP's flags
 ROUTED = "_routed"  # ends the names of chains for forwarded packets
 CHAINS = (
     *("refuse", "tag", "refuse_ours", "tag_ours", "refuse_scope", "tag_scope"),
@@ -100,7 +101,8 @@ def _refuse(plan: Plan, nflog_group: int, sockets: Sockets) -> Iterator[Expressi
 def _tag(plan: Plan, nflog_group: int, sockets: Sockets) -> Iterator[Expressions]:
     """Yield the tagging: the connection's first packet is logged, every packet carries the mark in our bits only."""
     if not plan.mark_mask:
-        new = match({"ct": {"key": "state"}}, "new", op="in")
+        yield from _untracked([{"return": None}])
+        new = match({"ct": {"key": "state"}}, {"set": ["new", "untracked"]}, op="in")
         for session_id, its in _sessions(plan, sockets):
             yield [
                 new,
@@ -116,12 +118,21 @@ def _tag(plan: Plan, nflog_group: int, sockets: Sockets) -> Iterator[Expressions
         _set_mark("meta", plan),
         {"return": None},
     ]
+    yield from _untracked([_set_mark("meta", plan), {"return": None}])
     marks = [_set_mark("ct", plan), _set_mark("meta", plan)]
     for session_id, its in _sessions(plan, sockets):
         told = [{"counter": "tagged"}, _log(Fate.TAG, plan, nflog_group, session_id)]
         yield [its, *told, *marks, {"return": None}]
     yield [{"counter": "tagged"}, _log(Fate.TAG, plan, nflog_group)]
     yield from ([mark] for mark in marks)
+
+
+def _untracked(passed: Expressions) -> Iterator[Expressions]:
+    """Yield what becomes of packets that others exempt from tracking (notrack): only TCP shows which one is the first."""
+    untracked = match({"ct": {"key": "state"}}, "untracked", op="in")
+    flags = {"payload": {"protocol": "tcp", "field": "flags"}}
+    yield [untracked, match({"meta": {"key": "l4proto"}}, 6, op="!="), *passed]
+    yield [untracked, match({"&": [flags, _SYN | _ACK]}, _SYN, op="!="), *passed]
 
 
 def _set_mark(where: str, plan: Plan) -> dict[str, Any]:

@@ -54,6 +54,15 @@ def test_the_packet_of_a_session_is_logged_once_with_its_name(mask: int) -> None
         assert not any("one" in rule for rule in chains[f"{chain}_routed"])
 
 
+@pytest.mark.parametrize("mask", [0, 0xFF])
+def test_of_a_connection_that_nobody_tracks_the_first_segment_alone_comes_to_the_log(mask: int) -> None:
+    tag = made(Plan(mark=mask, mark_mask=mask))["tag"]
+    untracked = [i for i, rule in enumerate(tag) if '"untracked"' in rule and '"log"' not in rule]
+    assert len(untracked) == 2
+    assert all(tag[i].endswith('{"return": null}]') for i in untracked)
+    assert max(untracked) < next(i for i, rule in enumerate(tag) if '"log"' in rule)
+
+
 def test_with_sessions_alone_who_is_in_none_comes_to_no_verdict() -> None:
     chains = made(Plan(mark=1, mark_mask=1, sessions_only=True), ours=True)
     for stem in ("refuse", "tag"):
