@@ -28,7 +28,7 @@ def llm() -> None:
     epilog=examples(
         "agentsh-net llm requests --since 1d",
         "agentsh-net llm requests --show 01a2028f-11ed-794e-83a4-655c466b72f2",
-    ),
+    )
 )
 @reading("session", "since")
 @click.option("--show", "record", metavar="ID", help="Print this request and its answer.")

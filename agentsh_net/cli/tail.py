@@ -13,7 +13,7 @@ from agentsh_net.core.naming.folding import visible
 
 
 @click.command(
-    epilog=examples("agentsh-net tail --action block", "agentsh-net tail --type 'mcp_tool_*' --jsonl"),
+    epilog=examples("agentsh-net tail --action block", "agentsh-net tail --type 'mcp_tool_*' --jsonl")
 )
 @click.option("--session", help="Only this session.")
 @click.option("--server", help="Only this server (* stands for anything).")

@@ -66,10 +66,7 @@ class Sighted:
             for one in logged
             if one.fate is Fate.DENY
             or not self._pairs.is_echo(
-                home(canonical(one.packet.destination)),
-                one.packet.destination_port,
-                one.packet.protocol,
-                now,
+                home(canonical(one.packet.destination)), one.packet.destination_port, one.packet.protocol, now
             )
         ]
         owners = self._owners_of(news)

@@ -26,10 +26,7 @@ from agentsh_net.workers.stdio_process import Account, Launcher, Process, accoun
 MAX_QUESTION: Final = 4096  # bytes: a number and an id
 MAX_PROCESSES: Final = 64  # of one server: each client session of an older revision has its own
 # Seconds after the end of its input until a server is asked to end, and then until it is killed.
-GRACE: Final = (
-    2.0,
-    3.0,
-)
+GRACE: Final = (2.0, 3.0)
 
 
 class StdioServers:

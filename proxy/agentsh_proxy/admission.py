@@ -18,14 +18,7 @@ from agentsh_net.core.dialects.openai_responses import dialect as openai_respons
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.web.http_access import host_allowed, origin_allowed
 from agentsh_net.core.web.http_head import RequestHead
-from agentsh_net.core.web.http_route import (
-    api_path,
-    canonical,
-    locate,
-    split_target,
-    unread,
-    upstream_path,
-)
+from agentsh_net.core.web.http_route import api_path, canonical, locate, split_target, unread, upstream_path
 from agentsh_proxy.signing import REMEDY, brings_key
 from agentsh_proxy.view import ProviderView, View
 

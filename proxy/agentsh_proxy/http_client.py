@@ -120,12 +120,7 @@ class HttpClient:
     """A client of one origin. `pin` (`sha256:<hex>`) must match the certificate or its public key, on top of its validity."""
 
     def __init__(
-        self,
-        origin: Address,
-        *,
-        tls: ssl.SSLContext | None = None,
-        pin: str = "",
-        max_idle: int = MAX_IDLE,
+        self, origin: Address, *, tls: ssl.SSLContext | None = None, pin: str = "", max_idle: int = MAX_IDLE
     ) -> None:
         self.origin = origin
         # The certificate seen last, whether it was taken or not.

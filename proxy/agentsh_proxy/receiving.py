@@ -152,9 +152,7 @@ class Reception:
         self._service.reporter.fault(told, subject_of(self.asked))
         if cut:
             raise RefusalError(
-                status,
-                f"the request could not be inspected: {fault.detail}",
-                dialect=dialect_of(self.asked),
+                status, f"the request could not be inspected: {fault.detail}", dialect=dialect_of(self.asked)
             )
 
     def _judge_connectors(self) -> list[tuple[Connector, Verdict]]:

@@ -173,11 +173,7 @@ class Reporter:
         """Write what was collected, in messages that keep the link's bounds."""
         if self._lost:
             lost, self._lost = self._lost, 0
-            note = EventsLost(
-                layer="proxy",
-                lost=lost,
-                reason="the supervisor did not read in time",
-            )
+            note = EventsLost(layer="proxy", lost=lost, reason="the supervisor did not read in time")
             self._encoded.append(_written(note))
         batch: list[bytes] = []
         size = 0

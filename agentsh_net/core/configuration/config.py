@@ -82,8 +82,7 @@ def retention(default: settings.Retention) -> Any:
 
 
 LLM_STORAGE = section(
-    settings.LlmStorage,
-    {"store_bodies": flag, "retention": retention(settings.LlmStorage().retention)},
+    settings.LlmStorage, {"store_bodies": flag, "retention": retention(settings.LlmStorage().retention)}
 )
 STORE = section(settings.Store, {"path": absolute_path, "retention": retention(settings.Store().retention)})
 

@@ -26,8 +26,7 @@ DIALECTS = one_of("anthropic", "openai", "gemini", "ollama", "bedrock")
 
 # Tokens: more than any provider sells in a minute, and few enough for the bucket's arithmetic.
 LIMITS = section(
-    settings.ProviderLimits,
-    {"requests_per_minute": positive(MAX_RATE), "tokens_per_minute": positive(1e10)},
+    settings.ProviderLimits, {"requests_per_minute": positive(MAX_RATE), "tokens_per_minute": positive(1e10)}
 )
 
 REGION: Final = re.compile(r"[a-z]{2,8}(?:-[a-z]+)+-[0-9]{1,2}")

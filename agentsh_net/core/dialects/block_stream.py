@@ -120,17 +120,7 @@ def arguments(text: str) -> tuple[Any, str]:
 class BlockMachine:
     """Feeds on events, whatever frame they came in."""
 
-    __slots__ = (
-        "_blocks",
-        "_held",
-        "_limit",
-        "_over",
-        "_queue",
-        "_rulings",
-        "_seen",
-        "_waiting",
-        "_words",
-    )
+    __slots__ = ("_blocks", "_held", "_limit", "_over", "_queue", "_rulings", "_seen", "_waiting", "_words")
 
     knows = holds = never
 

@@ -13,11 +13,7 @@ from hashlib import sha1
 from agentsh_net.core.naming.folding import fold, normal
 
 # Gemini CLI, VS Code, openai-agents; Claude Code, Codex; Roo Code.
-MCP, MCP2, DASHED = (
-    "mcp_",
-    "mcp__",
-    "mcp--",
-)
+MCP, MCP2, DASHED = "mcp_", "mcp__", "mcp--"
 
 Joint = tuple[str, str]  # what stands before the server, what stands behind it
 

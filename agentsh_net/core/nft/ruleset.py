@@ -53,10 +53,7 @@ class Base:
 # Behind DNAT, so that an alias of a denied host is seen as what it is.
 _BASES = (Base("output", "output"), Base("forward", "forward", routed=True))
 # Before it, so that a denied host (a Service, a published port) is seen that becomes another: elsewhere eBPF sees it.
-_ALONE = (
-    Base("asked", "output", asked=True),
-    Base("asked_routed", "prerouting", asked=True, routed=True),
-)
+_ALONE = (Base("asked", "output", asked=True), Base("asked_routed", "prerouting", asked=True, routed=True))
 
 
 def bases(plan: Plan) -> tuple[Base, ...]:

@@ -329,10 +329,7 @@ class GatewayConnection(asyncio.Protocol):
 @lru_cache(maxsize=64)  # answers are much alike
 def _head(status: int, fields: tuple[tuple[str, str], ...]) -> bytes:
     """Return a head without its end."""
-    lines = [
-        f"HTTP/1.1 {status} {PHRASES.get(status, '')}",
-        *(f"{name}: {value}" for name, value in fields),
-    ]
+    lines = [f"HTTP/1.1 {status} {PHRASES.get(status, '')}", *(f"{name}: {value}" for name, value in fields)]
     return "".join(f"{line}\r\n" for line in lines).encode("latin-1")
 
 

@@ -29,11 +29,7 @@ from agentsh_proxy.mcp_client.site import is_json, is_stream
 
 INTERNAL: Final = -32603
 # What a server of HTTP+SSE says to `initialize` (2025-11-25, "backwards compatibility").
-OLDER: Final = (
-    400,
-    404,
-    405,
-)
+OLDER: Final = (400, 404, 405)
 MAX_OTHER: Final = 1 << 20  # bytes of an answer that is neither JSON nor events: an error page
 # Methods whose answer is a stream that stays open as long as the client listens (2026-07-28).
 ENDLESS: Final = frozenset(("subscriptions/listen",))

@@ -80,14 +80,7 @@ class Passed(NamedTuple):
 class Review:
     """What one client and one server said to each other, as far as it matters."""
 
-    __slots__ = (
-        "_around",
-        "_tell",
-        "_waiting",
-        "offer",
-        "server_id",
-        "session_id",
-    )
+    __slots__ = ("_around", "_tell", "_waiting", "offer", "server_id", "session_id")
 
     def __init__(self, around: Around, server_id: str, session_id: str, place: Callable[[], Place]) -> None:
         self.server_id = server_id

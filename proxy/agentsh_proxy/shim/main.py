@@ -10,13 +10,7 @@ import signal
 import time
 
 from agentsh_net.core.links.shim_link import OPEN
-from agentsh_proxy.shim.child import (
-    FORWARDED,
-    NOT_EXECUTABLE,
-    NOT_FOUND,
-    leave_as,
-    spawn,
-)
+from agentsh_proxy.shim.child import FORWARDED, NOT_EXECUTABLE, NOT_FOUND, leave_as, spawn
 from agentsh_proxy.shim.daemon import Daemon
 from agentsh_proxy.shim.relay import Relay
 

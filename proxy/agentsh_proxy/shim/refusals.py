@@ -7,14 +7,7 @@ from __future__ import annotations
 
 import json
 
-from agentsh_net.core.mcp.glance import (
-    CALL,
-    ELICITATION,
-    SAMPLING,
-    UnreadableError,
-    asks_for_input,
-    messages,
-)
+from agentsh_net.core.mcp.glance import CALL, ELICITATION, SAMPLING, UnreadableError, asks_for_input, messages
 
 TYPE_CHECKING = False  # see agentsh_net.core.links.shim_link
 if TYPE_CHECKING:

@@ -83,10 +83,7 @@ def _plain(body: bytes) -> RequestFacts | None:
     top = folded(value)
     if isinstance(top.get("prompt"), dict):
         return None
-    return RequestFacts(
-        stream=_truth(top.get("stream")),
-        parsed=value if b'"tools"' in body else None,
-    )
+    return RequestFacts(stream=_truth(top.get("stream")), parsed=value if b'"tools"' in body else None)
 
 
 def _fold(value: Any, clashes: set[str]) -> dict[str, Any]:

@@ -14,12 +14,7 @@ from typing import Any, Final
 from agentsh_net.core.dialects.anthropic.event import with_data
 from agentsh_net.core.dialects.base import MIN_WEIGHT, Judge, Limits
 from agentsh_net.core.dialects.machine import DONE, never
-from agentsh_net.core.dialects.openai_responses.event import (
-    Event,
-    message_frames,
-    read,
-    renumbered,
-)
+from agentsh_net.core.dialects.openai_responses.event import Event, message_frames, read, renumbered
 from agentsh_net.core.dialects.openai_responses.items import Call, is_call, read_call
 from agentsh_net.core.dialects.openai_responses.output import rewritten
 from agentsh_net.core.dialects.openai_responses.rulings import Rulings
