@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 
 import pytest
@@ -12,14 +13,23 @@ from hypothesis import settings
 settings.register_profile("patient", deadline=None)
 settings.load_profile("patient")
 
+# What tests, and the programs they start, have of the environment; proxies, keys, colours and languages are of who starts them.
+INHERITED = re.compile(
+    r"PATH|HOME|USER|TMPDIR|TZ|PYTHON\w+|PYTEST_\w+|VIRTUAL_ENV|XDG_CACHE_HOME|npm_config_\w+|COV\w+|LD_\w+|AGENTSH_NET_(VM|SOAK|VENV)\w*"
+)
+
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the markers by which an emulated machine leaves tests out, and hear signals."""
+    """Register the markers by which an emulated machine leaves tests out, and be the same wherever it is started."""
     # Under nohup, or in the background of a script, some are ignored, and would be by every program that a test starts.
     for number in (signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM, signal.SIGCHLD):
         signal.signal(number, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    for name in [name for name in os.environ if not INHERITED.fullmatch(name)]:
+        del os.environ[name]
+    os.environ["LANG"] = "C.UTF-8"
+    os.umask(0o022)
     config.addinivalue_line("markers", "bcc: has BCC compile the probes, which takes minutes under emulation")
     config.addinivalue_line(
         "markers",

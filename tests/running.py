@@ -74,7 +74,7 @@ class Running:
         return self.client.call("status")
 
 
-def awaited(claim: Callable[[], Any], *, within: float = 60) -> Any:
+def awaited(claim: Callable[[], Any], *, within: float = 120) -> Any:
     """Return the first true value of `claim`; fails after `within` seconds."""
     pause = threading.Event()
     for _ in range(int(within / 0.01)):

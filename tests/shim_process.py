@@ -26,7 +26,7 @@ def run(
     *server: str, feed: bytes = b"", options: tuple[str, ...] = (), **more: Any
 ) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(
-        command(*server, options=options), input=feed, capture_output=True, timeout=30, **more
+        command(*server, options=options), input=feed, capture_output=True, timeout=60, **more
     )
 
 

@@ -125,7 +125,7 @@ def play(path: Path, scene: Callable[[Scene], Awaitable[None]]) -> None:
         here = Scene(path)
         await here.server.start()
         try:
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 await scene(here)
         finally:
             await here.server.close()

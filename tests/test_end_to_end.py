@@ -131,12 +131,12 @@ def program(folder: Path, provider: Provider, *denied: str, **more: Any) -> Iter
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log)
     try:
-        awaited(lambda: here.ready.exists() or process.poll() is not None, within=30)
+        awaited(lambda: here.ready.exists() or process.poll() is not None)
         assert process.poll() is None, (folder / "log").read_text()
         yield here
     finally:
         process.send_signal(signal.SIGTERM)
-        assert process.wait(30) == 0, (folder / "log").read_text()
+        assert process.wait(60) == 0, (folder / "log").read_text()
 
 
 class Offers(BaseHTTPRequestHandler):

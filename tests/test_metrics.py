@@ -21,7 +21,7 @@ def policy(**more: Any) -> dict[str, Any]:
 def get(here: Running, path: str) -> tuple[int, str]:
     url = here.status()["metrics"]["listen"] + path
     try:
-        with urllib.request.urlopen(url, timeout=5) as answer:
+        with urllib.request.urlopen(url, timeout=60) as answer:
             return answer.status, answer.read().decode()
     except urllib.error.HTTPError as error:
         return error.code, error.read().decode()

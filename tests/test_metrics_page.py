@@ -31,7 +31,7 @@ def children() -> set[int]:
 
 def fetched(url: str) -> bytes:
     try:
-        with urllib.request.urlopen(url + "/metrics", timeout=5) as answer:
+        with urllib.request.urlopen(url + "/metrics", timeout=60) as answer:
             return bytes(answer.read())
     except OSError:
         return b""

@@ -17,7 +17,7 @@ def test_the_service_manager_gets_the_state(tmp_path: Path) -> None:
     path = tmp_path / "notify"
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
         manager.bind(str(path))
-        manager.settimeout(5)
+        manager.settimeout(60)
         assert sd_notify("READY=1", {"NOTIFY_SOCKET": str(path)})
         assert manager.recv(64) == b"READY=1"
 
@@ -25,7 +25,7 @@ def test_the_service_manager_gets_the_state(tmp_path: Path) -> None:
 def test_an_abstract_address_works_too() -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
         manager.bind("")  # autobind: the kernel picks an abstract name
-        manager.settimeout(5)
+        manager.settimeout(60)
         name = manager.getsockname().decode()
         assert sd_notify("STOPPING=1", {"NOTIFY_SOCKET": "@" + name[1:]})
         assert manager.recv(64) == b"STOPPING=1"

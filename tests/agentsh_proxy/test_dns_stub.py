@@ -53,7 +53,7 @@ class Stage:
         return self.upstream(asked)
 
     async def told(self) -> Any:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             return decode(await asyncio.get_running_loop().sock_recv(self.ours, MAX_DATAGRAM))
 
     def tell(self, message: Any) -> None:
@@ -72,7 +72,7 @@ class Stage:
             self.tell(Upstream(("10.0.0.53",)))
             result = await script()
             self.ours.close()
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(60):
                 await serving  # without a supervisor it ends
             return result
 

@@ -801,7 +801,7 @@ async def test_a_stream_that_breaks_ends_with_an_error_event_and_releases_nothin
 
     async def script(conversation, _):
         await conversation.send(b"".join(chunked(START + TEXT + start + delta)[:2]))
-        await asyncio.sleep(0.05)
+        await until(lambda: client.body.startswith(START + TEXT))
         if how == "bad chunk":
             await conversation.send(b"-1\r\n")
         elif how == "close":
@@ -825,7 +825,7 @@ async def test_a_stream_that_breaks_ends_with_an_error_event_and_releases_nothin
 async def test_bytes_nobody_reads_are_cut_without_an_end(opened):
     async def script(conversation, _):
         await conversation.send(b"".join(chunked(b"x" * 5000, content_type=b"image/png")[:2]))
-        await asyncio.sleep(0.05)
+        await until(lambda: client.body)
         conversation.cut()
 
     upstream = await opened(Upstream(script))

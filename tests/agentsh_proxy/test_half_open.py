@@ -87,7 +87,7 @@ async def test_a_client_that_is_gone_is_found_out_while_the_upstream_is_silent(o
         await until(lambda: upstream.requests)
         client.writer.close()  # as a client does that ends: without a reset
         await client.writer.wait_closed()
-        async with asyncio.timeout(2):
+        async with asyncio.timeout(20):
             await upstream.closed.wait()
     await until(lambda: not proxy.service._clients)
 

@@ -249,7 +249,7 @@ def test_memory_ahead_of_the_reader_is_bounded_on_both_loops(
         await wire.end()
 
     async def main() -> None:
-        async with asyncio.timeout(30), serving(flood) as server:
+        async with asyncio.timeout(60), serving(flood) as server:
             client = HttpClient(address(server.url()))
             response = await client.request("GET", "/mcp", ())
             read = 0
@@ -390,7 +390,7 @@ def test_tls_uses_the_systems_trust_and_the_pin_comes_on_top(
 
     async def main() -> None:
         ok = answering(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
-        async with asyncio.timeout(30), serving(ok, server_side(certificate)) as server:
+        async with asyncio.timeout(60), serving(ok, server_side(certificate)) as server:
             untrusting = HttpClient(address(server.url()), tls=tls_context(), pin=right)
             with pytest.raises(ProtocolError, match="certificate is not trusted: self-signed certificate"):
                 await untrusting.request("GET", "/mcp", ())

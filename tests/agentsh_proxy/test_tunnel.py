@@ -85,7 +85,7 @@ class Socket:
         return sent
 
     async def next(self):
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while not self.waiting:
                 data = await self.client.reader.read(65536)
                 if not data:

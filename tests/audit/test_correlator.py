@@ -49,7 +49,7 @@ def test_without_a_call_it_is_flagged_after_a_moment_with_its_reason() -> None:
         correlator.take(connection())
         await asyncio.sleep(PATIENCE / 2)
         correlator.take(connection(candidates=["other"]))
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while len(put) < 2:
                 await asyncio.sleep(0.01)
         assert told(put) == [(False, f"allowed; {UNEXPLAINED}")] * 2

@@ -28,7 +28,7 @@ def test_the_caller_goes_on_while_the_kernel_verifies(monkeypatch: pytest.Monkey
 
     def load(which: str) -> loader.Loaded:
         asked.append(which)
-        assert go.wait(5)
+        assert go.wait(60)
         return LOADED
 
     loads(monkeypatch, load)

@@ -72,14 +72,14 @@ def test_while_a_sweep_tells_nobody_waits_and_nothing_is_lost(hearing: Witness) 
 
     def swept(*_: object) -> list[Any]:
         telling.set()
-        assert done.wait(10)
+        assert done.wait(60)
         return []
 
     hearing.hear_programs(Ear(SEEN))  # type: ignore[arg-type]
     hearing._sighted.swept = swept  # type: ignore[method-assign]
     sweep = threading.Thread(target=hearing.swept, args=([], 1, None))
     sweep.start()
-    assert telling.wait(10)
+    assert telling.wait(60)
     assert hearing.records() == []
     done.set()
     sweep.join()

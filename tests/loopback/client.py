@@ -28,6 +28,7 @@ class Client:
         self._port = port
         self.reader: asyncio.StreamReader
         self.writer: asyncio.StreamWriter
+        self.body = b""  # of the answer that is being read, so far
 
     async def __aenter__(self) -> Self:
         self.reader, self.writer = await asyncio.open_connection("127.0.0.1", self._port)
@@ -44,6 +45,7 @@ class Client:
     async def answer(self, method: str = "POST") -> Answer:
         head = (await self.reader.readuntil(b"\r\n\r\n"))[:-4]
         answer = Answer(int(head[9:12]), head, b"")
+        self.body = b""
         if method == "HEAD" or answer.status in (100, 103, 204, 304):
             return answer
         try:
@@ -62,7 +64,7 @@ class Client:
 
     async def _chunks(self, answer: Answer) -> None:
         while size := int(await self.reader.readuntil(b"\r\n"), 16):
-            answer.body += await self.reader.readexactly(size)
+            answer.body = self.body = answer.body + await self.reader.readexactly(size)
             assert await self.reader.readexactly(2) == b"\r\n"
         assert await self.reader.readexactly(2) == b"\r\n"
 

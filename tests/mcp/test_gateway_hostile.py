@@ -130,12 +130,12 @@ class Hostile:
     def running(self) -> Iterator[None]:
         thread = threading.Thread(target=lambda: self._loop.run_until_complete(self._serve()), daemon=True)
         thread.start()
-        assert self._ready.wait(10)
+        assert self._ready.wait(60)
         try:
             yield
         finally:
             self._loop.call_soon_threadsafe(self._over.set)
-            thread.join(20)
+            thread.join(60)
 
     def calls(self, kind: str) -> list[Any]:
         """The tool calls that a server saw."""
@@ -186,7 +186,7 @@ class Talk:
         self, method: str, id_: Any, headers: dict[str, str] | None = None, **params: Any
     ) -> httpx2.Response:
         message = {"jsonrpc": "2.0", "id": id_, "method": method, "params": params}
-        return httpx2.post(self.url, json=message, headers=self.headers | (headers or {}), timeout=30)
+        return httpx2.post(self.url, json=message, headers=self.headers | (headers or {}), timeout=60)
 
     def call(self, **headers: str) -> httpx2.Response:
         named = {name.replace("_", "-"): value for name, value in headers.items()}

@@ -199,7 +199,7 @@ def test_what_a_model_called_through_the_proxy_is_not_sent_through_the_gateway_o
 ) -> None:
     env = session(here, "both")
     asked = {"model": "x", "max_tokens": 9, "messages": [{"role": "user", "content": "hi"}]}
-    answer = httpx2.post(f"{env['ANTHROPIC_BASE_URL']}/v1/messages", json=asked, timeout=30)
+    answer = httpx2.post(f"{env['ANTHROPIC_BASE_URL']}/v1/messages", json=asked, timeout=60)
     assert answer.json()["content"][0]["name"] == "mcp__weather__get_city"
     refused_mail(here, env, "auto")
     told = here.await_event("mcp_cross_server_blocked", lambda e: e["session_id"] == "both")

@@ -78,7 +78,7 @@ def session(here: Running, server: Path) -> tuple[list[dict[str, Any]], subproce
         with contextlib.suppress(BrokenPipeError):
             process.stdin.close()
         said = process.stderr.read()
-        code = process.wait(20)
+        code = process.wait(60)
     return answers, subprocess.CompletedProcess(command, code, "", said)  # fmt: skip
 
 

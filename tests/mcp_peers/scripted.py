@@ -157,7 +157,7 @@ def run(scene: Coroutine[Any, Any, None]) -> None:
     """Run a test's scene to its end, on the loop that workers run on; half a minute of nothing is a hang."""
 
     async def bounded() -> None:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             await scene
 
     uvloop.run(bounded())

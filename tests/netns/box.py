@@ -49,7 +49,7 @@ def why_not() -> str:
     return ""
 
 
-def in_box(function: Callable[..., Any], *args: Any, timeout: float = 60) -> Any:
+def in_box(function: Callable[..., Any], *args: Any, timeout: float = 240) -> Any:
     """Run `function(*args)` in a fresh box and return what it returned; its exception is raised here with its traceback."""
     timeout *= SLOWNESS
     with _cgroup() as cgroup:
@@ -132,7 +132,7 @@ def new_namespace() -> Namespace:
     return Namespace(opened[0])
 
 
-def await_that(claim: Callable[[], Any], *, within: float = 5.0) -> Any:
+def await_that(claim: Callable[[], Any], *, within: float = 120) -> Any:
     """Return the first true value of `claim`, asked again and again; fails after `within` seconds."""
     within *= SLOWNESS
     deadline = time.monotonic() + within

@@ -57,7 +57,7 @@ class Daemon:
                 stderr=log,
                 stdout=log,
             )
-        await_that(lambda: ready.exists() or self.process.poll() is not None, within=30)
+        await_that(lambda: ready.exists() or self.process.poll() is not None)
         assert self.process.poll() is None, self.log()
 
     def log(self) -> str:
@@ -82,15 +82,15 @@ class Daemon:
             events = self.connections()
             return next((e for e in events if all(e[k] == v for k, v in wanted.items())), None)
 
-        return await_that(found, within=10)
+        return await_that(found)
 
     def stop(self) -> int:
         self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(30 * SLOWNESS)
+        return self.process.wait(60 * SLOWNESS)
 
     def crash(self) -> None:
         self.process.kill()
-        self.process.wait(10 * SLOWNESS)
+        self.process.wait(60 * SLOWNESS)
 
 
 @contextmanager
@@ -105,7 +105,7 @@ def running(folder: Path, policy: dict[str, Any], under: Sequence[str] = ()) -> 
     finally:
         if daemon.process.poll() is None:
             daemon.process.kill()
-            daemon.process.wait(10 * SLOWNESS)
+            daemon.process.wait(60 * SLOWNESS)
 
 
 @contextmanager
@@ -123,7 +123,7 @@ def mcp_server(namespace: Namespace, address: str, port: int = 8000) -> Iterator
         yield
     finally:
         process.kill()
-        process.wait(10 * SLOWNESS)
+        process.wait(60 * SLOWNESS)
 
 
 def mcp_client(url: str) -> dict[str, Any]:

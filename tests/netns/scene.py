@@ -58,7 +58,7 @@ def outcome(action: Callable[[], object]) -> str:
     return "connected"
 
 
-def drain(host: Host, count: int, *, within: float = 5.0) -> list[ConnectRecord]:
+def drain(host: Host, count: int, *, within: float = 120) -> list[ConnectRecord]:
     """Return `count` records, or fail; and any that stand beside them."""
     found: list[ConnectRecord] = []
     within *= SLOWNESS

@@ -193,4 +193,4 @@ def play(rows: Mapping[str, Row], layers: tuple[str, ...]) -> dict[str, Seen]:
         stage = Stage(layers)
         return {name: stage.mount(row.attack) for name, row in rows.items()}
 
-    return box.in_box(inside, timeout=100)
+    return box.in_box(inside)

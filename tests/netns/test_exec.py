@@ -146,7 +146,7 @@ def ends(folder: Path) -> list[Any]:
         out, err, code = ran(daemon, "true", options=("--as", "nobody", "--session", "one"))
         said.append((code, "runs already" in err))
         running_one.send_signal(signal.SIGTERM)
-        said.append(running_one.wait(10))
+        said.append(running_one.wait(60))
         behind = started(
             daemon,
             "sh",
@@ -154,7 +154,7 @@ def ends(folder: Path) -> list[Any]:
             "sleep 1000 >&- 2>&- & echo $!",
             options=("--as", "nobody", "--session", "two"),
         )
-        left = int(behind.communicate(timeout=30)[0])
+        left = int(behind.communicate(timeout=60)[0])
         daemon.crash()
         daemon.start()  # it finds the session
         said.append(running_now(daemon))
@@ -169,7 +169,7 @@ def ends(folder: Path) -> list[Any]:
 def test_status_and_signals_are_the_agents_and_its_session_lasts_as_long_as_anything_runs_in_it(
     tmp_path: Path,
 ) -> None:
-    assert in_box(ends, tmp_path, timeout=120) == [
+    assert in_box(ends, tmp_path) == [
         7,
         -signal.SIGUSR1,
         ("", 127, True),
@@ -223,7 +223,7 @@ def scoped(folder: Path, layers: tuple[str, ...]) -> list[str]:
         )  # fmt: skip
         await_that(lambda: Path(f"/proc/{orphan.pid}/cmdline").read_bytes().startswith(b"/usr/bin/python3"))
         daemon.crash()
-        out, _ = orphan.communicate("go\n", timeout=30)
+        out, _ = orphan.communicate("go\n", timeout=60)
         said.append(f"after SIGKILL: agent {json.loads(out)['said']}, bystander {attempt(BAD, PORT)}")
         daemon.start()
         row = next(r for r in json.loads(daemon.cli("status", "--json"))["layers"] if r["layer"] == "cgroups")
@@ -234,7 +234,7 @@ def scoped(folder: Path, layers: tuple[str, ...]) -> list[str]:
 @pytest.mark.parametrize("layers", [("ebpf",), ("nftables",)], ids="+".join)
 def test_the_scope_follows_the_file_and_outlives_the_daemon(tmp_path: Path, layers: tuple[str, ...]) -> None:
     no = {"ebpf": "EPERM", "nftables": "ECONNREFUSED"}[layers[0]]
-    assert in_box(scoped, tmp_path, layers, timeout=120) == [
+    assert in_box(scoped, tmp_path, layers) == [
         f"sessions: agent {no}, bystander connected",
         f"host: agent {no}, bystander {no}",
         f"sessions: agent {no}, bystander connected",
@@ -247,7 +247,7 @@ ASK = """
 import http.client, os, sys, urllib.parse
 url = urllib.parse.urlsplit(sys.argv[1] if len(sys.argv) > 1 else os.environ["OPENAI_BASE_URL"])
 try:
-    c = http.client.HTTPConnection(url.hostname, url.port, timeout=5)
+    c = http.client.HTTPConnection(url.hostname, url.port, timeout=60)
     c.request("POST", url.path + "/chat/completions", "{}", {"Content-Type": "application/json"})
     print(c.getresponse().status)
 except OSError as e:
@@ -280,7 +280,7 @@ def through_or_around(folder: Path, layers: tuple[str, ...]) -> tuple[list[str],
         def told() -> list[dict[str, Any]]:
             return json.loads(daemon.cli("mcp", "events", "--type", "llm_direct_connection", "--json"))
 
-        event = await_that(told, within=10)[0]
+        event = await_that(told)[0]
         status = daemon.cli("status")
     return [out.strip() or err, around.strip()], event, status
 

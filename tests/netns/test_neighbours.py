@@ -85,7 +85,7 @@ def second(folder: Path) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    return in_box(second, tmp_path_factory.mktemp("neighbours"), timeout=120)
+    return in_box(second, tmp_path_factory.mktemp("neighbours"))
 
 
 @pytest.mark.parametrize("name", ["both", "ebpf", "nftables"])

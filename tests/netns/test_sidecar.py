@@ -73,7 +73,7 @@ def ended(connection: socket.socket) -> str:
 
 
 def test_net_admin_alone_makes_a_sidecar_that_refuses_and_is_honest(tmp_path: Path) -> None:
-    seen = in_box(sidecar, tmp_path, timeout=90)
+    seen = in_box(sidecar, tmp_path)
     assert seen["supervisor"] == (0, 1 << 12, 0)
     assert seen["worker"] == (0, 0, 1)
     assert seen["layers"] == {"ebpf": (False, False), "nftables": (True, True)}

@@ -174,7 +174,7 @@ def test_a_flood_takes_a_bounded_share_of_the_time(monkeypatch: pytest.MonkeyPat
         stage.capture.send(answer("x.test", "10.0.0.1"))
         await asyncio.sleep(0.02)
         paused = stage.capture.seen
-        async with asyncio.timeout(3):
+        async with asyncio.timeout(60):
             while stage.capture.seen == paused:
                 await asyncio.sleep(0.01)
         stage.snoop.stop()

@@ -123,7 +123,7 @@ def test_a_process_that_dies_is_replaced_and_told(tmp_path: Path, monkeypatch: p
         await stage.stub.serving()
         found = [stage.stub.status()]
         os.kill(started[0], signal.SIGKILL)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while len(started) < 2:
                 await asyncio.sleep(0.01)
             found.append(stage.stub.status())

@@ -43,7 +43,7 @@ def watched(folder: Path, **resolve: Any) -> tuple[dict[str, Any], list[Any], Ga
         await names.start(planes)
         names.resolver._book.given("name.localhost", [LITERAL])
         names.resolver._tell()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             while not planes.taken:
                 await asyncio.sleep(0.001)
         told = names.status(), planes.taken, names.gap()

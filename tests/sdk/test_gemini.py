@@ -131,7 +131,7 @@ def ask(base: str, method: str, body: Any) -> Any:
     request = urllib.request.Request(
         f"{base}{method}", json.dumps(body).encode(), {"Content-Type": "application/json"}
     )
-    with urllib.request.urlopen(request, timeout=10) as reply:
+    with urllib.request.urlopen(request, timeout=60) as reply:
         return json.loads(reply.read())
 
 

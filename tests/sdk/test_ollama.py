@@ -82,7 +82,7 @@ def test_without_a_provider_in_the_path_the_clients_default_host_works(pool: Run
 
 def test_a_request_that_does_not_speak_of_streaming_gets_a_stream(pool: RunningPool) -> None:
     body = json.dumps({"model": "m", "messages": [{"role": "user", "content": DENIED}]}).encode()
-    with urllib.request.urlopen(f"{pool.base}/ollama/api/chat", body, timeout=10) as reply:
+    with urllib.request.urlopen(f"{pool.base}/ollama/api/chat", body, timeout=60) as reply:
         got = [json.loads(one) for one in reply.read().splitlines()]
     assert len(got) == 3
     assert "tool_calls" not in json.dumps(got)
@@ -98,5 +98,5 @@ def test_an_upstream_that_is_gone_raises_the_sdks_own_error() -> None:
 def test_a_refusal_before_the_request_leaves_is_in_ollamas_shape() -> None:
     with RunningPool(provider, lambda port: policy(port, fail_closed=True)) as it:
         with pytest.raises(urllib.error.HTTPError) as caught:
-            urllib.request.urlopen(f"{it.base}/ollama/api/chat", b"{", timeout=10)
+            urllib.request.urlopen(f"{it.base}/ollama/api/chat", b"{", timeout=60)
         assert "could not be inspected" in json.loads(caught.value.read())["error"]

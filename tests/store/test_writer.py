@@ -338,10 +338,10 @@ def on_trouble(error):
 store = writer.Writer(path, Retention(), on_trouble)
 for n in range(2000):
     store.put([{"id": f"{n:04}", "timestamp": "t", "type": "mcp_tool_called", "tool_name": str(n), "input": "x" * 1000}])
-assert told["full"].wait(10)
+assert told["full"].wait(60)
 assert store.status().trouble and store.status().lost == 0
 subprocess.run(["mount", "-o", "remount,size=64m", mount], check=True)
-assert told["None"].wait(10)
+assert told["None"].wait(60)
 assert store.close(20) == 0
 names = [e["tool_name"] for e in queries.page(path, "events", {"limit": 1000}).rows]
 assert names == [str(n) for n in range(1000, 2000)], names

@@ -41,7 +41,7 @@ class Written:
 
 def bounded(test):
     async def limited(*fixtures):
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await test(*fixtures)
 
     def run(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,7 +115,7 @@ async def test_much_at_once_waits_for_no_pause(monkeypatch):
 )
 def test_what_no_sound_worker_writes_is_told_and_nothing_after_it_is_taken(said):
     async def main() -> None:
-        async with asyncio.timeout(20), Written() as it:
+        async with asyncio.timeout(60), Written() as it:
             it.worker.sendall(said)
             await it.journal.closed
             assert it.tools == []

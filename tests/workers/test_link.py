@@ -43,7 +43,7 @@ class Wire:
 def bounded(test):
     def run():
         async def limited():
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 await test()
 
         asyncio.run(limited())

@@ -64,7 +64,7 @@ def play(current: Snapshot, scene: Callable[[StdioServers, Worker], Awaitable[No
         servers = StdioServers(lambda: current, logged.append, Tasks(lambda _: None, logging.getLogger("t")))
         worker = Worker(servers)
         try:
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 await scene(servers, worker)
         finally:
             worker.link.close()

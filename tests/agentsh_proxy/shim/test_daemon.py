@@ -38,7 +38,7 @@ class Scene:
     def accept(self) -> list[dict[str, Any]]:
         assert self.listening is not None
         self.connection, _ = self.listening.accept()
-        self.connection.settimeout(5)
+        self.connection.settimeout(60)
         self.frames = Frames()
         return self.asked()
 

@@ -47,7 +47,7 @@ def agent(folder: Path, **mcp: Any) -> Iterator[tuple[Running, Any]]:
         request = urllib.request.Request(
             f"{here.daemon.proxy_url}/v1/messages", body, {"Content-Type": "application/json"}
         )
-        with urllib.request.urlopen(request, timeout=10) as answer:
+        with urllib.request.urlopen(request, timeout=60) as answer:
             content = json.loads(answer.read())["content"]
         return [block["name"] for block in content if block["type"] == "tool_use"]
 

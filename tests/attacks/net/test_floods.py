@@ -74,7 +74,7 @@ def flooded(layers: tuple[str, ...], *, reading: bool) -> tuple[set[str], int, i
 def test_a_flood_is_refused_to_the_last_and_told_or_counted_to_the_last(
     layers: tuple[str, ...], reading: bool
 ) -> None:
-    said, refused, told, lost, attempts = box.in_box(lambda: flooded(layers, reading=reading), timeout=100)
+    said, refused, told, lost, attempts = box.in_box(lambda: flooded(layers, reading=reading))
     assert said == {"EPERM" if "ebpf" in layers else "ECONNREFUSED"}
     assert refused == attempts
     assert told + lost == attempts

@@ -126,7 +126,7 @@ def tampered(daemon: Daemon, layer: str, deed: Callable[[], list[str]]) -> Tampe
 
 
 def ended(client: socket.socket) -> str:
-    client.settimeout(10 * box.SLOWNESS)
+    client.settimeout(60 * box.SLOWNESS)
     try:
         return "closed" if client.recv(1) == b"" else "alive"
     except OSError as error:
@@ -161,7 +161,7 @@ def life(folder: Path, layers: tuple[str, ...]) -> Life:
 def lived(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[tuple[str, ...], Life]:
-    return request.param, box.in_box(life, tmp_path_factory.mktemp("life"), request.param, timeout=110)
+    return request.param, box.in_box(life, tmp_path_factory.mktemp("life"), request.param)
 
 
 def test_a_connection_that_an_older_policy_allowed_is_ended_and_told(

@@ -151,7 +151,7 @@ Refused = tuple[tuple[str, ...], tuple[dict[str, Met], Met, Met, list[LlmDirectC
 
 @pytest.fixture(scope="module", params=PLANES, ids="+".join)
 def played(request: pytest.FixtureRequest) -> Refused:
-    return request.param, box.in_box(refused, request.param, timeout=100)
+    return request.param, box.in_box(refused, request.param)
 
 
 @pytest.mark.parametrize("name", ATTACKS)

@@ -41,7 +41,7 @@ def policy(layers: tuple[str, ...], *names: str) -> dict[str, Any]:
 def asked_again(names: NameServer, times: int = 6) -> None:
     """Wait until every question was asked again."""
     before = names.asked
-    await_that(lambda: names.asked >= before + times, within=15)
+    await_that(lambda: names.asked >= before + times)
 
 
 def moves(folder: Path, layers: tuple[str, ...]) -> dict[str, Any]:
@@ -60,9 +60,9 @@ def moves(folder: Path, layers: tuple[str, ...]) -> dict[str, Any]:
         said["AAAA alone"] = attempt(SIX, 8000)
         said["not learnt by rebinding"] = [attempt("127.0.0.1", 8000), attempt("10.99.0.4", 8000)]
         names.records["evil.test", "A"] = [MOVED]
-        await_that(lambda: attempt(MOVED, 8000) in REFUSALS, within=10)
+        await_that(lambda: attempt(MOVED, 8000) in REFUSALS)
         said["old address in its time of grace"] = attempt(FIRST, 8000)
-        await_that(lambda: attempt(FIRST, 8000) == "connected", within=10)
+        await_that(lambda: attempt(FIRST, 8000) == "connected")
         names.records["evil.test", "A"] = ["127.0.0.1"]
         asked_again(names)
         said["rebound to loopback"] = [attempt("127.0.0.1", 8000), attempt(MOVED, 8000)]
@@ -86,7 +86,7 @@ def told(daemon: Daemon) -> set[tuple[str, str]]:
 def test_a_denied_name_is_refused_at_every_address_that_it_has_and_at_none_that_is_ours(
     tmp_path: Path, layers: tuple[str, ...]
 ) -> None:
-    said = box.in_box(moves, tmp_path, layers, timeout=100)
+    said = box.in_box(moves, tmp_path, layers)
     refusal = "EPERM" if "ebpf" in layers else "ECONNREFUSED"
     assert said["both A records"] == {refusal}
     assert said["AAAA alone"] == refusal
@@ -120,7 +120,7 @@ def test_a_restart_while_dns_fails_refuses_what_was_refused_before(
     tmp_path: Path, layers: tuple[str, ...]
 ) -> None:
     refusal = "EPERM" if "ebpf" in layers else "ECONNREFUSED"
-    assert box.in_box(restarts, tmp_path, layers, timeout=100) == [refusal] * 4
+    assert box.in_box(restarts, tmp_path, layers) == [refusal] * 4
 
 
 def translated(folder: Path, layers: tuple[str, ...]) -> tuple[str, str, set[tuple[str, str]]]:
@@ -135,7 +135,7 @@ def translated(folder: Path, layers: tuple[str, ...]) -> tuple[str, str, set[tup
         ("ipv4only.arpa", "AAAA"): [f"{PREFIX}192.0.0.170", f"{PREFIX}192.0.0.171"],
     }
     with running(folder, policy(layers)) as daemon:
-        await_that(lambda: attempt(PREFIX + FIRST, 8000) in REFUSALS, within=10)
+        await_that(lambda: attempt(PREFIX + FIRST, 8000) in REFUSALS)
         said = attempt(PREFIX + FIRST, 8000), attempt(PREFIX + SECOND, 8000)
         found = told(daemon)
         assert daemon.stop() == 0
@@ -175,7 +175,7 @@ def at_the_name_server(folder: Path, layers: tuple[str, ...]) -> tuple[str, str,
     with running(folder, policy(layers, "evil")) as daemon:
         said = attempt(FIRST, 8000), attempt(FIRST, 8001)
         asked_again(names, 2)
-        answer = dns.query.udp(dns.message.make_query("innocent.test", "A"), FIRST, timeout=5)
+        answer = dns.query.udp(dns.message.make_query("innocent.test", "A"), FIRST, timeout=60)
         limit = next(x for x in json.loads(daemon.cli("status", "--json"))["limits"] if FIRST in x["cost"])
         assert daemon.stop() == 0
     assert servers
@@ -201,7 +201,7 @@ def under_a_vpn(folder: Path, layers: tuple[str, ...]) -> tuple[str, str]:
         before = attempt(MOVED, 8000)
         names.records = {("evil.test", "A"): [MOVED]}
         Path("/etc/resolv.conf").write_text("nameserver 127.0.0.1\nnameserver 127.0.0.2\n")
-        after = await_that(lambda: (said := attempt(MOVED, 8000)) in REFUSALS and said, within=20)
+        after = await_that(lambda: (said := attempt(MOVED, 8000)) in REFUSALS and said)
         assert daemon.stop() == 0
     assert servers
     return before, after

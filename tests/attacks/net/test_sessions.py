@@ -248,7 +248,7 @@ def everything(layers: tuple[str, ...]) -> tuple[dict[str, Seen], dict[str, Seen
 def played(
     request: pytest.FixtureRequest,
 ) -> tuple[tuple[str, ...], tuple[dict[str, Seen], dict[str, Seen], int]]:
-    return request.param, box.in_box(everything, request.param, timeout=100)
+    return request.param, box.in_box(everything, request.param)
 
 
 Played = tuple[tuple[str, ...], tuple[dict[str, Seen], dict[str, Seen], int]]
