@@ -181,7 +181,7 @@ def _gateway_is_on(policy: Path) -> bool:
 def _install(ctx: click.Context, places: list[Place], gateway: str, policy: Path) -> None:
     from agentsh_net.mcp_clients import installation
 
-    why = f"gateway.enabled is not set in {visible(str(policy))}"
+    why = f"gateway.enabled is not set in {visible(str(policy))} (set it, or have the file written anew: --force)"
     for place in places:
         if place.transport != "stdio" and place.used and not gateway:
             click.echo(f"left as it is: {visible(place.server_id)} is a network server ({place.client}): {why}", err=True)  # fmt: skip

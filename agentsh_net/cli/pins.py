@@ -17,6 +17,7 @@ from agentsh_net.cli.lazy import LazyGroup
 from agentsh_net.cli.main import Daemon
 from agentsh_net.cli.output import Column, Format, Row, moment, short_hash, show
 from agentsh_net.cli.source import Command, Source, formatted, reading
+from agentsh_net.core.naming.folding import visible
 
 
 def pinned_name(row: Row) -> str:
@@ -130,6 +131,10 @@ def trust(ctx: click.Context, of: _Of, tool_hash: str | None, form: Format) -> N
         columns,
         empty=f"nothing to trust: server {of.server!r} offers {what} (see: agentsh-net mcp tools)",
     )
+    for row in trusted:
+        if why := row.get("blocked"):
+            tool = f"{row['server_id']}/{row['tool_name']}"
+            click.echo(visible(f"note: {tool} is trusted, and blocked all the same: {why}"), err=True)
     if not trusted:
         ctx.exit(Exit.DENIED)
 

@@ -10,11 +10,13 @@ from typing import Any
 from agentsh_net.clock import now_rfc3339
 from agentsh_net.control.asked import Asked
 from agentsh_net.control.errors import ControlError
+from agentsh_net.core.mcp.judging import meant
 from agentsh_net.core.model import PinState, Tool
 from agentsh_net.core.naming.folding import fold
 from agentsh_net.core.trust import identity
 from agentsh_net.core.trust import pins as core_pins
 from agentsh_net.core.trust.identity import Identity
+from agentsh_net.core.trust.pins import Pin
 from agentsh_net.current import Current
 from agentsh_net.servers import inventory
 from agentsh_net.store import records
@@ -44,10 +46,17 @@ async def trust(current: Current, asked: Asked) -> list[dict[str, Any]]:
         return [
             *(
                 {"server_id": p.server_id, "tool_name": p.tool, "kind": "tool", "tool_hash": p.hash}
+                | {"blocked": _blocked(current, p)}
                 for p in pins
             ),
             *(_shown(i, tool_hash=identity.mark(i.aspect, i.pinned)) for i in identities),
         ]
+
+
+def _blocked(current: Current, pin: Pin) -> str:
+    """Say why calls of a trusted tool are blocked all the same; empty where they are not."""
+    verdict = current.snapshot.explain(meant(pin.server_id, pin.tool)).verdict
+    return verdict.reason if verdict.blocked else ""
 
 
 def _same_hash(whole: str, given: str) -> bool:

@@ -60,6 +60,14 @@ def test_trust_names_the_version_that_was_looked_at(run, daemon):
     assert fake.asked == [("pins.trust", {"server": "s", "tool": "t", "hash": "sha256:new"})]
 
 
+def test_trust_of_a_tool_that_something_else_blocks_says_so(run, daemon):
+    row = {"server_id": "s", "tool_name": "t", "tool_hash": "sha256:new"}
+    daemon(pins__trust=[row | {"blocked": "findings"}, row | {"tool_name": "u", "blocked": ""}])
+    result = run("mcp", "pins", "trust", "--server", "s")
+    assert result.exit_code == 0
+    assert result.stderr == "note: s/t is trusted, and blocked all the same: findings\n"
+
+
 def test_trust_of_what_is_not_offered_fails_and_names_it(run, daemon):
     daemon(pins__trust=[])
     result = run("mcp", "pins", "trust", "--server", "wether", "--tool", "get")

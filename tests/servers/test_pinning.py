@@ -95,4 +95,7 @@ def test_trust_by_hash_refuses_another_version(listed: Running) -> None:
 
 
 def test_trusting_a_server_trusts_all_its_tools(listed: Running) -> None:
-    assert len(listed.client.call("pins.trust", server="weather", tool=None)) == 2
+    trusted = listed.client.call("pins.trust", server="weather", tool=None)
+    blocked = {row["tool_name"]: row["blocked"] for row in trusted}
+    assert blocked["get"] == "" and "denied_tools[0]" in blocked["delete_all"]
+    assert len(trusted) == 2
