@@ -309,6 +309,10 @@ class Review:
         self._tell.uninspected("server", "too_long", size, verdict)
         return verdict
 
+    def undeliverable(self, size: int, why: str) -> None:
+        """Tell of a message of the server that cannot be handed on to anybody."""
+        self._tell.uninspected("server", MALFORMED, size, Verdict(Action.BLOCK, why, steps.PROTOCOL))
+
     def opaque(self) -> Verdict:
         """Tell of an answer in which clients who go by its charset may read other letters than are judged here."""
         verdict = refused(

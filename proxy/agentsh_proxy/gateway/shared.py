@@ -198,10 +198,12 @@ class Shared:
     async def _take(self, message: bytes) -> None:
         try:
             body = mcp_gate.read(message, Limits(size=self._max))
-        except ProtocolError:
-            return  # whose it is cannot be known for certain; whoever waits for it is told after its time
+        except ProtocolError as error:
+            self._refuse(message, str(error))
+            return
         if body.batch:
-            return  # this revision has none
+            self._refuse(message, f"a batch, which {MODERN} has not")
+            return
         found = self._flight_of(body)
         if found is None:
             return  # of nobody who is still there
@@ -213,6 +215,18 @@ class Shared:
             flight.stream.ids = []
         if passed.forward is not None:
             flight.stream.put(0, passed.forward)
+
+    def _refuse(self, message: bytes, why: str) -> None:
+        """Let go of a message that cannot be read for certain, and tell whom it seems to answer, and the audit trail."""
+        id_ = mcp_gate.answered_in(message)
+        flight = self._flights.get(id_) if id_ is not None else None
+        told = flight or next(iter(self._flights.values()), None)
+        if told is not None:
+            told.review.undeliverable(len(message), why)
+        if flight is not None:
+            flight.stream.ids = []
+            unreadable = f"[agentsh] the server's answer cannot be read: {why}"
+            flight.stream.put(0, jsonrpc.error(flight.own_id, INTERNAL, unreadable))
 
     def _flight_of(self, body: Body) -> tuple[_Flight, dict[strict_json.Path, Any]] | None:
         """Return whose a message is, and what makes it the one that its client expects."""

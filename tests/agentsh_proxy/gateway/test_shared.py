@@ -105,6 +105,29 @@ def test_what_a_client_was_shown_of_the_shared_server_holds_for_its_next_request
     play(scene)
 
 
+@pytest.mark.parametrize("result", [b'{"n": NaN}', b'{"n": 1, "n": 2}', b'{"n": 1}}, {"x": 1'])
+@pytest.mark.parametrize("closed", [True, False])
+def test_an_answer_that_cannot_be_read_for_certain_is_told_at_once_and_by_an_event(
+    result: bytes, closed: bool
+) -> None:
+    async def scene(front: Any, pipes: list[FakePipe]) -> None:
+        asked = modern(request("resources/list", "mine"))
+        task = asyncio.create_task(front.post(asked, **headers(asked)))
+        pipe = await first(pipes)
+        await sent(pipe, 1)
+        pipe.say(b'{"jsonrpc": "2.0", "id": %d, "result": %b}' % (pipe.sent[0]["id"], result))
+        if b"}}" in result:  # no JSON: whose answer it is cannot be known
+            pipe.say({"jsonrpc": "2.0", "id": pipe.sent[0]["id"], "result": RESULT})
+            assert (await task).json == {"jsonrpc": "2.0", "id": "mine", "result": RESULT}
+        else:
+            got = (await task).json
+            assert (got["id"], "cannot be read" in got["error"]["message"]) == ("mine", True)
+        (event,) = front.told("mcp_message_uninspected")
+        assert (event["sender"], event["via"]) == ("server", "gateway")
+
+    play(scene, fail_closed=closed)
+
+
 def test_progress_finds_its_request_under_the_clients_own_token() -> None:
     async def scene(front: Any, pipes: list[FakePipe]) -> None:
         asked = modern(call(), progressToken="mine")
