@@ -89,6 +89,10 @@ class StreamInspection:
         self._steady = self._chunks and self._decoder is None and self._unsure is None
         return self._left(out, done=last or step.end)
 
+    def passes(self, data: bytes) -> bool:
+        """Take `data` if it leaves as it came, as a chunk of its own: whole events behind whole events, so that what it ends with stays."""
+        return self._steady and self._machine.passes(data)
+
     def fail(self, message: str) -> bytes:
         """Tell the client in an event of the dialect; what is held is never released."""
         self.closing = self.done = True

@@ -13,6 +13,7 @@ from agentsh_net.core.dialects.base import Dialect, RequestFacts
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.trust.offers import Lessons
 from agentsh_net.core.web.http_head import ResponseHead, forwarded_response
+from agentsh_proxy.answers import StreamInspection
 from agentsh_proxy.any_file import any_file
 from agentsh_proxy.asked import Asked
 from agentsh_proxy.choosing import choose
@@ -40,7 +41,7 @@ class Exchange:
 
     __slots__ = (
         "_answer", "_asked", "_began", "_body", "_client", "_connecting", "_connection", "_facts", "_lessons", "_over", "_paused_at",
-        "_reused", "_seen", "_service", "_trail", "_wrote", "uploaded",
+        "_reused", "_seen", "_service", "_stream", "_trail", "_wrote", "uploaded",
     )  # fmt: skip
 
     def __init__(self, service: Service, client: ClientConnection, what: Asked) -> None:
@@ -50,6 +51,7 @@ class Exchange:
         self._facts = NO_FACTS
         self._lessons: Lessons | None = None  # of the request's own tools
         self._answer: Answer | None = None
+        self._stream: StreamInspection | None = None  # the answer, where it is one
         self._body: bytes | None = None  # kept so that the request can be sent again
         self._connection: UpstreamConnection | None = None
         self._connecting: asyncio.Task[None] | None = None
@@ -201,7 +203,8 @@ class Exchange:
         elif dialect.files and head.status < 300:
             self._answer = any_file(head, client, self._inspection(dialect, judging))
         else:
-            self._answer = choose(head, client, self._inspection(dialect, judging))
+            self._answer = answer = choose(head, client, self._inspection(dialect, judging))
+            self._stream = answer if isinstance(answer, StreamInspection) else None
 
     def takes(self, connection: UpstreamConnection, head: ResponseHead, data: bytes, whole: bytes) -> bool:
         """Take an answer that came whole in one read (`data`, behind its head `whole`) if it leaves as it came, as most of JSON do."""
@@ -225,6 +228,17 @@ class Exchange:
             whole = opening(head, fields, closing=not keep_alive) + data
         client.write(whole)
         client.on_answered(keep_alive=keep_alive, whole=True)
+        return True
+
+    def relays(self, data: bytes, whole: bytes) -> bool:
+        """Take body bytes that came as one chunk (`whole`) if they leave as they came, as most events of a stream do."""
+        stream = self._stream
+        if stream is None or not stream.passes(data):
+            return False
+        self._wrote = self._seen = self._service.now
+        if self._trail is not None:
+            self._trail.data(data)
+        self._client.write(whole)
         return True
 
     def on_data(self, data: bytes, *, last: bool) -> None:

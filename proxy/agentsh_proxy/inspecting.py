@@ -73,6 +73,10 @@ class WholeStream:
         self._size = 0
         self._passing = False
 
+    def passes(self, data: bytes) -> bool:  # noqa: ARG002 - whatever is in it
+        """Say no: the whole has to be read."""
+        return False
+
     def feed(self, data: bytes) -> Step:
         """Collect; past the bound go by fail_closed."""
         if self._passing:

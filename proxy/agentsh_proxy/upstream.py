@@ -16,7 +16,7 @@ from typing import Protocol, TypeVar, cast
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.web.familiar_heads import AnswerHeads
 from agentsh_net.core.web.http_head import MAX_HEAD, ResponseHead
-from agentsh_proxy.chunks import ChunkedReader
+from agentsh_proxy.chunks import ChunkedReader, only_chunk
 from agentsh_proxy.counting import Counts
 from agentsh_proxy.turn import Turn
 from agentsh_proxy.view import Origin
@@ -60,6 +60,10 @@ class Waiting(Protocol):
 
         Then the connection was released.
         """
+        ...
+
+    def relays(self, data: bytes, whole: bytes) -> bool:
+        """Take body bytes that came as one chunk (`whole`), if they may leave as they came."""
         ...
 
     def on_data(self, data: bytes, *, last: bool) -> None:
@@ -165,6 +169,8 @@ class UpstreamConnection(asyncio.Protocol):
             chunked = self._chunked
             if chunked is None:
                 self._read_body(exchange, body)
+                return
+            if chunked.between and (event := only_chunk(body)) and exchange.relays(event, body):
                 return
             body = chunked.feed(body)
             if chunked.complete:

@@ -6,7 +6,7 @@ import gc
 import weakref
 
 import pytest
-from agentsh_proxy.chunks import LAST_CHUNK, ChunkedReader, chunk
+from agentsh_proxy.chunks import LAST_CHUNK, ChunkedReader, chunk, only_chunk
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -23,6 +23,75 @@ def test_any_chunks_in_any_cutting_are_the_same_body(pieces, cuts):
         assert reader.complete is (not wire)
     assert body == b"".join(pieces)
     assert not reader.overrun
+
+
+CHUNKS = st.lists(
+    st.tuples(
+        st.binary(min_size=1, max_size=20) | st.just(b"\r\n") | st.just(b"1\r\nx\r\n"),
+        st.sampled_from([b"%x\r\n", b"%X\r\n", b"00%x\r\n", b"%x;a=b\r\n"]),
+    ),
+    max_size=6,
+)
+
+
+@given(CHUNKS, st.lists(st.integers(1, 8), max_size=60))
+def test_a_reader_is_between_two_chunks_only_where_the_next_byte_begins_one(chunks, cuts):
+    wire, ends = b"", {0}
+    for body, head in chunks:
+        wire += head % len(body) + body + b"\r\n"
+        ends.add(len(wire))
+    reader, at = ChunkedReader(), 0
+    assert reader.between
+    for cut in cuts:
+        if at < len(wire):
+            cut = min(cut, len(wire) - at)  # noqa: PLW2901 - what there is
+            reader.feed(wire[at : at + cut])
+            at += cut
+            assert not reader.between or at in ends
+            assert (
+                reader.between or at not in ends or cut == 1
+            )  # of a line end cut in two nothing is concluded
+
+
+@given(CHUNKS, st.integers(0, 6), st.integers(1, 9))
+def test_a_whole_chunk_between_two_need_not_be_told_to_the_reader(chunks, few, size):
+    pieces = [head % len(body) + body + b"\r\n" for body, head in chunks]
+    first = b"".join(pieces[:few])
+    cut = [first[at : at + size] for at in range(0, len(first), size)]
+    reader, read = ChunkedReader(), b""
+    for piece in [*cut, *pieces[few:], LAST_CHUNK]:
+        read += (reader.between and only_chunk(piece)) or reader.feed(piece)
+    assert read == b"".join(body for body, _ in chunks)
+    assert reader.complete
+    assert not reader.overrun
+
+
+@given(st.binary(min_size=1, max_size=1023) | st.integers(1, 1023).map(lambda size: b"x" * size))
+def test_only_a_chunk_as_it_is_written_here_is_known_for_one(body):
+    assert only_chunk(chunk(body)) == body
+    for other in (
+        body,
+        chunk(body)[:-1],
+        chunk(body) + b"x",
+        b"0" + chunk(body),
+        chunk(body)[:-2] + b"\n\n",
+        chunk(body) * 2,
+    ):
+        found = only_chunk(other)
+        assert not found or chunk(found) == other
+
+
+def test_what_is_no_chunk_or_a_large_one_is_left_to_the_reader():
+    for data in (
+        b"",
+        b"\r\n",
+        LAST_CHUNK,
+        b"1\r\n\r\n",
+        b"A\r\n0123456789\r\n",
+        b"a \r\n012345678\r\n",
+        chunk(b"x" * 1024),
+    ):
+        assert only_chunk(data) == b""
 
 
 @pytest.mark.parametrize(

@@ -5,14 +5,28 @@ from __future__ import annotations
 import asyncio
 import ssl
 import subprocess
+from collections import defaultdict
+from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 from agentsh_proxy import upstream as module
-from agentsh_proxy.upstream import tls_context
+from agentsh_proxy.answers import StreamInspection
+from agentsh_proxy.choosing import choose
+from agentsh_proxy.chunks import LAST_CHUNK, chunk
+from agentsh_proxy.turn import Turn
+from agentsh_proxy.upstream import UpstreamConnection, tls_context
+from agentsh_proxy.view import Origin
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from inspected import BOTH, inspection
 from loopback import on_loop, until
 from loopback.client import Client, request
 from loopback.proxy import Proxy, snapshot
 from loopback.upstream import Upstream, answering, chunked, response
+
+from agentsh_net.core.model import Action, Verdict
+from agentsh_net.core.web.familiar_heads import AnswerHeads
 
 MESSAGES = "/anthropic/v1/messages"
 FILES = "/anthropic/v1/files"
@@ -44,6 +58,107 @@ async def test_as_many_connections_as_requests_at_once(opened):
         await asyncio.gather(*(client.ask(request(MESSAGES, STREAM)) for client in clients))
     assert upstream.connections <= 8
     assert len(upstream.requests) == 40
+
+
+class _Taker:
+    """Who asked: feeds a stream's inspection as an exchange does, with or without what may leave as it came."""
+
+    method = "POST"
+    uploaded = True
+
+    def __init__(self, *, short: bool) -> None:
+        self._short = short
+        self._stream: StreamInspection | None = None
+        self.notes: list = []
+        self.out = b""
+        self.relayed = 0
+        self.ended = False
+
+    def on_head(self, head):
+        blocking = inspection(self.notes)._replace(
+            judge=lambda call: Verdict(Action.BLOCK if call.name == "bad" else Action.ALLOW, "no")
+        )
+        self._stream = choose(head, BOTH, blocking)
+
+    def relays(self, data, whole):
+        if not (self._short and self._stream.passes(data)):
+            return False
+        self.relayed += 1
+        self.out += whole
+        return True
+
+    def on_data(self, data, *, last):
+        self.out += self._stream.feed(data, last=last)
+        self.ended = self.ended or self._stream.done
+
+    def on_lost(self, error, *, answered):
+        self.ended = True
+        self.notes.append((str(error), answered))
+
+
+def taken(reads, *, short):
+    pool = SimpleNamespace(turn=None, heads=defaultdict(AnswerHeads), idle=defaultdict(list), now=0.0)
+    pool.turn = Turn(lambda _: None)
+    connection, taker = UpstreamConnection(pool, Origin("a", 1, tls=False)), _Taker(short=short)
+    connection.connection_made(Mock(is_closing=lambda: False))
+    connection.ask(taker, b"")
+    for read in reads:
+        if taker.ended:
+            break
+        connection.data_received(read)
+    return taker
+
+
+def _text(said: bytes, behind: bytes = b"}}\n\n") -> bytes:
+    return (
+        b'event: content_block_delta\ndata: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"'
+        + said
+        + b'"'
+        + behind
+    )
+
+
+_EVENTS = st.one_of(
+    st.sampled_from([b"Hi", b"a tool_use", b"\\n", b"\\u0074ool", b'","x":"', "\u2019".encode(), b"\xff", b"x" * 1100]).map(_text),
+    st.just(_text(b"a", b"}   }\n\n")),
+    st.just(b'event: content_block_start\ndata: {"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}\n\n'),
+    st.just(b'event: ping\ndata: {"type": "ping"}\n\n'),
+    st.just(b'event: content_block_stop\ndata: {"type":"content_block_stop","index":1}\n\n'),
+    st.sampled_from(["bad", "good"]).map(
+        lambda name: b'event: content_block_start\ndata: {"type":"content_block_start","index":1,"content_block":{"type":"tool_use","id":"t","name":"%b","input":{}}}\n\n' % name.encode()
+    ),
+)  # fmt: skip
+_CHUNKED = st.sampled_from(
+    [b"%x\r\n%b\r\n"] * 6 + [b"%X\r\n%b\r\n", b"0%x\r\n%b\r\n", b"%x;a\r\n%b\r\n", b"%x\r\n%b\n\n"]
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(st.tuples(_EVENTS, _CHUNKED), max_size=14),
+    st.lists(st.tuples(st.integers(0, 13), st.integers(1, 300)), max_size=4),
+    st.booleans(),
+)
+def test_a_stream_leaves_the_same_where_whole_chunks_leave_as_they_came(events, cuts, ended):
+    reads = [
+        b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n",
+        *(spelling % (len(event), event) for event, spelling in events),
+        *([LAST_CHUNK] if ended else []),
+    ]
+    for at, place in cuts:  # a read ends within a chunk, with what is left before the next
+        if at + 1 < len(reads):
+            whole = reads[at] + reads[at + 1]
+            reads[at], reads[at + 1] = whole[:place], whole[place:]
+    reads = [read for read in reads if read]
+    short, long = taken(reads, short=True), taken(reads, short=False)
+    assert (short.out, short.notes, short.ended) == (long.out, long.notes, long.ended)
+
+
+def test_most_of_a_stream_of_text_leaves_as_the_very_chunks_that_came():
+    begin = b'event: content_block_start\ndata: {"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}\n\n'
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+    stream = taken([head, chunk(begin), *(chunk(_text(b"Hi")) for _ in range(9)), LAST_CHUNK], short=True)
+    assert (stream.relayed, stream.notes, stream.ended) == (8, [], True)
 
 
 NOT_REUSABLE = {

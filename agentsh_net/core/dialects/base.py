@@ -132,6 +132,10 @@ class Framing(NamedTuple):
 class Stream(Protocol):
     """One streamed answer. Feed it what the upstream sent, in any chunks; what comes back goes to the client as it is."""
 
+    def passes(self, data: bytes) -> bool:
+        """Take the next bytes if they are whole frames that leave as they came, with nothing to tell of; else they have to be fed."""
+        ...
+
     def feed(self, data: bytes) -> Step:
         """Take the next bytes of the body (content decoding is done by the caller)."""
         ...

@@ -113,9 +113,13 @@ class Inspector:
         """Return the event that ends the answer with an error."""
         return self._error_frame(message)
 
+    def passes(self, data: bytes) -> bool:
+        """Take a read that goes on with prose."""
+        return not self._waits and len(data) <= self._max_frame and self._prose.goes_on(data)
+
     def feed(self, data: bytes) -> Step:
         """Take the next bytes of the answer."""
-        if not self._waits and self._prose.goes_on(data) and len(data) <= self._max_frame:
+        if self.passes(data):
             return _new(Step, (data, (), (), False))  # what `Step(data)` is, without a call in between
         if self._ended:
             return Step(b"", end=True)
