@@ -71,7 +71,8 @@ def _layer_line(layer: LayerStatus, config: Config) -> str:
     if layer.in_force:
         enforcing = config.network.mode == "enforce" and config.sandbox.mcp.enforce_policy
         does = _ROLE[layer.layer] if enforcing else "connections are recorded, none is refused"
-        return f"{layer.layer}: in force: {does} ({layer.detail})"
+        told = "; ".join(filter(None, (layer.detail, layer.attachment)))
+        return f"{layer.layer}: in force: {does} ({told})"
     if not layer.wanted:
         return f"{layer.layer}: off ({layer.reason})"
     remedy = f"; mend it: {layer.remedy}" if layer.remedy else ""

@@ -27,7 +27,10 @@ from agentsh_net.cli.examples import examples
 @click.option("--ready-file", type=click.Path(path_type=Path), help="Write a JSON object here when what is in force is in force.")  # fmt: skip
 @click.pass_context
 def run(ctx: click.Context, config: Path | None, audit: bool | None, ready_file: Path | None) -> None:
-    """Run the daemon in the foreground. SIGHUP reloads, SIGTERM drains and stops."""
+    """Run the daemon in the foreground. SIGHUP reloads, SIGTERM drains and stops.
+
+    eBPF programs are pinned in /sys/fs/bpf where that is the host's; AGENTSH_NET_BPFFS names another directory on a bpffs, or none: pin nothing.
+    """
     from agentsh_net import start
 
     ctx.exit(start.main(config, audit=audit, ready_file=ready_file, socket=_named_socket(ctx)))

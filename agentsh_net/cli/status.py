@@ -116,6 +116,9 @@ def _facts(told: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "dns", _snooped(told["snoop"])
     if (told.get("stub") or {}).get("in_force"):
         yield "dns", _stub(told["stub"])
+    for layer in _rows(told, "layers"):
+        if layer.get("attachment"):
+            yield str(layer.get("layer")), str(layer["attachment"])
     for note in told.get("notes") or ():
         yield "note", str(note)
     for setting in policy.get("pending") or ():

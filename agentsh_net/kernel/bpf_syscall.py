@@ -1,6 +1,7 @@
 """bpf(2) by ctypes: programs and maps, made, attached, asked. Errors are OSError with the call's name.
 
-The one door to this system call. What is loaded and why is not its business (prebuilt.py, ebpf.py).
+The one door to this system call. What is loaded and why is not its business (prebuilt.py, ebpf.py); links and pins are
+bpf_links.py's.
 """
 
 from __future__ import annotations
@@ -65,8 +66,8 @@ _libc = ctypes.CDLL(None, use_errno=True)
 _libc.syscall.restype = ctypes.c_long
 
 
-def _bpf(command: int, attr: bytes, what: str) -> tuple[int, bytes]:
-    """Call bpf(2); return its result and the attribute union as the kernel left it."""
+def call(command: int, attr: bytes, what: str) -> tuple[int, bytes]:
+    """Call bpf(2); return its result and the attribute union as the kernel left it. Raises OSError."""
     number = _NUMBERS.get(platform.machine())
     if number is None:
         raise OSError(errno.ENOSYS, f"bpf {what}: unknown machine {platform.machine()}")
@@ -99,7 +100,7 @@ def create_map(
 ) -> int:
     """Create a map and return its descriptor, which no child inherits."""
     attr = struct.pack("=IIIII", kind, key_size, value_size, max_entries, flags) + bytes(8) + _name(name)
-    return _bpf(_MAP_CREATE, attr, "MAP_CREATE")[0]
+    return call(_MAP_CREATE, attr, "MAP_CREATE")[0]
 
 
 def load_program(name: str, kind: int, attach_type: int, *, code: bytes, licence: str) -> int:
@@ -136,7 +137,7 @@ def _load_program(
         0,  # ifindex
         attach_type,
     )
-    return _bpf(_PROG_LOAD, attr, "PROG_LOAD")[0]
+    return call(_PROG_LOAD, attr, "PROG_LOAD")[0]
 
 
 def _name(text: str) -> bytes:
@@ -145,13 +146,13 @@ def _name(text: str) -> bytes:
 
 def attach(cgroup_fd: int, program_fd: int, kind: int) -> None:
     """Attach a program to a cgroup, beside the programs of others."""
-    _bpf(_PROG_ATTACH, struct.pack("=IIII", cgroup_fd, program_fd, kind, _ALLOW_MULTI), "PROG_ATTACH")
+    call(_PROG_ATTACH, struct.pack("=IIII", cgroup_fd, program_fd, kind, _ALLOW_MULTI), "PROG_ATTACH")
 
 
 def detach(cgroup_fd: int, program_fd: int, kind: int) -> None:
     """Detach a program from a cgroup; one that is not attached is no error."""
     try:
-        _bpf(_PROG_DETACH, struct.pack("=III", cgroup_fd, program_fd, kind), "PROG_DETACH")
+        call(_PROG_DETACH, struct.pack("=III", cgroup_fd, program_fd, kind), "PROG_DETACH")
     except OSError as error:
         if error.errno != errno.ENOENT:
             raise
@@ -161,19 +162,19 @@ def attached(cgroup_fd: int, kind: int) -> list[int]:
     """Return the ids of the programs that are attached to this very cgroup, oldest first."""
     ids = (ctypes.c_uint32 * _MAX_PROGRAMS)()
     attr = struct.pack("=IIIIQI", cgroup_fd, kind, 0, 0, ctypes.addressof(ids), _MAX_PROGRAMS)
-    _, answer = _bpf(_PROG_QUERY, attr, "PROG_QUERY")
+    _, answer = call(_PROG_QUERY, attr, "PROG_QUERY")
     return list(ids[: struct.unpack_from("=I", answer, 24)[0]])
 
 
 def program_fd(program_id: int) -> int:
     """Return a new descriptor of a program (needs CAP_SYS_ADMIN)."""
-    return _bpf(_PROG_GET_FD_BY_ID, struct.pack("=I", program_id), "PROG_GET_FD_BY_ID")[0]
+    return call(_PROG_GET_FD_BY_ID, struct.pack("=I", program_id), "PROG_GET_FD_BY_ID")[0]
 
 
 def program_info(fd: int) -> tuple[int, str]:
     """Return id and name of a program."""
     info = ctypes.create_string_buffer(256)
-    _bpf(_OBJ_GET_INFO, struct.pack("=IIQ", fd, len(info), ctypes.addressof(info)), "OBJ_GET_INFO_BY_FD")
+    call(_OBJ_GET_INFO, struct.pack("=IIQ", fd, len(info), ctypes.addressof(info)), "OBJ_GET_INFO_BY_FD")
     return struct.unpack_from("=I", info.raw, 4)[0], info.raw[64:80].split(b"\0", 1)[0].decode(
         "ascii", "replace"
     )
@@ -186,7 +187,7 @@ def maps_of(program_id: int) -> dict[str, tuple[int, int, int]]:
         ids = (ctypes.c_uint32 * _MAX_MAPS)()
         info = ctypes.create_string_buffer(256)
         struct.pack_into("=IQ", info, 52, _MAX_MAPS, ctypes.addressof(ids))
-        _bpf(_OBJ_GET_INFO, struct.pack("=IIQ", fd, len(info), ctypes.addressof(info)), "OBJ_GET_INFO_BY_FD")
+        call(_OBJ_GET_INFO, struct.pack("=IIQ", fd, len(info), ctypes.addressof(info)), "OBJ_GET_INFO_BY_FD")
         count = min(struct.unpack_from("=I", info.raw, 52)[0], _MAX_MAPS)
     finally:
         os.close(fd)
@@ -196,7 +197,7 @@ def maps_of(program_id: int) -> dict[str, tuple[int, int, int]]:
         try:
             answer = ctypes.create_string_buffer(256)
             attr = struct.pack("=IIQ", fd, len(answer), ctypes.addressof(answer))
-            _bpf(_OBJ_GET_INFO, attr, "OBJ_GET_INFO_BY_FD")
+            call(_OBJ_GET_INFO, attr, "OBJ_GET_INFO_BY_FD")
         finally:
             os.close(fd)
         _, _, key_size, value_size = struct.unpack_from("=IIII", answer.raw)
@@ -207,13 +208,13 @@ def maps_of(program_id: int) -> dict[str, tuple[int, int, int]]:
 
 def map_fd(map_id: int) -> int:
     """Return a new descriptor of a map (needs CAP_SYS_ADMIN)."""
-    return _bpf(_MAP_GET_FD_BY_ID, struct.pack("=I", map_id), "MAP_GET_FD_BY_ID")[0]
+    return call(_MAP_GET_FD_BY_ID, struct.pack("=I", map_id), "MAP_GET_FD_BY_ID")[0]
 
 
 def map_entries(fd: int) -> int:
     """Return a map's max_entries; of a ring buffer that is its size in bytes."""
     info = ctypes.create_string_buffer(256)
-    _bpf(_OBJ_GET_INFO, struct.pack("=IIQ", fd, len(info), ctypes.addressof(info)), "OBJ_GET_INFO_BY_FD")
+    call(_OBJ_GET_INFO, struct.pack("=IIQ", fd, len(info), ctypes.addressof(info)), "OBJ_GET_INFO_BY_FD")
     return int(struct.unpack_from("=I", info.raw, 16)[0])
 
 
@@ -221,14 +222,14 @@ def update(map_fd: int, key: bytes, value: bytes) -> None:
     """Set one element."""
     k, v = ctypes.create_string_buffer(key, len(key)), ctypes.create_string_buffer(value, len(value))
     attr = struct.pack("=IxxxxQQQ", map_fd, ctypes.addressof(k), ctypes.addressof(v), 0)
-    _bpf(_MAP_UPDATE, attr, "MAP_UPDATE_ELEM")
+    call(_MAP_UPDATE, attr, "MAP_UPDATE_ELEM")
 
 
 def lookup(map_fd: int, key: bytes, size: int) -> bytes:
     """Return the value of one element. For a per-CPU map `size` covers every possible CPU."""
     k, v = ctypes.create_string_buffer(key, len(key)), ctypes.create_string_buffer(size)
     attr = struct.pack("=IxxxxQQQ", map_fd, ctypes.addressof(k), ctypes.addressof(v), 0)
-    _bpf(_MAP_LOOKUP, attr, "MAP_LOOKUP_ELEM")
+    call(_MAP_LOOKUP, attr, "MAP_LOOKUP_ELEM")
     return v.raw
 
 
@@ -271,7 +272,7 @@ def contents(map_fd: int, key_size: int, value_size: int) -> tuple[bytes, bytes]
         where = ctypes.addressof(keys), ctypes.addressof(values)
         attr = struct.pack("=QQQQIIQQ", at if found_keys else 0, at, *where, room, map_fd, 0, 0)
         try:
-            _, answer = _bpf(_MAP_LOOKUP_BATCH, attr, "MAP_LOOKUP_BATCH")
+            _, answer = call(_MAP_LOOKUP_BATCH, attr, "MAP_LOOKUP_BATCH")
         except _CallError as error:
             if error.errno == errno.ENOSPC:  # one hash bucket did not fit
                 room *= 2
@@ -296,7 +297,7 @@ def array_values(map_fd: int, entries: int, value_size: int) -> bytes:
             "=QQQQIIQQ", at if done else 0, at, ctypes.addressof(keys), where, room, map_fd, 0, 0
         )
         try:
-            _, answer = _bpf(_MAP_LOOKUP_BATCH, attr, "MAP_LOOKUP_BATCH")
+            _, answer = call(_MAP_LOOKUP_BATCH, attr, "MAP_LOOKUP_BATCH")
         except _CallError as error:
             if error.errno != errno.ENOENT:
                 raise
@@ -313,7 +314,7 @@ def _batch(map_fd: int, command: int, keys: Sequence[bytes], values: Sequence[by
     key_buffer, value_buffer = ctypes.create_string_buffer(k, len(k)), ctypes.create_string_buffer(v, len(v))
     addresses = ctypes.addressof(key_buffer), ctypes.addressof(value_buffer)
     what = "MAP_UPDATE_BATCH" if command == _MAP_UPDATE_BATCH else "MAP_DELETE_BATCH"
-    _bpf(command, struct.pack("=QQQQIIQQ", 0, 0, *addresses, len(keys), map_fd, 0, 0), what)
+    call(command, struct.pack("=QQQQIIQQ", 0, 0, *addresses, len(keys), map_fd, 0, 0), what)
 
 
 def possible_cpus() -> int:

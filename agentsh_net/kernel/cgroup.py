@@ -6,7 +6,7 @@ Makes and moves nothing.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 from agentsh_net.core.errors import KernelError
@@ -17,23 +17,33 @@ REMEDY = "mount -t cgroup2 none /sys/fs/cgroup, or boot with systemd.unified_cgr
 _MAX_CGROUPS = 20_000
 
 
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """One mount: its root within the file system, where it is, and the file system's device as `major:minor`."""
+
+    root: str
+    point: Path
+    device: str
+
+
 def root(mountinfo: str | None = None) -> Path:
     """Return the mount point of the cgroup v2 hierarchy. Raises KernelError where there is none."""
-    lines = (Path(MOUNTINFO).read_text(encoding="utf-8") if mountinfo is None else mountinfo).splitlines()
     # Where it is mounted twice, the first mount of the whole hierarchy serves; a mount of a part would not see everybody.
-    points = sorted(_cgroup2_mounts(lines), key=lambda found: found[0] != "/")
+    points = sorted(mounts("cgroup2", mountinfo), key=lambda found: found.root != "/")
     if not points:
         raise KernelError("no cgroup v2 hierarchy is mounted", layer="ebpf", remedy=REMEDY)
-    return Path(points[0][1])
+    return points[0].point
 
 
-def _cgroup2_mounts(lines: Iterable[str]) -> list[tuple[str, str]]:
-    """Return (root within the file system, mount point) of each cgroup2 mount (proc_pid_mountinfo(5))."""
+def mounts(kind: str, mountinfo: str | None = None) -> list[Mount]:
+    """Return where file systems of a kind are mounted (proc_pid_mountinfo(5))."""
     found = []
-    for line in lines:
+    for line in (
+        Path(MOUNTINFO).read_text(encoding="utf-8") if mountinfo is None else mountinfo
+    ).splitlines():
         fields = line.split(" ")
-        if "-" in fields and fields[fields.index("-") + 1] == "cgroup2":
-            found.append((_unescaped(fields[3]), _unescaped(fields[4])))
+        if "-" in fields and fields[fields.index("-") + 1] == kind:
+            found.append(Mount(_unescaped(fields[3]), Path(_unescaped(fields[4])), fields[2]))
     return found
 
 

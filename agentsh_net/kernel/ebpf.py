@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import logging
 import os
 import struct
 from array import array
@@ -18,13 +19,12 @@ from agentsh_net.core.abi import sieve, wire
 from agentsh_net.core.errors import KernelError
 from agentsh_net.core.network.kernel_plan import Diff
 from agentsh_net.core.network.plane import Endpoint, Fate, LayerStatus, Name, Plan, Rule
-from agentsh_net.kernel import bpf_syscall, loader, streams
+from agentsh_net.kernel import attachment, bpf_syscall, loader, streams
 from agentsh_net.kernel.map_contents import MapContents
-from agentsh_net.kernel.probe_source import PROGRAMS
 from agentsh_net.kernel.ring_buffer import RingBuffer
 
 LAYER = "ebpf"
-_NAME_PREFIX = "agentsh_"
+_LOG = logging.getLogger(__name__)
 _ONLY = bytes(4)  # the one key of the config map
 # Records handed out per call: some 1.5 ms of the caller's work with the store's, less than one tick of the scheduler, so that
 # in a flood neither a reload nor a proxy worker on the same CPU waits for it (of 2048, a reload took 7 s). The rest waits in
@@ -58,6 +58,9 @@ class Ebpf:
                 # Asked, not assumed: BCC counts the ring in pages, which are not 4 KiB everywhere.
                 self._ring = RingBuffer(records, bpf_syscall.map_entries(records))
                 self._ids = {n: bpf_syscall.program_info(fd)[0] for n, fd in self._loaded.programs.items()}
+                # No other daemon's: ids are not used again while their programs are there.
+                self._pins = str(min(self._ids.values()))
+                self._held = attachment.choose(cgroup_root, self._cgroup, self._loaded, self._pins)
             except OSError as error:
                 self._loaded.close()
                 raise KernelError(f"the loaded programs are unusable: {error}", layer=LAYER) from error
@@ -73,12 +76,11 @@ class Ebpf:
             self._set(plan.rules)
         try:
             with _mapped(f"attach at {self._root}"):
-                for name, kind in self._missing():
-                    bpf_syscall.attach(self._cgroup, self._loaded.programs[name], kind)
+                self._attach()
                 if plan.names:
                     self._inherit()
                 self._configure(plan, enforce=True)  # one write raises every hook at once
-                detach_ours(self._cgroup, keep=set(self._ids.values()))
+                self._succeed()
         except KernelError:
             self._detach()
             raise
@@ -100,7 +102,7 @@ class Ebpf:
                 self._tighten_sieve(plan)
 
     def restore(self, plan: Plan) -> None:
-        """Make the maps hold exactly `plan`, whatever they hold. Raises KernelError."""
+        """Make the maps hold exactly `plan`, whatever they hold, and attach what is not attached. Raises KernelError."""
         with _mapped("restore the rules"):
             self._name(plan.names)
             self._set(plan.rules)
@@ -109,6 +111,9 @@ class Ebpf:
             kept = {wire.encode_name(n) for n in plan.names}
             self._forget_keys([key for key in self._contents.names() if key not in kept])
             self._tighten_sieve(plan)
+        with _mapped(f"attach at {self._root}"):
+            self._attach()
+            self._succeed()
 
     def know(self, own: wire.OwnIds, plan: Plan) -> None:
         """Tell the programs that the cgroups of ours are these now. Raises KernelError."""
@@ -137,7 +142,7 @@ class Ebpf:
     def detached(self) -> bool:
         """Say whether a program of ours is not where it belongs; a kernel that does not answer counts as such."""
         try:
-            return bool(self._missing())
+            return bool(self._held.lost())
         except OSError:
             return True
 
@@ -145,7 +150,8 @@ class Ebpf:
         """Ask the kernel whether every program is attached, enforcing, and by `plan`'s rules alone."""
         try:
             held, reason = self._contents.look(plan)
-            reason = self._unattached() or reason or self._unconfigured(plan)
+            unheld = self._held.lost()
+            reason = (unheld and f"{unheld} (at {self._root})") or reason or self._unconfigured(plan)
             denied, tagged, lost = self._counters()
         except OSError as error:
             return LayerStatus(
@@ -162,6 +168,7 @@ class Ebpf:
             denied=denied,
             tagged=tagged,
             lost=lost,
+            attachment="" if unheld else self._held.describe(),
         )
 
     def close(self, *, remove: bool) -> None:
@@ -171,12 +178,9 @@ class Ebpf:
                 self._detach()
         finally:
             self._ring.close()
+            self._held.close()
             self._loaded.close()
             os.close(self._cgroup)
-
-    def _unattached(self) -> str:
-        missing = [name for name, _ in self._missing()]
-        return f"detached from {self._root}: {', '.join(missing)}" if missing else ""
 
     def _unconfigured(self, plan: Plan) -> str:
         config = bpf_syscall.lookup(self._loaded.maps["config"], _ONLY, wire.CONFIG.size)
@@ -184,10 +188,16 @@ class Ebpf:
             return "the switch in the kernel is off, or of another policy"
         return ""
 
-    def _missing(self) -> list[tuple[str, int]]:
-        """Return (name, attach type) of what is not attached now."""
-        attached = {kind: bpf_syscall.attached(self._cgroup, kind) for kind in PROGRAMS.values()}
-        return [(name, kind) for name, kind in PROGRAMS.items() if self._ids[name] not in attached[kind]]
+    def _attach(self) -> None:
+        self._held = attachment.attach(self._held, self._cgroup, self._loaded.programs)
+
+    def _succeed(self) -> None:
+        """Let predecessors go, who may have held their programs the other way."""
+        attachment.detach_ours(self._cgroup, keep=set(self._ids.values()))
+        try:
+            attachment.clear_pins(self._root, keep={self._pins})
+        except OSError as error:
+            _LOG.warning("pins that hold nothing any more cannot be removed: %s", error)
 
     def _set(self, rules: Mapping[Endpoint, Rule]) -> None:
         words = sieve.from_bytes(self._contents.sieve())
@@ -213,7 +223,7 @@ class Ebpf:
     def _inherit(self) -> None:
         """Take over what predecessors know of connections, while they still decide on them."""
         mine = set(self._ids.values())
-        for program_id, kind in ours(self._cgroup):
+        for program_id, kind in attachment.ours(self._cgroup):
             if kind == bpf_syscall.INET_EGRESS and program_id not in mine:
                 streams.inherit(program_id, self._loaded.maps["streams"])
 
@@ -246,43 +256,7 @@ class Ebpf:
 
     def _detach(self) -> None:
         with _mapped("detach"):
-            for name, kind in PROGRAMS.items():
-                bpf_syscall.detach(self._cgroup, self._loaded.programs[name], kind)
-
-
-def ours(cgroup_fd: int) -> list[tuple[int, int]]:
-    """Return (program id, attach type) of every program of this project on a cgroup, whoever attached it. Raises OSError.
-
-    Another version may have used attach types that this one does not.
-    """
-    found = []
-    for kind in bpf_syscall.CGROUP_ATTACH_TYPES:
-        try:
-            ids = bpf_syscall.attached(cgroup_fd, kind)
-        except OSError as error:
-            if error.errno == errno.EINVAL and kind not in PROGRAMS.values():
-                continue  # this kernel has no such hook
-            raise
-        for program_id in ids:
-            fd = bpf_syscall.program_fd(program_id)
-            try:
-                if bpf_syscall.program_info(fd)[1].startswith(_NAME_PREFIX):
-                    found.append((program_id, kind))
-            finally:
-                os.close(fd)
-    return found
-
-
-def detach_ours(cgroup_fd: int, *, keep: set[int]) -> int:
-    """Detach every program of this project but `keep`; return how many there were. Raises OSError."""
-    strangers = [(program_id, kind) for program_id, kind in ours(cgroup_fd) if program_id not in keep]
-    for program_id, kind in strangers:
-        fd = bpf_syscall.program_fd(program_id)
-        try:
-            bpf_syscall.detach(cgroup_fd, fd, kind)
-        finally:
-            os.close(fd)
-    return len(strangers)
+            self._held.detach()
 
 
 @contextlib.contextmanager

@@ -265,7 +265,6 @@ class Host:
         """Put back what somebody took away. Raises KernelError."""
         if self._ebpf is not None and not self._ebpf.status(plan).in_force:
             self._ebpf.restore(plan)
-            self._ebpf.start(plan)
         if self._nft is not None:
             part = self._for_packets(plan)
             status = self._nft.status(part)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from agentsh_net.core.errors import KernelError
-from agentsh_net.kernel import cgroup, claims, ebpf, nft, own_cgroups
+from agentsh_net.kernel import attachment, bpffs, cgroup, claims, ebpf, nft, own_cgroups
 
 
 def hierarchy() -> Path | None:
@@ -26,8 +26,10 @@ def leftovers(cgroup_root: Path | None = None) -> list[str]:
     """Return what of ours is in the kernel now. Raises KernelError where the kernel does not say."""
     root = cgroup_root or hierarchy()
     attached = programs(root) if root is not None else []
+    pinned = bpffs.left(root) if root is not None else []
     return [
         *(f"eBPF program {number} at {root}" for number in attached),
+        *(f"pins in {path}" for path in pinned),
         *(f"nftables table {name}" for name in nft.tables()),
     ]
 
@@ -55,13 +57,14 @@ def remove(layer: str, root: Path | None) -> None:
         nft.remove_tables()
     elif root is not None:
         with _opened(root) as descriptor:
-            ebpf.detach_ours(descriptor, keep=set())
+            attachment.detach_ours(descriptor, keep=set())
+            attachment.clear_pins(root, keep=set())
 
 
 def programs(root: Path) -> list[int]:
     """Return the ids of our programs at a cgroup. Raises KernelError."""
     with _opened(root) as descriptor:
-        return [number for number, _ in ebpf.ours(descriptor)]
+        return [number for number, _ in attachment.ours(descriptor)]
 
 
 @contextlib.contextmanager

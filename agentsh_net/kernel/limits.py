@@ -44,11 +44,11 @@ def limits(
             found.append(_WITHOUT_EBPF)
         elif not _has(held, "CAP_SYS_ADMIN"):
             found.append(_OWN_SOCKETS_ONLY)
-        if not here and "ebpf" in network.layers and _is_a_part(hierarchy or _mounted()):
+        if not here and "ebpf" in network.layers and is_a_part(hierarchy or _mounted()):
             found.append(_OWN_CGROUPS_ONLY)
         if not here and "nftables" in network.layers and _is_elsewhere(proc):
             found.append(_OWN_NETWORK_ONLY)
-        if not _sees_the_host(proc):
+        if not sees_the_host(proc):
             found.append(_OWN_PROCESSES_ONLY)
         elif not _has(held, "CAP_SYS_PTRACE"):
             found.append(_NO_EXECUTABLES)
@@ -89,7 +89,7 @@ def _has(held: int, name: str) -> bool:
     return bool(held >> _BITS[name] & 1)
 
 
-def _sees_the_host(proc: Path) -> bool:
+def sees_the_host(proc: Path) -> bool:
     """Say whether the host's processes are visible: process 2 is the kernel's thread starter there, and only there."""
     try:
         return (proc / "2/comm").read_text(encoding="utf-8", errors="replace").strip() == "kthreadd"
@@ -104,7 +104,7 @@ def _mounted() -> Path | None:
         return None  # then there is no such layer, which it says itself
 
 
-def _is_a_part(hierarchy: Path | None) -> bool:
+def is_a_part(hierarchy: Path | None) -> bool:
     """Say whether a hierarchy's root is some cgroup of a larger one: only the real root has no events (cgroup-v2.rst)."""
     return hierarchy is not None and (hierarchy / "cgroup.events").exists()
 
@@ -112,7 +112,7 @@ def _is_a_part(hierarchy: Path | None) -> bool:
 def _is_elsewhere(proc: Path) -> bool:
     """Say whether the host's first process has another network namespace than we; what cannot be seen is not said."""
     try:
-        return _sees_the_host(proc) and not (proc / "1/ns/net").samefile(proc / "self/ns/net")
+        return sees_the_host(proc) and not (proc / "1/ns/net").samefile(proc / "self/ns/net")
     except OSError:
         return False
 

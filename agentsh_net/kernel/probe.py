@@ -18,7 +18,16 @@ from pathlib import Path
 
 from agentsh_net.core.abi import sock_diag
 from agentsh_net.core.errors import KernelError
-from agentsh_net.kernel import bpf_syscall, cgroup, headers, loader, nft, own_cgroups, probe_source
+from agentsh_net.kernel import (
+    attachment,
+    bpf_syscall,
+    cgroup,
+    headers,
+    loader,
+    nft,
+    own_cgroups,
+    probe_source,
+)
 from agentsh_net.kernel.limits import effective_capabilities
 from agentsh_net.kernel.netlink import SOCK_DIAG, Netlink
 from agentsh_net.kernel.sweep import REMEDY as SWEEP_REMEDY
@@ -50,6 +59,7 @@ def _ebpf(bpf_loader: str) -> Iterator[Probe]:
     yield _privilege("ebpf", ("CAP_BPF", "CAP_NET_ADMIN", "CAP_SYS_ADMIN"))
     yield _attempt("ebpf", "cgroup v2 hierarchy", lambda: f"cgroup v2 at {cgroup.root()}")
     yield _attempt("ebpf", "cgroup programs", _cgroup_programs)
+    yield _attempt("ebpf", "attachment", lambda: f"attachment: {attachment.foreseen(cgroup.root())}")
     yield from _probes(bpf_loader)
 
 

@@ -19,7 +19,8 @@ from agentsh_net.core.errors import KernelError
 from agentsh_net.core.network.kernel_plan import diff
 from agentsh_net.core.network.plane import Fate, Rule
 from agentsh_net.kernel import bpf_syscall, ebpf, loader
-from agentsh_net.kernel.ebpf import Ebpf, detach_ours, ours
+from agentsh_net.kernel.attachment import detach_ours, ours
+from agentsh_net.kernel.ebpf import Ebpf
 from agentsh_net.kernel.probe_source import PROGRAMS
 
 pytestmark = pytest.mark.kernel
@@ -306,7 +307,7 @@ def test_a_detached_program_is_seen_and_put_back(name: str) -> None:
         plane.start(BAD)
         return status.in_force, status.reason, plane.status(BAD).in_force
 
-    assert box.in_box(inside) == (False, f"detached from /sys/fs/cgroup: {name}", True)
+    assert box.in_box(inside) == (False, f"detached: {name} (at /sys/fs/cgroup)", True)
 
 
 def test_a_rule_that_somebody_deleted_is_seen_and_put_back() -> None:
@@ -372,7 +373,7 @@ def test_a_cgroup_that_forbids_others_is_said_and_nothing_of_ours_stays() -> Non
     def inside() -> tuple[str, int]:
         cgroup = os.open(ROOT, os.O_RDONLY)
         # Attached without BPF_F_ALLOW_MULTI: an exclusive program.
-        bpf_syscall._bpf(
+        bpf_syscall.call(
             8, struct.pack("=IIII", cgroup, foreign_program(), bpf_syscall.CONNECT4, 0), "PROG_ATTACH"
         )
         plane = Ebpf(ROOT)

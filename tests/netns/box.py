@@ -34,6 +34,8 @@ HERE_V4, HERE_V6 = "10.99.0.1", "fd00:99::1"
 THERE_V4 = tuple(f"10.99.0.{n}" for n in range(2, 7))
 THERE_V6 = tuple(f"fd00:99::{n}" for n in range(2, 7))
 
+BPFFS = "/sys/fs/bpf"
+
 # An emulated machine (tests/vm) takes this many times as long for the same.
 SLOWNESS = 12 if "AGENTSH_NET_VM" in os.environ else 1
 
@@ -141,6 +143,14 @@ def await_that(claim: Callable[[], Any], *, within: float = 120) -> Any:
             raise AssertionError(f"did not come true within {within} s: {claim}")
         select.select([], [], [], 0.005)
     return value
+
+
+def mount_bpffs(kind: str = "links") -> None:
+    """Give this box a bpffs of its own, and have the product use it: kernel objects are pinned then; another kind: they are not."""
+    os.environ["AGENTSH_NET_BPFFS"] = "none"
+    if kind == "links":
+        _mount("bpf", BPFFS, "bpf", 0)
+        os.environ["AGENTSH_NET_BPFFS"] = BPFFS
 
 
 def _be_the_box(cgroup: Path, writer: int, function: Callable[..., Any], args: tuple[Any, ...]) -> None:

@@ -1,6 +1,6 @@
 """Whoever connects in a tight loop to a server that every policy denies never gets through: reloads, crashes, an upgrade.
 
-A few of each in CI; `./dev soak` has 200 reloads, and 20 times SIGKILL and a restart, half of them from another version.
+A few of each in CI, with programs held by pinned links; `./dev soak` has 200 reloads, and 20 times SIGKILL and a restart, half of them from another version.
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ pytestmark = pytest.mark.kernel
 
 # In CI test_daemon.py goes through the same with both planes.
 SOAK = "AGENTSH_NET_SOAK" in os.environ
-RELOADS, CRASHES, LAYERS = (200, 20, (EBPF, NFT, BOTH)) if SOAK else (3, 2, (EBPF, NFT))
+RELOADS, CRASHES = (200, 20) if SOAK else (3, 2)
+# Planes, and how programs are held.
+LIVES = [(EBPF, "links"), (NFT, "none"), *([(EBPF, "attach"), (BOTH, "links")] if SOAK else ())]
 # Denied by no other test: sweeps look into every namespace, those of tests that run beside these too.
 EVIL, OTHER, PORT = "10.99.0.5", "10.99.0.4", 8000
 SOCK_RELEASE = 34  # an attach type that this version does not use
@@ -128,7 +130,8 @@ def other_programs(probes: bpf_object.BpfObject) -> None:
     os.close(cgroup)
 
 
-def lives(folder: Path, layers: tuple[str, ...]) -> tuple[Counter[str], list[str], str, str]:
+def lives(folder: Path, layers: tuple[str, ...], held: str) -> tuple[Counter[str], list[str], str, str]:
+    box.mount_bpffs(held)
     there = box.there()
     servers = [listening(there, address, PORT) for address in (EVIL, OTHER)]
     with running(folder, policy(0, layers)) as daemon, trying() as outcomes:
@@ -139,6 +142,8 @@ def lives(folder: Path, layers: tuple[str, ...]) -> tuple[Counter[str], list[str
             daemon.crash()
             if turn % 2:
                 other_version(layers)
+            elif SOAK and turn % 4 == 2 and "ebpf" in layers:  # whoever is next holds them the other way
+                os.environ["AGENTSH_NET_BPFFS"] = box.BPFFS if turn % 8 == 6 else "none"
             daemon.write(policy(turn, layers))
             daemon.start()
         left, status = leftovers(), daemon.cli("status")
@@ -150,16 +155,20 @@ def lives(folder: Path, layers: tuple[str, ...]) -> tuple[Counter[str], list[str
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("layers", LAYERS, ids="+".join)
+@pytest.mark.parametrize(
+    ("layers", "held"), LIVES, ids=lambda part: part if isinstance(part, str) else "+".join(part)
+)
 def test_nobody_gets_through_while_policies_change_daemons_die_and_versions_follow_each_other(
-    tmp_path: Path, layers: tuple[str, ...]
+    tmp_path: Path, layers: tuple[str, ...], held: str
 ) -> None:
-    outcomes, left, status, neighbour = box.in_box(lives, tmp_path, layers, timeout=1700)
+    outcomes, left, status, neighbour = box.in_box(lives, tmp_path, layers, held, timeout=1700)
     refusals = {"ebpf": "EPERM", "nftables": "ECONNREFUSED"}
     print(f"{'+'.join(layers)}: {dict(outcomes)} in {RELOADS} reloads, {CRASHES} crashes")
     assert outcomes.keys() <= {refusals[layer] for layer in layers}, outcomes
     assert outcomes.total() > 100 * CRASHES
     assert neighbour == "connected"
-    tables = [line for line in left if line.startswith("nftables")]
-    assert len(left) - len(tables) == (len(PROGRAMS) if "ebpf" in layers else 0), left
+    programs = [line for line in left if line.startswith("eBPF")]
+    assert len(programs) == (len(PROGRAMS) if "ebpf" in layers else 0), left
     assert "not in force" not in status
+    assert ("links pinned in" in status) == any(line.startswith("pins") for line in left)
+    assert ("links pinned in" in status) == (held == "links") or SOAK

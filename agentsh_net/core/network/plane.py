@@ -135,6 +135,7 @@ class LayerStatus:
     denied: int = 0
     tagged: int = 0
     lost: int = 0
+    attachment: str = ""  # how programs are held where they are, as the kernel confirms it
     behind: str = ""  # what came to the machine since and is not covered: applying the same plan covers it
 
 

@@ -6,6 +6,7 @@ One daemon a set of planes lives through all of it; what it says of each is asse
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from netns.stage import BOTH, EBPF, NFT, PLANES
 
 from agentsh_net.control.client import Client
 from agentsh_net.core.abi import wire
-from agentsh_net.kernel import bpf_syscall
+from agentsh_net.kernel import bpf_links, bpf_syscall
 from agentsh_net.kernel.leftovers import hierarchy, leftovers, programs, remove
 
 pytestmark = pytest.mark.kernel
@@ -77,6 +78,22 @@ def forget_the_rule() -> list[str]:
     return []
 
 
+def link_pins() -> list[Path]:
+    return list(Path(box.BPFFS).glob("agentsh-net/*/*/link_*"))
+
+
+def remove_the_pins() -> list[str]:
+    shutil.rmtree(link_pins()[0].parent)
+    return []
+
+
+def detach_a_link() -> list[str]:
+    link = bpf_links.pinned(link_pins()[0])
+    bpf_links.detach(link)
+    os.close(link)
+    return []
+
+
 TAMPERING: dict[str, tuple[str, Callable[[], list[str]]]] = {
     "flush ruleset": ("nftables", nft("flush ruleset")),
     "delete table": ("nftables", nft("delete table inet agentsh_net")),
@@ -87,6 +104,17 @@ TAMPERING: dict[str, tuple[str, Callable[[], list[str]]]] = {
     "detach": ("ebpf", detach),
     "delete a rule": ("ebpf", forget_the_rule),
 }
+LINKS = {
+    "remove the pins": ("ebpf", remove_the_pins),
+    "detach a link": ("ebpf", detach_a_link),
+}
+# The planes, and how programs are held.
+STAGES = [*((planes, "attach") for planes in PLANES), (EBPF, "links")]
+
+
+def tampering_with(layers: tuple[str, ...], held: str) -> dict[str, tuple[str, Callable[[], list[str]]]]:
+    every = TAMPERING | LINKS if held == "links" else TAMPERING
+    return {name: (layer, deed) for name, (layer, deed) in every.items() if layer in layers}
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +161,8 @@ def ended(client: socket.socket) -> str:
         return type(error).__name__
 
 
-def life(folder: Path, layers: tuple[str, ...]) -> Life:
+def life(folder: Path, layers: tuple[str, ...], held: str) -> Life:
+    box.mount_bpffs(held)
     server = listening(box.there(), EVIL, PORT)
     with server, running(folder, policy(layers, denied=False)) as daemon:
         client = socket.create_connection((EVIL, PORT), 5)
@@ -141,8 +170,7 @@ def life(folder: Path, layers: tuple[str, ...]) -> Life:
         swept = ended(client), daemon.await_connection(layer="sweep", action="block")
         seen = {
             name: tampered(daemon, layer, deed)
-            for name, (layer, deed) in TAMPERING.items()
-            if layer in layers
+            for name, (layer, deed) in tampering_with(layers, held).items()
         }
         stood = len(leftovers())
         daemon.crash()
@@ -157,26 +185,26 @@ def life(folder: Path, layers: tuple[str, ...]) -> Life:
         return Life(swept, seen, killed, told, [*left, len(leftovers())])
 
 
-@pytest.fixture(scope="module", params=PLANES, ids="+".join)
+@pytest.fixture(scope="module", params=STAGES, ids=lambda stage: f"{'+'.join(stage[0])} {stage[1]}")
 def lived(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> tuple[tuple[str, ...], Life]:
-    return request.param, box.in_box(life, tmp_path_factory.mktemp("life"), request.param)
+) -> tuple[tuple[str, ...], str, Life]:
+    return *request.param, box.in_box(life, tmp_path_factory.mktemp("life"), *request.param)
 
 
 def test_a_connection_that_an_older_policy_allowed_is_ended_and_told(
-    lived: tuple[tuple[str, ...], Life],
+    lived: tuple[tuple[str, ...], str, Life],
 ) -> None:
-    said, event = lived[1].swept
+    said, event = lived[2].swept
     assert said in {"ConnectionAbortedError", "ConnectionResetError", "closed"}
     assert (event["server_id"], event["remote_addr"]) == ("evil", f"{EVIL}:{PORT}")
 
 
 def test_what_root_takes_away_is_put_back_and_told_and_the_other_plane_holds_meanwhile(
-    lived: tuple[tuple[str, ...], Life],
+    lived: tuple[tuple[str, ...], str, Life],
 ) -> None:
-    layers, life = lived
-    assert life.tampered.keys() == {name for name, (layer, _) in TAMPERING.items() if layer in layers}
+    layers, held, life = lived
+    assert life.tampered.keys() == tampering_with(layers, held).keys()
     for name, seen in life.tampered.items():
         assert (name, seen.told, seen.then) == (name, ["not in force", "in force"], REFUSED[layers])
         for said in seen.refused:  # Linux 6.9: it takes the daemon's own socket to do it at all
@@ -186,9 +214,9 @@ def test_what_root_takes_away_is_put_back_and_told_and_the_other_plane_holds_mea
 
 
 def test_after_sigkill_it_is_still_refused_and_a_restart_adopts_what_stands_and_tells(
-    lived: tuple[tuple[str, ...], Life],
+    lived: tuple[tuple[str, ...], str, Life],
 ) -> None:
-    layers, life = lived
+    layers, _, life = lived
     assert life.killed == [REFUSED[layers]] * 2
     told = life.told_after_restart
     assert (told["action"], told["server_id"], told["layer"]) == ("block", "evil", layers[0])
