@@ -72,7 +72,7 @@ def resolve(base: str, reference: str, what: str) -> str:
     """Return `reference` as a URL of base's origin. Raises ProtocolError where it leads to another origin."""
     # urljoin drops tabs and line feeds silently, so they are refused before it sees them
     if not reference or any(ord(c) < 0x21 for c in reference):
-        raise ProtocolError(f"the {what} is empty or has control characters")
+        raise ProtocolError(f"the {what} is empty or has control characters", status=502)
     try:
         url = urljoin(base, reference)
     except ValueError as fault:

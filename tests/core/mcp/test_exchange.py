@@ -45,8 +45,22 @@ def test_an_error_says_what_was_asked_and_what_came() -> None:
     assert str(failure("tools/list", ErrorResponse(1, -32000, "no\nway"))) == (
         'tools/list failed: the server says "no\N{REPLACEMENT CHARACTER}way" (-32000)'
     )
-    assert "declare the credential" in str(refusal("initialize", 401))
-    assert str(refusal("initialize", 418)) == "initialize was refused with HTTP 418"
+    assert failure("tools/list", ErrorResponse(1, -32000, "no")).status == 502
+
+
+@pytest.mark.parametrize(
+    ("status", "remedy"),
+    [
+        (401, ": declare the credential in `headers`, or in gateway.servers"),
+        (403, ": the credential in `headers` is not accepted, or the origin is not"),
+        (404, ": check the path of `url`"),
+        (405, ": check the path of `url` and the declared type (http or sse)"),
+        (418, ""),
+    ],
+)
+def test_a_refusal_says_what_may_mend_it(status: int, remedy: str) -> None:
+    refused = refusal("initialize", status)
+    assert (str(refused), refused.status) == (f"initialize was refused with HTTP {status}{remedy}", 502)
 
 
 def test_the_era_follows_the_revision() -> None:

@@ -98,16 +98,18 @@ def test_redirects_are_followed_inside_the_origin_only() -> None:
         ("GET", 301, ""),
         ("GET", 301, "http://mcp.example.com:8443/base/sse"),
     ]:
-        with pytest.raises(ProtocolError):
+        with pytest.raises(ProtocolError) as refused:
             mcp_http.redirection(method, SSE, status, location)
+        assert refused.value.status == 502
 
 
 @pytest.mark.parametrize("status", [301, 302, 303])
 def test_a_post_that_would_become_a_get_is_not_followed(status: int) -> None:
     with pytest.raises(
         ProtocolError, match=f"redirects a POST with {status} to https://mcp.example.com:8443/x"
-    ):
+    ) as refused:
         mcp_http.redirection("POST", SSE, status, "/x")
+    assert refused.value.status == 502
 
 
 def test_declared_headers_cannot_write_the_structure_of_a_request() -> None:
@@ -140,6 +142,9 @@ def names(headers: mcp_http.Headers) -> set[str]:
 def test_each_revision_gets_the_headers_it_knows() -> None:
     assert names(mcp_http.post_headers("", "initialize", "")) == {"Accept", "Content-Type"}
     assert "MCP-Protocol-Version" not in names(mcp_http.post_headers("2025-03-26", "tools/list", "s"))
+    assert "MCP-Protocol-Version" in names(mcp_http.post_headers("2025-06-18", "tools/list", "s"))
+    assert "MCP-Protocol-Version" in names(mcp_http.stream_headers("2025-06-18", "s", ""))
+    assert "MCP-Protocol-Version" not in names(mcp_http.stream_headers("2025-03-26", "s", ""))
     legacy = dict(mcp_http.post_headers("2025-11-25", "tools/list", "s"))
     assert (legacy["MCP-Protocol-Version"], legacy["Mcp-Session-Id"]) == ("2025-11-25", "s")
     assert "Mcp-Method" not in legacy

@@ -75,3 +75,10 @@ def test_most_names_are_never_cut():
 def test_cline_hashes_a_name_it_had_to_clean():
     # printf 'git hub__get' | sha1sum
     assert "git_hub__get_86f818ae" in cut_forms("git hub", "get")
+
+
+def test_a_server_is_known_by_its_beginning_and_a_tool_by_its_end_in_punycode_too():
+    assert "xn--mnchen-3ya-" in aliases.heads("münchen", aliases.COPILOT)
+    assert aliases.heads("munich", aliases.COPILOT) == {"munich-"}
+    assert "xn--mnchen-3ya" in aliases.tails("münchen", aliases.COPILOT)
+    assert "xn--mnchen-3ya" not in aliases.tails("münchen", aliases.PLAIN)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentsh_net.core.model import ToolCall
+from agentsh_net.core.model import Candidate, Shown, ToolCall
 from agentsh_net.core.verdicts.inner_calls import MAX_CALLS, inner_calls, names_recipients, wraps_alone
 
 PARALLEL = "multi_tool_use.parallel"
@@ -160,3 +160,18 @@ def test_no_arguments_are_an_error_of_ours_and_every_recipient_is_found(name: st
     assert len(calls) <= MAX_CALLS * 8
     if name == PARALLEL and json.dumps(value) not in ("null", '""', "{}"):
         assert calls
+
+
+def test_what_a_wrapper_was_shown_to_be_says_nothing_of_the_calls_within() -> None:
+    shown = Shown((Candidate("fs", "rm", "h"),))
+    for call in (
+        ToolCall(PARALLEL, "c", uses("get"), shown=shown),
+        ToolCall("exec", "c", "await tools.get({})", shown=shown),
+    ):
+        assert [inner.shown for inner in inner_calls(call)] == [None]
+
+
+def test_a_wrapper_within_another_that_cannot_be_read_is_flawed() -> None:
+    within = {"tool_uses": [{"recipient_name": PARALLEL, "parameters": '{"tool_uses": ['}]}
+    (inner,) = inner_calls(ToolCall(PARALLEL, "c", within))
+    assert inner.flaw == "the calls within it cannot be read"

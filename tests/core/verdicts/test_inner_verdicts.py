@@ -34,8 +34,11 @@ def test_a_denied_call_within_refuses_the_whole_with_its_reason_and_every_candid
     judged = verdict(snapshot, wrapping(*names))
     assert judged.action is Action.BLOCK
     assert "it calls " in judged.reason
-    assert "rm" in {candidate.tool for candidate in judged.candidates}
+    assert {candidate.tool for candidate in judged.candidates} == {
+        name.split("_")[-1].split(".")[-1] for name in names
+    }
     explained = snapshot.explain(wrapping(*names))
+    assert explained.verdict.candidates == judged.candidates
     assert (explained.verdict.action, explained.steps[-1].reason) == (Action.BLOCK, judged.reason)
 
 
@@ -90,6 +93,22 @@ def test_each_call_within_is_charged_by_itself_and_none_where_one_is_denied() ->
     assert charged == [("fs", "1:c#0"), ("db", "1:c#1")]
     over = snapshot.judge(wrapping("read"), session_id="s", charge=charge)
     assert (over.action, "rate" in over.reason) == (Action.BLOCK, True)
+
+
+def test_one_call_within_over_its_rate_refuses_the_whole() -> None:
+    snapshot = situation(["fs", "db"], OFFERS, rate_limits=RateLimits(True))
+    over = snapshot.judge(wrapping("read", "query"), session_id="s", charge=lambda server, *_: server != "db")
+    assert over.action is Action.BLOCK
+    assert over.reason.startswith("it calls 'query': ")
+    assert "rate" in over.reason
+
+
+def test_the_trace_has_the_steps_of_each_call_within_and_one_verdict() -> None:
+    snapshot = situation(["fs", "db"], OFFERS, **DENY)
+    explained = snapshot.explain(wrapping("read", "query"))
+    assert [step.step for step in explained.steps] == ["name", "server", "tool", "pin"] * 2 + ["verdict"]
+    assert [c.tool for c in explained.verdict.candidates] == ["read", "query"]
+    assert explained.steps[-1].reason == explained.verdict.reason
 
 
 def test_a_servers_own_tool_of_a_wrappers_name_has_arguments_of_its_own_unless_they_name_recipients() -> None:
