@@ -75,6 +75,8 @@ class Relay:
             if self._due is not None:
                 self._expire(time.monotonic())
             self._write()
+            if self._child_out is None and self._stdout is not None and self._down.idle:
+                self._end_output()
         return self._fault
 
     def _over(self) -> bool:
@@ -230,6 +232,13 @@ class Relay:
         except OSError:
             return False  # the client is gone
         return True
+
+    def _end_output(self) -> None:
+        """Let the client hear that the server has closed its output, though it may live on; nothing else gets the number 1."""
+        null = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
+        os.dup2(null, 1)
+        os.close(null)
+        self._stdout = None
 
     def _close_child_out(self) -> None:
         if self._child_out is not None:

@@ -64,6 +64,16 @@ def test_a_server_that_closed_its_input_is_noticed_by_the_client() -> None:
             flood(process.stdin.fileno())
 
 
+def test_a_server_that_closed_its_output_and_lives_on_is_heard_of_no_more() -> None:
+    with started("sh", "-c", "echo bye; exec >&-; read line; exit 5") as process:
+        assert process.stdin is not None and process.stdout is not None
+        assert process.stdout.read() == b"bye\n"
+        assert process.poll() is None
+        process.stdin.write(PING + b"\n")
+        process.stdin.close()
+        assert process.wait(10) == 5
+
+
 def test_a_server_that_leaves_a_process_behind_is_dead_all_the_same() -> None:
     """The process that it left holds its output open: the shim waits for silence, not for that."""
     with started("sh", "-c", "sleep 50 & echo bye; exit 3") as process:
