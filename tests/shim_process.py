@@ -31,8 +31,13 @@ def run(
 
 
 @contextlib.contextmanager
-def started(*server: str, options: tuple[str, ...] = (), **more: Any) -> Iterator[subprocess.Popen[bytes]]:
-    with subprocess.Popen(command(*server, options=options), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more) as process:  # fmt: skip
+def started(
+    *server: str, options: tuple[str, ...] = (), patience: str = "", **more: Any
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Start a shim; `patience` is code that sets other times than its modules `child` and `relay` have."""
+    code = f"from agentsh_proxy.shim import child, relay; {patience}\nfrom agentsh_net.__main__ import main; main()"
+    whole = [sys.executable, "-c", code, *command(*server, options=options)[3:]]
+    with subprocess.Popen(whole, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more) as process:  # fmt: skip
         try:
             yield process
         finally:
@@ -41,7 +46,7 @@ def started(*server: str, options: tuple[str, ...] = (), **more: Any) -> Iterato
 
 def line(process: subprocess.Popen[bytes]) -> bytes:
     assert process.stdout is not None
-    ready, _, _ = select.select([process.stdout], [], [], 20)
+    ready, _, _ = select.select([process.stdout], [], [], 60)
     assert ready, "nothing was written"
     return process.stdout.readline()
 

@@ -26,8 +26,9 @@ FORWARDED: Final = (
     signal.SIGUSR1,
     signal.SIGUSR2,
 )
-# A signal to the whole process group reached the server already: it has so many seconds to die of that one.
-GRACE: Final = 0.05
+# A signal to the whole process group reached the server already: it has so many seconds to die of that one, which many take for
+# their clean-up. Clients that signal the shim alone wait 2 s before they kill it.
+GRACE: Final = 0.5
 _TWICE: Final = frozenset((signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM))
 
 _PR_SET_PDEATHSIG: Final = 1  # prctl(2)

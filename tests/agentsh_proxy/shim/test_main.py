@@ -66,7 +66,9 @@ def test_a_signal_to_the_whole_group_reaches_the_server_once() -> None:
         "print('ready', flush=True)\n"
         "time.sleep(60)"
     )
-    with started(sys.executable, "-c", script, start_new_session=True) as process:
+    with started(
+        sys.executable, "-c", script, patience="child.GRACE = 60", start_new_session=True
+    ) as process:
         assert line(process) == b"ready\n"
         os.killpg(process.pid, signal.SIGTERM)
         assert process.wait(60) == 9

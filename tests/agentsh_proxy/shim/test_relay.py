@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
 import sys
 import threading
 from collections.abc import Callable
@@ -122,14 +121,13 @@ def test_fail_closed_answers_a_servers_sampling_to_the_server() -> None:
 
 
 def test_a_server_that_outlives_its_client_in_silence_is_asked_to_end_and_then_killed() -> None:
-    code = (
-        "import sys; from agentsh_proxy.shim import main, relay; relay.PATIENCE = relay.KILL_AFTER = 0.2\n"
-        "sys.exit(main.run(main.Options('s', sys.argv[1:], '/nowhere', hide=False, closed=False)))"
-    )
-    stubborn = ["sh", "-c", "trap 'echo asked' TERM; echo ready; while :; do sleep 0.05; done"]
-    done = subprocess.run([sys.executable, "-c", code, *stubborn], input=b"", capture_output=True, timeout=60)
-    assert done.returncode == -signal.SIGKILL
-    assert done.stdout == b"ready\nasked\n"
+    stubborn = ("sh", "-c", "trap 'echo asked' TERM; echo ready; while :; do sleep 0.05; done")
+    with started(*stubborn, patience="relay.PATIENCE = 0.2; relay.KILL_AFTER = 2") as process:
+        assert line(process) == b"ready\n"
+        assert process.stdin is not None
+        process.stdin.close()
+        assert line(process) == b"asked\n"
+        assert process.wait(60) == -signal.SIGKILL
 
 
 class Desk:
