@@ -63,6 +63,7 @@ def corner() -> Iterator[Path]:
 def enter(cgroup: Path) -> None:
     """Move this process into the corner: cgroup, mounts, network. Raises OSError. It ends when its parent does."""
     _check(_libc().prctl(_PR_SET_PDEATHSIG, signal.SIGTERM), "prctl")
+    os.umask(0o022)  # the agent, another user, reads what is written here
     (cgroup / "cgroup.procs").write_text(str(os.getpid()), encoding="ascii")
     _check(_libc().unshare(_NEWNET | _NEWNS | _NEWCGROUP), "unshare")
     _mount(None, "/", None, _REC_PRIVATE)

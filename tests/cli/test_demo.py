@@ -35,7 +35,7 @@ def test_every_attack_works_without_enforcement_and_is_stopped_with_it_by_its_la
     before = machine()
     kept = tmp_path / "kept"
     command = [sys.executable, "-m", "agentsh_net", "demo", "--json", "--keep", str(kept)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=110)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240, umask=0o077)
     assert done.stdout, done.stderr
     told = json.loads(done.stdout)
     assert [row["name"] for row in told["scenarios"] if not row["as_expected"]] == [], done.stdout

@@ -1,6 +1,7 @@
 """A caller that closes, fills or stops reading a stream gets an exit code that says so, and never a traceback."""
 
 import os
+import shlex
 import subprocess
 import sys
 
@@ -12,7 +13,7 @@ PROGRAM = [sys.executable, "-m", "agentsh_net"]
 
 
 def shell(command: str, **environment: str) -> subprocess.CompletedProcess:
-    program = " ".join(PROGRAM)
+    program = shlex.join(PROGRAM)
     return subprocess.run(
         ["bash", "-c", command.replace("PROGRAM", program)],
         capture_output=True, text=True, env={**os.environ, **environment},
