@@ -1,6 +1,6 @@
 """Asks the neighbours on every network for a name that ends in .local (RFC 6762): no name server knows it, and clients ask so.
 
-Anybody may answer, an agent too. What such an answer may do is core.network.hearsay's business.
+Any of them may answer. What such an answer may do is core.network.hearsay's business.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ import select
 import socket
 import struct
 import time
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from contextlib import ExitStack
-from ipaddress import IPv4Address
+from dataclasses import replace
+from ipaddress import IPv4Address, ip_address
 from itertools import islice
 
 from agentsh_net.core.errors import ProtocolError
@@ -23,10 +24,10 @@ _GROUP = ("224.0.0.251", 5353)
 _TYPES: dict[Kind, int] = {"A": 1, "AAAA": 28}
 # Responders wait up to 120 ms (RFC 6762, 6); a device that sleeps takes longer to hear at all.
 PATIENCE = 1.0
-# How long (seconds) others may follow the first answer: a name has one owner, who may have several networks.
-_ENCORE = 0.1
 _NETWORKS = 16  # a machine full of containers has more bridges than neighbours
-_ANSWERS = 16
+# Of each neighbour, and of so many of them: nobody fills alone what is kept of a name (core.network.hearsay).
+_ADDRESSES, _NEIGHBOURS = 4, 16
+_DATAGRAMS = 256  # that are read in all, answers or not
 _SIZE = 9000  # RFC 6762, 17
 
 
@@ -35,26 +36,31 @@ def is_local(name: str) -> bool:
     return name.rstrip(".").lower().endswith(".local")
 
 
-def ask(name: str, kind: Kind, own: Iterable[Address], patience: float = PATIENCE) -> list[Ascribed]:
-    """Ask by each of our own addresses, and return what was answered within `patience` seconds; nothing where nobody did."""
+def ask(name: str, kind: Kind, own: Collection[Address], patience: float = PATIENCE) -> list[Ascribed]:
+    """Ask by each of our own addresses, and return what each neighbour answered within `patience` seconds.
+
+    What comes from this host itself is no neighbour's answer: an agent may listen here, and answer first.
+    """
     wire = wire_name(name)
     query = struct.pack(">2s5H", os.urandom(2), 0, 1, 0, 0, 0) + wire + struct.pack(">2H", _TYPES[kind], 1)
-    found: list[Ascribed] = []
+    found: dict[str, Ascribed] = {}
     with ExitStack() as stack:
-        asked = [stack.enter_context(s) for s in map(_socket, _sources(own)) if _sent(s, query)]
+        asked = {s.fileno(): stack.enter_context(s) for s in map(_socket, _sources(own)) if _sent(s, query)}
+        waiting = select.poll()
+        for descriptor in asked:
+            waiting.register(descriptor, select.POLLIN)
         deadline = time.monotonic() + patience
-        for _ in range(_ANSWERS):
-            ready, _, _ = select.select(asked, [], [], max(0.0, deadline - time.monotonic()))
+        for _ in range(_DATAGRAMS if asked else 0):
+            ready = waiting.poll(max(0.0, deadline - time.monotonic()) * 1000)
             if not ready:
                 break
-            said = _read(ready[0], query[:2], wire)
-            if said is not None:
-                found.append(said)
-                deadline = min(deadline, time.monotonic() + _ENCORE)
-    return found
+            sender, said = _read(asked[ready[0][0]], query[:2], wire)
+            if said is not None and len(found) < _NEIGHBOURS and ip_address(sender) not in own:
+                found.setdefault(sender, replace(said, addresses=said.addresses[:_ADDRESSES]))
+    return list(found.values())
 
 
-def _sources(own: Iterable[Address]) -> Iterable[IPv4Address]:
+def _sources(own: Collection[Address]) -> Iterable[IPv4Address]:
     """Return addresses of ours to ask by: what is sent by one goes out where it is (IPv6 neighbours are asked by IPv4 too)."""
     v4 = sorted(a for a in own if isinstance(a, IPv4Address) and not a.is_loopback)
     return islice(v4, _NETWORKS)
@@ -63,6 +69,7 @@ def _sources(own: Iterable[Address]) -> Iterable[IPv4Address]:
 def _socket(source: IPv4Address) -> socket.socket:
     made = socket.socket(socket.AF_INET, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC | socket.SOCK_NONBLOCK)
     made.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, source.packed)
+    made.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_LOOP, 0)  # this host knows its own name
     return made
 
 
@@ -75,9 +82,9 @@ def _sent(asking: socket.socket, query: bytes) -> bool:
     return True
 
 
-def _read(ready: socket.socket, identity: bytes, wire: bytes) -> Ascribed | None:
+def _read(ready: socket.socket, identity: bytes, wire: bytes) -> tuple[str, Ascribed | None]:
     try:
-        data = ready.recv(_SIZE)
-        return ascribe(parse(data), {wire}).get(wire) if data[:2] == identity else None
+        data, (sender, _) = ready.recvfrom(_SIZE)
+        return sender, ascribe(parse(data), {wire}).get(wire) if data[:2] == identity else None
     except (OSError, ProtocolError):
-        return None
+        return "", None

@@ -320,11 +320,11 @@ class Resolver:
         self._refused[name, kind] = refused
 
     async def _ask_neighbours(self, name: str, kind: Kind, own: Collection[Address]) -> None:
-        """Take what neighbours say of a name as hearsay: an agent on this machine is as good a neighbour as any."""
+        """Take what neighbours say of a name as hearsay: any of them, a container too, may say what it likes."""
         servers = self._servers.addresses()
         for said in await asyncio.to_thread(multicast_dns.ask, name, kind, own):
             found = [a for a in said.addresses if not refusal(a, {*own, *servers})]
-            self._hearsay.heard(name, found, ttl=said.ttl, source=Source.STRANGER, now=self._clock())
+            self._hearsay.heard(name, found, ttl=said.ttl, source=Source.NEIGHBOUR, now=self._clock())
 
 
 async def ask_dns(name: str, kind: Kind, servers: NameServers | None = None) -> Answer:

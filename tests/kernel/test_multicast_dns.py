@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import time
 from ipaddress import IPv4Address, ip_address
 
 import pytest
 from netns import box
+from netns.box import Namespace
 from netns.neighbour import Neighbour
 
 from agentsh_net.core.network.addresses import Address
@@ -42,3 +44,23 @@ def test_a_neighbour_is_heard_and_where_nobody_answers_it_ends_in_time() -> None
     assert six == [ip_address("fd00:99::2")]
     assert (nobody, nowhere) == ([], [])
     assert took < 1.0 * box.SLOWNESS
+
+
+def loud() -> list[list[Address]]:
+    """One neighbour says more than all others; what is not of the network answers too, from this host."""
+    far = box.there()
+    liar, honest = Neighbour(far, "10.99.0.2"), Neighbour(far, "10.99.0.3")
+    liar.records = {("nas.local", "A"): [f"10.1.0.{n}" for n in range(1, 60)]}
+    honest.records = {("nas.local", "A"): ["10.99.0.3"]}
+    here = Namespace(os.open("/proc/self/ns/net", os.O_RDONLY))
+    agent = Neighbour(here, box.HERE_V4)
+    agent.records = {("nas.local", "A"): ["10.66.0.1"]}
+    return [list(said.addresses) for said in multicast_dns.ask("nas.local", "A", HERE)]
+
+
+@needs_box
+def test_nobody_crowds_another_out_and_this_host_is_not_heard() -> None:
+    found = box.in_box(loud)
+    assert sorted(map(len, found)) == [1, 4]
+    assert [ip_address("10.99.0.3")] in found
+    assert ip_address("10.66.0.1") not in [address for said in found for address in said]

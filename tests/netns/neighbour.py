@@ -21,6 +21,7 @@ class Neighbour:
         self.records: dict[tuple[str, str], list[str]] = {}
         self.asked = 0
         self._socket = place.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self._socket.bind((GROUP, PORT))
         member = struct.pack("4s4s", socket.inet_aton(GROUP), socket.inet_aton(address))
         self._socket.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, member)

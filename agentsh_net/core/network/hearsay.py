@@ -19,12 +19,14 @@ class Source(IntEnum):
     """Whose address an answer came from. It is as easily forged as any source address is, from within the same network."""
 
     STRANGER = 0  # not a name server of this system: a container's, or an agent's own
-    RESOLVER = 1  # a name server of this system
+    NEIGHBOUR = 1  # whom we asked for a name ending in .local
+    RESOLVER = 2  # a name server of this system
 
 
 # A pool behind one name shows up to some hundred addresses within TTL and grace. Beyond that, our own questions follow.
 # Of a stranger: what one answer usually holds. One that lies gets that many innocent addresses refused, for the time of grace.
-CAPS: Mapping[Source, int] = {Source.RESOLVER: 256, Source.STRANGER: 16}
+# Of neighbours: sixteen times what one of them may say.
+CAPS: Mapping[Source, int] = {Source.RESOLVER: 256, Source.NEIGHBOUR: 64, Source.STRANGER: 16}
 
 
 @dataclass(slots=True)
