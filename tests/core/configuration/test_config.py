@@ -525,6 +525,12 @@ def test_two_listeners_do_not_share_a_port(gateway: str, proxy: str, clash: bool
     assert [p.path for p in problems(mapping)] == ["gateway.port"]
 
 
+def test_a_listener_that_is_off_stands_in_nobodys_way() -> None:
+    gateway = {"enabled": True, "port": 9000}
+    assert parse({"proxy": {"mode": "disabled", "port": 9000}, "gateway": gateway}).gateway.port == 9000
+    assert parse({"proxy": {"port": 9000}, "gateway": gateway | {"enabled": False}}).proxy.port == 9000
+
+
 def test_any_free_port_clashes_with_none() -> None:
     mapping = {"proxy": {"port": 0}, "gateway": {"enabled": True, "port": 0}}
     assert parse(mapping).proxy.port == 0

@@ -5,10 +5,18 @@ from __future__ import annotations
 import pytest
 from situations import registry, server, situation
 
-from agentsh_net.core.configuration.settings import ArgumentMatch, Config, Mcp, Sandbox, ServerRule
+from agentsh_net.core.configuration.settings import (
+    ArgumentMatch,
+    Config,
+    Mcp,
+    Sandbox,
+    ServerRule,
+    ToolRule,
+    VersionPinning,
+)
 from agentsh_net.core.model import Action
 from agentsh_net.core.snapshot import Snapshot
-from agentsh_net.core.trust.pins import Pins
+from agentsh_net.core.trust.pins import Pins, tool_of, trust
 from agentsh_net.core.verdicts import connectors
 
 WEATHER = server("weather", "https://mcp.example.com/weather", host="mcp.example.com", port=443)
@@ -71,6 +79,8 @@ def test_what_passes_unknown_says_so():
     reason = judge(OPEN, "weather", "https://evil.example/mcp").reason
     assert "name of a declared server, but not its URL" in reason
     assert "fail_closed is false" in reason
+    assert "has a URL of no declared server" in judge(OPEN, "x", "https://evil.example/mcp").reason
+    assert judge(OPEN, "x", "").reason.startswith("connector 'x' is no declared server")
 
 
 def test_audit_mode_blocks_no_connector():
@@ -96,8 +106,26 @@ def test_a_connector_reaches_what_its_servers_rules_allow():
     assert not reach_of(denied_tools=[("web", "rm")]).confined
     assert reach_of(denied_tools=[("fs", "rm")], seen=False) == connectors.Reach(confined=True)
     assert reach_of(tool_policy="allowlist", allowed_tools=[("fs", "get")]).denied == ("rm",)
+    unseen = reach_of(tool_policy="allowlist", allowed_tools=[("fs", "get")], seen=False)
+    assert (unseen.confined, unseen.known) == (True, False)
     audited = reach_of(denied_tools=[("fs", "rm")], enforce_policy=False)
     assert (audited.confined, audited.denied) == (True, ("rm",))  # what comes of it is the caller's business
+
+
+def test_a_tool_that_waits_for_trust_confines_its_connector():
+    trusted = Pins.of([trust(tool_of("fs", {"name": "get"}), "")])
+    snapshot = situation(
+        ["fs"], {"fs": ["get", "rm"]}, pins=trusted, version_pinning=VersionPinning(auto_trust_first=False)
+    )
+    assert snapshot.connector_reach("fs", "") == connectors.Reach(True, True, ("get",), ("rm",))
+
+
+def test_a_connector_reaches_what_the_server_of_its_url_offers_whatever_its_label():
+    mcp = Mcp(denied_tools=(ToolRule("weather", "rm"),))
+    known = registry([WEATHER, FS], {"weather": ["get", "rm"], "fs": ["ls"]})
+    snapshot = Snapshot(1, "", Config(sandbox=Sandbox(mcp)), known, Pins())
+    for label in ("fs", "x", ""):
+        assert snapshot.connector_reach(label, GOOD_URL).denied == ("rm",)
 
 
 def test_rules_over_arguments_confine_and_say_so():
