@@ -97,7 +97,7 @@ class Resolver:
         self._woken = asyncio.Event()
         self._refused: dict[tuple[str, Kind], list[str]] = {}
         self._told: tuple[object, ...] = ()
-        self._asked_of: Collection[Address] | None = None
+        self._asked_of: tuple[Collection[Address], tuple[str, ...]] | None = None
 
     async def watch(self, hosts: Mapping[str, str]) -> dict[str, tuple[Address, ...]]:
         """Watch exactly these (server id -> host), ask for what is new, and return all that is known.
@@ -282,8 +282,9 @@ class Resolver:
 
     def _follow_name_servers(self) -> None:
         """Ask anew when the name servers are others (a VPN, another network): what they answer may be something else."""
-        before, self._asked_of = self._asked_of, self._servers.addresses()
+        before, self._asked_of = self._asked_of, (self._servers.addresses(), self._servers.search())
         if before not in {None, self._asked_of}:
+            self._wire = dict(self._on_the_wire())
             self._translators_due = -1.0
             self._book.ask_again(self._clock())
 

@@ -474,17 +474,18 @@ def test_other_name_servers_are_asked_at_once_what_the_old_ones_said_for_an_hour
     conf.write_text("nameserver 192.0.2.53\n")
     servers = NameServers(files=[conf], clock=clock)
 
-    async def scenario() -> list[tuple[str, str]]:
+    async def scenario() -> tuple[list[tuple[str, str]], set[bytes]]:
         dns_ = Dns(one_A=[A1], one_AAAA=[V6])
         dns_.ttl = 3600.0
         made, _ = resolver(dns_, tmp_path, clock=clock, name_servers=servers)
         await made.watch({"a": "one"})
         made._follow_name_servers()
         dns_.asked.clear()
-        conf.write_text("nameserver 192.0.2.54\n")
+        conf.write_text("nameserver 192.0.2.54\nsearch vpn.test\n")
         clock.now = 6.0
         made._follow_name_servers()
         await made._ask_due()
-        return sorted(dns_.asked)
+        return sorted(dns_.asked), {*made.wire_names()}
 
-    assert asyncio.run(scenario()) == [("one", "A"), ("one", "AAAA")]
+    names = {wire_name("one"), wire_name("one.vpn.test")}
+    assert asyncio.run(scenario()) == ([("one", "A"), ("one", "AAAA")], names)
