@@ -71,6 +71,23 @@ def test_a_credential_is_passed_through_or_replaced_not_both() -> None:
     assert [p.path for p in read(config_gateway.GATEWAY, gateway)[1]] == ["at.servers.web.passthrough"]
 
 
+@pytest.mark.parametrize(
+    ("user", "found"),
+    [("root", ["at.servers.web.user"]), ("0", ["at.servers.web.user"]), ("mcp", [])],
+)
+def test_no_server_of_the_gateway_runs_as_root(user: str, found: list[str]) -> None:
+    web = {"user": user, "downstream_security": "key"}
+    made, problems = read(config_gateway.GATEWAY, {"security_schemes": [API_KEY], "servers": {"web": web}})
+    assert [problem.path for problem in problems] == found
+    assert found or made.servers["web"].user == user
+
+
+def test_only_who_is_let_in_acts_as_a_servers_user() -> None:
+    _, (problem,) = read(config_gateway.GATEWAY, {"servers": {"web": {"user": "mcp"}}})
+    assert problem.path == "at.servers.web.user"
+    assert "without `downstream_security`" in problem.found
+
+
 def test_a_gateway_that_is_written_down_is_on_unless_it_says_otherwise() -> None:
     assert read(config_gateway.GATEWAY, {"port": 1})[0].enabled
     assert not read(config_gateway.GATEWAY, {"port": 1, "enabled": False})[0].enabled
