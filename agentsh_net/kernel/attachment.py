@@ -162,6 +162,8 @@ def choose(hierarchy: Path, cgroup: int, loaded: Loaded, name: str) -> Attachmen
     try:
         return Linked(cgroup, loaded, _place(hierarchy) / name)
     except KernelError as error:
+        if error.remedy:
+            _LOG.warning("programs are not pinned: %s; mend it: %s", error, error.remedy)
         return Direct(cgroup, loaded.programs, str(error))
 
 
@@ -233,9 +235,9 @@ def detach_ours(cgroup_fd: int, *, keep: set[int]) -> int:
     return len(strangers)
 
 
-def clear_pins(hierarchy: Path, *, keep: set[str]) -> None:
+def clear_pins(cgroup_id: int, *, keep: set[str]) -> None:
     """Remove the pins that are left of a hierarchy, but those in directories of these names; and those of cgroups that are gone. Raises OSError."""
-    for place in bpffs.left(hierarchy):
+    for place in bpffs.left(cgroup_id):
         bpffs.clear(place, keep=keep)
     for place in bpffs.everyones():
         links = [_looked(pin) for pin in place.glob(f"*/{_LINK}*")]

@@ -19,22 +19,23 @@ from agentsh_net.kernel.limits import is_a_part, sees_the_host
 VARIABLE = "AGENTSH_NET_BPFFS"
 _DEFAULT = Path("/sys/fs/bpf")
 _NAME = "agentsh-net"
+_LAYER = "ebpf"
 _PROC = Path("/proc")
 
 
 def directory(hierarchy: Path) -> Path:
-    """Return where the pins of whoever enforces in a hierarchy go; it may not be there yet. Raises KernelError saying why there is no such place."""
+    """Return where the pins of whoever enforces in a hierarchy go; it may not be there yet. Raises KernelError saying why there is no such place, with a remedy where somebody is in the way."""
     asked = os.environ.get(VARIABLE, "")
     if asked == "none":
-        raise _refused(f"{VARIABLE} is none")
+        raise KernelError(f"{VARIABLE} is none", layer=_LAYER)
     base = Path(asked or _DEFAULT)
     if why := _why_unusable(base) or ("" if asked else _why_mortal(base, hierarchy)):
-        raise _refused(why)
+        raise KernelError(why, layer=_LAYER)
     ours = base / _NAME
     found = ours / str(hierarchy.stat().st_ino)
     for path in (ours, found):
-        if os.path.lexists(path) and (why := _why_not_ours(path)):
-            raise _refused(why)
+        if os.path.lexists(path):
+            _require_ours(path)
     return found
 
 
@@ -43,8 +44,7 @@ def make(path: Path) -> None:
     for each in (path.parent.parent, path.parent, path):
         with contextlib.suppress(FileExistsError):
             each.mkdir(mode=0o700)
-        if why := _why_not_ours(each):
-            raise _refused(why)
+        _require_ours(each)
 
 
 def inodes(path: Path) -> dict[str, int]:
@@ -55,9 +55,9 @@ def inodes(path: Path) -> dict[str, int]:
         return {}
 
 
-def left(hierarchy: Path) -> list[Path]:
+def left(cgroup_id: int) -> list[Path]:
     """Return the directories with pins of whoever enforced in a hierarchy, on every bpffs that can be seen."""
-    return [path for path in everyones() if path.name == str(hierarchy.stat().st_ino)]
+    return [path for path in everyones() if path.name == str(cgroup_id)]
 
 
 def everyones() -> list[Path]:
@@ -131,5 +131,6 @@ def _why_not_ours(path: Path) -> str:
     return ""
 
 
-def _refused(why: str) -> KernelError:
-    return KernelError(why, layer="ebpf", remedy=f"see docs/network.md for {VARIABLE}")
+def _require_ours(path: Path) -> None:
+    if why := _why_not_ours(path):
+        raise KernelError(why, layer=_LAYER, remedy=f"see who made it, then remove it: rm -r {path}")

@@ -195,7 +195,7 @@ class Ebpf:
         """Let predecessors go, who may have held their programs the other way."""
         attachment.detach_ours(self._cgroup, keep=set(self._ids.values()))
         try:
-            attachment.clear_pins(self._root, keep={self._pins})
+            attachment.clear_pins(os.fstat(self._cgroup).st_ino, keep={self._pins})
         except OSError as error:
             _LOG.warning("pins that hold nothing any more cannot be removed: %s", error)
 

@@ -26,7 +26,7 @@ def leftovers(cgroup_root: Path | None = None) -> list[str]:
     """Return what of ours is in the kernel now. Raises KernelError where the kernel does not say."""
     root = cgroup_root or hierarchy()
     attached = programs(root) if root is not None else []
-    pinned = bpffs.left(root) if root is not None else []
+    pinned = bpffs.left(root.stat().st_ino) if root is not None else []
     return [
         *(f"eBPF program {number} at {root}" for number in attached),
         *(f"pins in {path}" for path in pinned),
@@ -58,7 +58,7 @@ def remove(layer: str, root: Path | None) -> None:
     elif root is not None:
         with _opened(root) as descriptor:
             attachment.detach_ours(descriptor, keep=set())
-            attachment.clear_pins(root, keep=set())
+            attachment.clear_pins(os.fstat(descriptor).st_ino, keep=set())
 
 
 def programs(root: Path) -> list[int]:

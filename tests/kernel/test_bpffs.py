@@ -99,7 +99,7 @@ def cleared() -> tuple[list[Path], list[str], list[str]]:
     (BASE / "theirs").mkdir()
     another = BASE / "agentsh-net/another"
     another.mkdir()
-    left = bpffs.left(ROOT)
+    left = bpffs.left(ROOT.stat().st_ino)
     bpffs.clear(place, keep={"2"})
     kept = sorted(bpffs.inodes(place))
     bpffs.clear(place, keep=set())
@@ -121,7 +121,7 @@ def not_cleared(spoil: str) -> bool:
     victim = BASE / "victim" / str(ROOT.stat().st_ino) / "1"
     victim.mkdir(parents=True)
     subprocess.run(spoil, shell=True, check=True, cwd=BASE)
-    for place in bpffs.left(ROOT):
+    for place in bpffs.left(ROOT.stat().st_ino):
         bpffs.clear(place, keep=set())
     return victim.exists()
 

@@ -7,10 +7,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-import threading
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,7 +23,7 @@ from agentsh_net.kernel.loader import Loaded
 from agentsh_net.kernel.probe_source import PROGRAMS
 from netns import box
 from netns.daemon import running
-from netns.scene import at, attempt, listening, plan
+from netns.scene import at, attempt, listening, plan, trying
 from netns.stage import BOTH, EBPF, NFT
 
 pytestmark = pytest.mark.kernel
@@ -73,31 +70,6 @@ def policy(turn: int, layers: tuple[str, ...]) -> dict[str, Any]:
     return {"sandbox": {"mcp": rules}, "network": network}
 
 
-@contextmanager
-def trying() -> Iterator[Counter[str]]:
-    """Connect in a tight loop, in a process of its own, and count what came of it."""
-    reader, writer = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os.nice(10)  # tight enough, and daemons may start beside it
-        while True:
-            os.write(writer, f"{attempt(EVIL, PORT)}\n".encode())
-    os.close(writer)
-    outcomes: Counter[str] = Counter()
-
-    def collect() -> None:
-        with os.fdopen(reader) as lines:
-            outcomes.update(line.strip() for line in lines)
-
-    collector = threading.Thread(target=collect)
-    collector.start()
-    try:
-        yield outcomes
-    finally:
-        box.kill(child)
-        collector.join()
-
-
 def other_version(layers: tuple[str, ...]) -> None:
     """Put in the place of what a crash left what another version would have left: other maps, programs and tables."""
     if "ebpf" in layers:
@@ -134,7 +106,7 @@ def lives(folder: Path, layers: tuple[str, ...], held: str) -> tuple[Counter[str
     box.mount_bpffs(held)
     there = box.there()
     servers = [listening(there, address, PORT) for address in (EVIL, OTHER)]
-    with running(folder, policy(0, layers)) as daemon, trying() as outcomes:
+    with running(folder, policy(0, layers)) as daemon, trying(EVIL, PORT) as outcomes:
         for turn in range(RELOADS):
             daemon.write(policy(turn, layers))
             Client(folder / "control.sock", timeout=300).call("reload")  # a flood beside it slows it down
