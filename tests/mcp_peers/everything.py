@@ -10,6 +10,7 @@ from pathlib import Path
 
 PACKAGE = "@modelcontextprotocol/server-everything"
 VERSION = "2026.8.31"
+PATIENCE = 200  # seconds, which a test has to spare
 
 
 @cache
@@ -24,7 +25,10 @@ def everything() -> tuple[list[str], str]:
     if not program.exists():
         folder.mkdir(parents=True, exist_ok=True)
         asked = [npm, "install", "--prefix", str(folder), "--no-audit", "--no-fund", f"{PACKAGE}@{VERSION}"]
-        done = subprocess.run(asked, capture_output=True, text=True, timeout=300)
+        try:
+            done = subprocess.run(asked, capture_output=True, text=True, timeout=PATIENCE)
+        except subprocess.TimeoutExpired:
+            return [], f"npm did not install {PACKAGE}@{VERSION} within {PATIENCE} s"
         if done.returncode or not program.exists():
             return [], f"npm cannot install {PACKAGE}@{VERSION}: {done.stderr.strip()[-300:]}"
     return [node, str(program), "stdio"], ""
