@@ -27,7 +27,9 @@ from agentsh_proxy.gateway.view import Place
 from agentsh_proxy.http_client import HttpClient, Response
 
 MAX_IDLE: Final = 256  # connections kept to one server; as many calls as a busy agent farm has in flight
-MAX_SESSIONS: Final = 10_000  # whose listings and open requests are remembered; past it the oldest begin anew
+MAX_SESSIONS: Final = (
+    10_000  # whose listings and open requests are remembered; past it who was heard longest ago begins anew
+)
 NOT_FOUND: Final = -32001  # what SDK servers say of a session that they do not know
 MAX_REPLIES: Final = 64  # each is a connection while the server does not take it
 OLDER_SECONDS: Final = 10.0  # for it to name its endpoint
@@ -85,12 +87,11 @@ class Forward:
             client.answer(404, jsonrpc.error(None, NOT_FOUND, "Session not found"))  # as if it were nobody's
             return True
         review = self._reviews.get((session_id, mcp_session)) if mcp_session else None
-        if review is None:
-            review = self._review(session_id)
-            if mcp_session:
-                self._remember((session_id, mcp_session), review)
-            else:
-                review.offer = self._unnamed.known(session_id, asked.fields, review.offer)
+        review = review or self._review(session_id)
+        if mcp_session:
+            self._remember((session_id, mcp_session), review)
+        else:
+            review.offer = self._unnamed.known(session_id, asked.fields, review.offer)
         offer = review.offer
         if asked.method == "POST":
             new = await exchange.post(review, limits[0])
@@ -120,6 +121,7 @@ class Forward:
 
     def _remember(self, key: tuple[str, str], review: Review) -> None:
         self._reviews[key] = review
+        self._reviews.move_to_end(key)
         if len(self._reviews) > MAX_SESSIONS:
             self._reviews.popitem(last=False)
 

@@ -7,6 +7,7 @@ from hashlib import sha256
 from typing import Any
 
 import pytest
+from agentsh_proxy.gateway import forward
 from gateway_front import (
     INITIALIZE,
     RESULT,
@@ -196,6 +197,24 @@ def test_instructions_that_are_not_the_pinned_ones_hold_back_the_calls_of_who_re
         assert "the instructions text of server peer" in (await front.post(call())).json["error"]["message"]
 
     play(modern(tools_call=plain), scene)
+
+
+def test_what_a_session_was_shown_is_remembered_while_it_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(forward, "MAX_SESSIONS", 2)
+
+    async def scene(front: GatewayFront, server: Scripted) -> None:
+        front.follow(pinned(server))
+        front.on_report = lambda _: front.follow(pinned(server))
+        victim = {"User-Agent": "victim", "Mcp-Session-Id": "a"}
+        await front.post(request("tools/list"), **victim)
+        for others in ("b", "c", "d"):
+            await front.post(call(), **{"Mcp-Session-Id": others})
+            assert (
+                "not the version that was trusted"
+                in (await front.post(call(), **victim)).json["error"]["message"]
+            )
+
+    play(legacy(tools_list=shown_otherwise, tools_call=plain), scene)
 
 
 def test_a_session_knows_nothing_of_what_clients_without_one_were_shown() -> None:
