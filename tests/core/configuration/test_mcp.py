@@ -58,6 +58,17 @@ def test_a_rate_of_a_server_completes_itself_and_the_general_one() -> None:
     )
 
 
+def test_a_burst_is_one_call_at_least() -> None:
+    for burst, found in ((1, []), (0, ["at.burst"])):
+        given = {"calls_per_minute": 12, "burst": burst}
+        assert [problem.path for problem in read(config_mcp.RATE, given)[1]] == found
+
+
+def test_two_patterns_of_one_name_are_one_problem() -> None:
+    patterns = [{"name": name, "regex": "x", "severity": "high"} for name in ("Mine", "mine")]
+    assert len(read(config_mcp.CUSTOM_PATTERNS, patterns)[1]) == 1
+
+
 def test_a_rule_carries_its_path() -> None:
     assert read(config_mcp.server_rule, "a*") == (settings.ServerRule("a*", "at"), [])
     assert read(config_mcp.server_rule, {"id": "a*"}) == (settings.ServerRule("a*", "at"), [])
