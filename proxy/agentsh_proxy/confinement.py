@@ -17,7 +17,6 @@ from agentsh_proxy.landlock import restrict_to_reading
 
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_NO_NEW_PRIVS = 1, 4, 38
 _PR_CAPBSET_READ, _PR_CAPBSET_DROP = 23, 24
-_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
 _CAPABILITY_V3 = 0x20080522
 _CAP_SETPCAP = 8
 _CAPABILITIES = 64  # as many as the sets have bits; of those that the kernel has not, it says so
@@ -46,8 +45,6 @@ def confine(uid: int, gid: int, *, supervisor: int, keep_user: bool = False) -> 
     _prctl(_PR_SET_NO_NEW_PRIVS, 1)
     if os.geteuid() == 0 and not keep_user:
         _become(uid, gid)
-    else:
-        _prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL)
     _drop_capabilities()
     _prctl(_PR_SET_DUMPABLE, 0)
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)  # after the change of user, which clears it (prctl(2))
@@ -59,7 +56,6 @@ def confine(uid: int, gid: int, *, supervisor: int, keep_user: bool = False) -> 
 def _become(uid: int, gid: int) -> None:
     if uid == 0 or gid == 0:
         raise OSError("a worker must not run as root: pass --uid and --gid of an unprivileged user")
-    _prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL)
     # Without it nothing that is in the bounding set can be had either (no_new_privs).
     if _held() >> _CAP_SETPCAP & 1:
         libc = ctypes.CDLL(None, use_errno=True)
@@ -74,7 +70,7 @@ def _become(uid: int, gid: int) -> None:
 
 
 def _drop_capabilities() -> None:
-    """Empty the effective, permitted and inheritable sets (the change of user leaves the last one)."""
+    """Empty the effective, permitted and inheritable sets (the change of user leaves the last one), and with them the ambient one."""
     header = _CapHeader(_CAPABILITY_V3, 0)
     data = (ctypes.c_uint32 * 6)()
     libc = ctypes.CDLL(None, use_errno=True)

@@ -81,7 +81,7 @@ def test_without_the_right_to_change_users_it_keeps_its_own_and_no_capability():
         "child.wait()\n"
     )
     with subprocess.Popen(
-        ["setpriv", "--bounding-set=-all,+net_admin", "--inh-caps=-all", sys.executable, "-c", script],
+        ["setpriv", "--bounding-set=-all,+net_admin", "--inh-caps=-all,+net_admin", "--ambient-caps=+net_admin", sys.executable, "-c", script],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
     ) as worker:  # fmt: skip
@@ -89,10 +89,11 @@ def test_without_the_right_to_change_users_it_keeps_its_own_and_no_capability():
         child = int(worker.stdout.readline())
         held = [capabilities(worker.pid), capabilities(child)]
         worker.communicate()
-    assert held == [(0, 0, 1)] * 2  # its own, and those of a program that it runs
+    assert held == [([0, 0, 0, 0], 1)] * 2  # its own, and those of a program that it runs
 
 
-def capabilities(pid: int) -> tuple[int, int, int]:
-    """Return the permitted and effective capabilities of a process, and its no_new_privs."""
+def capabilities(pid: int) -> tuple[list[int], int]:
+    """Return the permitted, effective, inheritable and ambient capabilities of a process, and its no_new_privs."""
     status = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
-    return int(status["CapPrm"], 16), int(status["CapEff"], 16), int(status["NoNewPrivs"])
+    sets = [int(status[f"Cap{which}"], 16) for which in ("Prm", "Eff", "Inh", "Amb")]
+    return sets, int(status["NoNewPrivs"])

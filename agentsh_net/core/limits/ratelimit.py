@@ -100,5 +100,5 @@ class Buckets:
         if bucket is None:
             limit = limit_of(self._limits, server)
             size = limit.burst if limit.burst >= 1 else default_burst(limit.calls_per_minute)
-            bucket = self._buckets[server] = Bucket(limit.calls_per_minute / 60, size, size, now)
+            bucket = self._buckets[server] = Bucket.full(size, limit.calls_per_minute / 60, now)
         return bucket

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -79,6 +80,28 @@ def test_a_declared_fingerprint_names_certificate_or_key_and_stands_above_what_w
     assert (stands.state, stands.declared) == (state, True)
     undeclared = see(stands, Aspect.TLS, identity.tls(A, B))
     assert (undeclared.state, undeclared.declared) == ("trusted", False)
+
+
+def test_a_declared_fingerprint_says_nothing_of_what_else_is_pinned() -> None:
+    server = replace(SERVER, tls_fingerprint=A)
+    assert see(None, Aspect.TLS, identity.tls(A, B), server).declared
+    assert not see(None, Aspect.INSTRUCTIONS, identity.instructions("hi"), server).declared
+
+
+def test_instructions_are_pinned_of_every_server_and_the_rest_where_the_policy_asks_for_it() -> None:
+    def pinned(**settings: Any) -> set[str]:
+        server = replace(SERVER, **{"pin_tls": False, **settings})
+        return {str(aspect) for aspect in Aspect if identity.wanted(server, aspect)}
+
+    assert pinned() == {"instructions"}
+    assert pinned(pin_binary=True) == {"instructions", "binary"}
+    assert pinned(pin_tls=True) == pinned(tls_fingerprint=A) == {"instructions", "tls"}
+
+
+def test_a_mark_stands_for_what_is_pinned_and_no_mark_for_nothing() -> None:
+    for aspect in Aspect:
+        assert identity.mark(aspect, identity.marked("m")) == "m"
+        assert identity.marked(identity.mark(aspect, {})) == {}
 
 
 def test_marks_are_the_digests_that_other_programs_print() -> None:

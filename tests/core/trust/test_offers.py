@@ -7,7 +7,7 @@ from situations import situation
 
 from agentsh_net.core.dialects.request_offers import Offer
 from agentsh_net.core.model import Candidate, ToolCall
-from agentsh_net.core.trust.offers import Teacher
+from agentsh_net.core.trust.offers import NOTHING, Teacher, joined
 
 READ = {"name": "read", "description": "Reads a file.", "inputSchema": {"properties": {"path": {}}}}
 WIPE = {"name": "wipe", "description": "Wipes a disk.", "inputSchema": {"properties": {"disk": {}}}}
@@ -116,3 +116,25 @@ def test_two_offers_of_one_name_both_count():
     assert lessons.told(ToolCall("x91")).candidates == tuple(
         Candidate("fs", t, snapshot.registry.tool("fs", t).hash) for t in ("read", "wipe")
     )
+
+
+def test_what_several_lists_taught_of_one_name_counts_together():
+    snapshot = situation(["fs"], FS)
+    read, wipe = learned(snapshot, offer("x91")), learned(snapshot, offer("x91", WIPE), offer("y", WIPE))
+    both = joined([read, wipe])
+    assert shown(both, "x91") == ({("fs", "read"), ("fs", "wipe")}, "")
+    assert shown(both, "y") == ({("fs", "wipe")}, "")
+    assert (both.altered, both.hidden) == ((), ())
+    assert joined([read]) is read
+    assert joined([]) is NOTHING
+
+
+def test_a_call_gets_what_was_shown_of_its_name_and_of_those_within_it():
+    lessons = learned(situation(["fs"], FS), offer("x91"))
+    told = lessons.told(ToolCall("x91"))
+    assert lessons.applied(ToolCall("x91")) == ToolCall("x91", shown=told, inner=())
+    assert lessons.applied(ToolCall("other")) == ToolCall("other")
+    wrapper = ToolCall("multi_tool_use.parallel", input={"tool_uses": [{"recipient_name": "x91"}]})
+    applied = lessons.applied(wrapper)
+    assert applied.shown is None
+    assert [(inner.name, inner.shown) for inner in applied.inner] == [("x91", told)]
