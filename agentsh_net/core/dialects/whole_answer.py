@@ -82,12 +82,7 @@ def is_harmless_json(data: bytes, speaks: Callable[[bytes], bool]) -> bool:
 
 def _is_plain_object(data: bytes) -> bool:
     """Say whether a text is an object that says to any reader what stands there, and no more (see above)."""
-    return (
-        data.startswith(b"{")
-        and data.rstrip().endswith(b"}")
-        and data.find(_BACKSLASH) < 0
-        and data.isascii()
-    )
+    return data[:1] == b"{" and data.rstrip()[-1:] == b"}" and data.find(_BACKSLASH) < 0 and data.isascii()
 
 
 def _is_json(data: bytes) -> bool:
