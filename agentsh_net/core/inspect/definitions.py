@@ -30,6 +30,7 @@ from agentsh_net.core.inspect.findings import Category, Finding, Severity, at_le
 from agentsh_net.core.inspect.homoglyphs import homoglyphs
 from agentsh_net.core.inspect.invisible import invisible
 from agentsh_net.core.inspect.links import links
+from agentsh_net.core.inspect.named_tools import about_other_calls
 from agentsh_net.core.inspect.names import unusual
 from agentsh_net.core.inspect.order_rules import IN_DEFINITIONS, IN_PARAMETERS
 from agentsh_net.core.inspect.orders import orders
@@ -74,11 +75,13 @@ def inspect_definition(
     definition: Mapping[str, Any], customs: Sequence[Custom] = (), read: Strings | None = None
 ) -> tuple[Finding, ...]:
     """Return what a tool's definition holds; `read` are its strings where they are known already."""
-    found = _found(read or strings_of(definition), customs)
+    read = read or strings_of(definition)
+    found = _found(read, customs)
     found += secret_parameters(definition)
     name = definition.get("name")
     if isinstance(name, str):
         found += unusual(name, "$.name")
+        found += about_other_calls(read.texts, name)
     return concluded(found)
 
 

@@ -47,7 +47,7 @@ _ENGLISH = {
     "7": "response responses summary summaries",
     "8": "delete remove wipe erase drop transfer wire pay grant",
     "&": "verification validation authentication authorization authorisation compliance audit auditing logging integrity tracking telemetry diagnostics diagnostic analytics personalization personalisation calibration attribution provenance traceability monitoring verify authenticate validate",
-    "x": "change update replace redirect reroute modify rewrite swap substitute alter divert",
+    "x": "change set update replace redirect reroute modify rewrite swap substitute alter divert",
     "r": "recipient recipients destination account address addressee iban payee beneficiary amount wallet bcc receiver contact price quantity subject recipient's",
     "z": "argument arguments parameter parameters field fields property input slot header sidenote",
     "L": "tool tools function functions server servers plugin plugins",

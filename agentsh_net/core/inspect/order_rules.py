@@ -177,3 +177,24 @@ IN_PARAMETERS = rules(
         r"^[^|]{0,3}?W ~1~ C(?!m)", "m ~2~ Y b P", "m ~2~ Y ~2~ U", "[EW] ~1~ L Y", "W ~1~ m ~4~ U", "Y W [mC]", "W m H", "u ~2~ ym", "ym ~3~ M", r"\AE ~2~ L", r"\AS Y", "W i YH", "(?:S|k) ~1~ Y h", "W ~2~ L [uw]", "L ~3~ o Y", "u ~3~ U ~2~ (?:j|S|s)", "(?:S|k) ~1~ Y X", "W ~2~ L Y h", "U ~2~ (?:S|jk|ev) ~6~ Y ~2~ R", "W ~2~ [mH] ~3~ C", "W ~2~ U ~1~ m", "7 ~2~ W ~1~ C", "u ~2~ s(?!F)",
     ),
 )  # fmt: skip
+
+# Over texts of core.inspect.named_tools: t is a tool that is called, q a value or some other name.
+ABOUT_OTHER_CALLS = rules(
+    rule(
+        "orders-calls-of-others", Category.SHADOWING, Severity.MEDIUM,
+        "[T?] ~8~ t ~16~ MUST ~6~ [XR] ~1~ [tq]",
+        "T ~8~ t ~4~ [XR] ~1~ [tq]",
+        "T ~8~ q ~16~ MUST ~6~ X ~1~ t",
+        "(?:T|o X) ~10~ MUST ~6~ X ~1~ t ~6~ i ~8~ q",
+        "(?:T|o X) ~10~ MUST ~6~ X ~1~ t ~10~ [D@s$]",
+        "MUST T? X ~1~ t i ~8~ q",
+        "T [^|XRGN] X ~1~ t ~2~ i ~3~ q",
+    ),
+    rule(
+        "alters-calls-of-others", Category.SHADOWING, Severity.MEDIUM,
+        "t ~20~ MUST ~8~ [x3G8]",
+        "T ~4~ t [xG]",
+        "W ~10~ t ~12~ MUST [bh]",
+        "MUST ~4~ [x3] ~6~ [qt] ~3~ z",
+    ),
+)  # fmt: skip

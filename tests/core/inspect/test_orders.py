@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentsh_net.core.inspect.findings import Category, Severity
-from agentsh_net.core.inspect.order_rules import IN_CONTENTS, IN_DEFINITIONS, IN_PARAMETERS
+from agentsh_net.core.inspect.order_rules import ABOUT_OTHER_CALLS, IN_CONTENTS, IN_DEFINITIONS, IN_PARAMETERS
 from agentsh_net.core.inspect.orders import Rules, orders, rule, rules
 from agentsh_net.core.inspect.strings import strings
 
@@ -55,7 +55,7 @@ def test_parameters_are_read_by_rules_of_their_own() -> None:
 
 @given(st.text("RSGT.|NAWmC@ioqzt", max_size=40))
 def test_looking_by_letters_first_misses_nothing(spelled: str) -> None:
-    for looked_for in (IN_DEFINITIONS, IN_CONTENTS, IN_PARAMETERS):
+    for looked_for in (IN_DEFINITIONS, IN_CONTENTS, IN_PARAMETERS, ABOUT_OTHER_CALLS):
         for number, (_, pattern) in enumerate(looked_for.patterns):
             if pattern.expression.search(spelled):
                 assert not any(need.isdisjoint(spelled) for need in pattern.needs)
@@ -65,7 +65,7 @@ def test_looking_by_letters_first_misses_nothing(spelled: str) -> None:
 def test_no_letters_take_a_rule_long() -> None:
     """A microsecond or some a letter, for letters that are most of a pattern again and again: a long result is done in a second."""
     chance = random.Random(7)
-    for looked_for in (IN_DEFINITIONS, IN_CONTENTS, IN_PARAMETERS):
+    for looked_for in (IN_DEFINITIONS, IN_CONTENTS, IN_PARAMETERS, ABOUT_OTHER_CALLS):
         for _, pattern in looked_for.patterns:
             pool = sorted(frozenset().union(*pattern.needs))
             for _ in range(3):
