@@ -32,6 +32,7 @@ from agentsh_net.core.dialects.openai_responses import dialect as openai_respons
 
 HERE = Path(__file__).parent
 DENIED, ALLOWED = "mcp__fs__delete", "mcp__weather__get"
+WRITE = "mcp__fs__write"  # by its arguments
 ARGUMENTS = {"city": "Bern", "big": 2**53 - 1, "nested": {"a": [1, None, "\u2028"]}}
 
 
@@ -187,13 +188,19 @@ def cases() -> list[Case]:
         made += [
             Case(wire, name, stream, left(dialect, stream, {DENIED, "delete"}, rng)) for name, stream in rows
         ]
+        mingled = attacks("test_mingled_arguments")
+        made += [
+            Case(wire, f"mingled: {name}", stream, mingled.left(dialect, stream))
+            for name, stream in mingled.SENT[wire].items()
+        ]
     return made
 
 
 def is_denied(name: Any, value: Any) -> bool:
     if isinstance(name, list) and len(name) == 1:
         name = name[0]  # JavaScript finds a tool by it all the same
-    return name in (DENIED, "delete") or "evil" in json.dumps(value)
+    told = json.dumps(value)
+    return name in (DENIED, "delete") or "evil" in told or (name == WRITE and "/etc/" in told)
 
 
 class Server(BaseHTTPRequestHandler):
@@ -239,7 +246,11 @@ def asked(command: list[str], port: int, made: list[Case], scratch: Path) -> lis
         for number, case in enumerate(made)
         for which in ("left", "came")
     ]
-    told = {"base": f"http://127.0.0.1:{port}", "tools": [ALLOWED, DENIED, "ls", "delete"], "cases": plain}
+    told = {
+        "base": f"http://127.0.0.1:{port}",
+        "tools": [ALLOWED, DENIED, WRITE, "ls", "delete"],
+        "cases": plain,
+    }
     todo.write_text(json.dumps(told))
     environment = {"PATH": os.environ["PATH"], "HOME": str(scratch)}
     with (scratch / "said").open("wb") as said:  # what SDKs complain of is what the rows are about

@@ -12,13 +12,14 @@ from typing import Any
 
 import pytest
 from situations import situation, unlimited
-from transcripts import anthropic, openai_chat
+from transcripts import anthropic, openai_chat, openai_responses
 from transcripts.openai_chat import DONE, calls, chunk, end, entry
 
 from agentsh_net.core.configuration.settings import ArgumentMatch
 from agentsh_net.core.dialects.anthropic import dialect as messages
 from agentsh_net.core.dialects.base import Dialect, Limits
 from agentsh_net.core.dialects.openai_chat import dialect as chat
+from agentsh_net.core.dialects.openai_responses import dialect as responses
 from agentsh_net.core.model import ToolCall, Verdict
 
 WRITE, OTHER = "mcp__fs__write", "mcp__weather__get"
@@ -155,7 +156,7 @@ CHAT_CLIENTS: dict[str, Callable[[bytes], list[list[str]]]] = {
 
 @pytest.mark.parametrize("row", CHAT)
 def test_no_reading_of_a_chat_stream_has_denied_arguments(row: str) -> None:
-    sent = CHAT[row] + end() + DONE
+    sent = SENT["chat"][row]
     assert any(ran_denied(read(sent)) for read in CHAT_CLIENTS.values()), "nobody falls for it: no proof"
     out = left(chat.DIALECT, sent)
     assert not [client for client, read in CHAT_CLIENTS.items() if ran_denied(read(out))], out.decode()
@@ -226,7 +227,7 @@ def by_last_block(data: bytes) -> list[list[str]]:
 
 @pytest.mark.parametrize("row", MESSAGES)
 def test_no_reading_of_a_message_stream_has_denied_arguments(row: str) -> None:
-    sent = anthropic.begin() + MESSAGES[row] + anthropic.end()
+    sent = SENT["messages"][row]
     assert ran_denied(by_last_block(sent)), "nobody falls for it: no proof"
     assert not ran_denied(by_last_block(left(messages.DIALECT, sent)))
 
@@ -243,3 +244,90 @@ def test_blocks_within_each_other_that_no_rule_over_arguments_is_about_leave_to_
         + anthropic.end()
     )
     assert left(messages.DIALECT, sent) == sent
+
+
+# Responses.
+
+
+def item(at: int, name: str, kind: str = "function_call", **more: Any) -> dict[str, Any]:
+    return {"type": kind, "id": f"fc_{at}", "call_id": f"call_{at}", "name": name, **more}
+
+
+def added(at: int, made: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "response.output_item.added", "output_index": at, "item": made}
+
+
+def done(at: int, made: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "response.output_item.done", "output_index": at, "item": made}
+
+
+def whole(at: int, text: str) -> list[dict[str, Any]]:
+    kind = "response.function_call_arguments"
+    where = {"item_id": f"fc_{at}", "output_index": at}
+    return [
+        {"type": f"{kind}.delta", **where, "delta": text},
+        {"type": f"{kind}.done", **where, "arguments": text},
+    ]
+
+
+RESPONSES: dict[str, list[dict[str, Any]]] = {
+    "the first grows within the second": [
+        added(0, item(0, OTHER, arguments="")),
+        added(1, item(1, WRITE, arguments="")),
+        *whole(0, DENIED),
+        done(0, item(0, OTHER, arguments=DENIED)),
+        done(1, item(1, WRITE, arguments="{}")),
+    ],
+    "a call of another kind brings them": [
+        added(0, item(0, WRITE, arguments="")),
+        done(0, item(0, WRITE, arguments="{}")),
+        added(1, item(1, OTHER, "custom_tool_call", input="")),
+        *whole(1, DENIED),
+        done(1, item(1, OTHER, "custom_tool_call", input=DENIED)),
+    ],
+}
+
+
+def by_last_item(data: bytes) -> list[list[str]]:
+    """Give arguments to the function call that was added last and has none yet, whatever their address (LlamaIndex)."""
+    kept: list[list[str]] = []
+    current = ""
+    for value in values(data):
+        if value["type"] == "response.output_item.added" and value["item"]["type"] == "function_call":
+            current = value["item"]["name"]
+        elif value["type"] == "response.function_call_arguments.done" and current:
+            kept.append([current, value["arguments"]])
+            current = ""
+    return kept
+
+
+@pytest.mark.parametrize("row", RESPONSES)
+def test_no_reading_of_a_response_stream_has_denied_arguments(row: str) -> None:
+    sent = SENT["responses"][row]
+    assert ran_denied(by_last_item(sent)), "nobody falls for it: no proof"
+    assert not ran_denied(by_last_item(left(responses.DIALECT, sent)))
+
+
+def test_items_within_each_other_that_no_rule_over_arguments_is_about_leave_to_the_byte() -> None:
+    events = [
+        added(0, item(0, OTHER, arguments="")),
+        added(1, item(1, "ls", arguments="")),
+        *whole(0, DENIED),
+        done(0, item(0, OTHER, arguments=DENIED)),
+        done(1, item(1, "ls", arguments="{}")),
+    ]
+    sent = openai_responses.numbered([*openai_responses.begin(), *events])
+    assert left(responses.DIALECT, sent) == sent
+
+
+# As `./dev clients sdks` sends them; the npm SDK's helper wants to know who speaks first.
+SENT: dict[str, dict[str, bytes]] = {
+    "chat": {
+        row: chunk({"role": "assistant", "content": ""}) + sent + end() + DONE for row, sent in CHAT.items()
+    },
+    "messages": {row: anthropic.begin() + sent + anthropic.end() for row, sent in MESSAGES.items()},
+    "responses": {
+        row: openai_responses.numbered([*openai_responses.begin(), *events])
+        for row, events in RESPONSES.items()
+    },
+}

@@ -36,12 +36,10 @@ _ERROR_TYPES: Final = {
     529: "overloaded_error",
 }
 
-# Gateways put an account before it, Bedrock's own endpoint `/anthropic`. Claude on Vertex AI: the same bodies under
-# projects/P/locations/L/publishers/anthropic/models/M.
+# Gateways put an account before it, Bedrock's own endpoint and DeepSeek `/anthropic`, some clients no version. Claude on Vertex AI: the
+# same bodies under projects/P/locations/L/publishers/anthropic/models/M.
 _PATHS: Final = {
-    "POST": re.compile(
-        r"(?:/.*)?/v1/messages|/messages|/.*/publishers/anthropic/models/[^/]+:(?:stream)?rawpredict"
-    )
+    "POST": re.compile(r"(?:/.*)?/messages|/.*/publishers/anthropic/models/[^/]+:(?:stream)?rawpredict")
 }
 
 _WIRE: Final = Wire(signs=SIGNS, prose=PROSE)

@@ -43,6 +43,7 @@ class Slot:
     parts: list[str] = field(default_factory=list)  # of the arguments, by deltas
     finals: list[str] = field(default_factory=list)  # the arguments as events repeated them whole
     over: bool = False
+    doubt: str = ""  # why nobody can tell what its arguments are
     notice: str = ""  # still to be written in its place
     frames: int = 0  # that wait for its verdict
 

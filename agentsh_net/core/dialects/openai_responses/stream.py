@@ -36,6 +36,7 @@ _LATE: Final = "a call after the end of the response"
 _INCOMPLETE: Final = "the answer ended inside the call"
 _TOO_MANY: Final = "more items than any answer has"
 _OTHER_TYPE: Final = "the item's type changed"
+_NESTED: Final = "another item came within the call"  # some clients add what comes to the last one
 _TWO_CARRIERS: Final = "one event brings two of an item, a response and arguments"
 
 
@@ -160,8 +161,10 @@ class ResponsesMachine:
             self._resolve(first, out, State.DONE)
             self._flush(out)
         slot = self._slots.add(event, item)
+        self._doubt_all_but(None)
         if called:
             slot.state = State.HELD
+            slot.doubt = _NESTED if self._held else ""
             slot.call = call
             slot.start = call.arguments if isinstance(call.arguments, str) and event.adds_item else ""
             self._held.append(slot)
@@ -184,6 +187,10 @@ class ResponsesMachine:
                 problem = "arguments for an item that is no call"
             elif slot.state is State.DONE:
                 problem = "arguments for a call that had ended"
+            elif slot.kind not in event.kind:
+                problem = "arguments of another kind of call"
+        if event.brings:
+            self._doubt_all_but(slot)
         if slot is not None and slot.state is State.HELD:
             if problem:
                 slot.flag(problem)
@@ -194,6 +201,12 @@ class ResponsesMachine:
             self._drop(event)
             return
         self._emit(_Queued(frame, event, slot=slot), out)
+
+    def _doubt_all_but(self, slot: Slot | None) -> None:
+        """Note that what came belongs to another item than those that are held."""
+        for held in self._held:
+            if held is not slot:
+                held.doubt = _NESTED
 
     def _response(self, event: Event, frame: Frame, data: bytes, reading: Reading, out: Output) -> None:
         """Take an event with a response in it: its output lists items, some of which may be news."""
@@ -239,7 +252,7 @@ class ResponsesMachine:
         late = _LATE if self._over else ""
         partial = state is State.PASSING
         slot.notice = self._rulings.decide(
-            slot.whole(), out, another=True, partial=partial, late=late, doubt=doubt
+            slot.whole(), out, another=True, partial=partial, late=late, doubt=doubt or slot.doubt
         )
         slot.state = State.REPLACED if slot.notice else state
         slot.parts.clear()

@@ -254,6 +254,7 @@ def test_an_answer_that_is_not_utf8_is_judged_as_browsers_read_it() -> None:
     [
         ("/v1/messages", True),
         ("/messages", True),
+        ("/anthropic/messages", True),
         ("/v1/messages?beta=true", True),
         ("/v1/messages/", True),
         ("/V1/Messages", True),
