@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from agentsh_net import briefing
 from agentsh_net.core.configuration.config import parse
 from agentsh_net.core.network.plane import LayerStatus
@@ -50,6 +52,13 @@ def test_audit_never_claims_that_something_is_refused() -> None:
         assert briefing.layer_lines([FORCE], quiet.config) == [
             "ebpf: in force: connections are recorded, none is refused (4 programs)"
         ]
+
+
+def test_how_programs_are_held_is_said_behind_what_they_are() -> None:
+    held = replace(FORCE, attachment="links pinned in /sys/fs/bpf")
+    assert briefing.layer_lines([held], snapshot().config) == [
+        "ebpf: in force: connect() to a denied server fails (4 programs; links pinned in /sys/fs/bpf)"
+    ]
 
 
 def test_a_layer_nobody_asked_for_is_no_alarm() -> None:

@@ -14,7 +14,8 @@ GOOD = {
     "proxy": {"listen": "127.0.0.1:8484", "workers": [{"pid": 8}]},
     "store": {"path": "/var/e.db", "bytes": 2_500_000, "queued": 1, "lost": 0, "trouble": ""},
     "layers": [
-        {"layer": "ebpf", "wanted": True, "in_force": True, "detail": "4 programs", "denied": 5, "tagged": 1, "lost": 0},
+        {"layer": "ebpf", "wanted": True, "in_force": True, "detail": "4 programs", "denied": 5, "tagged": 1, "lost": 0,
+         "attachment": "links pinned in /sys/fs/bpf/agentsh-net/1/7"},
         {"layer": "nftables", "wanted": False, "in_force": False, "reason": "not in network.layers"},
     ],
     "servers": [{"server_id": "evil\x1b[2J", "type": "http", "action": "block", "addresses": ["10.0.0.1"]}],
@@ -40,6 +41,7 @@ def test_what_is_in_force_is_shown_part_by_part(run, daemon):
         "127.0.0.1:8484, 1 worker\n",
         "/var/e.db, 2.5 MB, 1 queued, 0 lost",
         "evil<U+001B>[2J",
+        "ebpf    links pinned in /sys/fs/bpf/agentsh-net/1/7\n",
     ):
         assert part in result.stdout
     rows = [line.split() for line in result.stdout.splitlines()]

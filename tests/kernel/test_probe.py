@@ -19,10 +19,13 @@ from agentsh_net.kernel.leftovers import leftovers
 
 @pytest.mark.kernel
 def test_on_this_host_everything_is_usable_and_nothing_is_left_behind() -> None:
-    def inside() -> tuple[list[probe.Probe], list[str]]:
-        return probe.probe(), leftovers()
+    def inside() -> tuple[list[probe.Probe], list[str], list[str]]:
+        box.mount_bpffs()
+        return probe.probe(), leftovers(), [path.name for path in Path(box.BPFFS).iterdir() if path.is_dir()]
 
-    found, left = box.in_box(inside)
+    found, left, pinned = box.in_box(inside)
+    assert any("attachment: links, to be pinned in /sys/fs/bpf/agentsh-net/" in p.detail for p in found)
+    assert pinned == []
     assert [p for p in found if not p.usable] == []
     assert {p.layer for p in found} == {"ebpf", "nftables", "sweep", "cgroups"}
     assert left == []
