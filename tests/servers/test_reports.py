@@ -122,6 +122,15 @@ def test_a_server_that_failed_because_it_is_another_is_told_of() -> None:
     assert here.told == ["mcp_server_seen", "mcp_server_changed"]
 
 
+def test_a_certificate_that_the_gateway_saw_is_held_against_the_pin_and_nothing_else_changes() -> None:
+    here = Reported()
+    here.take(tools=[{"name": "x"}], tls_fingerprint="sha256:" + "1" * 64)
+    here.take(ok=False, tools=[], partial=True, tls_fingerprint="sha256:" + "2" * 64)
+    assert here.told == ["mcp_server_seen", "mcp_tool_seen", "mcp_server_changed"]
+    assert here.tools == ["x"]
+    assert here.reports.last["a"]["ok"] is True
+
+
 @pytest.mark.parametrize("report", [{"tools": "many"}, {"tools": None}, {"server_id": "nobody", "tools": []}])
 def test_what_is_no_report_of_a_declared_server_changes_nothing(report: dict[str, Any]) -> None:
     here = Reported()

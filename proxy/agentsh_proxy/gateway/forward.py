@@ -9,13 +9,14 @@ import asyncio
 import ssl
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Collection
-from typing import Final
+from typing import Any, Final
 
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.mcp import gateway_http, jsonrpc
 from agentsh_net.core.mcp import http_rules as mcp_http
 from agentsh_net.core.mcp.gateway_http import Headers
 from agentsh_net.core.model import Server
+from agentsh_net.core.trust.certificate import Fingerprints
 from agentsh_proxy.gateway.connection import GatewayConnection
 from agentsh_proxy.gateway.dialing import Tell
 from agentsh_proxy.gateway.exchange import Exchange
@@ -46,6 +47,7 @@ class Forward:
         spawn: Callable[[Awaitable[None]], None],
         older: Callable[[Asked, Place], Pipe],
         tell: Tell,
+        report: Callable[[dict[str, Any]], None],
     ) -> None:
         address = mcp_http.address(server.url)
         secure = address.scheme == "https"
@@ -59,6 +61,8 @@ class Forward:
         self._spawn = spawn
         self._older = older
         self._tell_of = tell
+        self._report = report  # as `discovery` reports
+        self._shown: Fingerprints | None = None  # the certificate that was reported last
         self._replies = 0  # of ours that the server has not taken yet
         self._reviews: OrderedDict[tuple[str, str], Review] = OrderedDict()
         self._unnamed = Unnamed()
@@ -142,12 +146,24 @@ class Forward:
             secured, target = gateway_http.with_credential(place.scheme(tool), merged, target)
             response = await self._http.request(method, target, secured, body)
             self._tell_of(response, self.server, session_id)
+            self._tell_certificate()
             redirect = mcp_http.redirection(method, url, response.status, response.header("location"))
             if redirect is None:
                 return response
             await response.release()
             url = redirect
         raise ProtocolError(f"the server redirects more than {mcp_http.MAX_REDIRECTS} times", status=502)
+
+    def _tell_certificate(self) -> None:
+        """Have the certificate of a new connection held against its pin: discovery has connections of its own."""
+        seen = self._http.seen
+        if seen is None or seen == self._shown:
+            return
+        self._shown = seen
+        self._report(
+            {"server_id": self.server.id, "ok": False, "error": "", "tools": [], "partial": True}
+            | {"tls_fingerprint": seen.certificate, "tls_public_key": seen.public_key}
+        )
 
     def answer_server(
         self, replies: Collection[bytes], headers: Headers, place: Place, session_id: str

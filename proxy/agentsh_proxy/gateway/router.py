@@ -198,7 +198,15 @@ class Gateway:
             return self._review(server.id, session_id)
 
         if server.transport is Transport.HTTP:
-            return Forward(server, self._tls_context, review, self._spawn, self._pipe(server), self._tell)
+            return Forward(
+                server,
+                self._tls_context,
+                review,
+                self._spawn,
+                self._pipe(server),
+                self._tell,
+                self._means.report,
+            )
         return Bridge(server, self._pipe(server), review, self._spawn)
 
     def _pipe(self, server: Server) -> OpenPipe:

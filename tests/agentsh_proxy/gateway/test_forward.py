@@ -27,6 +27,7 @@ from agentsh_net.core.mcp.gateway_http import VERSION_KEY
 from agentsh_net.core.model import PinState
 from agentsh_net.core.snapshot import Snapshot
 from agentsh_net.core.trust import identity
+from agentsh_net.core.trust.certificate import Fingerprints
 from agentsh_net.core.trust.identity import Aspect, Identity
 from agentsh_net.core.trust.pins import Pins, tool_of, trust
 
@@ -197,6 +198,21 @@ def test_instructions_that_are_not_the_pinned_ones_hold_back_the_calls_of_who_re
         assert "the instructions text of server peer" in (await front.post(call())).json["error"]["message"]
 
     play(modern(tools_call=plain), scene)
+
+
+def test_the_certificate_of_a_new_connection_is_reported_once() -> None:
+    async def scene(front: GatewayFront, server: Scripted) -> None:
+        carrier: Any = front.gateway._carrier(front.gateway.view.places["peer"])
+        for name in ("one", "one", "two"):
+            carrier._http.seen = Fingerprints(f"sha256:{name}", "sha256:key")
+            await front.post(call())
+        said = [
+            (r["server_id"], r["partial"], r["ok"], r["tls_fingerprint"], r["tls_public_key"])
+            for r in front.reports
+        ]
+        assert said == [("peer", True, False, f"sha256:{name}", "sha256:key") for name in ("one", "two")]
+
+    play(answering(plain), scene)
 
 
 def test_what_a_session_was_shown_is_remembered_while_it_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
