@@ -55,3 +55,88 @@ async def test_errors_and_events_are_in_the_dialect_that_reads_the_path(opened):
     assert subject_of(what, "req_1") == ("default", "req_1", "openai_responses")
     assert what.held
     assert b"Accept-Encoding: identity" in what.opening
+
+
+WEATHER = {"type": "mcp", "server_label": "weather", "server_url": "http://127.0.0.1:9/mcp"}
+CONNECTED = {"model": "m", "input": "x", "tools": [WEATHER]}
+APPROVED = {
+    "model": "m",
+    "input": [{"type": "mcp_approval_response", "approval_request_id": "a", "approve": True}],
+}
+NO_WEATHER = {"denied_tools": [{"server": "weather", "tool": "get_*"}]}
+WATCHED = {**NO_WEATHER, "enforce_policy": False}
+UNREAD = "/openai/v1/threads/runs"  # may carry calls that no dialect reads
+RULE = "sandbox.mcp.denied_tools"
+
+
+def received(proxy, path, value):
+    """Return what leaves of a body, as JSON, or why it does not; and what was told."""
+    what = asking(proxy, path)
+    reception = Reception(proxy.service, what)
+    body = orjson.dumps(value)
+    try:
+        left = orjson.loads((reception.take if what.admitted.inspected else reception.pass_by)(body))
+    except RefusalError as refused:
+        left = str(refused)
+    proxy.service.reporter.flush()
+    return left, [(e["type"], e["action"], e.get("would"), e["rule"]) for e in proxy.events]
+
+
+@pytest.mark.parametrize(
+    ("path", "policy", "passes", "told"),
+    [
+        ("/openai/v1/responses", NO_WEATHER, False, ("block", None, RULE)),
+        ("/openai/v1/responses", WATCHED, True, ("allow", "block", RULE)),
+        (UNREAD, NO_WEATHER, False, ("block", None, RULE)),
+        (UNREAD, WATCHED, True, ("allow", "block", RULE)),
+    ],
+)
+@on_loop
+async def test_a_connector_whose_denied_tools_cannot_be_kept_back_is_refused(
+    opened, path, policy, passes, told
+):
+    left, events = received(await opened(Proxy(snapshot(1, **policy))), path, CONNECTED)
+    assert left == CONNECTED if passes else "MCP server 'weather': policy denies" in left
+    assert events == [("mcp_connector_request", *told)]
+
+
+@pytest.mark.parametrize("enforced", [True, False])
+@on_loop
+async def test_a_connector_is_asked_for_with_the_tools_that_policy_allows(opened, enforced):
+    policy = {"denied_tools": [{"server": "weather", "tool": "wipe_*"}], "enforce_policy": enforced}
+    proxy = await opened(Proxy(snapshot(1, **policy)))
+    left, [(kind, action, *_)] = received(proxy, "/openai/v1/responses", CONNECTED)
+    assert left["tools"][0].get("allowed_tools") == (["get_weather"] if enforced else None)
+    assert (kind, action) == ("mcp_connector_request", "allow")
+
+
+@pytest.mark.parametrize(
+    ("closed", "told"),
+    [
+        (False, ("llm_response_uninspected", "allow", None, "sandbox.mcp.fail_closed")),
+        (True, ("mcp_tool_call_intercepted", "block", None, "sandbox.mcp.fail_closed")),
+    ],
+)
+@on_loop
+async def test_an_approval_of_a_call_that_nobody_saw_goes_by_fail_closed(opened, closed, told):
+    proxy = await opened(Proxy(snapshot(1, fail_closed=closed)))
+    left, events = received(proxy, "/openai/v1/responses", APPROVED)
+    assert "the approval of tool '' is blocked" in left if closed else left == APPROVED
+    assert events == [told]
+
+
+@pytest.mark.parametrize("path", ["/openai/v1/responses", "/openai/v1/embeddings"])
+@on_loop
+async def test_what_dlp_finds_does_not_leave_and_is_told_of(opened, path):
+    proxy = await opened(Proxy(snapshot(1, dlp={"mode": "redact"})))
+    left, events = received(proxy, path, {"model": "m", "input": "mail ann@example.com"})
+    assert left["input"] == "mail [REDACTED:email]"
+    assert events == [("llm_request_redacted", "allow", None, "dlp")]
+
+
+@on_loop
+async def test_a_body_that_no_dialect_reads_leaves_as_the_very_object(opened):
+    proxy = await opened(Proxy(snapshot(1)))
+    for path in ("/openai/v1/embeddings", UNREAD):
+        body = orjson.dumps({"model": "m", "input": "mail ann@example.com"})
+        assert Reception(proxy.service, asking(proxy, path)).pass_by(body) is body
