@@ -14,7 +14,6 @@ from netns.neighbour import Neighbour
 from agentsh_net.core.network.addresses import Address
 from agentsh_net.kernel import multicast_dns
 
-needs_box = pytest.mark.skipif(bool(box.why_not()), reason=box.why_not() or "-")
 HERE = (ip_address("127.0.0.1"), IPv4Address(box.HERE_V4), ip_address(box.HERE_V6))
 
 
@@ -37,7 +36,7 @@ def neighbours() -> tuple[list[Address], list[Address], list[object], float, lis
     return first, six, list(nobody), took, list(multicast_dns.ask("nas.local", "A", HERE[:1]))
 
 
-@needs_box
+@pytest.mark.kernel
 def test_a_neighbour_is_heard_and_where_nobody_answers_it_ends_in_time() -> None:
     first, six, nobody, took, nowhere = box.in_box(neighbours)
     assert sorted(first) == [ip_address("10.99.0.2"), ip_address("10.99.0.3")]
@@ -58,7 +57,7 @@ def loud() -> list[list[Address]]:
     return [list(said.addresses) for said in multicast_dns.ask("nas.local", "A", HERE)]
 
 
-@needs_box
+@pytest.mark.kernel
 def test_nobody_crowds_another_out_and_this_host_is_not_heard() -> None:
     found = box.in_box(loud)
     assert sorted(map(len, found)) == [1, 4]

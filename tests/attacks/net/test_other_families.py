@@ -44,12 +44,11 @@ def l2tp(client: socket.socket) -> str:
 
 
 def rxrpc(client: socket.socket) -> str:
-    """Begin a call (AFS's RPC, which goes by UDP)."""
+    """Begin a call (AFS's RPC, which goes by UDP). Its sockaddr has room for one of IPv6."""
     where = sockaddr(BAD, 443)
+    address = struct.pack("=HHHH", AF_RXRPC, 1, socket.SOCK_DGRAM, len(where)) + where.ljust(28, b"\0")
     number = struct.pack("@QiiQ", 24, SOL_RXRPC, RXRPC_USER_CALL_ID, 1)
-    return sendmsg(
-        client, b"x", struct.pack("=HHHH", AF_RXRPC, 1, socket.SOCK_DGRAM, len(where)) + where, number
-    )
+    return sendmsg(client, b"x", address, number)
 
 
 ROWS = {
