@@ -243,6 +243,28 @@ def test_what_was_known_before_a_restart_stands_until_dns_has_answered_and_for_t
     assert made.addresses() == {"weather": (FIRST, V6)}
     answer(made, SECOND, now=3601)
     assert made.addresses() == {"weather": (SECOND, V6)}
+    soon = book(grace=300)
+    soon.recall("mcp.example.com", (FIRST,), now=0)
+    answer(soon, SECOND, now=299)
+    assert soon.addresses() == {"weather": (FIRST, SECOND)}
+    answer(soon, SECOND, now=300)
+    assert soon.addresses() == {"weather": (SECOND,)}
+
+
+def test_what_is_learnt_is_known_at_once_whoever_asked_before() -> None:
+    made = book()
+    for learn, known in (
+        (lambda: made.recall("mcp.example.com", (FIRST,), now=0), (FIRST,)),
+        (lambda: made.also("mcp.example.com", (SECOND,), ttl=60, now=0), (FIRST, SECOND)),
+        (
+            lambda: made.given("mcp.example.com", (ip_address("127.0.0.1"),)),
+            (ip_address("127.0.0.1"), FIRST, SECOND),
+        ),
+        (lambda: answer(made, V6, key=AAAA), (ip_address("127.0.0.1"), FIRST, SECOND, V6)),
+    ):
+        made.known("mcp.example.com")
+        learn()
+        assert made.known("mcp.example.com") == known
 
 
 def test_what_is_recalled_is_held_to_the_same_rules_as_an_answer() -> None:
@@ -299,6 +321,15 @@ def test_the_state_of_a_name_tells_its_age_and_its_last_failure() -> None:
     made.failed(AAAA, "SERVFAIL", now=3, jitter=0)
     made.failed(AAAA, "timed out", now=4, jitter=0)
     assert made.state(10)["mcp.example.com"] == addresses.NameState((FIRST,), (), 8, "AAAA: timed out", 2)
+    answer(made, V6, key=AAAA, now=6)
+    assert made.state(10)["mcp.example.com"] == addresses.NameState((FIRST, V6), (), 4, "", 0)
+
+
+def test_an_answer_that_teaches_nothing_fails_and_says_why() -> None:
+    for found, why in (((), "A: no address"), ((ip_address("127.0.0.1"),), "A: refused 127.0.0.1: ")):
+        made = book()
+        answer(made, *found)
+        assert made.state(1)["mcp.example.com"].failure.startswith(why)
 
 
 def test_everything_is_asked_again_whatever_patience_and_times_to_live_say() -> None:
