@@ -43,15 +43,6 @@ def sendto(client: socket.socket, data: bytes, where: bytes, flags: int = 0) -> 
     return _said(_libc.sendto(client.fileno(), data, len(data), flags, where, len(where)))
 
 
-def sendmsg(client: socket.socket, data: bytes, where: bytes, control: bytes) -> str:
-    """Call sendmsg(2); `control`: the ancillary data as the kernel reads it."""
-    header, buffers = _msghdr(data, where, control)
-    message = ctypes.create_string_buffer(header, len(header))
-    said = _said(_libc.sendmsg(client.fileno(), message, 0))
-    assert buffers
-    return said
-
-
 def sendmmsg(client: socket.socket, data: bytes, *where: bytes) -> tuple[int, str]:
     """Call sendmmsg(2) with one message for each address; return how many were sent, and what the next was told."""
     keep, messages = [], b""
@@ -137,20 +128,17 @@ def _ring(entry: bytes, *, thread: bool) -> int:
         os.close(ring)
 
 
-def _msghdr(data: bytes, where: bytes, control: bytes = b"") -> tuple[bytes, list[object]]:
+def _msghdr(data: bytes, where: bytes) -> tuple[bytes, list[object]]:
     """Return a struct msghdr and what must live as long as it does."""
-    payload, name, beside = (
+    payload, name = (
         ctypes.create_string_buffer(data, len(data)),
         ctypes.create_string_buffer(where, len(where)),
-        ctypes.create_string_buffer(control, len(control)),
     )
     vector = ctypes.create_string_buffer(struct.pack("=QQ", ctypes.addressof(payload), len(data)), 16)
     header = struct.pack(
-        "=QI4xQQQQI4x",
-        *(ctypes.addressof(name), len(where), ctypes.addressof(vector), 1),
-        *(ctypes.addressof(beside) if control else 0, len(control), 0),
+        "=QI4xQQQQI4x", ctypes.addressof(name), len(where), ctypes.addressof(vector), 1, 0, 0, 0
     )
-    return header, [payload, name, vector, beside]
+    return header, [payload, name, vector]
 
 
 def _said(result: int) -> str:

@@ -12,14 +12,13 @@ from collections.abc import Callable
 
 import pytest
 from netns.stage import BAD, PLANES, Row, Seen, Stage, play
-from netns.syscalls import connect, sendmsg, sendto, sockaddr
+from netns.syscalls import connect, sendto, sockaddr
 
 pytestmark = pytest.mark.kernel
 
-AF_RXRPC, AF_SMC, IPPROTO_L2TP = 33, 43, 115
-SOL_RXRPC, RXRPC_USER_CALL_ID = 272, 1
+AF_SMC, IPPROTO_L2TP = 43, 115
 TCP = {"ebpf": {"EPERM"}, "nftables": {"ECONNREFUSED"}}
-# A kernel thread sends, and nobody is there to be told.
+# No connect hook sees it: it is dropped at egress, and its sender is told or not.
 ASIDE = {layer: {"connected", "EPERM", "ECONNREFUSED"} for layer in ("ebpf", "nftables")}
 NOT_HERE = "ENOTSUP"
 
@@ -43,23 +42,12 @@ def l2tp(client: socket.socket) -> str:
     return sendto(client, b"x" * 8, struct.pack("=HH4sI4x", socket.AF_INET, 0, socket.inet_aton(BAD), 7))
 
 
-def rxrpc(client: socket.socket) -> str:
-    """Begin a call (AFS's RPC, which goes by UDP). Its sockaddr has room for one of IPv6."""
-    where = sockaddr(BAD, 443)
-    address = struct.pack("=HHHH", AF_RXRPC, 1, socket.SOCK_DGRAM, len(where)) + where.ljust(28, b"\0")
-    number = struct.pack("@QiiQ", 24, SOL_RXRPC, RXRPC_USER_CALL_ID, 1)
-    return sendmsg(client, b"x", address, number)
-
-
 ROWS = {
     "9 SMC, which begins as TCP": Row(
         of(AF_SMC, socket.SOCK_STREAM, 0, lambda s: connect(s, sockaddr(BAD, 443))), "tcp", TCP
     ),
     "9 L2TP over IP": Row(
         of(socket.AF_INET, socket.SOCK_DGRAM, IPPROTO_L2TP, l2tp), "115", ASIDE, port=0, unseen=True, unnamed=True
-    ),
-    "9 RxRPC": Row(
-        of(AF_RXRPC, socket.SOCK_DGRAM, socket.AF_INET, rxrpc), "udp", ASIDE, unnamed=True
     ),
 }  # fmt: skip
 
