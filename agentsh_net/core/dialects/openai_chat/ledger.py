@@ -12,7 +12,7 @@ from typing import Final
 
 from agentsh_net.core.dialects.base import Judge
 from agentsh_net.core.dialects.openai_chat.calls import Call, ChoiceState, Fate, Named
-from agentsh_net.core.dialects.openai_chat.fragments import Fragment
+from agentsh_net.core.dialects.openai_chat.fragments import Fragment, Slot
 from agentsh_net.core.dialects.openai_chat.order import Order
 from agentsh_net.core.dialects.output import notice
 from agentsh_net.core.model import ToolCall, Verdict
@@ -28,6 +28,7 @@ _MAX_OTHERS: Final = 64
 _GREW: Final = "it grew after its end, in a stream that clients read in two ways"
 _STRAYED: Final = "its pieces stand under different indices of a choice to some clients"
 _JOINED_OVER_CHOICES: Final = "joined with another choice's it names a blocked tool"
+_ADDED_UP: Final = "added up with the others of its index it names a blocked tool"
 _NAMELESS: Final = "arguments for no call"
 _MINGLED: Final = "some clients add its arguments to an earlier call's"
 
@@ -137,7 +138,9 @@ class Ledger:
                 call.doubt = call.doubt or doubt or self._order.broken
                 call.asked = call.tool_call()
                 self._rule(call, self._misplaced(call))
-        if self._streamed and len(self.choices) > 1:
+        if not self._streamed:
+            self._add_up()
+        elif len(self.choices) > 1:
             self._part()
         for choice in self.choices.values():
             if choice.pending and self._streamed:
@@ -211,6 +214,19 @@ class Ledger:
                         continue
             before.append(named)
             joined[index] = joined.get(index, "") + name
+
+    def _add_up(self) -> None:
+        """Remove entries of a whole answer whose names, added up by their index as those of a stream are, name a blocked tool."""
+        for choice in self.choices.values():
+            alike: dict[Slot, list[Call]] = {}
+            for call in choice.calls:
+                if call.fate is Fate.KEPT and call.slot[2] is not None:
+                    alike.setdefault(call.slot, []).append(call)
+            for calls in alike.values():
+                name = "".join(call.name for call in calls)
+                if len(calls) > 1 and self._surely_denied(replace(calls[-1].asked, name=name, hypothetical=True)):
+                    for call in calls:
+                        self._rule(call, _ADDED_UP)
 
     def _surely_denied(self, call: ToolCall) -> bool:
         verdict = self._judge(call)

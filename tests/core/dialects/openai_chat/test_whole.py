@@ -1,8 +1,9 @@
-"""In a whole answer every entry is judged by itself, and what is kept keeps its bytes."""
+"""In a whole answer every entry is judged by itself and with those of its index, and what is kept keeps its bytes."""
 
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from transcripts.openai_chat import DELETE, WEATHER, completion, denying, entry, knowing, refused
@@ -19,7 +20,22 @@ def rewritten(data: bytes, judge: Judge) -> tuple[bytes, list[tuple[ToolCall, Ve
     return rewrite_whole(data, read(data), judge, lambda *decided: told.append(decided)), told
 
 
-def test_names_of_a_whole_answer_are_never_joined() -> None:
+@pytest.mark.parametrize(("index", "gone"), [(-1, True), (0, True), (..., False)])
+def test_names_of_entries_are_added_up_where_they_share_an_index_alone(index: Any, gone: bool) -> None:
+    calls = [entry(index, name="del", call_id="a"), entry(index, name="ete", call_id="b")]
+    out, told = rewritten(completion({"tool_calls": calls}), denying("delete"))
+    assert ("tool_calls" in json.loads(out)["choices"][0]["message"]) is not gone
+    assert [verdict.blocked for _, verdict in told] == [gone, gone]
+
+
+def test_calls_of_a_provider_that_numbers_all_alike_stay() -> None:
+    data = completion({"tool_calls": [entry(0, name=WEATHER, call_id=text) for text in "ab"]})
+    out, told = rewritten(data, knowing(WEATHER))
+    assert out == data
+    assert len(told) == 2
+
+
+def test_names_of_a_whole_answer_without_indices_are_never_joined() -> None:
     data = completion(
         {"tool_calls": [entry(..., name="del", call_id="a"), entry(..., name="ete", call_id="b")]}
     )
