@@ -7,7 +7,6 @@ Each part does its own work and this file decides the order. What is in force, a
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import os
 import signal
@@ -23,8 +22,6 @@ from agentsh_net.audit.recording import Outlets, Recording
 from agentsh_net.clock import now_rfc3339
 from agentsh_net.config.options import Options
 from agentsh_net.config.policy_file import Loaded
-from agentsh_net.control import socket_file
-from agentsh_net.control.errors import ControlError
 from agentsh_net.control.server import Server as ControlServer
 from agentsh_net.control.shim_server import ShimServer
 from agentsh_net.core.audit import events
@@ -194,22 +191,7 @@ class Daemon:
         await self.control.start()
         stack.push_async_callback(self.control.close)
         if self._wanted.ready_file is not None:
-            self._refuse_anothers(self._wanted.ready_file)
-            notify.remove_ready_file(self._wanted.ready_file)  # of a daemon that was killed
-
-    def _refuse_anothers(self, ready_file: Path) -> None:
-        """Leave the ready file of a daemon that runs, at another control socket, to it. Raises ControlError."""
-        facts = notify.read_ready_file(ready_file)
-        socket = facts.get("control")
-        if not isinstance(socket, str) or socket == self._initial.config.control.socket:
-            return
-        with contextlib.suppress(OSError):  # no daemon's: one may look at one's own
-            if (pid := socket_file.holder(Path(socket))) in {0, facts.get("pid")}:
-                raise ControlError(
-                    f"the ready file {ready_file} is of a daemon that runs{f', pid {pid}' if pid else ''}",
-                    kind="already_running",
-                    remedy="give this one another --ready-file, or end that one: agentsh-net down",
-                )
+            notify.claim_ready_file(self._wanted.ready_file, self._initial.config.control.socket)
 
     async def _begin_recording(self, stack: AsyncExitStack, loop: asyncio.AbstractEventLoop) -> Archivist:
         config = self._initial.config

@@ -11,10 +11,12 @@ import os
 import socket
 import stat
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from agentsh_net.control import socket_file
+from agentsh_net.control.errors import ControlError
 from agentsh_net.core.errors import ConfigError, Problem
 
 _LONGEST = 65_536  # bytes: what a daemon writes has some 300, and the paths that it was given
@@ -33,6 +35,24 @@ def sd_notify(state: str, environ: Mapping[str, str] = os.environ) -> bool:
         except OSError:  # a variable that was passed on to where its socket is not
             return False
     return True
+
+
+def claim_ready_file(path: Path, control: str) -> None:
+    """Remove what a daemon that was killed left there; `control` is our own control socket.
+
+    Raises ControlError where the file is of a daemon that runs, at another control socket; ConfigError where none can be there.
+    """
+    facts = read_ready_file(path)
+    theirs = facts.get("control")
+    if isinstance(theirs, str) and theirs != control:
+        with suppress(OSError):  # no daemon's: one may look at one's own
+            if (pid := socket_file.holder(Path(theirs))) in {0, facts.get("pid")}:
+                raise ControlError(
+                    f"the ready file {path} is of a daemon that runs{f', pid {pid}' if pid else ''}",
+                    kind="already_running",
+                    remedy="give this one another --ready-file, or end that one: agentsh-net down",
+                )
+    remove_ready_file(path)
 
 
 def write_ready_file(path: Path, facts: Mapping[str, Any]) -> None:

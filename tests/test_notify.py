@@ -9,8 +9,16 @@ from pathlib import Path
 
 import pytest
 
+from agentsh_net import lock_file
+from agentsh_net.control.errors import ControlError
 from agentsh_net.core.errors import ConfigError
-from agentsh_net.notify import read_ready_file, remove_ready_file, sd_notify, write_ready_file
+from agentsh_net.notify import (
+    claim_ready_file,
+    read_ready_file,
+    remove_ready_file,
+    sd_notify,
+    write_ready_file,
+)
 
 
 def test_the_service_manager_gets_the_state(tmp_path: Path) -> None:
@@ -95,6 +103,20 @@ def test_what_is_read_is_what_a_daemon_wrote_and_nothing_else(tmp_path: Path) ->
     for text in ("[7]", "{", "[" * 100_000, '{"x": ' + "1" * 70_000 + "}"):
         path.write_text(text)
         assert read_ready_file(path) == {}
+
+
+def test_the_file_of_a_daemon_that_was_killed_goes_and_that_of_one_that_runs_stays(tmp_path: Path) -> None:
+    path, theirs = tmp_path / "ready", tmp_path / "control"
+    write_ready_file(path, {"pid": os.getpid(), "control": str(theirs)})
+    lock = lock_file.take(lock_file.beside(theirs))
+    try:
+        with pytest.raises(ControlError, match=f"a daemon that runs, pid {os.getpid()}"):
+            claim_ready_file(path, "/run/ours")
+        assert path.exists()
+    finally:
+        lock.release()
+    claim_ready_file(path, "/run/ours")
+    assert not path.exists()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="a file of another user's is made by root")
