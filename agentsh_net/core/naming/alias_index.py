@@ -117,6 +117,13 @@ class AliasIndex:
         if heads is None:
             heads = tuple(aliases.heads(pair.server_id, style) for style in aliases.STYLES)
             self._heads[pair.server_id] = heads
+        # Most are clean; to spell them in every style would cost a first verdict a fifth more.
+        if aliases.CLEAN.fullmatch(pair.tool):
+            tail = pair.tool.lower()
+            if not name.endswith(tail):
+                return False
+            head = name[: -len(tail)]
+            return not head or any(head in of_style for of_style in heads)
         for style, of_style in zip(aliases.STYLES, heads, strict=True):
             for tail in aliases.tails(pair.tool, style):
                 if name.endswith(tail):

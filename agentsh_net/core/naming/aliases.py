@@ -63,6 +63,7 @@ GEMINI = Style(re.compile(r"[^A-Za-z0-9_.:-]"), "_", ((MCP, "_"), ("", "__")))
 GEMINI_OLD = Style(re.compile(r"[^A-Za-z0-9_.-]"), "_", (("", "__"),))
 STYLES = (RAW, PLAIN, CODEX, COPILOT, GEMINI, GEMINI_OLD)
 
+CLEAN = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_]*[A-Za-z0-9])?")  # what every style leaves alone
 SHORT = re.compile(r"[A-Za-z0-9_-]+")  # what no client recodes while it is short
 
 

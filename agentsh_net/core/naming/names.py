@@ -259,6 +259,9 @@ def _same(one_id: str, other_id: str) -> bool:
 
 def _unique(candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
     """Return each pair once: what is not seen is one where it folds to one, what is seen where its definition is."""
+    candidates = tuple(candidates)
+    if len(candidates) < 2:  # nearly always: folding it would cost a microsecond of a first verdict
+        return candidates
     found: dict[tuple[str, str, str], Candidate] = {}
     for candidate in candidates:
         found.setdefault((fold(candidate.server_id), fold(candidate.tool), candidate.tool_hash), candidate)

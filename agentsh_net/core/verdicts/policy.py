@@ -366,9 +366,12 @@ class Policy:
 
 def _weightiest(taken: list[Step]) -> Step:
     """Return the step that an allowing verdict quotes: an alert if there is one, else what allows it, native_tools before a rule."""
-    alert = next((step for step in taken if step.outcome is _ALERT), None)
-    first = {step.step: step for step in reversed(taken)}
-    return alert or first.get("native") or first["tool"]
+    first: dict[str, Step] = {}
+    for step in taken:
+        if step.outcome is _ALERT:
+            return step
+        first.setdefault(step.step, step)
+    return first.get("native") or first["tool"]
 
 
 def _remember(memory: dict[K, V], key: K, value: V) -> None:

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentsh_net.core.model import Candidate
+from agentsh_net.core.naming import aliases
 from agentsh_net.core.naming.alias_index import AliasIndex, bare, stem
 from agentsh_net.core.naming.folding import fold
 
@@ -55,6 +56,11 @@ def test_a_short_name_was_not_cut():
 
 def test_a_renamed_pair_is_found_by_its_stem():
     assert set(INDEX.find(stem("read_file_0123456789ab"))) == {A, B}
+
+
+@given(st.from_regex(aliases.CLEAN, fullmatch=True))
+def test_every_style_writes_a_clean_name_alike(tool):
+    assert {tail for style in aliases.STYLES for tail in aliases.tails(tool, style)} == {tool.lower()}
 
 
 def test_an_index_of_nothing_says_so_and_finds_nothing():

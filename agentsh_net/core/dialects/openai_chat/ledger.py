@@ -224,7 +224,9 @@ class Ledger:
                     alike.setdefault(call.slot, []).append(call)
             for calls in alike.values():
                 name = "".join(call.name for call in calls)
-                if len(calls) > 1 and self._surely_denied(replace(calls[-1].asked, name=name, hypothetical=True)):
+                if len(calls) > 1 and self._surely_denied(
+                    replace(calls[-1].asked, name=name, hypothetical=True)
+                ):
                     for call in calls:
                         self._rule(call, _ADDED_UP)
 
