@@ -9,6 +9,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 from agentsh_net.core.audit import events
 from agentsh_net.core.audit.events import Event
@@ -21,6 +22,7 @@ LOOK_EVERY = 1.0
 ASK_EVERY = 0.1
 # Looking takes at most one part in so many of the time, however often somebody touches something.
 _SHARE = 10
+_HEARD = "its events are told from now on"
 
 
 class LayerWatch:
@@ -97,6 +99,10 @@ class LayerWatch:
             level = logging.INFO if new.in_force else logging.ERROR
             self._log.log(level, "%s: %s: %s", new.layer, _state(new), new.reason or new.detail)
             self._changed(new)
+        elif old.silent and not new.silent:
+            self._log.info("%s: %s", new.layer, _HEARD)
+        if new.silent != (old.silent if old else ""):
+            self._changed(replace(new, reason=new.silent or _HEARD))
 
     def _changed(self, status: LayerStatus) -> None:
         self._emit(

@@ -49,6 +49,7 @@ class FakeKernel:
         self.broken = ""
         self.gone = False  # somebody took the layer away
         self.behind = ""  # what came to the machine
+        self.silent = ""  # why it tells no events
         self.lost = 0
         self.touched = False  # somebody did something
         self.reasserted = 0
@@ -99,6 +100,7 @@ class FakeKernel:
                 detail="fake",
                 reason="taken" if self.gone else "",
                 lost=self.lost,
+                silent=self.silent,
                 behind=self.behind,
             )
         ]

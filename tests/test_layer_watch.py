@@ -98,6 +98,20 @@ def test_lost_records_are_counted_once(kernel: FakeKernel) -> None:
     assert [(e.layer, e.lost) for e in emitted if isinstance(e, EventsLost)] == [("ebpf", 7)]
 
 
+def test_a_layer_that_tells_nothing_is_told_once_and_so_is_that_it_tells_again(
+    kernel: FakeKernel, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    kernel.silent = "somebody else reads its log"
+    emitted, _ = look(kernel, 4, [("lost", 0), ("silent", ""), ("lost", 0)])
+    assert [(e.state, e.reason) for e in emitted if isinstance(e, LayerStateChanged)] == [
+        ("in force", "somebody else reads its log"),
+        ("in force", "its events are told from now on"),
+    ]
+    assert kernel.reasserted == 0
+    assert caplog.text.count("its events are told from now on") == 1
+
+
 def test_what_came_to_the_machine_is_taken_in_without_news(kernel: FakeKernel) -> None:
     emitted, _ = look(kernel, 3, [("behind", "devices +eth1")])
     assert emitted == []

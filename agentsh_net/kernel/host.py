@@ -121,6 +121,7 @@ class Host:
     def status(self) -> list[LayerStatus]:
         """Ask the kernel what is in force."""
         self._witness.cut()  # what had to wait
+        self._witness.hear_again()
         with self._changing:
             cgroups = self._cgroups.status(self._wanted, knows_workers=self._knows_workers())
             return [*(self._status(layer) for layer in LAYERS), *cgroups]
@@ -296,8 +297,9 @@ class Host:
         if layer == nft.LAYER:
             whole = self._packets is self._plan  # nothing is left to who reads names
             names = "" if whole else told_of(self._plan, read_elsewhere=self._ebpf is not None)
-            detail = "; ".join(filter(None, (status.detail, names, self._witness.silent)))
-            status = replace(status, detail=detail, lost=self._witness.lost)
+            silent = self._witness.silent
+            detail = "; ".join(filter(None, (status.detail, names, silent)))
+            status = replace(status, detail=detail, silent=silent, lost=self._witness.lost)
         return status
 
 

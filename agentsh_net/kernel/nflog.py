@@ -23,24 +23,28 @@ _SO_RCVBUFFORCE = 33  # not in Python's socket module
 
 
 class Nflog:
-    """The one reader of a log group in this network namespace."""
+    """The one reader of a log group in this network namespace. Hears nothing before `listen`."""
 
     def __init__(self, group: int) -> None:
-        """Bind the group. Raises KernelError, with the remedy where somebody else reads it."""
+        """Open the socket, whose descriptor stays the same. Raises KernelError."""
+        self._group = group
         self._netlink = Netlink(NETFILTER)
+        _grow(self._netlink.socket)
+        self._netlink.socket.setblocking(False)
         self._sequence: int | None = None
         self.lost = 0
         self.unreadable = 0
+
+    def listen(self) -> None:
+        """Bind the group. Raises KernelError, with the remedy where somebody else reads it; may be tried again."""
         try:
-            for body in nflog.bind(group):
-                self._netlink.ask(nflog.CONFIG, body)
+            self._netlink.ask(nflog.CONFIG, nflog.bind(self._group))
         except OSError as error:
-            self._netlink.close()
+            if error.errno == errno.EBUSY:
+                return  # it is this socket's already: packets came in so fast that the answer of the try before was lost
             raise KernelError(
-                f"no log group {group}: {error.strerror}", layer=LAYER, remedy=_remedy(error)
+                f"no log group {self._group}: {error.strerror}", layer=LAYER, remedy=_remedy(error)
             ) from error
-        _grow(self._netlink.socket)
-        self._netlink.socket.setblocking(False)
 
     def fileno(self) -> int:
         """Return the descriptor that is readable while there are records."""
@@ -98,7 +102,7 @@ def _grow(connection: socket.socket) -> None:
 
 
 def _remedy(error: OSError) -> str:
-    # EPERM: the group belongs to another socket, or we lack CAP_NET_ADMIN.
-    if error.errno in {errno.EPERM, errno.EBUSY}:
-        return "set network.nflog_group to a number that no other program reads, and run as root"
+    # The group belongs to another socket, or we lack CAP_NET_ADMIN.
+    if error.errno == errno.EPERM:
+        return "end the program that reads it, or set network.nflog_group to a number that no other program reads, and run as root"
     return "a kernel with CONFIG_NETFILTER_NETLINK_LOG: sudo modprobe nfnetlink_log"

@@ -40,11 +40,23 @@ class Witness:
             self._ebpf = programs
 
     def hear_packets(self, group: int) -> None:
-        """Read what is logged to a group from now on, or say why not."""
+        """Read what is logged to a group from now on, or say why not. Raises KernelError where netlink is missing."""
+        self._nflog = Nflog(group)
+        self._listen(self._nflog)
+
+    def hear_again(self) -> None:
+        """Try once more to have the group that could not be had."""
+        if self.silent and self._nflog is not None:
+            with self._reading:  # whoever reads meanwhile would take the kernel's answer
+                self._listen(self._nflog)
+
+    def _listen(self, log: Nflog) -> None:
         try:
-            self._nflog = Nflog(group)
+            log.listen()
         except KernelError as error:
             self.silent = f"no events from this layer: {error} ({error.remedy})"
+        else:
+            self.silent = ""
 
     def filenos(self) -> list[int]:
         """Return the descriptors that become readable when `records` has something."""

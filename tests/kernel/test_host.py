@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import pickle
+import select
 import struct
 import subprocess
 import threading
@@ -127,17 +128,26 @@ def test_without_cgroup2_the_packet_plane_stands_alone() -> None:
 
 
 @pytest.mark.kernel
-def test_a_log_group_in_use_costs_the_events_and_not_the_enforcement() -> None:
-    def inside() -> tuple[LayerStatus, str, list[object]]:
+def test_a_log_group_in_use_costs_the_events_and_not_the_enforcement_until_it_is_free() -> None:
+    def inside() -> tuple[LayerStatus, str, list[object], LayerStatus, list[str]]:
         box.there()
-        _other = Nflog(Network().nflog_group)
+        other = Nflog(Network().nflog_group)
+        other.listen()
         kernel = opened(BAD, "nftables")
-        return by_layer(kernel.status())["nftables"], attempt("10.99.0.2"), kernel.records()
+        watched = kernel.filenos()
+        taken = by_layer(kernel.status())["nftables"], attempt("10.99.0.2"), kernel.records()
+        other.close()
+        free = by_layer(kernel.status())["nftables"]
+        attempt("10.99.0.2")
+        assert select.select(watched, [], [], 30)[0], "whoever waited all along hears of it"
+        return *taken, free, [str(record.address) for record in kernel.records()]
 
-    status, result, records = box.in_box(inside)
+    status, result, records, free, heard = box.in_box(inside)
     assert status.in_force
-    assert "network.nflog_group" in status.detail
+    assert "network.nflog_group" in status.silent
+    assert status.silent in status.detail
     assert (result, records) == ("ECONNREFUSED", [])
+    assert (free.in_force, free.silent, heard) == (True, "", [str(at("10.99.0.2").address)])
 
 
 @pytest.mark.kernel

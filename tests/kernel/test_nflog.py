@@ -21,6 +21,12 @@ from agentsh_net.kernel.nft import Nftables
 GROUP = 4848
 
 
+def listening() -> Nflog:
+    reader = Nflog(GROUP)
+    reader.listen()
+    return reader
+
+
 def everything(reader: Nflog) -> list[messages.Logged]:
     found: list[messages.Logged] = []
     while select.select([reader], [], [], 0.3)[0]:
@@ -33,7 +39,7 @@ def test_a_refused_packet_is_logged_with_its_fate_generation_and_user() -> None:
     def inside() -> list[messages.Logged]:
         box.there()
         Nftables(GROUP).start(plan(9, deny=(at("10.99.0.2"),)))
-        reader = Nflog(GROUP)
+        reader = listening()
         assert attempt("10.99.0.2") == "ECONNREFUSED"
         return everything(reader)
 
@@ -53,7 +59,7 @@ def test_records_and_losses_add_up_to_what_was_refused_when_nobody_reads_for_lon
         table = Nftables(GROUP)
         wanted = plan(1, deny=(at("10.99.0.2"),))
         table.start(wanted)
-        reader = Nflog(GROUP)
+        reader = listening()
         for _ in range(2000):
             attempt("10.99.0.2")
         found = everything(reader)
@@ -73,7 +79,7 @@ def test_one_call_reads_a_batch_and_leaves_the_rest_of_a_flood_for_the_next() ->
     def inside() -> tuple[int, int]:
         box.there()
         Nftables(GROUP).start(plan(1, deny=(at("10.99.0.2"),)))
-        reader = Nflog(GROUP)
+        reader = listening()
         for _ in range(1000):
             attempt("10.99.0.2")
         select.select([reader], [], [], 1)
@@ -85,28 +91,38 @@ def test_one_call_reads_a_batch_and_leaves_the_rest_of_a_flood_for_the_next() ->
 
 
 @pytest.mark.kernel
-def test_a_group_that_is_read_already_is_refused_with_the_setting_to_change() -> None:
-    def inside() -> str:
-        first = Nflog(GROUP)
+def test_a_group_that_is_read_already_is_refused_with_the_setting_to_change_and_had_once_it_is_free() -> None:
+    def inside() -> tuple[str, int, list[messages.Logged]]:
+        box.there()
+        Nftables(GROUP).start(plan(1, deny=(at("10.99.0.2"),)))
+        first, second = listening(), Nflog(GROUP)
+        told, descriptor = "", second.fileno()
         try:
-            Nflog(GROUP)
+            second.listen()
         except KernelError as error:
-            return error.remedy
-        finally:
-            first.close()
-        return ""
+            told = error.remedy
+        first.close()
+        second.listen()
+        attempt("10.99.0.2")
+        return told, second.fileno() - descriptor, everything(second)
 
-    assert "network.nflog_group" in box.in_box(inside)
+    told, moved, heard = box.in_box(inside)
+    assert "network.nflog_group" in told
+    assert moved == 0, "whoever waits for the descriptor would wait for nothing"
+    assert [str(logged.packet.destination) for logged in heard] == ["10.99.0.2"]
 
 
 @pytest.mark.kernel
-def test_a_group_is_free_again_when_its_reader_is_closed() -> None:
-    def inside() -> bool:
-        Nflog(GROUP).close()
-        Nflog(GROUP).close()
-        return True
+def test_to_ask_for_a_group_that_one_has_changes_nothing() -> None:
+    def inside() -> int:
+        box.there()
+        Nftables(GROUP).start(plan(1, deny=(at("10.99.0.2"),)))
+        reader = listening()
+        reader.listen()
+        attempt("10.99.0.2")
+        return len(everything(reader))
 
-    assert box.in_box(inside)
+    assert box.in_box(inside) == 1
 
 
 class Fed(Nflog):

@@ -36,8 +36,21 @@ class Ear:
         told, self.told = self.told, []
         return told
 
+    def listen(self) -> None:
+        """Be had."""
+
     def close(self) -> None:
         self.closed = True
+
+
+class Taken(Ear):
+    """A log that somebody else reads for a while."""
+
+    taken = True
+
+    def listen(self) -> None:
+        if self.taken:
+            raise KernelError("somebody else reads group 5", remedy="choose another")
 
 
 @pytest.fixture
@@ -57,14 +70,18 @@ def test_what_both_tell_is_read_once(hearing: Witness, monkeypatch: pytest.Monke
     assert (log.closed, hearing.filenos(), hearing.lost) == (True, [], 0)
 
 
-def test_a_log_that_cannot_be_had_says_why(hearing: Witness, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refused(_group: int) -> None:
-        raise KernelError("somebody else reads group 5", remedy="choose another")
-
-    monkeypatch.setattr(witness, "Nflog", refused)
+def test_a_log_that_cannot_be_had_says_why_until_it_can(
+    hearing: Witness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = Taken()
+    monkeypatch.setattr(witness, "Nflog", lambda _group: log)
     hearing.hear_packets(5)
-    assert hearing.silent == "no events from this layer: somebody else reads group 5 (choose another)"
-    assert hearing.filenos() == []
+    for _ in range(2):
+        assert hearing.silent == "no events from this layer: somebody else reads group 5 (choose another)"
+        hearing.hear_again()
+    log.taken = False
+    hearing.hear_again()
+    assert (hearing.silent, hearing.filenos()) == ("", [7])
 
 
 def test_while_a_sweep_tells_nobody_waits_and_nothing_is_lost(hearing: Witness) -> None:

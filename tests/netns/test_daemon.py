@@ -12,7 +12,9 @@ from typing import Any
 
 import pytest
 
+from agentsh_net.core.configuration.settings import Network
 from agentsh_net.kernel.leftovers import hierarchy, remove
+from agentsh_net.kernel.nflog import Nflog
 from netns.box import await_that, in_box, there
 from netns.daemon import mcp_client, mcp_server, running
 from netns.scene import attempt, listening
@@ -246,4 +248,31 @@ def established(folder: Path) -> tuple[str, dict[str, Any]]:
 def test_a_connection_older_than_the_daemon_is_ended_and_told(tmp_path: Path) -> None:
     ended, event = in_box(established, tmp_path)
     assert ended in {"ConnectionAbortedError", "ConnectionResetError", "closed"}
+    assert (event["server_id"], event["action"]) == ("four", "block")
+
+
+def unheard(folder: Path) -> tuple[str, list[str], dict[str, Any]]:
+    """Let somebody else have the log group while the daemon starts, and let it go then."""
+    server = listening(there(), "10.99.0.2", 8000)
+    other = Nflog(Network().nflog_group)
+    other.listen()
+    with server, running(folder, policy("four", layers=("nftables",))) as daemon:
+        status = daemon.cli("status")
+        other.close()
+
+        def states() -> list[str]:
+            told = daemon.cli("mcp", "events", "--type", "layer_state_changed", "--json")
+            return [f"{event['state']}: {event['reason']}" for event in json.loads(told)]
+
+        await_that(lambda: len(states()) > 1)
+        attempt("10.99.0.2", 8000)
+        return status, states(), daemon.await_connection(layer="nftables")
+
+
+@pytest.mark.slow
+def test_refusals_are_told_as_soon_as_nobody_else_reads_their_log_group(tmp_path: Path) -> None:
+    status, (silent, heard), event = in_box(unheard, tmp_path)
+    assert "no events from this layer: no log group 4848" in status
+    assert silent.startswith("in force: no events from this layer: no log group 4848")
+    assert heard == "in force: its events are told from now on"
     assert (event["server_id"], event["action"]) == ("four", "block")

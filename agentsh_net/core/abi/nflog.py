@@ -28,7 +28,6 @@ _BIND, _COPY_PACKET, _WITH_SEQUENCE = 1, 2, 1
 BUFFER = 1 << 14
 # A record waits at most this long for others (hundredths of a second).
 TIMEOUT = 2
-# The group may be used by nobody else: the kernel then answers EBUSY.
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,16 +43,16 @@ class Logged:
     session_id: str = ""
 
 
-def bind(group: int) -> list[bytes]:
-    """Return the bodies of the CONFIG messages that bind a group, in order."""
-    head = _NFGEN.pack(0, 0, group)
+def bind(group: int) -> bytes:
+    """Return the body of the CONFIG message that binds a group; one message, so that no group is bound and not set up."""
     settings = (
+        netlink.attribute(_CMD, bytes([_BIND])),
         netlink.attribute(_MODE, struct.pack(">IBB", SNAPLEN, _COPY_PACKET, 0)),
         netlink.attribute(_BUFFER, struct.pack(">I", BUFFER)),
         netlink.attribute(_TIMEOUT, struct.pack(">I", TIMEOUT)),
         netlink.attribute(_FLAGS, struct.pack(">H", _WITH_SEQUENCE)),
     )
-    return [head + netlink.attribute(_CMD, bytes([_BIND])), head + b"".join(settings)]
+    return _NFGEN.pack(0, 0, group) + b"".join(settings)
 
 
 def parse(message: netlink.Message) -> Logged | None:

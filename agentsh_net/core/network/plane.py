@@ -136,6 +136,7 @@ class LayerStatus:
     tagged: int = 0
     lost: int = 0
     attachment: str = ""  # how programs are held where they are, as the kernel confirms it
+    silent: str = ""  # why it tells no events while it is in force
     behind: str = ""  # what came to the machine since and is not covered: applying the same plan covers it
 
 

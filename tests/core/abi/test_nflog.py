@@ -80,11 +80,11 @@ def test_a_broken_message_is_refused() -> None:
         nflog.parse(netlink.Message(nflog.PACKET, 0, bytes(4) + b"\x01\x00\x01\x00"))
 
 
-def test_the_group_is_bound_first_and_asked_for_headers_and_sequence_numbers_then() -> None:
-    bind, settings = nflog.bind(4848)
-    assert bind[:4] == settings[:4] == struct.pack(">BBH", 0, 0, 4848)
-    assert netlink.attributes(bind, 4) == {1: b"\x01"}
-    asked = netlink.attributes(settings, 4)
+def test_the_group_is_bound_and_asked_for_headers_and_sequence_numbers_in_one_message() -> None:
+    body = nflog.bind(4848)
+    assert body[:4] == struct.pack(">BBH", 0, 0, 4848)
+    asked = netlink.attributes(body, 4)
+    assert asked[1] == b"\x01"
     assert asked[2] == struct.pack(">IBB", 128, 2, 0)
     assert asked[6] == struct.pack(">H", 1)
 
