@@ -17,7 +17,11 @@ from agentsh_proxy.admission import Admitted
 from agentsh_proxy.signing import without_credentials
 from agentsh_proxy.view import View
 
-_TYPE: Final = re.compile(rb"\r\ncontent-type:([^\r;]*)", re.IGNORECASE)
+# Files, as they are uploaded. Of any other type a body may be JSON: servers read it as that whatever it is called (`curl -d` names a form).
+_FILE: Final = re.compile(
+    rb"\r\ncontent-type:[ \t]*(?:multipart/|image/|audio/|video/|application/(?:octet-stream|pdf|zip)[ \t;\r])",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +61,7 @@ def asked(head: RequestHead, admitted: Admitted, view: View, sessions: Mapping[s
         )
     )
     # By DLP, be the path known or not, or for MCP servers that nobody sees at work.
-    searched = (view.guard is not None or admitted.unread) and _may_be_json(head)
+    searched = (view.guard is not None or admitted.unread) and not _FILE.search(head.fields + b"\r")
     held = inspected or owns or searched or not head.has_body
     plain = inspected and view.guard is None and not (owns or head.encoding)
     trails = inspected and (view.stores or (admitted.provider.limited and head.method == "POST"))
@@ -65,9 +69,3 @@ def asked(head: RequestHead, admitted: Admitted, view: View, sessions: Mapping[s
     reads = dialect.request if dialect is not None else None
     glances = dialect.harmless if dialect is not None and not trails and head.method != "HEAD" else None
     return Asked(head, admitted, view, sessions, opening, held, trails, reads, glances)
-
-
-def _may_be_json(head: RequestHead) -> bool:
-    """Say whether a body may be JSON: it says so, or says nothing. Uploads of files are forms, and pass as they come."""
-    types = _TYPE.findall(head.fields)
-    return not types or any(b"json" in each.lower() for each in types)

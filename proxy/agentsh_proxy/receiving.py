@@ -5,8 +5,9 @@ Connectors and approvals are judged, offered tools learned and hidden, DLP appli
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from agentsh_net.core.dialects import foreign_connectors, request_connectors
 from agentsh_net.core.dialects.base import Connector, Dialect, Fault, Judged, RequestFacts, Step
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from agentsh_proxy.view import View
 
 NO_FACTS = RequestFacts()
+_TYPE: Final = re.compile(rb"\r\ncontent-type:([^\r;]*)", re.IGNORECASE)
 _TOOLS = f"{ROOT}.denied_tools"
 _UNCONFINED = "policy denies some of its tools, which cannot be kept back here"
 
@@ -85,7 +87,9 @@ class Reception:
         plain = self._inflated(body) if guard is not None or unread else None
         if unread and plain:
             self._judge_foreign(plain)
-        return self._guarded(guard, plain, body) if guard is not None and plain else body
+        if guard is None or not plain or (self._says_other() and kind_of(plain, last=True) is not Kind.WHOLE):
+            return body
+        return self._guarded(guard, plain, body)
 
     def _read(self, body: bytes, facts: RequestFacts | None) -> bytes:
         """Read what the body says and return it decoded; empty where it cannot be. Raises RefusalError by fail_closed."""
@@ -98,6 +102,11 @@ class Reception:
         if self.facts.fault is not None:
             self._unread(self.facts.fault, 400)
         return plain
+
+    def _says_other(self) -> bool:
+        """Say whether the body says that it is something else than JSON."""
+        types = _TYPE.findall(self.asked.head.fields)
+        return types != [] and all(b"json" not in each.lower() for each in types)
 
     def _inflated(self, body: bytes) -> bytes | None:
         """Return the body decoded; None where it cannot be. Raises RefusalError by fail_closed."""

@@ -215,3 +215,18 @@ async def test_an_upload_of_a_file_streams_as_it_is(opened):
     form = b"--x\r\n\r\n" + EMAIL.encode()
     await client.ask(request("/anthropic/v1/files", form, b"Content-Type: multipart/form-data; boundary=x"))
     assert upstream.requests[0].body == form
+
+
+@on_loop
+async def test_json_is_searched_whatever_it_is_called_and_a_form_passes_as_one(opened):
+    upstream = await opened(Upstream())
+    proxy = await opened(Proxy(policy(upstream.port, "redact", fail_closed=True)))
+    client = await opened(Client(proxy.port))
+    for named in (b"text/plain", b"application/x-www-form-urlencoded"):  # as `curl -d` calls what it is given
+        await client.ask(request("/openai/v1/embeddings", asking(), b"Content-Type: " + named))
+    form = b"to=" + EMAIL.encode()
+    kind = b"Content-Type: application/x-www-form-urlencoded"
+    answer = await client.ask(request("/openai/v1/embeddings", form, kind))
+    assert answer.status == 200
+    assert [got.body for got in upstream.requests] == [*[asking("mail [REDACTED:email]")] * 2, form]
+    await until(lambda: len(told(proxy, "llm_request_redacted")) == 2)

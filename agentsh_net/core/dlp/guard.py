@@ -14,7 +14,7 @@ from json.encoder import encode_basestring_ascii
 from typing import Any, Final, NamedTuple, Self
 
 from agentsh_net.core.configuration.settings import CustomPattern, Dlp
-from agentsh_net.core.dlp import shapes, zones
+from agentsh_net.core.dlp import escapes, shapes, zones
 from agentsh_net.core.dlp.shapes import Hit
 from agentsh_net.core.dlp.strings import Cut, Text, edited, texts, unescaped
 from agentsh_net.core.dlp.tokens import SIGN, TOKEN
@@ -189,12 +189,7 @@ class Guard:
 
     def _hits(self, text: str, budget: _Budget) -> list[Hit]:
         """Return what is found, in order; finds that overlap are one, and a token of ours is none."""
-        if len(text) < _SHORTEST and not self.customs:
-            return []
-        found = [Hit(start, end, kind) for kind, search in self.searches for start, end in search(text)]
-        for custom in self.customs:
-            budget.spend(len(text) * custom.steps)
-            found += [Hit(start, end, custom.kind) for start, end in _windows(custom, text)]
+        found = self._found(text, budget, _MAX_NESTED)
         if not found:
             return []
         ours = [match.span() for match in TOKEN.finditer(text)] if SIGN in text else []
@@ -208,6 +203,24 @@ class Guard:
             else:
                 merged.append(hit)
         return merged
+
+    def _found(self, text: str, budget: _Budget, depth: int) -> list[Hit]:
+        """Return what is found in a text, as it is written and as it reads, `depth` escapes deep."""
+        if len(text) < _SHORTEST and not self.customs:
+            return []
+        found = [Hit(start, end, kind) for kind, search in self.searches for start, end in search(text)]
+        for custom in self.customs:
+            budget.spend(len(text) * custom.steps)
+            found += [Hit(start, end, custom.kind) for start, end in _windows(custom, text)]
+        reading = escapes.undone(text) if depth else text
+        inner = self._found(reading, budget, depth - 1) if reading != text else []
+        if not inner:
+            return found
+        at = escapes.places(text)
+        # What begins within an escape begins behind it: `\nalice@...` is nobody's address but alice's.
+        found = [hit._replace(start=at.outside(hit.start)) for hit in found]
+        found += [Hit(at.written(hit.start), at.written(hit.end), hit.kind) for hit in inner]
+        return [hit for hit in found if hit.start < hit.end]
 
 
 def _custom(pattern: CustomPattern) -> _Custom:

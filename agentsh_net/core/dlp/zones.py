@@ -36,6 +36,7 @@ _SEALED: Final = frozenset({"redacted_thinking", "base64"})  # types whose `data
 _BLOB: Final = re.compile(r"[A-Za-z0-9+/\r\n]{64,}={0,2}\s*\Z")
 _LONG_BLOB: Final = 512  # characters; longer than any credential that is written without a dot or a space
 _LONG: Final = re.compile(r"[A-Za-z0-9+/_-]*={0,2}\s*\Z")
+_DATA_URL: Final = re.compile(r"data:[^,\s]{0,256};base64,[A-Za-z0-9+/_%\r\n-]*={0,2}\s*\Z")
 
 
 def zone(outer: int, key: str, is_object: bool) -> int:
@@ -61,7 +62,7 @@ def is_searched(text: Text) -> bool:
         return False
     if text.key in {"data", "images"} and _BLOB.match(value):
         return False
-    if value.startswith("data:") and ";base64," in value[:256]:
+    if value.startswith("data:") and _DATA_URL.match(value):
         return False
     return len(value) < _LONG_BLOB or not _LONG.match(value)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from hypothesis import given, settings
@@ -151,3 +152,48 @@ def test_redaction_changes_nothing_but_the_contents_of_strings(value: Any, ascii
     assert shape(json.loads(done.body)) == shape(json.loads(body))
     assert done.counts or done.body == body
     assert guard().scrub(done.body) == (done.body, {})
+
+
+SECRETS = [EMAIL, KEY, "4111111111111111", "123-45-6789", "DE89370400440532013000", "+14155550123"]
+
+
+@pytest.mark.parametrize("secret", SECRETS)
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda secret: json.dumps({"stdout": f"a\n{secret}\nb"}),
+        lambda secret: repr({"stdout": f"a\t{secret}\tb"}),
+        lambda secret: json.dumps({"text": json.dumps({"stdout": f"a\n{secret}\nb"})}),
+        lambda secret: json.dumps({"a": secret}).replace("@", "\\u0040").replace("+", "\\u002B"),
+        lambda secret: f"http://h/?q={quote(secret, safe='')}&z",
+        lambda secret: f"= \x1b[01;31m{secret[:3]}\x1b[m\x1b[K{secret[3:]}",
+        lambda secret: f"data:;base64, {secret}",
+    ],
+)
+def test_what_a_tool_escaped_is_found_whatever_stands_before_it(made: Any, secret: str) -> None:
+    content = made(secret)
+    done = guard().scrub(json.dumps({"messages": [{"content": content}]}).encode())
+    assert sum(done.counts.values()) == 1
+    left = json.loads(done.body)["messages"][0]["content"]
+    assert "[REDACTED:" in left
+    assert secret[4:] not in left.replace("%40", "@")
+
+
+def test_json_in_a_text_is_json_afterwards() -> None:
+    content = json.dumps({"stdout": f"a\n{EMAIL}\n{KEY}"})
+    done = guard().scrub(json.dumps({"content": content}).encode())
+    assert json.loads(json.loads(done.body)["content"]) == {
+        "stdout": "a\n[REDACTED:email]\n[REDACTED:api_key]"
+    }
+
+
+def test_a_token_stands_for_the_value_and_not_for_the_escape_before_it() -> None:
+    vault = Vaults(b"k").of("s")
+    body = json.dumps({"content": json.dumps({"stdout": f"a\n{EMAIL}"})}).encode()
+    left = guard("tokenize").scrub(body, vault.token).body.decode()
+    assert EMAIL in vault.restored(left)
+    assert vault.token(EMAIL, "email") in left
+
+
+def test_events_mask_what_is_escaped() -> None:
+    assert guard().masked({"a": f"x\\n{KEY}"}) == {"a": "x\\n[REDACTED:api_key]"}
