@@ -52,7 +52,7 @@ class StreamInspection:
             fail_closed=inspection.fail_closed,
             enforce=inspection.enforce,
         )
-        self._own = inspection.dialect.own_framing
+        self._own = inspection.dialect.framing is not None
         self._unsure: bytes | None = b""  # the beginning, while it may be that of JSON
         self._tail = b""  # what the client has ends so: with a whole event, or within one
         self._steady = False  # the head has left, and what comes leaves as chunks, decoded by nobody

@@ -31,7 +31,7 @@ def choose(head: ResponseHead, client: Client, inspection: Inspection) -> Answer
     if decoder is not None and not inspection.enforce() and not inspection.restores:
         copy = inspection._replace(enforce=_never)
         return Tapped(head, client, _Copy(_deferred(head, client, copy, decoder)))
-    streams = head.content_type == "text/event-stream" or inspection.dialect.own_framing
+    streams = head.content_type == "text/event-stream" or inspection.dialect.framing is not None
     if inspection.wants_stream and streams and head.status < 300:
         return StreamInspection(head, client, inspection, decoder)
     if decoder is None and not inspection.wants_stream and head.content_type == "application/json":
@@ -65,7 +65,7 @@ def _deferred(
         if kind is None:
             return None
         stream = inspection.wants_stream or head.content_type == "text/event-stream"
-        if inspection.wants_stream and inspection.dialect.own_framing and head.status < 300:
+        if inspection.wants_stream and inspection.dialect.framing is not None and head.status < 300:
             return StreamInspection(head, client, inspection, decoder)
         if kind in (Kind.WHOLE, Kind.PACKED) or (last and not stream and not sniffed.strip()):
             return WholeInspection(head, client, inspection)

@@ -18,7 +18,7 @@ from agentsh_proxy.any_file import any_file
 from agentsh_proxy.asked import Asked
 from agentsh_proxy.choosing import choose
 from agentsh_proxy.chunks import LAST_CHUNK, chunk
-from agentsh_proxy.guarding import Restoring
+from agentsh_proxy.guarding import restoring
 from agentsh_proxy.inspecting import Inspection, redirection, unreadable
 from agentsh_proxy.judging import Judging
 from agentsh_proxy.overhearing import Overhearing, overheard
@@ -311,7 +311,7 @@ class Exchange:
         view = self._asked.view
         restores = view.guard is not None and view.guard.mode == "tokenize"
         if restores:
-            dialect = Restoring(dialect, self._service.vaults.of(self._asked.admitted.session_id))
+            dialect = restoring(dialect, self._service.vaults.of(self._asked.admitted.session_id))
         return Inspection(
             dialect,
             judging.judge,

@@ -11,11 +11,9 @@ from dataclasses import replace
 from agentsh_net.core.dialects.base import (
     Dialect,
     Enforce,
-    Framing,
     Judge,
     Judged,
     Limits,
-    RequestFacts,
     Step,
     Stream,
     always,
@@ -49,55 +47,27 @@ def masked(guard: Guard, step: Step) -> Step:
     return step._replace(judged=tuple(judged))
 
 
-class Restoring:
-    """A dialect whose answers are read with the session's values in the place of their tokens (`base.Dialect`).
+def restoring(inner: Dialect, vault: Vault) -> Dialect:
+    """Return a dialect whose answers are read with the session's values in the place of their tokens.
 
     Before they are judged: rules over arguments are about what a tool will get, not about what stands for it.
     """
 
-    __slots__ = ("_inner", "_vault", "files", "name", "own_framing")
-
-    def __init__(self, inner: Dialect, vault: Vault) -> None:
-        self._inner = inner
-        self._vault = vault
-        self.name = inner.name
-        self.own_framing = inner.own_framing
-        self.files = inner.files
-
-    def inspects(self, method: str, path: str) -> bool:
-        """Say what the dialect says."""
-        return self._inner.inspects(method, path)
-
-    def request(self, body: bytes) -> RequestFacts:
-        """Read what the dialect reads."""
-        return self._inner.request(body)
-
-    def stream(self, judge: Judge, *, limits: Limits, fail_closed: bool, enforce: Enforce = always) -> Stream:
-        """Return the dialect's machine behind a restorer."""
-        machine = self._inner.stream(judge, limits=limits, fail_closed=fail_closed, enforce=enforce)
-        framing = self._inner.framing(limits.max_frame)
+    def stream(judge: Judge, *, limits: Limits, fail_closed: bool, enforce: Enforce = always) -> Stream:
+        machine = inner.stream(judge, limits=limits, fail_closed=fail_closed, enforce=enforce)
+        framing = None if inner.framing is None else inner.framing(limits.max_frame)
         comment = b": \n\n" if framing is None else b""
-        return _RestoredStream(machine, Restorer(self._vault, limits.max_frame, framing), comment)
+        return _RestoredStream(machine, Restorer(vault, limits.max_frame, framing), comment)
 
-    def framing(self, max_frame: int) -> Framing | None:
-        """Say what the dialect says."""
-        return self._inner.framing(max_frame)
+    def body(data: bytes, judge: Judge, *, fail_closed: bool, enforce: bool = True) -> Step:
+        return inner.body(restored(data, vault), judge, fail_closed=fail_closed, enforce=enforce)
 
-    def harmless(self, data: bytes) -> bool:  # noqa: ARG002 - whatever is in it
-        """Say no: a token may stand anywhere."""
-        return False
+    return replace(inner, stream=stream, body=body, harmless=_never)
 
-    def body(self, data: bytes, judge: Judge, *, fail_closed: bool, enforce: bool = True) -> Step:
-        """Return what the dialect makes of the restored text."""
-        return self._inner.body(restored(data, self._vault), judge, fail_closed=fail_closed, enforce=enforce)
 
-    def error(self, status: int, message: str) -> bytes:
-        """Write what the dialect writes."""
-        return self._inner.error(status, message)
-
-    def error_frame(self, message: str) -> bytes:
-        """Write what the dialect writes."""
-        return self._inner.error_frame(message)
+def _never(_answer: bytes) -> bool:
+    """Say no: a token may stand anywhere."""
+    return False
 
 
 class _RestoredStream:

@@ -24,7 +24,7 @@ from agentsh_net.core.web.http_head import MAX_HEAD, ResponseHead, forwarded_res
 from agentsh_net.core.web.websocket import Message, Opcode, Reader, close, frame
 from agentsh_proxy.admission import RefusalError
 from agentsh_proxy.asked import Asked
-from agentsh_proxy.guarding import Restoring
+from agentsh_proxy.guarding import restoring
 from agentsh_proxy.receiving import Reception, dialect_of, subject_of
 from agentsh_proxy.steering import steers
 
@@ -290,7 +290,7 @@ class Tunnel:
     def _reading(self, what: Asked) -> Dialect:
         dialect = dialect_of(what)
         if what.view.guard is not None and what.view.guard.mode == "tokenize":
-            return Restoring(dialect, self._service.vaults.of(what.admitted.session_id))
+            return restoring(dialect, self._service.vaults.of(what.admitted.session_id))
         return dialect
 
     # Ends.

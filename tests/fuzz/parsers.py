@@ -15,7 +15,7 @@ import httptools
 from fuzz import readers
 from fuzz.streams import cut
 
-from agentsh_net.core.dialects import whole_answer
+from agentsh_net.core.dialects import unread
 from agentsh_net.core.dialects.anthropic import dialect as anthropic
 from agentsh_net.core.dialects.bedrock import dialect as bedrock
 from agentsh_net.core.dialects.call_signs import Places, may_hide_call
@@ -235,7 +235,7 @@ _LENIENT_ESCAPE = re.compile(
 def unread_answers(data: bytes) -> None:
     """A whole answer that leaves unread has no mark for a reader who drops bytes that are no UTF-8 and knows more escapes than JSON's."""
     text = b"{" + b"".join(_PIECES[byte % len(_PIECES)] for byte in data[:200]) + b"}"
-    if not whole_answer.is_harmless(text):
+    if not unread.is_harmless(text):
         return
     for errors in ("ignore", "replace"):
         plain = text.decode("utf-8", errors)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
+from agentsh_net.core.dialects.unread import is_harmless
 from agentsh_net.core.framing.sse import Frame
 from agentsh_net.core.model import ToolCall, Verdict
 
@@ -158,41 +159,46 @@ class Stream(Protocol):
         ...
 
 
-class Dialect(Protocol):
-    """One LLM wire format."""
+class Streamed(Protocol):
+    """What begins streams."""
 
-    name: str
-    own_framing: bool  # its streams are no server-sent events: the machine takes whatever comes for a stream
-    files: bool  # its answers are files that may hold anything: what does not begin as its streams do is none of its business
-
-    def inspects(self, method: str, path: str) -> bool:
-        """Say whether answers to this request may carry tool calls (`path` is below the provider's base, without query)."""
-        ...
-
-    def request(self, body: bytes) -> RequestFacts:
-        """Read what policy needs from a request body."""
-        ...
-
-    def stream(self, judge: Judge, *, limits: Limits, fail_closed: bool, enforce: Enforce = always) -> Stream:
+    def __call__(
+        self, judge: Judge, *, limits: Limits, fail_closed: bool, enforce: Enforce = always
+    ) -> Stream:
         """Return the machine for one streamed answer. Without `enforce` every byte leaves."""
         ...
 
-    def framing(self, max_frame: int) -> Framing | None:
-        """Return how its streams are cut for whoever looks at them besides the machine; None: as server-sent events."""
+
+class Whole(Protocol):
+    """What reads whole answers."""
+
+    def __call__(self, data: bytes, judge: Judge, *, fail_closed: bool, enforce: bool = True) -> Step:
+        """Return what the client gets for a whole JSON answer: byte for byte the same where no call is refused."""
         ...
 
-    def harmless(self, data: bytes) -> bool:
-        """Say whether a whole JSON answer holds nothing that any parser could take for a call, so that it leaves as it came."""
-        ...
 
-    def body(self, data: bytes, judge: Judge, *, fail_closed: bool, enforce: bool = True) -> Step:
-        """Return what the client gets for a whole JSON answer."""
-        ...
+@dataclass(frozen=True, slots=True, eq=False)
+class Dialect:
+    """One LLM wire format: where it is spoken, and what reads and writes it."""
 
-    def error(self, status: int, message: str) -> bytes:
-        """Return a JSON error body in the provider's own shape."""
-        ...
+    name: str
+    paths: Mapping[str, re.Pattern[str]]  # of requests whose answers may carry tool calls, by method
+    request: Callable[[bytes], RequestFacts]  # reads what policy needs from a request's body
+    stream: Streamed
+    body: Whole
+    error: Callable[[int, str], bytes]  # makes a JSON body in the provider's own shape, by status and message
+    error_frame: Callable[
+        [str], bytes
+    ]  # tells a client in mid-stream that the answer ends here with an error
+    # Whether a whole JSON answer holds nothing that any parser could take for a call, so that it leaves as it came.
+    harmless: Callable[[bytes], bool] = is_harmless
+    # How its streams are cut for whoever looks at them besides the machine, by the bound of a frame; None: they are server-sent events.
+    # Where they are not, whatever comes for a stream is taken for one.
+    framing: Callable[[int], Framing] | None = None
+    files: bool = (
+        False  # answers may hold anything: what does not begin as its streams do is none of its business
+    )
 
-    def error_frame(self, message: str) -> bytes:
-        """Return the frame that tells a client in mid-stream that the answer ends here with an error."""
-        ...
+    def inspects(self, method: str, path: str) -> bool:
+        """Say whether answers to this request may carry tool calls (`path` is below the provider's base, without query)."""
+        return asked(self.paths, method, path)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from agentsh_net.core.dialects.base import Enforce, Limits, Step, always
+from agentsh_net.core.dialects.base import Enforce, Judge, Limits, Step, Streamed, always
 from agentsh_net.core.dialects.call_signs import Places, may_hide_call
 from agentsh_net.core.dialects.frame_ends import ENDS, end_of_last, end_of_next
 from agentsh_net.core.dialects.line_reading import hides_event, on_one_line
@@ -323,6 +323,24 @@ class Inspector:
         seen = self._tail + piece.replace(b"\0", b"")  # of UTF-16, or of a binary framing
         self._tail = seen[-_TAIL:]
         return self._wraps or may_hide_call(self._told(seen), self._signs)
+
+
+def streamed(
+    machine: Callable[[Judge, Limits], Machine], wire: Wire, error_frame: Callable[[str], bytes]
+) -> Streamed:
+    """Return what makes an inspector for each of a dialect's streams."""
+
+    def stream(judge: Judge, *, limits: Limits, fail_closed: bool, enforce: Enforce = always) -> Inspector:
+        return Inspector(
+            lambda: machine(judge, limits),
+            wire,
+            limits=limits,
+            fail_closed=fail_closed,
+            error_frame=error_frame,
+            enforce=enforce,
+        )
+
+    return stream
 
 
 def _reads_alike(reading: Reading, text: bytes) -> bool:

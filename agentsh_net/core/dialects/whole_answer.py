@@ -1,101 +1,63 @@
 """The reading every dialect's whole answer goes through: what cannot be read is stopped or told, what can is rewritten or left.
 
-What a call looks like in it, and what stands in its place, is the dialect's business.
-
-UNREAD. An object in ASCII without a backslash in which no mark of a call stands (`call_signs`) leaves without being parsed. A parser
-would find no call in it, and neither would any other reader, of JSON or of something like it, since nobody gets at letters that are
-not there:
-
-1. Bytes. Each is a character, and the same one to everybody: nothing for a decoder to drop or to join. An answer whose head names a
-   charset in which it may be another (UTF-7, ISO-2022-JP, EBCDIC) does not come here (`http_head`); UTF-16 has NULs, which are a mark.
-2. Escapes. There is none, be it one of JSON's or of those that only lenient readers know.
-3. Framing. Who takes such a text for an event stream, or for lines of JSON, finds no letters in that either. (Who joins lines by
-   nothing reads a stream, which does not come here.)
-4. Its end. A text that was cut short does not end in a brace: it is parsed, and told of. One that is broken within is not told of.
-
-What else wants an answer read, reads it itself: usage is charged from the trail, and DLP restores by a dialect to which nothing is
-harmless. A dialect with signs of its own, some of them quoted as JSON quotes them, has the text parsed (`is_harmless_json`).
+What a call looks like in it, and what stands in its place, is the dialect's business; what leaves without being read, core.dialects.unread's.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
 
-import orjson
-
-from agentsh_net.core.dialects.base import Dialect, Step
-from agentsh_net.core.dialects.call_signs import may_hide_call
+from agentsh_net.core.dialects.base import Judge, Step, Whole
 from agentsh_net.core.dialects.output import Output
+from agentsh_net.core.dialects.unread import is_harmless
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.values import strict_json
 from agentsh_net.core.values.strict_json import Reading
 
-# Judges what was read, and returns the text that the client may have instead; None: the text as it is. May raise ProtocolError.
-Rewrite = Callable[[Reading, Output], bytes | None]
+# Judges the calls in a text and what was read of it, and returns what the client may have instead; None: the text as it is.
+# May raise ProtocolError.
+Rewrite = Callable[[bytes, Reading, Judge, Output], bytes | None]
 
-_BACKSLASH: Final = b"\\"
 
+def whole(
+    rewrite: Rewrite, error: Callable[[int, str], bytes], harmless: Callable[[bytes], bool] = is_harmless
+) -> Whole:
+    """Return what a dialect makes of whole answers."""
 
-def inspect_whole(
-    dialect: Dialect, data: bytes, rewrite: Rewrite, *, fail_closed: bool, enforce: bool
-) -> Step:
-    """Return what the client gets for `data`: byte for byte the same where no call is refused, or nothing is enforced."""
-    if dialect.harmless(data):
-        return Step(data)
+    def error_body(message: str) -> bytes:
+        return error(502, message)
 
-    def error(message: str) -> bytes:
-        return dialect.error(502, message)
-
-    out = Output(fail_closed=fail_closed, error_frame=error, enforce=enforce)
-    changed = None
-    try:
-        reading = strict_json.read(data)
-    except strict_json.DivergentError as problem:
-        if problem.leading is not None and dialect.harmless(problem.leading):
+    def body(data: bytes, judge: Judge, *, fail_closed: bool, enforce: bool = True) -> Step:
+        if harmless(data):
+            return Step(data)
+        out = Output(fail_closed=fail_closed, error_frame=error_body, enforce=enforce)
+        changed = None
+        try:
+            reading = strict_json.read(data)
+        except strict_json.DivergentError as problem:
+            if problem.leading is not None and harmless(problem.leading):
+                out.fault("malformed_json", str(problem))
+            else:
+                out.fault("unreadable_json", str(problem), must_cut=not fail_closed)
+        except ProtocolError as problem:
             out.fault("malformed_json", str(problem))
         else:
-            out.fault("unreadable_json", str(problem), must_cut=not fail_closed)
-    except ProtocolError as problem:
-        out.fault("malformed_json", str(problem))
-    else:
-        if "invalid_utf8" in reading.flaws:
-            out.fault("invalid_utf8", "the answer is not UTF-8")
-        if not out.end:
-            changed = _rewritten(rewrite, reading, out)
-    if not enforce or changed is None:
-        out.relay(data)
-    else:
-        out.write(changed)
-    return out.step()
+            if "invalid_utf8" in reading.flaws:
+                out.fault("invalid_utf8", "the answer is not UTF-8")
+            if not out.end:
+                changed = _rewritten(rewrite, data, reading, judge, out)
+        if not enforce or changed is None:
+            out.relay(data)
+        else:
+            out.write(changed)
+        return out.step()
+
+    return body
 
 
-def is_harmless(data: bytes) -> bool:
-    """Say whether a whole answer does not speak of a call to any parser, so that it need not be read again."""
-    return not may_hide_call(data) and (_is_plain_object(data) or _is_json(data))
-
-
-def is_harmless_json(data: bytes, speaks: Callable[[bytes], bool]) -> bool:
-    """Say whether a whole answer is JSON for any parser and does not speak of a call by what a dialect takes for signs of one."""
-    return not speaks(data) and _is_json(data)
-
-
-def _is_plain_object(data: bytes) -> bool:
-    """Say whether a text is an object that says to any reader what stands there, and no more (see above)."""
-    return data[:1] == b"{" and data.rstrip()[-1:] == b"}" and data.find(_BACKSLASH) < 0 and data.isascii()
-
-
-def _is_json(data: bytes) -> bool:
+def _rewritten(rewrite: Rewrite, data: bytes, reading: Reading, judge: Judge, out: Output) -> bytes | None:
     try:
-        orjson.loads(data)
-    except orjson.JSONDecodeError:
-        return False
-    return True
-
-
-def _rewritten(rewrite: Rewrite, reading: Reading, out: Output) -> bytes | None:
-    try:
-        return rewrite(reading, out)
+        return rewrite(data, reading, judge, out)
     except ProtocolError as problem:
         # Its calls were judged, but the text cannot be written without those that were refused.
         out.fault("malformed_json", str(problem), must_cut=True)

@@ -137,5 +137,5 @@ def test_errors_have_the_shape_of_the_api() -> None:
     assert json.loads(RESULTS.error(502, "x"))["type"] == "error"
     assert json.loads(FILES.error(404, "x"))["error"]["code"] == "not_found"
     assert FILES.error_frame("x").endswith(b"}\n")
-    assert (FILES.files, RESULTS.files, MADE.own_framing, MADE.framing(1)) == (True, False, False, None)
+    assert (FILES.files, RESULTS.files, MADE.framing) == (True, False, None)
     assert RESULTS.request(b"").stream

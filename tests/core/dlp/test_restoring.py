@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from transcripts import bedrock as messages
 
 from agentsh_net.core.dialects.bedrock import dialect as bedrock
-from agentsh_net.core.dialects.gemini.dialect import GeminiDialect
+from agentsh_net.core.dialects.gemini.dialect import STREAMED
 from agentsh_net.core.dialects.ollama import dialect as ollama
 from agentsh_net.core.dlp import restoring
 from agentsh_net.core.dlp.restoring import Restorer, restored
@@ -200,7 +200,7 @@ def said_in_array(stream: bytes) -> str:
 
 @pytest.mark.parametrize(
     ("dialect", "write", "said"),
-    [(ollama.DIALECT, lines_of, said_in_lines), (GeminiDialect(streams=True), array_of, said_in_array)],
+    [(ollama.DIALECT, lines_of, said_in_lines), (STREAMED, array_of, said_in_array)],
     ids=["lines", "array"],
 )
 @settings(deadline=None)  # a busy machine is no failure

@@ -15,6 +15,7 @@ from agentsh_net.core.dialects.anthropic.blocks import (
     told,
     twice,
 )
+from agentsh_net.core.dialects.base import Judge
 from agentsh_net.core.dialects.output import Output
 from agentsh_net.core.values import strict_json
 from agentsh_net.core.values.strict_json import Path, Reading
@@ -63,6 +64,11 @@ def rewritten(
             out.dropped("duplicate_keys", flaw)
         return Rewriting(_anew(top, edits, prefix), became, calls)
     return Rewriting(strict_json.splice(data, edits) if edits else None, became, calls)
+
+
+def rewrite_whole(data: bytes, reading: Reading, judge: Judge, out: Output) -> bytes | None:
+    """Judge the calls of a whole answer and return what the client may have of it; None: all."""
+    return rewritten(data, reading, Rulings(judge), out).data if isinstance(reading.value, dict) else None
 
 
 def _anew(top: dict[str, Any], edits: Mapping[Path, Any], prefix: Path) -> bytes:

@@ -85,8 +85,9 @@ def clash_of(duplicates: frozenset[str]) -> str:
     return f"the key {min(map(plain, duplicates))!r} stands twice" if duplicates else ""
 
 
-def rewrite_whole(data: bytes, reading: Reading, rulings: Rulings, out: Output) -> bytes | None:
+def rewrite_whole(data: bytes, reading: Reading, judge: Judge, out: Output) -> bytes | None:
     """Judge the calls of a whole answer and return what the client may have of it; None: all."""
+    rulings = Rulings(judge)
     root = reading.value
     flaw = clash_of(reading.duplicates)
     members = [m for m in find(root, TOOL_USE, OPAQUE) if m.value is not None]

@@ -8,35 +8,23 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
-from agentsh_net.core.dialects.base import (
-    Dialect,
-    Enforce,
-    Framing,
-    Judge,
-    Limits,
-    RequestFacts,
-    Step,
-    Stream,
-    always,
-    asked,
-)
+from agentsh_net.core.dialects.base import Dialect, Framing, Judge, Limits
 from agentsh_net.core.dialects.bedrock import events as bedrock_events
 from agentsh_net.core.dialects.bedrock import invoke as bedrock_invoke
 from agentsh_net.core.dialects.bedrock import request as bedrock_request
 from agentsh_net.core.dialects.bedrock.calls import NAME, Rulings, rewrite_whole
 from agentsh_net.core.dialects.block_stream import BlockMachine
-from agentsh_net.core.dialects.inspection import Inspector
-from agentsh_net.core.dialects.machine import Machine, Wire
-from agentsh_net.core.dialects.output import Output
-from agentsh_net.core.dialects.whole_answer import inspect_whole, is_harmless
+from agentsh_net.core.dialects.inspection import streamed
+from agentsh_net.core.dialects.machine import Wire
+from agentsh_net.core.dialects.whole_answer import whole
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.framing import event_stream
 from agentsh_net.core.framing.event_stream import EventStreamDecoder
 from agentsh_net.core.framing.sse import Frame
 from agentsh_net.core.values import strict_json
-from agentsh_net.core.values.strict_json import Reading
 
 # https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Converse.html, "Errors"
 _ERRORS: Final = {
@@ -77,87 +65,64 @@ def _shown(frame: Frame) -> Frame:
         return Frame(frame.raw)
 
 
-class BedrockDialect:
-    """A `base.Dialect` of one of the four operations."""
+def _conversing(judge: Judge, limits: Limits) -> BlockMachine:
+    rulings = Rulings(judge)
+    return BlockMachine(
+        rulings, limits, bedrock_events.words(rulings, bedrock_events.make, bedrock_events.put)
+    )
 
-    __slots__ = ("_converses", "_paths", "_streams", "own_framing")
 
-    name = NAME
-    files = False
-    harmless = staticmethod(is_harmless)
+def _messages(max_frame: int) -> Framing:
+    return Framing(EventStreamDecoder(max_frame), bedrock_events.put)
 
-    def __init__(self, operation: str, *, converses: bool, streams: bool) -> None:
-        # A model's id may be an ARN with slashes in it.
-        self._paths = {"POST": re.compile(rf"/(?:.*/)?model/.+/{operation}")}
-        self._converses = converses
-        self._streams = streams
-        self.own_framing = streams
 
-    def inspects(self, method: str, path: str) -> bool:
-        """Say whether answers to this request may carry tool calls."""
-        return asked(self._paths, method, path)
+def _unwrapped(max_frame: int) -> Framing:
+    """Cut the messages of invoked models, which wrap what they say."""
+    return Framing(_Unwrapping(max_frame), bedrock_invoke.put)
 
-    def request(self, body: bytes) -> RequestFacts:
-        """Read which MCP servers the provider is to call, and what it offers."""
-        read = bedrock_request.converse if self._converses else bedrock_request.invoke
-        return read(body, stream=self._streams)
 
-    def stream(self, judge: Judge, *, limits: Limits, fail_closed: bool, enforce: Enforce = always) -> Stream:
-        """Return the machine for one streamed answer."""
+def _error(status: int, message: str) -> bytes:
+    """Return an error body; the SDKs take its type for the error's code."""
+    kind = _ERRORS.get(status, "ValidationException" if status < 500 else "InternalServerException")
+    return strict_json.dump({"__type": kind, "message": message}).encode()
 
-        def machine() -> Machine:
-            if self._converses:
-                rulings = Rulings(judge)
-                words = bedrock_events.words(rulings, bedrock_events.make, bedrock_events.put)
-                return BlockMachine(rulings, limits, words)
-            return bedrock_invoke.InvokeMachine(judge, limits)
 
-        return Inspector(
-            machine,
-            _CONVERSING if self._converses else _INVOKED,
-            limits=limits,
-            fail_closed=fail_closed,
-            error_frame=self.error_frame,
-            enforce=enforce,
-        )
-
-    def framing(self, max_frame: int) -> Framing | None:
-        """Its streams are messages; those of invoked models wrap what they say."""
-        if not self._streams:
-            return None
-        if self._converses:
-            return Framing(EventStreamDecoder(max_frame), bedrock_events.put)
-        return Framing(_Unwrapping(max_frame), bedrock_invoke.put)
-
-    def body(self, data: bytes, judge: Judge, *, fail_closed: bool, enforce: bool = True) -> Step:
-        """Return what the client gets for a whole JSON answer: byte for byte the same where no call is refused."""
-
-        def rewrite(reading: Reading, out: Output) -> bytes | None:
-            if self._converses:
-                return rewrite_whole(data, reading, Rulings(judge), out)
-            return bedrock_invoke.rewrite(data, judge, reading, out)
-
-        return inspect_whole(self, data, rewrite, fail_closed=fail_closed, enforce=enforce)
-
-    def error(self, status: int, message: str) -> bytes:
-        """Return an error body; the SDKs take its type for the error's code."""
-        kind = _ERRORS.get(status, "ValidationException" if status < 500 else "InternalServerException")
-        return strict_json.dump({"__type": kind, "message": message}).encode()
-
-    def error_frame(self, message: str) -> bytes:
-        """Return the message that ends a stream with an error."""
-        return bedrock_events.error(message)
+def _paths(operation: str) -> dict[str, re.Pattern[str]]:
+    """Return where an operation is asked for; a model's id may be an ARN with slashes in it."""
+    return {"POST": re.compile(rf"/(?:.*/)?model/.+/{operation}")}
 
 
 # An event of a kind that no SDK knows: they skip it, and wait on.
 _COMMENT: Final = event_stream.make(
     {":event-type": "ping", ":content-type": "application/json", ":message-type": "event"}, b"{}"
 )
+_WIRE: Final = Wire(EventStreamDecoder, strict=True, comment=_COMMENT)
 
-_CONVERSING: Final = Wire(EventStreamDecoder, strict=True, comment=_COMMENT)
-_INVOKED: Final = replace(_CONVERSING, wraps=True)
-
-DIALECT: Final[Dialect] = BedrockDialect("converse", converses=True, streams=False)
-CONVERSE_STREAM: Final[Dialect] = BedrockDialect("converse-stream", converses=True, streams=True)
-INVOKE: Final[Dialect] = BedrockDialect("invoke", converses=False, streams=False)
-INVOKE_STREAM: Final[Dialect] = BedrockDialect("invoke-with-response-stream", converses=False, streams=True)
+DIALECT: Final = Dialect(
+    NAME,
+    _paths("converse"),
+    request=partial(bedrock_request.converse, stream=False),
+    stream=streamed(_conversing, _WIRE, bedrock_events.error),
+    body=whole(rewrite_whole, _error),
+    error=_error,
+    error_frame=bedrock_events.error,
+)
+CONVERSE_STREAM: Final = replace(
+    DIALECT,
+    paths=_paths("converse-stream"),
+    request=partial(bedrock_request.converse, stream=True),
+    framing=_messages,
+)
+INVOKE: Final = replace(
+    DIALECT,
+    paths=_paths("invoke"),
+    request=partial(bedrock_request.invoke, stream=False),
+    stream=streamed(bedrock_invoke.InvokeMachine, replace(_WIRE, wraps=True), bedrock_events.error),
+    body=whole(bedrock_invoke.rewrite_whole, _error),
+)
+INVOKE_STREAM: Final = replace(
+    INVOKE,
+    paths=_paths("invoke-with-response-stream"),
+    request=partial(bedrock_request.invoke, stream=True),
+    framing=_unwrapped,
+)

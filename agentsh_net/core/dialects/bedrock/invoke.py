@@ -11,8 +11,7 @@ from collections.abc import Mapping
 from enum import Enum, auto
 from typing import Any, Final
 
-from agentsh_net.core.dialects.anthropic import blocks as anthropic_blocks
-from agentsh_net.core.dialects.anthropic.message import rewritten
+from agentsh_net.core.dialects.anthropic import message as anthropic_message
 from agentsh_net.core.dialects.anthropic.stream import SIGNS, AnthropicMachine
 from agentsh_net.core.dialects.base import Judge, Limits
 from agentsh_net.core.dialects.bedrock import calls as bedrock_calls
@@ -21,7 +20,7 @@ from agentsh_net.core.dialects.block_stream import BlockMachine
 from agentsh_net.core.dialects.call_signs import may_hide_call
 from agentsh_net.core.dialects.machine import never
 from agentsh_net.core.dialects.ollama import calls as ollama_calls
-from agentsh_net.core.dialects.openai_chat.whole import rewrite_whole
+from agentsh_net.core.dialects.openai_chat import whole as openai_chat
 from agentsh_net.core.dialects.output import Output
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.framing import event_stream
@@ -193,42 +192,23 @@ class InvokeMachine:
             self._anthropic.frame(Frame(frame.raw, "error", b"{}"), Reading({"type": "error"}), out)
 
 
-def rewrite(data: bytes, judge: Judge, reading: Reading, out: Output) -> bytes | None:
+def rewrite_whole(data: bytes, reading: Reading, judge: Judge, out: Output) -> bytes | None:
     """Judge the calls of a whole answer in every format that it may be read in, by its keys; None where it stays."""
     made: bytes | None = None
     keys = frozenset(folded(reading.value)) | {plain(key) for key in reading.duplicates}
-    steps = [step for key, step in _FORMATS if key in keys]
-    for step in steps or [_anthropic]:
-        changed = step(data if made is None else made, judge, reading, out)
+    formats = [rewrite for key, rewrite in _FORMATS if key in keys]
+    for rewrite in formats or [anthropic_message.rewrite_whole]:
+        changed = rewrite(data if made is None else made, reading, judge, out)
         if changed is not None:
             made = changed
             reading = strict_json.read(changed)
     return made
 
 
-def _anthropic(data: bytes, judge: Judge, reading: Reading, out: Output) -> bytes | None:
-    if not isinstance(reading.value, dict):
-        return None
-    return rewritten(data, reading, anthropic_blocks.Rulings(judge), out).data
-
-
-def _chat(data: bytes, judge: Judge, reading: Reading, out: Output) -> bytes | None:
-    made = rewrite_whole(data, reading, judge, out.judged)
-    return None if made is data or made == data else made
-
-
-def _converse_whole(data: bytes, judge: Judge, reading: Reading, out: Output) -> bytes | None:
-    return bedrock_calls.rewrite_whole(data, reading, bedrock_calls.Rulings(judge), out)
-
-
-def _flat(data: bytes, judge: Judge, reading: Reading, out: Output) -> bytes | None:
-    return ollama_calls.Rulings(judge).rewrite(data, reading, out)
-
-
 # By the key at the top that a format's calls stand under; a text in which several stand is read in each way.
 _FORMATS: Final = (
-    ("content", _anthropic),
-    ("choices", _chat),
-    ("output", _converse_whole),
-    ("toolcalls", _flat),
+    ("content", anthropic_message.rewrite_whole),
+    ("choices", openai_chat.rewrite_whole),
+    ("output", bedrock_calls.rewrite_whole),
+    ("toolcalls", ollama_calls.rewrite_whole),
 )

@@ -77,6 +77,11 @@ class Rulings:
         return notice(call.name, verdict.reason) if verdict.blocked else ""
 
 
+def rewrite_whole(data: bytes, reading: Reading, judge: Judge, out: Output) -> bytes | None:
+    """Judge the calls of a whole answer and return what the client may have of it; None: all."""
+    return Rulings(judge).rewrite(data, reading, out)
+
+
 def _content(root: Any, carrier: Path, edits: Mapping[Path, Any]) -> tuple[Path, str]:
     """Return where a message says something, and what."""
     message = at(root, carrier)

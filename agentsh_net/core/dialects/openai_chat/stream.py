@@ -110,10 +110,11 @@ class ChatMachine:
                 return
         else:
             try:
-                data = rewrite_whole(data, reading, self._judge, out.judged)
+                made = rewrite_whole(data, reading, self._judge, out)
             except ProtocolError as error:
                 out.fault("malformed_json", str(error), must_cut=True)
                 return
+            data = data if made is None else made
         out.write(data)
 
     def _chunk(self, frame: Frame, reading: Reading, out: Output) -> None:

@@ -7,30 +7,22 @@ requests and conversations, listed, alone or as they were added. Not read, becau
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import Final
 
 from agentsh_net.core.dialects.anthropic.event import make_frame
-from agentsh_net.core.dialects.base import (
-    Dialect,
-    Enforce,
-    Judge,
-    Limits,
-    RequestFacts,
-    Step,
-    Stream,
-    always,
-    asked,
-)
-from agentsh_net.core.dialects.inspection import Inspector
+from agentsh_net.core.dialects.base import Dialect, Judge
+from agentsh_net.core.dialects.inspection import streamed
 from agentsh_net.core.dialects.machine import Wire
-from agentsh_net.core.dialects.openai_chat import dialect as openai_chat
+from agentsh_net.core.dialects.openai_chat.dialect import error
 from agentsh_net.core.dialects.openai_responses import request as openai_responses_request
 from agentsh_net.core.dialects.openai_responses.items import NAME
 from agentsh_net.core.dialects.openai_responses.output import rewritten
 from agentsh_net.core.dialects.openai_responses.rulings import Rulings
 from agentsh_net.core.dialects.openai_responses.stream import SIGNS, ResponsesMachine
 from agentsh_net.core.dialects.output import Output
-from agentsh_net.core.dialects.whole_answer import inspect_whole, is_harmless_json
+from agentsh_net.core.dialects.unread import is_harmless_json
+from agentsh_net.core.dialects.whole_answer import whole
 from agentsh_net.core.values import strict_json
 from agentsh_net.core.values.strict_json import Reading
 
@@ -48,79 +40,34 @@ _SIGNS: Final = (b"mcp", b"program", b'"arguments"', b'"input"', b'_output"')
 _CALL: Final = re.compile(rb'call(?!s")')
 _ESCAPED_ASCII: Final = re.compile(rb"\\u00[0-7]")
 
-_WIRE: Final = Wire(signs=SIGNS)
+
+def _rewrite(data: bytes, reading: Reading, judge: Judge, out: Output) -> bytes | None:
+    return rewritten(data, reading, Rulings(judge), out).data
 
 
-class OpenAIResponses:
-    """`base.Dialect` of `/v1/responses`."""
+def _error_frame(message: str) -> bytes:
+    """Return the events that end a stream with an error.
 
-    __slots__ = ()
-
-    name = NAME
-    own_framing = False
-    files = False
-
-    def inspects(self, method: str, path: str) -> bool:
-        """Say whether answers to this request may carry tool calls."""
-        return asked(_PATHS, method, path)
-
-    def request(self, body: bytes) -> RequestFacts:
-        """Read whether the answer streams, which MCP servers the provider is to call, and which calls are approved."""
-        return openai_responses_request.read(body)
-
-    def stream(self, judge: Judge, *, limits: Limits, fail_closed: bool, enforce: Enforce = always) -> Stream:
-        """Return the machine for one streamed answer."""
-        return Inspector(
-            lambda: ResponsesMachine(judge, limits),
-            _WIRE,
-            limits=limits,
-            fail_closed=fail_closed,
-            error_frame=self.error_frame,
-            enforce=enforce,
-        )
-
-    def framing(self, max_frame: int) -> None:
-        """Its streams are server-sent events."""
-
-    def harmless(self, data: bytes) -> bool:
-        """Say whether a whole JSON answer holds nothing that any parser could take for a call, so that it leaves as it came."""
-        return is_harmless_json(data, _speaks)
-
-    def body(self, data: bytes, judge: Judge, *, fail_closed: bool, enforce: bool = True) -> Step:
-        """Return what the client gets for a whole JSON answer: byte for byte the same where no call is refused."""
-
-        def rewrite(reading: Reading, out: Output) -> bytes | None:
-            return rewritten(data, reading, Rulings(judge), out).data
-
-        return inspect_whole(self, data, rewrite, fail_closed=fail_closed, enforce=enforce)
-
-    def error(self, status: int, message: str) -> bytes:
-        """Return an error body; OpenAI has one shape for all of its APIs."""
-        return openai_chat.DIALECT.error(status, message)
-
-    def error_frame(self, message: str) -> bytes:
-        """Return the events that end a stream with an error.
-
-        The SDKs raise at `error` if there is an object of that name in it, other clients read its flat form, and Codex knows
-        `response.failed` alone.
-        """
-        told = {"code": "server_error", "message": message}
-        flat = {"type": "error", "sequence_number": 0, **told, "param": None}
-        nested = {"type": "server_error", **told, "param": None}
-        failed: dict[str, object] = {
-            "id": "",
-            "object": "response",
-            "status": "failed",
-            "error": told,
-            "incomplete_details": None,
-            "output": [],
-            "usage": None,
-        }
-        end = {"type": "response.failed", "sequence_number": 0, "response": failed}
-        return b"".join(
-            make_frame(name, strict_json.dump(event).encode())
-            for name, event in (("error", flat | {"error": nested}), ("response.failed", end))
-        )
+    The SDKs raise at `error` if there is an object of that name in it, other clients read its flat form, and Codex knows
+    `response.failed` alone.
+    """
+    told = {"code": "server_error", "message": message}
+    flat = {"type": "error", "sequence_number": 0, **told, "param": None}
+    nested = {"type": "server_error", **told, "param": None}
+    failed: dict[str, object] = {
+        "id": "",
+        "object": "response",
+        "status": "failed",
+        "error": told,
+        "incomplete_details": None,
+        "output": [],
+        "usage": None,
+    }
+    end = {"type": "response.failed", "sequence_number": 0, "response": failed}
+    return b"".join(
+        make_frame(name, strict_json.dump(event).encode())
+        for name, event in (("error", flat | {"error": nested}), ("response.failed", end))
+    )
 
 
 def _speaks(data: bytes) -> bool:
@@ -130,4 +77,15 @@ def _speaks(data: bytes) -> bool:
     return signs or _CALL.search(folded) is not None or _ESCAPED_ASCII.search(folded) is not None
 
 
-DIALECT: Final[Dialect] = OpenAIResponses()
+_HARMLESS: Final = partial(is_harmless_json, speaks=_speaks)
+
+DIALECT: Final = Dialect(
+    NAME,
+    _PATHS,
+    request=openai_responses_request.read,
+    stream=streamed(ResponsesMachine, Wire(signs=SIGNS), _error_frame),
+    body=whole(_rewrite, error, _HARMLESS),
+    error=error,
+    error_frame=_error_frame,
+    harmless=_HARMLESS,
+)

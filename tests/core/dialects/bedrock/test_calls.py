@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from transcripts.bedrock import DELETE, WEATHER, denying, said
 
-from agentsh_net.core.dialects.bedrock.calls import Rulings, rewrite_whole
+from agentsh_net.core.dialects.bedrock.calls import rewrite_whole
 from agentsh_net.core.dialects.block_stream import arguments
 from agentsh_net.core.dialects.output import Output
 from agentsh_net.core.values.strict_json import read
@@ -34,7 +34,7 @@ class Answer:
 
     def take(self, value: Any) -> Any:
         data = (value if isinstance(value, str) else json.dumps(value)).encode()
-        made = rewrite_whole(data, read(data), Rulings(self.judge), self.out)
+        made = rewrite_whole(data, read(data), self.judge, self.out)
         return None if made is None else json.loads(made)
 
 

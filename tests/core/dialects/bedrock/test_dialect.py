@@ -30,7 +30,7 @@ def test_the_path_says_which_operation_it_is(operation: str, model: str) -> None
     assert [name for name, dialect in ALL.items() if dialect.inspects("POST", path)] == [operation]
     assert not any(dialect.inspects("GET", path) for dialect in ALL.values())
     assert ALL[operation].request(b"{}").stream is operation.endswith("stream")
-    assert ALL[operation].own_framing is operation.endswith("stream")
+    assert (ALL[operation].framing is not None) is operation.endswith("stream")
 
 
 @pytest.mark.parametrize(
@@ -103,4 +103,4 @@ def test_whoever_looks_at_a_streams_frames_sees_what_chunks_wrap() -> None:
     (again,) = framing.frames.feed(framing.write(frames[1], b'{"b":2}'))
     assert again.data == b'{"b":2}'
     assert framing.frames.finish() is None
-    assert DIALECT.framing(1) is None
+    assert DIALECT.framing is None

@@ -27,7 +27,13 @@ from transcripts.bedrock import (
 )
 
 from agentsh_net.core.dialects.bedrock.dialect import INVOKE_STREAM
-from agentsh_net.core.dialects.bedrock.invoke import Family, family_of, rewrite, speaks_of_calls, unwrapped
+from agentsh_net.core.dialects.bedrock.invoke import (
+    Family,
+    family_of,
+    rewrite_whole,
+    speaks_of_calls,
+    unwrapped,
+)
 from agentsh_net.core.dialects.output import Output
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.values.strict_json import read
@@ -187,7 +193,7 @@ def test_a_key_without_a_value_speaks_of_no_call() -> None:
 def whole(value: Any, *denied: str) -> tuple[Any, list[str]]:
     data = json.dumps(value).encode()
     judge = denying(*denied)
-    made = rewrite(data, judge, read(data), Output(fail_closed=False, error_frame=str.encode))
+    made = rewrite_whole(data, read(data), judge, Output(fail_closed=False, error_frame=str.encode))
     return (value if made is None else json.loads(made)), [call.name for call in judge.asked]
 
 

@@ -36,4 +36,4 @@ def test_errors_are_googles() -> None:
         "message": "no",
         "status": "PERMISSION_DENIED",
     }
-    assert DIALECT.framing(1) is None
+    assert DIALECT.framing is None

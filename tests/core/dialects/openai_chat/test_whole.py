@@ -10,14 +10,16 @@ from transcripts.openai_chat import DELETE, WEATHER, completion, denying, entry,
 
 from agentsh_net.core.dialects.base import Judge
 from agentsh_net.core.dialects.openai_chat.whole import rewrite_whole
+from agentsh_net.core.dialects.output import Output
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.model import ToolCall, Verdict
 from agentsh_net.core.values.strict_json import read
 
 
 def rewritten(data: bytes, judge: Judge) -> tuple[bytes, list[tuple[ToolCall, Verdict]]]:
-    told: list[tuple[ToolCall, Verdict]] = []
-    return rewrite_whole(data, read(data), judge, lambda *decided: told.append(decided)), told
+    out = Output(fail_closed=False, error_frame=str.encode)
+    made = rewrite_whole(data, read(data), judge, out)
+    return data if made is None else made, [(judged.call, judged.verdict) for judged in out.step().judged]
 
 
 @pytest.mark.parametrize(("index", "gone"), [(-1, True), (0, True), (..., False)])
