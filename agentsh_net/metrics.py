@@ -29,7 +29,7 @@ _PROXY: Final[Mapping[str, tuple[str, str]]] = {
 }
 
 
-def families(daemon: Daemon, now: float | None = None) -> Iterator[Family]:
+def families(daemon: Daemon) -> Iterator[Family]:
     """Yield everything."""
     tally, snapshot = daemon.tally, daemon.current.snapshot
     yield family("agentsh_build_info", "gauge", "The version that runs.", [({"version": __version__}, 1)])
@@ -76,7 +76,7 @@ def families(daemon: Daemon, now: float | None = None) -> Iterator[Family]:
     yield from _store(daemon)
     yield from _proxy(daemon)
     yield from _dns(daemon)
-    yield family("agentsh_metrics_timestamp_seconds", "gauge", "When these numbers were taken.", [({}, time.time() if now is None else now)])  # fmt: skip
+    yield family("agentsh_metrics_timestamp_seconds", "gauge", "When these numbers were taken.", [({}, time.time())])  # fmt: skip
 
 
 def told(daemon: Daemon) -> dict[str, Any]:

@@ -24,17 +24,16 @@ MAX_WAITING = 1024
 class Correlator:
     """Stands between what the kernel saw and the record. All methods belong to one event loop."""
 
-    def __init__(self, put: Callable[[Event], None], monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, put: Callable[[Event], None]) -> None:
         """Know where events go."""
         self._put = put
-        self._monotonic = monotonic
         self._causes = Causes()
         self._waiting: deque[tuple[float, NetworkConnection]] = deque()
         self._timer: asyncio.TimerHandle | None = None
 
     def note(self, event: Mapping[str, Any]) -> None:
         """Take note of a stamped event."""
-        if self._causes.note(event, self._monotonic()) and self._waiting:
+        if self._causes.note(event, time.monotonic()) and self._waiting:
             self._tell(lambda _: False)
 
     def take(self, event: Event) -> None:
@@ -45,7 +44,7 @@ class Correlator:
         if event.action == "block" or self._explained(event):
             self._put(replace(event, correlated=self._explained(event)))
             return
-        self._waiting.append((self._monotonic() + PATIENCE, event))
+        self._waiting.append((time.monotonic() + PATIENCE, event))
         while len(self._waiting) > MAX_WAITING:
             self._put(_flagged(self._waiting.popleft()[1]))
         if self._timer is None:
@@ -60,7 +59,7 @@ class Correlator:
 
     def _due(self) -> None:
         self._timer = None
-        now = self._monotonic()
+        now = time.monotonic()
         self._tell(lambda until: until <= now + 0.001)
         if self._waiting:
             wait = max(0.001, self._waiting[0][0] - now)
@@ -79,7 +78,7 @@ class Correlator:
 
     def _explained(self, event: NetworkConnection) -> bool:
         servers = (event.server_id, *event.candidates)
-        return self._causes.explain(event.session_id, servers, self._monotonic())
+        return self._causes.explain(event.session_id, servers, time.monotonic())
 
 
 def _flagged(event: NetworkConnection) -> NetworkConnection:

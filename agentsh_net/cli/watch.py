@@ -180,7 +180,7 @@ def _told(event: Row) -> str:
     return f"{moment(event.get('timestamp'))[11:]}  {decision(event):<11}  {who}  {detail(event)}{given}"
 
 
-def _cut(text: str, width: int, style: str = "") -> str:
+def _cut(text: str, width: int, style: str) -> str:
     """Return text that is safe to draw, in one line of the terminal, with its colour (none under NO_COLOR, see no-color.org)."""
     from rich.cells import cell_len, set_cell_size
 

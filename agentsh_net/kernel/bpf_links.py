@@ -36,9 +36,8 @@ def supported() -> bool:
     try:
         call(_LINK_DETACH, struct.pack("=I", _NO_DESCRIPTOR), "LINK_DETACH")
     except OSError as error:
-        return (
-            error.errno != errno.EINVAL
-        )  # it knows no such command; else it complains of the descriptor, or of who asks
+        # EINVAL: it knows no such command. Else it complains of the descriptor, or of who asks.
+        return error.errno != errno.EINVAL
     return True
 
 

@@ -34,19 +34,19 @@ def leftovers(cgroup_root: Path | None = None) -> list[str]:
     ]
 
 
-def down(cgroup_root: Path | None = None) -> list[str]:
+def down() -> list[str]:
     """Remove everything of ours from the kernel, in any state, and return what it was. Raises KernelError."""
-    found = leftovers(cgroup_root)
+    found, root = leftovers(), hierarchy()
     for layer in (ebpf.LAYER, nft.LAYER):
-        remove(layer, cgroup_root or hierarchy())
-    if (root := cgroup_root or hierarchy()) is not None:
+        remove(layer, root)
+    if root is not None:
         own_cgroups.remove_empty(root)  # a session in which an agent runs goes with it
     return found
 
 
-def owners(cgroup_root: Path | None = None) -> list[int]:
+def owners() -> list[int]:
     """Return the daemons that live and enforce here: what `down` removes they would put back, or it is refused. Raises KernelError."""
-    root = cgroup_root or hierarchy()
+    root = hierarchy()
     claimed = {claims.namespace_holder(), claims.hierarchy_holder(root) if root is not None else None}
     return sorted({pid for pid in (*nft.owners(), *claimed) if pid})
 

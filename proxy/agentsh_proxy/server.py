@@ -207,9 +207,8 @@ class ClientConnection(asyncio.Protocol):
                 elif self._exchange is not None or self._writing_paused:
                     break
                 else:
-                    data = data.removeprefix(
-                        b"\r\n"
-                    )  # an empty line before a request is none (RFC 9112 section 2.2)
+                    # An empty line before a request is none (RFC 9112 section 2.2).
+                    data = data.removeprefix(b"\r\n")
                     length = 0 if data in _BLANK else find_head(data)
                     if not length:
                         break
@@ -316,10 +315,8 @@ class ClientConnection(asyncio.Protocol):
     def _read_body(self, data: bytes) -> bytes:
         """Take body bytes and return what follows the body. Raises ProtocolError."""
         exchange, body = self._exchange, self._body
-        if (
-            exchange is None or body is None
-        ):  # the answer came before the body's end; what is left of it is of no use
-            self._close()
+        if exchange is None or body is None:
+            self._close()  # the answer came before the body's end; what is left of it is of no use
             return b""
         data, rest = body.take(data)
         last = body.whole

@@ -1,17 +1,15 @@
 """A WebSocket between a client and a provider: every message is read, requests as requests and events as events of an answer.
 
 It takes the place of an exchange, with an upload that does not end. Frames are core.web.websocket's, what an event leads to is the
-dialect's machine's.
+dialect's machine's, the provider's connection is `websocket_upstream`'s.
 """
 
 from __future__ import annotations
 
 import asyncio
-import re
 from dataclasses import replace
-from http import HTTPStatus
 from secrets import token_bytes
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
@@ -20,23 +18,20 @@ from agentsh_net.core.dialects.message_stream import GAIN, Leaving, MessageStrea
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.model import ToolCall, Verdict
 from agentsh_net.core.trust.offers import NOTHING, Lessons
-from agentsh_net.core.web.http_head import MAX_HEAD, ResponseHead, forwarded_response, parse_response
 from agentsh_net.core.web.websocket import Message, Opcode, Reader, close, frame
 from agentsh_proxy.admission import RefusalError
 from agentsh_proxy.asked import Asked
 from agentsh_proxy.guarding import restoring
 from agentsh_proxy.receiving import Reception, dialect_of, subject_of
 from agentsh_proxy.steering import steers
+from agentsh_proxy.websocket_upstream import WebSocketUpstream
 
 if TYPE_CHECKING:
     from agentsh_proxy.server import ClientConnection
     from agentsh_proxy.service import Service
 
 ENDLESS: Final = 1 << 62  # bytes that a client may send: a WebSocket has no length
-_EXTENSIONS: Final = re.compile(rb"\r\nsec-websocket-extensions:[^\r]*", re.IGNORECASE)
-_UPGRADE: Final = b"\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
 _PROTOCOL_ERROR, _UNSUPPORTED, _REFUSED, _TOO_BIG, _INTERNAL = 1002, 1003, 1008, 1009, 1011
-_ERRORS: Final = frozenset(status.value for status in HTTPStatus if status >= 400)
 _REQUESTS: Final = "response."  # what a client's messages begin with, all that are known
 
 
@@ -44,7 +39,7 @@ class Tunnel:
     """One WebSocket."""
 
     __slots__ = (
-        "_answer", "_asked", "_buffer", "_client", "_connecting", "_dialect", "_from_client", "_from_upstream", "_judge_of_answer",
+        "_answer", "_asked", "_client", "_connecting", "_dialect", "_from_client", "_from_upstream", "_judge_of_answer",
         "_lessons", "_over", "_seen", "_service", "_upstream", "answering", "held", "method",
     )  # fmt: skip
 
@@ -53,9 +48,8 @@ class Tunnel:
         self._client = client
         self._asked = what
         self._dialect = self._reading(what)
-        self._upstream: _Upstream | None = None
+        self._upstream: WebSocketUpstream | None = None
         self._connecting: asyncio.Task[None] | None = None
-        self._buffer = b""  # the upstream's head, while it is not whole
         proxy = what.view.proxy
         self._from_client = Reader(masked=True, max_message=proxy.max_request)
         self._from_upstream = Reader(masked=False, max_message=proxy.max_body)
@@ -125,29 +119,37 @@ class Tunnel:
         what = self._asked
         try:
             upstream = await self._service.pool.open(
-                what.admitted.provider.origin, lambda: _Upstream(self), what.view.proxy.connect_timeout
+                what.admitted.provider.origin,
+                lambda: WebSocketUpstream(self),
+                what.view.proxy.connect_timeout,
             )
         except ProtocolError as error:
             self._refuse(error.status, str(error))
             return
         self._connecting = None
         self._upstream = upstream
-        upstream.write(_EXTENSIONS.sub(b"", what.opening) + _UPGRADE)
+        upstream.ask(what.opening)
+
+    def agreed(self, head: bytes) -> None:
+        """Take the upstream's agreement to a WebSocket, and let the client's frames come."""
+        self._seen = self._service.now
+        self.answering = True
+        self._client.write(head)
+        self._client.resume_upload()
+
+    def refused(self, status: int, why: str) -> None:
+        """Take what the upstream answered instead."""
+        self._refuse(status, why)
 
     def received(self, data: bytes) -> None:
-        """Take the upstream's bytes."""
+        """Take the upstream's frames."""
         self._seen = self._service.now
         try:
-            if not self.answering:
-                data = self._handshake(self._buffer + data)
             for message in self._from_upstream.feed(data):
                 if not self._over:
                     self._came(message)
         except ProtocolError as error:
-            if self.answering:
-                self._end(_TOO_BIG if error.status == 413 else _PROTOCOL_ERROR, f"the upstream: {error}")
-            else:
-                self._refuse(502, str(error))
+            self._end(_TOO_BIG if error.status == 413 else _PROTOCOL_ERROR, f"the upstream: {error}")
 
     def lost(self) -> None:
         """Take the end of the upstream's connection."""
@@ -167,28 +169,6 @@ class Tunnel:
             self._client.resume_upload()
         else:
             self._client.pause_upload()
-
-    def _handshake(self, data: bytes) -> bytes:
-        """Read the upstream's head and pass it on; return what follows it. Raises ProtocolError."""
-        end = data.find(b"\r\n\r\n") + 4
-        if end < 4:
-            if len(data) > MAX_HEAD:
-                raise ProtocolError("the upstream's head is too long", status=502)
-            self._buffer = data
-            return b""
-        head = parse_response(data[:end])
-        self._buffer = b""
-        if head.status != 101 or b"\r\nsec-websocket-extensions:" in data[:end].lower():
-            self._not_upgraded(head)
-            return b""
-        self.answering = True
-        self._client.write(b"HTTP/1.1" + head.line[8:] + forwarded_response(head, rewritten=False) + _UPGRADE)
-        self._client.resume_upload()
-        return data[end:]
-
-    def _not_upgraded(self, head: ResponseHead) -> None:
-        status = head.status if head.status in _ERRORS else 502
-        self._refuse(status, f"the upstream did not agree to a WebSocket ({head.status})")
 
     # Messages.
 
@@ -326,55 +306,6 @@ class Tunnel:
             self._client.on_answered(keep_alive=False, whole=True)
         else:
             self._client.answer_error(503, reason, self.dialect)
-
-
-class _Upstream(asyncio.Protocol):
-    """The provider's side of a tunnel."""
-
-    def __init__(self, tunnel: Tunnel) -> None:
-        self._tunnel = tunnel
-        self._transport: asyncio.Transport | None = None
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep the transport."""
-        self._transport = cast("asyncio.Transport", transport)
-
-    def data_received(self, data: bytes) -> None:
-        """Pass bytes on."""
-        self._tunnel.received(data)
-
-    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - gone is gone
-        """Pass the news on."""
-        self._transport = None
-        self._tunnel.lost()
-
-    def pause_writing(self) -> None:
-        """Make the client wait."""
-        self._tunnel.writable(writable=False)
-
-    def resume_writing(self) -> None:
-        """Let the client go on."""
-        self._tunnel.writable(writable=True)
-
-    def write(self, data: bytes) -> None:
-        """Send bytes."""
-        if self._transport is not None:
-            self._transport.write(data)
-
-    def set_reading(self, *, on: bool) -> None:
-        """Read, or read no more for now."""
-        if self._transport is not None and not self._transport.is_closing():
-            (self._transport.resume_reading if on else self._transport.pause_reading)()
-
-    def close(self) -> None:
-        """Close once everything was sent."""
-        if self._transport is not None:
-            self._transport.close()
-
-    def abort(self) -> None:
-        """Drop the connection."""
-        if self._transport is not None:
-            self._transport.abort()
 
 
 def _read(text: bytes) -> dict[str, Any]:

@@ -290,12 +290,10 @@ class UpstreamConnection(asyncio.Protocol):
 class Pool:
     """Idle connections by origin, newest first, and the making of new ones."""
 
-    def __init__(
-        self, loop: asyncio.AbstractEventLoop, counts: Counts, tls: ssl.SSLContext | None = None
-    ) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, counts: Counts) -> None:
         self._loop = loop
         self._counts = counts
-        self._tls = tls or tls_context()
+        self._tls = tls_context()
         self.idle: defaultdict[Origin, list[UpstreamConnection]] = defaultdict(list)
         self.heads: defaultdict[Origin, AnswerHeads] = defaultdict(AnswerHeads)
         # In a context of its own: to copy the current one for every turn costs a third of the call.

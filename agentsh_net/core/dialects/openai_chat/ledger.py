@@ -172,7 +172,7 @@ class Ledger:
             self._released.clear()
         return _MINGLED if self._exposed else ""
 
-    def _rule(self, call: Call, flaw: str = "") -> None:
+    def _rule(self, call: Call, flaw: str) -> None:
         """Ask for the verdict on a call; `flaw` is what is wrong with it besides what its frames showed."""
         if flaw:
             call.asked = replace(call.asked, flaw=flaw)
