@@ -37,13 +37,14 @@ def only_chunk(data: bytes) -> bytes:
 class _Heard:
     """What llhttp said; apart from the reader, since the parser holds on to whom it tells, and a cycle is left to the garbage collector."""
 
-    __slots__ = ("__weakref__", "between", "complete", "on_body", "overrun", "pieces")
+    __slots__ = ("__weakref__", "between", "complete", "on_body", "overrun", "own", "pieces")
 
     def __init__(self) -> None:
         self.pieces: list[bytes] = []
         self.on_body = self.pieces.append  # looked up once by httptools: a chunk costs one list append
         self.between = True  # two chunks, or within the line that begins one
         self.complete = False
+        self.own = 0  # pieces in the last read of a body that is complete: what follows is of another message
         self.overrun = False  # bytes of another message followed
 
     def on_chunk_header(self) -> None:
@@ -60,7 +61,8 @@ class _Heard:
 
     def on_message_complete(self) -> None:
         """Note the end of the body (called by httptools)."""
-        self.complete = True
+        if not self.complete:
+            self.complete, self.own = True, len(self.pieces)
 
 
 class ChunkedReader:
@@ -90,6 +92,7 @@ class ChunkedReader:
             heard.overrun = True
         if heard.complete:
             self.complete, self.overrun = True, heard.overrun
+            del heard.pieces[heard.own :]
         self.between = heard.between and data.endswith(_LINE_END)
         pieces = heard.pieces
         if len(pieces) == 1:

@@ -176,7 +176,8 @@ class Exchange:
         """Pass a 1xx answer on (RFC 9110 section 15.2), but for 100, which was answered here."""
         self._seen = self._service.now
         if head.status != 100 and self._asked.head.minor == 1:
-            self._write(b"HTTP/1.1" + head.line[8:] + forwarded_response(head, rewritten=False) + b"\r\n\r\n")
+            # Without what describes a body: there is none, and some clients would wait for it.
+            self._write(b"HTTP/1.1" + head.line[8:] + forwarded_response(head, rewritten=True) + b"\r\n\r\n")
 
     def on_head(self, head: ResponseHead) -> None:
         """Settle what becomes of the answer. Raises ProtocolError where it has to be stopped."""

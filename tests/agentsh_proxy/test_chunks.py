@@ -109,7 +109,15 @@ def test_extensions_and_trailers_are_read_over():
     assert reader.complete
 
 
-@pytest.mark.parametrize("rest", [b"POST / HTTP/1.1\r\n", b"HTTP/1.1 200 OK\r\n", b"x"])
+@pytest.mark.parametrize(
+    "rest",
+    [
+        b"POST / HTTP/1.1\r\n",
+        b"POST / HTTP/1.1\r\nContent-Length: 4\r\n\r\nevil" * 2,
+        b"HTTP/1.1 200 OK\r\n",
+        b"x",
+    ],
+)
 def test_what_follows_the_body_is_noted_and_not_read(rest):
     reader = ChunkedReader()
     assert reader.feed(b"2\r\nhi\r\n0\r\n\r\n" + rest) == b"hi"

@@ -70,7 +70,7 @@ def split_target(target: bytes) -> Target:
 
 
 def canonical(path: bytes) -> str:
-    """Return the path as the most generous reader takes it: decoded, without parameters, lower case, no last slash.
+    """Return the path as the most generous reader takes it: decoded, without parameters and fragment, lower case, no last slash or space.
 
     Raises ProtocolError where readers disagree on the segments: `//`, dot segments, backslashes, encoded or not, controls.
     """
@@ -85,10 +85,10 @@ def canonical(path: bytes) -> str:
         if b"%" not in read:
             break
         read = unquote_to_bytes(read)
-    read = re.sub(rb";[^/]*", b"", read)
+    read = re.sub(rb";[^/]*|#.*", b"", read)
     if _AMBIGUOUS.search(read) or re.search(rb"[\x00-\x1f\x7f]", read):
         raise ProtocolError("the path holds an encoded empty or dot segment, backslash or control character")
-    return read.decode("utf-8", "replace").lower().rstrip("/")
+    return read.decode("utf-8", "replace").lower().rstrip("/ ")
 
 
 def locate(path: bytes, providers: Mapping[str, str]) -> Route:

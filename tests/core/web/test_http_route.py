@@ -48,6 +48,8 @@ def test_a_path_that_readers_could_split_differently_is_refused(path):
         b"/v1/%6dessages",
         b"/v1/%256dessages",
         b"/v1/messages;a=b",
+        b"/v1/messages%23x",
+        b"/v1/messages%20",
     ],
 )
 def test_every_spelling_of_a_path_has_one_canonical_form(path):
