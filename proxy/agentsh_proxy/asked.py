@@ -13,7 +13,7 @@ from typing import Final
 from agentsh_net.core.dialects.base import RequestFacts
 from agentsh_net.core.web.familiar_heads import Mould
 from agentsh_net.core.web.http_head import RequestHead, forwarded_request
-from agentsh_proxy.admission import Admitted
+from agentsh_proxy.admission import Admitted, admit
 from agentsh_proxy.signing import without_credentials
 from agentsh_proxy.view import View
 
@@ -42,6 +42,15 @@ class Asked:
     def stands(self, view: View, sessions: Mapping[str, str]) -> bool:
         """Say whether the same head still leads to the same."""
         return self.view is view and self.sessions is sessions
+
+
+def renewed(what: Asked, view: View, sessions: Mapping[str, str]) -> Asked:
+    """Return what a head that was admitted before leads to now. Raises RefusalError where it leads nowhere any more."""
+    if what.stands(view, sessions):
+        return what
+    admitted = admit(what.head, view, sessions)
+    assert isinstance(admitted, Admitted)  # noqa: S101 - what is answered here has the same path under any policy
+    return asked(what.head, admitted, view, sessions)
 
 
 def asked(head: RequestHead, admitted: Admitted, view: View, sessions: Mapping[str, str]) -> Asked:

@@ -15,7 +15,7 @@ from agentsh_net.core.trust.offers import Lessons
 from agentsh_net.core.web.http_head import ResponseHead, forwarded_response
 from agentsh_proxy.answers import StreamInspection
 from agentsh_proxy.any_file import any_file
-from agentsh_proxy.asked import Asked
+from agentsh_proxy.asked import Asked, renewed
 from agentsh_proxy.choosing import choose
 from agentsh_proxy.chunks import LAST_CHUNK, chunk
 from agentsh_proxy.guarding import restoring
@@ -84,6 +84,10 @@ class Exchange:
         return dialect_of(self._asked)
 
     # The client's side.
+
+    def renew(self) -> None:
+        """Go by the policy and the sessions of now: the body took its time. Raises RefusalError."""
+        self._asked = renewed(self._asked, self._service.view, self._service.sessions)
 
     def on_request(self, body: bytes) -> None:
         """Take the whole request (`held`). Raises RefusalError."""

@@ -330,6 +330,7 @@ class ClientConnection(asyncio.Protocol):
             if body.size > self._service.view.proxy.max_request:
                 raise too_large(exchange.dialect)
             if last:
+                exchange.renew()
                 exchange.on_request(body.joined(data))
             else:
                 body.hold(data)

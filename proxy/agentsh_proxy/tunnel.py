@@ -20,7 +20,7 @@ from agentsh_net.core.model import ToolCall, Verdict
 from agentsh_net.core.trust.offers import NOTHING, Lessons
 from agentsh_net.core.web.websocket import Message, Opcode, Reader, close, frame
 from agentsh_proxy.admission import RefusalError
-from agentsh_proxy.asked import Asked
+from agentsh_proxy.asked import Asked, renewed
 from agentsh_proxy.guarding import restoring
 from agentsh_proxy.receiving import Reception, dialect_of, subject_of
 from agentsh_proxy.steering import steers
@@ -177,6 +177,12 @@ class Tunnel:
         if message.control:
             self._to_upstream(message.raw)
             return
+        try:
+            self._renew()
+        except RefusalError as refused:
+            self._service.counts.refused += 1
+            self._end(_REFUSED, str(refused))
+            return
         if not message.text:
             self._unread("binary_message", "a binary message of the client's", message.raw, self._to_upstream)
             return
@@ -191,6 +197,14 @@ class Tunnel:
             self._to_upstream(message.raw)
         else:
             self._to_upstream(frame(Opcode.TEXT, text, token_bytes(4)))
+
+    def _renew(self) -> None:
+        """Go by the policy and the sessions of now. Raises RefusalError where they would not let this WebSocket be opened."""
+        was = self._asked
+        self._asked = what = renewed(was, self._service.view, self._service.sessions)
+        if what.admitted.provider.origin != was.admitted.provider.origin:
+            raise RefusalError(503, "the provider is another one now")
+        self._dialect = self._reading(what)
 
     def _judged(self, text: bytes) -> bytes:
         """Return a client's message as it may leave; it is judged as the request that it is. Raises RefusalError."""

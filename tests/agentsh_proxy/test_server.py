@@ -297,6 +297,28 @@ async def test_a_repeated_head_is_answered_by_the_policy_and_sessions_of_its_own
 
 
 @on_loop
+async def test_a_body_that_takes_its_time_leaves_by_the_policy_and_sessions_of_its_end(opened):
+    upstream = await opened(Upstream())
+    proxy = await opened(Proxy(snapshot(upstream.port)))
+    proxy.service.sessions = {"9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08": "agent"}
+    body = b'{"messages":[{"role":"user","content":"alice@example.com"}]}'
+    sent = request("/s/test" + PATH, body)
+    first, second = await opened(Client(proxy.port)), await opened(Client(proxy.port))
+    for client in (first, second):
+        await client.send(sent[:-9])
+    await until(lambda: proxy.service.counts.requests == 2)
+    proxy.swap(snapshot(upstream.port, dlp={"mode": "redact"}))
+    await first.send(sent[-9:])
+    assert (await first.answer()).status == 200
+    assert upstream.requests[0].body == body.replace(b"alice@example.com", b"[REDACTED:email]")
+    proxy.service.sessions = {}
+    await second.send(sent[-9:])
+    assert (await second.answer()).status == 403
+    assert len(upstream.requests) == 1
+    await until(lambda: [event["type"] for event in proxy.events] == ["llm_request_redacted"])
+
+
+@on_loop
 async def test_a_repeated_head_with_a_longer_body_is_still_bounded(opened):
     upstream = await opened(Upstream())
     proxy = await opened(Proxy(snapshot(upstream.port, proxy={"max_request": 1024})))

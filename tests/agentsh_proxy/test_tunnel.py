@@ -211,6 +211,40 @@ async def test_a_request_within_the_socket_is_judged_as_a_request(opened):
 
 
 @on_loop
+async def test_each_message_leaves_by_the_policy_of_its_own_time(opened):
+    provider = Provider(*answer("read_file"))
+    upstream, proxy, socket = await connected(opened, provider)
+    await socket.begin()
+    await socket.send({**CREATE, "input": "alice@example.com"})
+    await socket.events("response.completed")
+    proxy.swap(snapshot(upstream.port, proxy={"websockets": "inspect"}, dlp={"mode": "redact"}))
+    await socket.send({**CREATE, "input": "alice@example.com"})
+    await socket.events("response.completed")
+    assert [json.loads(message)["input"] for message in provider.messages] == [
+        "alice@example.com",
+        "[REDACTED:email]",
+    ]
+    await until(lambda: "llm_request_redacted" in {event["type"] for event in proxy.events})
+
+
+@pytest.mark.parametrize("proxy_of_now", [{}, {"websockets": "inspect", "providers": "elsewhere"}])
+@on_loop
+async def test_a_socket_that_policy_would_not_let_be_opened_any_more_ends_with_the_next_message(
+    opened, proxy_of_now
+):
+    provider = Provider(*answer("read_file"))
+    upstream, proxy, socket = await connected(opened, provider)
+    await socket.begin()
+    port = 1 if proxy_of_now.pop("providers", None) else upstream.port
+    proxy.swap(snapshot(port, proxy=proxy_of_now))
+    await socket.send(CREATE)
+    closed = await socket.next()
+    assert (closed.opcode, closed.payload[:2]) == (Opcode.CLOSE, (1008).to_bytes(2))
+    await until(lambda: provider.closed)
+    assert [message for message in provider.messages if message.startswith(b"{")] == []
+
+
+@on_loop
 async def test_tools_are_hidden_and_learned_from(opened):
     provider = Provider(*answer("z91"))
     _, _, socket = await connected(opened, provider, hide_denied=True)
