@@ -44,7 +44,7 @@ class Subject(NamedTuple):
 
 
 class Reporter:
-    """Collects events until `call_soon` calls back, and hands them on in one batch."""
+    """Collects events until `call_soon` calls back, or something was refused, and hands them on in one batch."""
 
     __slots__ = ("_call_soon", "_encoded", "_lost", "_size", "_waiting", "_write")
 
@@ -166,7 +166,9 @@ class Reporter:
             return
         self._encoded.append(data)
         self._size += len(data) + 1
-        if len(self._encoded) == 1:
+        if event.action == "block":
+            self.flush()  # it lies in the kernel, where it outlives this worker, before the client hears of it
+        elif len(self._encoded) == 1:
             self._call_soon(self.flush)
 
     def flush(self) -> None:

@@ -73,19 +73,30 @@ def test_who_waits_for_no_turn_of_the_loop_has_each_event_written_at_once():
 
 def test_one_turn_of_the_loop_is_one_message():
     wire = Wire()
+    passed = Verdict(Action.ALLOW, "", "")
     wire.reporter.step(
         Step(
             b"",
-            (Judged(ToolCall("a"), VERDICT), Judged(ToolCall("b"), VERDICT)),
-            (Fault("malformed_json", "x", cut=True),),
+            (Judged(ToolCall("a"), passed), Judged(ToolCall("b"), passed)),
+            (Fault("malformed_json", "x", cut=False),),
         ),
         SUBJECT,
         SERVERS,
     )
     assert len(wire.soon) == 1
-    events = wire.events()
-    assert [e.type for e in events] == ["mcp_tool_call_intercepted"] * 2 + ["llm_response_uninspected"]
-    assert events[2].action == "block"
+    assert wire.sent == []
+    wire.soon[0]()
+    assert len(wire.sent) == 1
+    assert len(wire.events()) == 3
+
+
+def test_a_refusal_is_written_at_once_and_what_waited_goes_before_it():
+    wire = Wire()
+    wire.reporter.judged(Judged(ToolCall("a"), Verdict(Action.ALLOW, "", "")), SUBJECT, SERVERS)
+    wire.reporter.judged(Judged(ToolCall("b"), VERDICT), SUBJECT, SERVERS)
+    assert len(wire.sent) == 1
+    wire.soon[0]()  # finds nothing more to write
+    assert [(event.tool_name, event.action) for event in wire.events()] == [("a", "allow"), ("b", "block")]
 
 
 def test_names_of_any_length_and_kind_are_told():
