@@ -178,7 +178,7 @@ class Tunnel:
             self._to_upstream(message.raw)
             return
         try:
-            self._renew()
+            self.renew()
         except RefusalError as refused:
             self._service.counts.refused += 1
             self._end(_REFUSED, str(refused))
@@ -198,7 +198,7 @@ class Tunnel:
         else:
             self._to_upstream(frame(Opcode.TEXT, text, token_bytes(4)))
 
-    def _renew(self) -> None:
+    def renew(self) -> None:
         """Go by the policy and the sessions of now. Raises RefusalError where they would not let this WebSocket be opened."""
         was = self._asked
         self._asked = what = renewed(was, self._service.view, self._service.sessions)
