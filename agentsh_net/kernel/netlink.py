@@ -1,6 +1,6 @@
 """The one door to netlink sockets: requests with their answers, and the errors mapped to KernelError.
 
-What the messages mean is core's business (netlink, nflog, sock_diag); who asks is sweep, nflog and nft_query.
+What the messages mean is core's business (core.abi).
 """
 
 from __future__ import annotations

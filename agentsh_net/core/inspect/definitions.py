@@ -1,6 +1,6 @@
 """What is found in a tool's definition or a server's instructions by itself: every string of it, keys included.
 
-What other servers offer, and so what is found beside them, is core.inspect.registry's business.
+What other servers offer, and so what is found beside them, is `inspector`'s business.
 """
 
 from __future__ import annotations

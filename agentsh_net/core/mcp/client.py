@@ -1,7 +1,7 @@
 """The client's side of an MCP conversation as a table: find the era, shake hands, list the tools, listen for changes.
 
 Commands out, outcomes in; which transport carries them (Streamable HTTP, HTTP+SSE, stdio) is the shell's business,
-and so are HTTP headers (`mcp_http`) and time. Revisions: modelcontextprotocol.io/specification/<date>.
+and so are HTTP headers (`http_rules`) and time. Revisions: modelcontextprotocol.io/specification/<date>.
 """
 
 from __future__ import annotations

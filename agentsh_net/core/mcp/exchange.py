@@ -1,6 +1,6 @@
 """What an MCP conversation and its carrier say to each other: commands out, outcomes in; and what a fault reads like.
 
-The machine that speaks it is `mcp_client`; transports carry it out.
+The machine that speaks it is `client`; transports carry it out.
 """
 
 from __future__ import annotations

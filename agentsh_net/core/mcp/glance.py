@@ -1,6 +1,6 @@
 """A line of MCP over stdio, seen at a glance: which messages it holds, or that peers may read it differently.
 
-Only what the shim needs to find the lines that somebody has to look at; judging is `mcp_gate`'s business, on a strict
+Only what the shim needs to find the lines that somebody has to look at; judging is `gate`'s business, on a strict
 reading. Light on purpose (see `shim_link`).
 """
 

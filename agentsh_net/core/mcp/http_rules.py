@@ -1,7 +1,7 @@
 """The HTTP rules of MCP: which URL, which headers, which redirect, which origin.
 
 One rule above all: what the operator declared for an origin (credentials) never goes to another one.
-Sending is not its business, and neither is what the messages mean (`mcp_client`).
+Sending is not its business, and neither is what the messages mean (`client`).
 """
 
 from __future__ import annotations

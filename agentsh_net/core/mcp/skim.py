@@ -1,6 +1,6 @@
 """Lines of MCP over stdio of the plainest kinds, recognised at a third of the price of a glance: calls, results, notifications.
 
-It says nothing about a line that `mcp_glance` would read otherwise, or of which more has to be known. Light on purpose
+It says nothing about a line that `glance` would read otherwise, or of which more has to be known. Light on purpose
 (see `shim_link`).
 """
 

@@ -1,7 +1,7 @@
 """What of a plan stands in which set of the table `inet agentsh_net`: names, types, elements, and the keys the kernel holds.
 
 A set is named fate, IP version, shape: `deny4` has whole addresses, `deny4_port` an address with a port, `deny4_here` ports
-of this host, whichever of its addresses is used. What ends in `_llm` does not concern our own proxy. The rules that look into them are nft_ruleset's business.
+of this host, whichever of its addresses is used. What ends in `_llm` does not concern our own proxy. The rules that look into them are `ruleset`'s business.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """How the packet plane tells whose socket a packet is from: by the cgroup in which the socket was made (`socket cgroupv2`).
 
-Expressions only; where they stand is nft_ruleset's business. A socket that was made elsewhere and handed over is of the cgroup
+Expressions only; where they stand is `ruleset`'s business. A socket that was made elsewhere and handed over is of the cgroup
 that it was made in: only the other plane sees who uses it.
 """
 

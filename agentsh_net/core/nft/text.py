@@ -1,6 +1,6 @@
 """A libnftables JSON transaction (libnftables-json(5)) as the text that nft(8) reads.
 
-Its JSON knows no `socket cgroupv2`, and thousands of elements are read as text in three quarters of the time. Renders what nft_ruleset writes, and nothing else: what it does not know is an error, never left out.
+Its JSON knows no `socket cgroupv2`, and thousands of elements are read as text in three quarters of the time. Renders what `ruleset` writes, and nothing else: what it does not know is an error, never left out.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What happens to a packet that a lookup found: whose it must be for a rule to concern it, then refusal or tag, each logged.
 
-Rules as expressions, by chain. Lookups, chains and transactions are nft_ruleset's business. The chains of forwarded packets
+Rules as expressions, by chain. Lookups, chains and transactions are `ruleset`'s business. The chains of forwarded packets
 ask for no socket: the kernel knows none there, and neither a session nor the proxy sends any.
 """
 

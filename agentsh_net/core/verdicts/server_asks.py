@@ -1,6 +1,6 @@
 """The policy over what servers ask of clients: sampling (the client's model) and elicitation (the user).
 
-How such a request looks in each revision is `mcp_gate`'s business.
+How such a request looks in each revision is `core.mcp.gate`'s business.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """One client's conversation with one server through the gateway: what passes, what is refused, and what is told of it.
 
-The verdicts are core's (`mcp_judging`), as the shim's are. How messages are carried is the gateway's transports' business.
+The verdicts are core's (core.mcp.judging), as the shim's are. How messages are carried is the gateway's transports' business.
 """
 
 from __future__ import annotations

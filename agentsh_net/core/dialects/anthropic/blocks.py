@@ -1,6 +1,6 @@
 """Content blocks of Anthropic messages: which are calls, what they say, and what stands where a refused one stood.
 
-Whole answers and streams share it. In what order frames come and leave is `anthropic_stream`'s business.
+Whole answers and streams share it. In what order frames come and leave is `stream`'s business.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """One event of an Anthropic stream as the most lenient parser reads it, and the frames that replace one.
 
-What an event means among others is `anthropic_stream`'s business.
+What an event means among others is `stream`'s business.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Such a frame is valid JSON on one line, in ASCII, without an escape but in a call's arguments; no key that decides anything stands in
 it twice or in another case; the blocks it opens are text. So all clients read the same in it, and the begin of a call in none. What is not exactly so is read in full, by
-`anthropic_event`. What a frame means for the answer is `anthropic_stream`'s business.
+`event`. What a frame means for the answer is `stream`'s business.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The stream machine of Anthropic Messages: a call is held from its start to its stop, judged once, released or replaced.
 
-Everything behind a held call waits for it. Which block an event belongs to, `anthropic_roster` says; what a call is and what
-stands in its place, `anthropic_blocks`.
+Everything behind a held call waits for it. Which block an event belongs to, `roster` says; what a call is and what
+stands in its place, `blocks`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The calls of one Gemini answer: pieces go in, each call is judged once when it is complete, and verdicts become edits.
 
-A refused call leaves a text part in its place. Which frames are held meanwhile is `gemini_stream`'s business.
+A refused call leaves a text part in its place. Which frames are held meanwhile is `stream`'s business.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A streamed Gemini answer: server-sent events, or (without `alt=sse`) the elements of one JSON array.
 
-A call that comes whole is judged at once; frames are held only while one goes on. Where calls stand is `gemini_parts`' business.
+A call that comes whole is judged at once; frames are held only while one goes on. Where calls stand is `parts`' business.
 """
 
 from __future__ import annotations

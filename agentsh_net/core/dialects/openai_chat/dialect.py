@@ -1,6 +1,6 @@
 """OpenAI Chat Completions: the dialect as the proxy sees it. Whole answers and streams share one ledger of calls.
 
-The Responses API is another dialect; what a call looks like is in openai_chat_fragments.
+The Responses API is another dialect; what a call looks like is in `fragments`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """One event of a Responses stream as the most lenient parser reads it, and the events that replace an item.
 
-What an event means among others is `openai_responses_stream`'s business.
+What an event means among others is `stream`'s business.
 """
 
 from __future__ import annotations
