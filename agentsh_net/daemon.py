@@ -142,7 +142,7 @@ class Daemon:
     def reload_soon(self) -> None:
         """Read the policy file again and ask the servers, unless it is being read for the first time."""
         if self.ready:
-            self.reloading.soon()
+            self.reloading.soon(asked=True)
             self._tasks.spawn(self.hear_servers(anew=True))
 
     async def hear_servers(self, *, anew: bool = False) -> None:
@@ -296,8 +296,11 @@ class Daemon:
             self._log.error("%d events could not be stored", lost)
 
     async def _close_kernel(self, kernel: Kernel) -> None:
-        """Let go of the kernel. Where the start failed, what an earlier daemon enforces stays."""
-        keep = not self.ready or self.current.loaded.config.network.on_exit == "keep"
+        """Let go of the kernel. Where the start failed, what an earlier daemon enforced stays in force."""
+        if self.ready:
+            keep = self.current.loaded.config.network.on_exit == "keep"
+        elif keep := kernel.inherited:
+            self._log.warning("what was in force before stays so; remove it: agentsh-net down --force")
         try:
             if self.ready:
                 until = time.monotonic() + LAST_RECORDS

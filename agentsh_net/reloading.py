@@ -52,9 +52,14 @@ class Reloading:
         if self._watch is not None:
             self._watch.close()
 
-    def soon(self) -> None:
-        """Read the policy file again; what comes of it is told by an event and in the log."""
-        self._tasks.spawn(self._now_and_tell())
+    @property
+    def refused(self) -> tuple[str, ...]:
+        """The problems of the file as it is now; none where it is in force."""
+        return tuple(self._refused)
+
+    def soon(self, *, asked: bool = False) -> None:
+        """Read the policy file again; what comes of it is told by an event and in the log, to who `asked` though nothing is new."""
+        self._tasks.spawn(self._now_and_tell(asked=asked))
 
     async def now(self) -> dict[str, Any]:
         """Put the policy file as it now is in force. Raises ConfigError or KernelError with the old policy in force."""
@@ -71,10 +76,10 @@ class Reloading:
             except KernelError as error:
                 self._rejected([str(error)])
                 raise
-            self._refused = []
+            mended, self._refused = bool(self._refused), []
             if self._watch is not None:
                 self._watch.follow(loaded.read)
-            if changed:
+            if changed or mended:
                 self._reloaded()
             snapshot = self._current.snapshot
             return {
@@ -84,18 +89,25 @@ class Reloading:
                 "pending": list(self._current.pending),
             }
 
-    async def _now_and_tell(self) -> None:
+    async def _now_and_tell(self, *, asked: bool) -> None:
+        refused = self._refused
         try:
-            await self.now()
+            told = await self.now()
         except (ConfigError, KernelError):
-            return  # told where it was refused
+            if asked and self._refused is refused:
+                self._log_refused()
+        else:
+            if asked and not told["changed"] and not refused:
+                self._log.info("in force already: %s", self._policy_line())
+
+    def _policy_line(self) -> str:
+        return briefing.policy_line(self._current.snapshot, self._wanted.source)
 
     def _reloaded(self) -> None:
         snapshot, pending = self._current.snapshot, self._current.pending
         waits = f"waits for the next start: {', '.join(pending)}" if pending else ""
         self._emit(PolicyReloaded(generation=snapshot.generation, digest=snapshot.digest, reason=waits))
-        line = briefing.policy_line(snapshot, self._wanted.source)
-        self._log.info("%s%s", line, f"; {waits}" if waits else "")
+        self._log.info("%s%s", self._policy_line(), f"; {waits}" if waits else "")
         for line in self._current.unknown():
             self._log.warning("%s", line)
 
@@ -104,14 +116,19 @@ class Reloading:
             return  # the file is as broken as it was when that was told
         self._refused = problems
         snapshot = self._current.snapshot
-        stays = f"generation {snapshot.generation} stays in force"
         self._emit(
             PolicyRejected(
                 generation=snapshot.generation,
                 digest=snapshot.digest,
                 problems=problems,
-                reason=f"{stays}: {problems[0]}",
+                reason=f"{self._stays()}: {problems[0]}",
             )
         )
-        for problem in problems:
-            self._log.error("policy refused, %s: %s", stays, problem)
+        self._log_refused()
+
+    def _stays(self) -> str:
+        return f"generation {self._current.snapshot.generation} stays in force"
+
+    def _log_refused(self) -> None:
+        for problem in self._refused:
+            self._log.error("policy refused, %s: %s", self._stays(), problem)

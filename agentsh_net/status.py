@@ -34,6 +34,7 @@ async def told(daemon: Daemon) -> dict[str, Any]:
             "mode": "enforce" if mcp.enforce_policy else "audit",
             "fail_closed": mcp.fail_closed,
             "pending": list(current.pending),
+            "refused": list(daemon.reloading.refused),
         },
         "layers": [asdict(status) for status in await daemon.layers.ask()],
         "limits": [asdict(limit) for limit in current.limits()],

@@ -54,6 +54,7 @@ class FakeKernel:
         self.touched = False  # somebody did something
         self.reasserted = 0
         self.closed: str | None = None
+        self.inherited = False  # an earlier daemon's rules were there
         self.cgroups: FakeCgroups | None = FakeCgroups()
         self._reader, self._writer = os.pipe()
 

@@ -129,9 +129,12 @@ def test_the_end_is_told_and_does_what_on_exit_says(tmp_path: Path, on_exit: str
     assert not (tmp_path / "control.sock").exists()
 
 
-def test_a_start_that_fails_leaves_what_an_earlier_daemon_enforces(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("inherited", "left"), [(True, "kept"), (False, "removed")])
+def test_a_start_that_fails_leaves_what_an_earlier_daemon_enforced_and_nothing_of_its_own(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, inherited: bool, left: str
+) -> None:
     def prepare(here: Any) -> None:
-        here.kernel.broken = "the required layer cannot be had"
+        here.kernel.broken, here.kernel.inherited = "the required layer cannot be had", inherited
 
     kernel: list[FakeKernel] = []
     with (
@@ -143,7 +146,8 @@ def test_a_start_that_fails_leaves_what_an_earlier_daemon_enforces(tmp_path: Pat
         ),
     ):
         pytest.fail("it started")
-    assert kernel[0].closed == "kept"
+    assert kernel[0].closed == left
+    assert ("agentsh-net down --force" in caplog.text) is inherited
 
 
 def test_a_foreign_database_is_refused_and_left_alone(tmp_path: Path) -> None:

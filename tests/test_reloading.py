@@ -70,3 +70,29 @@ def test_a_file_that_stays_broken_is_told_of_once(tmp_path: Path) -> None:
                     here.client.call("reload")
         told = awaited(lambda: found if len(found := here.events("policy_rejected")) >= 3 else None)
         assert ["first" in str(event["problems"]) for event in told] == [True, False, True]
+
+
+def test_a_file_that_is_mended_back_to_what_is_in_force_is_told(tmp_path: Path) -> None:
+    with running(tmp_path, policy()) as here:
+        here.write({"sandbox": {"nonsense": 1}})
+        here.await_event("policy_rejected")
+        assert "nonsense" in here.status()["policy"]["refused"][0]
+        here.write(policy())
+        told = here.await_event("policy_reloaded")
+        assert (told["generation"], told["digest"]) == (1, here.status()["policy"]["digest"])
+        assert here.status()["policy"]["refused"] == []
+
+
+def test_who_asks_by_a_signal_is_answered_in_the_log_though_nothing_is_new(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "test.daemon")
+    with running(tmp_path, policy()) as here:
+        here.on_loop(here.daemon.reload_soon)
+        awaited(lambda: "in force already: policy" in caplog.text)
+        here.write({"sandbox": {"nonsense": 1}})
+        here.await_event("policy_rejected")
+        here.on_loop(here.daemon.reload_soon)
+        awaited(lambda: caplog.text.count("policy refused, generation 1 stays in force") == 2)
+        assert len(here.events("policy_rejected")) == 1
+        assert here.events("policy_reloaded") == []

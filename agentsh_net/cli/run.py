@@ -18,22 +18,21 @@ from agentsh_net.cli.examples import examples
     )
 )
 @click.option("--config", type=click.Path(path_type=Path), help="The policy file; without one the built-in default: audit mode, servers found on the machine.")  # fmt: skip
-@click.option(
-    "--audit/--enforce",
-    "audit",
-    default=None,
-    help="Judge and record only, or block too, whatever the file says.",
-)
+@click.option("--audit", is_flag=True, help="Judge and record only, whatever the file says.")
+@click.option("--enforce", is_flag=True, help="Block what is denied, whatever the file says.")
 @click.option("--ready-file", type=click.Path(path_type=Path), help="Write a JSON object here when what is in force is in force.")  # fmt: skip
 @click.pass_context
-def run(ctx: click.Context, config: Path | None, audit: bool | None, ready_file: Path | None) -> None:
+def run(ctx: click.Context, config: Path | None, audit: bool, enforce: bool, ready_file: Path | None) -> None:
     """Run the daemon in the foreground. SIGHUP reloads, SIGTERM drains and stops.
 
     eBPF programs are pinned in /sys/fs/bpf where that is the host's; AGENTSH_NET_BPFFS names another directory on a bpffs, or none: pin nothing.
     """
+    if audit and enforce:
+        raise click.UsageError("--audit and --enforce exclude each other")
     from agentsh_net import start
 
-    ctx.exit(start.main(config, audit=audit, ready_file=ready_file, socket=_named_socket(ctx)))
+    said = audit if audit or enforce else None
+    ctx.exit(start.main(config, audit=said, ready_file=ready_file, socket=_named_socket(ctx)))
 
 
 def _named_socket(ctx: click.Context) -> Path | None:

@@ -121,6 +121,8 @@ def _facts(told: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield str(layer.get("layer")), str(layer["attachment"])
     for note in told.get("notes") or ():
         yield "note", str(note)
+    for problem in policy.get("refused") or ():
+        yield "refused", f"the file as it is now: {problem}"
     for setting in policy.get("pending") or ():
         yield "pending", f"{setting} waits for the next start"
     for limit in _rows(told, "limits"):

@@ -178,14 +178,14 @@ def readers_name(folder: Path) -> str:
 
 
 def _can_read(name: str, folder: Path) -> bool:
+    command = [sys.executable, "-c", LOOK, str(folder)]
     try:
         user = pwd.getpwnam(name)
-    except KeyError:
+        done = subprocess.run(
+            command, user=user.pw_uid, group=user.pw_gid, extra_groups=[], cwd="/", stderr=subprocess.DEVNULL, check=False
+        )  # fmt: skip
+    except (KeyError, PermissionError):  # no such user, or the interpreter is in a home that is closed to him
         return False
-    command = [sys.executable, "-c", LOOK, str(folder)]
-    done = subprocess.run(
-        command, user=user.pw_uid, group=user.pw_gid, extra_groups=[], cwd="/", stderr=subprocess.DEVNULL, check=False
-    )  # fmt: skip
     return done.returncode == 0
 
 

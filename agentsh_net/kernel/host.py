@@ -58,6 +58,7 @@ class Host:
         self._unwanted = Unwanted()
         self._changing = threading.Lock()  # the daemon applies and asks from threads
         self._everywhere = True  # other network namespaces are swept too
+        self._inherited = False
         self._recognised = self._cgroups.ids  # by the planes
         self._witness = Witness(Sighted(Processes(hierarchy), self._cgroups.own))
 
@@ -65,6 +66,11 @@ class Host:
     def cgroups(self) -> OwnCgroups | None:
         """The cgroups of ours, None where none can be had."""
         return self._cgroups.own
+
+    @property
+    def inherited(self) -> bool:
+        """Say whether something of ours was in the layers before the first plan was."""
+        return self._inherited
 
     def apply(self, plan: Plan) -> None:
         """Make every layer enforce exactly `plan`. Raises KernelError with the old plan in force."""
@@ -173,7 +179,7 @@ class Host:
         return nft_knows and (self._ebpf is None or self._cgroups.own is not None)
 
     def _start(self, plan: Plan) -> None:
-        predecessor = self._predecessor()
+        self._inherited = self._predecessor()
         try:
             for plane, layer in ((self._ebpf, ebpf.LAYER), (self._nft, nft.LAYER)):
                 if plane is not None:
@@ -181,7 +187,7 @@ class Host:
                     self._try(layer, partial(plane.start, part))
         except KernelError:
             # Whoever came before us may have been enforcing: that is not undone.
-            self._close(remove=not predecessor)
+            self._close(remove=not self._inherited)
             raise
         self._drop_layers_that_are_off()
         self._unwanted.clear(self._hierarchy, claimed=self._cgroups.claimed)

@@ -13,7 +13,7 @@ import site
 import sys
 from pathlib import Path
 
-from agentsh_proxy.landlock import restrict_to_reading
+from agentsh_proxy import landlock
 
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_NO_NEW_PRIVS = 1, 4, 38
 _PR_CAPBSET_READ, _PR_CAPBSET_DROP = 23, 24
@@ -43,14 +43,16 @@ def confine(uid: int, gid: int, *, supervisor: int, keep_user: bool = False) -> 
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     # First: after it, no program that is run gets what the process does not have, be it root's or set-user-id.
     _prctl(_PR_SET_NO_NEW_PRIVS, 1)
-    if os.geteuid() == 0 and not keep_user:
-        _become(uid, gid)
-    _drop_capabilities()
-    _prctl(_PR_SET_DUMPABLE, 0)
-    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)  # after the change of user, which clears it (prctl(2))
-    if os.getppid() != supervisor:
-        raise OSError("the supervisor is gone")
-    return restrict_to_reading(_readable())
+    # Before the change of user: an installation in somebody's home (0700) is beyond `uid`. What it needs of it is imported by now.
+    with landlock.opened(_readable()) as readable:
+        if os.geteuid() == 0 and not keep_user:
+            _become(uid, gid)
+        _drop_capabilities()
+        _prctl(_PR_SET_DUMPABLE, 0)
+        _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)  # after the change of user, which clears it (prctl(2))
+        if os.getppid() != supervisor:
+            raise OSError("the supervisor is gone")
+        return landlock.restrict_to_reading(readable)
 
 
 def _become(uid: int, gid: int) -> None:

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Iterable
+import stat
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 
 # include/uapi/linux/landlock.h; the numbers are the same on every architecture since 5.13.
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
@@ -34,8 +36,20 @@ def abi() -> int:
     return max(0, _syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint32(_VERSION_QUERY)))
 
 
-def restrict_to_reading(folders: Iterable[str]) -> int:
-    """Allow reading beneath `folders` and nothing else of the file system, no new listening port, no signal to others.
+@contextmanager
+def opened(folders: Iterable[str]) -> Iterator[list[int]]:
+    """Open what may be read later, as long as the process can still reach all of it; what is not there is left out."""
+    with ExitStack() as stack:
+        handles = []
+        for folder in folders if abi() else ():
+            with suppress(FileNotFoundError):
+                handles.append(os.open(folder, os.O_PATH | os.O_CLOEXEC))
+                stack.callback(os.close, handles[-1])
+        yield handles
+
+
+def restrict_to_reading(opened: Iterable[int]) -> int:
+    """Allow reading beneath what was `opened` and nothing else of the file system, no new listening port, no signal to others.
 
     Needs no_new_privs. Returns the ABI used, 0 where the kernel has none. Raises OSError where the kernel refuses.
     """
@@ -49,31 +63,24 @@ def restrict_to_reading(folders: Iterable[str]) -> int:
     size = 24 if version >= 6 else 16 if version >= 4 else 8
     handle = _checked(_CREATE_RULESET, ctypes.byref(ruleset), ctypes.c_size_t(size), ctypes.c_uint32(0))
     try:
-        for folder in folders:
-            _allow_reading(handle, folder)
+        for fd in opened:
+            _allow_reading(handle, fd)
         _checked(_RESTRICT_SELF, ctypes.c_int(handle), ctypes.c_uint32(0))
     finally:
         os.close(handle)
     return version
 
 
-def _allow_reading(handle: int, folder: str) -> None:
-    try:
-        fd = os.open(folder, os.O_PATH | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return  # nothing there to read
-    try:
-        rights = _READ_FILE | _READ_DIR | _EXECUTE if os.path.isdir(folder) else _READ_FILE | _EXECUTE  # noqa: PTH112 - no IO object needed
-        rule = _PathBeneath(rights, fd)
-        _checked(
-            _ADD_RULE,
-            ctypes.c_int(handle),
-            ctypes.c_int(_RULE_PATH_BENEATH),
-            ctypes.byref(rule),
-            ctypes.c_uint32(0),
-        )
-    finally:
-        os.close(fd)
+def _allow_reading(handle: int, fd: int) -> None:
+    rights = _READ_FILE | _EXECUTE | (_READ_DIR if stat.S_ISDIR(os.fstat(fd).st_mode) else 0)
+    rule = _PathBeneath(rights, fd)
+    _checked(
+        _ADD_RULE,
+        ctypes.c_int(handle),
+        ctypes.c_int(_RULE_PATH_BENEATH),
+        ctypes.byref(rule),
+        ctypes.c_uint32(0),
+    )
 
 
 def _checked(number: int, *arguments: object) -> int:

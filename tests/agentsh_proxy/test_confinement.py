@@ -32,10 +32,11 @@ print(json.dumps({
 """
 
 
-def confined(*arguments: object) -> subprocess.CompletedProcess:
+def confined(*arguments: object, path: Path | None = None) -> subprocess.CompletedProcess:
+    places = [*([str(path)] if path else []), *(p for p in sys.path if p)]
     return subprocess.run(
         [sys.executable, "-c", SCRIPT, *map(str, arguments)],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}, capture_output=True, text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(places)}, capture_output=True, text=True,
     )  # fmt: skip
 
 
@@ -55,6 +56,17 @@ def test_root_becomes_nobody_and_can_still_speak_tls(tmp_path):
     assert (told["dns"], told["trust"], told["resolv"]) == (0, True, 0)
     if landlock.abi():
         assert told["write"] == 13
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has a home that others cannot enter")
+def test_an_installation_in_a_home_that_nobody_else_may_enter_serves(tmp_path):
+    home = tmp_path / "home"
+    (home / "checkout").mkdir(parents=True)
+    home.chmod(0o700)
+    run = confined(65534, os.getpid(), home, path=home / "checkout")
+    assert run.returncode == 0, run.stderr
+    told = json.loads(run.stdout)
+    assert (told["ids"], told["secret"], told["trust"]) == ([65534] * 6, 13, True)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root could stay root")

@@ -11,9 +11,10 @@ from agentsh_proxy import landlock
 
 SCRIPT = """
 import ctypes, os, socket, sys
-from agentsh_proxy.landlock import restrict_to_reading
+from agentsh_proxy.landlock import opened, restrict_to_reading
 ctypes.CDLL(None).prctl(38, 1, 0, 0, 0)
-version = restrict_to_reading([sys.argv[1], "/does/not/exist"])
+with opened([sys.argv[1], "/does/not/exist"]) as readable:
+    version = restrict_to_reading(readable)
 def attempt(action):
     try:
         action()
@@ -45,4 +46,6 @@ def test_only_the_named_folders_can_be_read_and_nothing_written(tmp_path):
 def test_a_kernel_without_it_is_told_apart(monkeypatch):
     monkeypatch.setattr(landlock, "_syscall", lambda *_: -1)
     assert landlock.abi() == 0
-    assert landlock.restrict_to_reading(["/"]) == 0
+    with landlock.opened(["/"]) as readable:
+        assert readable == []
+        assert landlock.restrict_to_reading(readable) == 0

@@ -36,6 +36,14 @@ def test_options_reach_the_daemon_and_its_exit_code_comes_back(run, started, soc
     assert started == [(*passed, socket)]
 
 
+@pytest.mark.parametrize("both", [("--audit", "--enforce"), ("--enforce", "--audit")])
+def test_to_audit_and_to_enforce_exclude_each_other(run, started, both):
+    result = run("run", *both)
+    assert result.exit_code == 2
+    assert "--audit and --enforce exclude each other" in result.stderr
+    assert started == []
+
+
 def test_the_socket_that_clients_would_ask_is_the_one_it_listens_on(started):
     CliRunner().invoke(cli, ["--socket", "here.sock", "run"])
     CliRunner().invoke(cli, ["run"], env={"AGENTSH_NET_SOCKET": "/run/there.sock"})

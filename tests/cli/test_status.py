@@ -56,6 +56,13 @@ def test_a_layer_that_is_off_is_told_with_its_remedy_and_fails(run, daemon):
     assert "NOT IN FORCE: ebpf: no BCC (fix: apt install python3-bpfcc)" in result.stdout
 
 
+def test_a_file_that_was_refused_is_told_beside_the_policy_that_stays(run, daemon):
+    daemon(status={**GOOD, "policy": {**GOOD["policy"], "refused": ["bad: found the unknown key"]}})
+    result = run("status")
+    assert result.exit_code == 0
+    assert "refused the file as it is now: bad: found the unknown key\n" in result.stdout
+
+
 def test_json_is_one_object_with_the_shortfall(run, daemon):
     daemon(status={**GOOD, "layers": [OFF]})
     result = run("status", "--json")

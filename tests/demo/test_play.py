@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -29,6 +31,17 @@ def test_it_is_root_only_where_that_is_said(
 
 def test_a_user_that_does_not_exist_reads_nothing() -> None:
     assert not play._can_read("no such user", Path())
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root runs programs as somebody else")
+def test_a_python_in_a_home_that_others_may_not_enter_is_read_by_none_of_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "home"
+    home.mkdir(mode=0o700)
+    (home / "python").symlink_to(sys.executable)
+    monkeypatch.setattr(sys, "executable", str(home / "python"))
+    assert not play._can_read("nobody", Path("/"))
 
 
 def test_a_corner_that_cannot_be_had_is_told_with_its_remedy(

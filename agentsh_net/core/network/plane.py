@@ -176,6 +176,11 @@ class Kernel(Protocol):
         """The cgroups of ours, None where none can be had (`status` says why)."""
         ...
 
+    @property
+    def inherited(self) -> bool:
+        """Say whether an earlier daemon's programs or rules were in force when the first plan was applied."""
+        ...
+
     def apply(self, plan: Plan) -> None:
         """Make every layer enforce exactly `plan`: adds before deletes, one transaction where the layer has one."""
         ...
