@@ -14,69 +14,33 @@ from agentsh_net.core.audit.exposition import Family, family, histogram, render,
 from agentsh_net.core.links.link import LATENCY_BOUNDS
 
 if TYPE_CHECKING:
+    from agentsh_net.core.audit.tally import Tally
     from agentsh_net.daemon import Daemon
 
-_PROXY: Final[Mapping[str, tuple[str, str]]] = {
-    "requests": ("counter", "Requests that the LLM proxy read."),
-    "refused": ("counter", "Requests that the LLM proxy refused."),
-    "rate_limited": ("counter", "Requests refused because a provider's limits were used up."),
-    "unrecorded": ("counter", "Requests that the archive did not keep up with."),
-    "connections": ("counter", "Connections of clients."),
-    "open_connections": ("gauge", "Connections of clients that are open."),
-    "upstream_opened": ("counter", "Connections opened to providers."),
-    "upstream_reused": ("counter", "Requests that went over a connection already open."),
-    "upstream_failed": ("counter", "Requests whose upstream failed."),
+Samples = list[tuple[dict[str, str], float]]  # labels, value
+
+_PROXY: Final[Mapping[str, str]] = {
+    "requests": "Requests that the LLM proxy read.",
+    "refused": "Requests that the LLM proxy refused.",
+    "rate_limited": "Requests refused because a provider's limits were used up.",
+    "unrecorded": "Requests that the archive did not keep up with.",
+    "connections": "Connections of clients.",
+    "upstream_opened": "Connections opened to providers.",
+    "upstream_reused": "Requests that went over a connection already open.",
+    "upstream_failed": "Requests whose upstream failed.",
 }
 
 
 def families(daemon: Daemon) -> Iterator[Family]:
     """Yield everything."""
-    tally, snapshot = daemon.tally, daemon.current.snapshot
     yield family("agentsh_build_info", "gauge", "The version that runs.", [({"version": __version__}, 1)])
-    yield family(
-        "agentsh_policy_generation",
-        "gauge",
-        "The policy in force, counted from the start.",
-        [({}, snapshot.generation)],
-    )
-    yield family(
-        "agentsh_policy_enforcing",
-        "gauge",
-        "1 where verdicts are enforced, 0 in audit mode.",
-        [({}, int(snapshot.config.sandbox.mcp.enforce_policy))],
-    )
-    yield family(
-        "agentsh_policy_reloads_total",
-        "counter",
-        "Policy files read again.",
-        _by("result", tally.reloads, ("applied", "rejected")),
-    )
-    yield family(
-        "agentsh_calls_total",
-        "counter",
-        "Tool calls judged, by the layer that saw them.",
-        _pairs(tally.calls, ("llm", "shim")),
-    )
-    yield family(
-        "agentsh_connections_total",
-        "counter",
-        "Connections to MCP servers that a layer saw.",
-        _pairs(tally.connections, ("ebpf", "nftables")),
-    )
-    yield family(
-        "agentsh_events_lost_total", "counter", "Events that could not be recorded.", _by("layer", tally.lost)
-    )
-    yield family(
-        "agentsh_dlp_finds_total",
-        "counter",
-        "Finds taken out of requests, by kind.",
-        _by("kind", tally.redactions),
-    )
+    yield from _policy(daemon)
+    yield from _tallied(daemon.tally)
     yield from _layers(daemon)
     yield from _store(daemon)
     yield from _proxy(daemon)
     yield from _dns(daemon)
-    yield family("agentsh_metrics_timestamp_seconds", "gauge", "When these numbers were taken.", [({}, time.time())])  # fmt: skip
+    yield _gauge("metrics_timestamp_seconds", "When these numbers were taken.", time.time())
 
 
 def told(daemon: Daemon) -> dict[str, Any]:
@@ -109,38 +73,55 @@ def state(found: Iterable[Family], problems_: list[str]) -> dict[str, Any]:
     }
 
 
+def _policy(daemon: Daemon) -> Iterator[Family]:
+    snapshot, reloads = daemon.current.snapshot, daemon.tally.reloads
+    enforcing = int(snapshot.config.sandbox.mcp.enforce_policy)
+    yield _gauge("policy_generation", "The policy in force, counted from the start.", snapshot.generation)
+    yield _gauge("policy_enforcing", "1 where verdicts are enforced, 0 in audit mode.", enforcing)
+    yield _counter(
+        "policy_reloads", "Policy files read again.", _by("result", reloads, ("applied", "rejected"))
+    )
+
+
+def _tallied(tally: Tally) -> Iterator[Family]:
+    connections = _pairs(tally.connections, ("ebpf", "nftables"))
+    yield _counter(
+        "calls", "Tool calls judged, by the layer that saw them.", _pairs(tally.calls, ("llm", "shim"))
+    )
+    yield _counter("connections", "Connections to MCP servers that a layer saw.", connections)
+    yield _counter("events_lost", "Events that could not be recorded.", _by("layer", tally.lost))
+    yield _counter("dlp_finds", "Finds taken out of requests, by kind.", _by("kind", tally.redactions))
+
+
 def _layers(daemon: Daemon) -> Iterator[Family]:
-    layers = daemon.layers.layers
+    def of_each(name: str) -> Samples:
+        return [({"layer": s.layer}, int(getattr(s, name))) for s in daemon.layers.layers]
+
     for name, what in {"wanted": "policy wants", "in_force": "is in force, as the kernel says"}.items():
-        yield family(f"agentsh_layer_{name}", "gauge", f"1 where the layer {what}.", [({"layer": s.layer}, int(getattr(s, name))) for s in layers])  # fmt: skip
+        yield family(f"agentsh_layer_{name}", "gauge", f"1 where the layer {what}.", of_each(name))
     for name, what in {"denied": "refused", "tagged": "tagged"}.items():
-        yield family(f"agentsh_layer_{name}_total", "counter", f"What the layer {what}, as the kernel counts it: connects (ebpf), packets (nftables).", [({"layer": s.layer}, int(getattr(s, name))) for s in layers])  # fmt: skip
+        text = f"What the layer {what}, as the kernel counts it: connects (ebpf), packets (nftables)."
+        yield _counter(f"layer_{name}", text, of_each(name))
 
 
 def _store(daemon: Daemon) -> Iterator[Family]:
     store = daemon.writer.status()
-    yield family("agentsh_store_bytes", "gauge", "Size of the audit trail.", [({}, store.bytes)])
-    yield family(
-        "agentsh_store_queued_events", "gauge", "Events that wait for the disk.", [({}, store.queued)]
-    )
-    yield family("agentsh_store_written_total", "counter", "Events on the disk.", [({}, store.written)])
-    yield family("agentsh_store_lost_total", "counter", "Events that did not reach it.", [({}, store.lost)])
+    yield _gauge("store_bytes", "Size of the audit trail.", store.bytes)
+    yield _gauge("store_queued_events", "Events that wait for the disk.", store.queued)
+    yield _counter("store_written", "Events on the disk.", [({}, store.written)])
+    yield _counter("store_lost", "Events that did not reach it.", [({}, store.lost)])
 
 
 def _proxy(daemon: Daemon) -> Iterator[Family]:
     pool = daemon.pool
     counters = pool.counters() if pool is not None else {}
-    yield family("agentsh_workers", "gauge", "Proxy workers that run.", [({}, len(pool.pids) if pool else 0)])
-    for name, (kind, text) in _PROXY.items():
-        suffix = "_total" if kind == "counter" else ""
-        yield family(f"agentsh_proxy_{name}{suffix}", kind, text, [({}, counters.get(name, 0))])
+    yield _gauge("workers", "Proxy workers that run.", len(pool.pids) if pool else 0)
+    connections = counters.get("open_connections", 0)
+    yield _gauge("proxy_open_connections", "Connections of clients that are open.", connections)
+    for name, text in _PROXY.items():
+        yield _counter(f"proxy_{name}", text, [({}, counters.get(name, 0))])
     passed = {word(k.partition(".")[2]): n for k, n in counters.items() if k.startswith("uninspected.")}
-    yield family(
-        "agentsh_uninspected_total",
-        "counter",
-        "Answers that passed without inspection.",
-        _by("reason", passed),
-    )
+    yield _counter("uninspected", "Answers that passed without inspection.", _by("reason", passed))
     for name, text in {"answer": "From a request to the end of its answer.", "head": "From a request to the head of its answer."}.items():  # fmt: skip
         counts = [counters.get(f"{name}.{n}", 0) for n in range(len(LATENCY_BOUNDS) + 1)]
         total = counters.get(f"{name}.ms", 0) / 1000
@@ -149,24 +130,24 @@ def _proxy(daemon: Daemon) -> Iterator[Family]:
 
 def _dns(daemon: Daemon) -> Iterator[Family]:
     gap = daemon.names.gap()
-    found = [({"quantile": "0.5"}, gap.p50), ({"quantile": "0.99"}, gap.p99)]
-    yield family(
-        "agentsh_dns_gap_seconds",
-        "gauge",
-        "From an answer of DNS that a client got to its address in force.",
-        found if gap.count else [],
-    )
+    found = [({"quantile": "0.5"}, gap.p50), ({"quantile": "0.99"}, gap.p99)] if gap.count else []
+    text = "From an answer of DNS that a client got to its address in force."
+    yield family("agentsh_dns_gap_seconds", "gauge", text, found)
 
 
-def _by(
-    label: str, counts: Mapping[str, float], always: Iterable[str] = ()
-) -> list[tuple[dict[str, str], float]]:
+def _gauge(name: str, text: str, value: float) -> Family:
+    return family(f"agentsh_{name}", "gauge", text, [({}, value)])
+
+
+def _counter(name: str, text: str, samples: Samples) -> Family:
+    return family(f"agentsh_{name}_total", "counter", text, samples)
+
+
+def _by(label: str, counts: Mapping[str, float], always: Iterable[str] = ()) -> Samples:
     known = dict.fromkeys(always, 0) | dict(counts)
     return [({label: key}, known[key]) for key in sorted(known)]
 
 
-def _pairs(
-    counts: Mapping[tuple[str, str], int], always: Iterable[str] = ()
-) -> list[tuple[dict[str, str], float]]:
+def _pairs(counts: Mapping[tuple[str, str], int], always: Iterable[str] = ()) -> Samples:
     known = {(layer, action): 0 for layer in always for action in ("allow", "block")} | dict(counts)
     return [({"layer": layer, "action": action}, known[layer, action]) for layer, action in sorted(known)]
