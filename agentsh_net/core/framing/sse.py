@@ -10,6 +10,7 @@ import re
 from typing import Final, NamedTuple
 
 _BOM: Final = b"\xef\xbb\xbf"
+_BLANK_IN_CRLF: Final = b"\r\n\r\n"  # the end of a line, and an empty one
 _LF: Final = ord("\n")
 _CR: Final = ord("\r")
 # CRLF is one line ending and must never be read as CR and then an empty line ended by LF.
@@ -39,8 +40,8 @@ def parse(raw: bytes, *, first: bool = False) -> Frame:
     text = raw[len(_BOM) :] if first and raw.startswith(_BOM) else raw
     # Most streams have no CR, and splitting at LF alone costs a fifth; those that have end every line in CRLF.
     mixed = text.find(b"\r") >= 0
-    if mixed and (usual := _usual(text.replace(b"\r\n", b"\n"))) is not None:
-        return Frame(raw, usual.event, usual.data)
+    if mixed and (usual := _usual_in_crlf(raw)) is not None:
+        return usual
     for line in _LINE_ENDING.split(text) if mixed else text.split(b"\n"):
         name, colon, value = line.partition(b":")
         value = value[1:] if colon and value.startswith(b" ") else value
@@ -61,6 +62,34 @@ def _usual(raw: bytes) -> Frame | None:
     if raw.find(b"\n", at) != end or raw[-1] != _LF:
         return None
     return Frame(raw, raw[len(b"event: ") : name_ends].decode("utf-8", "replace"), raw[at:end])
+
+
+def _usual_in_crlf(raw: bytes) -> Frame | None:
+    """As `_usual`, of an event whose lines all end in CRLF: Python's servers end them so."""
+    name_ends = raw.find(b"\r")
+    at = name_ends + len(b"\r\ndata: ")
+    end = len(raw) - len(_BLANK_IN_CRLF)
+    if (
+        not raw.startswith(b"event: ")
+        or raw[name_ends:at] != b"\r\ndata: "
+        or raw.find(b"\n") != name_ends + 1
+        or raw.find(b"\r", at) != end
+        or raw.find(b"\n", at) != end + 1
+        or not raw.endswith(_BLANK_IN_CRLF)
+    ):
+        return None
+    return Frame(raw, raw[len(b"event: ") : name_ends].decode("utf-8", "replace"), raw[at:end])
+
+
+def _is_frame(data: bytes) -> bool:
+    """Say whether `data` is one frame for certain, and no more: what most reads are, without a way through a buffer."""
+    size = len(data)
+    if data.find(b"\n\n") == size - 2 > 0:
+        return data[0] != _LF and data.find(b"\r") < 0
+    if not data.find(_BLANK_IN_CRLF) == size - 4 > 0 or data[0] == _CR:
+        return False
+    # Where every line ends in CRLF, nothing else can end the frame before.
+    return data.count(b"\r") == data.count(b"\n") == data.count(b"\r\n")
 
 
 class Decoder:
@@ -105,8 +134,12 @@ class Decoder:
 
     def feed(self, data: bytes) -> list[Frame]:
         """Return the frames that `data` completes."""
-        if not self._buffer and not self._oversize and self._is_frame(data):
-            return [self._frame(data)]
+        if not self._buffer and not self._oversize and len(data) <= self._max:
+            if data.endswith(_BLANK_IN_CRLF) and (usual := _usual_in_crlf(data)) is not None:
+                self._first = False
+                return [usual]
+            if _is_frame(data):
+                return [self._frame(data)]
         self._buffer += data
         frames: list[Frame] = []
         start = 0
@@ -130,18 +163,6 @@ class Decoder:
         frame = self._frame(bytes(self._buffer))
         self._buffer.clear()
         return frame
-
-    def _is_frame(self, data: bytes) -> bool:
-        """Say whether `data` is one frame for certain, and no more: what most reads are, without a way through the buffer."""
-        size = len(data)
-        if size > self._max:
-            return False
-        if data.find(b"\n\n") == size - 2 > 0:
-            return data[0] != _LF and data.find(b"\r") < 0
-        if not data.find(b"\r\n\r\n") == size - 4 > 0 or data[0] == _CR:
-            return False
-        # Where every line ends in CRLF, nothing else can end the frame before.
-        return data.count(b"\r") == data.count(b"\n") == data.count(b"\r\n")
 
     def _end(self, start: int) -> int:
         """Return where the frame that begins at `start` ends, or -1."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.mcp import jsonrpc
@@ -104,8 +104,7 @@ class Hide:
 Edit = Drop | Swap | Hide
 
 
-@dataclass(frozen=True, slots=True)
-class Ruling:
+class Ruling(NamedTuple):
     """What becomes of a line: what goes on in its place (None: nothing), what goes back to who sent it, and which calls that answers."""
 
     forward: bytes | None
@@ -121,8 +120,8 @@ def read(line: bytes, limits: Limits = DEFAULT_LIMITS) -> Body:
     for message in body.messages:
         if not message.raw.keys() <= MESSAGE_KEYS and misspelt(message.raw, MESSAGE_KEYS):
             raise ProtocolError("a key of JSON-RPC in another case")
-    if any(respelt(message.raw.get("method", "")) for message in body.messages):
-        raise ProtocolError("tools/call in another spelling")
+        if isinstance(message, _CALLS) and message.method != CALL and respelt(message.method):
+            raise ProtocolError("tools/call in another spelling")
     return body
 
 

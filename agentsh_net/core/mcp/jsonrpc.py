@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from math import inf, isfinite
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -87,8 +87,7 @@ class ErrorResponse:
 Message = Request | Notification | Response | ErrorResponse
 
 
-@dataclass(frozen=True, slots=True)
-class Body:
+class Body(NamedTuple):
     """What one frame, line or HTTP body held: one message, or a batch."""
 
     messages: tuple[Message, ...]

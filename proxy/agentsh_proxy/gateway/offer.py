@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from agentsh_net.core.mcp import gateway_http
 from agentsh_net.core.mcp import judging as mcp_judging
+from agentsh_net.core.mcp.gate import Call
 from agentsh_net.core.mcp.jsonrpc import Response
 from agentsh_net.core.mcp.listing import Listing, refused
 from agentsh_net.core.mcp.standing import Standing
@@ -20,6 +21,7 @@ from agentsh_net.core.model import Transport, Verdict
 from agentsh_net.core.snapshot import Snapshot
 from agentsh_net.core.trust import identity
 from agentsh_net.core.trust.identity import Aspect
+from agentsh_net.core.verdicts.policy import Charge
 from agentsh_proxy.gateway.around import Around
 from agentsh_proxy.gateway.view import Place
 
@@ -32,15 +34,19 @@ MAX_UNNAMED: Final = 1024
 class Offer:
     """A server's offer to one client."""
 
-    __slots__ = ("_around", "_itself", "_known_by", "_own", "_place", "facts", "listing", "server_id")
+    __slots__ = (
+        "_around", "_itself", "_known_by", "_own", "_place", "_standing", "facts", "listing", "server_id",
+    )  # fmt: skip
 
     def __init__(self, around: Around, server_id: str, place: Callable[[], Place]) -> None:
         self.server_id = server_id
         self.listing = Listing(server_id)
         self.facts: Mapping[str, Any] = mcp_judging.NO_FACTS  # of the handshake
         self._own = Standing(server_id)
-        self._known_by: tuple[Snapshot | None, Mapping[str, Any]] = (None, self.facts)
+        self._known_by: tuple[Snapshot | None, Mapping[str, Any], Mapping[str, str]]
+        self._known_by = (None, self.facts, self.listing.hashes)
         self._itself: Verdict | None = None  # by what `_known_by` says
+        self._standing: dict[str, Verdict] = {}  # likewise
         self._around = around
         self._place = place
 
@@ -50,10 +56,33 @@ class Offer:
 
     def shown(self, snapshot: Snapshot) -> mcp_judging.Shown:
         """Return what blocks a tool because this client was shown it, or its server, otherwise than it is trusted."""
-        if self._known_by[0] is not snapshot or self._known_by[1] is not self.facts:
-            self._known_by, self._itself = (snapshot, self.facts), self._stands(snapshot)
+        self._look(snapshot)
         itself = self._itself
         return lambda tool: itself or self.listing.verdict(snapshot, tool)
+
+    def judge(self, snapshot: Snapshot, call: Call, session_id: str, charge: Charge) -> Verdict:
+        """Return the verdict on a call of this client. Where it holds for every call of the tool it is remembered."""
+        self._look(snapshot)
+        known = self._standing.get(call.tool)
+        if known is not None:
+            return known
+        verdict = self.left_out(call.tool) or mcp_judging.judge_call(
+            snapshot, self.shown(snapshot), self.server_id, call, session_id, charge
+        )
+        # Of tools that were seen: names of a client's making have no end.
+        if snapshot.registry.tool(self.server_id, call.tool) is not None and snapshot.stands(
+            mcp_judging.meant(self.server_id, call.tool)
+        ):
+            self._standing[call.tool] = verdict
+        return verdict
+
+    def _look(self, snapshot: Snapshot) -> None:
+        """Forget what was worked out by another policy, or before the server showed something else."""
+        by = self._known_by
+        if by[0] is not snapshot or by[1] is not self.facts or by[2] is not self.listing.hashes:
+            self._known_by = snapshot, self.facts, self.listing.hashes
+            self._itself = self._stands(snapshot)
+            self._standing = {}
 
     def _stands(self, snapshot: Snapshot) -> Verdict | None:
         """Return the block of the server itself, by what it said in its handshake."""

@@ -93,13 +93,15 @@ class Requests:
         return bool(self._body) or bool(self._buffer)
 
     def _read_head(self) -> bool:
-        length = find_head(self._buffer)
-        if not length:
-            return False
-        raw, self._buffer = self._buffer[:length], self._buffer[length:]
-        if self._heard is None or raw != self._heard.raw:
-            self._heard = _Heard(raw, parse_request(raw), *_fields(raw))
-        self.head = head = self._heard.head
+        heard = self._heard
+        if heard is None or not self._buffer.startswith(heard.raw):
+            length = find_head(self._buffer)
+            if not length:
+                return False
+            raw = self._buffer[:length]
+            heard = self._heard = _Heard(raw, parse_request(raw), *_fields(raw))
+        self._buffer = self._buffer[len(heard.raw) :]
+        self.head = head = heard.head
         self._body = []
         self._chunked = ChunkedReader() if head.chunked else None
         self._left = head.length or 0

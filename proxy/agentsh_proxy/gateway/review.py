@@ -21,7 +21,7 @@ from agentsh_net.core.mcp import gateway_http, jsonrpc
 from agentsh_net.core.mcp import judging as mcp_judging
 from agentsh_net.core.mcp.exchange import changes_tools
 from agentsh_net.core.mcp.gate import Call, Edit, Hide, Swap
-from agentsh_net.core.mcp.glance import CALL, HANDSHAKES, INSPECTED, LIST, TASK
+from agentsh_net.core.mcp.glance import CALL, HANDSHAKES, INSPECTED, LIST, TASK, asks_for_input
 from agentsh_net.core.mcp.jsonrpc import (
     Body,
     ErrorResponse,
@@ -103,13 +103,15 @@ class Review:
             ruling = mcp_gate.rule_calls(flat, body, self._judge, partial(self._refuse, flat))
         except ProtocolError as error:
             return self._doubtful(data, str(error), mcp_gate.doubt_of_client(flat))
-        going = [m for m in body.messages if isinstance(m, Request) and m.id not in ruling.refused]
-        for message in going:
-            self._waiting[message.id] = _asked(message)
+        going: list[Id] = []
+        for message in body.messages:
+            if isinstance(message, Request) and message.id not in ruling.refused:
+                self._waiting[message.id] = _asked(message)
+                going.append(message.id)
         while len(self._waiting) > MAX_WAITING:
             del self._waiting[next(iter(self._waiting))]
         forward = data if ruling.forward is flat else ruling.forward
-        return Taken(forward, ruling.replies, body, tuple(m.id for m in going))
+        return Taken(forward, ruling.replies, body, tuple(going))
 
     def _refuse(self, asked: bytes, id_: Id | None, tool: str, why: str) -> bytes:
         """Return what a client gets for a blocked call (`gateway.blocked_as`)."""
@@ -155,9 +157,7 @@ class Review:
             asked = True
             return around.charge(server_id, tool, self.session_id)
 
-        verdict = self.offer.left_out(call.tool) or mcp_judging.judge_call(
-            snapshot, self.offer.shown(snapshot), self.server_id, call, self.session_id, charge
-        )
+        verdict = self.offer.judge(snapshot, call, self.session_id, charge)
         if asked and around.unanswered():
             verdict = replace(verdict, reason=f"{verdict.reason} (the rate limiter did not answer)")
         self._tell_of(verdict, partial(self._judged, call, verdict, intent))
@@ -197,7 +197,7 @@ class Review:
             return self._uncertain(data, str(error), danger, ids, await self._held(flat))
         answers: list[tuple[int, Asked, Message]] = []
         answered: list[Id] = []
-        stray = tasks = False
+        stray = tasks = asks = False
         for index, message in enumerate(body.messages):
             if isinstance(message, _ANSWERS) and message.id is not None:
                 asked = self._waiting.pop(message.id, None)
@@ -206,10 +206,13 @@ class Review:
                 else:
                     answers.append((index, asked, message))
                     answered.append(message.id)
-            elif changes_tools(message):
+                    asks = asks or asks_for_input(message.raw)
+                continue
+            asks = True
+            if changes_tools(message):
                 self._tell.list_changed()
-            else:
-                tasks = tasks or (isinstance(message, Notification) and message.method == TASK)
+            elif isinstance(message, Notification) and message.method == TASK:
+                tasks = True
         if stray:
             for _, asked, message in answers:
                 self._waiting[message.raw["id"]] = asked
@@ -218,15 +221,18 @@ class Review:
             passed = self._uncertain(data, "an answer to no request", "", meant, holds)
             self.forget(answered)
             return passed._replace(answered=passed.answered or tuple(answered), body=body)
-        replies, edits = mcp_judging.judge_askings(
-            self._around.mcp, self.server_id, body, self._tell.asked, self._around.customs()
-        )
+        replies: list[bytes] = []
+        edits: dict[int, Edit] = {}
+        if asks:
+            replies, edits = mcp_judging.judge_askings(
+                self._around.mcp, self.server_id, body, self._tell.asked, self._around.customs()
+            )
         if tasks:
             edits |= self._tasks(body, len(data))
         for index, asked, message in answers:
             await self._answer(index, asked, message, len(data), edits)
-        forward = mcp_gate.edited(flat, body, edits)
-        return Passed(data if forward is flat else forward, tuple(replies), tuple(answered), body)
+        forward = mcp_gate.edited(flat, body, edits) if edits else data
+        return Passed(forward, tuple(replies), tuple(answered), body)
 
     async def aside(self, data: bytes, limit: int) -> Passed:
         """Judge an event of another name than `message`: clients of the specification ignore it, so it answers nothing; others may not."""

@@ -14,11 +14,12 @@ from agentsh_proxy.gateway.view import unfold
 from gateway_front import FakeCharges, snapshot
 
 from agentsh_net.core.mcp import jsonrpc
+from agentsh_net.core.mcp.gate import Call
 from agentsh_net.core.mcp.jsonrpc import Response
-from agentsh_net.core.model import PinState
+from agentsh_net.core.model import PinState, Verdict
 from agentsh_net.core.trust import identity
 from agentsh_net.core.trust.identity import Aspect, Identity
-from agentsh_net.core.trust.pins import Pins
+from agentsh_net.core.trust.pins import Pins, trust
 
 PEER = {"id": "peer", "type": "http", "url": "http://127.0.0.1:1/mcp"}
 
@@ -44,11 +45,35 @@ class Front:
         assert isinstance(message, Response)
         asyncio.run(self.offer.page(message, 100, continues=False))
 
+    def blocks(self, tool: str, arguments: Any = None) -> bool:
+        call = Call(1, tool, arguments)
+        return self.offer.judge(self.view.snapshot, call, "default", lambda *_: True).blocked
+
     async def _changed(self) -> None:
         if self.learns:
             self.view = self.made(peer=[tool["name"] for tool in self.reports[-1]["tools"]])
         else:
             await asyncio.sleep(60)
+
+
+@pytest.fixture
+def worked_out(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The tools of the calls that were judged, and not known."""
+    judge, judged = module.mcp_judging.judge_call, list[str]()
+
+    def judging(*given: Any) -> Verdict:
+        judged.append(given[3].tool)
+        return judge(*given)
+
+    monkeypatch.setattr(module.mcp_judging, "judge_call", judging)
+    return judged
+
+
+def shown_otherwise(name: str) -> Response:
+    listed = [{"name": name, "description": "other", "inputSchema": {"type": "object"}}]
+    (message,) = jsonrpc.parse(jsonrpc.response(1, {"tools": listed})).messages
+    assert isinstance(message, Response)
+    return message
 
 
 def test_a_page_waits_until_the_registry_knows_its_tools_and_is_told_once() -> None:
@@ -105,6 +130,49 @@ def test_a_server_is_held_to_what_it_said_last_and_to_the_pins_in_force() -> Non
     assert blocked()
     front.view = front.made()
     assert not blocked()
+
+
+def test_a_verdict_that_holds_for_every_call_of_a_seen_tool_is_worked_out_once_until_the_policy_changes(
+    worked_out: list[str],
+) -> None:
+    front = Front(denied_tools=[{"tool": "rm"}])
+    front.view = front.made(peer=["get", "rm"])
+    for _ in range(2):
+        assert [front.blocks(tool) for tool in ("get", "rm", "unheard_of")] == [False, True, False]
+    assert worked_out == ["get", "rm", "unheard_of", "unheard_of"]  # names of a client's making have no end
+    front.view = unfold(snapshot([PEER], offers={"peer": ["get", "rm"]}, denied_tools=[{"tool": "get"}]))
+    assert [front.blocks(tool) for tool in ("get", "rm")] == [True, False]
+
+
+def test_a_verdict_that_was_worked_out_ends_with_what_the_server_shows(worked_out: list[str]) -> None:
+    front = Front(version_pinning={"on_change": "block"})
+    front.view = front.made(peer=["get"])
+    tool = front.view.snapshot.registry.tool("peer", "get")
+    assert tool is not None
+    front.view = unfold(front.view.snapshot.evolve(pins=Pins.of((trust(tool, "now"),))))
+    assert not front.blocks("get")
+    front.learns = False
+    front.offer.listing.add(shown_otherwise("get"), 100, continues=False)
+    assert front.blocks("get")
+    assert worked_out == ["get", "get"]
+
+
+@pytest.mark.parametrize(
+    ("policy", "arguments"),
+    [
+        ({"rate_limits": {"enabled": True}}, [{}, {}]),
+        ({"cross_server": {"enabled": True}}, [{}, {}]),
+        ({"denied_tools": [{"tool": "get", "args": {"path": {"glob": "/etc/*"}}}]}, [{"path": "/a"}, {"path": "/etc/b"}]),
+    ],
+)  # fmt: skip
+def test_a_verdict_that_another_call_may_not_get_is_not_remembered(
+    policy: dict[str, Any], arguments: list[dict[str, Any]], worked_out: list[str]
+) -> None:
+    front = Front(**policy)
+    front.view = front.made(peer=["get"])
+    verdicts = [front.blocks("get", each) for each in arguments]
+    assert worked_out == ["get", "get"]
+    assert verdicts == [False, "denied_tools" in policy]
 
 
 def test_clients_without_a_session_are_known_by_who_they_say_they_are_and_are_bounded(

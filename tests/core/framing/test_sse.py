@@ -80,6 +80,10 @@ def test_chunking_changes_no_event(stream: bytes, one: list[int], other: list[in
     ("stream", "data"),
     [
         (b"event: m\r\ndata: x\r\n\r\n", b"x"),
+        (b"event: m\r\ndata: \r\n\r\n", b""),
+        (b"event: m\r\nid: 1\r\ndata: x\r\n\r\n", b"x"),
+        (b"event: m\ndata: x\r\n\r\n", b"x"),
+        (b"event: m\r\ndata: x\ry\r\n\r\n", b"x"),
         (b"event: m\r\ndata: x\r\ndata: y\r\n\r\n", b"x\ny"),
         (b"event: m\ndata: x\ry\n\n", b"x"),
         (b"event: m\r\ndata: x\n\r\n", b"x"),
