@@ -79,6 +79,7 @@ class Daemon:
         self._initial = loaded
         self._signals = signals
         self._stopping = asyncio.Event()
+        self._removes = False
         self._tasks = Tasks(self.emit, logger)
         self.started = now_rfc3339()
         self.ready = False
@@ -121,8 +122,9 @@ class Daemon:
         self._log.info("stopped")
         return EXIT_OK
 
-    def stop(self) -> None:
-        """Begin to stop; returns at once."""
+    def stop(self, *, remove: bool = False) -> None:
+        """Begin to stop; returns at once. `remove`: nothing stays in force, whatever `network.on_exit` says."""
+        self._removes = self._removes or remove
         self._stopping.set()
 
     def emit(self, event: Event) -> None:
@@ -298,7 +300,7 @@ class Daemon:
     async def _close_kernel(self, kernel: Kernel) -> None:
         """Let go of the kernel. Where the start failed, what an earlier daemon enforced stays in force."""
         if self.ready:
-            keep = self.current.loaded.config.network.on_exit == "keep"
+            keep = self.current.loaded.config.network.on_exit == "keep" and not self._removes
         elif keep := kernel.inherited:
             self._log.warning("what was in force before stays so; remove it: agentsh-net down --force")
         try:

@@ -43,9 +43,10 @@ async def _when_ready(call: Call, daemon: Daemon, args: Mapping[str, Any], peer:
     return await call(daemon, Asked(args, peer))
 
 
-async def _stop(daemon: Daemon, _: Asked) -> dict[str, Any]:
+async def _stop(daemon: Daemon, asked: Asked) -> dict[str, Any]:
+    stop = partial(daemon.stop, remove=asked.args.get("remove") is True)
     # After the answer is on its way: the client must hear that it was heard.
-    asyncio.get_running_loop().call_later(0.05, daemon.stop)
+    asyncio.get_running_loop().call_later(0.05, stop)
     return {"stopping": True}
 
 

@@ -129,6 +129,14 @@ def test_the_end_is_told_and_does_what_on_exit_says(tmp_path: Path, on_exit: str
     assert not (tmp_path / "control.sock").exists()
 
 
+def test_who_has_it_stopped_may_have_everything_removed_whatever_on_exit_says(tmp_path: Path) -> None:
+    with running(tmp_path, {**policy(), "network": {"mode": "enforce", "on_exit": "keep"}}) as here:
+        here.client.call("stop", remove=True)
+        awaited(lambda: here.exit == 0)
+    assert here.kernel.closed == "removed"
+    assert here.events("daemon_stopped")[0]["layers"] == {"ebpf": "removed"}
+
+
 @pytest.mark.parametrize(("inherited", "left"), [(True, "kept"), (False, "removed")])
 def test_a_start_that_fails_leaves_what_an_earlier_daemon_enforced_and_nothing_of_its_own(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, inherited: bool, left: str

@@ -78,7 +78,8 @@ def _holder(socket: Path) -> int | None:
 
 def _stop(daemon: Daemon, pid: int, *, force: bool) -> None:
     try:
-        daemon.client().call("stop")
+        # By itself: where it is a container's first process, this one ends with it.
+        daemon.client().call("stop", remove=force)
     except ControlError:
         if not force:
             raise

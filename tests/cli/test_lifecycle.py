@@ -57,9 +57,11 @@ def test_down_stops_a_daemon_and_waits_until_it_is_gone(run, daemon, removed):
 
 
 def test_down_with_force_also_removes_what_is_left(run, daemon, removed):
-    fake = daemon(stop=lambda args: fake.close_soon())
+    fake = daemon(stop=lambda args: asked.append(args) or fake.close_soon())
+    asked: list[dict[str, object]] = []
     assert "removed: nftables table inet agentsh_net\n" in run("down", "--force").stdout
     assert removed == []
+    assert asked == [{"remove": True}]  # this process may end with the daemon
 
 
 CRASH = (

@@ -12,6 +12,7 @@ import yaml
 from agentsh_net import __version__
 from agentsh_net.core.configuration.config import parse
 from agentsh_net.core.configuration.settings import Config
+from agentsh_net.kernel.bpffs import VARIABLE
 from agentsh_net.privileges import KEPT
 from agentsh_net.workers.pool import DRAIN_SECONDS
 
@@ -65,6 +66,18 @@ def test_on_a_node_it_has_what_it_keeps() -> None:
     asked = containers(DEPLOY / "kubernetes/daemonset.yaml")["agentsh-net"]["securityContext"]["capabilities"]
     assert asked["drop"] == ["ALL"]
     assert {f"CAP_{name}" for name in asked["add"]} == set(KEPT)
+
+
+def test_on_a_node_links_are_pinned_in_the_nodes_own_bpffs_and_not_below_sys() -> None:
+    path = DEPLOY / "kubernetes/daemonset.yaml"
+    ours = containers(path)["agentsh-net"]
+    where = {each["name"]: each["value"] for each in ours["env"]}[VARIABLE]
+    (mount,) = (m for m in ours["volumeMounts"] if m["mountPath"] == where)
+    volumes = {v["name"]: v for v in documents(path)["DaemonSet"]["spec"]["template"]["spec"]["volumes"]}
+    assert volumes[mount["name"]]["hostPath"] == {"path": "/sys/fs/bpf", "type": "Directory"}
+    assert mount["mountPropagation"] == "HostToContainer"
+    assert not mount.get("readOnly")
+    assert not where.startswith("/sys"), "AppArmor's profile for containers refuses to write there"
 
 
 def test_systemd_bounds_it_to_what_it_keeps() -> None:

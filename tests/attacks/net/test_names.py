@@ -105,7 +105,7 @@ def restarts(folder: Path, layers: tuple[str, ...]) -> list[str]:
     names = NameServer()
     names.records = {("evil.test", "A"): [FIRST]}
     with server, running(folder, policy(layers)) as daemon:
-        said = [attempt(FIRST, 8000)]
+        said = [await_that(lambda: (said := attempt(FIRST, 8000)) in REFUSALS and said)]
         names.failing = True
         daemon.crash()
         said.append(attempt(FIRST, 8000))

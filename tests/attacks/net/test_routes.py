@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import socket
 import struct
@@ -14,7 +15,7 @@ from netns import box
 from netns.daemon import running
 from netns.scene import at, attempt, drain, listening, opened, outcome
 from netns.stage import BAD, BOTH, EBPF, NFT, OTHER, PLANES, Row, Seen, Stage, play
-from pyroute2 import IPVS, IPVSDest, IPVSService
+from pyroute2 import IPVS, IPVSDest, IPVSService, WireGuard
 from pyroute2.netlink.exceptions import NetlinkError
 
 from agentsh_net.core.network import attribution
@@ -131,7 +132,7 @@ def tunnelled(kind: str, more: str = "", device: str = "tunnel") -> Callable[[St
             *(f"addr add 192.0.2.1/24 dev {device}", f"neigh add 192.0.2.7 lladdr 02:00:00:00:00:01 dev {device}"),
         )  # fmt: skip
         # A device without a link layer has no neighbours: the last step may fail.
-        done = subprocess.run(["ip", "-batch", "-"], input="\n".join(steps), text=True, capture_output=True)
+        done = ip(*steps)
         if done.returncode and not Path(f"/sys/class/net/{device}").exists():
             return "ENOTSUP"
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
@@ -140,6 +141,52 @@ def tunnelled(kind: str, more: str = "", device: str = "tunnel") -> Callable[[St
         return said
 
     return attack
+
+
+def wireguard(stage: Stage) -> str:
+    """To an innocent address, through WireGuard whose peer is at the denied address: it asks for a key first."""
+    subprocess.run(["modprobe", "-qa", "wireguard"], check=False)
+    steps = "link add guard type wireguard; link set guard up; addr add 192.0.2.1/24 dev guard"
+    if ip(*steps.split("; ")).returncode:
+        return "ENOTSUP"
+    key = base64.b64encode(bytes(range(32))).decode()
+    with WireGuard() as guard, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
+        peer = {
+            "public_key": key,
+            "endpoint_addr": BAD,
+            "endpoint_port": 51820,
+            "allowed_ips": ["192.0.2.0/24"],
+        }
+        guard.set("guard", private_key=key, peer=peer)
+        said = outcome(lambda: client.sendto(b"x", ("192.0.2.7", 443)))
+
+        def sent() -> int:
+            (found,) = guard.info("guard")[0].get_attr("WGDEVICE_A_PEERS")
+            return int(found.get_attr("WGPEER_A_TX_BYTES"))
+
+        box.await_that(sent)  # a thread of the kernel's does it
+    ip("link del guard")
+    return said
+
+
+def ipsec(stage: Stage) -> str:
+    """To an innocent address, in ESP to the denied one."""
+    ends = f"src {box.HERE_V4} dst {BAD}"
+    made = ip(
+        f"xfrm state add {ends} proto esp spi 7 mode tunnel aead rfc4106(gcm(aes)) 0x{bytes(20).hex()} 128",
+        f"xfrm policy add src {box.HERE_V4} dst 192.0.2.7 dir out tmpl {ends} proto esp mode tunnel",
+        f"route add 192.0.2.7 via {OTHER}",
+    )
+    if made.returncode:
+        return "ENOTSUP"
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
+        said = outcome(lambda: client.sendto(b"x", ("192.0.2.7", 443)))
+    ip("xfrm policy flush", "xfrm state flush", "route del 192.0.2.7")
+    return said
+
+
+def ip(*steps: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(["ip", "-batch", "-"], input="\n".join(steps), text=True, capture_output=True)
 
 
 def under_the_host(stage: Stage) -> str:
@@ -151,12 +198,10 @@ def under_the_host(stage: Stage) -> str:
         "link set way multicast off up",
         f"route add {BAD}/32 dev way",
     )
-    if subprocess.run(
-        ["ip", "-batch", "-"], input="\n".join(steps), text=True, capture_output=True
-    ).returncode:
+    if ip(*steps).returncode:
         return "ENOTSUP"
     said = tcp(BAD)
-    subprocess.run(["ip", "link", "del", "way"], check=True)
+    ip("link del way")
     return said
 
 
@@ -205,6 +250,18 @@ TUNNELS = {
 
 ROWS = {
     **{f"18 tunnel to the denied server, {name}": tunnel(*how) for name, how in TUNNELS.items()},
+    "18 tunnel to the denied server, WireGuard": Row(
+        wireguard,
+        "udp",
+        {"nftables": {"connected"}},
+        port=51820,
+        open_on={"ebpf": NO_SOCKET},
+        unseen=True,
+        unnamed=True,
+    ),
+    "18 tunnel to the denied server, IPsec": Row(
+        ipsec, "esp", {"ebpf": {"EPERM"}, "nftables": {"EPERM"}}, port=0, unseen=True, unnamed=True
+    ),
     "18 the denied server through a tunnel": Row(under_the_host, "tcp", TCP),
     "18 IPVS": Row(
         virtual_server, "tcp", HANGS, open_on={"ebpf": WITHOUT_ITS_SOCKET}, unseen=True, unnamed=True
