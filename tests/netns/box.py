@@ -24,6 +24,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from agentsh_net.kernel import net_namespaces
+
 CLONE_NEWNS = 0x00020000
 CLONE_NEWCGROUP = 0x02000000
 CLONE_NEWNET = 0x40000000
@@ -145,6 +147,21 @@ def await_that(claim: Callable[[], Any], *, within: float = 120) -> Any:
     return value
 
 
+def keep_to_its_own_namespaces() -> None:
+    """Have the product of this process look into this box's network namespaces only: in others, tests run at the same time."""
+    everybodys = net_namespaces.others
+    net_namespaces.others = lambda *proc: (path for path in everybodys(*proc) if _in_this_box(path))
+
+
+def _in_this_box(namespace: Path) -> bool:
+    """Say whether the process of a path /proc/PID/ns/net is below this box's cgroup root."""
+    try:
+        cgroups = (namespace.parents[1] / "cgroup").read_text()
+    except OSError:  # it ended meanwhile
+        return False
+    return re.search("^0::/(?!\\.\\.)", cgroups, re.MULTILINE) is not None
+
+
 def mount_bpffs(kind: str = "links") -> None:
     """Give this box a bpffs of its own, and have the product use it: kernel objects are pinned then; another kind: they are not."""
     os.environ["AGENTSH_NET_BPFFS"] = "none"
@@ -160,6 +177,7 @@ def _be_the_box(cgroup: Path, writer: int, function: Callable[..., Any], args: t
         _mount(None, "/", None, MS_REC_PRIVATE)
         _cover_cgroupfs()
         _ip("link set lo up")
+        keep_to_its_own_namespaces()
         answer = pickle.dumps(("value", function(*args)))
     except BaseException:
         answer = pickle.dumps(("error", traceback.format_exc()))

@@ -46,8 +46,7 @@ class Daemon:
                 [
                     *self._under,
                     sys.executable,
-                    "-m",
-                    "agentsh_net",
+                    ROOT / "tests/netns/program.py",
                     "run",
                     "--config",
                     self.file,

@@ -141,7 +141,11 @@ def test_a_change_that_the_planes_did_not_confirm_is_not_measured() -> None:
     assert Stage(confirmed=False).play(answer("evil.test", "10.0.0.7"))["gap"]["count"] == 0
 
 
-@pytest.mark.parametrize("data", [answer("evil.test", truncated=True), answer("evil.test", "10.0.0.1")[:-2]])
+@pytest.mark.parametrize(
+    "data",
+    [answer("evil.test", truncated=True), answer("evil.test", "10.0.0.1")[:-2]],
+    ids=["marked as cut", "cut"],
+)
 def test_an_answer_that_cannot_be_read_whole_has_us_ask(data: bytes) -> None:
     stage = Stage()
     stage.play(data)
