@@ -18,6 +18,8 @@ INHERITED = re.compile(
     r"PATH|HOME|USER|TMPDIR|TZ|PYTHON\w+|PYTEST_\w+|VIRTUAL_ENV|XDG_CACHE_HOME|npm_config_\w+|COV\w+|LD_\w+|AGENTSH_NET_(VM|SOAK|VENV)\w*"
 )
 
+TEXT = re.compile(rb"[\t\r\n -~]*")
+
 
 def pytest_configure(config: pytest.Config) -> None:
     """Register the markers by which an emulated machine leaves tests out, and be the same wherever it is started."""
@@ -35,6 +37,13 @@ def pytest_configure(config: pytest.Config) -> None:
         "markers",
         "slow: takes minutes under emulation, and tells nothing of a kernel that a quicker test does not",
     )
+
+
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Call packed bytes by their length: gzip writes the time into them, and all workers of a run must name a test alike."""
+    if isinstance(val, bytes) and len(val) > 16 and not TEXT.fullmatch(val):
+        return f"{argname}: {len(val)} bytes"
+    return None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

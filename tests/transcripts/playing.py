@@ -101,9 +101,13 @@ def framed(decoder: FrameDecoder, data: bytes, cuts: Iterable[int] = ()) -> list
     return [*found, rest] if rest else found
 
 
+# Bytes between two cuts: a few frames in a piece, and as many runs for an answer of any length.
+PIECE = 512
+
+
 def every_chunking(data: bytes) -> Iterator[list[bytes]]:
-    """Return `data` whole, byte by byte, and cut in two at every offset."""
+    """Return `data` whole, byte by byte, and in pieces, such that each offset is once among the cuts."""
     yield [data]
     yield [data[at : at + 1] for at in range(len(data))]
-    for at in range(len(data)):
-        yield [data[:at], data[at:]]
+    for first in range(min(PIECE, len(data))):
+        yield cut_at(data, range(first, len(data), PIECE))
