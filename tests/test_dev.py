@@ -1,4 +1,4 @@
-"""`./dev` installs into its own checkout's virtual environment, and leaves another checkout's alone."""
+"""`./dev` installs into its own checkout's virtual environment, leaves another's alone, and runs all tests on all cores."""
 
 import shutil
 import subprocess
@@ -32,9 +32,9 @@ def runs_the_code_of(checkout: Path, other: Path) -> None:
     (info / "direct_url.json").write_text(f'{{"dir_info": {{"editable": true}}, "url": "file://{other}"}}')
 
 
-def setup(checkout: Path) -> "subprocess.CompletedProcess[str]":
+def dev(checkout: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
     environ = {"PATH": str(checkout.parent / "bin"), "AGENTSH_NET_VENV": "venv", "LANG": "C"}
-    return subprocess.run(["./dev", "setup"], cwd=checkout, env=environ, capture_output=True, text=True)
+    return subprocess.run(["./dev", *arguments], cwd=checkout, env=environ, capture_output=True, text=True)
 
 
 def test_the_virtual_environment_of_another_checkout_is_refused(checkout: Path) -> None:
@@ -42,7 +42,7 @@ def test_the_virtual_environment_of_another_checkout_is_refused(checkout: Path) 
     other.mkdir()
     (other / "dev").touch()
     runs_the_code_of(checkout, other)
-    done = setup(checkout)
+    done = dev(checkout, "setup")
     assert done.returncode == 3
     assert f"venv is the virtual environment of {other}: name another one" in done.stderr
     assert not (checkout / "venv/installed").exists()
@@ -52,6 +52,21 @@ def test_the_virtual_environment_of_another_checkout_is_refused(checkout: Path) 
 def test_a_virtual_environment_that_is_nobody_elses_is_set_up(checkout: Path, whose: str) -> None:
     if whose:
         runs_the_code_of(checkout, checkout.parent / whose)
-    done = setup(checkout)
+    done = dev(checkout, "setup")
     assert done.returncode == 0, done.stderr
     assert "-e .[dev]" in (checkout / "venv/installed").read_text()
+
+
+@pytest.mark.parametrize(
+    ("asked", "run"),
+    [
+        ((), "-n auto --maxprocesses 4 --dist worksteal"),
+        (("tests/test_dev.py", "-x"), "tests/test_dev.py -x"),
+    ],
+    ids=["all", "some"],
+)
+def test_all_tests_run_on_all_cores_and_some_as_they_are_asked_for(
+    checkout: Path, asked: tuple[str, ...], run: str
+) -> None:
+    assert dev(checkout, "test", *asked).returncode == 0
+    assert (checkout / "venv/installed").read_text().splitlines()[-1] == f"-m pytest {run}"

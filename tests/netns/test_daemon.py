@@ -46,7 +46,6 @@ def reach(
     with mcp_server(namespace, address), running(folder, policy(*denied, layers=layers)) as daemon:
         outcome = mcp_client(url)
         action = "block" if denied else "allow"
-        # By layer, because the sweep looks into every namespace, those of tests that run beside this one too.
         remote = f"{f'[{address}]' if ':' in address else address}:8000"
         event = daemon.await_connection(action=action, remote_addr=remote, layer=layers[0])
         assert daemon.stop() == 0

@@ -33,7 +33,6 @@ SOAK = "AGENTSH_NET_SOAK" in os.environ
 RELOADS, CRASHES = (200, 20) if SOAK else (3, 2)
 # Planes, and how programs are held.
 LIVES = [(EBPF, "links"), (NFT, "none"), *([(EBPF, "attach"), (BOTH, "links")] if SOAK else ())]
-# Denied by no other test: sweeps look into every namespace, those of tests that run beside these too.
 EVIL, OTHER, PORT = "10.99.0.5", "10.99.0.4", 8000
 SOCK_RELEASE = 34  # an attach type that this version does not use
 PASS = bytes.fromhex("b700000001000000 9500000000000000")

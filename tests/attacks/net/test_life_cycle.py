@@ -26,7 +26,6 @@ from agentsh_net.kernel.leftovers import hierarchy, leftovers, programs, remove
 
 pytestmark = pytest.mark.kernel
 
-# Denied by no other test: sweeps look into every namespace, those of tests that run beside these too.
 EVIL, PORT = "10.99.0.3", 8200
 REFUSED = {EBPF: "EPERM", NFT: "ECONNREFUSED", BOTH: "EPERM"}
 

@@ -37,7 +37,6 @@ from agentsh_net.core.trust.pins import Pins
 
 pytestmark = pytest.mark.kernel
 
-# Sweeps look into every namespace, those of tests that run beside these too: an address that no other test denies.
 BAD, BAD6 = "10.99.0.6", "fd00:99::6"
 EVIL, GOOD, WEB = "evil.test", "good.test", "web.test"
 WITH_EBPF = pytest.mark.parametrize("layers", [EBPF, BOTH], ids="+".join)

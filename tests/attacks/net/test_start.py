@@ -17,7 +17,6 @@ from netns.stage import NFT, PLANES
 
 pytestmark = pytest.mark.kernel
 
-# Denied by no other test: sweeps look into every namespace, those of tests that run beside these too.
 EVIL, PORT = "10.99.0.6", 8000
 ATTEMPTS = 200  # after the start, each of which would have been the one that got through
 
