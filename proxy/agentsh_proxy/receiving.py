@@ -1,6 +1,7 @@
 """A request before it leaves: what its head led to, what its body says, and the body as policy lets it go.
 
-Connectors and approvals are judged, offered tools learned and hidden, DLP applied. Connections are the exchange's business.
+Approvals are judged, offered tools learned and hidden, DLP applied. MCP servers that it names are `connectors`', connections the exchange's
+business.
 """
 
 from __future__ import annotations
@@ -9,18 +10,15 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from agentsh_net.core.dialects import foreign_connectors, request_connectors
-from agentsh_net.core.dialects.base import Connector, Dialect, Fault, Judged, RequestFacts, Step
-from agentsh_net.core.dialects.request_connectors import ConfinementError
+from agentsh_net.core.dialects import foreign_connectors
+from agentsh_net.core.dialects.base import Dialect, Fault, Judged, RequestFacts, Step
 from agentsh_net.core.dlp.guard import Guard
 from agentsh_net.core.errors import ProtocolError
-from agentsh_net.core.model import Action, Verdict
 from agentsh_net.core.trust.offers import NOTHING, Lessons
 from agentsh_net.core.values import strict_json
-from agentsh_net.core.verdicts.connectors import Reach
-from agentsh_net.core.verdicts.rules import ROOT
 from agentsh_proxy.admission import RefusalError
 from agentsh_proxy.asked import Asked
+from agentsh_proxy.connectors import Connectors
 from agentsh_proxy.guarding import scrubbed, without_description
 from agentsh_proxy.inflating import inflate_whole, partly_known
 from agentsh_proxy.offering import reduced
@@ -29,12 +27,9 @@ from agentsh_proxy.sniffing import Kind, kind_of
 
 if TYPE_CHECKING:
     from agentsh_proxy.service import Service
-    from agentsh_proxy.view import View
 
 NO_FACTS = RequestFacts()
 _TYPE: Final = re.compile(rb"\r\ncontent-type:([^\r;]*)", re.IGNORECASE)
-_TOOLS = f"{ROOT}.denied_tools"
-_UNCONFINED = "policy denies some of its tools, which cannot be kept back here"
 
 
 def dialect_of(what: Asked) -> Dialect:
@@ -45,13 +40,6 @@ def dialect_of(what: Asked) -> Dialect:
 def subject_of(what: Asked, request_id: str = "") -> Subject:
     """Return what events about a request are about."""
     return Subject(what.admitted.session_id, request_id, dialect_of(what).name)
-
-
-def _withheld(verdict: Verdict, why: str, view: View) -> Verdict:
-    """Return the verdict on a connector that may be called, but not as it is asked for: its denied tools cannot be kept back."""
-    if view.enforce:
-        return replace(verdict, action=Action.BLOCK, reason=why, rule=_TOOLS)
-    return replace(verdict, would=Action.BLOCK, reason=why, rule=_TOOLS)
 
 
 class Reception:
@@ -68,7 +56,7 @@ class Reception:
     def take(self, body: bytes, facts: RequestFacts | None = None) -> bytes:
         """Return the body that leaves; `facts` is what it says, if that was read already. Raises RefusalError."""
         plain = self._read(body, facts)
-        confined = self._confined(plain, self._judge_connectors())
+        confined = self._confined(plain)
         self._judge_approvals()
         left = self._learned(confined)
         if left is not plain:
@@ -164,80 +152,26 @@ class Reception:
                 status, f"the request could not be inspected: {fault.detail}", dialect=dialect_of(self.asked)
             )
 
-    def _judge_connectors(self) -> list[tuple[Connector, Verdict]]:
-        """Judge every MCP server that the provider is asked to call; return those that may be. Raises RefusalError."""
-        passed = []
-        for connector in self.facts.connectors:
-            verdict = self._service.view.snapshot.judge_connector(connector.server_id, connector.url)
-            if not verdict.blocked:
-                passed.append((connector, verdict))  # told of once it is settled which of its tools may be
-            else:
-                self._tell_of(connector, verdict)
-                name = connector.server_id or connector.url.partition("?")[0]
-                raise RefusalError(
-                    403,
-                    f"MCP server {name!r} blocked by policy: {verdict.reason}",
-                    dialect=dialect_of(self.asked),
-                )
-
-        return passed
-
     def _judge_foreign(self, plain: bytes) -> None:
-        """Judge the MCP servers of a request that is not understood: one that policy confines cannot be let in. Raises RefusalError."""
-        self.facts, view = foreign_connectors.read(plain), self.asked.view
+        """Judge the MCP servers of a request that is not understood. Raises RefusalError."""
+        self.facts = foreign_connectors.read(plain)
         if self.facts.fault is not None:
             self._unread(self.facts.fault, 400)
-        for connector, verdict in self._judge_connectors():
-            confined = view.snapshot.connector_reach(connector.server_id, connector.url).confined
-            self._tell_of(connector, _withheld(verdict, _UNCONFINED, view) if confined else verdict)
-            if confined and view.enforce:
-                raise RefusalError(
-                    403, f"MCP server {connector.server_id!r}: {_UNCONFINED}", dialect=dialect_of(self.asked)
-                )
+        connectors = self._connectors()
+        connectors.refuse_confined(connectors.judged(self.facts.connectors))
 
-    def _tell_of(self, connector: Connector, verdict: Verdict) -> None:
-        told = connector.server_id, connector.url, verdict, subject_of(self.asked)
-        self._service.reporter.connector(*told)
-
-    def _confined(self, plain: bytes, passed: list[tuple[Connector, Verdict]]) -> bytes:
+    def _confined(self, plain: bytes) -> bytes:
         """Return the body whose connectors reach only what policy allows. Raises RefusalError where that cannot be written."""
-        request, view = self.facts.parsed, self.asked.view
-        if not passed:
+        if not self.facts.connectors:
             return plain
-        edits: request_connectors.Edits = {}
-        refusal: ConfinementError | None = None
-        asked: set[str] = set()
-
-        def ask(label: str, address: str) -> Reach:
-            asked.add(label)
-            return view.snapshot.connector_reach(label, address)
-
-        try:
-            if request is not None:
-                edits = request_connectors.confined(request, ask)
-        except ConfinementError as error:
-            refusal = error
-        else:  # of some APIs a server cannot be told which of its tools it may offer
-            refusal = next(
-                (
-                    ConfinementError(name, _UNCONFINED)
-                    for name, url in ((connector.server_id, connector.url) for connector, _ in passed)
-                    if name not in asked and view.snapshot.connector_reach(name, url).confined
-                ),
-                None,
-            )
-        for connector, verdict in passed:
-            refused = refusal is not None and connector.server_id == refusal.label
-            self._tell_of(
-                connector, _withheld(verdict, refusal.why, view) if refusal and refused else verdict
-            )
-        if refusal is not None and view.enforce:
-            raise RefusalError(403, str(refusal), dialect=dialect_of(self.asked)) from refusal
-        if request is None or not edits or not view.enforce:
-            return plain
-        left = strict_json.splice(plain, edits)
-        self.facts = replace(self.facts, parsed=strict_json.read(left).value)
+        connectors = self._connectors()
+        left = connectors.confined(plain, self.facts.parsed, connectors.judged(self.facts.connectors))
+        if left is not plain:
+            self.facts = replace(self.facts, parsed=strict_json.read(left).value)
         return left
+
+    def _connectors(self) -> Connectors:
+        return Connectors(self._service, self.asked.view, subject_of(self.asked), dialect_of(self.asked))
 
     def _judge_approvals(self) -> None:
         """Judge every call that the request lets the provider run; no rate is charged before it runs. Raises RefusalError."""

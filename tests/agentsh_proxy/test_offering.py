@@ -133,9 +133,8 @@ SUBJECT = Subject("s", "", "anthropic")
 
 
 def listening():
-    reporter = Reporter(lambda _: None, lambda: 0, lambda _: None)
-    told = reporter._encoded
-    return Offering(reporter), told
+    told = []  # a refusal is written at once
+    return Offering(Reporter(told.append, lambda: 0, lambda _: None)), told
 
 
 def test_a_list_is_read_once_under_a_policy_and_a_change_told_once_a_session():

@@ -35,19 +35,6 @@ async def test_a_body_nobody_objects_to_leaves_as_the_very_object(opened):
 
 
 @on_loop
-async def test_a_connector_is_refused_and_told_of(opened):
-    proxy = await opened(Proxy(snapshot(1, denied_servers=["weather"])))
-    body = orjson.dumps(
-        {"mcp_servers": [{"name": "weather", "url": "http://127.0.0.1:9/mcp", "type": "url"}]}
-    )
-    with pytest.raises(RefusalError) as refused:
-        Reception(proxy.service, asking(proxy)).take(body)
-    assert refused.value.status == 403
-    proxy.service.reporter.flush()
-    assert [(e["type"], e["action"]) for e in proxy.events] == [("mcp_connector_request", "block")]
-
-
-@on_loop
 async def test_errors_and_events_are_in_the_dialect_that_reads_the_path(opened):
     proxy = await opened(Proxy(snapshot(1)))
     what = asking(proxy, "/openai/v1/responses")
@@ -57,16 +44,11 @@ async def test_errors_and_events_are_in_the_dialect_that_reads_the_path(opened):
     assert b"Accept-Encoding: identity" in what.opening
 
 
-WEATHER = {"type": "mcp", "server_label": "weather", "server_url": "http://127.0.0.1:9/mcp"}
-CONNECTED = {"model": "m", "input": "x", "tools": [WEATHER]}
 APPROVED = {
     "model": "m",
     "input": [{"type": "mcp_approval_response", "approval_request_id": "a", "approve": True}],
 }
-NO_WEATHER = {"denied_tools": [{"server": "weather", "tool": "get_*"}]}
-WATCHED = {**NO_WEATHER, "enforce_policy": False}
 UNREAD = "/openai/v1/threads/runs"  # may carry calls that no dialect reads
-RULE = "sandbox.mcp.denied_tools"
 
 
 def received(proxy, path, value):
@@ -80,34 +62,6 @@ def received(proxy, path, value):
         left = str(refused)
     proxy.service.reporter.flush()
     return left, [(e["type"], e["action"], e.get("would"), e["rule"]) for e in proxy.events]
-
-
-@pytest.mark.parametrize(
-    ("path", "policy", "passes", "told"),
-    [
-        ("/openai/v1/responses", NO_WEATHER, False, ("block", None, RULE)),
-        ("/openai/v1/responses", WATCHED, True, ("allow", "block", RULE)),
-        (UNREAD, NO_WEATHER, False, ("block", None, RULE)),
-        (UNREAD, WATCHED, True, ("allow", "block", RULE)),
-    ],
-)
-@on_loop
-async def test_a_connector_whose_denied_tools_cannot_be_kept_back_is_refused(
-    opened, path, policy, passes, told
-):
-    left, events = received(await opened(Proxy(snapshot(1, **policy))), path, CONNECTED)
-    assert left == CONNECTED if passes else "MCP server 'weather': policy denies" in left
-    assert events == [("mcp_connector_request", *told)]
-
-
-@pytest.mark.parametrize("enforced", [True, False])
-@on_loop
-async def test_a_connector_is_asked_for_with_the_tools_that_policy_allows(opened, enforced):
-    policy = {"denied_tools": [{"server": "weather", "tool": "wipe_*"}], "enforce_policy": enforced}
-    proxy = await opened(Proxy(snapshot(1, **policy)))
-    left, [(kind, action, *_)] = received(proxy, "/openai/v1/responses", CONNECTED)
-    assert left["tools"][0].get("allowed_tools") == (["get_weather"] if enforced else None)
-    assert (kind, action) == ("mcp_connector_request", "allow")
 
 
 @pytest.mark.parametrize(
