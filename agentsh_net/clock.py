@@ -66,12 +66,13 @@ class IdSource:
             first = max(_sequence(time.time_ns()), self._last + 1)
             self._last = first + count - 1
             random = os.urandom(8 * count).hex()
-        ids = []
+        ids, millisecond, head = [], -1, ""
         for number in range(count):
             sequence, r = first + number, random[16 * number : 16 * number + 16]
-            ids.append(
-                f"{sequence >> 28:08x}-{sequence >> 12 & 0xFFFF:04x}-7{sequence & 0xFFF:03x}-{_VARIANT[r[0]]}{r[1:4]}-{r[4:]}"
-            )
+            if sequence >> 12 != millisecond:
+                millisecond = sequence >> 12
+                head = f"{millisecond >> 16:08x}-{millisecond & 0xFFFF:04x}-7"
+            ids.append(f"{head}{sequence & 0xFFF:03x}-{_VARIANT[r[0]]}{r[1:4]}-{r[4:]}")
         return ids
 
 

@@ -153,6 +153,8 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
     # FULL: an audit record that was committed survives a power cut. It costs one fsync a batch, in the writer's own thread.
     connection.execute("PRAGMA synchronous=FULL")
     connection.execute(f"PRAGMA journal_size_limit={WAL_LIMIT}")
+    # Statements of many rows keep the pages they change until they are done: in memory, not in a file of /tmp each time.
+    connection.execute("PRAGMA temp_store=MEMORY")
     schema.migrate(connection, version, now_rfc3339())
 
 

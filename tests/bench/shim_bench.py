@@ -1,6 +1,8 @@
 """What the shim costs: calls a second and CPU a call, interleaved with the same server without it; medians and ratios.
 
-No two calls and no two results are alike. `mixed` are calls of many kinds: paths, prose, escapes, other alphabets, nested arguments.
+Beside it what looks at nothing: `cat` on both sides of the server, and a relay in Python that only reads and writes. What
+those lose is lost to any process between client and server. No two calls and no two results are alike. `mixed` are calls
+of many kinds: paths, prose, escapes, other alphabets, nested arguments.
 
 `python tests/bench/shim_bench.py [--rounds N] [--seconds S] [--in-flight N]`. Servers: server-everything (node) and a
 Python one that does nothing, so that the shim's own cost shows.
@@ -36,6 +38,22 @@ for line in sys.stdin.buffer:
         out.write(b'{"jsonrpc":"2.0","id":' + number + b',"result":{"content":[{"type":"text","text":"Echo: hi ' + number + b'"}]}}\\n')
         out.flush()
 """
+
+COPYING = """
+import os, select, subprocess, sys
+server = subprocess.Popen(sys.argv[1:], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+onward = {0: server.stdin.fileno(), server.stdout.fileno(): 1}
+ready = select.poll()
+for fd in onward:
+    ready.register(fd, select.POLLIN)
+while True:
+    for fd, _ in ready.poll():
+        data = os.read(fd, 1 << 16)
+        if not data:
+            sys.exit()
+        os.write(onward[fd], data)
+"""
+BETWEEN = {"cat": ["sh", "-c", 'cat | "$@" | cat', "sh"], "copying": [sys.executable, "-S", "-c", COPYING]}
 
 
 def cpu_of(pid: int) -> float:
@@ -218,8 +236,12 @@ def main() -> None:
         ]
         for label, (server, params) in servers.items():
             direct, through = [], []
+            between: dict[str, list[float]] = {what: [] for what in BETWEEN}
             for _ in range(given.rounds):
                 direct.append(measure(server, given.seconds, given.in_flight, {}, params))
+                for what, command in BETWEEN.items():
+                    rate = measure([*command, *server], given.seconds, given.in_flight, {}, params)["rate"]
+                    between[what].append(rate / direct[-1]["rate"])
                 # A daemon of its own: 100,000 calls of one user are let pass at any pace, then 2,000 a second.
                 with daemon(Path(name)) as pid:
                     through.append(
@@ -230,8 +252,9 @@ def main() -> None:
             )
             rates = median(d["rate"] for d in direct), median(t["rate"] for t in through)
             ratio = median(t["rate"] / d["rate"] for d, t in zip(direct, through, strict=True))
+            bare = ", ".join(f"{what} {median(ratios):.3f}" for what, ratios in between.items())
             print(
-                f"{label}: direct {rates[0]:.0f}/s, shim {rates[1]:.0f}/s, ratio {ratio:.3f}; CPU ms a call (two messages):"
+                f"{label}: direct {rates[0]:.0f}/s, shim {rates[1]:.0f}/s, ratio {ratio:.3f} (only {bare}); CPU ms a call (two messages):"
                 f" shim {median(t['cpu_ms_process'] for t in through):.4f}{own} ({median(d['cpu_ms_process'] for d in direct):.4f} without);"
                 f" shim's peak {max(t['rss_kib'] for t in through)} KiB"
             )

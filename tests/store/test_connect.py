@@ -31,12 +31,11 @@ def test_the_log_files_are_as_closed_as_the_database(made):
     writer.close()
 
 
-def test_a_writer_uses_wal_full_sync_and_incremental_vacuum(made):
+def test_a_writer_uses_wal_full_sync_and_incremental_vacuum_and_keeps_what_is_temporary_in_memory(made):
     writer = connect.open_writer(made)
-    settings = [
-        writer.execute(f"PRAGMA {p}").fetchone()[0] for p in ("journal_mode", "synchronous", "auto_vacuum")
-    ]
-    assert settings == ["wal", 2, 2]
+    names = ("journal_mode", "synchronous", "auto_vacuum", "temp_store")
+    settings = [writer.execute(f"PRAGMA {name}").fetchone()[0] for name in names]
+    assert settings == ["wal", 2, 2, 2]
     writer.close()
 
 
