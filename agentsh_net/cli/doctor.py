@@ -64,6 +64,23 @@ def _layers(network: Network) -> Iterator[Check]:
             yield asdict(found)
     for limit in limits(network):
         yield _missing("limits", limit.missing, f"{limit.missing}: {limit.cost}", limit.remedy)
+    if "nftables" in network.layers:
+        yield from _log_group(network.nflog_group)
+
+
+def _log_group(group: int) -> Iterator[Check]:
+    from agentsh_net.kernel import leftovers, nflog
+
+    reader = nflog.reader_of(group)
+    if reader is None or reader in leftovers.owners():
+        return
+    what = (
+        f"the log group {group}, which {f'pid {reader}' if reader else 'a process that cannot be seen'} reads"
+    )
+    cost = f"{what}: what nftables refuses is refused, and not told"
+    yield _missing(
+        "limits", what, cost, f"end that process, or set network.nflog_group to another than {group}"
+    )
 
 
 def _wanted(network: Network) -> set[str]:

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import errno
 import socket
+from pathlib import Path
 
 from agentsh_net.core.abi import netlink, nflog
 from agentsh_net.core.errors import KernelError
 from agentsh_net.kernel.netlink import NETFILTER, RECEIVE, Netlink
+from agentsh_net.kernel.table_owner import process_of
 
 LAYER = "nftables"
+_GROUPS = Path("/proc/thread-self/net/netfilter/nfnetlink_log")  # group, port of the socket, ...
 # Some 8,000 records, packed: a burst of them is held whole. In a longer flood whatever is read is this far behind, and what
 # was lost is told as late: a larger buffer would hold no more of it, and lag by more.
 SOCKET_BUFFER = 2 << 20
@@ -93,6 +96,15 @@ class Nflog:
         self._sequence = sequence
 
 
+def reader_of(group: int) -> int | None:
+    """Return the process that reads a group in this network namespace, 0 for one that cannot be seen; None where nobody does, or it is not told."""
+    try:
+        rows = [line.split() for line in _GROUPS.read_text(encoding="ascii").splitlines()]
+    except OSError:
+        return None
+    return next((process_of(int(port)) for number, port, *_ in rows if int(number) == group), None)
+
+
 def _grow(connection: socket.socket) -> None:
     """Ask for the large buffer; without CAP_NET_ADMIN over the machine, take what the limit allows."""
     try:
@@ -104,5 +116,5 @@ def _grow(connection: socket.socket) -> None:
 def _remedy(error: OSError) -> str:
     # The group belongs to another socket, or we lack CAP_NET_ADMIN.
     if error.errno == errno.EPERM:
-        return "end the program that reads it, or set network.nflog_group to a number that no other program reads, and run as root"
+        return "end the program that reads it (agentsh-net doctor says which), or set network.nflog_group to a number that no other program reads, and run as root"
     return "a kernel with CONFIG_NETFILTER_NETLINK_LOG: sudo modprobe nfnetlink_log"

@@ -1,4 +1,4 @@
-"""Which process owns a table: the one that holds the netlink socket to which the table belongs."""
+"""Which process owns a table, or reads a log group: the one that holds the netlink socket to which it belongs."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ import pytest
 
 from agentsh_net.cli import doctor
 from agentsh_net.core.configuration.settings import Config, Proxy, Store
-from agentsh_net.kernel import cgroup, probe
+from agentsh_net.kernel import cgroup, leftovers, nflog, probe
 from agentsh_net.kernel.probe import Probe
 
 FINE = [
@@ -59,6 +59,21 @@ def test_a_layer_the_file_does_not_ask_for_may_be_missing(run, machine, tmp_path
     assert result.exit_code == 0, result.output
     assert not checks(result)["ebpf"]["wanted"]
     assert "proxy" not in checks(result)
+
+
+@pytest.mark.parametrize(
+    ("reader", "owners", "told"),
+    [(None, [], ""), (7, [7], ""), (8, [7], "pid 8"), (0, [], "a process that cannot be seen")],
+)
+def test_a_log_group_that_somebody_else_reads_is_told_with_its_reader(run, monkeypatch, reader, owners, told):
+    monkeypatch.setattr(nflog, "reader_of", lambda _group: reader)
+    monkeypatch.setattr(leftovers, "owners", lambda: owners)
+    result = run("doctor", "--json")
+    assert result.exit_code == 0
+    row = checks(result).get("limits", {"reason": ""})
+    assert row["reason"] == (
+        told and f"the log group 4848, which {told} reads: what nftables refuses is refused, and not told"
+    )
 
 
 def test_without_proc_no_layer_can_be_had_and_it_says_what_to_mount(run, monkeypatch, tmp_path):

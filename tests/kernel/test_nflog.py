@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import select
 import socket
 import struct
@@ -123,6 +124,19 @@ def test_to_ask_for_a_group_that_one_has_changes_nothing() -> None:
         return len(everything(reader))
 
     assert box.in_box(inside) == 1
+
+
+@pytest.mark.kernel
+def test_whoever_reads_a_group_is_named_and_where_nobody_does_nobody() -> None:
+    def inside() -> tuple[list[int | None], int]:
+        before = nflog.reader_of(GROUP)
+        reader = listening()
+        during, other = nflog.reader_of(GROUP), nflog.reader_of(GROUP + 1)
+        reader.close()
+        return [before, during, other, nflog.reader_of(GROUP)], os.getpid()
+
+    found, pid = box.in_box(inside)
+    assert found == [None, pid, None, None]
 
 
 class Fed(Nflog):

@@ -182,6 +182,7 @@ def offloaded(layers: tuple[str, ...]) -> tuple[bool, int, str] | None:
     container.call(lambda: shell(CONTAINER))
     far.call(lambda: shell(f"ip route add 10.98.0.0/24 via {box.HERE_V4}"))
     Path("/proc/sys/net/ipv4/ip_forward").write_text("1")
+    subprocess.run(["modprobe", "-qa", "nft_flow_offload", "nf_flow_table_inet"], check=False)
     if subprocess.run(["nft", "-f", "-"], input=OFFLOAD, text=True, capture_output=True).returncode:
         return None
     kernel = opened(plan(1), *layers)

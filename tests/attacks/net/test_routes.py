@@ -171,6 +171,9 @@ def wireguard(stage: Stage) -> str:
 
 def ipsec(stage: Stage) -> str:
     """To an innocent address, in ESP to the denied one."""
+    subprocess.run(
+        ["modprobe", "-qa", "xfrm_user", "esp4", "gcm", "aes_generic", "ctr", "ghash_generic"], check=False
+    )
     ends = f"src {box.HERE_V4} dst {BAD}"
     made = ip(
         f"xfrm state add {ends} proto esp spi 7 mode tunnel aead rfc4106(gcm(aes)) 0x{bytes(20).hex()} 128",
