@@ -86,7 +86,9 @@ def _policy(daemon: Daemon) -> Iterator[Family]:
 def _tallied(tally: Tally) -> Iterator[Family]:
     connections = _pairs(tally.connections, ("ebpf", "nftables"))
     yield _counter(
-        "calls", "Tool calls judged, by the layer that saw them.", _pairs(tally.calls, ("llm", "shim"))
+        "calls",
+        "Tool calls judged, by the layer that saw them.",
+        _pairs(tally.calls, ("llm", "shim", "gateway")),
     )
     yield _counter("connections", "Connections to MCP servers that a layer saw.", connections)
     yield _counter("events_lost", "Events that could not be recorded.", _by("layer", tally.lost))

@@ -35,13 +35,15 @@ GATEWAY = "http://127.0.0.1:8485"
 )
 @click.option("--out", type=click.Path(path_type=Path), default="agentsh-net.yaml", show_default=True, help="The policy file to write.")  # fmt: skip
 @click.option("--force", is_flag=True, help="Overwrite the policy file.")
-@click.option("--install", "action", flag_value="install", help="Also rewrite the clients' files: stdio servers run under the shim, network servers go through the gateway.")  # fmt: skip
-@click.option("--uninstall", "action", flag_value="uninstall", help="Only take the servers out again: the clients' files are as they were.")  # fmt: skip
+@click.option("--install", is_flag=True, help="Also rewrite the clients' files: stdio servers run under the shim, network servers go through the gateway.")  # fmt: skip
+@click.option("--uninstall", is_flag=True, help="Only take the servers out again: the clients' files are as they were.")  # fmt: skip
 @click.option("--client", "clients", multiple=True, help="Rewrite the files of this client only, e.g. cursor; may be given more than once.")  # fmt: skip
 @click.option("--gateway", default=GATEWAY, show_default=True, metavar="URL", help="Where the gateway listens, for network servers.")  # fmt: skip
 @click.pass_context
-def init(ctx: click.Context, out: Path, force: bool, action: str | None, clients: tuple[str, ...], gateway: str) -> None:  # fmt: skip
+def init(ctx: click.Context, out: Path, force: bool, install: bool, uninstall: bool, clients: tuple[str, ...], gateway: str) -> None:  # fmt: skip
     """Find MCP servers in the files of this user's clients and write a policy for them, in audit mode."""
+    if install and uninstall:
+        raise click.UsageError("--install and --uninstall exclude each other")
     from agentsh_net.config import options, policy_file
     from agentsh_net.mcp_clients import catalog, declarations
 
@@ -55,16 +57,16 @@ def init(ctx: click.Context, out: Path, force: bool, action: str | None, clients
             remedy=f"known are: {', '.join(sorted(known))}",
         )
     places = [place for place in found.places if not clients or place.client in clients]
-    if action == "uninstall":
+    if uninstall:
         _uninstall(ctx, places)
         return
     _tell_found(found)
-    if action == "install":
+    if install:
         places = _without_logins(_without_placeholders(_without_bound(places), found), found)
-    through = action == "install" and any(place.transport != "stdio" and place.used for place in places)
-    if not (action == "install" and out.exists() and not force):
+    through = install and any(place.transport != "stdio" and place.used for place in places)
+    if not (install and out.exists() and not force):
         _write_policy(found, out, force=force, port=_port(gateway) if through else None)
-    if action == "install":
+    if install:
         _install(ctx, places, gateway if through and _gateway_is_on(out) else "", out)
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from agentsh_proxy.shim.main import Options
 
 ENVIRONMENT = "AGENTSH_NET_SOCKET"
+MAX_ID = 128  # core.configuration.scalars', which takes longer to import than a shim to start
 
 
 def read(arguments: Sequence[str]) -> Options | None:
@@ -38,7 +39,7 @@ def read(arguments: Sequence[str]) -> Options | None:
                 hide = True
             case "--fail-closed" | "--fail-open" if begun:
                 closed = word == "--fail-closed"
-            case "--" if begun and server and socket:
+            case "--" if begun and 0 < len(server) <= MAX_ID and socket:
                 command = tuple(words)
                 return options(server, command, socket, hide=hide, closed=closed) if command else None
             case _:

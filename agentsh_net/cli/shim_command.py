@@ -37,6 +37,8 @@ def shim(ctx: click.Context, server: str, hide_denied: bool, closed: bool, comma
     The bytes of both sides pass as they are; tool calls are judged by the daemon before the server sees them. Exit
     status and signals are the server's.
     """
+    if not 0 < len(server) <= quick.MAX_ID:
+        raise click.BadParameter(f"an id has 1 to {quick.MAX_ID} characters", param_hint="--server")
     named = ctx.find_root().get_parameter_source("socket") is not ParameterSource.DEFAULT
     socket = str(ctx.obj.socket) if named else places.shims_daemon(os.environ)
     ctx.exit(quick.run(quick.options(server, command, socket, hide=hide_denied, closed=closed)))

@@ -25,6 +25,7 @@ from agentsh_net.core.model import Server
 ENVIRONMENT: Final = ("PATH", "LANG", "LC_ALL", "TZ", "TMPDIR")
 DEFAULT_PATH: Final = "/usr/local/bin:/usr/bin:/bin"
 _OURS: Final = "agentsh-net"  # whom the workers run as, where the administrator made this user
+_STRANGER: Final = "nobody"  # whom a daemon that is root runs a server as that names no user
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,9 @@ class Launcher:
             raise ProtocolError("the kernel does not let us give up privileges for it") from error
         except (OSError, ValueError, subprocess.SubprocessError) as error:
             why = getattr(error, "strerror", None) or str(error)
-            raise ProtocolError(f"{server.command}: {why} (as user {who.name})") from error
+            raise ProtocolError(
+                f"{server.command}: {why} (as user {who.name}: gateway.servers.<id>.user)"
+            ) from error
 
     def close(self) -> None:
         """Start nothing more."""
@@ -84,12 +87,9 @@ class Launcher:
 
 
 def account(name: str) -> Account:
-    """Return who a server runs as. Raises ProtocolError for a user that is not there, or that we cannot become."""
+    """Return who a server runs as: who we are, but never root. Raises ProtocolError for a user that is not there, or that we cannot become."""
     me = os.geteuid()
-    if me == 0 and not name:
-        raise ProtocolError(
-            "the daemon runs as root: gateway.servers.<id>.user has to say who the server runs as"
-        )
+    name = name or (_STRANGER if me == 0 else "")
     try:
         entry = pwd.getpwnam(name) if name else pwd.getpwuid(me)
     except KeyError:

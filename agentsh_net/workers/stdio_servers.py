@@ -1,7 +1,7 @@
 """Starting stdio servers for the gateway: the worker asks for a declared server by its id, and gets the pipes of a new process.
 
 The worker parses what comes from the network and may run nothing; the supervisor reads nothing of what a server says. A
-server runs as `gateway.servers.<id>.user`, or as who runs a daemon that is not root (see `stdio_process`).
+server runs as `gateway.servers.<id>.user`, else as who runs the daemon, or as nobody where that is root (see `stdio_process`).
 """
 
 from __future__ import annotations

@@ -95,6 +95,14 @@ def test_a_file_that_cannot_be_used_is_told(home):
     assert "left out: " in result.stderr and "no valid JSON" in result.stderr
 
 
+@pytest.mark.parametrize("both", [("--install", "--uninstall"), ("--uninstall", "--install")])
+def test_to_install_and_to_uninstall_exclude_each_other(home, both):
+    result = init(*both)
+    assert result.exit_code == 2
+    assert "exclude each other" in result.stderr
+    assert cursor(home) == CURSOR
+
+
 def test_what_install_adds_uninstall_takes_away(home):
     installed = init("--install")
     assert installed.exit_code == 0

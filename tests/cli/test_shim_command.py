@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agentsh_net.cli import shim
+from agentsh_net.core.configuration import scalars
 
 
 @pytest.fixture
@@ -32,8 +33,18 @@ def test_options_may_be_joined_to_their_values(run, started):
 
 
 @pytest.mark.parametrize(
-    "words", [("shim", "--", "cat"), ("shim", "--server", "fs"), ("shim", "--nonsense", "--", "cat")]
-)
+    "words",
+    [
+        ("shim", "--", "cat"), ("shim", "--server", "fs"), ("shim", "--nonsense", "--", "cat"),
+        ("shim", "--server", "", "--", "cat"), ("shim", "--server", "x" * (scalars.MAX_ID + 1), "--", "cat"),
+    ],
+)  # fmt: skip
 def test_a_mistake_is_a_usage_error(run, started, words):
     assert run(*words).exit_code == 2
     assert not started
+
+
+def test_an_id_that_no_policy_can_have_is_no_plain_line_either():
+    longest = "x" * scalars.MAX_ID
+    assert shim.read(["shim", "--server", longest, "--", "cat"]).server == longest
+    assert shim.read(["shim", "--server", longest + "x", "--", "cat"]) is None

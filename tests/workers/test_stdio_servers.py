@@ -116,13 +116,18 @@ def test_only_declared_stdio_servers_that_policy_does_not_deny_are_started() -> 
 
 
 @pytest.mark.skipif(not ROOT, reason="only root can become another user")
-def test_root_runs_no_server_as_root() -> None:
+def test_root_runs_a_server_that_names_no_user_as_nobody() -> None:
     async def scene(_: StdioServers, worker: Worker) -> None:
         await worker.say(start=1, server="io")
-        answer, _ = await worker.hear()
-        assert "has to say who the server runs as" in answer["error"]
+        answer, pipes = await worker.hear()
+        assert answer == {"started": 1}
+        assert os.read(pipes[1], 100) == b"65534 1\n"
+        for pipe in pipes:
+            os.close(pipe)
+        assert (await worker.hear())[0] == {"ended": 1, "status": "exit status 0"}
 
-    play(declared("", user=""), scene)
+    code = "import os; print(os.geteuid(), [l.split()[1] for l in open('/proc/self/status') if 'NoNewPrivs' in l][0])"
+    assert play(declared(code, user=""), scene) == []
 
 
 def test_no_more_than_the_bound_run_however_fast_a_worker_asks(monkeypatch: pytest.MonkeyPatch) -> None:
