@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import orjson
-from agentsh_proxy.inspecting import Inspection
-from agentsh_proxy.relaying import Client
+from agentsh_proxy.llm.inspecting import Inspection
+from agentsh_proxy.llm.relaying import Client
 
 from agentsh_net.core.dialects.base import Limits
 from agentsh_net.core.dialects.catalog import BY_NAME

@@ -1,1 +1,1 @@
-"""The HTTP side: LLM proxy, and later gateway, discovery and shim. It decides nothing; it asks the core."""
+"""What reads the network, without privileges: LLM proxy, gateway, discovery, shim and DNS stub. It decides nothing; it asks the core."""

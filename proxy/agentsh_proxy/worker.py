@@ -27,14 +27,14 @@ from agentsh_proxy.gateway.connection import GatewayConnection
 from agentsh_proxy.gateway.router import Gateway
 from agentsh_proxy.gateway.router import Means as GatewayMeans
 from agentsh_proxy.gateway.view import upstream_schemes
+from agentsh_proxy.llm.reporting import Reporter
+from agentsh_proxy.llm.server import ClientConnection
+from agentsh_proxy.llm.service import Service
+from agentsh_proxy.llm.upstream import Pool
+from agentsh_proxy.llm.view import unfold
 from agentsh_proxy.mcp_client.discovery import Watcher
 from agentsh_proxy.recorder import Recorder
-from agentsh_proxy.reporting import Reporter
 from agentsh_proxy.scheduling import ask_for_short_slices
-from agentsh_proxy.server import ClientConnection
-from agentsh_proxy.service import Service
-from agentsh_proxy.upstream import Pool
-from agentsh_proxy.view import unfold
 
 BACKLOG = 1024  # connections waiting to be accepted; agents open them in bursts
 COUNTERS_EVERY = 2.0  # seconds

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from agentsh_proxy.inspecting import Inspection, read_whole
+from agentsh_proxy.llm.inspecting import Inspection, read_whole
 from fuzz import grammar, readers
 
 from agentsh_net.core.dialects.anthropic import dialect as anthropic

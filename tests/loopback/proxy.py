@@ -10,11 +10,11 @@ from typing import Any, Self
 import orjson
 from agentsh_proxy.charging import Charges
 from agentsh_proxy.counting import Counts
-from agentsh_proxy.reporting import Reporter
-from agentsh_proxy.server import ClientConnection
-from agentsh_proxy.service import Service
-from agentsh_proxy.upstream import Pool
-from agentsh_proxy.view import unfold
+from agentsh_proxy.llm.reporting import Reporter
+from agentsh_proxy.llm.server import ClientConnection
+from agentsh_proxy.llm.service import Service
+from agentsh_proxy.llm.upstream import Pool
+from agentsh_proxy.llm.view import unfold
 
 from agentsh_net.core.configuration import config
 from agentsh_net.core.links import link

@@ -1,0 +1,156 @@
+"""What happens to a request before a byte of it leaves: refused with a reason, answered here, or admitted with its route.
+
+Pure: a head, the view and the sessions go in, a decision comes out. Bodies and sockets are not its business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import NamedTuple
+
+import orjson
+
+from agentsh_net.core.audit.events import DEFAULT_SESSION
+from agentsh_net.core.dialects.base import Dialect
+from agentsh_net.core.dialects.openai_responses import dialect as openai_responses
+from agentsh_net.core.errors import ProtocolError
+from agentsh_net.core.web.http_access import host_allowed, origin_allowed
+from agentsh_net.core.web.http_head import RequestHead
+from agentsh_net.core.web.http_route import api_path, canonical, locate, split_target, unread, upstream_path
+from agentsh_proxy.llm.signing import REMEDY, brings_key
+from agentsh_proxy.llm.view import ProviderView, View
+
+_METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"))
+MAX_WAYS = 1024  # remembered per policy; an agent uses a handful
+_ALLOW = b"Allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS\r\n"
+
+
+class RefusalError(Exception):
+    """The request goes no further: `status`, a message for the client, and the dialect to say it in, if one is known."""
+
+    def __init__(
+        self, status: int, message: str, *, dialect: Dialect | None = None, fields: bytes = b""
+    ) -> None:
+        self.status = status
+        self.dialect = dialect
+        self.fields = fields
+        super().__init__(message)
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """A request that may go on. `inspected` is None where no dialect has an opinion on its path."""
+
+    session_id: str
+    provider: ProviderView
+    inspected: Dialect | None
+    target: bytes  # for the upstream: path and query
+    unread: bool  # a known endpoint that may carry calls no dialect of this version reads
+    websocket: bool = False
+
+
+class Answered(NamedTuple):
+    """A request for the proxy itself."""
+
+    body: bytes
+
+
+class Way(NamedTuple):
+    """What a request's method, path and authority alone decide: remembered, since agents ask for the same few."""
+
+    token: str
+    provider: ProviderView
+    inspected: Dialect | None
+    path: bytes
+    unread: bool
+    websocket: bool = False
+
+
+def admit(head: RequestHead, view: View, sessions: Mapping[str, str]) -> Admitted | Answered:
+    """Decide about a request by its head. Raises RefusalError."""
+    bare, mark, query = head.target.partition(b"?")
+    asked = (head.method, bare, head.host, head.origin, head.websocket)
+    way = view.ways.get(asked)
+    if way is None:
+        try:
+            way = _way(head, bare, view)
+        except ProtocolError as error:
+            raise RefusalError(error.status, str(error)) from error
+        if isinstance(way, Answered):
+            return way
+        if len(view.ways) >= MAX_WAYS:
+            view.ways.clear()
+        view.ways[asked] = way
+    if way.provider.wants_key and not brings_key(head):
+        raise RefusalError(401, REMEDY.replace("<name>", way.provider.name), dialect=way.provider.dialect)
+    session_id = _session(way.token, sessions, way.provider) if way.token else DEFAULT_SESSION
+    return Admitted(
+        session_id, way.provider, way.inspected, way.path + mark + query, way.unread, way.websocket
+    )
+
+
+def _way(head: RequestHead, bare: bytes, view: View) -> Way | Answered:
+    """Decide what does not depend on the session. Raises RefusalError, ProtocolError."""
+    path = _path(head, bare, view)
+    if path in (b"/", b"/healthz"):
+        return Answered(_health(view))
+    known = canonical(path)
+    route = locate(path, view.dialect_names)
+    provider = view.providers[route.provider]
+    upstream = upstream_path(provider.base_path, route.rest)
+    inspected = _inspecting(head.method, canonical(route.rest), canonical(upstream), provider)
+    if head.websocket:
+        spoken = _inspecting("POST", canonical(route.rest), canonical(upstream), provider)
+        # Limits and storage read HTTP.
+        relayed = view.proxy.websockets == "inspect" and not (provider.limited or view.stores)
+        if relayed and head.method == "GET" and spoken is openai_responses.DIALECT:
+            return Way(route.token, provider, spoken, upstream, unread=False, websocket=True)
+        raise RefusalError(
+            426,
+            "WebSocket upgrades are not relayed; use HTTP with server-sent events",
+            dialect=provider.dialect,
+            fields=b"Upgrade: HTTP/1.1\r\n",
+        )
+    why = (
+        unread(head.method, canonical(api_path(provider.base_path, route.rest))) if inspected is None else ""
+    )
+    if why and view.closed:
+        raise RefusalError(404, f"{known} {why}, and fail_closed is set", dialect=provider.dialect)
+    return Way(route.token, provider, inspected, upstream, bool(why))
+
+
+def _path(head: RequestHead, bare: bytes, view: View) -> bytes:
+    """Return the path asked for. Raises RefusalError where who asks, or how, is not allowed, and ProtocolError."""
+    if head.method not in _METHODS:
+        raise RefusalError(405, f"the method {head.method} is not relayed", fields=_ALLOW)
+    target = split_target(bare)
+    listen = view.proxy.listen
+    authorities = [a for a in (head.host, target.authority) if a]
+    if not all(host_allowed(authority, listen) for authority in authorities):
+        raise RefusalError(
+            421, "the Host of the request is not this proxy's: reach it as localhost or by its IP address"
+        )
+    if head.origin is not None and not origin_allowed(head.origin):
+        raise RefusalError(403, "requests from web pages of other origins are not relayed")
+    return target.path
+
+
+def _session(token: str, sessions: Mapping[str, str], provider: ProviderView) -> str:
+    session_id = sessions.get(sha256(token.encode("ascii")).hexdigest())
+    if session_id is None:
+        raise RefusalError(403, "the session token in the path is not known", dialect=provider.dialect)
+    return session_id
+
+
+def _inspecting(method: str, rest: str, whole: str, provider: ProviderView) -> Dialect | None:
+    """Return the dialect that reads answers at this path, whichever of the two ways of naming it the dialect knows."""
+    for dialect in provider.dialects:
+        if dialect.inspects(method, rest) or dialect.inspects(method, whole):
+            return dialect
+    return None
+
+
+def _health(view: View) -> bytes:
+    return orjson.dumps({"name": "agentsh-net", "status": "ok", "generation": view.snapshot.generation})

@@ -1,0 +1,193 @@
+"""A request before it leaves: what its head led to, what its body says, and the body as policy lets it go.
+
+Approvals are judged, offered tools learned and hidden, DLP applied. MCP servers that it names are `connectors`', connections the exchange's
+business.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from agentsh_net.core.dialects import foreign_connectors
+from agentsh_net.core.dialects.base import Dialect, Fault, Judged, RequestFacts, Step
+from agentsh_net.core.dlp.guard import Guard
+from agentsh_net.core.errors import ProtocolError
+from agentsh_net.core.trust.offers import NOTHING, Lessons
+from agentsh_net.core.values import strict_json
+from agentsh_proxy.llm.admission import RefusalError
+from agentsh_proxy.llm.asked import Asked
+from agentsh_proxy.llm.connectors import Connectors
+from agentsh_proxy.llm.guarding import scrubbed, without_description
+from agentsh_proxy.llm.inflating import inflate_whole, partly_known
+from agentsh_proxy.llm.offering import reduced
+from agentsh_proxy.llm.reporting import Subject
+from agentsh_proxy.llm.sniffing import Kind, kind_of
+
+if TYPE_CHECKING:
+    from agentsh_proxy.llm.service import Service
+
+NO_FACTS = RequestFacts()
+_TYPE: Final = re.compile(rb"\r\ncontent-type:([^\r;]*)", re.IGNORECASE)
+
+
+def dialect_of(what: Asked) -> Dialect:
+    """Return the dialect in which the client expects errors."""
+    return what.admitted.inspected or what.admitted.provider.dialect
+
+
+def subject_of(what: Asked, request_id: str = "") -> Subject:
+    """Return what events about a request are about."""
+    return Subject(what.admitted.session_id, request_id, dialect_of(what).name)
+
+
+class Reception:
+    """One inspected request's body, read and judged; afterwards `asked`, `facts` and `lessons` say what it led to."""
+
+    __slots__ = ("_service", "asked", "facts", "lessons")
+
+    def __init__(self, service: Service, what: Asked) -> None:
+        self._service = service
+        self.asked = what
+        self.facts = NO_FACTS
+        self.lessons: Lessons = NOTHING
+
+    def take(self, body: bytes, facts: RequestFacts | None = None) -> bytes:
+        """Return the body that leaves; `facts` is what it says, if that was read already. Raises RefusalError."""
+        plain = self._read(body, facts)
+        confined = self._confined(plain)
+        self._judge_approvals()
+        left = self._learned(confined)
+        if left is not plain:
+            body = left
+            self.asked = replace(self.asked, opening=without_description(self.asked.opening))
+        if self.asked.view.guard is not None and left:
+            body = self._guarded(self.asked.view.guard, left, body)
+        return body
+
+    def pass_by(self, body: bytes) -> bytes:
+        """Return the body of a request that no dialect reads, as DLP lets it leave (embeddings, count_tokens). Raises RefusalError.
+
+        Where calls may pass unseen, the MCP servers that it names are judged all the same.
+        """
+        guard, unread = self.asked.view.guard, self.asked.admitted.unread
+        plain = self._inflated(body) if guard is not None or unread else None
+        if unread and plain:
+            self._judge_foreign(plain)
+        if guard is None or not plain or (self._says_other() and kind_of(plain, last=True) is not Kind.WHOLE):
+            return body
+        return self._guarded(guard, plain, body)
+
+    def _read(self, body: bytes, facts: RequestFacts | None) -> bytes:
+        """Read what the body says and return it decoded; empty where it cannot be. Raises RefusalError by fail_closed."""
+        dialect = self.asked.admitted.inspected
+        assert dialect is not None  # noqa: S101 - the caller checked
+        plain = self._inflated(body)
+        if plain is None:
+            return b""
+        self.facts = dialect.request(plain) if facts is None else facts
+        if self.facts.fault is not None:
+            self._unread(self.facts.fault, 400)
+        return plain
+
+    def _says_other(self) -> bool:
+        """Say whether the body says that it is something else than JSON."""
+        types = _TYPE.findall(self.asked.head.fields)
+        return types != [] and all(b"json" not in each.lower() for each in types)
+
+    def _inflated(self, body: bytes) -> bytes | None:
+        """Return the body decoded; None where it cannot be. Raises RefusalError by fail_closed."""
+        try:
+            plain = inflate_whole(body, self.asked.head.encoding, cap=self.asked.view.proxy.max_request)
+        except ProtocolError as error:
+            coding = self.asked.head.encoding
+            self._unread(Fault("unknown_encoding", str(error), cut=False), error.status)
+            # A server that does not know the coding may go on to read the body as it is.
+            ignored = (
+                error.status == 415 and not partly_known(coding) and kind_of(body, last=True) is Kind.WHOLE
+            )
+            return body if ignored else None
+        if kind_of(plain, last=True) is Kind.PACKED:
+            self._unread(
+                Fault("unknown_encoding", "compressed, though the head does not say so", cut=True), 415
+            )
+            return None
+        return plain
+
+    def _guarded(self, guard: Guard, plain: bytes, body: bytes) -> bytes:
+        """Return the body as DLP lets it leave. Raises RefusalError where it cannot be read and fail_closed says to stop it."""
+        try:
+            done = scrubbed(guard, plain, self._service.vaults.of(self.asked.admitted.session_id))
+        except ProtocolError as error:
+            self._unread(Fault("dlp_unread", f"{error}, so DLP did not search it", cut=False), 400)
+            return body
+        if not done.counts:
+            return body
+        self.asked = replace(self.asked, opening=without_description(self.asked.opening))
+        self._service.reporter.redacted(guard.mode, done.counts, subject_of(self.asked))
+        return done.body
+
+    def _learned(self, plain: bytes) -> bytes:
+        """Learn what the offered tools are, and return the body without those that policy hides."""
+        request, offering = self.facts.parsed, self._service.offering
+        if request is None:
+            self.lessons = offering.last(self.asked.admitted.session_id)
+            return plain
+        adds, view = self.facts.adds_tools, self.asked.view
+        self.facts = replace(self.facts, parsed=None)  # not kept for as long as the answer takes
+        self.lessons = offering.read(request, view, subject_of(self.asked), adds_tools=adds)
+        if not (view.hide_denied and self.lessons.hidden):
+            return plain
+        return reduced(request, plain, self.lessons)
+
+    def _unread(self, fault: Fault, status: int) -> None:
+        view = self.asked.view
+        grave = view.fail_closed or fault.cut
+        cut = grave and view.enforce
+        told = Fault(fault.cause, f"request: {fault.detail}", cut, would=grave and not cut)
+        self._service.reporter.fault(told, subject_of(self.asked))
+        if cut:
+            raise RefusalError(
+                status, f"the request could not be inspected: {fault.detail}", dialect=dialect_of(self.asked)
+            )
+
+    def _judge_foreign(self, plain: bytes) -> None:
+        """Judge the MCP servers of a request that is not understood. Raises RefusalError."""
+        self.facts = foreign_connectors.read(plain)
+        if self.facts.fault is not None:
+            self._unread(self.facts.fault, 400)
+        connectors = self._connectors()
+        connectors.refuse_confined(connectors.judged(self.facts.connectors))
+
+    def _confined(self, plain: bytes) -> bytes:
+        """Return the body whose connectors reach only what policy allows. Raises RefusalError where that cannot be written."""
+        if not self.facts.connectors:
+            return plain
+        connectors = self._connectors()
+        left = connectors.confined(plain, self.facts.parsed, connectors.judged(self.facts.connectors))
+        if left is not plain:
+            self.facts = replace(self.facts, parsed=strict_json.read(left).value)
+        return left
+
+    def _connectors(self) -> Connectors:
+        return Connectors(self._service, self.asked.view, subject_of(self.asked), dialect_of(self.asked))
+
+    def _judge_approvals(self) -> None:
+        """Judge every call that the request lets the provider run; no rate is charged before it runs. Raises RefusalError."""
+        for call in self.facts.approvals:
+            if not call.name:
+                known = self._service.offering.proposed(subject_of(self.asked).session_id, call.call_id)
+                if known is None and not self.asked.view.fail_closed:
+                    unknown = "it approves an MCP call that was proposed in no answer seen here"
+                    self._unread(Fault("unknown_approval", unknown, cut=False), 400)
+                    continue
+                call = known or call  # noqa: PLW2901 - proposed in an answer that this request does not repeat
+            verdict = self._service.view.snapshot.explain(call).verdict
+            self._service.note(Step(b"", (Judged(call, verdict),)), subject_of(self.asked))
+            if verdict.blocked:
+                raise RefusalError(
+                    403,
+                    f"the approval of tool {call.name!r} is blocked by policy: {verdict.reason}",
+                    dialect=dialect_of(self.asked),
+                )

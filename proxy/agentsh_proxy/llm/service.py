@@ -1,0 +1,144 @@
+"""What all connections of a worker share: the view in force, sessions, the upstream pool, counts, and one timer.
+
+It parses nothing and answers nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Mapping
+from dataclasses import replace
+from secrets import token_bytes
+from typing import TYPE_CHECKING
+
+from agentsh_net.core.dialects.base import Fault, Judge, Step
+from agentsh_net.core.dlp.tokens import Vaults
+from agentsh_net.core.errors import ProtocolError
+from agentsh_net.core.model import ToolCall, Verdict
+from agentsh_proxy.charging import Charges
+from agentsh_proxy.counting import Counts
+from agentsh_proxy.llm.admission import Admitted
+from agentsh_proxy.llm.guarding import masked
+from agentsh_proxy.llm.offering import Offering
+from agentsh_proxy.llm.reporting import Reporter, Subject
+from agentsh_proxy.llm.upstream import Pool
+from agentsh_proxy.llm.view import View
+from agentsh_proxy.recorder import Recorder
+
+if TYPE_CHECKING:
+    from agentsh_proxy.llm.server import ClientConnection
+
+# Clients at once on one worker; each costs two descriptors and tens of KiB, so this stays below common hard limits.
+MAX_CONNECTIONS = 4096
+TICK = 1.0  # seconds; timeouts are coarse so that the hot path never asks the clock
+
+
+class Service:
+    """One worker's shared state. `view` is the one reference that a reload swaps."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        view: View,
+        *,
+        reporter: Reporter,
+        charges: Charges,
+        counts: Counts,
+        pool: Pool,
+        token_key: bytes = b"",
+        recorder: Recorder | None = None,
+    ) -> None:
+        self._loop = loop
+        self.view = view
+        self.sessions: Mapping[str, str] = {}
+        self.reporter = reporter
+        self.recorder = recorder
+        self.counts = counts
+        self.pool = pool
+        self.turn = pool.turn
+        self.vaults = Vaults(token_key or token_bytes(32))
+        self.offering = Offering(reporter)
+        self.draining = False
+        self.clock = loop.time
+        self.now = loop.time()
+        self.charges = charges
+        self._clients: set[ClientConnection] = set()
+        self._quiet = asyncio.Event()  # set while no client is connected
+        self._quiet.set()
+        self._timer = loop.call_later(TICK, self._tick)
+
+    def judge_for(self, session_id: str) -> Judge:
+        """Return the judge of one answer. It asks the view in force per call, so that a revocation bites in mid-stream."""
+        charges = self.charges
+        charge = charges.of_one_answer()
+
+        def judge(call: ToolCall) -> Verdict:
+            charges.unanswered = False
+            verdict = self.view.snapshot.judge(call, session_id=session_id, charge=charge)
+            if charges.unanswered:
+                verdict = replace(verdict, reason=f"{verdict.reason} (the rate limiter did not answer)")
+            return verdict
+
+        return judge
+
+    def enforcing(self) -> bool:
+        """Say whether the view in force enforces its verdicts."""
+        return self.view.enforce
+
+    def note(self, step: Step, subject: Subject) -> None:
+        """Count and report what a step found."""
+        for judged in step.judged:
+            self.counts.calls_judged += 1
+            self.counts.calls_blocked += judged.verdict.blocked
+        guard = self.view.guard
+        told = masked(guard, step) if guard is not None and step.judged else step
+        self.reporter.step(told, subject, self.view.servers)
+
+    def note_unread(self, admitted: Admitted) -> None:
+        """Report a request that passes to an endpoint whose answers cannot be read."""
+        subject = Subject(admitted.session_id, "", admitted.provider.dialect.name)
+        path = admitted.target.partition(b"?")[0].decode("ascii")
+        fault = Fault("unknown_dialect", path, cut=False, would=self.view.would_close)
+        self.reporter.fault(fault, subject)
+
+    def take(self, client: ClientConnection) -> bool:
+        """Count a connection in; False means that there are too many."""
+        self.counts.connections += 1
+        self._clients.add(client)
+        self._quiet.clear()
+        self.counts.open_connections = len(self._clients)
+        return len(self._clients) <= MAX_CONNECTIONS
+
+    def drop(self, client: ClientConnection) -> None:
+        """Count a connection out."""
+        self._clients.discard(client)
+        if not self._clients:
+            self._quiet.set()
+        self.counts.open_connections = len(self._clients)
+
+    async def drain(self, seconds: float) -> None:
+        """End: let what is under way finish for so long, then fail what is left."""
+        self.draining = True
+        deadline = self._loop.time() + seconds
+        self._tend()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout_at(deadline):
+                await self._quiet.wait()
+        for client in list(self._clients):
+            client.stop(ProtocolError("agentsh-net is stopping", status=503))
+        await asyncio.sleep(0)
+        for client in list(self._clients):
+            client.close_now()
+        self._timer.cancel()
+        self.pool.close()
+
+    def _tick(self) -> None:
+        self._tend()
+        self._timer = self._loop.call_later(TICK, self._tick)
+
+    def _tend(self) -> None:
+        self.now = now = self._loop.time()
+        self.pool.sweep(now)
+        for client in list(self._clients):
+            client.tick(now)

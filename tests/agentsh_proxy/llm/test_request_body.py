@@ -1,0 +1,47 @@
+"""A body ends where its framing says, whatever the pieces, and what follows it is not its own."""
+
+from __future__ import annotations
+
+import pytest
+from agentsh_proxy.llm.request_body import RequestBody
+
+from agentsh_net.core.errors import ProtocolError
+from agentsh_net.core.web.http_head import parse_request
+
+PLAIN = parse_request(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\n")
+CHUNKED = parse_request(b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
+
+
+@pytest.mark.parametrize("size", [1, 3, 100])
+def test_a_body_of_a_length_ends_there(size: int):
+    body, rest = RequestBody(PLAIN, 5), b""
+    held = b""
+    sent = b"helloPOST"
+    for at in range(0, len(sent), size):
+        data, left = body.take(sent[at : at + size])
+        held, rest = held + data, rest + left
+        if body.whole:
+            rest += sent[at + size :]
+            break
+    assert (held, rest, body.size, body.whole, body.overrun) == (b"hello", b"POST", 5, True, False)
+
+
+def test_chunks_and_their_trailers_end_with_the_empty_one():
+    body = RequestBody(CHUNKED, 0)
+    assert body.take(b"3\r\nhel\r\n2;x=y\r\nlo") == (b"hello", b"")
+    assert not body.whole
+    assert body.take(b"\r\n0\r\nX-Sum: 3\r\n\r\n") == (b"", b"")
+    assert (body.whole, body.overrun, body.size) == (True, False, 5)
+    after = RequestBody(CHUNKED, 0)
+    after.take(b"0\r\n\r\nGET / HTTP/1.1\r\n\r\n")
+    assert (after.whole, after.overrun) == (True, True)
+    with pytest.raises(ProtocolError):
+        RequestBody(CHUNKED, 0).take(b"zz\r\n")
+
+
+def test_what_is_held_comes_back_whole():
+    body = RequestBody(PLAIN, 5)
+    assert body.joined(b"all") == b"all"
+    body.hold(b"he")
+    body.hold(b"ll")
+    assert body.joined(b"o") == b"hello"
