@@ -187,6 +187,7 @@ def offloaded(layers: tuple[str, ...]) -> tuple[bool, int, str] | None:
     if "No such file" in made.stderr:
         return None
     assert not made.returncode, made.stderr
+    _agent = container.call(lambda: subprocess.Popen(["sleep", "infinity"]))  # by whom the namespace is found
     kernel = opened(plan(1), *layers)
     with listening(far, BAD) as server, container.socket(socket.AF_INET) as client:
         client.connect((BAD, 443))
