@@ -13,11 +13,12 @@ from dataclasses import replace
 import pytest
 from attacks.net.test_processes import (
     CGROUP,
+    ROUTER,
     TCP,
     UDP,
-    behind_veth,
     connected,
     in_child,
+    in_container,
     marked,
 )
 from netns import box
@@ -187,7 +188,7 @@ def from_container(stage: Stage) -> Told:
 
     def act() -> str:
         enter()
-        return behind_veth(stage)
+        return in_container(stage, ROUTER)
 
     return in_child(act)
 
