@@ -10,6 +10,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterable
 from itertools import accumulate
+from typing import NamedTuple
 
 from agentsh_net.core.model import Candidate
 from agentsh_net.core.naming import aliases
@@ -43,6 +44,13 @@ def bare(name: str) -> str:
     return letters if letters.isalnum() and letters.isascii() else NOT_ALNUM.sub("", letters)
 
 
+class _Heads(NamedTuple):
+    """What may stand before the tools of one server: in each style, and in any of them."""
+
+    by_style: tuple[frozenset[str], ...]
+    in_any: frozenset[str]
+
+
 class AliasIndex:
     """Frozen once built; it remembers what it computed about servers, of which there are few."""
 
@@ -50,7 +58,7 @@ class AliasIndex:
         self._by_letters: dict[str, list[Candidate]] = {}
         self._cut: dict[str, list[Candidate]] = {}
         self._uncut: list[tuple[str, Candidate]] | None = None
-        self._heads: dict[str, tuple[frozenset[str], ...]] = {}
+        self._heads: dict[str, _Heads] = {}
         self._pairs = tuple(pairs)
         letters_of: dict[str, frozenset[str]] = {}
         for pair in self._pairs:
@@ -74,11 +82,10 @@ class AliasIndex:
         if not self._pairs:
             return ()
         letters = bare(name)
-        found = [p for p in self._by_letters.get(letters, ()) if self._spelled(name, p)]
-        if letters.startswith("mcp"):
-            found += [p for p in self._by_letters.get(letters[3:], ()) if self._spelled(name, p)]
+        keys = (letters, letters[3:]) if letters.startswith("mcp") else (letters,)
+        found = [p for key in keys for p in self._by_letters.get(key, ()) if self._spelled(name, p)]
         found += self._cut.get(name, ())
-        return tuple(dict.fromkeys(found)) if found else ()
+        return tuple(dict.fromkeys(found)) if len(found) > 1 else tuple(found)
 
     def find_alike(self, name: str) -> tuple[Candidate, ...]:
         """Return the pairs whose server and tool this folded name has, letters and digits alone: joined or recoded as by no client we know."""
@@ -115,16 +122,16 @@ class AliasIndex:
     def _spelled(self, name: str, pair: Candidate) -> bool:
         heads = self._heads.get(pair.server_id)
         if heads is None:
-            heads = tuple(aliases.heads(pair.server_id, style) for style in aliases.STYLES)
-            self._heads[pair.server_id] = heads
+            by_style = tuple(aliases.heads(pair.server_id, style) for style in aliases.STYLES)
+            heads = self._heads[pair.server_id] = _Heads(by_style, frozenset().union(*by_style))
         # Most are clean; to spell them in every style would cost a first verdict a fifth more.
         if aliases.CLEAN.fullmatch(pair.tool):
             tail = pair.tool.lower()
             if not name.endswith(tail):
                 return False
             head = name[: -len(tail)]
-            return not head or any(head in of_style for of_style in heads)
-        for style, of_style in zip(aliases.STYLES, heads, strict=True):
+            return not head or head in heads.in_any
+        for style, of_style in zip(aliases.STYLES, heads.by_style, strict=True):
             for tail in aliases.tails(pair.tool, style):
                 if name.endswith(tail):
                     head = name[: -len(tail)]

@@ -22,23 +22,24 @@ _LONGEST = 160
 _MAX_CUTS = 16
 
 
-def readings(name: str) -> Iterator[str]:
-    """Yield other spellings of what a folded name may say, for the index to find."""
+def readings(name: str) -> list[str]:
+    """Return other spellings of what a folded name may say, for the index to find."""
+    found: list[str] = []
     if len(name) > _LONGEST:
-        return
+        return found
     bare = name
     while bare.startswith(_BEGINS) and (before := _BEFORE.match(bare)) is not None:
         bare = bare[before.end() :]
     if bare != name:
-        yield bare
+        found.append(bare)
     tool, joint, server = bare.rpartition(_SERVER_BEHIND)
     if joint and tool and server:
-        yield f"{server}__{tool}"
-    fields = bare.split(_FIELDS)
-    if len(fields) > 1:
-        yield "__".join(fields[:2])
+        found.append(f"{server}__{tool}")
+    if _FIELDS in bare:
+        found.append("__".join(bare.split(_FIELDS)[:2]))
     if bare.startswith(_PLUGIN):
-        yield from _of_plugin(bare.removeprefix(_PLUGIN))
+        found += _of_plugin(bare.removeprefix(_PLUGIN))
+    return found
 
 
 def _of_plugin(name: str) -> Iterator[str]:

@@ -21,6 +21,7 @@ MAX_SPLITS = 16
 # Tools of Cline, Roo Code and Cursor that carry the pair in their arguments.
 WRAPPERS = frozenset({"use_mcp_tool", "call_mcp_tool"})
 SERVER_KEYS = frozenset({"servername", "server"})
+_PLAIN_MCP = "mcp"
 TOOL_KEYS = frozenset({"toolname", "tool", "name"})
 
 
@@ -43,7 +44,9 @@ class Names:
         self._denied_tools = _by_spelling(rules.denied_anywhere())
         ids = [s.id for s in registry.servers] + [key[0] for key in registry.tools]
         ids += [registry.canonical_id(i) for i in rules.denied_ids()]
-        self._ids = tuple({fold(i): i for i in reversed(ids)}.values())
+        by_fold = {fold(i): i for i in reversed(ids)}
+        self._ids = tuple(by_fold.values())
+        self._called_mcp = by_fold.get(_PLAIN_MCP)  # its own names look like everybody's
         self._heads, self._namespaces, self._labels = _server_spellings(self._ids)
         self._head_lengths = _lengths(self._heads)
 
@@ -88,7 +91,7 @@ class Names:
 
     def _likened(self, name: str) -> Iterator[Candidate]:
         """Yield the pairs that some client may mean by a name that spells none in any way we know forwards."""
-        readings = tuple(loose_names.readings(name))
+        readings = loose_names.readings(name)
         for index in (self._seen, self._denied):
             if index.empty:
                 continue
@@ -120,7 +123,7 @@ class Names:
         chance: list[Candidate] = []
         if not matched:
             return sure, chance
-        hit = {c.server_id for c in seen}
+        hit = {c.server_id for c in seen} if seen else ()
         looks_mcp = aliases.looks_mcp(name)
         text = raw.strip()
         if len(text) != len(name):
@@ -128,7 +131,7 @@ class Names:
         for server_id, end in matched.items():
             if server_id in hit:
                 continue
-            certain = looks_mcp and fold(server_id) != "mcp"
+            certain = looks_mcp and server_id != self._called_mcp
             if seen and self._registry.tools_of(server_id):
                 taken = (c for c in seen if not certain or name not in aliases.all_tails(c.tool))
                 if any(taken):

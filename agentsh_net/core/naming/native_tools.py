@@ -94,7 +94,9 @@ class NativeTools:
     def find(self, name: str) -> Native | None:
         """Return the entry that lists a folded name, an exact one first."""
         exact = self._exact.get(name)
-        return exact or next((native for glob, native in self._patterns if glob.matches(name)), None)
+        if exact is not None or not self._patterns:
+            return exact
+        return next((native for glob, native in self._patterns if glob.matches(name)), None)
 
 
 def check(entry: str) -> str | None:

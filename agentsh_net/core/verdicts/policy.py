@@ -74,7 +74,9 @@ class Policy:
         self._mcp = mcp
         self._registry = registry
         self._pins = pins
-        self._rules = Rules(mcp)
+        self._rules = rules = Rules(mcp)
+        self._asking = tuple(r for r in (rules.denied_tools, rules.allowed_tools) if r.looks_at_arguments)
+        self._charges = mcp.rate_limits.enabled or mcp.cross_server.enabled
         self._natives = NativeTools(mcp.native_tools)
         self._customs = compiled(mcp.inspection.custom_patterns)
         self._names: Names | None = None  # made with the first call: the supervisor may never judge one
@@ -180,14 +182,14 @@ class Policy:
             taken += self._steps_of(candidate, given, seen=index < len(meant.registered))
         shared = steps.shared_name_step(self._mcp.cross_server, meant.registered)
         taken += [shared] if shared else []
-        blocks = [step for step in taken if step.outcome is _BLOCK]
-        if not blocks and not meant.registered:
+        block = _first_block(taken)
+        if block is None and not meant.registered:
             unseen = self._unseen_step(call, meant, candidates, native, given)
             taken.append(unseen)
-            blocks = [unseen] if unseen.outcome is _BLOCK else []
-        if blocks:
-            return self._concluded(taken, blocks[0], candidates, of_arguments=given is not None)
-        charged = tuple(self._charged((*meant.registered, *meant.bound)))
+            block = unseen if unseen.outcome is _BLOCK else None
+        if block is not None:
+            return self._concluded(taken, block, candidates, of_arguments=given is not None)
+        charged = tuple(self._charged((*meant.registered, *meant.bound))) if self._charges else ()
         if self._mcp.cross_server.enabled and charged:
             taken.append(
                 Step("session", Outcome.PASS, "the calls of the session decide", steps.SESSION_RULES)
@@ -198,16 +200,11 @@ class Policy:
 
     def _arguments(self, call: ToolCall, candidates: tuple[Candidate, ...]) -> Given | None:
         """Return a call's arguments where a rule asks for them; None where none does, so that the ruling can be remembered."""
-        lists = [
-            rules
-            for rules in (self._rules.denied_tools, self._rules.allowed_tools)
-            if rules.looks_at_arguments
-        ]
-        if not lists:
+        if not self._asking:
             return None
         asked = any(
             rules.narrowed(fold(c.server_id), fold(c.tool), c.tool_hash)
-            for rules in lists
+            for rules in self._asking
             for c in candidates
         )
         if not asked and not candidates and self._names is not None:
@@ -328,8 +325,6 @@ class Policy:
 
     def _charged(self, candidates: tuple[Candidate, ...]) -> Iterator[Candidate]:
         """Yield one candidate of each known server: made-up servers have no bucket that a model could fill the memory with."""
-        if not (self._mcp.rate_limits.enabled or self._mcp.cross_server.enabled):
-            return
         servers: set[str] = set()
         for candidate in candidates:
             server = fold(candidate.server_id)
@@ -362,6 +357,13 @@ class Policy:
         return Verdict(
             Action.ALLOW, deciding.reason, deciding.rule, Action.BLOCK, candidates, deciding.crossing
         )
+
+
+def _first_block(taken: list[Step]) -> Step | None:
+    for step in taken:  # a loop and no generator: this runs for every first verdict
+        if step.outcome is _BLOCK:
+            return step
+    return None
 
 
 def _weightiest(taken: list[Step]) -> Step:

@@ -134,6 +134,8 @@ def _allowed(
     rules: Rules, pair: tuple[str, str, str], given: Given | None
 ) -> tuple[Rule | None, Rule | None]:
     """Return the first allowed rule that holds, and one that would with other arguments."""
+    if not rules.allowed_tools.rules:
+        return None, None
     found, almost = rules.allowed_tools.first(*pair), None
     for rule in rules.allowed_tools.narrowed(*pair):
         if found is not None and found.order < rule.order:
