@@ -27,8 +27,8 @@ _LATE: Final = "a call after the end of the message"
 # What tells a call from others, and may come with its pieces.
 _NAMING: Final = ("name", "id", "servername")
 _TWICE: Final = "they came both whole and in pieces"
-# Far beyond any answer; each costs us some hundred bytes.
-MAX_BLOCKS: Final = 1 << 14
+# Far beyond any answer; other streams wait while those of a hostile one are judged, some 50 us each.
+MAX_BLOCKS: Final = 1 << 12
 
 
 class Part(Enum):

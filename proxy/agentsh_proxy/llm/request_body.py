@@ -5,21 +5,36 @@ What becomes of it is the connection's business.
 
 from __future__ import annotations
 
+from typing import Final
+
 from agentsh_net.core.dialects.base import Dialect
 from agentsh_net.core.web.http_head import RequestHead
 from agentsh_proxy.chunks import ChunkedReader
 from agentsh_proxy.llm.admission import RefusalError
 
+# Bytes of all bodies of a worker whose ends have not come: a dozen of the largest, some thousand of an agent's.
+MAX_LOAD: Final = 1 << 30
+
+
+class Load:
+    """How much a worker holds of bodies whose ends have not come."""
+
+    __slots__ = ("size",)
+
+    def __init__(self) -> None:
+        self.size = 0
+
 
 class RequestBody:
     """One body, framed by its length or in chunks. `whole`: its end came. `overrun`: bytes of another message followed chunks."""
 
-    __slots__ = ("_chunks", "_held", "_left", "overrun", "size", "whole")
+    __slots__ = ("_chunks", "_held", "_left", "_load", "overrun", "size", "whole")
 
-    def __init__(self, head: RequestHead, length: int) -> None:
+    def __init__(self, head: RequestHead, length: int, load: Load) -> None:
         self._chunks = ChunkedReader() if head.chunked else None
         self._left = length
         self._held: list[bytes] = []
+        self._load = load
         self.size = 0  # of what came
         self.whole = False
         self.overrun = False
@@ -40,13 +55,25 @@ class RequestBody:
         self.size += len(data)
         return data, rest
 
-    def hold(self, data: bytes) -> None:
-        """Keep a piece until the body is whole."""
+    def hold(self, data: bytes, dialect: Dialect) -> None:
+        """Keep a piece until the body is whole. Raises RefusalError where too many keep too much."""
         self._held.append(data)
+        self._load.size += len(data)
+        if self._load.size > MAX_LOAD:
+            raise RefusalError(503, "too many large requests are on their way; try again", dialect=dialect)
 
     def joined(self, last: bytes) -> bytes:
         """Return all of the body, given its last piece."""
-        return b"".join((*self._held, last)) if self._held else last
+        if not self._held:
+            return last
+        whole = b"".join((*self._held, last))
+        self.drop()
+        return whole
+
+    def drop(self) -> None:
+        """Forget what is kept."""
+        self._load.size -= sum(map(len, self._held))
+        self._held.clear()
 
 
 def too_large(dialect: Dialect) -> RefusalError:

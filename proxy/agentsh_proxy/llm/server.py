@@ -74,6 +74,7 @@ class ClientConnection(asyncio.Protocol):
         if self._half_open is not None:
             self._half_open.rest(b"")
         self._service.drop(self)
+        self._forget_body()
         exchange, self._exchange = self._exchange, None
         if exchange is not None:
             exchange.cancel()
@@ -162,6 +163,11 @@ class ClientConnection(asyncio.Protocol):
 
     # What the service asks.
 
+    @property
+    def awaited(self) -> bool:
+        """Say whether it is the client's turn: to send a request, or the rest of one."""
+        return self._exchange is None or (self._head is not None and not isinstance(self._exchange, Tunnel))
+
     def tick(self, now: float) -> None:
         """Close what takes too long (once a second)."""
         quiet = now - self.seen
@@ -231,12 +237,8 @@ class ClientConnection(asyncio.Protocol):
         if mould is None or known.view is not service.view or known.sessions is not service.sessions:
             return False  # not asked by a call, in what most requests go through
         body = mould.body_in(data)
-        if (
-            not body
-            or self._head is not None
-            or self._writing_paused
-            or len(body) > known.view.proxy.max_request
-        ):
+        longest = known.view.proxy.max_request
+        if not body or len(body) > longest or self._head is not None or self._writing_paused:
             return False
         service.counts.requests += 1
         self._exchange = exchange = Exchange(service, self, known)
@@ -265,7 +267,7 @@ class ClientConnection(asyncio.Protocol):
         if length > known.view.proxy.max_request:
             self._refuse(too_large(exchange.dialect), close=True)
         else:
-            self._await_body(known.head, length)
+            self._head, self._body = known.head, RequestBody(known.head, length, service.load)
         return True
 
     def _begin(self, raw: bytes) -> None:
@@ -286,7 +288,7 @@ class ClientConnection(asyncio.Protocol):
             what = asked(head, admitted, view, sessions)
             if admitted.websocket:
                 self._exchange = Tunnel(service, self, what)
-                self._await_body(head, ENDLESS)
+                self._head, self._body = head, RequestBody(head, ENDLESS, service.load)
                 self._exchange.on_streamed_request()
                 return
             self._exchange = exchange = Exchange(service, self, what)
@@ -302,15 +304,11 @@ class ClientConnection(asyncio.Protocol):
             return
         if what.held and head.keep_alive and not head.expects_continue:
             self._known = replace(what, mould=mould(raw))
-        self._await_body(head, head.length or 0)
+        self._head, self._body = head, RequestBody(head, head.length or 0, service.load)
         if head.expects_continue:
             self.write(CONTINUE)
         if not what.held:
             exchange.on_streamed_request()
-
-    def _await_body(self, head: RequestHead, length: int) -> None:
-        self._head = head
-        self._body = RequestBody(head, length)
 
     def _read_body(self, data: bytes) -> bytes:
         """Take body bytes and return what follows the body. Raises ProtocolError."""
@@ -333,7 +331,7 @@ class ClientConnection(asyncio.Protocol):
                 exchange.renew()
                 exchange.on_request(body.joined(data))
             else:
-                body.hold(data)
+                body.hold(data, exchange.dialect)
         except RefusalError as refused:
             self._refuse(refused, close=not last)
         return rest
@@ -377,7 +375,8 @@ class ClientConnection(asyncio.Protocol):
         """Close once everything was sent; read on a little, or a reset could overtake the answer (RFC 9112 section 9.6)."""
         if self._lingering or self._transport is None or self._transport.is_closing():
             return
-        self._buffer, self._body = b"", None
+        self._buffer = b""
+        self._forget_body()
         if self._half_open is not None:
             self.close_now()  # it sends nothing that could be reset
             return
@@ -387,6 +386,11 @@ class ClientConnection(asyncio.Protocol):
         self._set_reading()
         self._flush()
         self._transport.write_eof()
+
+    def _forget_body(self) -> None:
+        if self._body is not None:
+            self._body.drop()
+            self._body = None
 
     def _flush(self) -> None:
         """Hand what was written to the transport."""

@@ -9,6 +9,8 @@ import asyncio
 import contextlib
 from collections.abc import Mapping
 from dataclasses import replace
+from heapq import nsmallest
+from operator import attrgetter
 from secrets import token_bytes
 from typing import TYPE_CHECKING
 
@@ -22,6 +24,7 @@ from agentsh_proxy.llm.admission import Admitted
 from agentsh_proxy.llm.guarding import masked
 from agentsh_proxy.llm.offering import Offering
 from agentsh_proxy.llm.reporting import Reporter, Subject
+from agentsh_proxy.llm.request_body import Load
 from agentsh_proxy.llm.upstream import Pool
 from agentsh_proxy.llm.view import View
 from agentsh_proxy.recorder import Recorder
@@ -31,6 +34,7 @@ if TYPE_CHECKING:
 
 # Clients at once on one worker; each costs two descriptors and tens of KiB, so this stays below common hard limits.
 MAX_CONNECTIONS = 4096
+MAKE_ROOM = 64  # are closed at once where there are too many, so that a flood of newcomers costs a look at all of them once in so many
 TICK = 1.0  # seconds; timeouts are coarse so that the hot path never asks the clock
 
 
@@ -60,6 +64,7 @@ class Service:
         self.vaults = Vaults(token_key or token_bytes(32))
         self.offering = Offering(reporter)
         self.draining = False
+        self.load = Load()
         self.clock = loop.time
         self.now = loop.time()
         self.charges = charges
@@ -103,8 +108,13 @@ class Service:
         self.reporter.fault(fault, subject)
 
     def take(self, client: ClientConnection) -> bool:
-        """Count a connection in; False means that there are too many."""
+        """Count a connection in, in the place of those that keep us waiting where there are too many; False where none does."""
         self.counts.connections += 1
+        if len(self._clients) >= MAX_CONNECTIONS:
+            waiting = (each for each in self._clients if each.awaited)
+            for each in nsmallest(MAKE_ROOM, waiting, key=attrgetter("seen")):
+                self._clients.discard(each)
+                each.close_now()
         self._clients.add(client)
         self._quiet.clear()
         self.counts.open_connections = len(self._clients)

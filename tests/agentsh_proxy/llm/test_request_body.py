@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from agentsh_proxy.llm.request_body import RequestBody
+from agentsh_proxy.llm import request_body
+from agentsh_proxy.llm.admission import RefusalError
+from agentsh_proxy.llm.request_body import Load, RequestBody
 
+from agentsh_net.core.dialects.anthropic.dialect import DIALECT
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.web.http_head import parse_request
 
@@ -14,7 +17,7 @@ CHUNKED = parse_request(b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunk
 
 @pytest.mark.parametrize("size", [1, 3, 100])
 def test_a_body_of_a_length_ends_there(size: int):
-    body, rest = RequestBody(PLAIN, 5), b""
+    body, rest = RequestBody(PLAIN, 5, Load()), b""
     held = b""
     sent = b"helloPOST"
     for at in range(0, len(sent), size):
@@ -27,21 +30,38 @@ def test_a_body_of_a_length_ends_there(size: int):
 
 
 def test_chunks_and_their_trailers_end_with_the_empty_one():
-    body = RequestBody(CHUNKED, 0)
+    body = RequestBody(CHUNKED, 0, Load())
     assert body.take(b"3\r\nhel\r\n2;x=y\r\nlo") == (b"hello", b"")
     assert not body.whole
     assert body.take(b"\r\n0\r\nX-Sum: 3\r\n\r\n") == (b"", b"")
     assert (body.whole, body.overrun, body.size) == (True, False, 5)
-    after = RequestBody(CHUNKED, 0)
+    after = RequestBody(CHUNKED, 0, Load())
     after.take(b"0\r\n\r\nGET / HTTP/1.1\r\n\r\n")
     assert (after.whole, after.overrun) == (True, True)
     with pytest.raises(ProtocolError):
-        RequestBody(CHUNKED, 0).take(b"zz\r\n")
+        RequestBody(CHUNKED, 0, Load()).take(b"zz\r\n")
 
 
-def test_what_is_held_comes_back_whole():
-    body = RequestBody(PLAIN, 5)
+def test_what_is_held_comes_back_whole_and_weighs_until_then():
+    load = Load()
+    body = RequestBody(PLAIN, 5, load)
     assert body.joined(b"all") == b"all"
-    body.hold(b"he")
-    body.hold(b"ll")
+    body.hold(b"he", DIALECT)
+    body.hold(b"ll", DIALECT)
+    assert load.size == 4
     assert body.joined(b"o") == b"hello"
+    assert load.size == 0
+
+
+def test_too_much_of_all_bodies_together_is_refused_until_some_is_dropped(monkeypatch):
+    monkeypatch.setattr(request_body, "MAX_LOAD", 5)
+    load = Load()
+    first, second = RequestBody(PLAIN, 5, load), RequestBody(PLAIN, 5, load)
+    first.hold(b"hell", DIALECT)
+    with pytest.raises(RefusalError) as refused:
+        second.hold(b"he", DIALECT)
+    assert refused.value.status == 503
+    second.drop()
+    first.drop()
+    assert load.size == 0
+    second.hold(b"hell", DIALECT)

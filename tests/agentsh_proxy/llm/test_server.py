@@ -265,14 +265,51 @@ async def test_an_error_speaks_the_providers_dialect(opened):
 
 
 @on_loop
-async def test_more_clients_than_the_bound_are_told_so(opened, monkeypatch):
+async def test_more_clients_at_work_than_the_bound_are_told_so(opened, monkeypatch):
     monkeypatch.setattr("agentsh_proxy.llm.service.MAX_CONNECTIONS", 1)
-    proxy = await opened(Proxy(snapshot(1)))
+    upstream = await opened(Upstream(lambda conversation, _: conversation.reader.read()))
+    proxy = await opened(Proxy(snapshot(upstream.port)))
     first = await opened(Client(proxy.port))
-    assert (await first.ask(request("/", method="GET"))).status == 200
+    await first.send(request(PATH, b"{}"))
+    await until(lambda: upstream.requests)
     second = await opened(Client(proxy.port))
     assert (await second.answer()).status == 503
     assert await second.closed()
+
+
+@pytest.mark.parametrize("begun", [b"", b"POST / HT", request(PATH, b"{}" * 9)[:-1]])
+@on_loop
+async def test_a_newcomer_takes_the_place_of_who_keeps_the_proxy_waiting(opened, monkeypatch, begun):
+    monkeypatch.setattr("agentsh_proxy.llm.service.MAX_CONNECTIONS", 2)
+    upstream = await opened(Upstream(lambda conversation, _: conversation.reader.read()))
+    proxy = await opened(Proxy(snapshot(upstream.port)))
+    at_work = await opened(Client(proxy.port))
+    await at_work.send(request(PATH, b"{}"))
+    await until(lambda: upstream.requests)
+    slow = await opened(Client(proxy.port))
+    await slow.send(begun)
+    await until(lambda: proxy.service.counts.open_connections == 2)
+    for _ in range(3):
+        newcomer = await opened(Client(proxy.port))
+        assert (await newcomer.ask(request("/", method="GET"))).status == 200
+    assert await slow.closed()
+    assert not at_work.reader.at_eof()
+
+
+@on_loop
+async def test_bodies_that_never_end_cost_no_more_than_the_bound_together(opened, monkeypatch):
+    monkeypatch.setattr("agentsh_proxy.llm.request_body.MAX_LOAD", 1 << 20)
+    upstream = await opened(Upstream())
+    proxy = await opened(Proxy(snapshot(upstream.port)))
+    slow = await opened(Client(proxy.port))
+    await slow.send(request(PATH, b" " * (2 << 20))[: 900 << 10])
+    await until(lambda: proxy.service.load.size > 800 << 10)
+    other = await opened(Client(proxy.port))
+    assert (await other.ask(request(PATH, b" " * (1 << 20)))).status == 503
+    slow.writer.close()
+    await until(lambda: proxy.service.load.size == 0)
+    other = await opened(Client(proxy.port))
+    assert (await other.ask(request(PATH, b" " * (500 << 10)))).status == 200
 
 
 @on_loop

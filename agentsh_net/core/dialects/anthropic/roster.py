@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Any, Final
 
-# Far beyond any answer (a block takes a model several tokens); each costs us some hundred bytes.
-MAX_BLOCKS: Final = 1 << 14
+# Far beyond any answer; other streams wait while those of a hostile one are judged, some 50 us each.
+MAX_BLOCKS: Final = 1 << 12
 
 
 class State(Enum):

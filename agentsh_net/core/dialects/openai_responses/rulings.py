@@ -15,8 +15,8 @@ from agentsh_net.core.dialects.output import Output, notice
 from agentsh_net.core.dialects.steering import Steered
 from agentsh_net.core.model import ToolCall
 
-# Far beyond any answer's calls (one takes a model dozens of tokens); each costs us some hundred bytes.
-MAX_CALLS: Final = 1 << 14
+# Far beyond any answer's calls; each costs us some hundred bytes.
+MAX_CALLS: Final = 1 << 12
 
 
 @dataclass(slots=True)

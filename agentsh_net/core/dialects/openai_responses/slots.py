@@ -13,8 +13,8 @@ from typing import Any, Final
 from agentsh_net.core.dialects.openai_responses.event import Event
 from agentsh_net.core.dialects.openai_responses.items import Call, text_of
 
-# Far beyond any answer (an item takes a model several tokens); each costs us some hundred bytes.
-MAX_SLOTS: Final = 1 << 14
+# Far beyond any answer; other streams wait while those of a hostile one are judged, some 50 us each.
+MAX_SLOTS: Final = 1 << 12
 
 REUSED: Final = "its output_index is another call's"
 NO_INDEX: Final = "the item's output_index is no plain number"

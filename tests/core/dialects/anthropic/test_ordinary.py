@@ -248,4 +248,4 @@ def test_a_machine_whose_roster_is_full_reads_what_opens_one_more_block() -> Non
     taken = 0
     while machine.knows(event("content_block_start", block(index=taken))):
         taken += 1
-    assert taken == 1 << 14
+    assert taken == 1 << 12

@@ -371,7 +371,7 @@ def test_a_call_that_outgrows_the_bound_is_judged_by_its_name_or_cut() -> None:
 
 def test_an_endless_number_of_blocks_ends_the_answer() -> None:
     result = run(
-        begin() + start(0, type="text", text="") * (1 << 14) + start(0, type="text", text=""), denying()
+        begin() + start(0, type="text", text="") * (1 << 12) + start(0, type="text", text=""), denying()
     )
     assert [(f.cause, f.cut) for f in result.faults] == [("too_many_blocks", True)]
     assert result.ended
