@@ -1,4 +1,4 @@
-"""MCP servers that a request names in the words of no dialect here: agents that a provider runs, Realtime sessions.
+"""MCP servers that a request names in the words of no dialect here: agents that a provider runs, Realtime sessions, LM Studio.
 
 Such a request is not understood, so that everything in it that could be a server is taken for one. What is thought of a server is not
 decided here.
@@ -22,6 +22,8 @@ _TELLING: Final = frozenset({"serverurl", "connectorid", "tunnelid", "mcpservern
 _ADDRESSES: Final = frozenset({"serverurl", "connectorid", "tunnelid", "url", "uri", "httpurl"})
 _LABELS: Final = ("serverlabel", "mcpservername", "name", "servername", "label", "id")
 _HEADERS: Final = frozenset({"headers"})
+_INTEGRATIONS: Final = "integrations"
+_CONFIGURED: Final = "mcp/"
 
 _MAX_CONNECTORS: Final = 64  # each told of in an event; no request has more
 
@@ -56,4 +58,14 @@ def _connectors(value: Any, *, held: bool) -> Iterator[Connector]:
             yield from (Connector(label, address) for address in found or [""])
         else:
             for key, item in value.items():
+                if plain(key) == _INTEGRATIONS and isinstance(item, list):
+                    yield from filter(None, map(_configured, item))
                 yield from _connectors(item, held=plain(key) in _HOLDERS)
+
+
+def _configured(integration: Any) -> Connector | None:
+    """Return the server that LM Studio knows by itself and is to call: `mcp/NAME`, as it is or as a plugin's id."""
+    name = folded(integration).get("id") if isinstance(integration, dict) else integration
+    if isinstance(name, str) and name.strip().lower().startswith(_CONFIGURED):
+        return Connector(name.strip()[len(_CONFIGURED) :], "")
+    return None

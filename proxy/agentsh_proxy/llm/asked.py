@@ -22,6 +22,9 @@ _FILE: Final = re.compile(
     rb"\r\ncontent-type:[ \t]*(?:multipart/|image/|audio/|video/|application/(?:octet-stream|pdf|zip)[ \t;\r])",
     re.IGNORECASE,
 )
+_UPLOADS: Final = re.compile(
+    rb"/(?:api/blobs|upload)/", re.IGNORECASE
+)  # Ollama's, Gemini's: of files that have no type, or a wrong one
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +72,8 @@ def asked(head: RequestHead, admitted: Admitted, view: View, sessions: Mapping[s
             b"\r\nAccept-Encoding: identity" if inspected else b"",
         )
     )
-    # By DLP, be the path known or not, or for MCP servers that nobody sees at work.
-    searched = (view.guard is not None or admitted.unread) and not _FILE.search(head.fields + b"\r")
+    # By DLP, and for MCP servers that nobody sees at work, be the path known or not.
+    searched = not (_FILE.search(head.fields + b"\r") or _UPLOADS.search(admitted.target))
     held = inspected or owns or searched or not head.has_body
     plain = inspected and view.guard is None and not (owns or head.encoding)
     trails = inspected and (view.stores or (admitted.provider.limited and head.method == "POST"))

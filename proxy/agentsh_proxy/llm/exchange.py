@@ -97,7 +97,7 @@ class Exchange:
             self._facts = facts
         elif what.admitted.inspected is not None:
             body = self._received(body, None if body.startswith(PACKED) else facts)
-        elif body and (what.view.guard is not None or what.admitted.unread):
+        elif body:
             received = Reception(self._service, what)
             body = received.pass_by(body)
             self._asked = received.asked

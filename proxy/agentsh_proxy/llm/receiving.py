@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from agentsh_proxy.llm.service import Service
 
 NO_FACTS = RequestFacts()
+_COUNTS: Final = re.compile(rb"(?:count_?tokens|/input_tokens)(?:\?|\Z)", re.IGNORECASE)  # and calls nothing
 _TYPE: Final = re.compile(rb"\r\ncontent-type:([^\r;]*)", re.IGNORECASE)
 
 
@@ -69,15 +70,15 @@ class Reception:
     def pass_by(self, body: bytes) -> bytes:
         """Return the body of a request that no dialect reads, as DLP lets it leave (embeddings, count_tokens). Raises RefusalError.
 
-        Where calls may pass unseen, the MCP servers that it names are judged all the same.
+        What calls it leads to nobody sees, so the MCP servers that it names are judged all the same.
         """
-        guard, unread = self.asked.view.guard, self.asked.admitted.unread
-        plain = self._inflated(body) if guard is not None or unread else None
-        if unread and plain:
-            self._judge_foreign(plain)
-        if guard is None or not plain or (self._says_other() and kind_of(plain, last=True) is not Kind.WHOLE):
+        plain = self._inflated(body)
+        if not plain or (self._says_other() and kind_of(plain, last=True) is not Kind.WHOLE):
             return body
-        return self._guarded(guard, plain, body)
+        if not _COUNTS.search(self.asked.admitted.target):
+            self._judge_foreign(plain)
+        guard = self.asked.view.guard
+        return self._guarded(guard, plain, body) if guard is not None else body
 
     def _read(self, body: bytes, facts: RequestFacts | None) -> bytes:
         """Read what the body says and return it decoded; empty where it cannot be. Raises RefusalError by fail_closed."""
@@ -155,8 +156,9 @@ class Reception:
     def _judge_foreign(self, plain: bytes) -> None:
         """Judge the MCP servers of a request that is not understood. Raises RefusalError."""
         self.facts = foreign_connectors.read(plain)
-        if self.facts.fault is not None:
-            self._unread(self.facts.fault, 400)
+        fault = self.facts.fault
+        if fault is not None and (fault.cut or self.asked.admitted.unread):
+            self._unread(fault, 400)
         connectors = self._connectors()
         connectors.refuse_confined(connectors.judged(self.facts.connectors))
 

@@ -27,6 +27,7 @@ from loopback.upstream import Upstream, answering, chunked, response
 MESSAGES = "/anthropic/v1/messages"
 CHAT = "/openai/v1/chat/completions"
 FILES = "/anthropic/v1/files"
+UPLOAD = b"Content-Type: multipart/form-data; boundary=x"
 STREAM = b'{"stream":true}'
 
 
@@ -238,7 +239,7 @@ async def test_an_uninspected_upload_streams_and_a_slow_upstream_slows_it(opened
     port = listening.sockets[0].getsockname()[1]
     proxy = await opened(Proxy(snapshot(port, proxy={"max_request": 1024})))
     client = await opened(Client(proxy.port))
-    sending = asyncio.ensure_future(client.send(request(FILES, b"x" * (32 << 20))))
+    sending = asyncio.ensure_future(client.send(request(FILES, b"x" * (32 << 20), UPLOAD)))
     await until(lambda: any(connection._upload_paused for connection in proxy.service._clients))
     assert not sending.done()
     go.set()

@@ -94,3 +94,26 @@ async def test_a_body_that_no_dialect_reads_leaves_as_the_very_object(opened):
     for path in ("/openai/v1/embeddings", UNREAD):
         body = orjson.dumps({"model": "m", "input": "mail ann@example.com"})
         assert Reception(proxy.service, asking(proxy, path)).pass_by(body) is body
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"integrations": [{"type": "ephemeral_mcp", "server_label": "weather", "server_url": WEATHER["server_url"]}]},
+        {"integrations": ["mcp/weather"]},
+        {"tools": [WEATHER]},
+    ],
+)  # fmt: skip
+@on_loop
+async def test_a_connector_is_judged_at_paths_that_nobody_lists(opened, body):
+    proxy = await opened(Proxy(snapshot(1, denied_servers=["weather"])))
+    plain = orjson.dumps({"model": "m", "input": "x", **body})
+    with pytest.raises(RefusalError) as refused:
+        Reception(proxy.service, asking(proxy, "/openai/api/v1/chat")).pass_by(plain)
+    assert refused.value.status == 403
+    counted = Reception(proxy.service, asking(proxy, "/anthropic/v1/messages/count_tokens"))
+    assert counted.pass_by(plain) is plain  # it calls nothing
+    proxy.service.reporter.flush()
+    assert [(e["type"], e["action"], e["server_id"]) for e in proxy.events] == [
+        ("mcp_connector_request", "block", "weather")
+    ]

@@ -244,8 +244,8 @@ async def test_a_streamed_upload_is_never_sent_again(opened):
     upstream = await opened(Upstream(script))
     proxy = await opened(Proxy(snapshot(upstream.port)))
     client = await opened(Client(proxy.port))
-    assert (await client.ask(request(FILES, b"x"))).status == 200
-    assert (await client.ask(request(FILES, b"x"))).status == 502
+    assert (await client.ask(request(FILES, b"x", b"Content-Type: image/png"))).status == 200
+    assert (await client.ask(request(FILES, b"x", b"Content-Type: image/png"))).status == 502
     assert len(upstream.requests) == 2
 
 

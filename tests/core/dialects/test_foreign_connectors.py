@@ -15,6 +15,7 @@ NAMED: dict[str, Any] = {
     "a Realtime session": {"session": {"type": "realtime", "tools": [{"type": "mcp", "server_label": "fs", "server_url": URL}]}},
     "an interaction": {"input": "x", "tools": [{"type": "mcp_server", "name": "fs", "url": URL, "headers": {"url": "x"}}]},
     "a batch of Gemini's": {"batch": {"input_config": {"requests": [{"tools": [{"mcpServers": [{"name": "fs", "streamableHttpTransport": {"url": URL}}]}]}]}}},
+    "LM Studio, for once": {"model": "m", "input": "x", "integrations": [{"type": "ephemeral_mcp", "server_label": "fs", "server_url": URL}]},
     "other spellings": {"TOOLS": [{"Type": " MCP-Server ", "Name": "fs", "URI": URL}]},
 }  # fmt: skip
 
@@ -37,6 +38,12 @@ def test_a_server_without_an_address_is_known_by_its_name() -> None:
         ("fs", ""),
         ("m", "c"),
     ]
+
+
+@pytest.mark.parametrize("named", ["mcp/fs", {"type": "plugin", "id": "mcp/fs"}, " MCP/fs"])
+def test_a_server_that_lm_studio_knows_by_itself_is_one(named: Any) -> None:
+    body = {"input": "mcp/x", "integrations": [named, "rag", {"type": "plugin", "id": "rag"}, 1]}
+    assert [(c.server_id, c.url) for c in read(json.dumps(body).encode()).connectors] == [("fs", "")]
 
 
 @pytest.mark.parametrize(
