@@ -96,6 +96,9 @@ async def test_a_body_that_no_dialect_reads_leaves_as_the_very_object(opened):
         assert Reception(proxy.service, asking(proxy, path)).pass_by(body) is body
 
 
+WEATHER = {"type": "mcp", "server_label": "weather", "server_url": "http://127.0.0.1:9/mcp"}
+
+
 @pytest.mark.parametrize(
     "body",
     [
