@@ -113,7 +113,7 @@ def default_burst(calls_per_minute: float) -> int:
     return max(1, int(calls_per_minute / 6))
 
 
-def _rate(calls_per_minute: float, burst: int | None) -> settings.RateLimit:
+def _rate(calls_per_minute: float, burst: int | None = None) -> settings.RateLimit:
     return settings.RateLimit(calls_per_minute, default_burst(calls_per_minute) if burst is None else burst)
 
 
