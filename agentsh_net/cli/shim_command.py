@@ -27,7 +27,7 @@ from agentsh_net.cli.examples import examples
     "--fail-closed/--fail-open",
     "closed",
     default=False,
-    help="What happens to calls while no daemon has said what its policy wants. [default: open, and told]",
+    help="What happens to calls while no daemon has said what its policy wants. [default: open, and an event says so]",
 )
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 @click.pass_context

@@ -31,7 +31,7 @@ _FILTERS: Final[Mapping[str, tuple[Any, str]]] = {
     "tool": (None, "Only this tool (* stands for anything)."),
     "type": (None, "Only events of this type (* stands for anything)."),
     "action": (click.Choice(["allow", "block"]), "Only what was allowed or blocked."),
-    "since": (None, "Only from then on: 10m, 2h, 7d, or a time like 2025-01-31T12:00:00Z."),
+    "since": (None, "Only since then: 10m, 2h, 7d, or a time like 2025-01-31T12:00:00Z."),
 }
 
 
@@ -123,7 +123,7 @@ def reading(
 
         made = cast("Command", with_source)
         if limited:
-            made = click.option("--limit", type=click.IntRange(1, MAX_LIMIT), default=DEFAULT_LIMIT, show_default=True, help="At most so many, the newest.")(made)  # fmt: skip
+            made = click.option("--limit", type=click.IntRange(1, MAX_LIMIT), default=DEFAULT_LIMIT, show_default=True, help="At most this many, the newest.")(made)  # fmt: skip
         for name in reversed(filters):
             kind, text = _FILTERS[name]
             made = click.option(f"--{name}", type=kind, help=meanings.get(name, text))(made)
