@@ -30,7 +30,7 @@ async def told(daemon: Daemon) -> dict[str, Any]:
         "policy": {
             "generation": current.snapshot.generation,
             "digest": current.snapshot.digest,
-            "path": str(current.loaded.path) if current.loaded.path else None,
+            "path": str(current.loaded.path.absolute()) if current.loaded.path else None,
             "mode": "enforce" if mcp.enforce_policy else "audit",
             "fail_closed": mcp.fail_closed,
             "pending": list(current.pending),

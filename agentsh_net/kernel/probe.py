@@ -144,7 +144,13 @@ def _bcc() -> Probe:
     if importlib.util.find_spec("bcc") is None:
         reason = "python3-bpfcc is not installed"
         return Probe("ebpf", usable=False, detail=reason, reason=reason, remedy=loader.REMEDY)
-    if importlib.util.find_spec("bcc.libbcc") is None:
+    try:
+        compiler = importlib.util.find_spec("bcc.libbcc")  # imports bcc
+    except (ImportError, OSError) as error:
+        reason = f"python3-bpfcc cannot be loaded: {error}"
+        remedy = "sudo apt install --reinstall python3-bpfcc libbpfcc libbpf1"
+        return Probe("ebpf", usable=False, detail=reason, reason=reason, remedy=remedy)
+    if compiler is None:
         reason = "a module named bcc is there, but it is not the BPF compiler (PyPI's bcc is another project)"
         return Probe(
             "ebpf", usable=False, detail=reason, reason=reason, remedy=f"pip uninstall bcc; {loader.REMEDY}"

@@ -63,6 +63,24 @@ def test_an_absent_bcc_and_pypis_namesake_are_told_apart(
     assert found.remedy == remedy
 
 
+@pytest.mark.parametrize(
+    "fault", [OSError("libbpf.so.1: no such file"), ImportError("libbpf.so.1: no such file")]
+)
+def test_a_bcc_whose_library_is_broken_is_told_with_what_mends_it(
+    monkeypatch: pytest.MonkeyPatch, fault: Exception
+) -> None:
+    def find(name: str) -> object:
+        if name == "bcc":
+            return object()
+        raise fault
+
+    monkeypatch.setattr(importlib.util, "find_spec", find)
+    found = probe._bcc()
+    assert not found.usable
+    assert found.reason == "python3-bpfcc cannot be loaded: libbpf.so.1: no such file"
+    assert found.remedy.startswith("sudo apt install --reinstall")
+
+
 NO_PROBES = KernelError("the kernel refused p: R2 !read_ok\nthe whole log", remedy="mend it")
 
 
