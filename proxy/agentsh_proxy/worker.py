@@ -30,7 +30,7 @@ from agentsh_proxy.gateway.view import upstream_schemes
 from agentsh_proxy.llm.reporting import Reporter
 from agentsh_proxy.llm.server import ClientConnection
 from agentsh_proxy.llm.service import Service
-from agentsh_proxy.llm.upstream import Pool
+from agentsh_proxy.llm.upstream_pool import Pool
 from agentsh_proxy.llm.view import unfold
 from agentsh_proxy.mcp_client.discovery import Watcher
 from agentsh_proxy.recorder import Recorder

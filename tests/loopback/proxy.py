@@ -13,7 +13,7 @@ from agentsh_proxy.counting import Counts
 from agentsh_proxy.llm.reporting import Reporter
 from agentsh_proxy.llm.server import ClientConnection
 from agentsh_proxy.llm.service import Service
-from agentsh_proxy.llm.upstream import Pool
+from agentsh_proxy.llm.upstream_pool import Pool
 from agentsh_proxy.llm.view import unfold
 
 from agentsh_net.core.configuration import config
