@@ -1,4 +1,7 @@
-"""A Streamable HTTP server of the older revision that does next to nothing, so that what is in front of it shows: `mcp_server.py PORT`."""
+"""A Streamable HTTP server of the older revision that does next to nothing, so that what is in front of it shows.
+
+`mcp_server.py PORT [TOOLS]`
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,12 @@ LENGTH = re.compile(rb"content-length:\s*([0-9]+)", re.IGNORECASE)
 SESSIONS = itertools.count(1)
 INIT = b'{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"bench","version":"1"}}'
 CALL = b'{"content":[{"type":"text","text":"Echo: hi"}],"isError":false}'
-TOOLS = b'{"tools":[{"name":"add","inputSchema":{"type":"object"}}]}'
+COUNT = int(sys.argv[2]) if len(sys.argv) > 2 else 1
+TOOLS = b'{"tools":[%b]}' % b",".join(
+    b'{"name":"add%b","description":"Add two numbers.","inputSchema":{"type":"object","properties":{"a":{"type":"integer",'
+    b'"description":"first"},"b":{"type":"integer"}},"required":["a"]}}' % (b"_%d" % n if n else b"")
+    for n in range(COUNT)
+)
 
 
 async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
