@@ -30,7 +30,7 @@ Check = Mapping[str, Any]  # layer, usable, detail, reason, remedy, wanted
     short_help="Say what each layer needs, and the command that mends it.",
     epilog=examples("sudo agentsh-net doctor", "sudo agentsh-net doctor --config policy.yaml --json"),
 )
-@click.option("--config", type=click.Path(path_type=Path), help="Check what this file asks for; without one the built-in default.")  # fmt: skip
+@click.option("--config", type=click.Path(path_type=Path, readable=False), help="Check what this file asks for; without one the built-in default.")  # fmt: skip
 @formatted
 @click.pass_context
 def doctor(ctx: click.Context, config: Path | None, form: Format) -> None:

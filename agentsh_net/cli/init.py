@@ -33,7 +33,7 @@ GATEWAY = "http://127.0.0.1:8485"
         "agentsh-net init --uninstall",
     ),
 )
-@click.option("--out", type=click.Path(path_type=Path), default="agentsh-net.yaml", show_default=True, help="The policy file to write.")  # fmt: skip
+@click.option("--out", type=click.Path(path_type=Path, readable=False), default="agentsh-net.yaml", show_default=True, help="The policy file to write.")  # fmt: skip
 @click.option("--force", is_flag=True, help="Overwrite the policy file.")
 @click.option("--install", is_flag=True, help="Also rewrite the clients' files: stdio servers run under the shim, network servers go through the gateway.")  # fmt: skip
 @click.option("--uninstall", is_flag=True, help="Only take the servers out again: the clients' files are as they were.")  # fmt: skip

@@ -109,7 +109,11 @@ def reading(
 
     def decorate(command: Command) -> Command:
         @click.option("--direct-db", is_flag=True, help="Read the store itself, without a daemon.")
-        @click.option("--db", type=click.Path(path_type=Path), help="The store's file (with --direct-db).")
+        @click.option(
+            "--db",
+            type=click.Path(path_type=Path, readable=False),
+            help="The store's file (with --direct-db).",
+        )
         @click.pass_obj
         @wraps(command)
         def with_source(daemon: Daemon, /, *, direct_db: bool, db: Path | None, **kwargs: Any) -> Any:

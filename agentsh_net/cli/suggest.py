@@ -27,8 +27,12 @@ _EVERYTHING = 1_000_000  # events; what is older than that is another policy's
         "agentsh-net policy suggest --since 7d --base policy.yaml",
     ),
 )
-@click.option("--base", type=click.Path(path_type=Path), help="The policy file to begin from; without it the daemon's own, or what `init` would write.")  # fmt: skip
-@click.option("--out", type=click.Path(path_type=Path), help="Write it to a new file instead of printing it.")
+@click.option("--base", type=click.Path(path_type=Path, readable=False), help="The policy file to begin from; without it the daemon's own, or what `init` would write.")  # fmt: skip
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, readable=False),
+    help="Write it to a new file instead of printing it.",
+)
 @reading("session", "since", limited=False, json="The policy as one JSON object.")
 def suggest(
     source: Source, filters: Mapping[str, Any], form: Format, base: Path | None, out: Path | None

@@ -98,14 +98,15 @@ def reader(path: Path) -> Iterator[sqlite3.Connection]:
     """Open the database for reading, beside a running daemon or without one. Raises StoreError."""
     try:
         is_directory = stat.S_ISDIR(path.stat().st_mode)
-    except PermissionError as error:
-        raise StoreError(
-            f"{path} may not be looked at", remedy="use sudo, or join the group agentsh-net"
-        ) from error
+        forbidden = not os.access(path, os.R_OK)
+    except PermissionError:
+        is_directory, forbidden = False, True
     except (FileNotFoundError, NotADirectoryError) as error:
         raise StoreError(
             f"there is no database at {path}", remedy="name it with --db FILE, or start the daemon"
         ) from error
+    if forbidden:
+        raise StoreError(f"{path} may not be read", remedy="use sudo, or join the group agentsh-net")
     if is_directory:
         raise _a_directory(path)
     try:

@@ -1,6 +1,7 @@
 """A reading command answers the same from a daemon and from its database, follows pages, and never falls back silently."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -68,6 +69,18 @@ def test_a_database_that_is_not_there_is_a_usage_error(run, tmp_path):
     result = run("mcp", "calls", "--db", tmp_path / "none.db")
     assert result.exit_code == 2
     assert "no database at" in result.stderr
+
+
+@pytest.mark.parametrize("words", [("mcp", "calls", "--db"), ("policy", "check"), ("doctor", "--config")])
+def test_a_file_that_may_not_be_read_is_told_of_in_our_words(run, tmp_path, monkeypatch, words):
+    monkeypatch.setattr(os, "access", lambda *_: False)  # as for another user
+    closed = tmp_path / "closed"
+    closed.mkdir()
+    (closed / "file").touch()
+    result = run(*words, closed / "file")
+    assert result.exit_code == 2
+    assert "Usage:" not in result.stderr
+    assert str(closed / "file") in result.output
 
 
 def test_without_a_name_the_configured_default_is_read(run, monkeypatch):

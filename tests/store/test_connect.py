@@ -149,13 +149,18 @@ def test_an_error_without_a_code_keeps_its_words(tmp_path):
     assert "odd (thing)" in str(error)
 
 
-def test_a_database_that_may_not_be_looked_at_is_told_with_the_remedy(tmp_path, monkeypatch):
+@pytest.mark.parametrize("folder", [True, False])
+def test_a_database_that_may_not_be_read_is_told_with_the_remedy(tmp_path, monkeypatch, folder):
     def forbidden(self, **_):
         raise PermissionError(13, "Permission denied", str(self))
 
-    monkeypatch.setattr(Path, "stat", forbidden)
+    (tmp_path / "e.db").touch()
+    if folder:
+        monkeypatch.setattr(Path, "stat", forbidden)
+    else:
+        monkeypatch.setattr(os, "access", lambda *_: False)
     with (
-        pytest.raises(StoreError, match="may not be looked at") as refused,
+        pytest.raises(StoreError, match="may not be read") as refused,
         connect.reader(tmp_path / "e.db"),
     ):
         pytest.fail("it was opened")
