@@ -17,6 +17,8 @@ from agentsh_net.core.dialects.machine import DONE, never
 from agentsh_net.core.dialects.openai_responses.event import Event, message_frames, read, renumbered
 from agentsh_net.core.dialects.openai_responses.items import Call, is_call, read_call
 from agentsh_net.core.dialects.openai_responses.output import rewritten
+from agentsh_net.core.dialects.openai_responses.pieces import KIND as PIECE
+from agentsh_net.core.dialects.openai_responses.pieces import Pieces
 from agentsh_net.core.dialects.openai_responses.rulings import Rulings
 from agentsh_net.core.dialects.openai_responses.slots import NO_INDEX, REUSED, Slot, Slots, State
 from agentsh_net.core.dialects.output import Output
@@ -25,8 +27,8 @@ from agentsh_net.core.framing.sse import Frame
 from agentsh_net.core.values.strict_json import Reading
 
 # Besides what every dialect looks for: whatever carries an `"item"`, a `"response"`, an `"output"` or arguments, and what ends an answer
-# (`"error"`, `[done]`). The last five bytes of each, as far as they are not shorter (call_signs says why).
-SIGNS: Final = (b'item"', b'onse"', b'tput"', b"_call", b'rror"', b"done]")
+# (`"error"`, `[done]`), and Mistral's calls. The last five bytes of each, as far as they are not shorter (call_signs says why).
+SIGNS: Final = (b'item"', b'onse"', b'tput"', b"_call", b".call", b'rror"', b"done]")
 
 # A notice comes in at most as many pieces: enough that the events of most refused calls are as many as the message's, so that no
 # later event changes (a client may resume a stored response behind a sequence_number).
@@ -51,12 +53,13 @@ class _Queued:
 class ResponsesMachine:
     """An `inspection.Machine`. Everything behind a held call waits for it, so that the order of events is never changed."""
 
-    __slots__ = ("_held", "_limit", "_over", "_queue", "_rulings", "_shift", "_slots", "_waiting")
+    __slots__ = ("_held", "_limit", "_over", "_pieces", "_queue", "_rulings", "_shift", "_slots", "_waiting")
 
     knows = holds = never
 
     def __init__(self, judge: Judge, limits: Limits) -> None:
         self._rulings = Rulings(judge)
+        self._pieces = Pieces(self._rulings)
         self._slots = Slots()
         self._limit = limits.held
         self._queue: deque[_Queued] = deque()
@@ -111,6 +114,8 @@ class ResponsesMachine:
             self._item(event, event.item, frame, out)
         elif event.lists:
             self._response(event, frame, frame.data or b"", reading, out)
+        elif event.kind == PIECE:
+            self._piece(event, frame, out)
         else:
             self._detail(event, frame, out)
         if event.error:
@@ -201,6 +206,17 @@ class ResponsesMachine:
             self._drop(event)
             return
         self._emit(_Queued(frame, event, slot=slot), out)
+
+    def _piece(self, event: Event, frame: Frame, out: Output) -> None:
+        """Take a call, or a piece of one, that has no item."""
+        self._doubt_all_but(None)
+        instead = self._pieces.take(event, out, _LATE if self._over else "")
+        if instead is None:
+            self._emit(_Queued(frame, event), out)
+            return
+        self._drop(event)
+        if not self._queue:
+            out.write(instead)
 
     def _doubt_all_but(self, slot: Slot | None) -> None:
         """Note that what came belongs to another item than those that are held."""
