@@ -1,5 +1,6 @@
 """`./dev` installs into its own checkout's virtual environment, leaves another's alone, and runs all tests on all cores."""
 
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -8,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 # All that `./dev setup` runs but for apt, which it can do without.
-TOOLS = ("sh", "dirname", "cat", "sed", "cksum", "grep", "id", "uname", "ls")
+TOOLS = ("sh", "dirname", "cat", "sed", "cksum", "grep", "id", "uname", "ls", "nproc")
 
 
 @pytest.fixture
@@ -60,7 +61,7 @@ def test_a_virtual_environment_that_is_nobody_elses_is_set_up(checkout: Path, wh
 @pytest.mark.parametrize(
     ("asked", "run"),
     [
-        ((), "-n auto --maxprocesses 4 --dist worksteal"),
+        ((), f"-n {min(len(os.sched_getaffinity(0)) + 1, 4)} --dist worksteal"),
         (("tests/test_dev.py", "-x"), "tests/test_dev.py -x"),
     ],
     ids=["all", "some"],
