@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agentsh_net.core.errors import ProtocolError
-from agentsh_net.core.values import strict_json
+from agentsh_net.core.values import json_splice, strict_json
 from agentsh_net.mcp_clients import shim_wrapping, user_file
 
 Keys = tuple[str, ...]
@@ -229,7 +229,7 @@ def _blank(text: str) -> str:
 def _span(text: str, path: strict_json.Path) -> Span:
     """Return where a value stands, by what an edit of it would replace: one door to the text for reading and editing."""
     try:
-        marked = strict_json.splice(text.encode(), {path: strict_json.Raw("\0")}).decode()
+        marked = json_splice.splice(text.encode(), {path: json_splice.Raw("\0")}).decode()
     except ProtocolError as error:
         raise UneditableError(str(error)) from error
     if marked.count("\0") != 1:

@@ -16,9 +16,10 @@ from agentsh_net.core.dialects.gemini import dialect as gemini
 from agentsh_net.core.dialects.openai_chat import dialect as openai_chat
 from agentsh_net.core.dialects.openai_responses import dialect as openai_responses
 from agentsh_net.core.dialects.output import Output
-from agentsh_net.core.values import strict_json
+from agentsh_net.core.values import json_splice, strict_json
+from agentsh_net.core.values.json_splice import Raw
 from agentsh_net.core.values.members import folded
-from agentsh_net.core.values.strict_json import Path, Raw, Reading
+from agentsh_net.core.values.strict_json import Path, Reading
 
 # By the key under which an answer lists what it brings; one in which several stand is read in each way.
 _DIALECTS: Final[tuple[tuple[str, Dialect], ...]] = (
@@ -46,7 +47,7 @@ def rewritten(data: bytes, reading: Reading, judge: Judge, out: Output) -> bytes
         return None
     if () in edits:
         return edits[()].text.encode()
-    return strict_json.splice(data, edits) if edits else None
+    return json_splice.splice(data, edits) if edits else None
 
 
 def _answers(value: Any, path: Path) -> Iterator[tuple[Path, tuple[dict[str, Any], list[Dialect]]]]:

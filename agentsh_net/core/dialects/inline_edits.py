@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from agentsh_net.core.framing.sse import Frame
-from agentsh_net.core.values.strict_json import Path, Reading, dump, splice
+from agentsh_net.core.values.json_splice import splice
+from agentsh_net.core.values.strict_json import Path, Reading, dump
 
 
 def rewritten(

@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from agentsh_net.core.dialects.anthropic.tool_changes import added
-from agentsh_net.core.values.strict_json import DELETE, Path
+from agentsh_net.core.values.json_splice import DELETE
+from agentsh_net.core.values.strict_json import Path
 
 MAX_OFFERS: Final = 4096  # more than any API takes; what follows is not learned from, and not hidden
 _DECLARATIONS: Final = ("functionDeclarations", "function_declarations")
@@ -113,7 +114,7 @@ def _one(told: Any, path: Path, namespace: str) -> Iterator[Offer]:
 
 
 def without(request: Mapping[str, Any], hidden: Collection[Path]) -> dict[Path, Any]:
-    """Return the edits (strict_json.splice) that take these offers out of a request, and what must follow from it."""
+    """Return the edits (json_splice.splice) that take these offers out of a request, and what must follow from it."""
     edits: dict[Path, Any] = {}
     removed = _closed(request, set(hidden))
     left_any = False

@@ -17,7 +17,7 @@ from agentsh_net.core.dlp.strings import Cut, edited, texts, unescaped
 from agentsh_net.core.dlp.tokens import TOKEN, Vault, begun
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.framing.sse import Decoder, Frame
-from agentsh_net.core.values import strict_json
+from agentsh_net.core.values import json_splice, strict_json
 from agentsh_net.core.values.strict_json import Path
 
 # A whole token, or a string that ends in what may be the beginning of one: all else passes unread.
@@ -170,7 +170,7 @@ class Restorer:
         text = data
         if edits:
             try:
-                text = strict_json.splice(text, edits)
+                text = json_splice.splice(text, edits)
             except (ProtocolError, ValueError):
                 return frame.raw
         text = restored(text, self._vault)

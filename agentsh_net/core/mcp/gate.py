@@ -41,7 +41,7 @@ from agentsh_net.core.mcp.jsonrpc import (
 )
 from agentsh_net.core.model import Verdict
 from agentsh_net.core.naming.folding import visible
-from agentsh_net.core.values import strict_json
+from agentsh_net.core.values import json_splice, strict_json
 
 # Codes of our own, in the range JSON-RPC 2.0 (section 5.1) leaves to implementations, where MCP uses none.
 BLOCKED = -32090
@@ -312,23 +312,23 @@ def edited(line: bytes, body: Body, edits: Mapping[int, Edit]) -> bytes | None:
             case Swap(message):
                 return message
             case Hide(positions):
-                return strict_json.splice(line, dict(_hidden((), positions)))
+                return json_splice.splice(line, dict(_hidden((), positions)))
     if len(edits) == len(body.messages) and all(isinstance(edit, Drop) for edit in edits.values()):
         return None
     changes: dict[strict_json.Path, Any] = {}
     for index, edit in edits.items():
         match edit:
             case Drop():
-                changes[index,] = strict_json.DELETE
+                changes[index,] = json_splice.DELETE
             case Swap(message):
-                changes[index,] = strict_json.Raw(message.decode())
+                changes[index,] = json_splice.Raw(message.decode())
             case Hide(positions):
                 changes |= dict(_hidden((index,), positions))
-    return strict_json.splice(line, changes)
+    return json_splice.splice(line, changes)
 
 
 def _hidden(at: strict_json.Path, positions: Iterable[int]) -> Iterator[tuple[strict_json.Path, Any]]:
-    return (((*at, "result", "tools", position), strict_json.DELETE) for position in positions)
+    return (((*at, "result", "tools", position), json_splice.DELETE) for position in positions)
 
 
 def _answers(errors: list[bytes], *, batch: bool) -> tuple[bytes, ...]:

@@ -18,7 +18,7 @@ from agentsh_net.core.mcp import glance as mcp_glance
 from agentsh_net.core.mcp import params as mcp_params
 from agentsh_net.core.mcp.exchange import MODERN
 from agentsh_net.core.mcp.jsonrpc import Body, ErrorResponse, Id, Limits, Notification, Request, Response
-from agentsh_net.core.values import strict_json
+from agentsh_net.core.values import json_splice, strict_json
 from agentsh_proxy.gateway.bodies import as_body, flattened
 from agentsh_proxy.gateway.connection import JSON, GatewayConnection
 from agentsh_proxy.gateway.delivery import PING, deliver
@@ -131,7 +131,7 @@ class Shared:
         seconds = None if client.endless else place.settings.timeout
         heard = self._heard
         try:
-            await self._pipe.send(strict_json.splice(flattened(taken.forward), changes))
+            await self._pipe.send(json_splice.splice(flattened(taken.forward), changes))
             await self._respond(stream, client, seconds)
         except TimeoutError:
             self.mute = self.mute or self._heard == heard
@@ -208,7 +208,7 @@ class Shared:
         if found is None:
             return  # of nobody who is still there
         flight, changes = found
-        passed = await flight.review.server(strict_json.splice(message, changes), self._max, (flight.own_id,))
+        passed = await flight.review.server(json_splice.splice(message, changes), self._max, (flight.own_id,))
         for reply in passed.replies:
             await self._pipe.send(reply)
         if passed.answered:

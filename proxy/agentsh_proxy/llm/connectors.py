@@ -13,7 +13,7 @@ from agentsh_net.core.dialects import request_connectors
 from agentsh_net.core.dialects.base import Connector, Dialect
 from agentsh_net.core.dialects.request_connectors import ConfinementError, Edits
 from agentsh_net.core.model import Action, Verdict
-from agentsh_net.core.values import strict_json
+from agentsh_net.core.values import json_splice
 from agentsh_net.core.verdicts.connectors import Reach
 from agentsh_net.core.verdicts.rules import ROOT
 from agentsh_proxy.llm.admission import RefusalError
@@ -70,7 +70,7 @@ class Connectors:
             return plain
         if refusal is not None:
             raise self._refusal(str(refusal)) from refusal
-        return strict_json.splice(plain, edits) if edits else plain
+        return json_splice.splice(plain, edits) if edits else plain
 
     def _edits(
         self, request: Mapping[str, Any] | None, passed: Passed

@@ -18,7 +18,7 @@ from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.model import Candidate, PinState, ToolCall
 from agentsh_net.core.trust.offers import NOTHING, Altered, Lessons, joined
 from agentsh_net.core.trust.pins import PinEffect, effect
-from agentsh_net.core.values import strict_json
+from agentsh_net.core.values import json_splice
 from agentsh_net.core.verdicts.rules import ROOT
 from agentsh_proxy.llm.reporting import Reporter, Subject
 from agentsh_proxy.llm.view import View
@@ -120,7 +120,7 @@ def reduced(request: Mapping[str, Any], plain: bytes, lessons: Lessons) -> bytes
     if not hidden:
         return plain
     try:
-        return strict_json.splice(plain, without(request, {path for _, path in hidden}))
+        return json_splice.splice(plain, without(request, {path for _, path in hidden}))
     except ProtocolError:
         return plain  # what is called all the same is judged in the answer
 

@@ -6,7 +6,8 @@ import pytest
 
 from agentsh_net.core.dialects.inline_edits import in_place, rewritten
 from agentsh_net.core.framing.sse import Frame
-from agentsh_net.core.values.strict_json import DELETE, read
+from agentsh_net.core.values.json_splice import DELETE
+from agentsh_net.core.values.strict_json import read
 
 TWICE = b'{"a":[1, 2.50], "b":1,"b":2}'
 

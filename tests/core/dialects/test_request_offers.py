@@ -11,7 +11,7 @@ from agentsh_net.core.dialects.anthropic import dialect as anthropic
 from agentsh_net.core.dialects.gemini import dialect as gemini
 from agentsh_net.core.dialects.ollama import dialect as ollama
 from agentsh_net.core.dialects.openai_chat import dialect as openai_chat
-from agentsh_net.core.values.strict_json import splice
+from agentsh_net.core.values.json_splice import splice
 
 SCHEMA = {"type": "object", "properties": {"a": {}}}
 

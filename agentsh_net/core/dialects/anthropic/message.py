@@ -17,7 +17,7 @@ from agentsh_net.core.dialects.anthropic.blocks import (
 )
 from agentsh_net.core.dialects.base import Judge
 from agentsh_net.core.dialects.output import Output
-from agentsh_net.core.values import strict_json
+from agentsh_net.core.values import json_splice, strict_json
 from agentsh_net.core.values.strict_json import Path, Reading
 
 
@@ -63,7 +63,7 @@ def rewritten(
         if not calls:
             out.dropped("duplicate_keys", flaw)
         return Rewriting(_anew(top, edits, prefix), became, calls)
-    return Rewriting(strict_json.splice(data, edits) if edits else None, became, calls)
+    return Rewriting(json_splice.splice(data, edits) if edits else None, became, calls)
 
 
 def rewrite_whole(data: bytes, reading: Reading, judge: Judge, out: Output) -> bytes | None:

@@ -32,7 +32,7 @@ from agentsh_net.core.dialects.base import MIN_WEIGHT, Judge, Limits
 from agentsh_net.core.dialects.output import Output
 from agentsh_net.core.dialects.steering import Steered
 from agentsh_net.core.framing.sse import Frame
-from agentsh_net.core.values import strict_json
+from agentsh_net.core.values import json_splice
 from agentsh_net.core.values.strict_json import Reading
 
 # Besides what every dialect looks for: blocks are counted (`_start`), arguments without a call are dropped (`partial_json`), and an end
@@ -280,7 +280,7 @@ class AnthropicMachine:
             return
         outer = spelled(reading.value, "delta")
         inner = spelled(reading.value[outer], "stop_reason")
-        self._emit(self._put(frame, strict_json.splice(frame.data or b"", {(outer, inner): "end_turn"})), out)
+        self._emit(self._put(frame, json_splice.splice(frame.data or b"", {(outer, inner): "end_turn"})), out)
 
     def _fail(self, out: Output) -> None:
         """Take an error of the provider: what was held is incomplete."""

@@ -12,8 +12,9 @@ from agentsh_net.core.dialects.base import Judge
 from agentsh_net.core.dialects.inline_edits import rewritten
 from agentsh_net.core.dialects.output import Output, notice
 from agentsh_net.core.model import ToolCall
+from agentsh_net.core.values.json_splice import DELETE
 from agentsh_net.core.values.members import find, folded, plain, twice
-from agentsh_net.core.values.strict_json import DELETE, Path, Reading
+from agentsh_net.core.values.strict_json import Path, Reading
 
 NAME: Final = "bedrock"
 

@@ -10,8 +10,9 @@ from agentsh_net.core.dialects.block_stream import Event, Part, Words
 from agentsh_net.core.dialects.output import Output
 from agentsh_net.core.framing import event_stream
 from agentsh_net.core.framing.sse import Frame
+from agentsh_net.core.values.json_splice import splice
 from agentsh_net.core.values.members import find, folded, plain, twice
-from agentsh_net.core.values.strict_json import Path, Reading, dump, splice
+from agentsh_net.core.values.strict_json import Path, Reading, dump
 
 _JSON: Final = "application/json"
 

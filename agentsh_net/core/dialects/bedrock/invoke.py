@@ -27,8 +27,9 @@ from agentsh_net.core.framing import event_stream
 from agentsh_net.core.framing.event_stream import ERROR
 from agentsh_net.core.framing.sse import Frame
 from agentsh_net.core.values import strict_json
+from agentsh_net.core.values.json_splice import splice
 from agentsh_net.core.values.members import folded, plain
-from agentsh_net.core.values.strict_json import Reading, dump, read, splice
+from agentsh_net.core.values.strict_json import Reading, dump, read
 
 _CONVERSE: Final = frozenset(
     {"messagestart", "contentblockstart", "contentblockdelta", "contentblockstop", "messagestop", "metadata"}

@@ -14,7 +14,8 @@ from agentsh_net.core.dialects.gemini.arguments import assembled
 from agentsh_net.core.dialects.gemini.parts import Found, Piece
 from agentsh_net.core.dialects.output import Output, notice
 from agentsh_net.core.model import ToolCall
-from agentsh_net.core.values.strict_json import DELETE, Path
+from agentsh_net.core.values.json_splice import DELETE
+from agentsh_net.core.values.strict_json import Path
 
 NAME: Final = "gemini"
 

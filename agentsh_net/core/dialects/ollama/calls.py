@@ -14,8 +14,9 @@ from agentsh_net.core.dialects.output import Output, notice
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.model import ToolCall
 from agentsh_net.core.values import strict_json
+from agentsh_net.core.values.json_splice import DELETE
 from agentsh_net.core.values.members import Member, at, find, folded, plain, twice
-from agentsh_net.core.values.strict_json import DELETE, Path, Reading
+from agentsh_net.core.values.strict_json import Path, Reading
 
 NAME: Final = "ollama"
 

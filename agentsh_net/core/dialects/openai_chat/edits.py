@@ -13,7 +13,8 @@ from agentsh_net.core.dialects.openai_chat.calls import ChoiceState, Fate
 from agentsh_net.core.dialects.openai_chat.fragments import Choice
 from agentsh_net.core.dialects.openai_chat.ledger import Mark
 from agentsh_net.core.framing.sse import Frame
-from agentsh_net.core.values.strict_json import DELETE, Path, dump, read, splice
+from agentsh_net.core.values.json_splice import DELETE, splice
+from agentsh_net.core.values.strict_json import Path, dump, read
 
 Edits = dict[Path, Any]
 

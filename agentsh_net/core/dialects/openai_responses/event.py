@@ -26,7 +26,8 @@ from agentsh_net.core.dialects.openai_responses.items import (
 )
 from agentsh_net.core.dialects.steering import Steered
 from agentsh_net.core.framing.sse import Frame
-from agentsh_net.core.values.strict_json import Reading, dump, splice
+from agentsh_net.core.values.json_splice import splice
+from agentsh_net.core.values.strict_json import Reading, dump
 
 # What an event adds to a call; `status` and the like are no such thing.
 _BRINGS: Final = frozenset(

@@ -22,7 +22,7 @@ from agentsh_net.core.dialects.openai_responses.items import (
 from agentsh_net.core.dialects.openai_responses.rulings import Rulings
 from agentsh_net.core.dialects.output import Output
 from agentsh_net.core.errors import ProtocolError
-from agentsh_net.core.values import strict_json
+from agentsh_net.core.values import json_splice, strict_json
 from agentsh_net.core.values.strict_json import Path, Reading
 
 # What `extra` adds to a call: the stream machine knows more of it than the list says.
@@ -135,7 +135,7 @@ def rewritten(
     elif clashes & CARRIERS and not result.calls and rulings.decide(Call(flaw=flaw), out):
         result.data = _anew(reading.value, edits)  # another parser may see a call
     elif edits:
-        result.data = _anew(reading.value, edits) if flaw else strict_json.splice(data, edits)
+        result.data = _anew(reading.value, edits) if flaw else json_splice.splice(data, edits)
     return result
 
 
