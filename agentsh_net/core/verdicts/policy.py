@@ -21,9 +21,9 @@ from agentsh_net.core.registry import Registry
 from agentsh_net.core.trust import identity
 from agentsh_net.core.trust.identity import Identity
 from agentsh_net.core.trust.pins import Pins
-from agentsh_net.core.verdicts import connectors, steps
+from agentsh_net.core.verdicts import connectors, steps, unseen
 from agentsh_net.core.verdicts.given import Given, given_by
-from agentsh_net.core.verdicts.rules import ROOT, Rules
+from agentsh_net.core.verdicts.rules import Rules
 from agentsh_net.core.verdicts.steps import MAX_NAME, Outcome, Step
 
 # (server id, tool, the call's key, session id) -> within the rate, or what a session rule has against it
@@ -36,7 +36,6 @@ MAX_REMEMBERED_NAME = 512  # characters; real names have at most 128 on each sid
 MAX_LISTED = 8  # candidates in the words of a step; the verdict has them all
 
 _BLOCK, _ALERT = Outcome.BLOCK, Outcome.ALERT  # looked up once: as attributes they cost as much as a call
-_FAIL_CLOSED = f"{ROOT}.fail_closed"
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -290,38 +289,15 @@ class Policy:
     ) -> Step:
         """Judge a call that resolves to no registered tool, and that no rule about its candidates denies."""
         if not candidates:
+            tools = self._names.unplaced(fold(call.name)) if self._names else ()
             # A pattern over servers' tools is not about a tool that is listed as the agent's own; a rule with its very name is.
-            denied = self._denied_everywhere(call, given, by_name=native is not None and native.exact)
+            by_name = native is not None and native.exact
+            denied = unseen.denied_step(self._rules.denied_tools, call, tools, given, by_name=by_name)
             if denied is not None:
                 return denied
         if native is not None:
-            name = visible(call.name, MAX_NAME)
-            reason = f"{name!r} is the agent's own tool, by native_tools ({visible(native.entry, MAX_NAME)})"
-            return Step("native", Outcome.PASS, reason, native.path)
-        if candidates:
-            reason = f"tool {steps.shown(candidates[0])} was not seen in its server's tools/list"
-        else:
-            what = "looks like an MCP tool, but no" if meant.looks_mcp else "no"
-            reason = f"{visible(call.name, MAX_NAME)!r}: {what} server was seen to offer it"
-        if self._mcp.fail_closed:
-            return Step("fail_closed", _BLOCK, f"{reason} (fail_closed)", _FAIL_CLOSED)
-        reason += "; let through because fail_closed is false"
-        return Step("fail_closed", _ALERT, reason, _FAIL_CLOSED)
-
-    def _denied_everywhere(self, call: ToolCall, given: Given | None, *, by_name: bool) -> Step | None:
-        """Return the block of a tool that a rule denies on every server (`by_name`: without wildcards), where nobody knows the server."""
-        for tool in self._names.unplaced(fold(call.name)) if self._names else ():
-            rule = self._rules.denied_tools.first_anywhere(tool, by_name=by_name)
-            why = ""
-            narrower = self._rules.denied_tools.narrowed_anywhere(tool, by_name=by_name)
-            for narrowed in narrower if given is not None else ():
-                if rule is None and narrowed.args is not None and given is not None:
-                    why = narrowed.args.denies(given)
-                    rule = narrowed if why else None
-            if rule is not None:
-                reason = f"tool {visible(call.name, MAX_NAME)} of an unknown server is denied by {rule.shown}"
-                return Step("tool", _BLOCK, f"{reason}: {why}" if why else reason, rule.path)
-        return None
+            return unseen.native_step(call, native)
+        return unseen.step(call, meant, candidates, fail_closed=self._mcp.fail_closed)
 
     def _charged(self, candidates: tuple[Candidate, ...]) -> Iterator[Candidate]:
         """Yield one candidate of each known server: made-up servers have no bucket that a model could fill the memory with."""

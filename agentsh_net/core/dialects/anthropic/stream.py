@@ -163,16 +163,7 @@ class AnthropicMachine:
             self._settle(out, State.STOPLESS)
         block = Block(event.index)
         if is_call(event.block) or event.flaw:
-            self.idle = False
-            block.state = State.HELD
-            block.fields = event.block
-            block.flaw = event.flaw or flaw_of(event.block)
-            if event.index is None:
-                block.flaw = block.flaw or "the block has no index"
-            if self._roster.reused(event.index):
-                block.flaw = block.flaw or "two blocks with arguments at one index"  # some clients merge them
-            if self._over:
-                block.flaw = _LATE
+            self._take_for_call(block, event)
         self._doubt_all_but(None)
         if self._held:
             block.doubt = _NESTED
@@ -186,6 +177,19 @@ class AnthropicMachine:
             self._emit(text_frames(self._number(block), text, self._make), out)
         else:
             self._emit(frame.raw, out)
+
+    def _take_for_call(self, block: Block, event: Event) -> None:
+        """Fill in what a block's start says of the call that it begins, and what is wrong with that."""
+        self.idle = False
+        block.state = State.HELD
+        block.fields = event.block
+        block.flaw = event.flaw or flaw_of(event.block)
+        if event.index is None:
+            block.flaw = block.flaw or "the block has no index"
+        if self._roster.reused(event.index):
+            block.flaw = block.flaw or "two blocks with arguments at one index"  # some clients merge them
+        if self._over:
+            block.flaw = _LATE
 
     def _known(self, block: Block, out: Output, *, positioned: bool = True) -> bool:
         """Remember a block, unless there are too many."""
