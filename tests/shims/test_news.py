@@ -40,7 +40,7 @@ def test_calls_of_the_plainest_shape_are_told_of_as_others_are() -> None:
     visit = front.enter()
     made = [
         call("ls", 1, a=1),
-        call("rm", "x", path="/100%/ü", n=[1, 2]),
+        call("rm", "x", path="/100%/ü", n=[1, 2], of=[{"a": []}]),
         call("ls", 3),
         call("rm", 4, q='"\n'),
     ]
@@ -54,7 +54,7 @@ def test_calls_of_the_plainest_shape_are_told_of_as_others_are() -> None:
 
 
 @pytest.mark.parametrize(
-    "odd", [call("rm", 9), call("ls", 9, a={"b": 1}), {"id": 9, "params": {"name": "ls"}}]
+    "odd", [call("rm", 9), call("ls", 9, a={"b": {"c": 1}}), {"id": 9, "params": {"name": "ls"}}]
 )
 def test_one_call_of_another_shape_has_all_of_them_read_one_by_one(odd: dict[str, Any]) -> None:
     front = Front(offers={"fs": ["ls", "rm"]})

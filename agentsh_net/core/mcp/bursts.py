@@ -23,16 +23,18 @@ _PLAIN: Final = r'[^"\\\x00-\x1f]'
 _TEXT: Final = rf'"{_PLAIN}*(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{{4}}){_PLAIN}*)*"'
 _NUMBER: Final = r"-?(?:0|[1-9][0-9]{0,14})(?:\.[0-9]{1,15})?"
 _SCALAR: Final = rf"(?:{_TEXT}|{_NUMBER}|true|false|null)"
-_VALUE: Final = rf"(?:{_SCALAR}|\[(?:{_SCALAR}(?:,{_SCALAR})*)?\])"
 _KEY: Final = r'"[^"\\:\x00-\x1f]*":'
-_FLAT: Final = rf"\{{(?:{_KEY}{_VALUE}(?:,{_KEY}{_VALUE})*)?\}}"
+# After an element: a comma and another one, or the end. So each element is written once: patterns are made in a start's time.
+_NEXT: Final = r"(?:,(?![\]}])|(?=[\]}]))"
+_VALUE: Final = rf"(?:{_SCALAR}|\[(?:{_SCALAR}{_NEXT})*\])"
+_FLAT: Final = rf"\{{(?:{_KEY}{_VALUE}{_NEXT})*\}}"
+# An object of objects or lists of them, none of which has further ones.
+_OBJECT: Final = rf"\{{(?:{_KEY}(?:{_VALUE}|{_FLAT}|\[(?:{_FLAT}{_NEXT})*\]){_NEXT})*\}}"
 _ID: Final = rf'(0|[1-9][0-9]{{0,14}}|"{_PLAIN}{{0,64}}")'
-_CALL: Final = (
-    rf'"method":"tools/call","params":\{{"name":"({_PLAIN}+)","arguments":({_FLAT})(?:,"_meta":({_FLAT}))?\}}'
-)
+_CALL: Final = rf'"method":"tools/call","params":\{{"name":"({_PLAIN}+)","arguments":({_OBJECT})(?:,"_meta":({_FLAT}))?\}}'
 _ITEM: Final = rf'\{{"type":"text","text":{_TEXT}\}}'
 _RESULT: Final = (
-    rf'"result":\{{"content":\[(?:{_ITEM}(?:,{_ITEM})*)?\](?:,"structuredContent":({_FLAT}))?'
+    rf'"result":\{{"content":\[(?:{_ITEM}(?:,{_ITEM})*)?\](?:,"structuredContent":({_OBJECT}))?'
     r'(?:,"isError":(?:false|true))?\}'
 )
 
@@ -43,7 +45,7 @@ _RESULTS: Final = (
     rf'\{{"jsonrpc":"2\.0","id":{_ID},{_RESULT}\}}',
 )
 
-# Finds every key of a flat object: what else it may find ends in the quote that opens a text, and no key begins with a colon.
+# Finds every key of an object and of those in it: what else it may find ends in the quote that opens a text, and no key begins with a colon.
 _KEYS: Final = re.compile(_KEY)
 
 
@@ -90,9 +92,9 @@ def _lines(text: str, pattern: re.Pattern[str]) -> list[tuple[str, ...]]:
     return found if len(found) == text.count("\n") and text.endswith("\n") else []
 
 
-def _distinct(flat: str) -> bool:
-    """Say whether no key stands twice in a flat object."""
-    keys = _KEYS.findall(flat)
+def _distinct(text: str) -> bool:
+    """Say whether no key stands twice in an object and those in it together."""
+    keys = _KEYS.findall(text)
     return len(set(keys)) == len(keys)
 
 

@@ -18,6 +18,7 @@ ARGUMENTS = (
     {"a": 5},
     {"path": "/tmp/ü", "head": -1.5, "tail": None, "all": True, "of": ["x", 'q"\n\\', 3]},
     {"": ""},
+    {"headers": {"accept": ["a"], "n": 1}, "edits": [{"old": "x", "new": []}, {}], "none": {}, "of": []},
 )
 # As the SDKs of TypeScript, Python, Rust and Go write it.
 CALLS = (
@@ -26,7 +27,7 @@ CALLS = (
 )  # fmt: skip
 TEXT = {"type": "text", "text": 'ä "b"\n\\ input_required'}
 RESULTS = (
-    {"jsonrpc": "2.0", "id": 7, "result": {"content": [TEXT, TEXT], "structuredContent": {"result": 5, "x": "y"}, "isError": False}},
+    {"jsonrpc": "2.0", "id": 7, "result": {"content": [TEXT, TEXT], "structuredContent": {"result": {"a": [5]}, "x": [{"y": 1}]}, "isError": False}},
     {"result": {"content": [TEXT]}, "jsonrpc": "2.0", "id": "a-1"},
     {"result": {"content": []}, "jsonrpc": "2.0", "id": 0},
 )  # fmt: skip
@@ -34,7 +35,7 @@ RESULTS = (
 ODD = (
     "method", "tools/call", "tools/list", "id", "ID", "name", "result", "error", "input_required", "resultType", "isError", "\\u0069", "\\", "\\\\", '\\"',
     '"', ":", '":', ",", "{", "}", "[", "]", "null", "1", "-0", "1.0", "1e9", "true", "NaN", " ", "\r", "\n", "\t", "\x00", "\x7f", "\u2028", "\ufeff",
-    '{"id":2}', ',"id":2', '"id":1,', '"a":1,', ',"a":5', ',"path":""', ',"x":":x"', '",":"', ',"name":"rm"', '"name":"rm",', ',"_meta":{"x":1,"x":2}', ',"jsonrpc":"2.0"',
+    '{"id":2}', '{"a":1}', '[{"a":1}]', ',{"b":{}}', ",{}", ',"id":2', '"id":1,', '"a":1,', ',"a":5', ',"path":""', ',"x":":x"', '",":"', ',"name":"rm"', '"name":"rm",', ',"_meta":{"x":1,"x":2}', ',"jsonrpc":"2.0"',
     '{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"rm","arguments":{}}}',
 )  # fmt: skip
 
@@ -124,7 +125,15 @@ def test_changed_results_are_read_as_their_lines_are_or_not_at_all() -> None:
         '{"a":[":a",":b"],"b":1,"b":1}',
         '{"k":"","x":":","k":1}',
         r'{"a":"\",\"b\":","b":1,"b":2}',
-        '{"a":{"b":1}}',
+        '{"a":{"b":{"c":1}}}',
+        '{"a":[[1]]}',
+        '{"a":{"b":[{}]}}',
+        '{"a":{"b":1,"b":2}}',
+        '{"a":[{"b":1},{"c":1,"c":2}]}',
+        '{"a":{"b":1},"a":2}',
+        '{"a":{"b":1,}}',
+        '{"a":[{},]}',
+        '{"a":[,1]}',
         r'{"\u0061":1}',
         '{"a":01}',
         '{"a":1e999}',
@@ -169,3 +178,4 @@ def test_a_hostile_line_is_read_in_linear_time() -> None:
     )
     assert bursts.calls(text) == []
     assert bursts.calls(text.replace('"a":"\\"",', '"a":["\\"",') + "\n") == []
+    assert bursts.calls(text.replace('"a":"\\"",', '"a":[{"b":"\\""},{}],') + "\n") == []
