@@ -5,9 +5,7 @@ What the daemon does while it runs is its own business.
 
 from __future__ import annotations
 
-import contextlib
 import os
-import pwd
 import sys
 from pathlib import Path
 
@@ -18,6 +16,7 @@ from agentsh_net.control.errors import ControlError
 from agentsh_net.core.configuration.settings import Network
 from agentsh_net.core.errors import ConfigError, KernelError, ProtocolError, StoreError
 from agentsh_net.kernel import ahead
+from agentsh_net.kernel.limits import may_change_user
 
 EXIT_CONFIG, EXIT_ENVIRONMENT = 2, 3
 # Seconds (Python's own is 0.005): the kernel is asked in threads by many short calls, each of which waits so long for its turn
@@ -32,15 +31,11 @@ WITHOUT_PROC = "no procfs is mounted at /proc; mend it: mount -t proc proc /proc
 def worker_uid(network: Network) -> int | None:
     """Return the user that only our workers are, for hosts without cgroup v2; None where others may be it.
 
-    `nobody` is many others'; and in a pod whoever is root in the agent's container can be any user.
+    In a pod whoever is root in the agent's container can be any user.
     """
-    from agentsh_net.workers.unprivileged import USERS
+    from agentsh_net.workers.unprivileged import identity
 
-    if os.geteuid() != 0 or network.scope == "netns":
-        return None
-    with contextlib.suppress(KeyError):
-        return pwd.getpwnam(USERS[0]).pw_uid
-    return None
+    return identity().uid if may_change_user() and network.scope != "netns" else None
 
 
 def main(

@@ -13,6 +13,7 @@ from test_daemon import policy
 
 from agentsh_net import start
 from agentsh_net.core.configuration.settings import Network
+from agentsh_net.workers import unprivileged
 
 NOBODY = pwd.getpwnam("nobody")
 
@@ -56,12 +57,11 @@ def test_without_proc_it_does_not_start_and_says_what_to_mount(
 def test_the_workers_user_counts_as_ours_only_where_nobody_else_can_be_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(os, "geteuid", lambda: 0)
-    monkeypatch.setattr(pwd, "getpwnam", {"nobody": NOBODY}.__getitem__)
-    assert start.worker_uid(Network()) is None
-    monkeypatch.setattr(pwd, "getpwnam", {"agentsh-net": NOBODY}.__getitem__)
-    assert start.worker_uid(Network()) == NOBODY.pw_uid
+    monkeypatch.setattr(start, "may_change_user", lambda: True)
+    assert start.worker_uid(Network()) == unprivileged.identity().uid != NOBODY.pw_uid
     assert start.worker_uid(Network(scope="netns")) is None
+    monkeypatch.setattr(start, "may_change_user", lambda: False)
+    assert start.worker_uid(Network()) is None
 
 
 def test_a_broken_file_at_the_start_is_told_line_by_line(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import grp
 import os
 import pwd
 import socket
@@ -18,7 +19,10 @@ from typing import Final
 
 from agentsh_net.kernel.limits import may_change_user
 
-USERS: Final = ("agentsh-net", "nobody")
+USER: Final = "agentsh-net"
+# Of what systemd gives to services without an account (systemd.exec(5), DynamicUser=). `nobody` is for others: whoever else is it
+# could end them.
+_WITHOUT_ACCOUNT: Final = range(65519, 61183, -1)
 # What they inherit of the environment; the rest may hold secrets that a parser of hostile bytes need not have.
 _ENVIRONMENT: Final = (
     "PATH",
@@ -41,12 +45,20 @@ class Identity:
 
 
 def identity() -> Identity:
-    """Return the user `agentsh-net` where there is one, else `nobody`."""
-    for name in USERS:
+    """Return the user `agentsh-net` where there is one, else one that no account has."""
+    with contextlib.suppress(KeyError):
+        entry = pwd.getpwnam(USER)
+        return Identity(entry.pw_uid, entry.pw_gid)
+    number = next(number for number in _WITHOUT_ACCOUNT if _is_free(number))
+    return Identity(number, number)
+
+
+def _is_free(number: int) -> bool:
+    for look_up in (pwd.getpwuid, grp.getgrgid):
         with contextlib.suppress(KeyError):
-            entry = pwd.getpwnam(name)
-            return Identity(entry.pw_uid, entry.pw_gid)
-    return Identity(65534, 65534)
+            look_up(number)
+            return False
+    return True
 
 
 async def start(*words: str, passing: Mapping[str, socket.socket]) -> Process:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import grp
 import os
 import pwd
 import socket
@@ -53,19 +54,13 @@ def test_it_has_its_sockets_and_none_of_the_supervisors_secrets(
         assert theirs.fileno() == fd, "it is the caller's to close"
 
 
-def test_who_is_the_products_own_user_where_there_is_one_and_nobody_else(
+def test_they_are_the_products_own_user_where_there_is_one_and_else_nobody_that_has_an_account(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    users = {"agentsh-net": Identity(990, 991), "nobody": Identity(65534, 65533)}
-
-    def entry(name: str) -> pwd.struct_passwd:
-        if name not in users:
-            raise KeyError(name)
-        return pwd.struct_passwd((name, "x", users[name].uid, users[name].gid, "", "/", ""))
-
-    monkeypatch.setattr(pwd, "getpwnam", entry)
+    ours = pwd.struct_passwd(("agentsh-net", "x", 990, 991, "", "/", ""))
+    monkeypatch.setattr(pwd, "getpwnam", {"agentsh-net": ours}.__getitem__)
     assert identity() == Identity(990, 991)
-    del users["agentsh-net"]
-    assert identity() == Identity(65534, 65533)
-    del users["nobody"]
-    assert identity() == Identity(65534, 65534)
+    monkeypatch.setattr(pwd, "getpwnam", {}.__getitem__)
+    monkeypatch.setattr(pwd, "getpwuid", {65519: ours}.__getitem__)
+    monkeypatch.setattr(grp, "getgrgid", {65518: ("agentsh-net", "x", 65518, [])}.__getitem__)
+    assert identity() == Identity(65517, 65517)
