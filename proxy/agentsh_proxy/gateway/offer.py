@@ -46,7 +46,9 @@ class Offer:
         self._known_by: tuple[Snapshot | None, Mapping[str, Any], Mapping[str, str]]
         self._known_by = (None, self.facts, self.listing.hashes)
         self._itself: Verdict | None = None  # by what `_known_by` says
-        self._standing: dict[str, Verdict] = {}  # likewise
+        self._standing: dict[
+            str, Verdict | None
+        ] = {}  # likewise, by tool; None: each call is judged for itself
         self._around = around
         self._place = place
 
@@ -70,10 +72,9 @@ class Offer:
             snapshot, self.shown(snapshot), self.server_id, call, session_id, charge
         )
         # Of tools that were seen: names of a client's making have no end.
-        if snapshot.registry.tool(self.server_id, call.tool) is not None and snapshot.stands(
-            mcp_judging.meant(self.server_id, call.tool)
-        ):
-            self._standing[call.tool] = verdict
+        if call.tool not in self._standing and snapshot.registry.tool(self.server_id, call.tool) is not None:
+            stands = snapshot.stands(mcp_judging.meant(self.server_id, call.tool))
+            self._standing[call.tool] = verdict if stands else None
         return verdict
 
     def _look(self, snapshot: Snapshot) -> None:
