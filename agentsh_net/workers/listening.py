@@ -6,7 +6,7 @@ Who accepts on them is not its business.
 from __future__ import annotations
 
 import socket
-from typing import Any
+from typing import Any, Final
 
 from agentsh_net.core.configuration.settings import Gateway, Metrics, Proxy
 from agentsh_net.core.errors import ConfigError, Problem
@@ -34,9 +34,13 @@ def bind(settings: Proxy | Gateway | Metrics, section: str = "proxy") -> list[so
         ) from error
 
 
+_LOOPBACK: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared with, not bound
+
+
 def url(listener: socket.socket) -> str:
-    """Return the URL of what `listener` serves."""
+    """Return the URL of what `listener` serves, for who is on this host: one that takes every address is at the loopback's too."""
     host, port = listener.getsockname()[:2]
+    host = _LOOPBACK.get(host, host)
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from agentsh_net.core.configuration.settings import Metrics, Proxy
 from agentsh_net.core.errors import ConfigError
-from agentsh_net.workers.listening import bind
+from agentsh_net.workers.listening import bind, url
 
 
 @pytest.mark.parametrize("workers", [1, 3])
@@ -34,3 +34,16 @@ def test_what_cannot_be_had_is_told_with_its_place() -> None:
     with pytest.raises(ConfigError) as caught:
         bind(Proxy(listen="no.such.host.invalid", port=0))
     assert caught.value.problems[0].path == "proxy.listen"
+
+
+@pytest.mark.parametrize(
+    ("address", "shown"),
+    [("0.0.0.0", "127.0.0.1"), ("::", "[::1]"), ("127.0.0.1", "127.0.0.1"), ("::1", "[::1]")],
+)
+def test_what_takes_every_address_is_shown_by_one_that_clients_here_can_use(address: str, shown: str) -> None:
+    [listener] = bind(Proxy(listen=address, port=0))
+    with listener:
+        port = listener.getsockname()[1]
+        assert url(listener) == f"http://{shown}:{port}"
+        listener.listen()
+        socket.create_connection((shown.strip("[]"), port), timeout=10).close()

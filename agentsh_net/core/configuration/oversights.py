@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from difflib import get_close_matches
+from ipaddress import ip_address
 
 from agentsh_net.core.configuration.settings import Config, Mcp, ServerRule, ToolRule
 from agentsh_net.core.naming.folding import fold
@@ -17,7 +18,7 @@ _PATTERN = frozenset("*?[")
 def oversights(config: Config) -> tuple[str, ...]:
     """Return them, each with the YAML path that it is about."""
     mcp = config.sandbox.mcp
-    return (*_slips(mcp), *_closed(mcp), *_unheard(config))
+    return (*_slips(mcp), *_closed(mcp), *_unheard(config), *_open(config))
 
 
 def _slips(mcp: Mcp) -> Iterator[str]:
@@ -54,3 +55,13 @@ def _unheard(config: Config) -> Iterator[str]:
         yield f"network.mode is off: llm_direct: {config.network.llm_direct} is not in force"
     if config.network.mode != "off" and not config.network.layers:
         yield f"network.layers is empty: mode: {config.network.mode} is in force nowhere"
+
+
+def _open(config: Config) -> Iterator[str]:
+    """Yield what listens for other hosts: it asks nobody who they are."""
+    proxy, gateway = config.proxy, config.gateway
+    doors = (("proxy", proxy.mode != "disabled", proxy.listen), ("gateway", gateway.enabled, gateway.listen))
+    for name, on, address in doors:
+        if on and address != "localhost" and not ip_address(address).is_loopback:
+            but = ", but for servers with a `downstream_security`" if name == "gateway" else ""
+            yield f"{name}.listen is {address}: whoever reaches this host by the network may use it{but}"

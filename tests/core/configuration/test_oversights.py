@@ -64,3 +64,19 @@ def test_what_is_configured_for_something_that_is_off_is_told(sections, words):
 
 def test_the_defaults_are_no_oversight():
     assert told() == ()
+
+
+@pytest.mark.parametrize("address", ["0.0.0.0", "::", "10.0.0.1"])
+def test_what_listens_for_other_hosts_is_told(address):
+    notes = told(proxy={"listen": address}, gateway={"enabled": True, "listen": address})
+    assert [note.split(":")[0].split(" is ")[0] for note in notes] == ["proxy.listen", "gateway.listen"]
+    assert all("by the network" in note for note in notes)
+    assert (
+        told(proxy={"mode": "disabled", "listen": address}, gateway={"enabled": False, "listen": address})
+        == ()
+    )
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "127.0.0.9", "::1", "localhost"])
+def test_the_loopback_is_for_nobody_else(address):
+    assert told(proxy={"listen": address}) == ()
