@@ -71,6 +71,11 @@ class AgentSessions:
             warnings.append("the LLM proxy is off: what models answer this agent is not seen")
         return await self.open(session_id, proxy_url) | {"warnings": warnings}
 
+    def of(self, token: str, peer: Peer) -> str:
+        """Return the session of who asks: that of its cgroup, which it cannot leave, before that of the token it shows."""
+        here = self._cgroups.session_of_process(peer.pid) if self._cgroups is not None else ""
+        return here or self._sessions.of(token)
+
     async def clear(self) -> None:
         """End the sessions in which nothing runs any more: their tokens are void from now on."""
         cgroups = self._cgroups

@@ -271,7 +271,7 @@ class Daemon:
             record_sheet=self._recording.sheet,
             takes_news=self.writer.takes_more,
             warn=self._log.warning,
-            sessions=self.sessions.digests,
+            session=self.agents.of,
         )
         self.desk = Desk(around)
         shims = ShimServer(Path(beside(self._initial.config.control.socket)), self.desk, self._tasks.failed)

@@ -11,6 +11,7 @@ import secrets
 from collections.abc import Iterable
 from typing import Final
 
+from agentsh_net.core.audit.events import DEFAULT_SESSION
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.store.records import SessionRecord
 
@@ -50,6 +51,11 @@ class Sessions:
             raise ProtocolError(
                 f"a session id is 1 to 64 of A-Z a-z 0-9 . _ - and not 'default': {session_id[:80]!r}"
             )
+
+    def of(self, token: str) -> str:
+        """Return the session that a token names; the default one for any other."""
+        digest = hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
+        return self._by_digest.get(digest, DEFAULT_SESSION)
 
     def forget(self, session_id: str) -> None:
         """Void a session's token."""

@@ -28,6 +28,9 @@ class FakeCgroups:
     def enter(self, session_id: str, pid: int) -> None:
         self.inside[session_id].append(pid)
 
+    def session_of_process(self, pid: int) -> str:
+        return next((session_id for session_id, pids in self.inside.items() if pid in pids), "")
+
     def ended(self) -> list[str]:
         return [s for s in self.live() if s in self.empty or not self.inside[s]]
 

@@ -11,6 +11,7 @@ from situations import situation
 
 from agentsh_net.control.peer import Peer
 from agentsh_net.core.audit.drafts import Sheet
+from agentsh_net.core.audit.events import DEFAULT_SESSION
 from agentsh_net.core.audit.joining import Intents
 from agentsh_net.core.links.shim_link import Frames
 from agentsh_net.core.snapshot import Snapshot
@@ -74,7 +75,7 @@ class Front:
         self.intents = Intents()
         around = Surroundings(
             snapshot=lambda: self.snapshot, take=self._take, recognise=self._recognise, within=self._within, warn=self.warnings.append,
-            emit=lambda event: self.events.append(event.to_json()), record=lambda events, _: self.events.extend(events), record_sheet=self._record_sheet, takes_news=lambda: self.room, sessions=lambda: self.tokens,
+            emit=lambda event: self.events.append(event.to_json()), record=lambda events, _: self.events.extend(events), record_sheet=self._record_sheet, takes_news=lambda: self.room, session=lambda token, _: self.tokens.get(token, DEFAULT_SESSION),
             awaits=self.intents.awaits, claim=lambda *asked: self.intents.claim(*asked, self.now),
         )  # fmt: skip
         self.desk = Desk(around)

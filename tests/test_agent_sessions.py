@@ -11,6 +11,7 @@ import pytest
 from running import Running, awaited, running
 
 from agentsh_net.control.errors import ControlError
+from agentsh_net.control.peer import Peer
 
 POLICY: dict[str, Any] = {"proxy": {"mode": "disabled"}}
 
@@ -81,3 +82,13 @@ def test_without_cgroups_the_agent_is_told_that_nobody_can_tell_it_apart(tmp_pat
 def test_every_worker_is_known_as_ours_before_it_serves(tmp_path: Path) -> None:
     with running(tmp_path, {"proxy": {"port": 0}}) as here:
         assert here.kernel.cgroups.workers == here.daemon.pool.pids
+
+
+def test_who_runs_in_a_session_is_of_it_whatever_token_it_shows(here: Running) -> None:
+    mine = here.client.call("session.exec", session_id="mine")["token"]
+    other = here.client.call("session.new", session_id="other")["token"]
+    agents, inside, outside = here.daemon.agents, Peer(os.getpid(), 0, 0), Peer(1, 0, 0)
+    assert [agents.of(token, inside) for token in ("", "no such", other, mine)] == ["mine"] * 4
+    assert [agents.of(token, outside) for token in ("", "no such", other, mine)] == [
+        "default", "default", "other", "mine",
+    ]  # fmt: skip

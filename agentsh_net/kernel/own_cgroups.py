@@ -109,11 +109,8 @@ class OwnCgroups:
 
     def _is_at_work(self, pid: int) -> bool:
         """Say whether a process is where the proxy's belong; of one that ends just now it does not matter."""
-        try:
-            lines = Path(f"/proc/{pid}/cgroup").read_text(encoding="utf-8", errors="replace").splitlines()
-        except OSError:
-            return True
-        return any(line.startswith("0::") and line.endswith(f"/{NAME}/{WORKERS}") for line in lines)
+        path = _path_of(pid)
+        return path is None or path.endswith(f"/{NAME}/{WORKERS}")
 
     def ended(self) -> list[str]:
         """Return the sessions in which nothing runs any more."""
@@ -134,6 +131,10 @@ class OwnCgroups:
         """Return the session whose cgroup this path (`/` is the root) is or is below; empty for another."""
         inside = path.removeprefix(f"/{NAME}/{SESSIONS}/")
         return inside.split("/", 1)[0].removesuffix(_SUFFIX) if inside != path else ""
+
+    def session_of_process(self, pid: int) -> str:
+        """Return the session in which a process runs; empty where it runs in none, or has ended."""
+        return self.session_of_path(_path_of(pid) or "")
 
     def members(self) -> dict[int, str]:
         """Return the ids of all cgroups of all sessions: cgroup id -> session id."""
@@ -239,6 +240,15 @@ def _remove_tree(path: Path) -> None:
     for folder, _, _ in os.walk(path, topdown=False):
         with contextlib.suppress(FileNotFoundError):
             Path(folder).rmdir()
+
+
+def _path_of(pid: int) -> str | None:
+    """Return the path of a process's cgroup in the version 2 hierarchy; None of one that has ended."""
+    try:
+        lines = Path(f"/proc/{pid}/cgroup").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return None
+    return next((line.removeprefix("0::") for line in lines if line.startswith("0::")), "")
 
 
 def _id(path: Path) -> int:

@@ -5,7 +5,6 @@ What is answered to one of them is `visit`'s business; how they get in is `contr
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +12,7 @@ from typing import Any
 from agentsh_net.control.peer import Peer
 from agentsh_net.core.audit import events
 from agentsh_net.core.audit.drafts import Sheet
-from agentsh_net.core.audit.events import DEFAULT_SESSION, Event
+from agentsh_net.core.audit.events import Event
 from agentsh_net.core.audit.joining import Intent
 from agentsh_net.core.configuration.scalars import MAX_ID
 from agentsh_net.core.configuration.settings import CustomPattern, Inspection
@@ -47,7 +46,7 @@ class Surroundings:
     record_sheet: Callable[[Sheet], None]  # takes as much, of which little but text is known
     takes_news: Callable[[], bool]  # there is room on record
     warn: Callable[[str], None]
-    sessions: Callable[[], Mapping[str, str]]  # sha256 of a session's token (hex) -> session id
+    session: Callable[[str, Peer], str]  # of who shows a token
 
 
 class Desk:
@@ -83,7 +82,7 @@ class Desk:
             self,
             peer,
             server_id,
-            self._session(token),
+            self.around.session(token, peer),
             hide=hide,
             trusted=trusted,
             binary=binary,
@@ -168,10 +167,6 @@ class Desk:
         """Hand on which program a shim is about to start, so that it counts for everybody."""
         if visit.binary is not None and self.may_list(visit):
             await self.around.recognise({"server_id": visit.server_id, "binary": visit.binary})
-
-    def _session(self, token: str) -> str:
-        digest = hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
-        return self.around.sessions().get(digest, DEFAULT_SESSION)
 
     def _tell_lost(self, visit: Visit, count: int, what: str) -> None:
         self.around.emit(

@@ -101,6 +101,20 @@ def test_a_path_names_its_session_from_any_depth() -> None:
     assert box.in_box(inside) == ["x", "x", "", "", ""]
 
 
+def test_a_process_is_of_the_session_in_whose_cgroup_it_runs() -> None:
+    def inside() -> list[str]:
+        own = OwnCgroups(ROOT)
+        before = own.session_of_process(os.getpid())
+        own.begin("mine")
+        own.enter("mine", os.getpid())
+        (own.sessions / "mine.session" / "below").mkdir()
+        within = own.session_of_process(os.getpid())
+        (own.sessions / "mine.session" / "below" / "cgroup.procs").write_text(str(os.getpid()))
+        return [before, within, own.session_of_process(os.getpid()), own.session_of_process(1 << 22)]
+
+    assert box.in_box(inside) == ["", "mine", "mine", ""]
+
+
 def test_a_hierarchy_that_may_not_be_written_is_told_with_its_remedy(tmp_path: Path) -> None:
     with pytest.raises(KernelError) as caught:
         OwnCgroups(tmp_path / "file-system" / "\0".replace("\0", "x" * 300))

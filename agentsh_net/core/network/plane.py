@@ -155,6 +155,10 @@ class Cgroups(Protocol):
         """Move a process into a session's cgroup."""
         ...
 
+    def session_of_process(self, pid: int) -> str:
+        """Return the session in which a process runs; empty where it runs in none."""
+        ...
+
     def ended(self) -> list[str]:
         """Return the sessions in which nothing runs any more."""
         ...
