@@ -180,7 +180,7 @@ class Exchange:
 
     def _check_charset(self, response: Response, review: Review) -> None:
         described = response.header("content-type").lower().encode("latin-1")
-        if is_opaque(described) and (verdict := review.opaque()).blocked:
+        if is_opaque(described) and (verdict := review.doubts.opaque()).blocked:
             raise ProtocolError(f"server {self._place.server.id}: {verdict.reason}", status=502)
 
     async def _whole(self, response: Response, review: Review, fields: Headers) -> None:
@@ -264,7 +264,7 @@ class Exchange:
 
     async def _cut(self, response: Response, review: Review, out: list[bytes], size: int) -> None:
         """End a stream that grew past its bound: whoever waits is told so."""
-        review.oversize(size)
+        review.doubts.oversize(size)
         message = f"the answer is longer than {self._max} bytes (gateway.max_response)"
         out += map(event_of, self._errors(message))
         review.forget(self._ids)

@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Final, NamedTuple
 
-from agentsh_net.audit.call_events import HOSTILE, MALFORMED, Teller
+from agentsh_net.audit.call_events import Teller
 from agentsh_net.core.audit.joining import Intent, mark
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.inspect.contents import inspect_content
@@ -32,20 +32,18 @@ from agentsh_net.core.mcp.jsonrpc import (
     Request,
     Response,
 )
-from agentsh_net.core.mcp.listing import refused
 from agentsh_net.core.mcp.params import Mirrored
-from agentsh_net.core.mcp.uncertain import NOTHING, Held, held
+from agentsh_net.core.mcp.uncertain import NOTHING, Held
 from agentsh_net.core.model import Action, Crossing, Verdict
 from agentsh_net.core.verdicts import results_policy, steps
 from agentsh_proxy.gateway.around import Around
 from agentsh_proxy.gateway.bodies import as_body, flattened
+from agentsh_proxy.gateway.doubts import INLINE, Doubts, refusal
 from agentsh_proxy.gateway.offer import Offer
 from agentsh_proxy.gateway.view import Place
 
 # Requests without an answer that one client may have: more than any has in flight. The oldest are forgotten first.
 MAX_WAITING: Final = 4096
-# Bytes of a result that are inspected at once; longer ones in a thread, as one may take a second.
-INLINE: Final = 4096
 _ANSWERS: Final = (Response, ErrorResponse)
 META_VERSION: Final = gateway_http.VERSION_KEY.encode()  # only requests of 2026-07-28 have it
 
@@ -80,7 +78,7 @@ class Passed(NamedTuple):
 class Review:
     """What one client and one server said to each other, as far as it matters."""
 
-    __slots__ = ("_around", "_tell", "_waiting", "offer", "server_id", "session_id")
+    __slots__ = ("_around", "_tell", "_waiting", "doubts", "offer", "server_id", "session_id")
 
     def __init__(self, around: Around, server_id: str, session_id: str, place: Callable[[], Place]) -> None:
         self.server_id = server_id
@@ -88,6 +86,7 @@ class Review:
         self.offer = Offer(around, server_id, place)
         self._around = around
         self._tell = Teller(around.emit, server_id, session_id, via="gateway")
+        self.doubts = Doubts(around, server_id, self._tell)
         self._waiting: dict[Id, Asked] = {}
 
     # What the client sends.
@@ -131,16 +130,10 @@ class Review:
         return Taken(None, (error,), body, (), 400)
 
     def _doubtful(self, data: bytes, why: str, danger: str) -> Taken:
-        verdict = mcp_judging.doubted(self._around.mcp, why, danger)
-        self._tell.uninspected("client", HOSTILE if danger else MALFORMED, len(data), verdict)
+        verdict = self.doubts.of_client(len(data), why, danger)
         if not verdict.blocked:
             return Taken(data, (), None, ())
-        error = jsonrpc.error(
-            mcp_gate.id_in(flattened(data)),
-            mcp_gate.UNREADABLE,
-            f"[agentsh] message refused: {verdict.reason}",
-        )
-        return Taken(None, (error,), None, ())
+        return Taken(None, (refusal(mcp_gate.id_in(flattened(data)), verdict),), None, ())
 
     def _judge(self, call: Call) -> Verdict:
         """Judge a call and tell of it."""
@@ -194,7 +187,7 @@ class Review:
         except ProtocolError as error:
             lists = any(self._lists(id_) for id_ in ids)
             danger = "a list of tools that peers may read differently" if lists else mcp_gate.doubt(flat)
-            return self._uncertain(data, str(error), danger, ids, await self._held(flat))
+            return self._uncertain(data, str(error), danger, ids, await self.doubts.held(flat))
         answers: list[tuple[int, Asked, Message]] = []
         answered: list[Id] = []
         stray = tasks = asks = False
@@ -216,7 +209,7 @@ class Review:
         if stray:
             for _, asked, message in answers:
                 self._waiting[message.raw["id"]] = asked
-            holds = await self._held(flat)
+            holds = await self.doubts.held(flat)
             meant = _meant(body, ids)  # others may have their answer yet
             passed = self._uncertain(data, "an answer to no request", "", meant, holds)
             self.forget(answered)
@@ -241,7 +234,7 @@ class Review:
             danger = ""
         except ProtocolError:
             danger = mcp_gate.doubt(data)
-        return self._uncertain(data, "an event that is no message", danger, (), await self._held(data))
+        return self._uncertain(data, "an event that is no message", danger, (), await self.doubts.held(data))
 
     def at_once(self, data: bytes, limit: int, ids: Collection[Id] = ()) -> Passed | None:
         """Judge what a server sent as `server` does; None where something of it might have to be waited for."""
@@ -276,10 +269,9 @@ class Review:
         try:
             await self.offer.page(message, size, continues=asked.continues)
         except ProtocolError as error:
-            verdict = mcp_judging.doubted(self._around.mcp, str(error), "")
-            self._tell.uninspected("server", MALFORMED, size, verdict)
+            verdict = self.doubts.of_server(size, str(error), "")
             if verdict.blocked:
-                edits[index] = Swap(_refusal(message.id, verdict))
+                edits[index] = Swap(refusal(message.id, verdict))
             return
         hidden = self.offer.hidden(message.result["tools"])
         if hidden and index not in edits:
@@ -307,33 +299,6 @@ class Review:
                 swap = mcp_gate.as_result(swap, modern=isinstance(result, dict) and "resultType" in result)
             edits[index] = Swap(swap)
 
-    # What cannot be read for certain.
-
-    def oversize(self, size: int) -> Verdict:
-        """Tell of a message of the server that is cut because it is too long."""
-        verdict = refused(self._around.mcp, "longer than gateway.max_response", "gateway.max_response")
-        self._tell.uninspected("server", "too_long", size, verdict)
-        return verdict
-
-    def undeliverable(self, size: int, why: str) -> None:
-        """Tell of a message of the server that cannot be handed on to anybody."""
-        self._tell.uninspected("server", MALFORMED, size, Verdict(Action.BLOCK, why, steps.PROTOCOL))
-
-    def opaque(self) -> Verdict:
-        """Tell of an answer in which clients who go by its charset may read other letters than are judged here."""
-        verdict = refused(
-            self._around.mcp, "the answer's charset writes ASCII as other bytes", steps.PROTOCOL
-        )
-        self._tell.uninspected("server", HOSTILE, 0, verdict)
-        return verdict
-
-    async def _held(self, flat: bytes) -> Held:
-        """Return what a message holds for clients that are less strict than we are."""
-        mcp, customs = self._around.mcp, self._around.customs()
-        if len(flat) <= INLINE:
-            return held(mcp, self.server_id, flat, customs)
-        return await asyncio.to_thread(held, mcp, self.server_id, flat, customs)
-
     def _tasks(self, body: Body, size: int) -> dict[int, Edit]:
         def tell(task: str, found: Sequence[Finding], verdict: Verdict) -> None:
             self._tell.result(task, None, found, size, verdict, TASK)
@@ -343,15 +308,11 @@ class Review:
     def _uncertain(
         self, data: bytes, why: str, danger: str, ids: Collection[Id], holds: Held = NOTHING
     ) -> Passed:
-        danger = danger or holds.danger
-        verdict = holds.decides(mcp_judging.doubted(self._around.mcp, why, danger), why)
-        for asking, asked in holds.asked:
-            self._tell.asked(asking, asked)
-        cause = HOSTILE if danger or holds.verdict is not None else MALFORMED
-        self._tell.uninspected("server", cause, len(data), verdict, holds.found)
+        """Take a message of the server that cannot be read for certain, in the place of answers to these requests."""
+        verdict = self.doubts.of_server(len(data), why, danger, holds)
         if not verdict.blocked:
             return Passed(data)
-        errors = [_refusal(id_, verdict) for id_ in ids if self._waiting.pop(id_, None)]
+        errors = [refusal(id_, verdict) for id_ in ids if self._waiting.pop(id_, None)]
         return Passed(as_body(errors), (), tuple(ids))
 
     def _lists(self, id_: Id) -> bool:
@@ -376,7 +337,3 @@ def _meant(body: Body, ids: Collection[Id]) -> list[Id]:
     """Return the requests that a body answers, be it to clients that take "1" for 1 alone."""
     said = {str(m.id) for m in body.messages if isinstance(m, Response | ErrorResponse)}
     return [id_ for id_ in ids if str(id_) in said]
-
-
-def _refusal(id_: Id, verdict: Verdict) -> bytes:
-    return jsonrpc.error(id_, mcp_gate.UNREADABLE, f"[agentsh] message refused: {verdict.reason}")

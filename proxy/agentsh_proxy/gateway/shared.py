@@ -222,7 +222,7 @@ class Shared:
         flight = self._flights.get(id_) if id_ is not None else None
         told = flight or next(iter(self._flights.values()), None)
         if told is not None:
-            told.review.undeliverable(len(message), why)
+            told.review.doubts.undeliverable(len(message), why)
         if flight is not None:
             flight.stream.ids = []
             unreadable = f"[agentsh] the server's answer cannot be read: {why}"
