@@ -11,7 +11,7 @@ import socket
 import statistics
 import struct
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -29,14 +29,8 @@ ROUNDS = 5  # for each of --reps
 
 # r0 = 1; exit: let pass.
 _PASS = struct.pack("<BBhi", 0xB7, 0, 0, 1) + struct.pack("<BBhi", 0x95, 0, 0, 0)
-_CHAINS = """
-table inet nothing {
-    chain output { type filter hook output priority -10; policy accept; }
-}
-table netdev nothing {
-    chain egress { type filter hook egress device "here" priority 0; policy accept; }
-}
-"""
+_INET = "inet", "type filter hook output priority -10; policy accept;"
+_NETDEV = "netdev", 'type filter hook egress device "here" priority 0; policy accept;'
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,25 +115,35 @@ def _inside(program: str, far: Namespace, peer: socket.socket, rounds: int) -> C
     return Cost(statistics.median(nones), {name: statistics.median(all_) for name, all_ in ratios.items()})
 
 
-@contextmanager
-def _hooks() -> Iterator[None]:
-    """Put hooks that do nothing wherever the planes have theirs on the way of a connection."""
-    cgroup = os.open("/sys/fs/cgroup", os.O_RDONLY | os.O_DIRECTORY)
-    programs = []
-    for kind in PROGRAMS.values():
-        types = bpf_syscall.PROGRAM_TYPES
-        fd = bpf_syscall.load_program("nothing", types[kind], kind, code=_PASS, licence="GPL")
-        bpf_syscall.attach(cgroup, fd, kind)
-        programs.append((fd, kind))
-    subprocess.run(["nft", "-f", "-"], input=_CHAINS, text=True, check=True)
-    try:
-        yield
-    finally:
-        subprocess.run(["nft", "delete table inet nothing; delete table netdev nothing"], check=True)
-        for fd, kind in programs:
-            bpf_syscall.detach(cgroup, fd, kind)
-            os.close(fd)
-        os.close(cgroup)
+def _nothing(kinds: Iterable[int], *chains: tuple[str, str]) -> Callable[[], Any]:
+    """Return a state with hooks that do nothing where the planes have theirs on the way of a connection."""
+
+    @contextmanager
+    def state() -> Iterator[None]:
+        cgroup = os.open("/sys/fs/cgroup", os.O_RDONLY | os.O_DIRECTORY)
+        programs = []
+        for kind in kinds:
+            types = bpf_syscall.PROGRAM_TYPES
+            fd = bpf_syscall.load_program("nothing", types[kind], kind, code=_PASS, licence="GPL")
+            bpf_syscall.attach(cgroup, fd, kind)
+            programs.append((fd, kind))
+        for family, chain in chains:
+            _nft(f"table {family} nothing {{ chain c {{ {chain} }}; }}")
+        try:
+            yield
+        finally:
+            for family, _ in chains:
+                _nft(f"delete table {family} nothing")
+            for fd, kind in programs:
+                bpf_syscall.detach(cgroup, fd, kind)
+                os.close(fd)
+            os.close(cgroup)
+
+    return state
+
+
+def _nft(command: str) -> None:
+    subprocess.run(["nft", command], check=True)
 
 
 def _planes(count: int, *layers: str) -> Callable[[], Any]:
@@ -157,7 +161,10 @@ def _planes(count: int, *layers: str) -> Callable[[], Any]:
 
 
 _STATES: dict[str, Callable[[], Any]] = {
-    "hooks that do nothing": _hooks,
+    "programs that do nothing": _nothing(PROGRAMS.values()),
+    "an output chain that does nothing": _nothing((), _INET),
+    "an egress chain that does nothing": _nothing((), _NETDEV),
+    "all hooks, that do nothing": _nothing(PROGRAMS.values(), _INET, _NETDEV),
     "ebpf alone": _planes(10, "ebpf"),
     "nftables alone": _planes(10, "nftables"),
     "both planes": _planes(10, "ebpf", "nftables"),
