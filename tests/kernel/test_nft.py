@@ -163,6 +163,20 @@ def test_a_change_over_a_table_that_was_deleted_makes_it_again() -> None:
     assert box.in_box(inside).in_force
 
 
+def test_a_policy_that_outgrows_its_sets_has_its_table_made_anew() -> None:
+    many = plan(2, deny=tuple(at(f"10.98.{n >> 8}.{n & 255}") for n in range(1000)))
+
+    def inside():
+        table = Nftables(4848)
+        table.start(FIRST)
+        handle = table._table.found().handle
+        left = table.widen(FIRST, many, diff(FIRST, many))
+        return left, table.status(many), table._table.found().handle != handle, "bridge" in listed()
+
+    left, status, anew, bridged = box.in_box(inside)
+    assert (left, status.in_force, status.reason, anew, bridged) == (None, True, "", True, False)
+
+
 def test_a_refused_transaction_changes_nothing_and_says_why() -> None:
     def inside() -> tuple[bool, str]:
         table = Nftables(4848)
