@@ -81,17 +81,6 @@ def _usual_in_crlf(raw: bytes) -> Frame | None:
     return Frame(raw, raw[len(b"event: ") : name_ends].decode("utf-8", "replace"), raw[at:end])
 
 
-def _is_frame(data: bytes) -> bool:
-    """Say whether `data` is one frame for certain, and no more: what most reads are, without a way through a buffer."""
-    size = len(data)
-    if data.find(b"\n\n") == size - 2 > 0:
-        return data[0] != _LF and data.find(b"\r") < 0
-    if not data.find(_BLANK_IN_CRLF) == size - 4 > 0 or data[0] == _CR:
-        return False
-    # Where every line ends in CRLF, nothing else can end the frame before.
-    return data.count(b"\r") == data.count(b"\n") == data.count(b"\r\n")
-
-
 class Decoder:
     """Cuts a byte stream into frames. At most `max_frame` bytes are held; what is longer comes out in oversize pieces."""
 
@@ -134,12 +123,8 @@ class Decoder:
 
     def feed(self, data: bytes) -> list[Frame]:
         """Return the frames that `data` completes."""
-        if not self._buffer and not self._oversize and len(data) <= self._max:
-            if data.endswith(_BLANK_IN_CRLF) and (usual := _usual_in_crlf(data)) is not None:
-                self._first = False
-                return [usual]
-            if _is_frame(data):
-                return [self._frame(data)]
+        if not self._buffer and not self._oversize and (frame := self._whole(data)) is not None:
+            return [frame]
         self._buffer += data
         frames: list[Frame] = []
         start = 0
@@ -163,6 +148,22 @@ class Decoder:
         frame = self._frame(bytes(self._buffer))
         self._buffer.clear()
         return frame
+
+    def _whole(self, data: bytes) -> Frame | None:
+        """Return the frame that `data` is for certain, and no more: what most reads are, without a way through the buffer."""
+        size = len(data)
+        if size > self._max:
+            return None
+        if data.find(b"\n\n") == size - 2 > 0:
+            return self._frame(data) if data[0] != _LF and data.find(b"\r") < 0 else None
+        if not data.find(_BLANK_IN_CRLF) == size - 4 > 0 or data[0] == _CR:
+            return None
+        if (usual := _usual_in_crlf(data)) is not None:
+            self._first = False
+            return usual
+        # Where every line ends in CRLF, nothing else can end the frame before.
+        alone = data.count(b"\r") == data.count(b"\n") == data.count(b"\r\n")
+        return self._frame(data) if alone else None
 
     def _end(self, start: int) -> int:
         """Return where the frame that begins at `start` ends, or -1."""
