@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import sys
 import threading
@@ -10,6 +11,7 @@ from collections.abc import Callable
 from types import SimpleNamespace
 
 import pytest
+from agentsh_proxy.shim import relay
 from agentsh_proxy.shim.daemon import Answer
 from agentsh_proxy.shim.relay import Relay
 from agentsh_proxy.shim.way import Way
@@ -134,7 +136,12 @@ class Desk:
     """A daemon in the test's hands, and the shim's loop between a client and a server that say nothing by themselves."""
 
     def __init__(
-        self, *standing: str, closed: bool = False, results: bool = False, away: bool = False
+        self,
+        *standing: str,
+        closed: bool = False,
+        results: bool = False,
+        away: bool = False,
+        output: int = 0,  # of the server
     ) -> None:
         self.standing = set(standing)
         self.closed, self.results, self.away = closed, results, away
@@ -142,7 +149,7 @@ class Desk:
         self.asked: list[tuple[bytes, Callable[[Answer | None], None]]] = []
         self.takes_news = True
         self.unjudged = 0
-        child = SimpleNamespace(stdin=None, stdout=None, started=None)
+        child = SimpleNamespace(stdin=None, stdout=output, started=None)
         self.relay = Relay(child, self, -1)  # type: ignore[arg-type] # as far as lines are concerned
 
     @property
@@ -184,6 +191,33 @@ class Desk:
 def called(tool: str, id_: int, *, spaced: bool = False) -> bytes:
     message = {"jsonrpc": "2.0", "id": id_, "method": "tools/call", "params": {"name": tool, "arguments": {}}}
     return json.dumps(message, separators=None if spaced else (",", ":")).encode() + b"\n"
+
+
+def test_what_a_server_says_while_it_is_read_goes_to_the_client_with_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    said, says = os.pipe()
+    desk = Desk(output=said)
+    first, *others = (PING.replace(b"2,", b"%d," % n) + b"\n" for n in range(5))
+    further = list(others)
+
+    def reading(fd: int, size: int) -> bytes:
+        data = read(fd, size)
+        if further:
+            os.write(says, further.pop(0))
+        elif data:
+            os.close(says)
+        return data
+
+    read = os.read
+    monkeypatch.setattr(relay.os, "read", reading)
+    os.write(says, first)
+    passed = []
+    for _ in range(2):
+        desk.relay._read_server(said)
+        passed.append(desk.server(b""))
+    assert passed == [first + b"".join(others[:2]), b"".join(others[2:])]
+    assert desk.relay._child_out is None  # its end came third
 
 
 RESULT = b'{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"x"}]}}\n'
