@@ -264,9 +264,10 @@ async def test_a_compressed_request_is_read_and_leaves_compressed(opened, coding
     upstream = await opened(Upstream(answering(*chunked(DENIED))))
     proxy = await opened(Proxy(snapshot(upstream.port, fail_closed=True)))
     client = await opened(Client(proxy.port))
-    answer = await client.ask(request(MESSAGES, encode(STREAM), b"Content-Encoding: " + coding))
+    body = encode(STREAM)  # once: gzip writes the time
+    answer = await client.ask(request(MESSAGES, body, b"Content-Encoding: " + coding))
     assert b"blocked by policy" in answer.body
-    assert upstream.requests[0].body == encode(STREAM)
+    assert upstream.requests[0].body == body
     assert upstream.requests[0].values("content-encoding") == [coding]
 
 
