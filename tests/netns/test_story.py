@@ -90,7 +90,7 @@ def played(folder: Path) -> dict[str, Any]:
         ]
         done = subprocess.run(
             [sys.executable, "-m", "agentsh_net", *words, *agent], env=environ, cwd=folder, text=True, capture_output=True,
-            input="".join(json.dumps(wish) + "\n" for wish in WISHES), timeout=60 * SLOWNESS,
+            input="".join(json.dumps(wish) + "\n" for wish in WISHES), timeout=180 * SLOWNESS,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr + daemon.log()
         alone = daemon.await_connection(server_id="alone", session_id="mine")

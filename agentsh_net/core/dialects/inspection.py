@@ -259,7 +259,9 @@ class Inspector:
         if data is None or out.end or not (text := data.strip()):
             return None
         if self._events and text.startswith(DONE):
-            return None
+            behind = self._told(text.removeprefix(DONE))
+            if not may_hide_call(behind, self._signs):
+                return None
         try:
             reading = strict_json.read(data)
         except ProtocolError as error:

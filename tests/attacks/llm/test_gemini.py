@@ -373,6 +373,7 @@ SOUP = st.lists(
 @given(SOUP, st.sampled_from(list(WRITTEN)), CUTS)
 @settings(max_examples=80, deadline=None)
 @example([json.dumps(answer(piece(DELETE))), json.dumps(answer(part(WEATHER)))], "an event", [])
+@example(["[DONE]", json.dumps(answer(part(DELETE)))], "an event without an end", [])
 def test_a_denied_call_in_hostile_company_never_leaves(
     soup: list[str], written: str, cuts: list[int]
 ) -> None:

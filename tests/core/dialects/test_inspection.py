@@ -371,11 +371,20 @@ def test_once_prose_was_seen_its_words_are_no_signs_of_calls_but_what_ends_the_s
 
 def test_a_machine_gets_what_the_data_says_and_nothing_where_it_says_nothing() -> None:
     machine = Echo()
-    frames = [b'data: {"tool":1}\n\n', b": tool\n\n", b"data: [DONE] tool\n\n", b"data: {tool\n\n"]
-    step = inspector(machine).feed(b"".join(frames))
+    frames = [b'data: {"tool":1}\n\n', b": tool\n\n", b"data: [DONE] more\n\n", b"data: {tool\n\n"]
+    step = inspector(machine, fast=False).feed(b"".join(frames))
     assert step.out == b"".join(frames)
     assert machine.readings == [{"tool": 1}, None, None, None]
     assert [f.cause for f in step.faults] == ["malformed_json"]
+
+
+def test_what_may_hide_a_call_behind_the_word_for_the_end_is_no_end() -> None:
+    frame = b'data: [DONE]data: {"tool":1}\n\n'
+    told = inspector(Echo()).feed(frame)
+    assert (told.out, [(f.cause, f.cut) for f in told.faults]) == (frame, [("malformed_json", False)])
+    cut = inspector(Echo(), fail_closed=True).feed(frame)
+    assert cut.out.startswith(b"error: ")
+    assert [(f.cause, f.cut) for f in cut.faults] == [("malformed_json", True)]
 
 
 UNREADABLE = {
