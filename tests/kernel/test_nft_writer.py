@@ -53,7 +53,7 @@ TAMPERING = [
     "flush table inet agentsh_net",
     "flush chain inet agentsh_net output",
     "insert rule inet agentsh_net output accept",
-    "delete element inet agentsh_net deny4 { 0x0a630002 }",
+    "delete element inet agentsh_net deny4 { 10.99.0.2 }",
     "flush set netdev agentsh_net deny4",
     "add table inet agentsh_net { flags dormant; }",
     "add chain inet agentsh_net mine",

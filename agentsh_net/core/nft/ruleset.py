@@ -24,8 +24,6 @@ COUNTERS = ("denied", "tagged")
 
 # Transport protocols whose first four bytes are the ports: TCP, UDP, DCCP, SCTP, UDP-Lite.
 _WITH_PORTS = [6, 17, 33, 132, 136]
-_SIX_TO_FOUR = {"payload": {"base": "nh", "offset": 192, "len": 16}}
-_SITE = b"\xff" * 6 + bytes(10)  # a /48: all that 6to4 has of an IPv4 address
 _Command = dict[str, Any]
 
 
@@ -129,7 +127,7 @@ def _ours(**fields: Any) -> _Command:
 
 def _set(name: str, count: int) -> _Command:
     kind, size = nft_sets.TYPES[name], nft_sets.size(count)
-    return _ours(name=name, typeof=kind, size=size, stmt=[{"counter": None}])
+    return _ours(name=name, type=kind, size=size, stmt=[{"counter": None}])
 
 
 def _chains(plan: Plan) -> Iterator[_Command]:
@@ -157,13 +155,13 @@ def _rules(plan: Plan, used: frozenset[str], nflog_group: int, sockets: Sockets)
     for base in bases(plan):
         if base.routed and plan.sessions_only:  # what is forwarded comes out of no socket of a session
             continue
-        if ordered:  # first, so that what follows need not ask
-            yield _rule(
-                base.name, match({"meta": {"key": "nfproto"}}, "ipv6"), {"goto": {"target": base.six}}
-            )
         for name in ordered:
             chain = base.six if nft_sets.version(name) == 6 else base.name
             yield from (_rule(chain, *e) for e in _lookups(name, plan, base))
+        if any(nft_sets.version(name) == 6 for name in ordered):
+            yield _rule(
+                base.name, match({"meta": {"key": "nfproto"}}, "ipv6"), {"jump": {"target": base.six}}
+            )
     tags = any(name.startswith(Fate.TAG) for name in used)
     ours = any(map(nft_sets.unless_ours, used))
     for chain, expressions in nft_verdicts.rules(plan, nflog_group, sockets, tags=tags, ours=ours):
@@ -171,32 +169,32 @@ def _rules(plan: Plan, used: frozenset[str], nflog_group: int, sockets: Sockets)
 
 
 def _lookups(name: str, plan: Plan, base: Base) -> Iterator[list[_Command]]:
-    """Yield what looks into one set. A tag is told once, where a packet is still for whom its sender meant.
-
-    What nearly every packet fails stands first. A set of ports is asked before the protocol is: nothing else has them there.
-    """
-    version, shape = nft_sets.version(name), nft_sets.shape(name)
+    """Yield what looks into one set. A tag is told once, where a packet is still for whom its sender meant."""
+    protocol = "ip" if nft_sets.version(name) == 4 else "ip6"
     fate, ours = Fate.DENY if name.startswith(Fate.DENY) else Fate.TAG, nft_sets.unless_ours(name)
     if fate is Fate.TAG and plan.alone and not base.asked:
         return
+    shape = nft_sets.shape(name)
     local = match({"fib": {"result": "type", "flags": "daddr"}}, "local")
     verdict = [nft_verdicts.verdict(fate, plan, ours=ours, routed=base.routed)]
     if base.asked and base.routed:  # what the network asks of this host itself is for the network to ask
         if shape == "_here":
             return
         verdict.insert(0, local | {"match": local["match"] | {"op": "!="}})
-    daddr, dport = nft_sets.DESTINATION[version], nft_sets.PORT
+    daddr = {"payload": {"protocol": protocol, "field": "daddr"}}
+    dport = {"payload": {"protocol": "th", "field": "dport"}}
     has_ports = match({"meta": {"key": "l4proto"}}, {"set": _WITH_PORTS})
-    if shape == "_here":  # every address that this host has
-        yield [match(dport, f"@{name}"), has_ports, local, *verdict]
+    if shape == "_here":  # every address that this host has, asked for only where the port is right
+        family = match({"meta": {"key": "nfproto"}}, "ipv4" if protocol == "ip" else "ipv6")
+        yield [family, has_ports, match(dport, f"@{name}"), local, *verdict]
         return
     if shape == "_port":
-        yield [match(nft_sets.TYPES[name], f"@{name}"), has_ports, *verdict]
+        yield [has_ports, match({"concat": [daddr, dport]}, f"@{name}"), *verdict]
         return
     yield [match(daddr, f"@{name}"), *verdict]
-    if version == 6:
-        start = match(_SIX_TO_FOUR, f"0x{nft_sets.SIX_TO_FOUR.hex()}")
-        yield [start, match({"&": [daddr, f"0x{_SITE.hex()}"]}, f"@{name}"), *verdict]
+    if protocol == "ip6":
+        site = {"&": [daddr, "ffff:ffff:ffff::"]}
+        yield [match(daddr, {"prefix": {"addr": "2002::", "len": 16}}), match(site, f"@{name}"), *verdict]
 
 
 def _rule(chain: str, *expressions: _Command) -> _Command:

@@ -1,6 +1,6 @@
 """A libnftables JSON transaction (libnftables-json(5)) as the text that nft(8) reads.
 
-Its JSON knows no `socket cgroupv2` and no set of raw bytes, and thousands of elements are read as text in three quarters of the time. Renders what `ruleset` writes, and nothing else: what it does not know is an error, never left out.
+Its JSON knows no `socket cgroupv2`, and thousands of elements are read as text in three quarters of the time. Renders what `ruleset` writes, and nothing else: what it does not know is an error, never left out.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ def _command(command: Mapping[str, Any]) -> str:
 
 def _block(kind: str, body: Mapping[str, Any]) -> Iterator[str]:
     if kind == "set":
-        yield f"typeof {_value(body['typeof'])}"
+        kinds = body["type"]
+        yield f"type {kinds if isinstance(kinds, str) else ' . '.join(kinds)}"
         yield f"size {body['size']}"
         if body["stmt"] != [{"counter": None}]:
             raise ValueError(f"statements of a set: {body['stmt']}")
@@ -89,8 +90,6 @@ def _value(value: Any) -> str:
         return str(value)
     ((kind, body),) = value.items()
     match kind:
-        case "payload" if "base" in body:
-            return f"@{body['base']},{body['offset']},{body['len']}"
         case "payload":
             return f"{body['protocol']} {body['field']}"
         case "meta" | "ct":
@@ -103,6 +102,8 @@ def _value(value: Any) -> str:
             return f"{{ {', '.join(map(_value, body))} }}"
         case "concat":
             return " . ".join(map(_value, body))
+        case "prefix":
+            return f"{body['addr']}/{body['len']}"
         case "&" | "|":
             return f"{_value(body[0])} {kind} {_value(body[1])}"
     raise ValueError(f"a {kind}")

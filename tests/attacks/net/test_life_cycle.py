@@ -97,10 +97,7 @@ TAMPERING: dict[str, tuple[str, Callable[[], list[str]]]] = {
     "flush ruleset": ("nftables", nft("flush ruleset")),
     "delete table": ("nftables", nft("delete table inet agentsh_net")),
     "delete the table at the devices": ("nftables", nft("delete table netdev agentsh_net")),
-    "delete an element": (
-        "nftables",
-        nft(f"delete element inet agentsh_net deny4 {{ 0x{socket.inet_aton(EVIL).hex()} }}"),
-    ),
+    "delete an element": ("nftables", nft(f"delete element inet agentsh_net deny4 {{ {EVIL} }}")),
     "flush a chain": ("nftables", nft("flush chain inet agentsh_net output")),
     "an accept above ours": ("nftables", nft("insert rule inet agentsh_net output accept")),
     "detach": ("ebpf", detach),
