@@ -14,8 +14,9 @@ from typing import Any
 
 import pytest
 from agentsh_proxy.http_client import HttpClient
-from agentsh_proxy.mcp_client.discovery import Backoff, Discovered, Watcher, discover
+from agentsh_proxy.mcp_client.discovery import Backoff, Discovered, Watcher
 from agentsh_proxy.mcp_client.session import Session
+from mcp_peers.asking import discover
 from mcp_peers.scripted import run
 
 from agentsh_net.core.mcp.exchange import MODERN
@@ -69,7 +70,7 @@ def found(server: Server) -> Discovered:
     result: list[Discovered] = []
 
     async def scene() -> None:
-        result.append(await discover(server, timeout=20))
+        result.append(await discover(server, within=20))
 
     run(scene())
     return result[0]

@@ -187,17 +187,15 @@ class Dialect:
     stream: Streamed
     body: Whole
     error: Callable[[int, str], bytes]  # makes a JSON body in the provider's own shape, by status and message
-    error_frame: Callable[
-        [str], bytes
-    ]  # tells a client in mid-stream that the answer ends here with an error
+    # Tells a client in mid-stream that the answer ends here with an error.
+    error_frame: Callable[[str], bytes]
     # Whether a whole JSON answer holds nothing that any parser could take for a call, so that it leaves as it came.
     harmless: Callable[[bytes], bool] = is_harmless
     # How its streams are cut for whoever looks at them besides the machine, by the bound of a frame; None: they are server-sent events.
     # Where they are not, whatever comes for a stream is taken for one.
     framing: Callable[[int], Framing] | None = None
-    files: bool = (
-        False  # answers may hold anything: what does not begin as its streams do is none of its business
-    )
+    # Its answers may hold anything: what does not begin as its streams do is none of its business.
+    files: bool = False
 
     def inspects(self, method: str, path: str) -> bool:
         """Say whether answers to this request may carry tool calls (`path` is below the provider's base, without query)."""

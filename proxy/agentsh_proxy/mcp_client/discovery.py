@@ -12,7 +12,7 @@ import random
 import ssl
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from agentsh_net.core.configuration.settings import SecurityScheme
 from agentsh_net.core.errors import ProtocolError
@@ -42,6 +42,20 @@ class Discovered:
     tls_fingerprint: str  # sha256:<hex> of the certificate, empty without TLS
     tls_public_key: str  # likewise of its public key, which a renewal may keep
 
+    @classmethod
+    def of(cls, session: Session, listing: Listing) -> Self:
+        """Return what a server listed in a session."""
+        return cls(
+            server_info=listing.server_info,
+            instructions=listing.instructions,
+            tools=listing.tools,
+            era=listing.era,
+            protocol_version=listing.version,
+            transport=session.transport.value,
+            tls_fingerprint=session.certificate.certificate,
+            tls_public_key=session.certificate.public_key,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
@@ -58,17 +72,6 @@ class Backoff:
 
 Report = Callable[[dict[str, Any]], None]
 Schemes = Mapping[str, SecurityScheme]  # server id -> the credential that the gateway sends it
-
-
-async def discover(
-    server: Server,
-    *,
-    timeout: float = TIMEOUT,  # noqa: ASYNC109 - it ends in a ProtocolError that says what was waited for
-    tls: ssl.SSLContext | None = None,
-) -> Discovered:
-    """Ask one network server once what it offers, within so many seconds. Raises ProtocolError."""
-    async with Session(server, tls=tls) as session:
-        return _discovered(session, await session.list(timeout))
 
 
 class Watcher:
@@ -180,7 +183,7 @@ class Watcher:
     async def _follow(self, session: Session, tell: Callable[[Discovered], None], hurry: Bucket) -> None:
         """List, wait until that is stale, list again, until the session is lost. Raises ProtocolError."""
         while not session.lost:
-            tell(_discovered(session, await session.list(self._timeout)))
+            tell(Discovered.of(session, await session.list(self._timeout)))
             session.listen()
             await self._until_stale(session, hurry)
 
@@ -219,16 +222,3 @@ class Watcher:
 def _failed(server_id: str, error: str, attempts: int, retry_in: float) -> dict[str, Any]:
     """Return the report of a failure: there are no tools to tell of, which does not mean that there are none."""
     return {"server_id": server_id, "ok": False, "error": error, "attempts": attempts, "retry_in": retry_in}
-
-
-def _discovered(session: Session, listing: Listing) -> Discovered:
-    return Discovered(
-        server_info=listing.server_info,
-        instructions=listing.instructions,
-        tools=listing.tools,
-        era=listing.era,
-        protocol_version=listing.version,
-        transport=session.transport.value,
-        tls_fingerprint=session.certificate.certificate,
-        tls_public_key=session.certificate.public_key,
-    )

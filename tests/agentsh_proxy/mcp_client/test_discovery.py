@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 from agentsh_proxy.mcp_client import discovery
-from agentsh_proxy.mcp_client.discovery import HURRIES, Backoff, Discovered, Watcher, discover
+from agentsh_proxy.mcp_client.discovery import HURRIES, Backoff, Discovered, Watcher
+from mcp_peers.asking import discover
 from mcp_peers.roles import DISCOVERED, INITIALIZED, SseServer, declared, legacy, modern, result_of, tools
 from mcp_peers.scripted import STREAM, Handler, Scripted, Seen, Wire, run, serving
 
@@ -31,7 +32,7 @@ def outcome(
         async with serving(handler) as server:
             try:
                 result.append(
-                    await discover(declared(server, path, transport, headers=SECRET), timeout=timeout)
+                    await discover(declared(server, path, transport, headers=SECRET), within=timeout)
                 )
             except ProtocolError as fault:
                 result.append(fault)
@@ -306,7 +307,7 @@ def leak(handler: Callable[[Scripted], Handler], **how: Any) -> tuple[Any, Scrip
     async def scene() -> None:
         async with serving(legacy()) as thief, serving(handler(thief)) as server:
             try:
-                result.append(await discover(declared(server, headers=SECRET, **how), timeout=10))
+                result.append(await discover(declared(server, headers=SECRET, **how), within=10))
             except ProtocolError as fault:
                 result.append(fault)
             result.append(thief)
