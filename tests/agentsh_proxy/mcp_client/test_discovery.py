@@ -9,7 +9,6 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-from agentsh_proxy.mcp_client import discovery
 from agentsh_proxy.mcp_client.discovery import HURRIES, Backoff, Discovered, Watcher
 from mcp_peers.asking import discover
 from mcp_peers.roles import DISCOVERED, INITIALIZED, SseServer, declared, legacy, modern, result_of, tools
@@ -630,7 +629,7 @@ def test_a_bug_of_ours_is_reported_and_handed_to_the_loop(monkeypatch: pytest.Mo
     def broken(*_: object) -> None:
         raise ZeroDivisionError("a bug")
 
-    monkeypatch.setattr(discovery, "_discovered", broken)
+    monkeypatch.setattr(Discovered, "of", broken)
     handed: list[dict[str, Any]] = []
 
     async def main() -> None:
