@@ -14,8 +14,8 @@ from collections.abc import Mapping
 
 from agentsh_net.core.agent_environment import Account
 from agentsh_net.core.errors import ConfigError, Problem
+from agentsh_net.privileges import WORKERS
 
-_OURS = "agentsh-net"  # whom the proxy's workers run as, where the administrator made this user
 _PR_CAPBSET_READ, _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS = 23, 24, 38
 _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
 _CAPABILITIES = 64  # as many as the sets have bits; of those that the kernel has not, it says so
@@ -39,7 +39,7 @@ def _entry(wanted: str) -> Account:
         found = pwd.getpwuid(int(wanted)) if wanted.isdigit() else pwd.getpwnam(wanted)
     except (KeyError, OverflowError) as error:
         raise ConfigError([Problem("--as", wanted, "a user of this machine")]) from error
-    if found.pw_name == _OURS:
+    if found.pw_name == WORKERS:
         raise ConfigError([Problem("--as", wanted, "another user: this one is the proxy's own")])
     return Account(found.pw_name, found.pw_uid, found.pw_gid, found.pw_dir, found.pw_shell)
 

@@ -9,6 +9,8 @@ import ctypes
 import os
 from typing import Final
 
+WORKERS: Final = "agentsh-net"  # whom the proxy's workers run as, where the administrator made this user
+
 KEPT: Final = {
     "CAP_CHOWN": 0,  # the socket and the store belong to the group agentsh-net
     "CAP_DAC_OVERRIDE": 1,  # the operator may keep the store where root is not the owner

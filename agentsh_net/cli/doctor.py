@@ -18,6 +18,7 @@ import click
 
 from agentsh_net.cli.examples import examples
 from agentsh_net.cli.failures import Exit
+from agentsh_net.cli.file_name import FILE
 from agentsh_net.cli.main import Daemon
 from agentsh_net.cli.output import Column, Format, show, shown
 from agentsh_net.cli.source import formatted
@@ -30,7 +31,7 @@ Check = Mapping[str, Any]  # layer, usable, detail, reason, remedy, wanted
     short_help="Say what each layer needs, and the command that mends it.",
     epilog=examples("sudo agentsh-net doctor", "sudo agentsh-net doctor --config policy.yaml --json"),
 )
-@click.option("--config", type=click.Path(path_type=Path, readable=False), help="Check what this file asks for; without one the built-in default.")  # fmt: skip
+@click.option("--config", type=FILE, help="Check what this file asks for; without one the built-in default.")  # fmt: skip
 @formatted
 @click.pass_context
 def doctor(ctx: click.Context, config: Path | None, form: Format) -> None:

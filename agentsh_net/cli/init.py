@@ -14,6 +14,7 @@ from click.core import ParameterSource
 
 from agentsh_net.cli.examples import examples
 from agentsh_net.cli.failures import Exit, Failure
+from agentsh_net.cli.file_name import FILE
 from agentsh_net.cli.output import Column, Format, show
 from agentsh_net.core.errors import ConfigError
 from agentsh_net.core.naming.folding import visible
@@ -33,7 +34,7 @@ GATEWAY = "http://127.0.0.1:8485"
         "agentsh-net init --uninstall",
     ),
 )
-@click.option("--out", type=click.Path(path_type=Path, readable=False), default="agentsh-net.yaml", show_default=True, help="The policy file to write.")  # fmt: skip
+@click.option("--out", type=FILE, default="agentsh-net.yaml", show_default=True, help="The policy file to write.")  # fmt: skip
 @click.option("--force", is_flag=True, help="Overwrite the policy file.")
 @click.option("--install", is_flag=True, help="Also rewrite the clients' files: stdio servers run under the shim, network servers go through the gateway.")  # fmt: skip
 @click.option("--uninstall", is_flag=True, help="Only take the servers out again: the clients' files are as they were.")  # fmt: skip

@@ -11,6 +11,7 @@ import click
 
 from agentsh_net.cli.examples import examples
 from agentsh_net.cli.failures import Exit, Failure
+from agentsh_net.cli.file_name import FILE
 from agentsh_net.cli.lazy import LazyGroup
 from agentsh_net.cli.main import Daemon
 from agentsh_net.cli.output import json_text
@@ -31,7 +32,7 @@ def policy() -> None:
     short_help="Tell every problem of a file, or what it would do.",
     epilog=examples("agentsh-net policy check policy.yaml"),
 )
-@click.argument("file", type=click.Path(path_type=Path, readable=False))
+@click.argument("file", type=FILE)
 @click.pass_context
 def check(ctx: click.Context, file: Path) -> None:
     """Read FILE as the daemon would; tell every problem, or what the policy would do."""
@@ -57,7 +58,7 @@ def check(ctx: click.Context, file: Path) -> None:
 @click.option("--tool", required=True, help="The tool, as the model writes it or as the server calls it.")
 @click.option("--server", help="The server, where the name alone does not say it.")
 @click.option("--args", "arguments", default="{}", show_default=True, help="The call's arguments, as JSON.")
-@click.option("--config", type=click.Path(path_type=Path, readable=False), help="Judge by this file instead of asking the daemon; the server is taken to offer the tool.")  # fmt: skip
+@click.option("--config", type=FILE, help="Judge by this file instead of asking the daemon; the server is taken to offer the tool.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="The reasoning as one JSON object.")
 @click.pass_context
 def explain(

@@ -8,6 +8,7 @@ import click
 from click.core import ParameterSource
 
 from agentsh_net.cli.examples import examples
+from agentsh_net.cli.file_name import FILE
 
 
 @click.command(
@@ -17,10 +18,10 @@ from agentsh_net.cli.examples import examples
         "sudo agentsh-net run --config policy.yaml --ready-file /run/agentsh-net/ready",
     )
 )
-@click.option("--config", type=click.Path(path_type=Path, readable=False), help="The policy file; without one the built-in default: audit mode, servers found on the machine.")  # fmt: skip
+@click.option("--config", type=FILE, help="The policy file; without one the built-in default: audit mode, servers found on the machine.")  # fmt: skip
 @click.option("--audit", is_flag=True, help="Judge and record only, whatever the file says.")
 @click.option("--enforce", is_flag=True, help="Block what is denied, whatever the file says.")
-@click.option("--ready-file", type=click.Path(path_type=Path, readable=False), help="Write a JSON object here once the policy is in force.")  # fmt: skip
+@click.option("--ready-file", type=FILE, help="Write a JSON object here once the policy is in force.")  # fmt: skip
 @click.pass_context
 def run(ctx: click.Context, config: Path | None, audit: bool, enforce: bool, ready_file: Path | None) -> None:
     """Run the daemon in the foreground. SIGHUP reloads, SIGTERM drains and stops.

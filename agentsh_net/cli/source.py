@@ -16,6 +16,7 @@ from typing import Any, Final, TypeVar, cast
 import click
 
 from agentsh_net import places
+from agentsh_net.cli.file_name import FILE
 from agentsh_net.cli.main import Daemon
 from agentsh_net.cli.output import Format
 from agentsh_net.control.errors import ControlError
@@ -111,7 +112,7 @@ def reading(
         @click.option("--direct-db", is_flag=True, help="Read the store itself, without a daemon.")
         @click.option(
             "--db",
-            type=click.Path(path_type=Path, readable=False),
+            type=FILE,
             help="The store's file (with --direct-db).",
         )
         @click.pass_obj

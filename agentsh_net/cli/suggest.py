@@ -11,6 +11,7 @@ import click
 
 from agentsh_net.cli.examples import examples
 from agentsh_net.cli.failures import Exit, Failure
+from agentsh_net.cli.file_name import FILE
 from agentsh_net.cli.output import Format, json_text
 from agentsh_net.cli.source import Source, reading
 from agentsh_net.control.errors import ControlError
@@ -27,10 +28,10 @@ _EVERYTHING = 1_000_000  # events; what is older than that is another policy's
         "agentsh-net policy suggest --since 7d --base policy.yaml",
     ),
 )
-@click.option("--base", type=click.Path(path_type=Path, readable=False), help="The policy file to begin from; without it the daemon's own, or what `init` would write.")  # fmt: skip
+@click.option("--base", type=FILE, help="The policy file to begin from; without it the daemon's own, or what `init` would write.")  # fmt: skip
 @click.option(
     "--out",
-    type=click.Path(path_type=Path, readable=False),
+    type=FILE,
     help="Write it to a new file instead of printing it.",
 )
 @reading("session", "since", limited=False, json="The policy as one JSON object.")

@@ -24,7 +24,6 @@ from agentsh_net.core.model import Server
 # What a server inherits of our environment; the rest may hold secrets of ours.
 ENVIRONMENT: Final = ("PATH", "LANG", "LC_ALL", "TZ", "TMPDIR")
 DEFAULT_PATH: Final = "/usr/local/bin:/usr/bin:/bin"
-_OURS: Final = "agentsh-net"  # whom the workers run as, where the administrator made this user
 _STRANGER: Final = "nobody"  # whom a daemon that is root runs a server as that names no user
 
 
@@ -96,7 +95,7 @@ def account(name: str) -> Account:
         raise ProtocolError(f"there is no user {name or me} (gateway.servers.<id>.user)") from None
     if entry.pw_uid == 0:
         raise ProtocolError("a server behind the gateway never runs as root")
-    if me == 0 and entry.pw_name == _OURS:
+    if me == 0 and entry.pw_name == privileges.WORKERS:
         raise ProtocolError(f"user {name} is the proxy's own: gateway.servers.<id>.user has to be another")
     if me not in (0, entry.pw_uid):
         raise ProtocolError(f"only a daemon that runs as root can start it as user {name}")

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from agentsh_net.kernel.limits import may_change_user
+from agentsh_net.privileges import WORKERS
 
-USER: Final = "agentsh-net"
 # Of what systemd gives to services without an account (systemd.exec(5), DynamicUser=). `nobody` is for others: whoever else is it
 # could end them.
 _WITHOUT_ACCOUNT: Final = range(65519, 61183, -1)
@@ -47,7 +47,7 @@ class Identity:
 def identity() -> Identity:
     """Return the user `agentsh-net` where there is one, else one that no account has."""
     with contextlib.suppress(KeyError):
-        entry = pwd.getpwnam(USER)
+        entry = pwd.getpwnam(WORKERS)
         return Identity(entry.pw_uid, entry.pw_gid)
     number = next(number for number in _WITHOUT_ACCOUNT if _is_free(number))
     return Identity(number, number)

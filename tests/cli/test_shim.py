@@ -6,6 +6,7 @@ import pytest
 
 from agentsh_net import places
 from agentsh_net.cli import shim
+from agentsh_net.core.configuration import scalars
 
 
 def read(text: str):
@@ -57,3 +58,7 @@ def test_the_systems_daemon_is_asked_before_a_users_own(monkeypatch, tmp_path):
     assert read("shim --server fs -- true").socket == str(own.parent / "control-shim.sock")
     (tmp_path / "system-shim.sock").touch()
     assert read("shim --server fs -- true").socket == str(tmp_path / "system-shim.sock")
+
+
+def test_an_id_may_be_as_long_as_one_in_a_policy_file():
+    assert shim.MAX_ID == scalars.MAX_ID

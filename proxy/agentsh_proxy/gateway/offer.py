@@ -46,9 +46,8 @@ class Offer:
         self._known_by: tuple[Snapshot | None, Mapping[str, Any], Mapping[str, str]]
         self._known_by = (None, self.facts, self.listing.hashes)
         self._itself: Verdict | None = None  # by what `_known_by` says
-        self._standing: dict[
-            str, Verdict | None
-        ] = {}  # likewise, by tool; None: each call is judged for itself
+        # Likewise, by tool; None: each call is judged for itself.
+        self._standing: dict[str, Verdict | None] = {}
         self._around = around
         self._place = place
 

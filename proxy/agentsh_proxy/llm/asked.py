@@ -22,9 +22,8 @@ _FILE: Final = re.compile(
     rb"\r\ncontent-type:[ \t]*(?:multipart/|image/|audio/|video/|application/(?:octet-stream|pdf|zip)[ \t;\r])",
     re.IGNORECASE,
 )
-_UPLOADS: Final = re.compile(
-    rb"/(?:api/blobs|upload)/", re.IGNORECASE
-)  # Ollama's, Gemini's: of files that have no type, or a wrong one
+# Ollama's and Gemini's, of files that have no type, or a wrong one.
+_UPLOADS: Final = re.compile(rb"/(?:api/blobs|upload)/", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
