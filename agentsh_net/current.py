@@ -27,7 +27,7 @@ from agentsh_net.core.registry import Registry
 from agentsh_net.core.snapshot import Snapshot
 from agentsh_net.core.trust.pins import Pins
 from agentsh_net.kernel.limits import Limit, limits, name_server
-from agentsh_net.kernel.resolver import Resolver
+from agentsh_net.kernel.names.resolver import Resolver
 from agentsh_net.servers import inventory
 from agentsh_net.store import records
 from agentsh_net.store.writer import Writer

@@ -15,7 +15,7 @@ from agentsh_net.config.options import Options
 from agentsh_net.control.errors import ControlError
 from agentsh_net.core.configuration.settings import Network
 from agentsh_net.core.errors import ConfigError, KernelError, ProtocolError, StoreError
-from agentsh_net.kernel import ahead
+from agentsh_net.kernel.bpf import ahead
 from agentsh_net.kernel.limits import may_change_user
 
 EXIT_CONFIG, EXIT_ENVIRONMENT = 2, 3

@@ -52,7 +52,7 @@ def doctor(ctx: click.Context, config: Path | None, form: Format) -> None:
 
 
 def _layers(network: Network) -> Iterator[Check]:
-    from agentsh_net.kernel import cgroup
+    from agentsh_net.kernel.cgroups import cgroup
     from agentsh_net.kernel.limits import limits
     from agentsh_net.kernel.probe import probe
 
@@ -70,7 +70,8 @@ def _layers(network: Network) -> Iterator[Check]:
 
 
 def _log_group(group: int) -> Iterator[Check]:
-    from agentsh_net.kernel import leftovers, nflog
+    from agentsh_net.kernel import leftovers
+    from agentsh_net.kernel.nft import nflog
 
     reader = nflog.reader_of(group)
     if reader is None or reader in leftovers.owners():

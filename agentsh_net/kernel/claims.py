@@ -22,9 +22,9 @@ from agentsh_net.core.nft import batch as nft_batch
 from agentsh_net.core.nft import dump as nft_dump
 from agentsh_net.core.nft import ruleset as nft_ruleset
 from agentsh_net.kernel.netlink import NETFILTER, Netlink
-from agentsh_net.kernel.nft_table import Table
-from agentsh_net.kernel.nft_writer import sent
-from agentsh_net.kernel.table_owner import process_of
+from agentsh_net.kernel.nft.table import Table
+from agentsh_net.kernel.nft.table_owner import process_of
+from agentsh_net.kernel.nft.writer import sent
 
 TABLE: Final = "agentsh_net_daemon"
 # A daemon that was killed this moment still holds what its threads are in the middle of.

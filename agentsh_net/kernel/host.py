@@ -19,18 +19,21 @@ from agentsh_net.core.network.kernel_plan import Diff, diff, without_providers
 from agentsh_net.core.network.packet_part import PacketPart
 from agentsh_net.core.network.plane import ConnectRecord, LayerStatus, Plan
 from agentsh_net.core.network.shared_endpoints import decided_by_name, told_of
-from agentsh_net.kernel import cgroup, ebpf, leftovers, loader, nft
-from agentsh_net.kernel.alarm import Alarm
-from agentsh_net.kernel.cgroup_layer import CgroupLayer
+from agentsh_net.kernel import leftovers
+from agentsh_net.kernel.bpf import ebpf, loader
+from agentsh_net.kernel.bpf.ebpf import Ebpf
+from agentsh_net.kernel.cgroups import cgroup
+from agentsh_net.kernel.cgroups.layer import CgroupLayer
+from agentsh_net.kernel.cgroups.own_cgroups import OwnCgroups
 from agentsh_net.kernel.claims import Claim, claim_namespace
-from agentsh_net.kernel.ebpf import Ebpf
 from agentsh_net.kernel.leftovers import down, hierarchy, owners
-from agentsh_net.kernel.nft import Nftables
-from agentsh_net.kernel.own_cgroups import OwnCgroups
+from agentsh_net.kernel.nft import nftables
+from agentsh_net.kernel.nft.alarm import Alarm
+from agentsh_net.kernel.nft.nftables import Nftables
 from agentsh_net.kernel.process import Processes
 from agentsh_net.kernel.readers import wait_for_readers
 from agentsh_net.kernel.sightings import Sighted
-from agentsh_net.kernel.sweep import sweep
+from agentsh_net.kernel.sockets.sweep import sweep
 from agentsh_net.kernel.unwanted import LAYERS, Unwanted
 from agentsh_net.kernel.witness import Witness
 
@@ -145,12 +148,12 @@ class Host:
             self._cgroups.leave_programs()
         elif self._cgroups.taken is not None:
             raise self._cgroups.taken
-        if nft.LAYER not in self._unwanted:
+        if nftables.LAYER not in self._unwanted:
             self._claim = claim_namespace()
         if ebpf.LAYER not in self._unwanted:
             self._try(ebpf.LAYER, lambda: self._open_ebpf(load))
-        if nft.LAYER not in self._unwanted:
-            self._try(nft.LAYER, lambda: self._open_nft(network.nflog_group))
+        if nftables.LAYER not in self._unwanted:
+            self._try(nftables.LAYER, lambda: self._open_nft(network.nflog_group))
 
     def _open_ebpf(self, load: Callable[[], loader.Loaded]) -> None:
         if self._hierarchy is None:
@@ -181,7 +184,7 @@ class Host:
     def _start(self, plan: Plan) -> None:
         self._inherited = self._predecessor()
         try:
-            for plane, layer in ((self._ebpf, ebpf.LAYER), (self._nft, nft.LAYER)):
+            for plane, layer in ((self._ebpf, ebpf.LAYER), (self._nft, nftables.LAYER)):
                 if plane is not None:
                     part = plan if layer == ebpf.LAYER else self._for_packets(plan)
                     self._try(layer, partial(plane.start, part))
@@ -202,7 +205,7 @@ class Host:
         programs = (
             self._ebpf is not None and self._hierarchy is not None and leftovers.programs(self._hierarchy)
         )
-        return bool(programs) or (self._nft is not None and bool(nft.tables()))
+        return bool(programs) or (self._nft is not None and bool(nftables.tables()))
 
     def _close(self, *, remove: bool) -> None:
         problems = []
@@ -227,7 +230,7 @@ class Host:
             self._witness.hear_programs(None)
             self._ebpf.close(remove=False)
             self._ebpf = None
-        if nft.LAYER in self._off and self._nft is not None:
+        if nftables.LAYER in self._off and self._nft is not None:
             self._nft.close(remove=False)
             self._nft = None
 
@@ -248,7 +251,7 @@ class Host:
             self._restore(old, error)
             raise
 
-    def _widen(self, old: Plan, new: Plan, step: Diff) -> nft.Narrowing | None:
+    def _widen(self, old: Plan, new: Plan, step: Diff) -> nftables.Narrowing | None:
         if self._nft is None:
             return None
         before, after = self._for_packets(old), self._for_packets(new)
@@ -300,7 +303,7 @@ class Host:
         if self._plan is None:
             return LayerStatus(layer, wanted=True, in_force=False, reason="no plan was applied yet")
         status = plane.status(self._plan if layer == ebpf.LAYER else self._packets)
-        if layer == nft.LAYER:
+        if layer == nftables.LAYER:
             whole = self._packets is self._plan  # nothing is left to who reads names
             names = "" if whole else told_of(self._plan, read_elsewhere=self._ebpf is not None)
             silent = self._witness.silent

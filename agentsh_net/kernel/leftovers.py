@@ -11,7 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from agentsh_net.core.errors import KernelError
-from agentsh_net.kernel import attachment, bpffs, cgroup, claims, ebpf, nft, own_cgroups
+from agentsh_net.kernel import claims
+from agentsh_net.kernel.bpf import attachment, bpffs, ebpf
+from agentsh_net.kernel.cgroups import cgroup, own_cgroups
+from agentsh_net.kernel.nft import nftables
 
 
 def hierarchy() -> Path | None:
@@ -30,14 +33,14 @@ def leftovers(cgroup_root: Path | None = None) -> list[str]:
     return [
         *(f"eBPF program {number} at {root}" for number in attached),
         *(f"pins in {path}" for path in pinned),
-        *(f"nftables table {name}" for name in nft.tables()),
+        *(f"nftables table {name}" for name in nftables.tables()),
     ]
 
 
 def down() -> list[str]:
     """Remove everything of ours from the kernel, in any state, and return what it was. Raises KernelError."""
     found, root = leftovers(), hierarchy()
-    for layer in (ebpf.LAYER, nft.LAYER):
+    for layer in (ebpf.LAYER, nftables.LAYER):
         remove(layer, root)
     if root is not None:
         own_cgroups.remove_empty(root)  # a session in which an agent runs goes with it
@@ -48,13 +51,13 @@ def owners() -> list[int]:
     """Return the daemons that live and enforce here: what `down` removes they would put back, or it is refused. Raises KernelError."""
     root = hierarchy()
     claimed = {claims.namespace_holder(), claims.hierarchy_holder(root) if root is not None else None}
-    return sorted({pid for pid in (*nft.owners(), *claimed) if pid})
+    return sorted({pid for pid in (*nftables.owners(), *claimed) if pid})
 
 
 def remove(layer: str, root: Path | None) -> None:
     """Remove everything of ours from one layer. Raises KernelError."""
-    if layer == nft.LAYER:
-        nft.remove_tables()
+    if layer == nftables.LAYER:
+        nftables.remove_tables()
     elif root is not None:
         with _opened(root) as descriptor:
             attachment.detach_ours(descriptor, keep=set())

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from agentsh_net.core.configuration.settings import Network
 from agentsh_net.core.errors import KernelError
-from agentsh_net.kernel import cgroup
+from agentsh_net.kernel.cgroups import cgroup
 
 # Bits of the effective set (capabilities(7)).
 _BITS = {"CAP_SETGID": 6, "CAP_SETUID": 7, "CAP_SYS_PTRACE": 19, "CAP_SYS_ADMIN": 21, "CAP_BPF": 39}

@@ -18,19 +18,12 @@ from pathlib import Path
 
 from agentsh_net.core.abi import sock_diag
 from agentsh_net.core.errors import KernelError
-from agentsh_net.kernel import (
-    attachment,
-    bpf_syscall,
-    cgroup,
-    headers,
-    loader,
-    nft,
-    own_cgroups,
-    probe_source,
-)
+from agentsh_net.kernel.bpf import attachment, headers, loader, probe_source, syscall
+from agentsh_net.kernel.cgroups import cgroup, own_cgroups
 from agentsh_net.kernel.limits import effective_capabilities
 from agentsh_net.kernel.netlink import SOCK_DIAG, Netlink
-from agentsh_net.kernel.sweep import REMEDY as SWEEP_REMEDY
+from agentsh_net.kernel.nft import nftables
+from agentsh_net.kernel.sockets.sweep import REMEDY as SWEEP_REMEDY
 
 # The probes' helpers and the ring buffer came with Linux 5.8.
 _OLDEST_KERNEL = (5, 8)
@@ -113,7 +106,7 @@ def _nftables() -> Iterator[Probe]:
     found = importlib.util.find_spec("nftables") is not None
     missing = "" if found else "python3-nftables is not installed"
     yield Probe(
-        "nftables", found, "python3-nftables" if found else missing, missing, "" if found else nft.REMEDY
+        "nftables", found, "python3-nftables" if found else missing, missing, "" if found else nftables.REMEDY
     )
     if found:
         yield _attempt("nftables", "nf_tables in the kernel", _nf_tables)
@@ -171,7 +164,7 @@ def _headers() -> str:
 def _cgroup_programs() -> str:
     descriptor = os.open(cgroup.root(), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        count = len(bpf_syscall.attached(descriptor, bpf_syscall.CONNECT4))
+        count = len(syscall.attached(descriptor, syscall.CONNECT4))
     except OSError as error:
         remedy = "run as root" if error.errno == errno.EPERM else "a kernel with CONFIG_CGROUP_BPF"
         raise KernelError(f"cgroup programs cannot be queried: {error.strerror}", remedy=remedy) from error
@@ -181,7 +174,7 @@ def _cgroup_programs() -> str:
 
 
 def _nf_tables() -> str:
-    table = nft.Nftables(0)
+    table = nftables.Nftables(0)
     try:
         plain = table.why_plain()
     finally:

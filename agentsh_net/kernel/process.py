@@ -12,7 +12,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
-from agentsh_net.kernel import cgroup
+from agentsh_net.kernel.cgroups import cgroup
 
 # Recent cgroups and processes of a busy host; an entry is a few hundred bytes.
 _REMEMBERED = 4096

@@ -16,11 +16,11 @@ from agentsh_net.core.network.addresses import canonical, home
 from agentsh_net.core.network.pairing import Sightings
 from agentsh_net.core.network.plane import ConnectRecord, Fate, Finding
 from agentsh_net.kernel import boot_clock
+from agentsh_net.kernel.cgroups.own_cgroups import OwnCgroups
 from agentsh_net.kernel.netlink import SOCK_DIAG, Netlink
-from agentsh_net.kernel.own_cgroups import OwnCgroups
 from agentsh_net.kernel.process import Process, Processes
-from agentsh_net.kernel.socket_owners import SocketOwners
-from agentsh_net.kernel.sweep import look_up
+from agentsh_net.kernel.sockets.owners import SocketOwners
+from agentsh_net.kernel.sockets.sweep import look_up
 
 _INET, _INET6 = 2, 10
 # Looking for the owner of a logged packet walks /proc: at most this often (seconds), and one part in so many of the time on

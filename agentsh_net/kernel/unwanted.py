@@ -10,10 +10,12 @@ from pathlib import Path
 from agentsh_net.core.configuration.settings import Network
 from agentsh_net.core.errors import KernelError
 from agentsh_net.core.network.plane import LayerStatus
-from agentsh_net.kernel import claims, ebpf, leftovers, nft
+from agentsh_net.kernel import claims, leftovers
+from agentsh_net.kernel.bpf import ebpf
 from agentsh_net.kernel.limits import may_load_programs
+from agentsh_net.kernel.nft import nftables
 
-LAYERS = (ebpf.LAYER, nft.LAYER)
+LAYERS = (ebpf.LAYER, nftables.LAYER)
 
 
 class Unwanted:
@@ -47,7 +49,7 @@ class Unwanted:
 
 def _other(layer: str, hierarchy: Path | None, *, claimed: bool) -> int | None:
     """Return the other daemon that enforces in a layer, 0 for one that cannot be seen."""
-    if layer == nft.LAYER:
+    if layer == nftables.LAYER:
         return claims.namespace_holder()
     if hierarchy is None or claimed:
         return None

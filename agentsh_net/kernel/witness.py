@@ -12,10 +12,10 @@ from agentsh_net.core.abi.sock_diag import Socket
 from agentsh_net.core.abi.wire import Stream
 from agentsh_net.core.errors import KernelError
 from agentsh_net.core.network.plane import ConnectRecord
-from agentsh_net.kernel.cutter import Cutter
-from agentsh_net.kernel.ebpf import Ebpf
-from agentsh_net.kernel.nflog import Nflog
+from agentsh_net.kernel.bpf.ebpf import Ebpf
+from agentsh_net.kernel.nft.nflog import Nflog
 from agentsh_net.kernel.sightings import Sighted
+from agentsh_net.kernel.sockets.cutter import Cutter
 
 
 class Witness:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from agentsh_net.current import Current
-from agentsh_net.kernel.resolver import Resolver
+from agentsh_net.kernel.names.resolver import Resolver
 
 
 class Readdressing:

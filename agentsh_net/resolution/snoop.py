@@ -18,8 +18,8 @@ from agentsh_net.core.errors import KernelError, ProtocolError
 from agentsh_net.core.network.dns_message import Message, ascribe, mentioned, parse
 from agentsh_net.core.network.dns_packets import Messages, Payload
 from agentsh_net.core.network.gap import Gaps
-from agentsh_net.kernel.dns_capture import LAYER, DnsCapture
-from agentsh_net.kernel.resolver import Resolver
+from agentsh_net.kernel.names.dns_capture import LAYER, DnsCapture
+from agentsh_net.kernel.names.resolver import Resolver
 
 # Of each second (an answer takes 20 to 60 us, the worst that can be made some ms); beyond that the kernel's buffer holds them
 # and then drops, which is counted: a flood of answers does not take the supervisor's time from what else it does.

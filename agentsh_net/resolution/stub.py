@@ -30,8 +30,8 @@ from agentsh_net.core.links.stub_link import (
 )
 from agentsh_net.core.network.dns_message import ascribe, mentioned, parse
 from agentsh_net.core.network.gap import Gaps
-from agentsh_net.kernel.name_servers import NameServers
-from agentsh_net.kernel.resolver import Resolver
+from agentsh_net.kernel.names.name_servers import NameServers
+from agentsh_net.kernel.names.resolver import Resolver
 from agentsh_net.workers import unprivileged
 
 LAYER = "dns-stub"

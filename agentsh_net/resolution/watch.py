@@ -14,9 +14,9 @@ from agentsh_net.core.audit.events import Event
 from agentsh_net.core.configuration.settings import Network
 from agentsh_net.core.network.gap import GapSummary
 from agentsh_net.current import Addresses, Current
-from agentsh_net.kernel.address_memory import AddressMemory
-from agentsh_net.kernel.name_servers import NameServers
-from agentsh_net.kernel.resolver import Resolver
+from agentsh_net.kernel.names.address_memory import AddressMemory
+from agentsh_net.kernel.names.name_servers import NameServers
+from agentsh_net.kernel.names.resolver import Resolver
 from agentsh_net.resolution.readdressing import Readdressing
 from agentsh_net.resolution.snoop import DnsSnoop
 from agentsh_net.resolution.stub import DnsStub

@@ -19,8 +19,8 @@ from typing import Any
 from netns.box import Namespace, in_box, new_namespace, there
 from netns.scene import at, opened, plan
 
-from agentsh_net.kernel import bpf_syscall
-from agentsh_net.kernel.probe_source import PROGRAMS
+from agentsh_net.kernel.bpf import syscall
+from agentsh_net.kernel.bpf.probe_source import PROGRAMS
 
 UNLISTED, PORT = "10.99.0.4", 9000
 # A round of these takes a second on an idle machine, so that its parts lie close together.
@@ -123,9 +123,9 @@ def _nothing(kinds: Iterable[int], *chains: tuple[str, str]) -> Callable[[], Any
         cgroup = os.open("/sys/fs/cgroup", os.O_RDONLY | os.O_DIRECTORY)
         programs = []
         for kind in kinds:
-            types = bpf_syscall.PROGRAM_TYPES
-            fd = bpf_syscall.load_program("nothing", types[kind], kind, code=_PASS, licence="GPL")
-            bpf_syscall.attach(cgroup, fd, kind)
+            types = syscall.PROGRAM_TYPES
+            fd = syscall.load_program("nothing", types[kind], kind, code=_PASS, licence="GPL")
+            syscall.attach(cgroup, fd, kind)
             programs.append((fd, kind))
         for family, chain in chains:
             _nft(f"table {family} nothing {{ chain c {{ {chain} }}; }}")
@@ -135,7 +135,7 @@ def _nothing(kinds: Iterable[int], *chains: tuple[str, str]) -> Callable[[], Any
             for family, _ in chains:
                 _nft(f"delete table {family} nothing")
             for fd, kind in programs:
-                bpf_syscall.detach(cgroup, fd, kind)
+                syscall.detach(cgroup, fd, kind)
                 os.close(fd)
             os.close(cgroup)
 

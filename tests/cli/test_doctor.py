@@ -8,7 +8,9 @@ import pytest
 
 from agentsh_net.cli import doctor
 from agentsh_net.core.configuration.settings import Config, Proxy, Store
-from agentsh_net.kernel import cgroup, leftovers, nflog, probe
+from agentsh_net.kernel import leftovers, probe
+from agentsh_net.kernel.cgroups import cgroup
+from agentsh_net.kernel.nft import nflog
 from agentsh_net.kernel.probe import Probe
 
 FINE = [

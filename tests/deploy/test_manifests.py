@@ -12,7 +12,7 @@ import yaml
 from agentsh_net import __version__
 from agentsh_net.core.configuration.config import parse
 from agentsh_net.core.configuration.settings import Config
-from agentsh_net.kernel.bpffs import VARIABLE
+from agentsh_net.kernel.bpf.bpffs import VARIABLE
 from agentsh_net.privileges import KEPT
 from agentsh_net.workers.pool import DRAIN_SECONDS
 

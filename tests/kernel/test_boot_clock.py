@@ -15,7 +15,7 @@ ELSEWHERE = """
 import time
 from agentsh_net.core.configuration.settings import Resolve
 from agentsh_net.kernel import boot_clock
-from agentsh_net.kernel.resolver import Resolver
+from agentsh_net.kernel.names.resolver import Resolver
 made = Resolver(Resolve(), changed=print)
 print(round(made._clock() - time.monotonic()), boot_clock.namespace_offset())
 """

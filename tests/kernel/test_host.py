@@ -19,10 +19,12 @@ from netns.tampering import nft_as_owner
 from agentsh_net.core.configuration.settings import Network
 from agentsh_net.core.errors import KernelError
 from agentsh_net.core.network.plane import Kernel, LayerStatus
-from agentsh_net.kernel import host, loader, nft_table
+from agentsh_net.kernel import host
+from agentsh_net.kernel.bpf import loader
+from agentsh_net.kernel.bpf.probe_source import PROGRAMS
 from agentsh_net.kernel.leftovers import hierarchy, leftovers, remove
-from agentsh_net.kernel.nflog import Nflog
-from agentsh_net.kernel.probe_source import PROGRAMS
+from agentsh_net.kernel.nft import table as nft_table
+from agentsh_net.kernel.nft.nflog import Nflog
 
 BAD = plan(1, deny=(at("10.99.0.2"),), tag=(at("10.99.0.3", 443),))
 

@@ -12,9 +12,9 @@ from netns import box
 from netns.scene import BOTH, at, opened, plan
 
 from agentsh_net.core.errors import KernelError
-from agentsh_net.kernel import bpf_syscall
+from agentsh_net.kernel.bpf import syscall
+from agentsh_net.kernel.bpf.probe_source import PROGRAMS
 from agentsh_net.kernel.leftovers import down, hierarchy, leftovers, programs, remove
-from agentsh_net.kernel.probe_source import PROGRAMS
 
 BAD = plan(1, deny=(at("10.99.0.2"),))
 
@@ -38,7 +38,7 @@ def test_without_privilege_the_leftovers_cannot_be_told_and_that_is_said(
     def refuse(*_: object) -> list[int]:
         raise OSError(errno.EPERM, "Operation not permitted")
 
-    monkeypatch.setattr(bpf_syscall, "attached", refuse)
+    monkeypatch.setattr(syscall, "attached", refuse)
     with pytest.raises(KernelError) as caught:
         leftovers(Path("/"))
     assert caught.value.remedy == "run as root"
@@ -81,12 +81,10 @@ def of_another_version() -> list[str]:
     code = bytes.fromhex("b700000001000000 9500000000000000")
     release = 34  # BPF_CGROUP_INET_SOCK_RELEASE, which this version does not use
     for name in ("agentsh_old", "theirs"):
-        program = bpf_syscall.load_program(name, bpf_syscall.CGROUP_SOCK, release, code=code, licence="GPL")
-        bpf_syscall.attach(cgroup, program, release)
+        program = syscall.load_program(name, syscall.CGROUP_SOCK, release, code=code, licence="GPL")
+        syscall.attach(cgroup, program, release)
     down()
-    return [
-        bpf_syscall.program_info(bpf_syscall.program_fd(n))[1] for n in bpf_syscall.attached(cgroup, release)
-    ]
+    return [syscall.program_info(syscall.program_fd(n))[1] for n in syscall.attached(cgroup, release)]
 
 
 @pytest.mark.kernel

@@ -13,7 +13,9 @@ import pytest
 from netns import box
 
 from agentsh_net.core.errors import KernelError
-from agentsh_net.kernel import cgroup, headers, loader, probe
+from agentsh_net.kernel import probe
+from agentsh_net.kernel.bpf import headers, loader
+from agentsh_net.kernel.cgroups import cgroup
 from agentsh_net.kernel.leftovers import leftovers
 
 

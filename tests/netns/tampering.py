@@ -10,9 +10,9 @@ from pathlib import Path
 from agentsh_net.core.nft import dump as nft_dump
 from agentsh_net.core.nft import ruleset as nft_ruleset
 from agentsh_net.kernel.netlink import NETFILTER, Netlink
-from agentsh_net.kernel.nft_library import Library
-from agentsh_net.kernel.nft_table import Table
-from agentsh_net.kernel.table_owner import process_of
+from agentsh_net.kernel.nft.library import Library
+from agentsh_net.kernel.nft.table import Table
+from agentsh_net.kernel.nft.table_owner import process_of
 from netns.syscalls import pidfd_getfd
 
 

@@ -16,11 +16,11 @@ import pytest
 
 from agentsh_net.control.client import Client
 from agentsh_net.core.abi import bpf_object, wire
-from agentsh_net.kernel import bpf_syscall, prebuilt
-from agentsh_net.kernel.ebpf import Ebpf
+from agentsh_net.kernel.bpf import prebuilt, syscall
+from agentsh_net.kernel.bpf.ebpf import Ebpf
+from agentsh_net.kernel.bpf.loader import Loaded
+from agentsh_net.kernel.bpf.probe_source import PROGRAMS
 from agentsh_net.kernel.leftovers import hierarchy, leftovers
-from agentsh_net.kernel.loader import Loaded
-from agentsh_net.kernel.probe_source import PROGRAMS
 from netns import box
 from netns.daemon import running
 from netns.scene import at, attempt, listening, plan, trying
@@ -93,10 +93,10 @@ def other_programs(probes: bpf_object.BpfObject) -> None:
     theirs.start(plan(1, deny=(at(EVIL),)))
     theirs.close(remove=False)
     cgroup = os.open(root, os.O_RDONLY)
-    alien = bpf_syscall.load_program(
-        "agentsh_release", bpf_syscall.CGROUP_SOCK, SOCK_RELEASE, code=PASS, licence="GPL"
+    alien = syscall.load_program(
+        "agentsh_release", syscall.CGROUP_SOCK, SOCK_RELEASE, code=PASS, licence="GPL"
     )
-    bpf_syscall.attach(cgroup, alien, SOCK_RELEASE)
+    syscall.attach(cgroup, alien, SOCK_RELEASE)
     os.close(alien)
     os.close(cgroup)
 

@@ -21,9 +21,9 @@ from agentsh_net.core.network.plane import Plan
 from agentsh_net.core.registry import Registry
 from agentsh_net.core.snapshot import Snapshot
 from agentsh_net.core.trust.pins import Pins
+from agentsh_net.kernel.bpf.probe_source import PROGRAMS
 from agentsh_net.kernel.host import Host
 from agentsh_net.kernel.leftovers import leftovers
-from agentsh_net.kernel.probe_source import PROGRAMS
 from netns import box
 from netns.scene import BOTH, MARK, at, attempt, drain, listening, opened, outcome, plan
 

@@ -19,7 +19,7 @@ import pytest
 from agentsh_net.core.audit.events import Event, LayerStateChanged
 from agentsh_net.core.errors import KernelError
 from agentsh_net.core.network.dns_message import Ascribed, wire_name
-from agentsh_net.kernel.dns_capture import Captured
+from agentsh_net.kernel.names.dns_capture import Captured
 from agentsh_net.resolution import snoop
 from agentsh_net.resolution.snoop import DnsSnoop
 

@@ -20,7 +20,7 @@ from agentsh_net.core.audit.events import Event
 from agentsh_net.core.configuration.settings import Resolve
 from agentsh_net.core.errors import ConfigError
 from agentsh_net.core.network.dns_message import Ascribed, wire_name
-from agentsh_net.kernel.name_servers import NameServers
+from agentsh_net.kernel.names.name_servers import NameServers
 from agentsh_net.resolution import stub
 from agentsh_net.resolution.stub import DnsStub, bind
 

@@ -1,7 +1,7 @@
 """A BPF object file as clang makes it, taken apart: programs, the maps they refer to, licence, what it was built from.
 
 Bytes in, values out. It understands what bpf/build makes and refuses everything else by name: no calls between programs, no
-global variables, no CO-RE. Loading is kernel/prebuilt.py's business.
+global variables, no CO-RE. Loading is kernel/bpf/prebuilt.py's business.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """NFLOG: how a log group is asked for, and what its messages say (include/uapi/linux/netfilter/nfnetlink_log.h).
 
-Bytes only; the socket is kernel/nflog.py. Sequence numbers tell exactly how many records the kernel could not deliver.
+Bytes only; the socket is kernel/nft/nflog.py. Sequence numbers tell exactly how many records the kernel could not deliver.
 """
 
 from __future__ import annotations

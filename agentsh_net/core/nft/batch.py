@@ -1,7 +1,7 @@
 """Whole tables made and deleted by one nf_tables batch, as bytes (include/uapi/linux/netfilter/nf_tables.h, nfnetlink.h).
 
 For what libnftables cannot say: a table that belongs to the socket which made it, and outlives it. Who sends is
-kernel/nft_writer.py's business; what stands in a table is libnftables'.
+kernel/nft/writer.py's business; what stands in a table is libnftables'.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What nf_tables answers when it is asked for a table, its chains, rules, sets and elements (include/uapi/linux/netfilter/nf_tables.h).
 
-Bytes in, values out; kernel/nft_table.py asks. Handles are counted up within a table and never used twice: whoever puts
+Bytes in, values out; kernel/nft/table.py asks. Handles are counted up within a table and never used twice: whoever puts
 something in the place of ours leaves another handle.
 """
 

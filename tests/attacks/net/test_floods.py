@@ -19,7 +19,7 @@ from agentsh_net.core.errors import KernelError
 from agentsh_net.core.network.plane import Fate, Plan, Rule
 from agentsh_net.core.nft import packet_fence
 from agentsh_net.core.nft import sets as nft_sets
-from agentsh_net.kernel import bpf_syscall
+from agentsh_net.kernel.bpf import syscall
 
 pytestmark = pytest.mark.kernel
 
@@ -88,7 +88,7 @@ def with_every_map_full() -> tuple[str, list[bool], str, list[str]]:
     rules = stage.kernel._ebpf._loaded.maps["rules"]
     room = wire.MAX_RULES - len(stage.plan.rules)
     keys = [wire.KEY.pack(struct.pack(">QQ", 0xFD00 << 48, n), bytes(2)) for n in range(room)]
-    bpf_syscall.update_all(rules, keys, [bytes(4)] * room)
+    syscall.update_all(rules, keys, [bytes(4)] * room)
     one_more = stage.plan.rules | {at("10.99.7.7"): Rule(Fate.DENY, ("evil",))}
     try:
         stage.kernel.apply(Plan(2, one_more))

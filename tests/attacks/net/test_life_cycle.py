@@ -21,7 +21,7 @@ from netns.stage import BOTH, EBPF, NFT, PLANES
 
 from agentsh_net.control.client import Client
 from agentsh_net.core.abi import wire
-from agentsh_net.kernel import bpf_links, bpf_syscall
+from agentsh_net.kernel.bpf import links, syscall
 from agentsh_net.kernel.leftovers import hierarchy, leftovers, programs, remove
 
 pytestmark = pytest.mark.kernel
@@ -65,14 +65,14 @@ def forget_the_rule() -> list[str]:
     """Delete the denial out of the map, found as any root finds it: by the programs at the cgroup."""
     root = hierarchy()
     assert root is not None
-    number, _, _ = bpf_syscall.maps_of(programs(root)[0])["rules"]
-    descriptor = bpf_syscall.map_fd(number)
+    number, _, _ = syscall.maps_of(programs(root)[0])["rules"]
+    descriptor = syscall.map_fd(number)
     keys = [
         key
-        for key, _ in bpf_syscall.elements(descriptor, wire.KEY.size, wire.RULE.size)
+        for key, _ in syscall.elements(descriptor, wire.KEY.size, wire.RULE.size)
         if wire.decode_key(key).address == at(EVIL).address
     ]
-    bpf_syscall.delete_all(descriptor, keys)
+    syscall.delete_all(descriptor, keys)
     os.close(descriptor)
     return []
 
@@ -87,8 +87,8 @@ def remove_the_pins() -> list[str]:
 
 
 def detach_a_link() -> list[str]:
-    link = bpf_links.pinned(link_pins()[0])
-    bpf_links.detach(link)
+    link = links.pinned(link_pins()[0])
+    links.detach(link)
     os.close(link)
     return []
 

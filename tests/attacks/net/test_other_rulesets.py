@@ -22,7 +22,7 @@ from netns.tampering import owner
 
 from agentsh_net.core.configuration.settings import Network
 from agentsh_net.kernel import host
-from agentsh_net.kernel.nft_writer import TOO_OLD
+from agentsh_net.kernel.nft.writer import TOO_OLD
 
 pytestmark = pytest.mark.kernel
 

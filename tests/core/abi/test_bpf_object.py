@@ -9,7 +9,7 @@ import pytest
 
 from agentsh_net.core.abi import bpf_object
 from agentsh_net.core.errors import KernelError
-from agentsh_net.kernel import probe_source
+from agentsh_net.kernel.bpf import probe_source
 
 DATA = (probe_source.directory() / probe_source.OBJECT).read_bytes()
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from agentsh_net.core.abi import bpf_object
 from agentsh_net.core.abi.btf import MapDefinition, map_definitions
 from agentsh_net.core.errors import KernelError
-from agentsh_net.kernel import probe_source
+from agentsh_net.kernel.bpf import probe_source
 
 INT, POINTER, ARRAY, STRUCT, TYPEDEF, VARIABLE, SECTION = 1, 2, 3, 4, 8, 14, 15
 

@@ -17,7 +17,7 @@ from agentsh_net.core.network.plane import Endpoint, Fate, Plan, Rule
 from agentsh_net.core.nft import ruleset as nft_ruleset
 from agentsh_net.core.nft import text as nft_text
 from agentsh_net.core.nft.sockets import Sockets
-from agentsh_net.kernel.nft_library import _opened
+from agentsh_net.kernel.nft.library import _opened
 
 FATES = {
     ("10.0.0.1", 0): Rule(Fate.DENY, ("bad",)),

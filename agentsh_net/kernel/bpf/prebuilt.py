@@ -1,0 +1,133 @@
+"""Loads the prebuilt probes (bpf/connect.bpf.o): no compiler, no headers, no library, a few milliseconds.
+
+Maps are created, their descriptors written into the programs, the programs given to the verifier. Which loader is asked
+first is loader.py's business; nothing is attached here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import resource
+import sys
+from collections.abc import Callable
+from contextlib import ExitStack
+
+from agentsh_net.core.abi import bpf_object
+from agentsh_net.core.abi.btf import MapDefinition
+from agentsh_net.core.errors import KernelError
+from agentsh_net.kernel.bpf import probe_source, syscall
+
+_LAYER = "ebpf"
+_REINSTALL = "reinstall agentsh-net (in a checkout: bpf/build)"
+
+
+def read() -> bpf_object.BpfObject:
+    """Return the probes that ship with this installation. Raises KernelError where they are missing or not for this machine."""
+    path = probe_source.directory() / probe_source.OBJECT
+    if sys.byteorder != "little":
+        raise KernelError(
+            "the prebuilt probes are for little-endian machines",
+            layer=_LAYER,
+            remedy="set network.bpf_loader: bcc",
+        )
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        reason = f"the prebuilt probes are missing: {path}: {error.strerror}"
+        raise KernelError(reason, layer=_LAYER, remedy=_REINSTALL) from error
+    probes = bpf_object.parse(data)
+    if absent := {*probe_source.PROGRAMS, *probe_source.MAPS} - {*probes.programs, *probes.maps}:
+        reason = f"{path} lacks {', '.join(sorted(absent))}"
+        raise KernelError(reason, layer=_LAYER, remedy=_REINSTALL)
+    return probes
+
+
+def load(probes: bpf_object.BpfObject) -> tuple[dict[str, int], dict[str, int]]:
+    """Return the descriptors of programs and maps, by name. Raises KernelError with all that the verifier said."""
+    with ExitStack() as undo:
+        maps = {name: _create(name, probes.maps[name], undo) for name in probe_source.MAPS}
+        programs = {name: _load(name, probes, maps, undo) for name in probe_source.PROGRAMS}
+        undo.pop_all()
+    return programs, maps
+
+
+def _create(name: str, wanted: MapDefinition, undo: ExitStack) -> int:
+    def create() -> int:
+        return syscall.create_map(
+            name,
+            wanted.kind,
+            key_size=wanted.key_size,
+            value_size=wanted.value_size,
+            max_entries=wanted.max_entries,
+            flags=wanted.flags,
+        )
+
+    try:
+        fd = _beyond_memlock(create)
+    except OSError as error:
+        raise KernelError(
+            f"cannot create map {name}: {error.strerror}", layer=_LAYER, remedy=_remedy(error)
+        ) from error
+    undo.callback(os.close, fd)
+    return fd
+
+
+def _load(name: str, probes: bpf_object.BpfObject, maps: dict[str, int], undo: ExitStack) -> int:
+    code = probes.programs[name].relocated(maps)
+    attach_type = probe_source.PROGRAMS[name]
+    try:
+        fd = _beyond_memlock(
+            lambda: syscall.load_program(
+                name, syscall.PROGRAM_TYPES[attach_type], attach_type, code=code, licence=probes.licence
+            )
+        )
+    except syscall.VerifierError as error:
+        reason = complaint(name, error)
+        raise KernelError(reason, layer=_LAYER, remedy=_remedy(error)) from error
+    undo.callback(os.close, fd)
+    return fd
+
+
+def complaint(name: str, error: syscall.VerifierError) -> str:
+    """Return the verifier's last useful line first, then everything that it said."""
+    lines = [line for line in error.log.splitlines() if line.strip()]
+    # The log ends with statistics; what was wrong stands before them.
+    useful = [
+        line for line in lines if not line.startswith(("processed ", "verification time", "stack depth"))
+    ]
+    what = useful[-1].strip() if useful else error.strerror
+    whole = "".join(f"\n{line}" for line in lines)
+    return f"the kernel refused {name}: {what}{whole}"
+
+
+def _beyond_memlock(action: Callable[[], int]) -> int:
+    """Do it again without the limit of locked memory if it was refused: before Linux 5.11 maps and programs counted as such."""
+    try:
+        return action()
+    except OSError as error:
+        if error.errno != errno.EPERM:
+            raise
+        before = resource.getrlimit(resource.RLIMIT_MEMLOCK)
+        if before[0] == resource.RLIM_INFINITY:
+            raise
+        # Without CAP_SYS_RESOURCE, as in a container, the hard limit is all that can be had.
+        for most in (resource.RLIM_INFINITY, before[1]):
+            with contextlib.suppress(OSError, ValueError):
+                resource.setrlimit(resource.RLIMIT_MEMLOCK, (most, most))
+                break
+    try:
+        return action()
+    finally:
+        resource.setrlimit(resource.RLIMIT_MEMLOCK, before)
+
+
+def _remedy(error: OSError) -> str:
+    match error.errno:
+        case errno.EPERM:
+            return "run as root (CAP_BPF and CAP_NET_ADMIN), outside of a container that filters bpf(2)"
+        case errno.ENOMEM:
+            return "memory is short, or the cgroup's limit of it"
+        case _:
+            return "set network.bpf_loader: bcc, and please report the kernel's words"

@@ -1,0 +1,323 @@
+"""bpf(2) by ctypes: programs and maps, made, attached, asked. Errors are OSError with the call's name.
+
+The one door to this system call. What is loaded and why is not its business (prebuilt.py, ebpf.py); links and pins are
+links.py's.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import platform
+import struct
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+_NUMBERS = {
+    "x86_64": 321,
+    "aarch64": 280,
+    "riscv64": 280,
+    "loongarch64": 280,
+    "ppc64le": 361,
+    "s390x": 351,
+    "armv7l": 386,
+    "i686": 357,
+}
+
+# enum bpf_cmd
+_MAP_CREATE, _MAP_LOOKUP, _MAP_UPDATE = 0, 1, 2
+_PROG_LOAD = 5
+_PROG_ATTACH, _PROG_DETACH = 8, 9
+_PROG_GET_FD_BY_ID, _MAP_GET_FD_BY_ID, _OBJ_GET_INFO, _PROG_QUERY = 13, 14, 15, 16
+_MAP_LOOKUP_BATCH, _MAP_UPDATE_BATCH, _MAP_DELETE_BATCH = 24, 26, 27
+
+# enum bpf_attach_type
+INET_EGRESS, INET_SOCK_CREATE = 1, 2
+CONNECT4, CONNECT6, SENDMSG4, SENDMSG6 = 10, 11, 14, 15
+
+# All that a program may be attached to at a cgroup, up to Linux 6.18.
+CGROUP_ATTACH_TYPES = (0, 1, 2, 3, 6, *range(8, 16), *range(18, 23), *range(29, 35), *range(49, 54))
+
+# enum bpf_prog_type
+CGROUP_SKB, CGROUP_SOCK, CGROUP_SOCK_ADDR = 8, 9, 18
+# What may be attached where.
+PROGRAM_TYPES = {
+    INET_EGRESS: CGROUP_SKB,
+    INET_SOCK_CREATE: CGROUP_SOCK,
+    **dict.fromkeys((CONNECT4, CONNECT6, SENDMSG4, SENDMSG6), CGROUP_SOCK_ADDR),
+}
+
+_ALLOW_MULTI = 1 << 1  # BPF_F_ALLOW_MULTI: programs of others on the same cgroup stay
+# The kernel allows 64 programs per cgroup and attach type (BPF_CGROUP_MAX_PROGS).
+_MAX_PROGRAMS = 64
+# Maps that a program may use (MAX_USED_MAPS).
+_MAX_MAPS = 64
+# A batch copies its keys and values at once: 16384 of ours are half a megabyte.
+_BATCH = 16384
+# union bpf_attr: the kernel takes any size whose unknown tail is zero.
+_ATTR_BYTES = 128
+# BPF_OBJ_NAME_LEN with its final zero.
+_NAME_BYTES = 16
+# What the verifier says of our longest program at its most talkative is a tenth of this; of any other the end is lost.
+_LOG_BYTES = 4 << 20
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_libc.syscall.restype = ctypes.c_long
+
+
+def call(command: int, attr: bytes, what: str) -> tuple[int, bytes]:
+    """Call bpf(2); return its result and the attribute union as the kernel left it. Raises OSError."""
+    number = _NUMBERS.get(platform.machine())
+    if number is None:
+        raise OSError(errno.ENOSYS, f"bpf {what}: unknown machine {platform.machine()}")
+    buffer = ctypes.create_string_buffer(attr.ljust(_ATTR_BYTES, b"\0"), _ATTR_BYTES)
+    result = _libc.syscall(ctypes.c_long(number), ctypes.c_int(command), buffer, ctypes.c_uint(_ATTR_BYTES))
+    if result < 0:
+        problem = ctypes.get_errno()
+        raise _CallError(problem, f"bpf {what}: {os.strerror(problem)}", buffer.raw)
+    return int(result), buffer.raw
+
+
+class _CallError(OSError):
+    """A failed call with the attribute union as the kernel left it: it says how far a batch came."""
+
+    def __init__(self, number: int, message: str, attr: bytes) -> None:
+        super().__init__(number, message)
+        self.attr = attr
+
+
+class VerifierError(OSError):
+    """The kernel refused a program; `log` is all that its verifier said, perhaps nothing."""
+
+    def __init__(self, number: int, message: str, log: str) -> None:
+        super().__init__(number, message)
+        self.log = log
+
+
+def create_map(
+    name: str, kind: int, *, key_size: int, value_size: int, max_entries: int, flags: int = 0
+) -> int:
+    """Create a map and return its descriptor, which no child inherits."""
+    attr = struct.pack("=IIIII", kind, key_size, value_size, max_entries, flags) + bytes(8) + _name(name)
+    return call(_MAP_CREATE, attr, "MAP_CREATE")[0]
+
+
+def load_program(name: str, kind: int, attach_type: int, *, code: bytes, licence: str) -> int:
+    """Load a program and return its descriptor, which no child inherits. Raises VerifierError."""
+    # Without a log first: it costs time, and one that is too small would refuse a good program.
+    try:
+        return _load_program(name, kind, attach_type, code, licence, None)
+    except OSError as error:
+        log = ctypes.create_string_buffer(_LOG_BYTES)
+        try:
+            return _load_program(name, kind, attach_type, code, licence, log)
+        except OSError:
+            said = log.value.decode("utf-8", "replace")
+            raise VerifierError(error.errno or 0, error.strerror or "", said) from error
+
+
+def _load_program(
+    name: str, kind: int, attach_type: int, code: bytes, licence: str, log: ctypes.Array[ctypes.c_char] | None
+) -> int:
+    instructions = ctypes.create_string_buffer(code, len(code))
+    terms = ctypes.create_string_buffer(licence.encode("ascii"))
+    attr = struct.pack(
+        "=IIQQIIQII16sII",
+        kind,
+        len(code) // 8,
+        ctypes.addressof(instructions),
+        ctypes.addressof(terms),
+        0 if log is None else 1,
+        0 if log is None else len(log),
+        0 if log is None else ctypes.addressof(log),
+        0,  # kern_version: for kprobes of old
+        0,  # flags
+        _name(name),
+        0,  # ifindex
+        attach_type,
+    )
+    return call(_PROG_LOAD, attr, "PROG_LOAD")[0]
+
+
+def _name(text: str) -> bytes:
+    return text.encode("ascii")[: _NAME_BYTES - 1].ljust(_NAME_BYTES, b"\0")
+
+
+def attach(cgroup_fd: int, program_fd: int, kind: int) -> None:
+    """Attach a program to a cgroup, beside the programs of others."""
+    call(_PROG_ATTACH, struct.pack("=IIII", cgroup_fd, program_fd, kind, _ALLOW_MULTI), "PROG_ATTACH")
+
+
+def detach(cgroup_fd: int, program_fd: int, kind: int) -> None:
+    """Detach a program from a cgroup; one that is not attached is no error."""
+    try:
+        call(_PROG_DETACH, struct.pack("=III", cgroup_fd, program_fd, kind), "PROG_DETACH")
+    except OSError as error:
+        if error.errno != errno.ENOENT:
+            raise
+
+
+def attached(cgroup_fd: int, kind: int) -> list[int]:
+    """Return the ids of the programs that are attached to this very cgroup, oldest first."""
+    ids = (ctypes.c_uint32 * _MAX_PROGRAMS)()
+    attr = struct.pack("=IIIIQI", cgroup_fd, kind, 0, 0, ctypes.addressof(ids), _MAX_PROGRAMS)
+    _, answer = call(_PROG_QUERY, attr, "PROG_QUERY")
+    return list(ids[: struct.unpack_from("=I", answer, 24)[0]])
+
+
+def program_fd(program_id: int) -> int:
+    """Return a new descriptor of a program (needs CAP_SYS_ADMIN)."""
+    return call(_PROG_GET_FD_BY_ID, struct.pack("=I", program_id), "PROG_GET_FD_BY_ID")[0]
+
+
+def program_info(fd: int) -> tuple[int, str]:
+    """Return id and name of a program."""
+    info = ctypes.create_string_buffer(256)
+    call(_OBJ_GET_INFO, struct.pack("=IIQ", fd, len(info), ctypes.addressof(info)), "OBJ_GET_INFO_BY_FD")
+    return struct.unpack_from("=I", info.raw, 4)[0], info.raw[64:80].split(b"\0", 1)[0].decode(
+        "ascii", "replace"
+    )
+
+
+def maps_of(program_id: int) -> dict[str, tuple[int, int, int]]:
+    """Return name -> (id, key size, value size) of the maps that a program uses (needs CAP_SYS_ADMIN). Raises OSError."""
+    fd = program_fd(program_id)
+    try:
+        ids = (ctypes.c_uint32 * _MAX_MAPS)()
+        info = ctypes.create_string_buffer(256)
+        struct.pack_into("=IQ", info, 52, _MAX_MAPS, ctypes.addressof(ids))
+        call(_OBJ_GET_INFO, struct.pack("=IIQ", fd, len(info), ctypes.addressof(info)), "OBJ_GET_INFO_BY_FD")
+        count = min(struct.unpack_from("=I", info.raw, 52)[0], _MAX_MAPS)
+    finally:
+        os.close(fd)
+    found = {}
+    for number in ids[:count]:
+        fd = map_fd(number)
+        try:
+            answer = ctypes.create_string_buffer(256)
+            attr = struct.pack("=IIQ", fd, len(answer), ctypes.addressof(answer))
+            call(_OBJ_GET_INFO, attr, "OBJ_GET_INFO_BY_FD")
+        finally:
+            os.close(fd)
+        _, _, key_size, value_size = struct.unpack_from("=IIII", answer.raw)
+        name = answer.raw[24:40].split(b"\0", 1)[0].decode("ascii", "replace")
+        found[name] = (number, key_size, value_size)
+    return found
+
+
+def map_fd(map_id: int) -> int:
+    """Return a new descriptor of a map (needs CAP_SYS_ADMIN)."""
+    return call(_MAP_GET_FD_BY_ID, struct.pack("=I", map_id), "MAP_GET_FD_BY_ID")[0]
+
+
+def map_entries(fd: int) -> int:
+    """Return a map's max_entries; of a ring buffer that is its size in bytes."""
+    info = ctypes.create_string_buffer(256)
+    call(_OBJ_GET_INFO, struct.pack("=IIQ", fd, len(info), ctypes.addressof(info)), "OBJ_GET_INFO_BY_FD")
+    return int(struct.unpack_from("=I", info.raw, 16)[0])
+
+
+def update(map_fd: int, key: bytes, value: bytes) -> None:
+    """Set one element."""
+    k, v = ctypes.create_string_buffer(key, len(key)), ctypes.create_string_buffer(value, len(value))
+    attr = struct.pack("=IxxxxQQQ", map_fd, ctypes.addressof(k), ctypes.addressof(v), 0)
+    call(_MAP_UPDATE, attr, "MAP_UPDATE_ELEM")
+
+
+def lookup(map_fd: int, key: bytes, size: int) -> bytes:
+    """Return the value of one element. For a per-CPU map `size` covers every possible CPU."""
+    k, v = ctypes.create_string_buffer(key, len(key)), ctypes.create_string_buffer(size)
+    attr = struct.pack("=IxxxxQQQ", map_fd, ctypes.addressof(k), ctypes.addressof(v), 0)
+    call(_MAP_LOOKUP, attr, "MAP_LOOKUP_ELEM")
+    return v.raw
+
+
+def update_all(map_fd: int, keys: Sequence[bytes], values: Sequence[bytes]) -> None:
+    """Set many elements. A full map raises ENOSPC or E2BIG; what was set before that stays."""
+    for start in range(0, len(keys), _BATCH):
+        _batch(map_fd, _MAP_UPDATE_BATCH, keys[start : start + _BATCH], values[start : start + _BATCH])
+
+
+def delete_all(map_fd: int, keys: Sequence[bytes]) -> None:
+    """Delete many elements; one that is not there is no error."""
+    start = 0
+    while start < len(keys):
+        chunk = keys[start : start + _BATCH]
+        try:
+            _batch(map_fd, _MAP_DELETE_BATCH, chunk, ())
+            start += len(chunk)
+        except _CallError as error:
+            if error.errno != errno.ENOENT:
+                raise
+            start += struct.unpack_from("=I", error.attr, 32)[0] + 1  # past the one that was not there
+
+
+def elements(map_fd: int, key_size: int, value_size: int) -> Iterator[tuple[bytes, bytes]]:
+    """Yield every element of a hash map, as the kernel has it now."""
+    k, v = contents(map_fd, key_size, value_size)
+    for i in range(len(k) // key_size):
+        yield k[i * key_size : (i + 1) * key_size], v[i * value_size : (i + 1) * value_size]
+
+
+def contents(map_fd: int, key_size: int, value_size: int) -> tuple[bytes, bytes]:
+    """Return the keys and the values of a hash map, each one behind the other: the same bytes while nobody writes to it."""
+    position, room = ctypes.create_string_buffer(8), _BATCH
+    found_keys: list[bytes] = []
+    found_values: list[bytes] = []
+    at = ctypes.addressof(position)
+    last = False
+    while not last:
+        keys, values = (ctypes.create_string_buffer(size * room) for size in (key_size, value_size))
+        where = ctypes.addressof(keys), ctypes.addressof(values)
+        attr = struct.pack("=QQQQIIQQ", at if found_keys else 0, at, *where, room, map_fd, 0, 0)
+        try:
+            _, answer = call(_MAP_LOOKUP_BATCH, attr, "MAP_LOOKUP_BATCH")
+        except _CallError as error:
+            if error.errno == errno.ENOSPC:  # one hash bucket did not fit
+                room *= 2
+                continue
+            if error.errno != errno.ENOENT:
+                raise
+            answer, last = error.attr, True
+        count = struct.unpack_from("=I", answer, 32)[0]
+        found_keys.append(ctypes.string_at(keys, count * key_size))
+        found_values.append(ctypes.string_at(values, count * value_size))
+    return b"".join(found_keys), b"".join(found_values)
+
+
+def array_values(map_fd: int, entries: int, value_size: int) -> bytes:
+    """Return every value of an array map, in order."""
+    values = ctypes.create_string_buffer(entries * value_size)
+    keys, position = ctypes.create_string_buffer(_BATCH * 4), ctypes.create_string_buffer(8)
+    at, done = ctypes.addressof(position), 0
+    while done < entries:
+        room, where = min(_BATCH, entries - done), ctypes.addressof(values) + done * value_size
+        attr = struct.pack(
+            "=QQQQIIQQ", at if done else 0, at, ctypes.addressof(keys), where, room, map_fd, 0, 0
+        )
+        try:
+            _, answer = call(_MAP_LOOKUP_BATCH, attr, "MAP_LOOKUP_BATCH")
+        except _CallError as error:
+            if error.errno != errno.ENOENT:
+                raise
+            answer = error.attr  # the last batch says so
+        count = struct.unpack_from("=I", answer, 32)[0]
+        if not count:
+            raise OSError(errno.ENODATA, "bpf MAP_LOOKUP_BATCH: fewer elements than the map has")
+        done += count
+    return values.raw
+
+
+def _batch(map_fd: int, command: int, keys: Sequence[bytes], values: Sequence[bytes]) -> None:
+    k, v = b"".join(keys), b"".join(values)
+    key_buffer, value_buffer = ctypes.create_string_buffer(k, len(k)), ctypes.create_string_buffer(v, len(v))
+    addresses = ctypes.addressof(key_buffer), ctypes.addressof(value_buffer)
+    what = "MAP_UPDATE_BATCH" if command == _MAP_UPDATE_BATCH else "MAP_DELETE_BATCH"
+    call(command, struct.pack("=QQQQIIQQ", 0, 0, *addresses, len(keys), map_fd, 0, 0), what)
+
+
+def possible_cpus() -> int:
+    """Return how many values a per-CPU map has for one key (/sys/devices/system/cpu/possible, e.g. `0-3`)."""
+    text = Path("/sys/devices/system/cpu/possible").read_text(encoding="ascii").strip()
+    return max(int(part.rpartition("-")[2]) for part in text.split(",")) + 1

@@ -1,0 +1,1 @@
+"""cgroups: where their hierarchy is, those of ours, and how the daemon comes to have them."""

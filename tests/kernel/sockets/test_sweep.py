@@ -1,0 +1,105 @@
+"""What is connected to a newly denied peer is closed, in every network namespace; everybody else keeps their connection."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+from netns import box
+from netns.scene import at, listening, outcome, plan
+
+from agentsh_net.core.abi import sock_diag
+from agentsh_net.core.abi.ip_packet import Packet
+from agentsh_net.kernel.netlink import SOCK_DIAG, Netlink
+from agentsh_net.kernel.sockets.sweep import look_up, sweep
+
+pytestmark = pytest.mark.kernel
+
+
+def client(address: str, port: int = 443) -> socket.socket:
+    return socket.create_connection((address, port), 5)
+
+
+def still(connection: socket.socket) -> str:
+    """Say whether a connection stands."""
+    connection.setblocking(False)
+    found = outcome(lambda: connection.recv(1))
+    return "open" if found == "EAGAIN" else found
+
+
+def test_connections_to_denied_peers_are_closed_and_others_stand() -> None:
+    def inside() -> tuple[list[str], list[tuple[str, int]]]:
+        there = box.there()
+        servers = [listening(there, a) for a in ("10.99.0.2", "10.99.0.3", "fd00:99::2")]
+        servers.append(listening(there, "10.99.0.2", 8443))
+        connections = [
+            client("10.99.0.2"),
+            client("10.99.0.3"),
+            client("fd00:99::2"),
+            client("10.99.0.2", 8443),
+        ]
+        mapped = socket.socket(socket.AF_INET6)
+        mapped.connect(("::ffff:10.99.0.2", 443))
+        closed = sweep(plan(deny=(at("10.99.0.2", 443), at("fd00:99::2")), tag=(at("10.99.0.3", 443),)))
+        ends = sorted((str(s.destination), s.destination_port) for s in closed)
+        return [still(c) for c in (*connections, mapped)], ends
+
+    state, closed = box.in_box(inside)
+    assert state == ["ECONNABORTED", "open", "ECONNABORTED", "open", "ECONNABORTED"]
+    assert closed == [("10.99.0.2", 443), ("::ffff:a63:2", 443), ("fd00:99::2", 443)]
+
+
+def test_a_connected_udp_socket_is_closed_too() -> None:
+    def inside() -> tuple[list[int], str]:
+        box.there()
+        datagrams = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        datagrams.connect(("10.99.0.2", 53))
+        closed = sweep(plan(deny=(at("10.99.0.2"),)))
+        return [s.protocol for s in closed], still(datagrams)
+
+    assert box.in_box(inside) == ([sock_diag.UDP], "ECONNABORTED")
+
+
+def test_a_connection_in_another_namespace_is_closed() -> None:
+    def inside() -> tuple[int, str]:
+        there = box.there()
+        server = socket.socket()
+        server.bind((box.HERE_V4, 443))
+        server.listen()
+        connection = there.socket(socket.AF_INET)
+        connection.connect((box.HERE_V4, 443))
+        hold = there.call(
+            lambda: __import__("subprocess").Popen(["sleep", "60"])
+        )  # a process that lives there
+        closed = sweep(plan(deny=(at(box.HERE_V4),)))
+        hold.kill()
+        hold.wait()
+        return len(closed), still(connection)
+
+    assert box.in_box(inside) == (1, "ECONNABORTED")
+
+
+def test_a_plan_without_denials_looks_at_nothing() -> None:
+    def inside() -> tuple[list[object], str]:
+        there = box.there()
+        server = listening(there, "10.99.0.2")
+        connection = client("10.99.0.2")
+        return sweep(plan(tag=(at("10.99.0.2", 443),))), still(connection) + server.getsockname()[0]
+
+    assert box.in_box(inside) == ([], "open10.99.0.2")
+
+
+def test_the_sender_of_a_packet_is_found_by_its_ends_and_a_stranger_is_not() -> None:
+    def inside() -> tuple[bool, object]:
+        there = box.there()
+        server = listening(there, "10.99.0.2")
+        connection = client("10.99.0.2")
+        address, port = connection.getsockname()
+        source, destination = at(address).address.ipv4_mapped, at("10.99.0.2").address.ipv4_mapped
+        with Netlink(SOCK_DIAG) as diag:
+            found = look_up(diag, Packet(source, destination, 6, port, 443))
+            stranger = look_up(diag, Packet(source, destination, 6, port + 1, 443))
+        server.close()
+        return found is not None and found.source_port == port and found.inode > 0, stranger
+
+    assert box.in_box(inside) == (True, None)
