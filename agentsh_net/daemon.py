@@ -375,9 +375,11 @@ class Daemon:
     def _on_store_trouble(self, error: StoreError | None) -> None:
         state, reason = ("degraded", str(error)) if error else ("in force", "events are stored again")
         self._log.log(logging.ERROR if error else logging.INFO, "store: %s", reason)
+        if not self.ready:  # nothing is there yet that an event would go through
+            return
         remedy = error.remedy if error else ""
         self.emit(events.LayerStateChanged(layer="store", state=state, reason=reason, remedy=remedy))
-        if error is None and self.ready:
+        if error is None:
             self._tasks.spawn(self.current.store_again())  # the file may be a new one
 
     def _bug(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:  # noqa: ARG002 - asyncio's signature

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import http.client
 import json
+import logging
 import os
 import signal
 import sqlite3
@@ -15,11 +16,14 @@ from typing import Any
 
 import pytest
 from fake_kernel import FakeKernel
-from running import SERVERS, awaited, policy, running
+from running import SERVERS, Running, awaited, policy, running
 
+from agentsh_net.config import options
+from agentsh_net.config.options import Options
 from agentsh_net.core.audit.events import ToolCallIntercepted
 from agentsh_net.core.errors import StoreError
 from agentsh_net.core.network.plane import ConnectRecord, Fate
+from agentsh_net.daemon import Daemon
 
 
 def record(address: str, fate: Fate, **more: Any) -> ConnectRecord:
@@ -167,6 +171,16 @@ def test_a_foreign_database_is_refused_and_left_alone(tmp_path: Path) -> None:
         pytest.fail("it started")
     assert "move it aside" in told.value.remedy
     assert path.read_bytes() == before
+
+
+def test_trouble_of_the_store_before_there_is_a_record_is_logged(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    here = Running(tmp_path, policy())
+    wanted = Options(here.file, None, None)
+    daemon = Daemon(wanted, options.load(wanted, {}), logging.getLogger("test"), lambda _: here.kernel)
+    daemon._on_store_trouble(StoreError("events.db is corrupt"))
+    assert "store: events.db is corrupt" in caplog.text
 
 
 def test_tools_are_known_again_after_a_restart(tmp_path: Path) -> None:

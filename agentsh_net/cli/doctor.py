@@ -127,15 +127,16 @@ def _store(path: Path) -> Check:
     from agentsh_net.core.errors import StoreError
     from agentsh_net.store.connect import reader
 
+    found = f"{path} will be made"
     if path.exists():
         try:
             with reader(path):
-                return _ok("store", f"{path}, {path.stat().st_size / 1e6:.1f} MB")
+                found = f"{path}, {path.stat().st_size / 1e6:.1f} MB"
         except StoreError as error:
             return _missing("store", str(path), str(error), error.remedy)
     parent = next(p for p in path.absolute().parents if p.exists())
     if os.access(parent, os.W_OK | os.X_OK, effective_ids=True):
-        return _ok("store", f"{path} will be made")
+        return _ok("store", found)
     return _missing(
         "store", str(path), f"{parent} may not be written", "run as root (sudo), or set store.path"
     )

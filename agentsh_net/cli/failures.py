@@ -68,6 +68,8 @@ def failure(error: OurError) -> Failure:
         case KernelError():
             return Failure(str(error), code=Exit.ENVIRONMENT, remedy=error.remedy)
         case StoreError():
-            return Failure(str(error), code=Exit.USAGE, remedy=error.remedy)
+            # As at the start of the daemon: the place that was named is wrong, or what is there.
+            code = Exit.USAGE if isinstance(error.__cause__, OSError) else Exit.ENVIRONMENT
+            return Failure(str(error), code=code, remedy=error.remedy)
         case _:
             return Failure(str(error), code=Exit.USAGE)

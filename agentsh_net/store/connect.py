@@ -55,7 +55,7 @@ def hold(path: Path) -> lock_file.LockFile:
     """Take the lock that makes the database at `path` this process's to write. Raises StoreError that names who has it."""
     try:
         make_directory(path.parent)
-        return lock_file.take(lock_file.beside(path.resolve()))
+        return lock_file.take(lock_file.beside(Path(os.path.realpath(path))))
     except lock_file.HeldError as held:
         who, end = (
             (f"process {held.pid}", f"end it (sudo kill {held.pid})")
@@ -72,11 +72,10 @@ def hold(path: Path) -> lock_file.LockFile:
 
 def open_writer(path: Path) -> sqlite3.Connection:
     """Open the database for writing; make or migrate it. Raises StoreError, and then the file is as it was."""
-    if path.is_dir():
-        raise _a_directory(path)
     try:
         make_directory(path.parent)
         _make_file(path)
+        _want_file(path)
     except OSError as error:
         raise _unmade(path, error) from (None if error.errno in _FULL else error)
     try:
@@ -97,18 +96,18 @@ def open_writer(path: Path) -> sqlite3.Connection:
 def reader(path: Path) -> Iterator[sqlite3.Connection]:
     """Open the database for reading, beside a running daemon or without one. Raises StoreError."""
     try:
-        is_directory = stat.S_ISDIR(path.stat().st_mode)
+        _want_file(path)
         forbidden = not os.access(path, os.R_OK)
     except PermissionError:
-        is_directory, forbidden = False, True
+        forbidden = True
     except (FileNotFoundError, NotADirectoryError) as error:
         raise StoreError(
             f"there is no database at {path}", remedy="name it with --db FILE, or start the daemon"
         ) from error
+    except OSError as error:
+        raise StoreError(f"{path}: {error.strerror}", remedy="name the store's file with --db") from error
     if forbidden:
         raise StoreError(f"{path} may not be read", remedy="use sudo, or join the group agentsh-net")
-    if is_directory:
-        raise _a_directory(path)
     try:
         with closing(_open_readable(path)) as connection:
             version = schema.check(connection, str(path))
@@ -131,10 +130,12 @@ def _unmade(path: Path, error: OSError) -> StoreError:
     return StoreError(f"cannot make {path}: {error.strerror}", remedy="set store.path to a writable place")
 
 
-def _a_directory(path: Path) -> StoreError:
-    return StoreError(
-        f"{path} is a directory", remedy="name the store's file: store.path, or --db to read one"
-    )
+def _want_file(path: Path) -> None:
+    """Refuse what is no file, before SQLite waits for who writes to a FIFO."""
+    mode = path.stat().st_mode
+    if not stat.S_ISREG(mode):
+        kind = "a directory" if stat.S_ISDIR(mode) else "no regular file"
+        raise StoreError(f"{path} is {kind}", remedy="name the store's file: store.path, or --db to read one")
 
 
 def _make_file(path: Path) -> None:

@@ -12,6 +12,7 @@ from agentsh_net.kernel import leftovers, probe
 from agentsh_net.kernel.cgroups import cgroup
 from agentsh_net.kernel.nft import nflog
 from agentsh_net.kernel.probe import Probe
+from agentsh_net.store import connect
 
 FINE = [
     Probe("ebpf", True, "cgroup v2"),
@@ -51,6 +52,14 @@ def test_what_is_missing_is_shown_with_the_command_that_mends_it(run, machine):
     [line] = [line for line in result.stdout.splitlines() if line.startswith("ebpf")]
     assert line.split(maxsplit=2)[1] == "MISSING"
     assert "sudo apt install python3-bpfcc" in line
+
+
+def test_a_store_that_is_there_and_may_not_be_written_is_no_usable_one(run, monkeypatch, tmp_path):
+    connect.open_writer(tmp_path / "events.db").close()
+    assert checks(run("doctor", "--json"))["store"]["usable"]
+    may = os.access
+    monkeypatch.setattr(os, "access", lambda p, mode, **more: not mode & os.W_OK and may(p, mode, **more))
+    assert checks(run("doctor", "--json"))["store"]["reason"] == f"{tmp_path} may not be written"
 
 
 def test_a_layer_the_file_does_not_ask_for_may_be_missing(run, machine, tmp_path):

@@ -12,7 +12,7 @@ from agentsh_net.core.errors import ConfigError, KernelError, Problem, ProtocolE
     [
         (ConfigError([Problem("a", "1", "2")]), 2),
         (ProtocolError("bad filter"), 2),
-        (StoreError("newer"), 2),
+        (StoreError("newer"), 3),
         (KernelError("no cgroup2"), 3),
         (ControlError("", kind="unreachable"), 4),
         (ControlError("", kind="forbidden"), 4),
@@ -27,6 +27,12 @@ from agentsh_net.core.errors import ConfigError, KernelError, Problem, ProtocolE
 )
 def test_each_error_has_its_exit_code(error, code):
     assert failure(error).exit_code == code
+
+
+def test_a_store_at_a_place_that_cannot_be_is_the_fault_of_who_named_it():
+    error = StoreError("there is no database at /nowhere")
+    error.__cause__ = FileNotFoundError()
+    assert failure(error).exit_code == 2
 
 
 def test_problems_are_lines_and_the_remedy_is_the_last(capsys):

@@ -71,14 +71,17 @@ def test_a_database_that_is_not_there_is_a_usage_error(run, tmp_path):
     assert "no database at" in result.stderr
 
 
-@pytest.mark.parametrize("words", [("mcp", "calls", "--db"), ("policy", "check"), ("doctor", "--config")])
-def test_a_file_that_may_not_be_read_is_told_of_in_our_words(run, tmp_path, monkeypatch, words):
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [(("mcp", "calls", "--db"), 3), (("policy", "check"), 2), (("doctor", "--config"), 2)],
+)
+def test_a_file_that_may_not_be_read_is_told_of_in_our_words(run, tmp_path, monkeypatch, words, code):
     monkeypatch.setattr(os, "access", lambda *_: False)  # as for another user
     closed = tmp_path / "closed"
     closed.mkdir()
     (closed / "file").touch()
     result = run(*words, closed / "file")
-    assert result.exit_code == 2
+    assert result.exit_code == code
     assert "Usage:" not in result.stderr
     assert str(closed / "file") in result.output
 

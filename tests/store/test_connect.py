@@ -48,9 +48,31 @@ def test_a_file_that_is_no_database_is_refused_and_kept(tmp_path):
     assert path.read_bytes() == b"not a database\n" * 500
 
 
-def test_a_folder_is_told_as_that(tmp_path):
-    with pytest.raises(StoreError, match="is a directory"), connect.reader(tmp_path):
+def a_directory(path):
+    path.mkdir()
+
+
+def a_loop(path):
+    path.symlink_to(path.name)
+
+
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [
+        (a_directory, "is a directory"),
+        (os.mkfifo, "is no regular file"),
+        (a_loop, "Too many levels of symbolic links"),
+    ],
+)
+def test_what_is_no_file_is_told_as_that_and_waited_for_by_nobody(tmp_path, make, told):
+    path = tmp_path / "events.db"
+    make(path)
+    with pytest.raises(StoreError, match=told), connect.reader(path):
         pytest.fail("it was opened")
+    lock = connect.hold(path)
+    with pytest.raises(StoreError, match=told):
+        connect.open_writer(path)
+    lock.release()
 
 
 def test_a_corrupt_database_is_refused_and_kept(made):
