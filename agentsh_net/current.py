@@ -66,6 +66,7 @@ class Current:
         log: logging.Logger,
     ) -> None:
         self.lock = asyncio.Lock()
+        self._started_with = loaded.config
         self.loaded = loaded
         self.inspector = Inspector(loaded.config.sandbox.mcp.inspection)
         inventory.recall(self.inspector, registry, pins)
@@ -77,7 +78,7 @@ class Current:
         self._claims = Claims()
         self._known_places: _Places = (frozenset(), frozenset())  # as the plan knows them
         self._coming: Plan | None = None  # what the planes are being brought to
-        self.pending: tuple[str, ...] = ()  # settings that wait for the next start
+        self.pending: tuple[str, ...] = ()  # settings of the file that wait for the next start
         self.on_change: Callable[[], None] = lambda: None  # called when another snapshot is in force
         self._means = means
         self._buckets = means.buckets
@@ -129,7 +130,7 @@ class Current:
             await self._apply(snapshot, self._known(hosts))
         self.inspector = inspector
         await self._judged_anew(inspected)
-        self.pending = options.waiting(self.loaded.config, loaded.config)
+        self.pending = options.waiting(self._started_with, loaded.config)
         self.loaded = loaded
         self._buckets = self._buckets.with_limits(loaded.config.sandbox.mcp.rate_limits)
         self._means.arbiter.replace(self._buckets)

@@ -25,6 +25,7 @@ KEPT: Final = {
     "CAP_SYS_PTRACE": 19,  # the executable behind a pid
     "CAP_SYS_ADMIN": 21,
     "CAP_SYS_RESOURCE": 24,  # locked memory for maps on kernels before 5.11
+    "CAP_LEASE": 28,  # whether somebody is still writing the policy file, be it another one's
     "CAP_PERFMON": 38,
     "CAP_BPF": 39,
 }

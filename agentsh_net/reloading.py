@@ -70,6 +70,8 @@ class Reloading:
                 changed = loaded.digest != self._current.loaded.digest
                 if changed:
                     await self._current.switch(loaded)
+                else:  # what is told of the file may be other things
+                    self._current.loaded = loaded
             except ConfigError as error:
                 self._rejected([str(problem) for problem in error.problems])
                 raise

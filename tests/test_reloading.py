@@ -61,6 +61,28 @@ def test_a_setting_that_waits_for_the_next_start_is_told(tmp_path: Path) -> None
         assert here.status()["policy"]["pending"] == ["proxy.port"]
 
 
+def test_status_tells_who_may_write_the_file_as_it_is_now(tmp_path: Path) -> None:
+    with running(tmp_path, policy()) as here:
+        here.file.chmod(0o666)
+        assert not here.client.call("reload")["changed"]
+        assert any("chmod o-w" in note for note in here.status()["notes"])
+        here.file.chmod(0o644)
+        here.client.call("reload")
+        assert not any("chmod o-w" in note for note in here.status()["notes"])
+
+
+def test_what_waits_is_told_until_the_file_says_again_what_the_daemon_was_started_with(
+    tmp_path: Path,
+) -> None:
+    with running(tmp_path, policy()) as here:
+        here.write({**policy(), "proxy": {"mode": "disabled", "port": 1}})
+        here.client.call("reload")
+        here.write({**policy("good"), "proxy": {"mode": "disabled", "port": 1}})
+        assert here.client.call("reload")["pending"] == ["proxy.port"]
+        here.write(policy())
+        assert here.client.call("reload")["pending"] == []
+
+
 def test_a_file_that_stays_broken_is_told_of_once(tmp_path: Path) -> None:
     with running(tmp_path, policy()) as here:
         for name in ("first", "second", "first"):

@@ -5,10 +5,11 @@ What is valid is `core.configuration.config`'s business; when to read again is `
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -72,9 +73,8 @@ def load(path: Path, environ: Mapping[str, str]) -> Loaded:
         placed = [replace(p, line=p.line or _line_of(p.path, lines)) for p in problems]
         raise ConfigError(sorted(placed, key=lambda p: p.line))
     read = {path: version, **expansion.read}
-    return Loaded(
-        config, document.value, digest(document.value), path, read, oversights(config), expansion.referred
-    )
+    notes = (*oversights(config), *_exposed(path))
+    return Loaded(config, document.value, digest(document.value), path, read, notes, expansion.referred)
 
 
 def config_home(environ: Mapping[str, str], home: Path) -> Path:
@@ -122,6 +122,13 @@ def read_text(path: Path, limit: int) -> tuple[str, Stamp]:
         return data.decode("utf-8-sig"), stamp(status)
     except UnicodeDecodeError as error:
         raise ConfigError([Problem(str(path), f"no UTF-8 at byte {error.start}", "text in UTF-8")]) from error
+
+
+def _exposed(path: Path) -> Iterator[str]:
+    """Yield what lets whom the policy confines change it."""
+    with contextlib.suppress(OSError):  # it is gone again: that is told when it is read next
+        if path.stat().st_mode & stat.S_IWOTH:
+            yield f"{path} may be written by every user: chmod o-w {path}"
 
 
 class _Expansion:

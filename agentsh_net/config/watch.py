@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import errno
+import fcntl
 import os
+import signal
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,6 +53,26 @@ def stamp_of(path: Path) -> Stamp:
         return stamp(path.stat())
     except OSError:
         return None
+
+
+def being_written(path: Path) -> bool:
+    """Say whether somebody has a file open to write: no lease is given on it then (fcntl(2)).
+
+    False where none can be had: another one's file without CAP_LEASE, a network file system.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
+    except OSError:
+        return False
+    try:
+        # Who opens it to write right now has the kernel send this instead of SIGIO, which would end the daemon.
+        fcntl.fcntl(descriptor, fcntl.F_SETSIG, signal.SIGURG)
+        fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+    except OSError as error:
+        return error.errno == errno.EAGAIN
+    finally:
+        os.close(descriptor)  # and the lease goes with it
+    return False
 
 
 def directories(path: Path) -> set[Path]:
@@ -164,11 +187,13 @@ class Watch:
     def _look(self) -> None:
         self._woken = False
         self._arm()
-        now = {path: stamp_of(path) for path in self._stamps}
-        changed, self._stamps = now != self._stamps, now
         self._look_in(POLL if self._inotify is None else POLL_BESIDE_INOTIFY)
-        if changed:
-            self._changed()
+        now = {path: stamp_of(path) for path in self._stamps}
+        # Half a file may be a policy too, one without the denials that come last. Inotify tells when it is closed.
+        if now == self._stamps or any(map(being_written, now)):
+            return
+        self._stamps = now
+        self._changed()
 
     def _arm(self) -> None:
         """Watch the directories that matter now; they are others after a link was moved or a folder made anew."""

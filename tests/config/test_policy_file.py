@@ -56,6 +56,15 @@ def test_a_file_becomes_a_config_with_its_digest_and_version(policy: Path) -> No
     assert loaded.read == {policy: stamp_of(policy)}
 
 
+def test_a_file_that_every_user_may_write_is_told_of(tmp_path):
+    path = tmp_path / "policy.yaml"
+    path.write_text("version: 1\n")
+    path.chmod(0o664)
+    assert load(path, {}).notes == ()
+    path.chmod(0o666)
+    assert load(path, {}).notes == (f"{path} may be written by every user: chmod o-w {path}",)
+
+
 def test_a_secret_does_not_show_in_what_was_loaded(policy: Path) -> None:
     assert "hunter2" not in repr(put(policy, POLICY, TOKEN="hunter2"))
 

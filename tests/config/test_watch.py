@@ -118,6 +118,24 @@ def test_edits_are_noticed_one_after_the_other(policy: Path) -> None:
 
 
 @pytest.mark.usefixtures("slow_polls")
+@pytest.mark.parametrize("new", [False, True], ids=["truncated", "made anew"])
+def test_a_file_is_not_read_before_its_writer_has_closed_it(policy: Path, new: bool) -> None:
+    async def test() -> None:
+        async with watching(policy) as (watch, seen):
+            if new:
+                policy.unlink()
+                await seen.once()
+            with policy.open("w") as file:
+                file.write("version: 1\n")
+                file.flush()
+                watch._look()
+                assert seen.calls == int(new)
+            await seen.once()
+
+    run(test)
+
+
+@pytest.mark.usefixtures("slow_polls")
 def test_a_file_that_comes_later_is_noticed(policy: Path) -> None:
     policy.unlink()
 
