@@ -15,7 +15,9 @@ from typing import Any
 from agentsh_net.clock import now_rfc3339
 from agentsh_net.control.errors import ControlError
 from agentsh_net.control.peer import Peer
+from agentsh_net.core.abi.ip_packet import Packet
 from agentsh_net.core.agent_environment import base_urls, gateway_url
+from agentsh_net.core.audit.events import DEFAULT_SESSION
 from agentsh_net.core.errors import KernelError, StoreError
 from agentsh_net.core.network.plane import Cgroups
 from agentsh_net.current import Current, Means
@@ -34,6 +36,8 @@ class AgentSessions:
         self._pool = means.pool
         self._cgroups = means.kernel.cgroups
         self._log = log
+        self._told: set[tuple[str, str]] = set()  # of whose session and token: once each
+        means.arbiter.whose, means.arbiter.contradicted = self._of_sender, self._contradicted
         if self._pool is not None:
             self._pool.employ = self._employ
 
@@ -74,7 +78,28 @@ class AgentSessions:
     def of(self, token: str, peer: Peer) -> str:
         """Return the session of who asks: that of its cgroup, which it cannot leave, before that of the token it shows."""
         here = self._cgroups.session_of_process(peer.pid) if self._cgroups is not None else ""
-        return here or self._sessions.of(token)
+        shown = self._sessions.of(token)
+        if here and shown not in {here, DEFAULT_SESSION}:
+            self._contradicted(here, shown)
+        return here or shown
+
+    def _of_sender(self, packet: Packet) -> str | None:
+        """Return whose a connection to the proxy is, by its client's packets; empty: as its token says, None: nobody can say."""
+        try:
+            return self._cgroups.session_of_sender(packet) if self._cgroups is not None else ""
+        except KernelError:
+            return None
+
+    def _contradicted(self, here: str, shown: str) -> None:
+        """Tell of a process that shows another session's token."""
+        if (here, shown) not in self._told:
+            self._told.add((here, shown))
+            self._log.warning(
+                "session %s shows the token of session %s: what it does is told, and held to, as %s",
+                here,
+                shown,
+                here,
+            )
 
     async def clear(self) -> None:
         """End the sessions in which nothing runs any more: their tokens are void from now on."""
@@ -96,6 +121,7 @@ class AgentSessions:
                 self._log.warning("session %s: %s", session_id, error)
                 continue
             self._sessions.forget(session_id)
+            self._told = {pair for pair in self._told if session_id not in pair}
             await asyncio.wrap_future(self._writer.change(records.delete_session(session_id)))
         await self._current.follow_sessions()
         if self._pool is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from agentsh_net.core.abi.ip_packet import Packet
 from agentsh_net.core.errors import KernelError
 from agentsh_net.core.network.attribution import remote
 from agentsh_net.core.network.plane import ConnectRecord, LayerStatus, Plan
@@ -16,6 +17,7 @@ class FakeCgroups:
         self.inside: dict[str, list[int]] = {}
         self.workers: list[int] = []
         self.empty: list[str] = []
+        self.senders: dict[int, str | None] = {}  # by their sockets' ports
 
     def live(self) -> list[str]:
         return sorted(self.inside)
@@ -30,6 +32,9 @@ class FakeCgroups:
 
     def session_of_process(self, pid: int) -> str:
         return next((session_id for session_id, pids in self.inside.items() if pid in pids), "")
+
+    def session_of_sender(self, packet: Packet) -> str | None:
+        return self.senders.get(packet.source_port, "")
 
     def ended(self) -> list[str]:
         return [s for s in self.live() if s in self.empty or not self.inside[s]]

@@ -22,6 +22,7 @@ from mcp_peers.scripted import Handler, Scripted, Seen, Wire, run, serving
 from agentsh_net.core.audit.events import Event
 from agentsh_net.core.audit.joining import Intent
 from agentsh_net.core.configuration import config
+from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.mcp.http_rules import address
 from agentsh_net.core.model import Crossing
 from agentsh_net.core.registry import Registry
@@ -52,11 +53,21 @@ class FakeCharges:
         self.unanswered = False
         self.charged: list[tuple[str, str, str]] = []
         self.intents: list[Intent] = []
+        self.here: str | None = ""  # the session in which clients' sockets are made; None: nobody can say
+        self.contradictions: list[tuple[str, str]] = []
 
     def of_the_wire(self, server_id: str, tool: str, session_id: str) -> bool | Crossing:
         self.charged.append((server_id, tool, session_id))
         self.left -= 1
         return self.left >= 0
+
+    def whose(self, client: asyncio.BaseTransport) -> str:
+        if self.here is None:
+            raise ProtocolError("nobody can say", status=503)
+        return self.here
+
+    def contradict(self, session_id: str, shown: str) -> None:
+        self.contradictions.append((session_id, shown))
 
     def claim(self, server_id: str, tool: str, marked: Callable[[], str], session_id: str) -> Intent | None:
         assert marked()

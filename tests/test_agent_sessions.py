@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,9 @@ from running import Running, awaited, running
 
 from agentsh_net.control.errors import ControlError
 from agentsh_net.control.peer import Peer
+from agentsh_net.core.abi.ip_packet import Packet
+from agentsh_net.core.abi.sock_diag import TCP
+from agentsh_net.core.errors import KernelError
 
 POLICY: dict[str, Any] = {"proxy": {"mode": "disabled"}}
 
@@ -92,3 +96,38 @@ def test_who_runs_in_a_session_is_of_it_whatever_token_it_shows(here: Running) -
     assert [agents.of(token, outside) for token in ("", "no such", other, mine)] == [
         "default", "default", "other", "mine",
     ]  # fmt: skip
+
+
+def test_a_connection_is_of_the_session_that_the_kernel_says(here: Running) -> None:
+    here.kernel.cgroups.senders = {1: "mine", 3: None}
+    loopback = ip_address("127.0.0.1")
+    of = here.daemon.arbiter.whose
+    assert [of(Packet(loopback, loopback, TCP, port, 80)) for port in (1, 2, 3)] == ["mine", "", None]
+
+
+PACKET = Packet(ip_address("::1"), ip_address("::1"), TCP, 1, 80)
+
+
+def test_where_the_kernel_does_not_answer_nobody_can_say_whose_a_connection_is(here: Running) -> None:
+    def fails(packet: Packet) -> str:
+        raise KernelError("no socket left")
+
+    here.kernel.cgroups.session_of_sender = fails
+    assert here.daemon.arbiter.whose(PACKET) is None
+
+
+def test_without_cgroups_no_connection_is_a_sessions(tmp_path: Path) -> None:
+    with running(tmp_path, POLICY, without_cgroups) as here:
+        assert here.daemon.arbiter.whose(PACKET) == ""
+
+
+def test_who_shows_another_sessions_token_is_told_once_over_whatever_way(here: Running, caplog: Any) -> None:
+    here.client.call("session.exec", session_id="mine")
+    other = here.client.call("session.new", session_id="other")["token"]
+    for _ in range(2):
+        here.daemon.agents.of(other, Peer(os.getpid(), 0, 0))
+        here.daemon.arbiter.contradicted("mine", "other")
+    told = [record.getMessage() for record in caplog.records if "shows the token" in record.getMessage()]
+    assert told == [
+        "session mine shows the token of session other: what it does is told, and held to, as mine"
+    ]

@@ -9,10 +9,13 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Callable, Mapping
+from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Any, Protocol
 
 import orjson
 
+from agentsh_net.core.abi.ip_packet import Packet
+from agentsh_net.core.abi.sock_diag import TCP
 from agentsh_net.core.audit.events import ToolCallIntercepted
 from agentsh_net.core.audit.joining import Intent, Intents
 from agentsh_net.core.configuration.settings import CrossServer, ProviderLimits
@@ -24,6 +27,7 @@ from agentsh_net.core.registry import Registry
 from agentsh_net.workers.sockets import WorkerSockets
 
 MAX_SERVERS = 4096
+MAX_PORT = 0xFFFF
 
 
 class Buckets(Protocol):
@@ -39,6 +43,8 @@ class Arbiter:
 
     Of a provider's limits `[number, {"admit": [provider, tokens]}]`, answered by the seconds to wait, and `settle` likewise.
     The answer is `[number, within]`, or `[number, {rule, severity, reason, related}]` where a session rule is against the call.
+    To `[number, {"whose": [host, port, host, port]}]`, a connection's two ends, it is the session of the first, empty where that is
+    none, null where nobody can say; `contradicts: [session, session]` tells of one that shows the other's token.
     To `[number, server, tool, session, mark]`, a call on the wire, it is the intent that the call carries out, or nothing.
     """
 
@@ -51,6 +57,8 @@ class Arbiter:
         self._api = ApiLimits({})
         self._workers = WorkerSockets(lambda: None, socket.SOCK_SEQPACKET)
         self._servers: set[str] = set()
+        self.whose: Callable[[Packet], str | None] = lambda _: ""
+        self.contradicted: Callable[[str, str], None] = lambda *_: None
         self._stopping = False
         self._thread = threading.Thread(target=self._run, name="agentsh-net-arbiter", daemon=True)
 
@@ -120,7 +128,7 @@ class Arbiter:
             question = connection.recv(MAX_CHARGE + 1)
             match orjson.loads(question) if 0 < len(question) <= MAX_CHARGE else None:
                 case [int(number), dict(about)]:
-                    connection.send(orjson.dumps([number, self._of_provider(about)]))
+                    connection.send(orjson.dumps([number, self._about(about)]))
                 case [int(number), *names]:
                     connection.send(orjson.dumps([number, self._answer(names)]))
                 case _:
@@ -130,8 +138,8 @@ class Arbiter:
         except (OSError, ValueError):  # gone, or no JSON, or no question
             self._workers.drop(connection)
 
-    def _of_provider(self, about: dict[str, object]) -> float:
-        """Charge or settle a request. Raises ValueError for what a sound worker cannot say."""
+    def _about(self, about: dict[str, object]) -> float | str | None:
+        """Charge or settle a request, or say whose a connection is. Raises ValueError for what a sound worker cannot say."""
         match about:
             case {"admit": [str(provider), int(tokens)]} if 0 <= tokens <= MAX_TOKENS:
                 with self._charging:
@@ -140,7 +148,12 @@ class Arbiter:
                 with self._charging:
                     self._api.settle(provider, tokens, self._clock())
                 return 0.0
-        raise ValueError("no question about a provider's limits")
+            case {"whose": [str(client), int(port), str(server), int(server_port)]}:
+                return self.whose(_packet(client, port, server, server_port))
+            case {"contradicts": [str(here), str(shown)]} if max(len(here), len(shown)) <= MAX_CHARGE_NAME:
+                self.contradicted(here, shown)
+                return 0.0
+        raise ValueError("no question about a request")
 
     def _answer(self, names: list[object]) -> bool | Crossing | dict[str, str] | None:
         """Answer a question. Raises ValueError for what a sound worker cannot ask."""
@@ -169,3 +182,15 @@ class Arbiter:
                     tool, session_id, turn, call_id = named[2:] or [""] * 4
                     return Asked(server_id, tool, session_id, turn, call_id, key)
         raise ValueError("no question about a call of a declared server")
+
+
+def _packet(client: str, port: int, server: str, server_port: int) -> Packet:
+    """Return what the client of a connection sends. Raises ValueError."""
+    if not (0 < port <= MAX_PORT and 0 < server_port <= MAX_PORT):
+        raise ValueError("no port")
+    return Packet(_address(client), _address(server), TCP, port, server_port)
+
+
+def _address(host: str) -> IPv4Address | IPv6Address:
+    address = ip_address(host.partition("%")[0])
+    return (address.ipv4_mapped or address) if isinstance(address, IPv6Address) else address

@@ -5,6 +5,8 @@ Synchronous, because a verdict is: one small datagram out, one back, over a sock
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import socket
 from collections.abc import Callable, Mapping
 from hashlib import sha256
@@ -14,6 +16,7 @@ from typing import Any
 import orjson
 
 from agentsh_net.core.audit.joining import Intent
+from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.links.link import MAX_CHARGE, MAX_CHARGE_NAME, MAX_TOKENS
 from agentsh_net.core.model import Crossing, call_id_of
 from agentsh_net.core.verdicts.policy import Charge
@@ -63,6 +66,22 @@ class Charges:
     def settle(self, provider: str, tokens: int) -> None:
         """Charge what an answer cost beyond its estimate, or give back."""
         self._ask_of(provider, max(-MAX_TOKENS, min(tokens, MAX_TOKENS)), "settle")
+
+    def whose(self, client: asyncio.BaseTransport) -> str:
+        """Return the session in which a client's socket was made, empty for none. Raises ProtocolError where nobody can say."""
+        ends = [client.get_extra_info(end) for end in ("peername", "sockname")]
+        try:
+            match self._question({"whose": [part for end in ends for part in end[:2]]}):
+                case str(session_id):
+                    return session_id
+        except (OSError, ValueError, TypeError):
+            pass  # no answer in time; or it has no peer any more
+        raise ProtocolError("nobody can say which session this connection is of: connect again", status=503)
+
+    def contradict(self, session_id: str, shown: str) -> None:
+        """Tell that a client of one session showed another's token."""
+        with contextlib.suppress(OSError, ValueError):
+            self._question({"contradicts": [session_id, shown]})
 
     def _ask_of(self, provider: str, tokens: int, what: str) -> float | None:
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
 import threading
@@ -17,6 +18,7 @@ from transcripts import anthropic, openai_chat, openai_responses
 from agentsh_net.core.configuration.settings import RateLimits
 from agentsh_net.core.dialects.base import Judge, Limits
 from agentsh_net.core.dialects.catalog import BY_NAME
+from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.limits.ratelimit import Buckets
 from agentsh_net.core.links.link import MAX_CHARGE_NAME
 from agentsh_net.core.model import Crossing
@@ -291,3 +293,40 @@ def test_a_supervisor_that_is_gone_joins_nothing_and_fail_closed_decides(pair):
     assert charges.claim("fs", "read", lambda: "mark", "s1") is None
     assert charges.of_the_wire("fs", "read", "s1") is False
     assert charges.unanswered
+
+
+class Transport(asyncio.BaseTransport):
+    def __init__(self, peer: tuple[str, int] | None) -> None:
+        super().__init__({"peername": peer, "sockname": ("127.0.0.1", 80)})
+
+
+def test_whose_a_connection_is_is_asked_by_its_ends(pair):
+    ours, theirs = pair
+    asked = answering(theirs, lambda q: [[q[0], "mine"]], lambda q: [[q[0], ""]])
+    charges = Charges(ours, lambda: True)
+    assert [charges.whose(Transport(("::1", 9, 0, 0))) for _ in range(2)] == ["mine", ""]
+    assert asked[0][1] == {"whose": ["::1", 9, "127.0.0.1", 80]}
+
+
+@pytest.mark.parametrize("answers", [(), (None,), (True,)])
+def test_a_connection_of_which_nobody_says_whose_it_is_is_refused(pair, monkeypatch, answers):
+    monkeypatch.setattr(charging, "PATIENCE", 0.05)
+    ours, theirs = pair
+    answering(theirs, *[lambda q, a=answer: [[q[0], a]] for answer in answers])
+    with pytest.raises(ProtocolError, match="nobody can say which session") as caught:
+        Charges(ours, lambda: False).whose(Transport(("127.0.0.1", 9)))
+    assert caught.value.status == 503
+
+
+def test_so_is_one_whose_client_is_gone(pair):
+    with pytest.raises(ProtocolError, match="nobody can say"):
+        Charges(pair[0], lambda: False).whose(Transport(None))
+
+
+def test_a_contradiction_is_told_and_need_not_be_heard(pair):
+    ours, theirs = pair
+    asked = answering(theirs, lambda q: [[q[0], 0]])
+    Charges(ours, lambda: True).contradict("mine", "other")
+    assert asked[0][1] == {"contradicts": ["mine", "other"]}
+    theirs.close()
+    Charges(ours, lambda: True).contradict("mine", "other")

@@ -17,6 +17,7 @@ from agentsh_proxy.llm.upstream_pool import Pool
 from agentsh_proxy.llm.view import unfold
 
 from agentsh_net.core.configuration import config
+from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.links import link
 from agentsh_net.core.model import Tool
 from agentsh_net.core.registry import Registry
@@ -85,6 +86,21 @@ def snapshot(
     return Snapshot(generation, config.digest(mapping), parsed, registry, Pins(), mapping)
 
 
+class PlacedCharges(Charges):
+    """Questions to the supervisor, which takes every client's socket to be made in the session `here`; None: nobody can say."""
+
+    here: str | None = ""
+    contradictions: list[tuple[str, str]]
+
+    def whose(self, client: asyncio.BaseTransport) -> str:
+        if self.here is None:
+            raise ProtocolError("nobody can say", status=503)
+        return self.here
+
+    def contradict(self, session_id: str, shown: str) -> None:
+        self.contradictions = [(session_id, shown)]
+
+
 class Proxy:
     """A service on a port of its own."""
 
@@ -115,11 +131,12 @@ class Proxy:
             worker_end.close()
             worker_end = self._answering.attach()
         self.counts = Counts()
+        self.charges = PlacedCharges(worker_end, lambda: self.service.view.fail_closed)
         self.service = Service(
             loop,
             unfold(self._first),
             reporter=Reporter(write, lambda: 0, loop.call_soon),
-            charges=Charges(worker_end, lambda: self.service.view.fail_closed),
+            charges=self.charges,
             counts=self.counts,
             pool=Pool(loop, self.counts),
         )

@@ -176,3 +176,44 @@ def test_it_knows_whether_a_call_may_be_one_that_a_model_wrote(arbiter):
     assert not arbiter.awaits("fs", "write")
     arbiter.claim("fs", "read", lambda: mark({"a": 1}), "s1")
     assert not arbiter.awaits("fs", "read")
+
+
+def test_whose_a_connection_is_is_asked_by_its_ends(arbiter):
+    asked = []
+    arbiter.whose = lambda packet: asked.append(packet) or {1: "mine", 2: ""}.get(packet.source_port)
+    connection = arbiter.attach()
+    answers = [
+        ask(connection, n, {"whose": [client, n, server, 80]})
+        for n, client, server in (
+            (1, "127.0.0.1", "127.0.0.2"), (2, "::ffff:10.0.0.1", "::ffff:10.0.0.2"), (3, "fe80::1%eth0", "::1"),
+        )
+    ]  # fmt: skip
+    assert answers == ["mine", "", None]
+    assert [(str(p.source), p.source_port, str(p.destination), p.destination_port) for p in asked] == [
+        ("127.0.0.1", 1, "127.0.0.2", 80), ("10.0.0.1", 2, "10.0.0.2", 80), ("fe80::1", 3, "::1", 80),
+    ]  # fmt: skip
+
+
+def test_a_token_of_another_session_is_told_on(arbiter):
+    told = []
+    arbiter.contradicted = lambda *pair: told.append(pair)
+    ask(arbiter.attach(), 1, {"contradicts": ["mine", "other"]})
+    assert told == [("mine", "other")]
+
+
+@pytest.mark.parametrize(
+    "about",
+    [
+        {"whose": ["x", 1, "127.0.0.1", 2]},
+        {"whose": ["127.0.0.1", 0, "127.0.0.1", 2]},
+        {"whose": ["127.0.0.1", 1, "127.0.0.1", 65536]},
+        {"whose": ["127.0.0.1", 1]},
+        {"contradicts": ["s" * 600, "t"]},
+        {},
+    ],
+)
+def test_a_question_about_no_connection_is_none(arbiter, about):
+    connection = arbiter.attach()
+    connection.settimeout(60)
+    connection.send(orjson.dumps([1, about]))
+    assert connection.recv(10) == b""

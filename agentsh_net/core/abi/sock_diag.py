@@ -17,12 +17,14 @@ from agentsh_net.core.errors import KernelError
 BY_FAMILY, DESTROY = 20, 21
 INET, INET6 = 2, 10
 TCP, UDP, UDPLITE = 6, 17, 136
+SYN_SENT = 2  # a TCP state
 # Every TCP state but LISTEN (10) and CLOSE (7); a connected datagram socket is ESTABLISHED (1).
 _STATES = 0xFFFFFFFF & ~(1 << 10) & ~(1 << 7)
 
 _REQUEST = struct.Struct("=BBBxI48s")  # inet_diag_req_v2
 _MESSAGE = struct.Struct("=BBBB48sIIIII")  # inet_diag_msg
 _ID = struct.Struct(">HH16s16s")  # the part of inet_diag_sockid in network byte order
+_INTERFACE = struct.Struct("=I")
 _COOKIE = struct.Struct("=II")
 _CGROUP_ID = 21  # INET_DIAG_CGROUP_ID
 _NO_COOKIE = b"\xff" * 8  # INET_DIAG_NOCOOKIE, twice
@@ -41,6 +43,7 @@ class Socket:
     uid: int
     inode: int
     identity: bytes
+    state: int = 0
     cgroup_id: int = 0  # of whoever made it; 0 where the kernel does not say (before Linux 5.9)
 
     @property
@@ -61,11 +64,12 @@ def single(
     source_port: int,
     destination: IPv4Address | IPv6Address,
     destination_port: int,
+    interface: int = 0,
 ) -> bytes:
-    """Return the body of a request for the one socket with these ends."""
+    """Return the body of a request for the one socket with these ends, also where it is bound to this interface."""
     family = INET if source.version == 4 else INET6
     ends = _ID.pack(source_port, destination_port, _padded(source), _padded(destination))
-    return _REQUEST.pack(family, protocol, 0, _STATES, ends + bytes(4) + _NO_COOKIE)
+    return _REQUEST.pack(family, protocol, 0, _STATES, ends + _INTERFACE.pack(interface) + _NO_COOKIE)
 
 
 def connection(
@@ -88,7 +92,7 @@ def parse(message: Message, protocol: int) -> Socket | None:
     """Return the socket that a listing tells of, None for another message."""
     if message.type != BY_FAMILY or len(message.body) < _MESSAGE.size:
         return None
-    family, _state, _timer, _retrans, identity, _expires, _rqueue, _wqueue, uid, inode = _MESSAGE.unpack_from(
+    family, state, _timer, _retrans, identity, _expires, _rqueue, _wqueue, uid, inode = _MESSAGE.unpack_from(
         message.body
     )
     source_port, destination_port, source, destination = _ID.unpack_from(identity)
@@ -106,6 +110,7 @@ def parse(message: Message, protocol: int) -> Socket | None:
         uid=uid,
         inode=inode,
         identity=identity,
+        state=state,
         cgroup_id=int.from_bytes(attributes.get(_CGROUP_ID, b""), sys.byteorder),
     )
 

@@ -8,6 +8,8 @@ from enum import StrEnum
 from ipaddress import IPv6Address
 from typing import Protocol
 
+from agentsh_net.core.abi.ip_packet import Packet
+
 
 class Fate(StrEnum):
     """What a plane does with a packet or a connect to an endpoint."""
@@ -157,6 +159,10 @@ class Cgroups(Protocol):
 
     def session_of_process(self, pid: int) -> str:
         """Return the session in which a process runs; empty where it runs in none."""
+        ...
+
+    def session_of_sender(self, packet: Packet) -> str | None:
+        """Return the session in which the socket was made that sends such packets; empty where in none, None where nobody can say."""
         ...
 
     def ended(self) -> list[str]:

@@ -12,10 +12,12 @@ import select
 from collections import OrderedDict
 from pathlib import Path
 
+from agentsh_net.core.abi.ip_packet import Packet
 from agentsh_net.core.abi.wire import OwnIds
 from agentsh_net.core.errors import KernelError
 from agentsh_net.core.nft.sockets import Sockets
 from agentsh_net.kernel.cgroups import cgroup
+from agentsh_net.kernel.sockets import clients
 
 LAYER = "cgroups"
 # Below the root and not below the daemon's own unit: agents outlive a restart of the daemon, whoever manages services.
@@ -41,6 +43,9 @@ class OwnCgroups:
         self._root = hierarchy / NAME
         self.sessions, self.workers = self._root / SESSIONS, self._root / WORKERS
         self._known: OrderedDict[int, str] = OrderedDict()  # cgroup id -> session id
+        self._strange: set[int] = (
+            set()
+        )  # cgroups that are of no session; they stay so, and the kernel gives no id again
         self._employed: dict[int, int] = {}  # process -> its pidfd: a number may be somebody else's by now
         self.ids = self._make()
         for session_id in self.live():
@@ -135,6 +140,21 @@ class OwnCgroups:
     def session_of_process(self, pid: int) -> str:
         """Return the session in which a process runs; empty where it runs in none, or has ended."""
         return self.session_of_path(_path_of(pid) or "")
+
+    def session_of_sender(self, packet: Packet) -> str | None:
+        """Return the session in which the socket was made that sends such packets; empty where in none, None where nobody can say.
+
+        Raises KernelError.
+        """
+        cgroup_id = clients.cgroup_of(packet)
+        if not cgroup_id or cgroup_id in self._strange:
+            return None if cgroup_id is None else ""
+        found = self.session_of(cgroup_id) or self.members().get(cgroup_id, "")
+        if not found:
+            if len(self._strange) >= _REMEMBERED:
+                self._strange.clear()
+            self._strange.add(cgroup_id)
+        return found
 
     def members(self) -> dict[int, str]:
         """Return the ids of all cgroups of all sessions: cgroup id -> session id."""

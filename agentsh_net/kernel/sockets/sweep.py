@@ -71,11 +71,11 @@ def connected(connection: Netlink) -> Iterator[Socket]:
                     yield found
 
 
-def look_up(connection: Netlink, wanted: Packet) -> Socket | None:
-    """Return the local socket that sent a packet, or None."""
+def look_up(connection: Netlink, wanted: Packet, interface: int = 0) -> Socket | None:
+    """Return the local socket that sent a packet, also where it is bound to this interface, or None."""
     ends = (wanted.source, wanted.source_port, wanted.destination, wanted.destination_port)
     try:
-        answers = connection.ask(sock_diag.BY_FAMILY, sock_diag.single(wanted.protocol, *ends))
+        answers = connection.ask(sock_diag.BY_FAMILY, sock_diag.single(wanted.protocol, *ends, interface))
     except OSError:
         return None
     return next((found for m in answers if (found := sock_diag.parse(m, wanted.protocol))), None)

@@ -7,17 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from hashlib import sha256
 from itertools import islice
 from typing import Final
 
-from agentsh_net.core.audit.events import DEFAULT_SESSION
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.mcp import gate as mcp_gate
 from agentsh_net.core.mcp import gateway_http, jsonrpc
 from agentsh_net.core.model import Verdict
 from agentsh_net.core.naming.folding import fold, visible
 from agentsh_net.core.web.http_head import RequestHead
+from agentsh_proxy.callers import caller
 from agentsh_proxy.gateway.connection import JSON, GatewayConnection
 from agentsh_proxy.gateway.requests import Asked
 from agentsh_proxy.gateway.view import GatewayView, Place
@@ -39,6 +38,7 @@ class Admitted:
     place: Place
     session_id: str
     denied: Verdict
+    shown: str  # another session, whose token the path has
 
     def holds(self, view: GatewayView, sessions: Mapping[str, str], asked: Asked) -> bool:
         """Say whether a request has that head, and nothing changed since."""
@@ -69,7 +69,7 @@ def admit(
     route = gateway_http.route(asked.head.target)
     if route is None:
         raise ProtocolError(f"the path is /mcp/<server-id>; {_usable(asked, '', view)}", status=404)
-    session_id = session_of(route.token, sessions)
+    session_id, shown = caller(client.here, route.token, sessions)
     place = view.places.get(fold(route.server_id))
     if place is None or not _let_in(place, asked, route.query):
         _turn_away(asked, client, route, view)
@@ -81,17 +81,7 @@ def admit(
     if unread := gateway_http.unread(asked.fields):
         raise ProtocolError(unread, status=415)
     denied = view.snapshot.judge_server(place.server.id)
-    return Admitted(view, sessions, asked.head, place, session_id, denied)
-
-
-def session_of(token: str, sessions: Mapping[str, str]) -> str:
-    """Return the session whose token stands in a path; `sessions` are by the token's SHA-256. Raises ProtocolError."""
-    if not token:
-        return DEFAULT_SESSION
-    session_id = sessions.get(sha256(token.encode("ascii")).hexdigest())
-    if session_id is None:
-        raise ProtocolError("the session token in the path is not known", status=403)
-    return session_id
+    return Admitted(view, sessions, asked.head, place, session_id, denied, shown)
 
 
 def _let_in(place: Place, asked: Asked, query: str) -> bool:

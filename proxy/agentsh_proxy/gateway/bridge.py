@@ -40,7 +40,7 @@ MAX_LEAVING: Final = 4
 NOT_FOUND: Final = -32001  # what SDK servers say of a session that they do not know
 INVALID: Final = -32600
 
-OpenPipe = Callable[[Asked, Place], Pipe]
+OpenPipe = Callable[[Asked, Place, str], Pipe]  # for an agent's session
 
 
 class Bridge:
@@ -149,7 +149,9 @@ class Bridge:
             client.answer(200 if refused else 400, refused or _error("no Mcp-Session-Id, and no initialize"))
             return
         self._make_room()
-        session = Session(self._pipe(asked, place), review, secrets.token_hex(16), limits[1], self._spawn)
+        session = Session(
+            self._pipe(asked, place, session_id), review, secrets.token_hex(16), limits[1], self._spawn
+        )
         session.credentials = self._credentials(asked, place)
         key = (session_id, session.id)
         self._sessions[key] = session
@@ -183,7 +185,9 @@ class Bridge:
                 self._leaving.pop(0).close()
         if shared is None or shared.ended:
             self._make_room_to_share()
-            shared = self._shared[key] = Shared(self._pipe(asked, place), max_response, self._spawn)
+            shared = self._shared[key] = Shared(
+                self._pipe(asked, place, session_id), max_response, self._spawn
+            )
             shared.used = self._now  # or it were idle since the machine started, and ended while it opens
         try:
             await shared.opened()

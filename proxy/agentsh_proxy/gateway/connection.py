@@ -52,11 +52,13 @@ class Front:
         handler: Handler,
         max_request: Callable[[], int],
         on_bug: Callable[[BaseException], None],
+        whose: Callable[[asyncio.BaseTransport], str],
         now: float,
     ) -> None:
         self.handler = handler
         self.max_request = max_request
         self.on_bug = on_bug
+        self.whose = whose  # the session in which a client's socket was made, empty for none
         self.connections: set[GatewayConnection] = set()
         self.draining = False
         self.now = now
@@ -88,7 +90,7 @@ class GatewayConnection(asyncio.Protocol):
 
     __slots__ = (
         "_closing", "_front", "_idle", "_loop", "_paused", "_requests", "_seen", "_streaming", "_transport", "_work", "_writable",
-        "admitted", "cors", "endless",
+        "admitted", "cors", "endless", "here",
     )  # fmt: skip
 
     def __init__(self, front: Front) -> None:
@@ -105,17 +107,23 @@ class GatewayConnection(asyncio.Protocol):
         self._seen = front.now
         self.endless = False  # this answer lasts as long as the client listens
         self.admitted: object = None  # what the gateway made of the last head
+        self.here = ""  # the session in which the client's socket was made
         self.cors: Fields = ()  # what the page that asked must be told, if one did
 
     # What asyncio tells.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Take the connection up, unless there are too many."""
+        """Take the connection up, where it can be."""
         self._transport = cast("asyncio.Transport", transport)
         self._transport.set_write_buffer_limits(high=WRITE_BUFFER)
         self._front.connections.add(self)
         if len(self._front.connections) > MAX_CONNECTIONS:
             self._refuse(ProtocolError("too many connections", status=503))
+            return
+        try:
+            self.here = self._front.whose(transport)
+        except ProtocolError as error:
+            self._refuse(error)
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - gone is gone
         """Cancel what the client asked for."""

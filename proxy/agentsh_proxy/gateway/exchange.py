@@ -53,7 +53,7 @@ class Upstream(Protocol):
         """Answer requests of the server that do not reach the client, soon."""
         ...
 
-    async def is_older(self, asked: Asked, place: Place) -> bool:
+    async def is_older(self, asked: Asked, place: Place, session_id: str) -> bool:
         """Say whether the server speaks HTTP+SSE."""
         ...
 
@@ -110,7 +110,7 @@ class Exchange:
         if (
             response.status in OLDER
             and (begins(taken.body) or (is_modern(taken.body) and not is_json(response)))
-            and await self._upstream.is_older(self._asked, self._place)
+            and await self._upstream.is_older(self._asked, self._place, self._session_id)
         ):
             await response.release()
             review.forget(taken.ids)

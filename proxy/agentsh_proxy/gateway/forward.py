@@ -45,7 +45,7 @@ class Forward:
         tls: Callable[[], ssl.SSLContext],
         review: Callable[[str], Review],
         spawn: Callable[[Awaitable[None]], None],
-        older: Callable[[Asked, Place], Pipe],
+        older: Callable[[Asked, Place, str], Pipe],
         tell: Tell,
         report: Callable[[dict[str, Any]], None],
     ) -> None:
@@ -111,9 +111,9 @@ class Forward:
             self._owners.pop(mcp_session, None)
         return not exchange.older
 
-    async def is_older(self, asked: Asked, place: Place) -> bool:
+    async def is_older(self, asked: Asked, place: Place, session_id: str) -> bool:
         """Say whether the server opens the stream of HTTP+SSE and names an endpoint there."""
-        pipe = self._older(asked, place)
+        pipe = self._older(asked, place, session_id)
         try:
             async with asyncio.timeout(OLDER_SECONDS):
                 await pipe.open()

@@ -24,7 +24,7 @@ from agentsh_net.core.naming.folding import fold
 from agentsh_net.core.snapshot import Snapshot
 from agentsh_proxy.charging import Charges
 from agentsh_proxy.counting import Counts
-from agentsh_proxy.gateway.admission import Admitted, admit, session_of
+from agentsh_proxy.gateway.admission import Admitted, admit
 from agentsh_proxy.gateway.around import Around
 from agentsh_proxy.gateway.bodies import flattened
 from agentsh_proxy.gateway.bridge import Bridge, OpenPipe
@@ -67,7 +67,9 @@ class Gateway:
         self._means = means
         self.view: GatewayView = unfold(snapshot)
         self.sessions: Mapping[str, str] = {}
-        self.front = Front(self.serve, lambda: self.view.gateway.max_request, self._bug, loop.time())
+        self.front = Front(
+            self.serve, lambda: self.view.gateway.max_request, self._bug, self._whose, loop.time()
+        )
         self._carriers: dict[str, Carrier] = {}
         self._tls: ssl.SSLContext | None = None
         self._starter = Starter(means.stdio, loop) if means.stdio is not None else None
@@ -126,6 +128,8 @@ class Gateway:
             admitted = client.admitted = admit(asked, client, self.view, self.sessions)
             if admitted is None:
                 return None  # it is answered
+            if admitted.shown:
+                self._means.charges.contradict(admitted.session_id, admitted.shown)
         place, session_id = admitted.place, admitted.session_id
         if admitted.denied.blocked:
             self._deny(asked, client, place, session_id, admitted.denied)
@@ -218,7 +222,7 @@ class Gateway:
             seconds = place.settings.timeout if place is not None else GatewayServer().timeout
             return self.view.gateway.max_response, seconds
 
-        def sse(asked: Asked, place: Place) -> Pipe:
+        def sse(asked: Asked, place: Place, session_id: str) -> Pipe:
             through = place.settings.passthrough
             fields = gateway_http.forwarded(asked.fields, asked.names, place.downstream, passthrough=through)
             kept = tuple(
@@ -226,8 +230,6 @@ class Gateway:
                 for h in fields
                 if h[0].lower() not in _OF_ONE_MESSAGE and not h[0].lower().startswith("mcp-")
             )
-            route = gateway_http.route(asked.head.target)
-            session_id = session_of(route.token if route is not None else "", self.sessions)
             return SsePipe(
                 server,
                 self._tls_context,
@@ -237,7 +239,7 @@ class Gateway:
                 lambda r: self._tell(r, server, session_id),
             )
 
-        def stdio(asked: Asked, place: Place) -> Pipe:  # noqa: ARG001 - as `sse`
+        def stdio(asked: Asked, place: Place, session_id: str) -> Pipe:  # noqa: ARG001 - as `sse`
             if self._starter is None:
                 raise ProtocolError(f"stdio server {server.id} cannot be started here", status=503)
             return StdioPipe(server, self._starter, lambda: limits()[0])
@@ -252,6 +254,9 @@ class Gateway:
         if not self.view.joins:
             return None
         return self._means.charges.claim(server_id, tool, marked, session_id)
+
+    def _whose(self, client: asyncio.BaseTransport) -> str:
+        return self._means.charges.whose(client) if self.sessions else ""
 
     def _count(self, verdict: Verdict) -> None:
         self._means.counts.calls_judged += 1

@@ -7,18 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from hashlib import sha256
 from typing import NamedTuple
 
 import orjson
 
-from agentsh_net.core.audit.events import DEFAULT_SESSION
 from agentsh_net.core.dialects.base import Dialect
 from agentsh_net.core.dialects.openai_responses import dialect as openai_responses
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.web.http_access import host_allowed, origin_allowed
 from agentsh_net.core.web.http_head import RequestHead
 from agentsh_net.core.web.http_route import api_path, canonical, locate, split_target, unread, upstream_path
+from agentsh_proxy.callers import Caller, caller
 from agentsh_proxy.llm.signing import REMEDY, brings_key
 from agentsh_proxy.llm.view import ProviderView, View
 
@@ -49,6 +48,8 @@ class Admitted:
     target: bytes  # for the upstream: path and query
     unread: bool  # a known endpoint that may carry calls no dialect of this version reads
     websocket: bool = False
+    here: str = ""  # the session in which its client's socket was made
+    shown: str = ""  # another one, whose token it had
 
 
 class Answered(NamedTuple):
@@ -68,8 +69,8 @@ class Way(NamedTuple):
     websocket: bool = False
 
 
-def admit(head: RequestHead, view: View, sessions: Mapping[str, str]) -> Admitted | Answered:
-    """Decide about a request by its head. Raises RefusalError."""
+def admit(head: RequestHead, view: View, sessions: Mapping[str, str], here: str = "") -> Admitted | Answered:
+    """Decide about a request by its head; `here` is the session in which its client's socket was made. Raises RefusalError."""
     bare, mark, query = head.target.partition(b"?")
     asked = (head.method, bare, head.host, head.origin, head.websocket)
     way = view.ways.get(asked)
@@ -85,9 +86,16 @@ def admit(head: RequestHead, view: View, sessions: Mapping[str, str]) -> Admitte
         view.ways[asked] = way
     if way.provider.wants_key and not brings_key(head):
         raise RefusalError(401, REMEDY.replace("<name>", way.provider.name), dialect=way.provider.dialect)
-    session_id = _session(way.token, sessions, way.provider) if way.token else DEFAULT_SESSION
+    session_id, shown = _caller(here, way, sessions)
     return Admitted(
-        session_id, way.provider, way.inspected, way.path + mark + query, way.unread, way.websocket
+        session_id,
+        way.provider,
+        way.inspected,
+        way.path + mark + query,
+        way.unread,
+        way.websocket,
+        here,
+        shown,
     )
 
 
@@ -137,11 +145,11 @@ def _path(head: RequestHead, bare: bytes, view: View) -> bytes:
     return target.path
 
 
-def _session(token: str, sessions: Mapping[str, str], provider: ProviderView) -> str:
-    session_id = sessions.get(sha256(token.encode("ascii")).hexdigest())
-    if session_id is None:
-        raise RefusalError(403, "the session token in the path is not known", dialect=provider.dialect)
-    return session_id
+def _caller(here: str, way: Way, sessions: Mapping[str, str]) -> Caller:
+    try:
+        return caller(here, way.token, sessions)
+    except ProtocolError as error:
+        raise RefusalError(error.status, str(error), dialect=way.provider.dialect) from error
 
 
 def _inspecting(method: str, rest: str, whole: str, provider: ProviderView) -> Dialect | None:

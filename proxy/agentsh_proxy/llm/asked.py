@@ -50,7 +50,7 @@ def renewed(what: Asked, view: View, sessions: Mapping[str, str]) -> Asked:
     """Return what a head that was admitted before leads to now. Raises RefusalError where it leads nowhere any more."""
     if what.stands(view, sessions):
         return what
-    admitted = admit(what.head, view, sessions)
+    admitted = admit(what.head, view, sessions, what.admitted.here)
     assert isinstance(admitted, Admitted)  # noqa: S101 - what is answered here has the same path under any policy
     return asked(what.head, admitted, view, sessions)
 

@@ -14,7 +14,7 @@ from agentsh_net.core.dialects.base import Dialect
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.web.familiar_heads import mould
 from agentsh_net.core.web.http_head import RequestHead, find_head, parse_request
-from agentsh_proxy.llm.admission import Answered, RefusalError, admit
+from agentsh_proxy.llm.admission import Answered, RefusalError
 from agentsh_proxy.llm.asked import Asked, asked
 from agentsh_proxy.llm.exchange import Exchange
 from agentsh_proxy.llm.half_open import HalfOpen
@@ -35,7 +35,7 @@ class ClientConnection(asyncio.Protocol):
     """One connection of a client."""
 
     __slots__ = (
-        "_body", "_buffer", "_closing", "_exchange", "_half_open", "_head", "_in_loop", "_known", "_lingering", "_mould", "_reading_paused",
+        "_body", "_buffer", "_closing", "_exchange", "_half_open", "_head", "_here", "_in_loop", "_known", "_lingering", "_mould", "_reading_paused",
         "_service", "_transport", "_turn", "_upload_paused", "_writing_paused", "seen",
     )  # fmt: skip
 
@@ -52,6 +52,7 @@ class ClientConnection(asyncio.Protocol):
         self._closing = False  # this answer is the last
         self._lingering = False
         self._half_open: HalfOpen | None = None
+        self._here = ""  # the session in which the client's socket was made
         self._upload_paused = False
         self._reading_paused = False
         self._writing_paused = False
@@ -60,11 +61,13 @@ class ClientConnection(asyncio.Protocol):
     # What asyncio tells.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Take the connection up, unless there are too many."""
+        """Take the connection up, where it can be."""
         self._transport = cast("asyncio.Transport", transport)
         self._transport.set_write_buffer_limits(high=WRITE_BUFFER)
-        if not self._service.take(self):
-            self._reply(503, error_body(503, "too many connections", None), close=True)
+        try:
+            self._here = self._service.take(self, transport)
+        except ProtocolError as error:
+            self._reply(error.status, error_body(error.status, str(error), None), close=True)
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - gone is gone
         """Cancel what the client asked for."""
@@ -276,14 +279,12 @@ class ClientConnection(asyncio.Protocol):
         service = self._service
         service.counts.requests += 1
         view, sessions = service.view, service.sessions
-        self._closing = not head.keep_alive
+        self._closing, bodiless = not head.keep_alive, head.method == "HEAD"
         self._known = None
         try:
-            admitted = admit(head, view, sessions)
+            admitted = service.admit(head, self._here)
             if isinstance(admitted, Answered):
-                self._reply(
-                    200, admitted.body, close=self._closing or head.has_body, bodiless=head.method == "HEAD"
-                )
+                self._reply(200, admitted.body, close=self._closing or head.has_body, bodiless=bodiless)
                 return
             what = asked(head, admitted, view, sessions)
             if admitted.websocket:
@@ -300,7 +301,7 @@ class ClientConnection(asyncio.Protocol):
                 exchange.on_request(b"")
                 return
         except RefusalError as refused:
-            self._refuse(refused, close=head.has_body, bodiless=head.method == "HEAD")
+            self._refuse(refused, close=head.has_body, bodiless=bodiless)
             return
         if what.held and head.keep_alive and not head.expects_continue:
             self._known = replace(what, mould=mould(raw))

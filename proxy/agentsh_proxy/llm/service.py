@@ -18,9 +18,10 @@ from agentsh_net.core.dialects.base import Fault, Judge, Step
 from agentsh_net.core.dlp.tokens import Vaults
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.model import ToolCall, Verdict
+from agentsh_net.core.web.http_head import RequestHead
 from agentsh_proxy.charging import Charges
 from agentsh_proxy.counting import Counts
-from agentsh_proxy.llm.admission import Admitted
+from agentsh_proxy.llm.admission import Admitted, Answered, admit
 from agentsh_proxy.llm.guarding import masked
 from agentsh_proxy.llm.offering import Offering
 from agentsh_proxy.llm.reporting import Reporter, Subject
@@ -87,6 +88,13 @@ class Service:
 
         return judge
 
+    def admit(self, head: RequestHead, here: str) -> Admitted | Answered:
+        """Decide about a request of a client whose socket was made in the session `here`. Raises RefusalError."""
+        admitted = admit(head, self.view, self.sessions, here)
+        if isinstance(admitted, Admitted) and admitted.shown:
+            self.charges.contradict(here, admitted.shown)
+        return admitted
+
     def enforcing(self) -> bool:
         """Say whether the view in force enforces its verdicts."""
         return self.view.enforce
@@ -107,8 +115,11 @@ class Service:
         fault = Fault("unknown_dialect", path, cut=False, would=self.view.would_close)
         self.reporter.fault(fault, subject)
 
-    def take(self, client: ClientConnection) -> bool:
-        """Count a connection in, in the place of those that keep us waiting where there are too many; False where none does."""
+    def take(self, client: ClientConnection, transport: asyncio.BaseTransport) -> str:
+        """Count a connection in, in the place of those that keep us waiting where there are too many; return the session it is of.
+
+        That is the one in which its client's socket was made, empty for none. Raises ProtocolError where it cannot be served.
+        """
         self.counts.connections += 1
         if len(self._clients) >= MAX_CONNECTIONS:
             waiting = (each for each in self._clients if each.awaited)
@@ -118,7 +129,9 @@ class Service:
         self._clients.add(client)
         self._quiet.clear()
         self.counts.open_connections = len(self._clients)
-        return len(self._clients) <= MAX_CONNECTIONS
+        if len(self._clients) > MAX_CONNECTIONS:
+            raise ProtocolError("too many connections", status=503)
+        return self.charges.whose(transport) if self.sessions else ""
 
     def drop(self, client: ClientConnection) -> None:
         """Count a connection out."""

@@ -179,3 +179,26 @@ def test_a_head_that_comes_again_is_held_against_what_is_in_force_by_then() -> N
         assert len(server.seen) == 4, "what was refused did not reach the server"
 
     play_plainly(scene)
+
+
+def test_a_call_is_of_the_session_in_which_its_clients_socket_was_made_whatever_token_it_shows() -> None:
+    async def scene(front: GatewayFront, server: Scripted, _: Any) -> None:
+        front.gateway.sessions = {sha256(b"tok").hexdigest(): "other"}
+        front.charges.here = "mine"
+        for path in ("/mcp/peer", "/s/tok/mcp/peer"):
+            assert (await front.ask("POST", call(), path=path)).status == 200
+        assert [event["session_id"] for event in front.told("mcp_tool_called")] == ["mine", "mine"]
+        assert front.charges.contradictions == [("mine", "other")]
+
+    play_plainly(scene)
+
+
+def test_a_connection_of_which_nobody_says_whose_it_is_is_refused_before_it_is_read() -> None:
+    async def scene(front: GatewayFront, server: Scripted, _: Any) -> None:
+        front.charges.here = None
+        assert (await front.ask("POST", call())).status == 200, "there are no sessions"
+        front.gateway.sessions = {sha256(b"tok").hexdigest(): "other"}
+        assert (await front.raw(b"")).startswith(b"HTTP/1.1 503 ")
+        assert len(server.seen) == 1
+
+    play_plainly(scene)

@@ -28,7 +28,7 @@ async def echo(asked: Asked, client: GatewayConnection) -> None:
 @contextlib.asynccontextmanager
 async def front_over(handler: Handler, max_request: int = 1000) -> AsyncIterator[tuple[Front, int]]:
     bugs: list[BaseException] = []
-    front = Front(handler, lambda: max_request, bugs.append, 0.0)
+    front = Front(handler, lambda: max_request, bugs.append, lambda _: "", 0.0)
     server = await asyncio.get_running_loop().create_server(lambda: GatewayConnection(front), "127.0.0.1", 0)
     try:
         yield front, server.sockets[0].getsockname()[1]

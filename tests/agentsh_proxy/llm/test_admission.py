@@ -136,3 +136,10 @@ def test_a_provider_that_the_proxy_has_no_credentials_for_wants_the_clients_own_
         admit(head(target, b"Authorization: AWS4-HMAC-SHA256 Credential=x"), view, {})
     assert caught.value.status == 401
     assert "proxy.providers.aws.aws" in str(caught.value)
+
+
+def test_a_request_is_of_the_session_in_which_its_clients_socket_was_made():
+    here = admit(head("/v1/messages"), VIEW, SESSIONS, "mine")
+    assert (here.session_id, here.here, here.shown) == ("mine", "mine", "")
+    both = admit(head("/s/tok/v1/messages"), VIEW, SESSIONS, "mine")
+    assert (both.session_id, both.shown) == ("mine", "s1")

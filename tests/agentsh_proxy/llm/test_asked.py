@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 from agentsh_proxy.llm.admission import Admitted, admit
-from agentsh_proxy.llm.asked import asked
+from agentsh_proxy.llm.asked import asked, renewed
 from agentsh_proxy.llm.view import unfold
+from loopback.client import raw
 from loopback.proxy import snapshot
 
 from agentsh_net.core.web.http_head import parse_request
@@ -55,3 +56,10 @@ def test_what_may_be_json_is_held_and_files_are_not(line: bytes, kind: bytes, he
     admitted = admit(head, view, {})
     assert isinstance(admitted, Admitted)
     assert asked(head, admitted, view, {}).held == held
+
+
+def test_what_stands_no_more_is_still_of_its_clients_session():
+    view = unfold(snapshot(1))
+    head = parse_request(raw("/v1/messages", b"Host: localhost"))
+    what = asked(head, admit(head, view, {}, "mine"), view, {})
+    assert renewed(what, view, {"digest": "other"}).admitted.session_id == "mine"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from hashlib import sha256
 
 from agentsh_proxy import charging
 from agentsh_proxy.llm.reporting import Subject
@@ -86,3 +87,21 @@ async def test_what_does_not_end_in_time_gets_an_error(opened):
     answer = await asking
     assert answer.status == 503
     assert b"stopping" in answer.body
+
+
+@on_loop
+async def test_while_there_are_sessions_a_connection_is_asked_of_whose_it_is(opened):
+    upstream = await opened(Upstream())
+    proxy = await opened(Proxy(snapshot(upstream.port)))
+    proxy.charges.here = None
+    assert (await (await opened(Client(proxy.port))).ask(request(MESSAGES))).status == 200, "nobody was asked"
+    proxy.service.sessions = {sha256(b"tok").hexdigest(): "other"}
+    refused = await (await opened(Client(proxy.port))).ask(request(MESSAGES))
+    assert (refused.status, refused.values("connection")) == (503, [b"close"])
+    proxy.charges.here = "mine"
+    client = await opened(Client(proxy.port))
+    assert (await client.ask(request(MESSAGES))).status == 200
+    proxy.charges.here = None  # it was asked when it came, and not again
+    assert (await client.ask(request("/s/tok" + MESSAGES))).status == 200
+    assert proxy.charges.contradictions == [("mine", "other")]
+    assert len(upstream.requests) == 3

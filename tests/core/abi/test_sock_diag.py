@@ -32,6 +32,7 @@ def test_a_listed_socket_has_its_ends_its_user_and_its_inode() -> None:
         1000,
         4711,
         IDENTITY,
+        state=1,
     )
 
 
@@ -75,3 +76,10 @@ def test_the_destruction_of_a_known_connection_has_its_plain_ends_and_its_cookie
     assert request[8:] == V4_ENDS + bytes(4) + struct.pack("=II", 2, 1)
     six = sock_diag.connection(IPv6Address("fd00::1"), 1, IPv6Address("fd00::2"), 2, 3)
     assert (six[0], six[12:28]) == (sock_diag.INET6, IPv6Address("fd00::1").packed)
+
+
+def test_one_socket_is_asked_for_by_its_ends_and_an_interface() -> None:
+    request = sock_diag.single(sock_diag.TCP, IPv4Address("10.0.0.1"), 40000, IPv4Address("10.0.0.2"), 443, 3)
+    assert request[:2] == bytes([sock_diag.INET, sock_diag.TCP])
+    assert request[8:44] == V4_ENDS
+    assert request[44:] == struct.pack("=I", 3) + b"\xff" * 8

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
+import struct
 import subprocess
+from ipaddress import ip_address
 from pathlib import Path
 
 import pytest
 from netns import box
 
+from agentsh_net.core.abi.ip_packet import Packet
+from agentsh_net.core.abi.sock_diag import TCP
 from agentsh_net.core.errors import KernelError
 from agentsh_net.kernel.cgroups import own_cgroups
 from agentsh_net.kernel.cgroups.own_cgroups import OwnCgroups
@@ -194,3 +199,29 @@ def test_what_somebody_removed_is_made_again_with_the_proxy_in_it_and_nobody_els
         "by a session": (["one"], "0::/agentsh-net/workers"),
         "unmounted": (f"no cgroup v2 at {ROOT} any more", f"mount -t cgroup2 none {ROOT}"),
     }
+
+
+def of_connections() -> list[str | None]:
+    """Whose the connections are of clients outside, in a session, below it, and gone from it."""
+    box.there()  # brings `lo` up
+    own = OwnCgroups(ROOT)
+    own.begin("mine")
+    below = own.sessions / "mine.session" / "below"
+    listener = socket.create_server(("127.0.0.1", 0))
+    port, loopback = listener.getsockname()[1], ip_address("127.0.0.1")
+    own.enter("mine", os.getpid())
+    below.mkdir()
+    said = []
+    for cgroup in (ROOT, below.parent, below, ROOT):
+        (cgroup / "cgroup.procs").write_text(str(os.getpid()))
+        client = socket.create_connection(("127.0.0.1", port))
+        sender = Packet(loopback, loopback, TCP, client.getsockname()[1], port)
+        (ROOT / "cgroup.procs").write_text(str(os.getpid()))  # the socket stays what it was
+        said += [own.session_of_sender(sender) for _ in range(2)]
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        client.close()
+    return [*said, own.session_of_sender(sender)]
+
+
+def test_a_connection_is_of_the_session_in_which_its_clients_socket_was_made() -> None:
+    assert box.in_box(of_connections) == ["", "", "mine", "mine", "mine", "mine", "", "", None]
