@@ -25,6 +25,8 @@ DEBOUNCE = 0.02
 # a directory above that is moved).
 POLL = 1.0
 POLL_BESIDE_INOTIFY = 5.0
+# Seconds that a change waits for its writer to close the file. Who holds it open longer holds nothing back.
+WRITER = 5.0
 # As many links as the kernel follows (path_resolution(7)).
 MAX_LINKS = 40
 
@@ -158,6 +160,7 @@ class Watch:
         self._inotify: Inotify | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._woken = False
+        self._written_since: float | None = None
         self._status = WatchStatus("polling", "not started")
         self.follow(read or {})
 
@@ -189,11 +192,20 @@ class Watch:
         self._arm()
         self._look_in(POLL if self._inotify is None else POLL_BESIDE_INOTIFY)
         now = {path: stamp_of(path) for path in self._stamps}
-        # Half a file may be a policy too, one without the denials that come last. Inotify tells when it is closed.
-        if now == self._stamps or any(map(being_written, now)):
+        if now == self._stamps:
             return
+        # Half a file may be a policy too, one without the denials that come last. Inotify tells when it is closed.
+        if any(map(being_written, now)) and self._patient():
+            self._look_in(POLL)
+            return
+        self._written_since = None
         self._stamps = now
         self._changed()
+
+    def _patient(self) -> bool:
+        now = self._loop.time()
+        self._written_since = now if self._written_since is None else self._written_since
+        return now - self._written_since < WRITER
 
     def _arm(self) -> None:
         """Watch the directories that matter now; they are others after a link was moved or a folder made anew."""

@@ -135,6 +135,22 @@ def test_a_file_is_not_read_before_its_writer_has_closed_it(policy: Path, new: b
     run(test)
 
 
+def test_a_writer_who_never_closes_the_file_holds_no_change_back(
+    policy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "POLL", 0.05)
+    monkeypatch.setattr(module, "WRITER", 0.1)
+
+    async def test() -> None:
+        async with watching(policy) as (_, seen):
+            with policy.open("a") as file:
+                file.write("# edited\n")
+                file.flush()
+                await seen.once()
+
+    run(test)
+
+
 @pytest.mark.usefixtures("slow_polls")
 def test_a_file_that_comes_later_is_noticed(policy: Path) -> None:
     policy.unlink()
