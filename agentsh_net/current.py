@@ -214,7 +214,7 @@ class Current:
 
     def tell(self, found: Sequence[ConnectRecord]) -> None:
         """Emit what the kernel saw."""
-        own = set(self._means.pool.pids) if self._means.pool is not None else set()
+        own = self._means.pool.processes if self._means.pool is not None else set()
         for record in found:
             if record.fate is Fate.TAG and record.pid in own:
                 continue  # our own discovery is no agent's connection, and the gateway tells of its own

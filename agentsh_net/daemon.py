@@ -36,6 +36,7 @@ from agentsh_net.current import Current, Means
 from agentsh_net.handlers import handlers
 from agentsh_net.kernel.host import open_kernel
 from agentsh_net.layer_watch import LayerWatch
+from agentsh_net.log import Unhandled
 from agentsh_net.metrics_page import MetricsPage
 from agentsh_net.record_reader import RecordReader
 from agentsh_net.reloading import Reloading
@@ -104,7 +105,7 @@ class Daemon:
     async def run(self) -> int:
         """Start, serve until told to stop, stop. Raises our errors where it cannot start."""
         loop = asyncio.get_running_loop()
-        loop.set_exception_handler(self._bug)
+        loop.set_exception_handler(Unhandled(self._log))
         if self._signals:
             for number in (signal.SIGTERM, signal.SIGINT):
                 loop.add_signal_handler(number, self.stop)
@@ -381,7 +382,3 @@ class Daemon:
         self.emit(events.LayerStateChanged(layer="store", state=state, reason=reason, remedy=remedy))
         if error is None:
             self._tasks.spawn(self.current.store_again())  # the file may be a new one
-
-    def _bug(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:  # noqa: ARG002 - asyncio's signature
-        error = context.get("exception")
-        self._log.error("%s", context.get("message", "error"), exc_info=error)

@@ -6,6 +6,7 @@ What the daemon does while it runs is its own business.
 from __future__ import annotations
 
 import os
+import resource
 import sys
 from pathlib import Path
 
@@ -47,6 +48,8 @@ def main(
         return EXIT_ENVIRONMENT
     wanted = Options(config, audit, ready_file, socket)
     sys.setswitchinterval(SWITCH_INTERVAL)
+    _, most_files = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most_files, most_files))  # 1024 are few for shims and servers
     if os.geteuid() == 0:
         privileges.reduce()
     try:

@@ -47,7 +47,7 @@ class Names:
 
 
 class Workers:
-    pids: tuple[int, ...] = (4242,)
+    processes: frozenset[int] = frozenset({4242})
 
     def __init__(self, log: list[str], kernel: FakeKernel) -> None:
         self.log, self.kernel = log, kernel

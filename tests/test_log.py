@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import errno
 import io
 import json
 
-from agentsh_net.log import configure
+from agentsh_net.log import Unhandled, configure
 
 
 def test_text_lines_name_the_program_and_any_level_above_info() -> None:
@@ -45,3 +47,18 @@ def test_configuring_again_replaces_the_old_settings() -> None:
     configure(form="text", level="info", stream=second).info("once")
     assert first.getvalue() == ""
     assert second.getvalue() == "agentsh-net: once\n"
+
+
+def test_a_lack_of_descriptors_that_asyncio_repeats_is_one_line_and_a_bug_each_time_a_trace() -> None:
+    stream = io.StringIO()
+    told = Unhandled(configure(form="text", level="info", stream=stream))
+    loop = asyncio.new_event_loop()
+    for _ in range(100):
+        lack = OSError(errno.EMFILE, "Too many open files")
+        told(loop, {"message": "socket.accept() out of system resource", "exception": lack})
+    (line,) = stream.getvalue().splitlines()
+    assert line.startswith("agentsh-net: error: Too many open files: nobody new is heard; raise the limit")
+    for _ in range(2):
+        told(loop, {"message": "a bug", "exception": ValueError("boom")})
+    loop.close()
+    assert stream.getvalue().count("ValueError: boom") == 2

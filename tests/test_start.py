@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pwd
+import resource
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,16 @@ def test_a_second_daemon_leaves_the_ready_file_of_the_first_alone(
         assert "another --ready-file" in told
         assert ready.read_text() == wrote
         assert here.status()["policy"]["generation"] == 1
+
+
+def test_the_daemon_may_open_as_many_files_as_the_system_lets_it(tmp_path: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(soft, 900), hard))
+    try:
+        assert start.main(tmp_path / "none.yaml", audit=None, ready_file=None) == start.EXIT_CONFIG
+        assert resource.getrlimit(resource.RLIMIT_NOFILE) == (hard, hard)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def test_without_proc_it_does_not_start_and_says_what_to_mount(

@@ -98,6 +98,11 @@ class Pool:
         """The processes that are running."""
         return [worker.pid for worker in self._workers if worker.pid]
 
+    @property
+    def processes(self) -> set[int]:
+        """The newest process of each place, also before it accepts and after it has ended: what it did may be told late."""
+        return {worker.newest for worker in self._workers}
+
     def counters(self) -> dict[str, int]:
         """Return the workers' totals, summed."""
         total = self._gone.copy()
@@ -202,6 +207,7 @@ class _Worker:
         self._discovers = discovers
         self._running: _Running | None = None
         self._keeper: asyncio.Task[None] | None = None
+        self.newest = 0  # the process that was started last
 
     @property
     def pid(self) -> int:
@@ -288,6 +294,7 @@ class _Worker:
             for each in given.values():
                 if each is not None:
                     each.close()
+        self.newest = process.pid
         self._pool.employ(process.pid)  # before it knows a server or a provider to connect to
         _, conversation = await asyncio.get_running_loop().create_unix_connection(
             lambda: WorkerLink(self._pool.report, self._pool.discovered if self._discovers else None),

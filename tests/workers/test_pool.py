@@ -141,6 +141,19 @@ async def test_a_killed_worker_comes_back_with_the_newest_policy_and_sessions(mo
 
 
 @running
+async def test_a_worker_is_known_as_ours_before_it_can_connect_and_when_it_has_ended():
+    async with Running() as it:
+        (first,) = it.pool.pids
+        known = []
+        it.pool.employ = lambda pid: known.append((pid in it.pool.processes, it.pool.pids))
+        os.kill(first, signal.SIGKILL)
+        await until(lambda: not it.pool.pids)
+        assert it.pool.processes == {first}
+        await until(lambda: it.pool.pids)
+        assert known == [(True, [])]
+
+
+@running
 async def test_a_worker_that_does_not_acknowledge_is_replaced(monkeypatch):
     monkeypatch.setattr(pool, "ACK_SECONDS", 0.3)
     async with Running(name="get_weather") as it:
