@@ -54,9 +54,8 @@ def problems(daemon: Daemon) -> list[str]:
     if not daemon.ready:
         return ["starting"]
     told = [f"layer {s.layer} is not in force" for s in daemon.layers.layers if s.wanted and not s.in_force]
-    if daemon.pool is not None:
-        missing = daemon.pool.size - len(daemon.pool.pids)
-        told += [f"{missing} proxy workers are not running"] if missing > 0 else []
+    if daemon.pool is not None and daemon.pool.trouble:
+        told.append(f"proxy: {daemon.pool.trouble}")
     return told + (["the store does not take events"] if daemon.writer.status().trouble else [])
 
 

@@ -61,23 +61,21 @@ def _proxy(daemon: Daemon) -> dict[str, Any]:
             "counters": {},
         }
         return nothing | {"direct": _direct(daemon.current)}
-    running = pool.pids
-    missing = pool.size - len(running)
     return {
         "mode": config.mode,
         "listen": daemon.proxy_url,
         "gateway": daemon.gateway_url,
         "dlp": daemon.current.snapshot.config.dlp.mode,
         "stores": daemon.current.snapshot.config.llm_storage.store_bodies,
-        "workers": [{"pid": pid} for pid in running],
+        "workers": [{"pid": pid} for pid in pool.pids],
         "counters": pool.counters(),
         "providers": {
             p.name: {"dialect": p.dialect, "base_url": _base_url(p, daemon.current)}
             for p in config.providers.values()
         },
         "direct": _direct(daemon.current),
-        "trouble": f"{missing} of {pool.size} workers are not running" if missing > 0 else "",
-        "remedy": "they are restarted with growing patience; see the log" if missing > 0 else "",
+        "trouble": pool.trouble,
+        "remedy": "others take their places, with growing patience; see the log" if pool.trouble else "",
     }
 
 

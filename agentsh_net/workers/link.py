@@ -31,6 +31,7 @@ class WorkerLink(asyncio.BufferedProtocol):
         self._waiting: dict[int, asyncio.Future[bool]] = {}
         self.on_violation: Callable[[str], None] = lambda _: None
         self.counters: Mapping[str, int] = {}
+        self._heard = False
         self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -52,11 +53,17 @@ class WorkerLink(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         """Take messages; a worker that breaks the rules is broken or taken over, and is ended."""
+        self._heard = True
         try:
             for payload in self._framer.feed(bytes(self._space[:nbytes])):
                 self._take(link.decode_from_worker(payload))
         except ProtocolError as error:
             self.on_violation(f"broke the rules of its link: {error}")
+
+    def heard(self) -> bool:
+        """Say whether anything came since this was asked last."""
+        heard, self._heard = self._heard, False
+        return heard
 
     def close(self) -> None:
         """End the conversation."""

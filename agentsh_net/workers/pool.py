@@ -31,6 +31,8 @@ from agentsh_net.workers.link import WorkerLink
 ACK_SECONDS = 5.0
 # From exec to accepting: 50 were seen on an emulated and busy machine. Below the 90 after which systemd gives the daemon up.
 START_SECONDS = 75.0
+# Words of a worker that did not come, of which there is one every two seconds: when it is told of, and when another takes its place.
+SILENT, GONE = 5, 15
 DRAIN_SECONDS = 10.0  # what a stream under way gets when the daemon stops
 BACKOFF = (0.1, 30.0)  # seconds before a worker is replaced: the first, and the most after repeated deaths
 STEADY_SECONDS = 60.0  # a worker that lived this long starts the backoff anew
@@ -97,6 +99,19 @@ class Pool:
     def pids(self) -> list[int]:
         """The processes that are running."""
         return [worker.pid for worker in self._workers if worker.pid]
+
+    @property
+    def trouble(self) -> str:
+        """What is wrong with the workers; empty where all of them run and are heard."""
+        found = {
+            "are not running": self.size - len(self.pids),
+            f"have not been heard for {SILENT * link.COUNTERS_EVERY:g} s": sum(
+                w.silent for w in self._workers
+            ),
+        }
+        return "; ".join(
+            f"{count} of {self.size} workers {what}" for what, count in found.items() if count > 0
+        )
 
     @property
     def processes(self) -> set[int]:
@@ -215,6 +230,11 @@ class _Worker:
         return self._running.process.pid if self._running is not None else 0
 
     @property
+    def silent(self) -> bool:
+        """Say whether the process runs and is not heard: stopped, or busy without an end."""
+        return self._running is not None and self._running.missed >= SILENT
+
+    @property
     def counters(self) -> Mapping[str, int]:
         """The totals the process told last."""
         return self._running.link.counters if self._running is not None else {}
@@ -257,7 +277,9 @@ class _Worker:
             running = self._running
             if running is not None:
                 began = loop.time()
+                listening_to = asyncio.create_task(running.listen())
                 status = await running.gone()
+                listening_to.cancel()
                 self._pool.remember(running.link.counters)
                 self._running = None
                 if self._pool.stopping:
@@ -317,6 +339,15 @@ class _Running:
     link: WorkerLink
     journal: Journal
     why: str = field(default="")
+    missed: int = 0
+
+    async def listen(self) -> None:
+        """Count the words that do not come, each by a tick of ours: who was stopped himself has not listened for longer."""
+        while True:
+            await asyncio.sleep(link.COUNTERS_EVERY)
+            self.missed = 0 if self.link.heard() else self.missed + 1
+            if self.missed >= GONE:
+                self.kill(f"was not heard for {GONE * link.COUNTERS_EVERY:g} s")
 
     async def gone(self) -> int:
         """Wait until the process has ended and all that it said is read; return its status."""

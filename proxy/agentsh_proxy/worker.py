@@ -37,7 +37,6 @@ from agentsh_proxy.recorder import Recorder
 from agentsh_proxy.scheduling import ask_for_short_slices
 
 BACKLOG = 1024  # connections waiting to be accepted; agents open them in bursts
-COUNTERS_EVERY = 2.0  # seconds
 PATIENCE = 2.0  # seconds at the end for what the supervisor still has to read
 DRAIN_SECONDS = 10.0  # after SIGTERM without a word from the supervisor
 
@@ -145,7 +144,7 @@ class Worker(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Keep the transport and begin to send counters."""
         self._transport = cast("asyncio.Transport", transport)
-        self._loop.call_later(COUNTERS_EVERY, self._send_counters)
+        self._loop.call_later(link.COUNTERS_EVERY, self._send_counters)
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - gone is gone
         """End: nothing may run without its supervisor."""
@@ -283,7 +282,7 @@ class Worker(asyncio.Protocol):
     def _send_counters(self) -> None:
         if self._transport is not None:
             self._write(link.encode(link.Counters(self.counts.totals())))
-            self._loop.call_later(COUNTERS_EVERY, self._send_counters)
+            self._loop.call_later(link.COUNTERS_EVERY, self._send_counters)
 
     def _write(self, data: bytes) -> None:
         if self._transport is not None:

@@ -166,6 +166,19 @@ async def test_a_worker_that_does_not_acknowledge_is_replaced(monkeypatch):
 
 
 @running
+async def test_a_worker_that_is_not_heard_any_more_is_told_of_and_replaced(monkeypatch):
+    async with Running() as it:
+        (first,) = it.pool.pids
+        assert it.pool.trouble == ""
+        os.kill(first, signal.SIGSTOP)
+        monkeypatch.setattr(pool.link, "COUNTERS_EVERY", 0.05)
+        await until(lambda: it.pool.trouble.startswith("1 of 1 workers have not been heard"))
+        assert BLOCKED in (await it.ask()).body
+        assert it.pool.pids != [first]
+        assert [e.pid for e in it.events if "was not heard" in getattr(e, "status", "")] == [first]
+
+
+@running
 async def test_a_worker_that_breaks_the_rules_of_its_link_is_ended(monkeypatch):
     async with Running() as it:
         (worker,) = it.pool._workers

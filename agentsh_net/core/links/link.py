@@ -28,6 +28,7 @@ MAX_TEXT = 8 << 10  # characters of any other text in an event: model-written na
 MAX_CHARGE = 16 << 10  # one question about a call, or its answer: a handful of names, cut at MAX_CHARGE_NAME
 # Totals of a worker: a few dozen, two histograms and the reasons why answers passed unread.
 MAX_COUNTERS = 256
+COUNTERS_EVERY = 2.0  # seconds between a worker's words that it lives
 # Seconds; a first token takes half of one, a long answer minutes. What a local error takes is the first.
 LATENCY_BOUNDS = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
 MAX_TOKENS = 10**9  # of one request, in a question about a provider's limits
