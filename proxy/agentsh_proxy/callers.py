@@ -5,12 +5,14 @@ Where a socket was made is the kernel's to say and the supervisor's to ask (`cha
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from hashlib import sha256
 from typing import NamedTuple
 
 from agentsh_net.core.audit.events import DEFAULT_SESSION
 from agentsh_net.core.errors import ProtocolError
+from agentsh_proxy.charging import Charges
 
 
 class Caller(NamedTuple):
@@ -18,6 +20,17 @@ class Caller(NamedTuple):
 
     session_id: str
     shown: str = ""
+
+
+def place(client: asyncio.BaseTransport, charges: Charges, *, enforce: bool) -> str:
+    """Return the session in which a client's socket was made, empty for none.
+
+    Raises ProtocolError where nobody can say and policy is enforced: it is gone, or hidden, or the supervisor does not answer.
+    """
+    here = charges.whose(client)
+    if here is None and enforce:
+        raise ProtocolError("nobody can say which session this connection is of: connect again", status=503)
+    return here or ""
 
 
 def caller(here: str, token: str, sessions: Mapping[str, str]) -> Caller:

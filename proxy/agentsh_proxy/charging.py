@@ -16,7 +16,6 @@ from typing import Any
 import orjson
 
 from agentsh_net.core.audit.joining import Intent
-from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.links.link import MAX_CHARGE, MAX_CHARGE_NAME, MAX_TOKENS
 from agentsh_net.core.model import Crossing, call_id_of
 from agentsh_net.core.verdicts.policy import Charge
@@ -67,8 +66,8 @@ class Charges:
         """Charge what an answer cost beyond its estimate, or give back."""
         self._ask_of(provider, max(-MAX_TOKENS, min(tokens, MAX_TOKENS)), "settle")
 
-    def whose(self, client: asyncio.BaseTransport) -> str:
-        """Return the session in which a client's socket was made, empty for none. Raises ProtocolError where nobody can say."""
+    def whose(self, client: asyncio.BaseTransport) -> str | None:
+        """Return the session in which a client's socket was made: empty for none, None where nobody can say."""
         ends = [client.get_extra_info(end) for end in ("peername", "sockname")]
         try:
             match self._question({"whose": [part for end in ends for part in end[:2]]}):
@@ -76,7 +75,7 @@ class Charges:
                     return session_id
         except (OSError, ValueError, TypeError):
             pass  # no answer in time; or it has no peer any more
-        raise ProtocolError("nobody can say which session this connection is of: connect again", status=503)
+        return None
 
     def contradict(self, session_id: str, shown: str) -> None:
         """Tell that a client of one session showed another's token."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from hashlib import sha256
 
 import pytest
-from agentsh_proxy.callers import Caller, caller
+from agentsh_proxy.callers import Caller, caller, place
+from gateway_front import FakeCharges
 
 from agentsh_net.core.errors import ProtocolError
 
@@ -31,3 +33,14 @@ def test_a_token_that_is_not_known_is_refused(here: str) -> None:
     with pytest.raises(ProtocolError) as caught:
         caller(here, "three", SESSIONS)
     assert caught.value.status == 403
+
+
+def test_a_client_of_whom_nobody_can_say_where_it_is_is_refused_where_policy_is_enforced() -> None:
+    charges, client = FakeCharges(), asyncio.BaseTransport()
+    charges.here = "mine"
+    assert place(client, charges, enforce=True) == "mine"
+    charges.here = None
+    assert place(client, charges, enforce=False) == ""
+    with pytest.raises(ProtocolError, match="nobody can say which session") as caught:
+        place(client, charges, enforce=True)
+    assert caught.value.status == 503

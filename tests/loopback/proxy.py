@@ -17,7 +17,6 @@ from agentsh_proxy.llm.upstream_pool import Pool
 from agentsh_proxy.llm.view import unfold
 
 from agentsh_net.core.configuration import config
-from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.links import link
 from agentsh_net.core.model import Tool
 from agentsh_net.core.registry import Registry
@@ -92,9 +91,7 @@ class PlacedCharges(Charges):
     here: str | None = ""
     contradictions: list[tuple[str, str]]
 
-    def whose(self, client: asyncio.BaseTransport) -> str:
-        if self.here is None:
-            raise ProtocolError("nobody can say", status=503)
+    def whose(self, client: asyncio.BaseTransport) -> str | None:
         return self.here
 
     def contradict(self, session_id: str, shown: str) -> None:

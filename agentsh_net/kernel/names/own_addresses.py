@@ -1,4 +1,4 @@
-"""The addresses of this host's interfaces, asked by rtnetlink: what a DNS answer must never teach us to refuse."""
+"""Which addresses are this host's, asked by rtnetlink: what a DNS answer must never teach us to refuse, and who comes from here."""
 
 from __future__ import annotations
 
@@ -13,9 +13,12 @@ from agentsh_net.core.network.addresses import Address
 from agentsh_net.kernel.netlink import Netlink
 
 _ROUTE = 0  # NETLINK_ROUTE
-_GET_ADDRESS = 22  # RTM_GETADDR
+_GET_ADDRESS, _GET_ROUTE = 22, 26  # RTM_GETADDR, RTM_GETROUTE
 _IFADDRMSG = struct.Struct("=BBBBI")
 _INDEX = 4  # of the interface, in that message
+_RTMSG = struct.Struct("=BBBBBBBBI")
+_TYPE, _TO = 7, 1  # rtm_type in it, RTA_DST
+_RTN_LOCAL = 2
 # Where kube-proxy's IPVS keeps every service's address so that the kernel takes it in: what answers there runs anywhere.
 _ELSEWHERE = {"kube-ipvs0"}
 _ADDRESS, _LOCAL = 1, 2  # IFA_ADDRESS is the peer's on point-to-point links, IFA_LOCAL always ours
@@ -31,6 +34,21 @@ def own_addresses() -> frozenset[Address]:
         return frozenset(a for body in bodies if (a := _address(body, elsewhere)) is not None)
     except (OSError, KernelError):
         return frozenset()
+
+
+def is_local(address: Address) -> bool:
+    """Say whether the kernel takes what is sent to an address for this network namespace itself, whatever interface has it.
+
+    Raises KernelError.
+    """
+    family = socket.AF_INET if address.version == 4 else socket.AF_INET6
+    body = _RTMSG.pack(family, address.max_prefixlen, 0, 0, 0, 0, 0, 0, 0)
+    with Netlink(_ROUTE) as connection:
+        try:
+            answers = connection.ask(_GET_ROUTE, body + netlink.attribute(_TO, address.packed))
+        except OSError:
+            return False  # there is no way to it
+    return any(_RTMSG.unpack_from(message.body)[_TYPE] == _RTN_LOCAL for message in answers)
 
 
 def _address(body: bytes, elsewhere: AbstractSet[int]) -> Address | None:

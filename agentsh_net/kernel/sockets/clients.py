@@ -9,7 +9,7 @@ from ipaddress import ip_address
 
 from agentsh_net.core.abi.ip_packet import Packet
 from agentsh_net.core.abi.sock_diag import SYN_SENT
-from agentsh_net.kernel.names.own_addresses import own_addresses
+from agentsh_net.kernel.names.own_addresses import is_local
 from agentsh_net.kernel.netlink import SOCK_DIAG, Netlink
 from agentsh_net.kernel.sockets.sweep import look_up
 
@@ -34,4 +34,4 @@ def cgroup_of(wanted: Packet) -> int | None:
         )
     if listener is None or not listener.cgroup_id:
         return 0
-    return None if wanted.source.is_loopback or wanted.source in own_addresses() else 0
+    return None if is_local(wanted.source) else 0

@@ -22,6 +22,7 @@ from agentsh_net.core.mcp import gateway_http, jsonrpc
 from agentsh_net.core.model import Server, Transport, Verdict
 from agentsh_net.core.naming.folding import fold
 from agentsh_net.core.snapshot import Snapshot
+from agentsh_proxy.callers import place
 from agentsh_proxy.charging import Charges
 from agentsh_proxy.counting import Counts
 from agentsh_proxy.gateway.admission import Admitted, admit
@@ -256,7 +257,8 @@ class Gateway:
         return self._means.charges.claim(server_id, tool, marked, session_id)
 
     def _whose(self, client: asyncio.BaseTransport) -> str:
-        return self._means.charges.whose(client) if self.sessions else ""
+        enforce = self.view.snapshot.config.sandbox.mcp.enforce_policy
+        return place(client, self._means.charges, enforce=enforce) if self.sessions else ""
 
     def _count(self, verdict: Verdict) -> None:
         self._means.counts.calls_judged += 1

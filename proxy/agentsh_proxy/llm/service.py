@@ -19,6 +19,7 @@ from agentsh_net.core.dlp.tokens import Vaults
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.model import ToolCall, Verdict
 from agentsh_net.core.web.http_head import RequestHead
+from agentsh_proxy.callers import place
 from agentsh_proxy.charging import Charges
 from agentsh_proxy.counting import Counts
 from agentsh_proxy.llm.admission import Admitted, Answered, admit
@@ -131,7 +132,7 @@ class Service:
         self.counts.open_connections = len(self._clients)
         if len(self._clients) > MAX_CONNECTIONS:
             raise ProtocolError("too many connections", status=503)
-        return self.charges.whose(transport) if self.sessions else ""
+        return place(transport, self.charges, enforce=self.view.enforce) if self.sessions else ""
 
     def drop(self, client: ClientConnection) -> None:
         """Count a connection out."""

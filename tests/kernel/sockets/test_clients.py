@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from netns import box
+from netns.scene import attempt
 
 from agentsh_net.core.abi.ip_packet import Packet
 from agentsh_net.core.abi.sock_diag import TCP
@@ -44,6 +45,7 @@ def here() -> int:
 
 def every_kind_of_client() -> list[bool]:
     box.there()  # brings `lo` up
+    box.await_that(lambda: attempt(box.HERE_V6, 1) == "ECONNREFUSED")  # the veth pair is up
     v4, v6 = listening(), listening("::")
     (port,), (port_v6,) = [[s.getsockname()[1]] for s in (v4, v6)]
 
@@ -116,9 +118,26 @@ def gone() -> list[int | None]:
         # A polite one is known by its own socket until the kernel keeps no more of it than that its port is taken.
         said.append(box.await_that(lambda w=wanted: cgroup_of(w) is None))
     never = Packet(ip_address("127.0.0.1"), ip_address("127.0.0.1"), TCP, 9, listener.getsockname()[1])
-    asks_only = socket.socket()  # of the same ends: it still asks for its connection
-    asks_only.setblocking(False)
     return [*said, cgroup_of(never) is None]
+
+
+def still_asking() -> int | None:
+    """Connect where no more are taken up, and say whose the last one is."""
+    box.there()
+    listener = socket.socket()
+    listener.bind(("127.0.0.1", 0))
+    listener.listen(0)
+    asking = []
+    for _ in range(4):
+        asking.append(socket.socket())
+        asking[-1].setblocking(False)
+        asking[-1].connect_ex(listener.getsockname())
+    ends = asking[-1].getsockname()[1], listener.getsockname()[1]
+    return cgroup_of(Packet(ip_address("127.0.0.1"), ip_address("127.0.0.1"), TCP, *ends))
+
+
+def test_who_still_asks_for_a_connection_is_not_whoever_had_one_with_the_same_ends() -> None:
+    assert box.in_box(still_asking) is None
 
 
 def test_of_a_client_of_this_host_that_is_gone_nobody_can_say() -> None:
@@ -159,7 +178,8 @@ def made_elsewhere() -> list[bool]:
     if child == 0:
         before = socket.socket()
         (inside / "cgroup.procs").write_text(str(os.getpid()))
-        for client in (socket.socket(), before):
+        both = socket.socket(), before
+        for client in both:
             client.connect(listener.getsockname())
             os.write(ready[1], b"!")
         os.read(go[0], 1)
