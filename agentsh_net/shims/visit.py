@@ -24,7 +24,7 @@ from agentsh_net.core.mcp import jsonrpc
 from agentsh_net.core.mcp import judging as mcp_judging
 from agentsh_net.core.mcp.exchange import changes_tools
 from agentsh_net.core.mcp.gate import Call, Edit, Hide, Swap
-from agentsh_net.core.mcp.glance import HANDSHAKES, INSPECTED, LIST, TASK
+from agentsh_net.core.mcp.glance import HANDSHAKES, LIST, TASK
 from agentsh_net.core.mcp.jsonrpc import Body, ErrorResponse, Id, Message, Response
 from agentsh_net.core.mcp.listing import Listing
 from agentsh_net.core.mcp.standing import Standing
@@ -188,8 +188,10 @@ class Visit:
         try:
             body = mcp_gate.read(line, LIMITS)
         except ProtocolError as error:
-            danger = "a list of tools that peers may read differently" if listing else mcp_gate.doubt(line)
-            waited = [ask.id for ask in asked] or [mcp_gate.answered_in(line)]
+            noise = mcp_gate.is_noise(line)
+            listed = listing and not noise
+            danger = "a list of tools that peers may read differently" if listed else mcp_gate.doubt(line)
+            waited = [] if noise else [ask.id for ask in asked] or [mcp_gate.answered_in(line)]
             return self._doubtful(line, str(error), danger, waited)
         if stray:
             answered = [m.id for m in body.messages if isinstance(m, Response | ErrorResponse)]
@@ -208,8 +210,8 @@ class Visit:
         lists = [(a, m) for a, m in answers if a.method == LIST and isinstance(m, Response)]
         if lists:
             return self._listed(line, body, lists, replies, edits)
-        results = [(a, m) for a, m in answers if a.method in INSPECTED and a.index not in edits]
-        if results:
+        results = [(a, m) for a, m in answers if a.method not in HANDSHAKES and a.index not in edits]
+        if results and self._mcp().output_inspection.enabled:
             return self._resulted(line, body, results, replies, edits)
         return self._ruled(line, mcp_gate.edited(line, body, edits), replies)
 
@@ -226,7 +228,8 @@ class Visit:
             try:
                 definitions = self.listing.add(message, len(line), continues=ask.continues)
             except ProtocolError as error:
-                return self._uncertain(line, "server", str(error), "", [ask.id for ask, _ in lists])
+                danger = mcp_judging.unlisted(message.result, error)
+                return self._uncertain(line, "server", str(error), danger, [ask.id for ask, _ in lists])
             await self._desk.take(self, definitions, self._facts)
             hidden: tuple[int, ...] = ()
             if self._hide:

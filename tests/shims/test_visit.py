@@ -396,14 +396,46 @@ def test_the_result_of_a_task_is_inspected_as_that_of_a_call() -> None:
     ]
 
 
-def test_a_listing_that_is_none_follows_fail_closed_and_what_was_known_stays() -> None:
+@pytest.mark.parametrize(
+    "shown",
+    [
+        {"tools": "none"},
+        {"tools": [{"name": "ls", "description": "another"}, None]},
+        {"tools": [{"name": "x", "Name": "ls"}]},
+        {"tools": [], "Tools": [{"name": "ls", "description": "another"}]},
+    ],
+)
+def test_a_list_that_cannot_be_read_whole_is_refused_whatever_fail_closed_says(shown: dict[str, Any]) -> None:
     front = Front(offers={"fs": ["ls"]})
     visit = front.enter()
-    assert front.server(visit, result(7, tools="none"), [0, 7, "tools/list", False]).passed
+    assert "error" in front.server(visit, result(7, **shown), [0, 7, "tools/list", False]).forwarded
+    assert front.told("mcp_message_uninspected")[0]["action"] == "block"
     assert {t.name for t in front.snapshot.registry.tools_of("fs")} == {"ls"}
+
+
+def test_an_answer_that_shows_no_tools_follows_fail_closed() -> None:
+    asks = {"resultType": "input_required"}
+    front = Front()
+    assert front.server(front.enter(), result(7, **asks), [0, 7, "tools/list", False]).passed
     front = Front(fail_closed=True)
+    assert "error" in front.server(front.enter(), result(7, **asks), [0, 7, "tools/list", False]).forwarded
+
+
+@pytest.mark.parametrize("line", [b"[dotenv@17] injecting env { path: '.env' }", b"Server running", b"8080"])
+@pytest.mark.parametrize("method", ["initialize", "tools/list"])
+def test_what_a_server_prints_by_mistake_answers_nobody(line: bytes, method: str) -> None:
+    front = Front()
+    assert front.server(front.enter(), line, [0, 7, method, False]).passed
+    assert front.told("mcp_message_uninspected")[0]["action"] == "allow"
+    front = Front(fail_closed=True)
+    assert front.server(front.enter(), line, [0, 7, method, False]).line is None
+    assert front.told("mcp_message_uninspected")[0]["action"] == "block"
+
+
+def test_a_list_over_several_lines_is_refused_at_its_first() -> None:
+    front = Front()
     assert (
-        "error" in front.server(front.enter(), result(7, tools="none"), [0, 7, "tools/list", False]).forwarded
+        "error" in front.server(front.enter(), b'{"jsonrpc": "2.0",', [0, 7, "tools/list", False]).forwarded
     )
 
 

@@ -10,18 +10,14 @@ import re
 from typing import Final
 
 from agentsh_net.core.errors import ProtocolError
+from agentsh_net.core.framing import line_ends
 from agentsh_net.core.framing.sse import Frame
 from agentsh_net.core.values import strict_json
 
-# Line ends for str.splitlines, and for no event stream: VT, FF, FS, GS, RS; NEL, LINE SEPARATOR, PARAGRAPH SEPARATOR.
-_CONTROLS: Final = b"\x0b\x0c\x1c\x1d\x1e"
-_ENDS: Final = b"\r\n" + _CONTROLS
-# Each of them becomes what is no ASCII: two calls tell whether there is any, or anything that is no ASCII, for a fifth of a search.
-_UNUSUAL: Final = bytes(0xFF if code in _CONTROLS else code for code in range(0x100))
+_ENDS: Final = b"\r\n" + line_ends.CONTROLS
 _BOM: Final = b"\xef\xbb\xbf"
 _BEFORE_LINE: Final = re.compile(rb"(?:^|(?<=[\r\n]))(?:\xef\xbb\xbf)+")
 _DATA: Final = re.compile(rb"(?:^|(?<=[\r\n]))data(?:: ?|(?=[\r\n]|$))([^\r\n]*)")
-_SEPARATORS: Final = re.compile(rb"\xc2\x85|\xe2\x80[\xa8\xa9]")
 
 
 def hides_event(frame: Frame) -> bool:
@@ -29,7 +25,7 @@ def hides_event(frame: Frame) -> bool:
     if frame.raw.find(_BOM) >= 0 and _reads_otherwise(frame):
         return True
     several = frame.data is not None and b"\n" in frame.data
-    if not several and not _has_other_line_ends(frame.raw):
+    if not several and not line_ends.has_others(frame.raw):
         return False
     whole = (frame.data or b"").decode("utf-8", "replace").strip()
     for line in frame.raw.decode("utf-8", "replace").splitlines():
@@ -52,13 +48,7 @@ def _reads_otherwise(frame: Frame) -> bool:
 def on_one_line(data: bytes) -> bytes:
     """Return `data` as clients have it that join its lines by nothing, so that a word on two lines is one (google-genai)."""
     data = data.translate(None, _ENDS)
-    return data if data.isascii() else _SEPARATORS.sub(b"", data)
-
-
-def _has_other_line_ends(raw: bytes) -> bool:
-    if raw.translate(_UNUSUAL).isascii():
-        return False
-    return _SEPARATORS.search(raw) is not None or any(raw.find(code) >= 0 for code in _CONTROLS)
+    return data if data.isascii() else line_ends.SEPARATORS.sub(b"", data)
 
 
 def _is_object(text: str) -> bool:

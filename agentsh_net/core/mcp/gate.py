@@ -19,6 +19,7 @@ from agentsh_net.core.mcp.glance import (
     ELICITATION,
     MESSAGE_KEYS,
     PARAM_KEYS,
+    RESULT_KEYS,
     SAMPLING,
     TASK,
     WATCHED,
@@ -122,6 +123,12 @@ def read(line: bytes, limits: Limits = DEFAULT_LIMITS) -> Body:
             raise ProtocolError("a key of JSON-RPC in another case")
         if isinstance(message, _CALLS) and message.method != CALL and respelt(message.method):
             raise ProtocolError("tools/call in another spelling")
+        if (
+            isinstance(message, Response)
+            and isinstance(message.result, dict)
+            and misspelt(message.result, RESULT_KEYS)
+        ):
+            raise ProtocolError("a key of a result in another case")
     return body
 
 
@@ -179,7 +186,7 @@ def refusal(id_: Id | None, tool: str, reason: str) -> bytes:
     )
 
 
-def refused_result(id_: Id, named: str, reason: str, method: str = CALL) -> bytes:
+def refused_result(id_: Id | None, named: str, reason: str, method: str = CALL) -> bytes:
     """Return the JSON-RPC error that a client gets in place of a result that must not reach it; `named` is what it asked for."""
     name = visible(named, MAX_NAME)
     what = f"tool '{name}'" if method == CALL else f"{method} '{name}'" if name else method
@@ -210,6 +217,17 @@ def doubt(line: bytes) -> str:
             if not isinstance(method, str) or method in {CALL, *WATCHED} or respelt(method):
                 return f"a {visible(str(message['method']), MAX_NAME)} that is no proper JSON-RPC"
     return ""
+
+
+def is_noise(line: bytes) -> bool:
+    """Say whether no reader finds a message in a line, nor the beginning of one: what servers print by mistake, and clients skip."""
+    try:
+        value = strict_json.read(line.removeprefix(BOM)).value
+    except strict_json.DivergentError:
+        return False
+    except ProtocolError as error:
+        return not _of_a_stream(error.__cause__)
+    return not isinstance(value, dict | list)
 
 
 def doubt_of_client(line: bytes) -> str:

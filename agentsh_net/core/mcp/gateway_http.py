@@ -54,6 +54,10 @@ _CREDENTIAL: Final = re.compile(
     r"(?!mcp-|sec-)(?:.*(?:authorization|cookie|token|secret)|(?:.*-)?(?:api)?key$)"
 )
 _CHARSET: Final = re.compile(r"charset\*?[ \t]*=[ \t]*[\"']?([^\"';, \t]*)", re.IGNORECASE)
+_READ_BY: Final = re.compile("json|event-stream", re.IGNORECASE)  # what clients look for in a Content-Type
+_DESCRIBED: Final = re.compile(
+    r"(application/json|text/event-stream)(?:[ \t]*;[ \t]*charset=\"?utf-?8\"?)?", re.IGNORECASE
+)
 _ENCODED: Final = re.compile(r"=\?base64\?([A-Za-z0-9+/=_-]*)\?=")
 _PATH: Final = re.compile(r"(?:/s/([A-Za-z0-9_-]{1,256}))?/mcp/([^/?]{1,768})/?(?:\?(.*))?")
 
@@ -198,6 +202,19 @@ def answered(headers: Iterable[tuple[str, str]], *, passthrough: bool) -> Header
         if name not in _ANSWER_ENDS
         and (passthrough or name not in _ANSWER_CREDENTIALS)
         and not name.startswith("access-control-")
+    )
+
+
+def described(headers: Headers, kind: str) -> Headers:
+    """Return the fields of an answer that was read as `kind`: what could be taken for another is called that alone.
+
+    Some clients look for a type anywhere in the field.
+    """
+    return tuple(
+        (name, kind)
+        if name.lower() == "content-type" and _READ_BY.search(value) and not _DESCRIBED.fullmatch(value)
+        else (name, value)
+        for name, value in headers
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import cache
 
 TYPE_CHECKING = False  # see shim_link
 if TYPE_CHECKING:
@@ -46,6 +47,19 @@ BOM: Final = b"\xef\xbb\xbf"
 
 PARAM_KEYS: Final = frozenset(("name", "arguments"))
 MESSAGE_KEYS: Final = frozenset(("jsonrpc", "id", "method", "params", "result", "error"))
+# Of a result, whatever was asked: what the model is shown of a server and its tools, and what the client is asked.
+RESULT_KEYS: Final = frozenset(
+    (
+        "tools",
+        "nextCursor",
+        "protocolVersion",
+        "supportedVersions",
+        "instructions",
+        "serverInfo",
+        "resultType",
+        "inputRequests",
+    )
+)
 
 _ID: Final = rb'"id"[ \t]*:[ \t]*(-?[0-9]{1,16}|"[^"\\]{0,256}")[ \t]*'
 _JSONRPC: Final = rb'"jsonrpc"[ \t]*:[ \t]*"2\.0"[ \t]*'
@@ -103,7 +117,13 @@ def splits(line: bytes) -> bool:
 
 def misspelt(keys: Iterable[str], known: frozenset[str]) -> bool:
     """Say whether a key is a known one but for its case: Go's `encoding/json` takes it for that one."""
-    return any(key not in known and key.casefold() in known for key in keys)
+    folded = _folded(known)
+    return any(key not in known and key.casefold() in folded for key in keys)
+
+
+@cache
+def _folded(known: frozenset[str]) -> frozenset[str]:
+    return frozenset(map(str.casefold, known))
 
 
 def respelt(method: str) -> bool:
@@ -114,9 +134,9 @@ def respelt(method: str) -> bool:
 def asks_for_input(message: Mapping[str, Any]) -> bool:
     """Say whether an answer asks the client for something before the request is done."""
     result, error = message.get("result"), message.get("error")
-    return (
-        isinstance(result, dict) and INPUT_REQUIRED in (result.get("resultType"), result.get("status"))
-    ) or (isinstance(error, dict) and error.get("code") == URL_ELICITATION_REQUIRED)
+    return (isinstance(result, dict) and any(value == INPUT_REQUIRED for value in result.values())) or (
+        isinstance(error, dict) and error.get("code") == URL_ELICITATION_REQUIRED
+    )
 
 
 def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from agentsh_net.core.configuration.settings import Mcp
+from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.inspect.contents import inspect_content
 from agentsh_net.core.inspect.custom import Custom
 from agentsh_net.core.inspect.findings import Finding
@@ -19,6 +20,7 @@ from agentsh_net.core.mcp.gate import Asking, Call, Drop, Edit, Swap
 from agentsh_net.core.mcp.glance import TASK
 from agentsh_net.core.mcp.jsonrpc import Body, Notification
 from agentsh_net.core.mcp.listing import refused
+from agentsh_net.core.mcp.pages import RepeatedCursorError
 from agentsh_net.core.model import Action, ToolCall, Verdict
 from agentsh_net.core.naming.names import WRAPPERS
 from agentsh_net.core.snapshot import Snapshot
@@ -127,6 +129,13 @@ def facts(result: Any) -> dict[str, Any] | None:
         "protocol_version": version if isinstance(version, str) else MODERN,
         "era": "legacy" if isinstance(version, str) else "modern",
     }
+
+
+def unlisted(result: Any, fault: ProtocolError) -> str:
+    """Say why a list of tools may not pass that was not taken: pins would not know what its client is shown. Empty: they do."""
+    if isinstance(fault, RepeatedCursorError) or not (isinstance(result, Mapping) and "tools" in result):
+        return ""
+    return f"a list of tools that cannot be read whole: {fault}"
 
 
 def doubted(mcp: Mcp, why: str, danger: str) -> Verdict:

@@ -11,7 +11,7 @@ from typing import Any
 from agentsh_net.core.configuration.settings import Mcp
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.mcp.jsonrpc import Response
-from agentsh_net.core.mcp.pages import PageLimits, Pages
+from agentsh_net.core.mcp.pages import PageLimits, Pages, RepeatedCursorError
 from agentsh_net.core.model import Action, Candidate, Tool, Verdict
 from agentsh_net.core.naming.folding import fold
 from agentsh_net.core.registry import Registry
@@ -37,21 +37,33 @@ class Listing:
         self._tools: list[Tool] = []
 
     def add(self, message: Response, size: int, *, continues: bool) -> list[dict[str, Any]]:
-        """Take a page; return all definitions so far. Raises ProtocolError, with what was known before still known."""
+        """Take a page; return all definitions so far. Raises ProtocolError, with what was known before still known.
+
+        After RepeatedCursorError so is what is on the page.
+        """
         begun = continues and self.partial and not self.mixed
         pages, tools = (self._pages, self._tools) if begun else (Pages(PageLimits()), [])
-        more = pages.add(message.result, size)
+        more, repeated = None, None
+        try:
+            more = pages.add(message.result, size)
+        except RepeatedCursorError as error:  # its client is shown what is on it
+            repeated = error
         tools = tools + [tool_of(self._server_id, definition) for definition in message.result["tools"]]
         # Through the registry's own eyes: of two definitions under one name neither is the pinned one.
         seen, _ = Registry().register(self._server_id, tools)
         hashes = {tool.name: tool.hash for tool in seen.tools.values()}
-        self.hashes = self._joined(hashes) if continues and self.mixed else hashes
+        adds = (
+            continues and not begun
+        )  # to what was shown before, whatever that was: only a first page takes its place
+        self.hashes = self._joined(hashes) if adds else hashes
         self._spellings = {}
         for name in self.hashes:
             self._spellings.setdefault(fold(name), []).append(name)
-        self.partial = more is not None or (continues and self.mixed)
+        self.partial = more is not None or repeated is not None or adds
         definitions = [dict(definition) for definition in pages.tools]
         self._pages, self._tools = (pages, tools) if self.partial else (Pages(PageLimits()), [])
+        if repeated is not None:
+            raise repeated
         return definitions
 
     def _joined(self, page: dict[str, str]) -> dict[str, str]:

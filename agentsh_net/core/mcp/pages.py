@@ -10,6 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from agentsh_net.core.errors import ProtocolError
+from agentsh_net.core.mcp.glance import misspelt
+
+_NAME = frozenset(("name",))
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +23,10 @@ class PageLimits:
     tools: int = 5_000
     size: int = 16 << 20  # bytes of all pages together: 5,000 tools at 3 KiB
     values: int = 500_000  # in all definitions, arrays and objects among them: 5,000 tools at 100
+
+
+class RepeatedCursorError(ProtocolError):
+    """A page was taken, and names a cursor that another one named: a listing without an end, or a page that was asked for twice."""
 
 
 class Pages:
@@ -56,7 +63,7 @@ class Pages:
         if not isinstance(cursor, str):
             raise ProtocolError("tools/list has a nextCursor that is not a string", status=502)
         if cursor in self._cursors:
-            raise ProtocolError(
+            raise RepeatedCursorError(
                 f"tools/list repeats a cursor after {self._pages} pages: it would never end", status=502
             )
         if self._pages >= self._limits.pages:
@@ -91,4 +98,6 @@ def _tools(result: Any) -> list[Mapping[str, Any]]:
             raise ProtocolError(
                 f"tools/list: tool {index} of a page is not an object with a name", status=502
             )
+        if misspelt(tool, _NAME):
+            raise ProtocolError(f"tools/list: tool {index} of a page has its name twice", status=502)
     return tools

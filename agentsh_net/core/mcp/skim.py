@@ -8,14 +8,11 @@ from __future__ import annotations
 
 import json
 
-from agentsh_net.core.mcp.glance import CALL, HANDSHAKES, INPUT_REQUIRED, LIST, READINGS, respelt
+from agentsh_net.core.mcp.glance import CALL, INPUT_REQUIRED, respelt
 
 TYPE_CHECKING = False  # see shim_link
 if TYPE_CHECKING:
     from typing import Any, Final, TypeGuard
-
-# Requests of which it matters what they ask for.
-TRACKED: Final = frozenset((LIST, *HANDSHAKES, *READINGS))
 
 # Bytes of a line that is skimmed: all its objects are in memory twice for a moment.
 MAX_SKIMMED: Final = 1 << 16
@@ -43,17 +40,17 @@ class Skim:
         self._scan = json.JSONDecoder(object_pairs_hook=self._objects.append).raw_decode
 
     def of_client(self, line: bytes) -> tuple[Any, str] | None:
-        """Return the id of a message of the client (None: it has none), and the tool where it is a call; None to look closer."""
+        """Return the id and the tool of a client's call, None and nothing for a notification; None to look closer."""
         objects = self._members(line)
         if not objects:
             return None
         message = objects[-1]
         method = message.get("method")
-        if not method or type(method) is not str or method in TRACKED or not message.keys() <= _ASKING:
+        if not method or type(method) is not str or not message.keys() <= _ASKING:
             return None
         id_ = message.get("id")
         if method != CALL:
-            return None if respelt(method) else (id_, "")
+            return None if "id" in message or respelt(method) else (None, "")
         if len(objects) < 2 or not is_id(id_) or message.get("jsonrpc") != "2.0":
             return None
         params = objects[-2]  # no other member is an object, so no other one was read after it

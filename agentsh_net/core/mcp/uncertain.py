@@ -41,21 +41,23 @@ class Held:
 
 NOTHING = Held()
 
+_ENVELOPE = frozenset(("jsonrpc", "id", "method"))
+
 
 def held(mcp: Mcp, server_id: str, data: bytes, customs: Sequence[Custom] = ()) -> Held:
-    """Return what a message holds; nothing where no reader makes JSON of it."""
+    """Return what a message holds; where no reader makes JSON of it, what it says as text."""
     if jsonrpc.crowded(data):
         return NOTHING  # which never passes
     try:
         value = strict_json.read(data.removeprefix(BOM)).value
     except ProtocolError:
-        return NOTHING
+        value = data.decode("utf-8", "replace")
     messages = [m for m in (value if isinstance(value, list) else [value]) if isinstance(m, dict)]
     asked = tuple((a, server_asks.judge(mcp, server_id, a.method)) for m in messages for a in _askings(m))
     found: tuple[Finding, ...] = ()
     if mcp.output_inspection.enabled:
-        shown = [{k: v for k, v in m.items() if k in {"result", "error", "params"}} for m in messages]
-        found = inspect_content(shown if len(shown) > 1 else shown[0] if shown else None, customs)
+        shown = [{k: v for k, v in m.items() if k not in _ENVELOPE} for m in messages]
+        found = inspect_content(shown[0] if len(shown) == 1 else shown or value, customs)
     verdicts = [verdict for _, verdict in asked] + ([results_policy.judge(mcp, found)] if found else [])
     decisive = next((v for v in verdicts if v.blocked or v.would is not None), None)
     return Held(asked, found, decisive, _passes_for(messages))
@@ -67,10 +69,10 @@ def _passes_for(messages: Iterable[dict[str, Any]]) -> str:
     It may have thrown away what was taken here for the answer (a batch, a member it does not know) and wait for this one: neither
     pins nor what a server says of itself may miss it.
     """
-    results = [m["result"] for m in messages if isinstance(m.get("result"), dict)]
+    results = [set(map(str.casefold, m["result"])) for m in messages if isinstance(m.get("result"), dict)]
     if any("tools" in result for result in results):
         return "a list of tools under an id that nobody used, or that peers may read differently"
-    if any(key in result for result in results for key in ("protocolVersion", "supportedVersions")):
+    if any(key in result for result in results for key in ("protocolversion", "supportedversions")):
         return "a handshake under an id that nobody used, or that peers may read differently"
     return ""
 
@@ -82,6 +84,8 @@ def _askings(message: dict[str, Any]) -> Iterator[Asking]:
         yield Asking(0, known, str(method), message.get("params"))
     for place in (message.get("result"), message.get("params")):
         if isinstance(place, dict):
-            yield from embedded(0, known, place.get("inputRequests"))
+            for key, value in place.items():
+                if key.casefold() == "inputrequests":
+                    yield from embedded(0, known, value)
     if isinstance(error, dict) and error.get("code") == URL_ELICITATION_REQUIRED:
         yield Asking(0, known, ELICITATION, error.get("data"), embedded=True)

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from agentsh_net.core.framing import sse
+from agentsh_net.core.framing import line_ends, sse
+
+_FIELDS = (b"data:", b"event:", b"id:", b"retry:")  # of an event (HTML standard, 9.2.6)
 
 
 def flattened(data: bytes) -> bytes:
@@ -27,12 +29,34 @@ def event_of(message: bytes) -> bytes:
     return b"event: message\ndata: " + message + b"\n\n"
 
 
+def is_plain(raw: bytes) -> bool:
+    """Say whether every reader finds the same in an event: one line of data at most, and no line that is no field but ASCII comments.
+
+    Some trim a field's name, skip a byte order mark in any of its spellings, end lines elsewhere or take each line of data for itself.
+    """
+    # Of the last CRLF the LF may not be here yet.
+    unix = raw.replace(b"\r\n", b"\n").removesuffix(b"\r") if b"\r" in raw else raw
+    if b"\r" in unix or line_ends.has_others(unix):
+        return False
+    lines = unix.split(b"\n")
+    known = all(
+        not line or line.startswith(_FIELDS) or (line[:1] == b":" and line.isascii()) for line in lines
+    )
+    return known and sum(line.startswith(b"data:") for line in lines) <= 1
+
+
+def on_one_line(data: bytes) -> bytes:
+    """Return JSON as every reader of lines finds it on one."""
+    return line_ends.escaped(flattened(data))
+
+
 def rewritten(frame: sse.Frame, data: bytes | None) -> bytes:
     """Return an event with other data; without any, what is left of it is its id, which streams are resumed by."""
     kept = [
         line
         for line in frame.raw.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
-        if line.startswith((b"id:", b"retry:", b"event:")) and (data is not None or line.startswith(b"id:"))
+        if line.startswith((b"id:", b"retry:", b"event:") if data is not None else b"id:")
+        and not line_ends.has_others(line)
     ]
     if data is not None:
         kept.append(b"data: " + data)

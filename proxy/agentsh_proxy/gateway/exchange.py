@@ -18,14 +18,15 @@ from agentsh_net.core.mcp.gateway_http import Headers
 from agentsh_net.core.mcp.jsonrpc import Body, Id, Request
 from agentsh_net.core.web.http_head import is_opaque
 from agentsh_proxy.gateway import unauthorized
-from agentsh_proxy.gateway.bodies import as_body, event_of, joined, rewritten
+from agentsh_proxy.gateway.bodies import as_body, event_of, is_plain, joined, on_one_line, rewritten
 from agentsh_proxy.gateway.connection import JSON, GatewayConnection
 from agentsh_proxy.gateway.eras import begins, is_modern
 from agentsh_proxy.gateway.requests import Asked
 from agentsh_proxy.gateway.review import Passed, Review
 from agentsh_proxy.gateway.view import Place
 from agentsh_proxy.http_client import Response
-from agentsh_proxy.mcp_client.site import is_json, is_stream
+from agentsh_proxy.mcp_client.site import EVENT_STREAM, is_json, is_stream
+from agentsh_proxy.mcp_client.site import JSON as JSON_TYPE
 
 INTERNAL: Final = -32603
 # What a server of HTTP+SSE says to `initialize` (2025-11-25, "backwards compatibility").
@@ -85,6 +86,8 @@ class Exchange:
         self._endless = False
         self._frames = 0  # of a stream, so far
         self._resumable = False  # the stream has event ids: a client that lost it comes back for the rest
+        self._named = asked.fields.get("mcp-session-id", "")
+        self._begins = False  # a session may begin with the answer
         self.session_ended = False
         self.older = False  # nothing was answered: the server speaks HTTP+SSE
 
@@ -96,6 +99,7 @@ class Exchange:
             self._client.answer(taken.status if body else 202, body or b"")
             return ""
         self._ids = list(taken.ids)
+        self._begins = not self._named or begins(taken.body)
         self._extra = taken.replies
         tool = lone_call(taken.body) if taken.body is not None else ""
         self._endless = taken.body is not None and any(
@@ -153,19 +157,19 @@ class Exchange:
             session = response.header("mcp-session-id")
             self.session_ended = self.session_ended or response.status == 404
             unauthorized.check(response, self._place, self._asked.fields)
-            self._check_charset(response, review)
+            self._check(response, review)
             fields = gateway_http.answered(response.headers, passthrough=self._passthrough)
+            if (
+                session != self._named and not self._begins
+            ):  # some clients go on in whatever session an answer names
+                fields = tuple(field for field in fields if field[0].lower() != "mcp-session-id")
             if is_stream(response) and response.status < 300:
-                await self._stream(response, review, fields)
+                await self._stream(response, review, gateway_http.described(fields, EVENT_STREAM))
             elif is_json(response) or (self._ids and response.status < 300):
                 # What some clients read as an answer, whatever it is called, is looked at as one.
-                await self._whole(response, review, fields)
+                await self._whole(response, review, gateway_http.described(fields, JSON_TYPE))
             else:
-                body = await self._bounded(response.read(MAX_OTHER))
-                if self._extra:
-                    self._complete(response.status, None, review, fields)
-                else:
-                    self._client.answer(response.status, body, fields)
+                await self._page(response, review, fields)
             await response.release()
         except ProtocolError as error:
             response.close()
@@ -176,12 +180,18 @@ class Exchange:
             response.close()
             self._forget(review)
             raise
-        return session if response.status < 300 else ""
+        return session if response.status < 300 and self._begins else ""
 
-    def _check_charset(self, response: Response, review: Review) -> None:
+    def _check(self, response: Response, review: Review) -> None:
+        """Refuse an answer in which some clients read what nobody reads here. Raises ProtocolError."""
         described = response.header("content-type").lower().encode("latin-1")
         if is_opaque(described) and (verdict := review.doubts.opaque()).blocked:
             raise ProtocolError(f"server {self._place.server.id}: {verdict.reason}", status=502)
+        if self._asked.method == "GET" and response.status < 300 and not is_stream(response):
+            # They read events in it, whatever it is called.
+            raise ProtocolError(
+                f"server {self._place.server.id} answers GET with no event stream", status=502
+            )
 
     async def _whole(self, response: Response, review: Review, fields: Headers) -> None:
         data = await self._bounded(response.read(self._max))
@@ -199,6 +209,19 @@ class Exchange:
             self._complete(response.status, body, review, fields)
         else:
             self._client.answer(response.status, body or b"", fields)
+
+    async def _page(self, response: Response, review: Review, fields: Headers) -> None:
+        """Hand on what is no message, an error page for the most part: clients show it to the model."""
+        body = await self._bounded(response.read(MAX_OTHER))
+        verdict = await review.page(body, self._ids)
+        if verdict.blocked:
+            why = f"the server's answer is blocked by policy: {verdict.reason}"
+            body = as_body(self._errors(why)) or jsonrpc.error(None, INTERNAL, f"[agentsh] {why}")
+            fields = (*(f for f in fields if f[0].lower() != "content-type"), *JSON)
+        if self._extra:
+            self._complete(response.status, None, review, fields)
+        else:
+            self._client.answer(response.status, body, fields)
 
     def _complete(self, status: int, body: bytes | None, review: Review, fields: Headers) -> None:
         """Answer a batch of which a part did not go on: each of its members, whatever the server said to the others."""
@@ -245,15 +268,17 @@ class Exchange:
     async def _frame(self, frame: sse.Frame, review: Review) -> bytes:
         """Return what goes on of an event."""
         self._resumable = self._resumable or _ID_FIELD.search(frame.raw) is not None
+        plain = is_plain(frame.raw)
         if not frame.data:
-            return frame.raw
+            return frame.raw if plain else rewritten(frame, None)
+        data = frame.data if plain else on_one_line(frame.data)
         if frame.event in MESSAGES:
-            passed = await review.server(frame.data, self._max, self._ids)
+            passed = await review.server(data, self._max, self._ids)
         else:
-            passed = await review.aside(frame.data, self._max)
+            passed = await review.aside(data, self._max)
         self._note(passed)
         self._upstream.answer_server(passed.replies, self._headers, self._place, self._session_id)
-        if passed.forward is frame.data:
+        if plain and passed.forward is data:
             return frame.raw
         return rewritten(frame, passed.forward)
 

@@ -99,7 +99,7 @@ class Forward:
         offer = review.offer
         if asked.method == "POST":
             new = await exchange.post(review, limits[0])
-            if new and not mcp_session:
+            if new and new != mcp_session:
                 self._remember((session_id, new), review)
                 self._own(new, session_id)
             elif not mcp_session and review.offer is not offer:  # an `initialize` that began no session

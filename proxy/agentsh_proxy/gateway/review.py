@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from agentsh_net.audit.call_events import Teller
 from agentsh_net.core.audit.joining import Intent, mark
@@ -21,7 +21,7 @@ from agentsh_net.core.mcp import gateway_http, jsonrpc
 from agentsh_net.core.mcp import judging as mcp_judging
 from agentsh_net.core.mcp.exchange import changes_tools
 from agentsh_net.core.mcp.gate import Call, Edit, Hide, Swap
-from agentsh_net.core.mcp.glance import CALL, HANDSHAKES, INSPECTED, LIST, TASK, asks_for_input
+from agentsh_net.core.mcp.glance import CALL, HANDSHAKES, LIST, TASK, asks_for_input
 from agentsh_net.core.mcp.jsonrpc import (
     Body,
     ErrorResponse,
@@ -54,6 +54,9 @@ class Asked(NamedTuple):
     method: str
     continues: bool
     tool: str
+
+
+NOBODYS: Final = Asked("", continues=False, tool="")  # what nobody asked for
 
 
 class Taken(NamedTuple):
@@ -185,6 +188,8 @@ class Review:
         try:
             body = mcp_gate.read(flat, _limits(limit))
         except ProtocolError as error:
+            if mcp_gate.is_noise(flat):
+                ids = ()
             lists = any(self._lists(id_) for id_ in ids)
             danger = "a list of tools that peers may read differently" if lists else mcp_gate.doubt(flat)
             return self._uncertain(data, str(error), danger, ids, await self.doubts.held(flat))
@@ -192,14 +197,15 @@ class Review:
         answered: list[Id] = []
         stray = tasks = asks = False
         for index, message in enumerate(body.messages):
-            if isinstance(message, _ANSWERS) and message.id is not None:
-                asked = self._waiting.pop(message.id, None)
+            if isinstance(message, _ANSWERS):
+                asked = self._waiting.pop(message.id, None) if message.id is not None else NOBODYS
                 if asked is None:
                     stray = True
-                else:
-                    answers.append((index, asked, message))
+                    continue
+                answers.append((index, asked, message))
+                if message.id is not None:
                     answered.append(message.id)
-                    asks = asks or asks_for_input(message.raw)
+                asks = asks or asks_for_input(message.raw)
                 continue
             asks = True
             if changes_tools(message):
@@ -208,7 +214,8 @@ class Review:
                 tasks = True
         if stray:
             for _, asked, message in answers:
-                self._waiting[message.raw["id"]] = asked
+                if asked is not NOBODYS:
+                    self._waiting[message.raw["id"]] = asked
             holds = await self.doubts.held(flat)
             meant = _meant(body, ids)  # others may have their answer yet
             passed = self._uncertain(data, "an answer to no request", "", meant, holds)
@@ -236,6 +243,15 @@ class Review:
             danger = mcp_gate.doubt(data)
         return self._uncertain(data, "an event that is no message", danger, (), await self.doubts.held(data))
 
+    async def page(self, data: bytes, ids: Sequence[Id]) -> Verdict:
+        """Judge an answer to these requests that is no message, but that some client shows to the model."""
+        asked = self._waiting.get(ids[0], NOBODYS) if ids else NOBODYS
+        found = await self._found(data.decode("utf-8", "replace"), len(data))
+        verdict = results_policy.judge(self._around.mcp, found, "answer")
+        if found:
+            self._tell.result(asked.tool, ids[0] if ids else None, found, len(data), verdict, asked.method)
+        return verdict
+
     def at_once(self, data: bytes, limit: int, ids: Collection[Id] = ()) -> Passed | None:
         """Judge what a server sent as `server` does; None where something of it might have to be waited for."""
         if len(data) > INLINE:
@@ -260,7 +276,7 @@ class Review:
             self.offer.facts = mcp_judging.facts(message.result) or self.offer.facts
         elif asked.method == LIST and isinstance(message, Response):
             await self._listed(index, asked, message, size, edits)
-        elif asked.method in INSPECTED and index not in edits and self._around.mcp.output_inspection.enabled:
+        elif index not in edits and self._around.mcp.output_inspection.enabled:
             await self._resulted(index, asked, message, size, edits)
 
     async def _listed(
@@ -269,7 +285,7 @@ class Review:
         try:
             await self.offer.page(message, size, continues=asked.continues)
         except ProtocolError as error:
-            verdict = self.doubts.of_server(size, str(error), "")
+            verdict = self.doubts.of_server(size, str(error), mcp_judging.unlisted(message.result, error))
             if verdict.blocked:
                 edits[index] = Swap(refusal(message.id, verdict))
             return
@@ -282,13 +298,8 @@ class Review:
     ) -> None:
         """Look at what a call returned, or what else the server gives to read, before the client sees it."""
         assert isinstance(message, Response | ErrorResponse)  # noqa: S101 - answers are
-        assert message.id is not None  # noqa: S101 - it was looked up by it
         answer = {key: value for key, value in message.raw.items() if key in {"result", "error"}}
-        customs = self._around.customs()
-        if size <= INLINE:
-            found = inspect_content(answer, customs)
-        else:
-            found = await asyncio.to_thread(inspect_content, answer, customs)
+        found = await self._found(answer, size)
         verdict = results_policy.judge(self._around.mcp, found)
         told = partial(self._tell.result, asked.tool, message.id, found, size, verdict, asked.method)
         self._tell_of(verdict, told)
@@ -298,6 +309,14 @@ class Review:
                 result = message.result if isinstance(message, Response) else None
                 swap = mcp_gate.as_result(swap, modern=isinstance(result, dict) and "resultType" in result)
             edits[index] = Swap(swap)
+
+    async def _found(self, content: Any, size: int) -> Sequence[Finding]:
+        if not self._around.mcp.output_inspection.enabled:
+            return ()
+        customs = self._around.customs()
+        if size <= INLINE:
+            return inspect_content(content, customs)
+        return await asyncio.to_thread(inspect_content, content, customs)
 
     def _tasks(self, body: Body, size: int) -> dict[int, Edit]:
         def tell(task: str, found: Sequence[Finding], verdict: Verdict) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from agentsh_net.core.mcp.glance import (
     CALL,
     HANDSHAKES,
-    INSPECTED,
     LIST,
     WATCHED,
     UnreadableError,
@@ -41,7 +40,7 @@ class Traffic:
         for message in found:
             id_, method = message.get("id"), message.get("method")
             if method is not None and is_id(id_):
-                matters = method == LIST or method in HANDSHAKES or (results and method in INSPECTED)
+                matters = results or method == LIST or method in HANDSHAKES
                 self._expect(id_, [method, *_named(message)] if matters else None)
 
     def skimmed(self, id_: Any, tool: str, *, results: bool) -> None:

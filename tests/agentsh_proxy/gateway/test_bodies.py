@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from agentsh_proxy.gateway.bodies import event_of, joined, rewritten
+from agentsh_proxy.gateway.bodies import event_of, is_plain, joined, on_one_line, rewritten
 from gateway_front import data_of
 
 from agentsh_net.core.framing import sse
@@ -34,3 +34,48 @@ def test_errors_join_the_answers_of_their_batch(body: bytes) -> None:
 def test_errors_without_answers_are_the_whole_answer(nothing: bytes | None) -> None:
     assert joined(nothing, (b'{"id":2}',)) == b'{"id":2}'
     assert joined(nothing, ()) is None
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"event: message\ndata: {}\n\n",
+        b"id: 4\r\nretry: 1\r\ndata:\r\n\r\n",
+        b"data: {}\r\n\r",
+        b": ping - 2026-11-22 10:00:00\n\n",
+        'data: {"ü":"\\u2028"}\n\n'.encode(),
+        b"\n",
+    ],
+)
+def test_an_event_as_servers_write_them_is_plain(raw: bytes) -> None:
+    assert is_plain(raw)
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"\xef\xbb\xbfdata: {}\n\n",
+        "ï»¿data: {}\n\n".encode(),
+        b"Data: {}\n\n",
+        b" data: {}\n\n",
+        b"data : {}\n\n",
+        b":\x0bdata: {}\n\n",
+        ": \u2028data: {}\n\n".encode(),
+        'data: {"a":"\u2028"}\n\n'.encode(),
+        b"id: 1\x85\xc2\x85data: {}\n\n",
+        b": x\rdata: {}\n\n",
+        b"data: {\ndata: }\n\n",
+        "data: {}\n: ü\n\n".encode(),
+    ],
+)
+def test_an_event_that_some_reader_reads_otherwise_is_not(raw: bytes) -> None:
+    assert not is_plain(raw)
+
+
+def test_what_is_written_anew_is_plain_whatever_stood_in_it() -> None:
+    raw = 'id: 1\u2028data: {}\nevent: message\nData: 2\ndata: {"a":\ndata: "\u2028"}\n\n'.encode()
+    (frame,) = sse.Decoder(1000).feed(raw)
+    assert frame.data is not None
+    anew = rewritten(frame, on_one_line(frame.data))
+    assert is_plain(anew)
+    assert json.loads(data_of(anew)[0]) == {"a": "\u2028"}

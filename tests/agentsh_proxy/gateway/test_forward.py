@@ -620,3 +620,32 @@ def test_a_flood_of_one_server_leaves_the_others_their_turn() -> None:
         assert turns >= 90
 
     play(legacy(GET=flood), scene)
+
+
+@pytest.mark.parametrize("sent", [{"jsonrpc": "2.0", "method": "notifications/initialized"}, request("ping")])
+def test_a_session_cannot_be_changed_for_another_under_way(sent: dict[str, Any]) -> None:
+    """The TypeScript SDK goes on in whatever session an answer names: what it was shown in the first would be forgotten."""
+
+    async def switches(asked: Seen, wire: Wire) -> None:
+        if asked.rpc == "ping":
+            await wire.result(asked, {}, Mcp_Session_Id="s-2")
+        else:
+            await wire.answer(202, Mcp_Session_Id="s-2")
+
+    async def scene(front: GatewayFront, server: Scripted) -> None:
+        assert (await front.post(INITIALIZE)).headers["mcp-session-id"] == "s-1"
+        got = await front.post(sent, Mcp_Session_Id="s-1")
+        assert got.status < 300 and "mcp-session-id" not in got.headers
+
+    play(legacy(ping=switches, notifications_initialized=switches), scene)
+
+
+def test_a_client_that_begins_anew_with_its_old_session_gets_the_new_one() -> None:
+    async def scene(front: GatewayFront, server: Scripted) -> None:
+        got = await front.post(INITIALIZE, Mcp_Session_Id="s-0")
+        assert got.headers["mcp-session-id"] == "s-1"
+        stolen = f"/s/{'t' * 43}/mcp/peer"
+        front.gateway.sessions = {sha256(b"t" * 43).hexdigest(): "another"}
+        assert (await front.ask("POST", request("ping"), path=stolen, Mcp_Session_Id="s-1")).status == 404
+
+    play(legacy(), scene)

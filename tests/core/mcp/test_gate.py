@@ -343,3 +343,26 @@ def test_a_call_in_another_spelling_is_a_danger(method: str) -> None:
     with pytest.raises(glance.UnreadableError):
         glance.messages(line)
     assert Skim().of_client(line) is None
+
+
+@pytest.mark.parametrize("key", ["Tools", "INSTRUCTIONS", "inputrequests", "in\u017ftructions", "nextcursor"])
+def test_a_key_of_a_result_in_another_case_is_uncertain(key: str) -> None:
+    """Go's `encoding/json` takes it for the known one, and the last of both."""
+    line = json.dumps({"jsonrpc": "2.0", "id": 1, "result": {"tools": [], key: []}}).encode()
+    with pytest.raises(ProtocolError, match="another case"):
+        mcp_gate.read(line)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [b"Server running on stdio", b"[dotenv@17] injecting { path: 1 }", b"{ a: 1 }", b"42", b'"text"', b""],
+)
+def test_noise_is_what_no_reader_takes_for_a_message(line: bytes) -> None:
+    assert mcp_gate.is_noise(line)
+
+
+@pytest.mark.parametrize(
+    "line", [b"{}", b"[]", b'{"a":', b"[", b'{"a":NaN}', b'{"a":1} x', b'{"a":1,"a":2}', b'{"a":"']
+)
+def test_what_some_reader_takes_for_one_or_its_beginning_is_none(line: bytes) -> None:
+    assert not mcp_gate.is_noise(line)

@@ -210,3 +210,23 @@ def test_credentials_are_what_tells_who_a_client_is() -> None:
         "apikey: p", "authorization: a", "cookie: c", "x-api-key: k", "x-auth-token: o", "x-team-key: t",
     ]  # fmt: skip
     assert gateway_http.credentials({"accept": "x"}) == ""
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "expected"),
+    [
+        ("application/json", "application/json", "application/json"),
+        ('Application/JSON; charset="UTF-8"', "application/json", 'Application/JSON; charset="UTF-8"'),
+        ("text/event-stream;charset=utf-8", "text/event-stream", "text/event-stream;charset=utf-8"),
+        ("text/plain", "application/json", "text/plain"),
+        ("application/json; x=text/event-stream", "application/json", "application/json"),
+        ("text/event-stream, application/json", "text/event-stream", "text/event-stream"),
+        ("text/event-streams", "application/json", "application/json"),
+        ("TEXT/JSON", "application/json", "application/json"),
+    ],
+)
+def test_an_answer_is_called_what_it_was_read_as_where_it_could_be_taken_for_another(
+    value: str, kind: str, expected: str
+) -> None:
+    fields = (("X-A", "json, event-stream"), ("content-Type", value))
+    assert gateway_http.described(fields, kind) == (fields[0], ("content-Type", expected))

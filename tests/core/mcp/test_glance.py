@@ -92,3 +92,15 @@ def test_the_id_of_a_message_too_long_to_read_is_found_at_its_ends(
     head: bytes, tail: bytes, id_: Any
 ) -> None:
     assert id_of(head, tail) == id_
+
+
+def test_a_key_of_several_words_is_known_in_any_case() -> None:
+    known = frozenset(("nextCursor",))
+    assert misspelt(["nextcursor"], known) and misspelt(["NEXTCURSOR"], known)
+    assert not misspelt(["nextCursor", "next"], known)
+
+
+@pytest.mark.parametrize("key", ["resultType", "ResultType", "status"])
+def test_a_result_that_asks_does_so_under_any_key(key: str) -> None:
+    assert asks_for_input({"result": {key: "input_required"}})
+    assert not asks_for_input({"result": {key: "complete", "content": ["input_required"]}})

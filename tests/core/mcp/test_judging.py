@@ -8,9 +8,11 @@ import pytest
 from situations import situation
 
 from agentsh_net.core.configuration.settings import Mcp, OutputInspection, ServerAsks
+from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.mcp import jsonrpc
 from agentsh_net.core.mcp import judging as mcp_judging
 from agentsh_net.core.mcp.gate import Asking, Call, Drop, Swap
+from agentsh_net.core.mcp.pages import RepeatedCursorError
 from agentsh_net.core.model import Verdict
 
 
@@ -142,3 +144,11 @@ def test_danger_is_refused_and_mere_doubt_follows_fail_closed() -> None:
     assert mcp_judging.doubted(Mcp(fail_closed=True), "odd", "").blocked
     audit = mcp_judging.doubted(Mcp(enforce_policy=False), "odd", "may be a call")
     assert not audit.blocked and audit.denied
+
+
+def test_a_list_that_could_not_be_taken_shows_tools_or_it_does_not() -> None:
+    fault = ProtocolError("no list")
+    assert "no list" in mcp_judging.unlisted({"tools": None}, fault)
+    assert not mcp_judging.unlisted({"tools": []}, RepeatedCursorError("again"))
+    assert not mcp_judging.unlisted({"resultType": "input_required"}, fault)
+    assert not mcp_judging.unlisted([], fault)

@@ -11,6 +11,7 @@ from agentsh_net.core.configuration.settings import Mcp
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.mcp.jsonrpc import Response
 from agentsh_net.core.mcp.listing import Listing, refused
+from agentsh_net.core.mcp.pages import RepeatedCursorError
 from agentsh_net.core.model import Action
 from agentsh_net.core.trust.pins import Pins, tool_of, trust
 
@@ -35,12 +36,14 @@ def test_a_listing_from_the_start_begins_anew() -> None:
     assert set(listing.hashes) == {"c"}
 
 
-def test_a_cursor_that_repeats_is_refused_and_what_was_known_stays() -> None:
+def test_what_is_on_a_page_that_repeats_a_cursor_is_known_all_the_same() -> None:
     listing = Listing("fs")
     listing.add(page("a", nextCursor="x"), 10, continues=False)
-    with pytest.raises(ProtocolError, match="repeats"):
+    with pytest.raises(RepeatedCursorError, match="repeats"):
         listing.add(page("b", nextCursor="x"), 10, continues=True)
-    assert set(listing.hashes) == {"a"}
+    assert set(listing.hashes) == {"a", "b"}
+    listing.add(page("c"), 10, continues=True)
+    assert set(listing.hashes) == {"a", "b", "c"}
 
 
 def test_a_tool_without_a_name_is_refused() -> None:
@@ -106,3 +109,11 @@ def test_a_name_in_another_spelling_is_the_tool_that_was_shown(name: str) -> Non
     pinned = Pins.of([trust(tool_of("fs", {"name": "a", "description": "old"}), "now")])
     verdict = listing.verdict(situation(["fs"], pins=pinned), name)
     assert verdict is not None and verdict.blocked
+
+
+def test_a_page_that_is_asked_for_after_the_last_forgets_nothing() -> None:
+    listing = Listing("fs")
+    listing.add(page("a", nextCursor="2"), 10, continues=False)
+    listing.add(page("b"), 10, continues=True)
+    listing.add(page("b"), 10, continues=True)
+    assert (set(listing.hashes), listing.partial) == ({"a", "b"}, True)

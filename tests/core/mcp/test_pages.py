@@ -88,3 +88,9 @@ def test_definitions_of_more_values_than_any_server_has_end_the_listing() -> Non
     assert Pages(limits).add({"tools": [{"name": "c", "inputSchema": deep}]}, 10) is None
     with pytest.raises(ProtocolError, match="more than 100 values"):
         Pages(limits).add({"tools": [{"name": "c", "inputSchema": [deep, deep]}]}, 10)
+
+
+@pytest.mark.parametrize("key", ["Name", "NAME"])
+def test_a_tool_that_some_readers_know_by_another_name_is_none(key: str) -> None:
+    with pytest.raises(ProtocolError, match="tool 1 of a page has its name twice"):
+        Pages(PageLimits()).add({"tools": [{"name": "a"}, {"name": "b", key: "a"}]}, 1)

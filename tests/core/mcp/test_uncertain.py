@@ -108,3 +108,27 @@ def test_what_a_client_may_take_for_a_list_or_a_handshake_is_a_danger(result: st
     holds = held(off, "peer", f'[{{"jsonrpc": "2.0", "id": 5, "result": {result}}}]'.encode())
     assert holds.danger.startswith(what) and holds.verdict is None
     assert not held(off, "peer", b'{"id": 1, "method": "x", "params": {"tools": [], "x": NaN}}').danger
+
+
+def test_text_that_no_reader_takes_for_json_is_looked_at_as_text() -> None:
+    holds = held(mcp(), "fs", b"data: " + PLAIN.encode())
+    assert holds.verdict is not None and holds.verdict.blocked
+    assert held(mcp(), "fs", b"Server running on stdio") == NOTHING
+
+
+def test_members_of_no_json_rpc_are_looked_at_too() -> None:
+    holds = held(mcp(), "fs", json.dumps({"detail": POISON}).encode())
+    assert holds.verdict is not None and holds.verdict.blocked
+
+
+@pytest.mark.parametrize(
+    "result", [{"Tools": []}, {"ProtocolVersion": "2025-11-25"}, {"SUPPORTEDVERSIONS": []}]
+)
+def test_a_list_or_a_handshake_in_another_case_is_one_to_some_readers(result: dict[str, Any]) -> None:
+    assert held(mcp(), "fs", json.dumps({"jsonrpc": "2.0", "id": 1, "result": result}).encode()).danger
+
+
+def test_requests_under_a_key_in_another_case_are_what_the_server_asks() -> None:
+    line = json.dumps({"jsonrpc": "2.0", "id": 1, "result": {"InputRequests": {"a": SAMPLING}}}).encode()
+    ((asking, verdict),) = held(mcp(sampling={"policy": "block"}), "fs", line).asked
+    assert (asking.method, verdict.blocked) == ("sampling/createMessage", True)
