@@ -202,6 +202,7 @@ def _fragment(
     index, odd = number_of(entry.get(index_key))
     id_key = keys.get("id", "id")
     identity = entry.get(id_key)
+    custom = entry.get(keys.get("custom", "custom"))  # some gateways write it empty beside `function`
     names: list[tuple[Path, str]] = []
     texts: list[str] = []
     value: Any = None
@@ -237,7 +238,7 @@ def _fragment(
         texts=tuple(texts),
         value=value,
         namespace=namespace,
-        custom="custom" in keys,
+        custom=any(custom.values()) if isinstance(custom, dict) else bool(custom),
         argued=any(argument != given[0] for argument in given),
         misnamed=misnamed,
     )

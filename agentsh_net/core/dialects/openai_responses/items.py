@@ -51,6 +51,7 @@ _NATIVE: Final = {
 _NAMED: Final = frozenset({"function_call", "custom_tool_call", "mcp_call", "mcp_approval_request"})
 
 _ARGUMENTS: Final = ("arguments", "input", "action", "actions", "operation", "code")
+_EMPTY: Final = (None, "", [], {})
 OTHER_ARGUMENTS: Final = "two different arguments for one call"
 
 _FIELDS: Final = ("name", "namespace", "server_label", "call_id", "id")
@@ -174,7 +175,7 @@ class Call:
         return sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
     def differs(self, other: Call) -> str:
-        """Say in what two places of an answer contradict each other about one call; empty where they do not."""
+        """Say in what a later place of an answer contradicts this one about one call; empty where it does not."""
         for part, mine, theirs in (
             ("types", self.kind, other.kind),
             ("names", self.name, other.name),
@@ -185,6 +186,8 @@ class Call:
             if mine and theirs and mine != theirs:
                 return f"two different {part} for one call"
         if isinstance(self.arguments, str) and self.arguments == other.arguments:
+            return ""
+        if _fills(other.arguments, self.arguments):
             return ""
         mine, theirs = self.digest(), other.digest()
         return OTHER_ARGUMENTS if mine and theirs and mine != theirs else ""
@@ -229,6 +232,15 @@ def read_call(item: Mapping[str, Any], flaw: str = "") -> Call:
     except RecursionError:
         return replace(call, arguments=None, flaw=flaw or "arguments nested too deeply")
     return call
+
+
+def _fills(later: Any, begun: Any) -> bool:
+    """Say whether a value is the other with its empty places filled in: an item of a client's own tool begins with those."""
+    return (
+        isinstance(later, dict)
+        and isinstance(begun, dict)
+        and all(value in _EMPTY or value == later.get(key) for key, value in begun.items())
+    )
 
 
 def _parsed(text: str) -> Any:

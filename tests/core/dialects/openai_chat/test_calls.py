@@ -49,6 +49,12 @@ def test_free_text_of_a_custom_tool_is_never_parsed() -> None:
     assert grown({"custom": {"name": "n", "input": "12"}}).tool_call().input == "12"
 
 
+@pytest.mark.parametrize("empty", [None, {}, {"name": "", "input": ""}])
+def test_an_empty_custom_tool_beside_a_function_is_none(empty: object) -> None:
+    call = {"custom": empty, "function": {"name": "n", "arguments": '{"a": 1}'}}
+    assert grown(call).tool_call().input == {"a": 1}
+
+
 def test_a_name_is_its_fragments_joined_or_the_one_that_came_again_and_again() -> None:
     assert grown({"function": {"name": "get_"}}, {"function": {"name": "it"}}).name == "get_it"
     assert grown({"function": {"name": "x"}}, {"function": {"name": "x"}}).name == "x"

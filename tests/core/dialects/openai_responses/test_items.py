@@ -236,3 +236,31 @@ def test_of_keys_that_differ_by_case_the_plain_one_counts_everywhere() -> None:
     assert twice({"x": 1, "X": 2}, {"name": 1}, duplicates={"y"}) == frozenset()
     assert twice(duplicates={"NAME"}) == {"name"}
     assert told(frozenset()) == ""
+
+
+@pytest.mark.parametrize(
+    ("begun", "done"),
+    [
+        ({}, {"goal": "weather"}),
+        ({"commands": [], "timeout_ms": None}, {"commands": ["ls"], "timeout_ms": 5}),
+        ({"type": "exec", "command": [], "env": {}}, {"type": "exec", "command": ["ls"], "env": {"A": "1"}}),
+        ({"type": "create_file", "diff": "", "path": "a"}, {"type": "create_file", "diff": "+a", "path": "a"}),
+    ],
+)
+def test_a_call_whose_empty_places_are_filled_in_later_is_one_call(begun: dict, done: dict) -> None:
+    first, last = Call(kind="shell_call", arguments=begun), Call(kind="shell_call", arguments=done)
+    assert first.joined(last) == last
+
+
+@pytest.mark.parametrize(
+    ("begun", "done"),
+    [
+        ({"commands": ["rm"]}, {"commands": ["ls"]}),
+        ({"commands": ["rm"]}, {"timeout_ms": 5}),
+        ({"commands": ["rm"]}, {}),
+        ({"commands": []}, "{}"),
+    ],
+)
+def test_a_call_that_says_something_else_later_contradicts_itself(begun: dict, done: object) -> None:
+    first, last = Call(kind="shell_call", arguments=begun), Call(kind="shell_call", arguments=done)
+    assert first.joined(last).flaw == "two different arguments for one call"

@@ -406,6 +406,60 @@ def test_what_the_provider_runs_itself_is_neither_judged_nor_touched(name: str) 
     assert not judge.asked
 
 
+def own(kind: str, begun: Item, rest: Item) -> list[Event]:
+    """A call of a client's own tool as OpenAI streams it: with empty places at first."""
+    item = {"type": f"{kind}_call", "id": f"{kind}_0", "call_id": "c0", "status": "in_progress"}
+    return [added(0, item | begun), done(0, item | rest | {"status": "completed"})]
+
+
+OWN = {
+    "local_shell": own(
+        "local_shell",
+        {"action": {"type": "exec", "command": [], "env": {}}},
+        {"action": {"type": "exec", "command": ["ls"], "env": {"A": "1"}}},
+    ),
+    "apply_patch": own(
+        "apply_patch",
+        {"operation": {"type": "create_file", "path": "a", "diff": ""}},
+        {"operation": {"type": "create_file", "path": "a", "diff": "+a"}},
+    ),
+    "tool_search": own("tool_search", {"arguments": {}}, {"arguments": {"goal": "weather"}}),
+}
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_a_call_of_a_clients_own_tool_whose_places_are_filled_in_is_judged_as_it_ends(name: str) -> None:
+    judge = denying()
+    sent = stream(OWN[name], end(OWN[name][-1]["item"]))
+    assert run(sent, judge).out == sent
+    assert [(c.name, c.flaw) for c in judge.asked] == [(name, "")]
+    assert b"agentsh" in run(sent, denying(name)).out
+
+
+def test_what_a_shell_of_the_providers_own_prints_is_no_argument() -> None:
+    told = {"type": "shell_call", "id": "sh", "call_id": "c0"}
+    printed = {"type": "shell_call_output", "id": "sho", "call_id": "c0"}
+    sent = stream(
+        added(0, told | {"action": {"commands": [], "timeout_ms": None}}),
+        {"type": "response.shell_call_command.added", "output_index": 0, "command_index": 0, "command": ""},
+        {"type": "response.shell_call_command.delta", "output_index": 0, "command_index": 0, "delta": "ls"},
+        {"type": "response.shell_call_command.done", "output_index": 0, "command_index": 0, "command": "ls"},
+        done(0, told | {"action": {"commands": ["ls"], "timeout_ms": 9}}),
+        added(1, printed | {"output": []}),
+        {
+            "type": "response.shell_call_output_content.delta",
+            "output_index": 1,
+            "item_id": "sho",
+            "delta": {"stdout": "a"},
+        },
+        done(1, printed | {"output": [{"stdout": "a"}]}),
+        end(),
+    )
+    result = run(sent, denying())
+    assert result.out == sent
+    assert not result.faults
+
+
 def test_a_call_that_the_provider_ran_on_an_mcp_server_takes_its_result_with_it() -> None:
     judge = denying("delete")
     result = run(load("provider_mcp"), judge)
