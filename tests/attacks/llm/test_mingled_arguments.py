@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from situations import situation, unlimited
 from transcripts import anthropic, openai_chat, openai_responses
 from transcripts.openai_chat import DONE, calls, chunk, end, entry
@@ -168,6 +170,64 @@ def test_calls_one_after_another_are_judged_by_their_arguments_and_leave_to_the_
         for at, (name, path) in enumerate([(WRITE, "/srv/a"), (OTHER, "/etc/x"), (WRITE, "/srv/b")])
     )
     assert left(chat.DIALECT, sent + end() + DONE) == sent + end() + DONE
+
+
+MINE, YOURS = '{"path":"/srv/a"}', '{"city":"Bern"}'
+HONEST: dict[str, list[bytes]] = {
+    "no index (Gemini, Mistral)": [
+        calls(first(WRITE, MINE, index=..., call_id=None)),
+        calls(first(OTHER, YOURS, index=..., call_id=None)),
+    ],
+    "one index (Gemini)": [calls(first(WRITE, MINE)), calls(first(OTHER, YOURS, call_id="c1"))],
+    "no index, and pieces": [
+        calls(first(WRITE, MINE[:5], index=...)),
+        calls(entry(..., args=MINE[5:])),
+        calls(first(OTHER, YOURS, index=..., call_id="c1")),
+    ],
+    "several pieces in a frame (Bedrock)": [
+        calls(first(WRITE, MINE[:1])),
+        calls(entry(args=MINE[1:9]), entry(args=MINE[9:])),
+        calls(first(OTHER, YOURS, index=1, call_id="c1")),
+    ],
+    "within each other": [
+        calls(first(WRITE, MINE[:5])),
+        calls(first(OTHER, YOURS[:5], index=1, call_id="c1")),
+        calls(entry(0, args=MINE[5:])),
+        calls(entry(1, args=YOURS[5:])),
+    ],
+}
+
+
+@pytest.mark.parametrize("row", HONEST)
+def test_honest_calls_that_clients_add_up_in_different_ways_leave_so_that_all_read_the_same(row: str) -> None:
+    sent = b"".join(HONEST[row]) + end() + DONE
+    out = left(chat.DIALECT, sent)
+    for read in CHAT_CLIENTS.values():
+        assert read(out) == [[WRITE, MINE], [OTHER, YOURS]]
+    denied = sent.replace(b"/srv/a", b"/etc/a")
+    assert all(read(left(chat.DIALECT, denied)) == [[OTHER, YOURS]] for read in CHAT_CLIENTS.values())
+
+
+def test_what_a_provider_tells_beside_a_call_that_is_written_whole_stays() -> None:
+    signed = first(WRITE, MINE, index=...) | {"extra_content": {"google": {"thought_signature": "s"}}}
+    out = left(chat.DIALECT, calls(signed, first(OTHER, YOURS, index=..., call_id="c1")) + end() + DONE)
+    entries = [entry for value in values(out) for entry in value["choices"][0]["delta"].get("tool_calls", ())]
+    assert entries == [signed | {"index": 0}, first(OTHER, YOURS, index=1, call_id="c1")]
+
+
+PIECES = st.builds(
+    entry,
+    st.sampled_from([0, 0, 1, ...]),
+    name=st.sampled_from([None, None, WRITE, OTHER]),
+    args=st.sampled_from(["", '{"path":"', "/etc/x", "/srv/a", '"}', DENIED, MINE, YOURS]),
+    call_id=st.sampled_from([None, "c0", "c1"]),
+)
+
+
+@given(st.lists(st.lists(PIECES, min_size=1, max_size=3), min_size=1, max_size=6))
+def test_no_mixture_of_pieces_has_a_reading_with_denied_arguments(frames: list[list[dict[str, Any]]]) -> None:
+    out = left(chat.DIALECT, b"".join(calls(*frame) for frame in frames) + end() + DONE)
+    assert not [client for client, read in CHAT_CLIENTS.items() if ran_denied(read(out))], out.decode()
 
 
 def test_mingled_calls_that_no_rule_over_arguments_is_about_leave_to_the_byte() -> None:

@@ -55,6 +55,10 @@ class Call:
     notice: str = ""  # the text that is still to be written in its place
     name_written: bool = False
     strayed: bool = False  # it began in a choice without a plain index
+    plain: bool = (
+        True  # its first piece names it, and all of them say what they say where every client looks for it
+    )
+    whole: str | None = None  # the arguments that are written into its first piece, the others being left out
 
     @property
     def name(self) -> str:
@@ -68,6 +72,9 @@ class Call:
 
     def grow(self, fragment: Fragment, hostile: str) -> None:
         """Take a fragment."""
+        first = bool(fragment.names) and not self.names
+        again = bool(self.names) and fragment.namespace in ("", self.namespace)
+        self.plain = self.plain and fragment.plain and fragment.value is None and (first or again)
         self.id = self.id or fragment.id
         self.names += [name for _, name in fragment.names]
         self.texts += fragment.texts
@@ -139,6 +146,15 @@ class ChoiceState:
     def emptied(self) -> bool:
         """Say whether there were calls and the client got none."""
         return bool(self.calls) and not any(c.released or c.fate is not Fate.REMOVED for c in self.calls)
+
+    @property
+    def writable(self) -> bool:
+        """Say whether each call can still be written into its first piece, whole, and all clients would read the same."""
+        return all(
+            call.plain and call.fate is Fate.PENDING and not (call.released or call.strayed)
+            and call.slot[:2] == ("delta", "tool_calls")
+            for call in self.calls
+        )  # fmt: skip
 
     def joins(self) -> Iterator[str] | None:
         """Return the other names that a parser may read out of what is kept; None: more than can be asked about."""

@@ -88,7 +88,7 @@ def _edits(found: Findings, choices: Mapping[int, ChoiceState], notices: dict[Pa
     removed: dict[Path, list[Path]] = {}
     for mark in found.marks:
         call = mark.call
-        if call.fate is Fate.REMOVED:
+        if call.fate is Fate.REMOVED or (call.whole is not None and call.name_written):
             _remove(mark, removed, edits)
             if call.notice:
                 notices.setdefault(mark.carrier, []).append(call.notice)
@@ -128,6 +128,8 @@ def _unify(mark: Mark, choice: ChoiceState, edits: Edits) -> None:
     for path in mark.names:
         edits[path] = "" if call.name_written else call.name
         call.name_written = True
+    if call.whole is not None:
+        edits[*mark.path, "function", "arguments"] = call.whole
     if mark.keys is not None and call.number is not None:
         edits[mark.keys[0]] = call.number
 

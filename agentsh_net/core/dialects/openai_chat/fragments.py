@@ -48,6 +48,7 @@ class Fragment:
     custom: bool
     argued: bool  # arguments stand in it twice, and differ
     misnamed: bool  # JavaScript joins what is no string to one that is
+    plain: bool  # what it says stands where every client looks for it, in `function`
 
     @property
     def flaw(self) -> str:
@@ -207,6 +208,7 @@ def _fragment(
     texts: list[str] = []
     value: Any = None
     given: list[Any] = []
+    places: set[Path] = set()
     misnamed = False
     namespace = ""
     for at, payload in _payloads(entry, keys, path):
@@ -217,7 +219,9 @@ def _fragment(
             names.append(((*at, inner["name"]), name if isinstance(name, str) else dump(name)))
         for key in _ARGUMENTS:
             argument = payload.get(inner.get(key, key))
-            given += [] if argument in (None, "") else [argument]
+            if argument not in (None, ""):
+                given.append(argument)
+                places.add((*at, inner[key]))
             if isinstance(argument, str):
                 texts.append(argument)
             elif argument is not None:
@@ -241,6 +245,8 @@ def _fragment(
         custom=any(custom.values()) if isinstance(custom, dict) else bool(custom),
         argued=any(argument != given[0] for argument in given),
         misnamed=misnamed,
+        plain=bool(siblings)
+        and places | {at for at, _ in names} <= {(*path, "function", key) for key in ("name", "arguments")},
     )
 
 

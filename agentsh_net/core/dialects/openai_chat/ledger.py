@@ -133,9 +133,10 @@ class Ledger:
 
     def settle(self, record: Record, doubt: str = "") -> None:
         """Judge every pending call; `doubt` is why nobody can tell, now or later, what their arguments say."""
+        doubt = doubt or ("" if self._write_whole() else self._order.broken)
         for choice in self.choices.values():
             for call in choice.pending:
-                call.doubt = call.doubt or doubt or self._order.broken
+                call.doubt = call.doubt or doubt
                 call.asked = call.tool_call()
                 self._rule(call, self._misplaced(call))
         if not self._streamed:
@@ -162,6 +163,21 @@ class Ledger:
                 choice.shifted = choice.shifted or call.fate is Fate.REMOVED
             choice.release()
         self._open.clear()
+
+    def _write_whole(self) -> bool:
+        """Have each call written into its first piece where verdicts hang on how clients add pieces up; say whether that is settled."""
+        choices = tuple(self.choices.values())
+        if self._open or not (self._order.broken and len(choices) == 1 and choices[0].writable):
+            return False
+        calls = choices[0].calls
+        verdicts = [self._judge(replace(call.tool_call(), hypothetical=True)) for call in calls]
+        if not any(map(_surely, verdicts)):
+            return False
+        if any(verdict.blocked for verdict in verdicts):
+            choices[0].unified = True
+            for call in calls:
+                call.whole = "".join(call.texts)
+        return True
 
     def _misplaced(self, call: Call) -> str:
         """Say why some client may take a call's arguments for those of one that it has; empty where none does."""
@@ -231,8 +247,7 @@ class Ledger:
                         self._rule(call, _ADDED_UP)
 
     def _surely_denied(self, call: ToolCall) -> bool:
-        verdict = self._judge(call)
-        return verdict.denied and not verdict.rule.endswith("fail_closed")
+        return _surely(self._judge(call))
 
     def _choice(self, number: int) -> ChoiceState:
         choice = self.choices.get(number)
@@ -275,6 +290,10 @@ class Ledger:
                 if self._judge(replace(asking, name=join)).blocked:
                     return True
         return False
+
+
+def _surely(denied: Verdict) -> bool:
+    return denied.denied and not denied.rule.endswith("fail_closed")
 
 
 def _begins_another(call: Call, fragment: Fragment) -> bool:

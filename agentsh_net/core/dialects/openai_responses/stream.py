@@ -188,7 +188,9 @@ class ResponsesMachine:
         if event.brings and not problem and not event.providers:
             if slot is None:
                 problem = "arguments for no call"
-            elif slot.state is State.PLAIN and not (slot.kind.endswith(("_call", "_call_output")) and slot.kind in event.kind):
+            elif slot.state is State.PLAIN and not (
+                slot.kind.endswith(("_call", "_call_output")) and slot.kind in event.kind
+            ):
                 problem = "arguments for an item that is no call"
             elif slot.state is State.DONE:
                 problem = "arguments for a call that had ended"

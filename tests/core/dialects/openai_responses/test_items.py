@@ -244,7 +244,10 @@ def test_of_keys_that_differ_by_case_the_plain_one_counts_everywhere() -> None:
         ({}, {"goal": "weather"}),
         ({"commands": [], "timeout_ms": None}, {"commands": ["ls"], "timeout_ms": 5}),
         ({"type": "exec", "command": [], "env": {}}, {"type": "exec", "command": ["ls"], "env": {"A": "1"}}),
-        ({"type": "create_file", "diff": "", "path": "a"}, {"type": "create_file", "diff": "+a", "path": "a"}),
+        (
+            {"type": "create_file", "diff": "", "path": "a"},
+            {"type": "create_file", "diff": "+a", "path": "a"},
+        ),
     ],
 )
 def test_a_call_whose_empty_places_are_filled_in_later_is_one_call(begun: dict, done: dict) -> None:
