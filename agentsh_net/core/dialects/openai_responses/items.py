@@ -51,7 +51,7 @@ _NATIVE: Final = {
 _NAMED: Final = frozenset({"function_call", "custom_tool_call", "mcp_call", "mcp_approval_request"})
 
 _ARGUMENTS: Final = ("arguments", "input", "action", "actions", "operation", "code")
-_EMPTY: Final = (None, "", [], {})
+_EMPTY: Final[tuple[Any, ...]] = (None, "", [], {})
 OTHER_ARGUMENTS: Final = "two different arguments for one call"
 
 _FIELDS: Final = ("name", "namespace", "server_label", "call_id", "id")
