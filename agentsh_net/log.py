@@ -6,15 +6,21 @@ Not the audit trail (that is the store's), and never a secret: callers log names
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
 import json
 import logging
+import os
+import queue
 import sys
+import threading
 from typing import Any, Final, TextIO
 
 from agentsh_net.clock import now_rfc3339
 
 LOGGER = "agentsh_net"
+MAX_LINES: Final = 1000  # that wait for who reads standard error; what comes beyond is counted
+LAST_WORDS: Final = 1.0  # seconds for them at the end
 REPEATED_EVERY: Final = (
     60.0  # seconds in which asyncio's thousands of words that there is no file left are one line
 )
@@ -44,15 +50,70 @@ class _Json(logging.Formatter):
         return json.dumps(entry)
 
 
+class Unwaiting(logging.Handler):
+    """Has a thread write the lines. Standard error may be a pipe that nobody reads, and who has something to say must not wait for it."""
+
+    def __init__(self, stream: TextIO) -> None:
+        super().__init__()
+        self._descriptor = (
+            stream.fileno()
+        )  # not the stream: its lock would end a process whose thread waits in a write
+        self._lines: queue.Queue[str] = queue.Queue(MAX_LINES)
+        self._lost = 0
+        self._thread: threading.Thread | None = None
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Take a line."""
+        if (
+            self._thread is None
+        ):  # here, and not before the process gave up its privileges: threads keep their own
+            self._thread = threading.Thread(target=self._write, name="log", daemon=True)
+            self._thread.start()
+        try:
+            self._lines.put_nowait(self.format(record))
+        except queue.Full:
+            self._lost += 1
+
+    def flush(self) -> None:
+        """Wait until all is written, but not for long."""
+        with self._lines.all_tasks_done:
+            self._lines.all_tasks_done.wait_for(lambda: not self._lines.unfinished_tasks, LAST_WORDS)
+
+    def _write(self) -> None:
+        while True:
+            lines = [self._lines.get()]
+            if lost := self._lost:
+                self._lost -= lost
+                told = (
+                    LOGGER,
+                    logging.WARNING,
+                    "",
+                    0,
+                    "%d lines of this log were not written: nobody read it",
+                )
+                lines.append(self.format(logging.LogRecord(*told, (lost,), None)))
+            with contextlib.suppress(OSError):  # a full disk, a closed pipe: there is nobody else to tell
+                rest = "".join(f"{line}\n" for line in lines).encode(errors="backslashreplace")
+                while rest:
+                    rest = rest[os.write(self._descriptor, rest) :]
+            self._lines.task_done()
+
+
 def configure(*, form: str, level: str, stream: TextIO | None = None) -> logging.Logger:
     """Set up and return the daemon's logger; calling it again (a reload) replaces the old settings."""
     logger = logging.getLogger(LOGGER)
-    handler = logging.StreamHandler(stream or sys.stderr)
+    handler = Unwaiting(stream or sys.stderr)
     handler.setFormatter(_Json() if form == "json" else _Text())
     logger.handlers[:] = [handler]
     logger.setLevel(level.upper())
     logger.propagate = False
     return logger
+
+
+def flush() -> None:
+    """Have what was said written before the process ends; in vain where nobody reads it."""
+    for handler in logging.getLogger(LOGGER).handlers:
+        handler.flush()
 
 
 class Unhandled:

@@ -72,3 +72,5 @@ def main(
         remedy = getattr(error, "remedy", "")
         logger.error("%s%s", error, f"; mend it: {remedy}" if remedy else "")  # noqa: TRY400 - the reason is the whole story
         return EXIT_ENVIRONMENT
+    finally:
+        log.flush()

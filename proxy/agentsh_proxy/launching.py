@@ -8,8 +8,10 @@ from __future__ import annotations
 import argparse
 import logging
 import os
+import sys
 from typing import Final
 
+from agentsh_net.log import Unwaiting
 from agentsh_proxy.confinement import confine
 
 EXIT_UNCONFINED: Final = 3
@@ -36,7 +38,8 @@ def arguments(prog: str) -> argparse.ArgumentParser:
 
 def confined(options: argparse.Namespace, name: str) -> int | None:
     """Give up privileges, and log as `name` from now on; return the Landlock ABI in force, or nothing where that failed."""
-    logging.basicConfig(format=f"agentsh-net: {name}: %(message)s", level=logging.WARNING)
+    handlers = [Unwaiting(sys.stderr)]
+    logging.basicConfig(format=f"agentsh-net: {name}: %(message)s", level=logging.WARNING, handlers=handlers)
     try:
         return confine(options.uid, options.gid, supervisor=options.supervisor, keep_user=options.keep_user)
     except OSError as error:
