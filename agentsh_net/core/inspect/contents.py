@@ -10,7 +10,9 @@ from itertools import chain
 from typing import Any
 
 from agentsh_net.core.inspect import (
+    addressed,
     custom,
+    errands,
     exfiltration,
     instructions,
     intentions,
@@ -59,6 +61,7 @@ PHRASES = (
 )
 
 INDEX = phrases.Index(PHRASES)
+RESULTS_INDEX = phrases.Index((*PHRASES, *addressed.PHRASES, *errands.PHRASES))
 # Tells that arguments hold nothing, at a tenth of the price of looking.
 QUIET = Quiet(INDEX)
 
@@ -130,17 +133,19 @@ def inspect_content(
     """Return what a result, an error, or a request of a server to its client holds."""
     read = strings(value, max_chars)
     texts = (*read.texts, *unmasked(read.texts))
-    return concluded([*orders(IN_CONTENTS, texts), *_shared(read, texts, customs)])
+    return concluded([*orders(IN_CONTENTS, texts), *_shared(read, texts, customs, RESULTS_INDEX)])
 
 
 def _in_arguments(read: Strings, customs: Sequence[Custom]) -> list[Finding]:
     texts = (*read.texts, *decoded(read.texts))
-    return [*paths_in_arguments(read.texts), *commands(read.texts), *_shared(read, texts, customs)]
+    return [*paths_in_arguments(read.texts), *commands(read.texts), *_shared(read, texts, customs, INDEX)]
 
 
-def _shared(read: Strings, texts: Sequence[Text], customs: Sequence[Custom]) -> list[Finding]:
+def _shared(
+    read: Strings, texts: Sequence[Text], customs: Sequence[Custom], index: phrases.Index
+) -> list[Finding]:
     found = [*_of_each(texts), *custom.find(customs, texts)]
-    found += phrases.strong(phrases.find(PHRASES, texts, INDEX), found)
+    found += phrases.strong(phrases.find(index.phrases, texts, index), found)
     if read.left_out:
         read_of_it = sum(len(text.raw) for text in read.texts)
         reason = f"longer than {read_of_it} characters or nested too deeply: the rest was not read"
@@ -160,6 +165,6 @@ def _of_each(texts: Sequence[Text]) -> Iterator[Finding]:
     """Find what stands in one string, whatever stands in others."""
     yield from invisible(texts, strict=False)
     yield from controls(texts, strict=False)
-    yield from homoglyphs(texts)
+    yield from homoglyphs(texts, strict=False)
     yield from key_shapes(texts, Severity.MEDIUM)
     yield from links(texts, strict=False)

@@ -43,6 +43,7 @@ MAX_CHARS = 64 << 10
 PHRASES = (
     *instructions.PHRASES,
     *secrecy.PHRASES,
+    exfiltration.MENTION,
     *exfiltration.PHRASES,
     *preference.PHRASES,
     *languages.PHRASES,
@@ -113,7 +114,7 @@ def _found(read: Strings, customs: Sequence[Custom]) -> list[Finding]:
         *encoded(plainly),
         *invisible(texts, strict=True),
         *controls(texts, strict=True),
-        *homoglyphs(texts),
+        *homoglyphs(texts, strict=True),
         *paths_in_definition(texts),
         *key_shapes(texts, Severity.HIGH),
         *links(texts, strict=True),

@@ -16,12 +16,19 @@ _PRIVATE = r"""(?:conversation(?:\ (?:history|so\ far|log|context|transcript))?|
     environment\ variables|env\ vars?|private\ keys?|ssh\ keys?|api\ keys?|access\ tokens?|credentials|passwords?|secrets|session\ cookies?|user\ data|sensitive\ data|confidential\ \w+|personal\ data|
     browsing\ history|master\ password|tool\ results|file\ contents|everything\ (?:the\ user|you|they)\ (?:said|say|typed|wrote|know))"""
 
+# In a definition the word alone; files speak of it (what a technique does, what a rule looks for).
+MENTION = phrase(
+    "exfiltrate", _OF, Severity.HIGH,
+    "exfiltrat,siphon,smuggle",
+    r"""\b(?:exfiltrate|siphon\ off|siphon|smuggle\ out)s?\b""",
+    unless_negated=True,
+)  # fmt: skip
+
 PHRASES = (
     phrase(
-        "exfiltrate", _OF, Severity.HIGH,
-        "exfiltrat,siphon,smuggle",
-        r"""\b(?:exfiltrate|siphon\ off|siphon|smuggle\ out)s?\b""",
-        unless_negated=True,
+        "orders-exfiltration", _OF, Severity.HIGH,
+        "exfiltrate,siphon,smuggle",
+        r"""(?:\A|[.!?;]\ |\bthen\ )(?:exfiltrate|siphon\ off|siphon|smuggle\ out)\ (?:all|every|any|the|this|your)\b""",
     ),
     phrase(
         "send-private-data", _OF, Severity.HIGH,

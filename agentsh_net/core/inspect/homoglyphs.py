@@ -28,11 +28,11 @@ CLOSE = frozenset(
 MAX_WORDS = 20_000  # of one string; past them there was nothing to see
 
 
-def homoglyphs(texts: Iterable[Text]) -> Iterator[Finding]:
-    """Find the first disguised word of each string."""
+def homoglyphs(texts: Iterable[Text], *, strict: bool) -> Iterator[Finding]:
+    """Find the first disguised word of each string. `strict` is for definitions; elsewhere a dotless i may be of a Turkish name."""
     for text in texts:
         if not text.raw.isascii():
-            found = _disguised(text.raw)
+            found = _disguised(text.raw, strict=strict)
             if found:
                 pattern, start, end = found
                 plain = unicodedata.normalize("NFKD", text.raw[start:end]).translate(LATIN)
@@ -40,7 +40,7 @@ def homoglyphs(texts: Iterable[Text]) -> Iterator[Finding]:
                 yield Finding(pattern, Category.LOOKALIKE, Severity.HIGH, text.path, shown)
 
 
-def _disguised(raw: str) -> tuple[str, int, int] | None:
+def _disguised(raw: str, *, strict: bool) -> tuple[str, int, int] | None:
     if match := ENCLOSED.search(raw):
         return "styled-letters", *match.span()
     foreign = _foreign(raw)
@@ -52,7 +52,7 @@ def _disguised(raw: str) -> tuple[str, int, int] | None:
             continue
         if _styled(word, raw):
             return "styled-letters", *match.span()
-        if _mixed(word, raw) or (not foreign and _wholly(word)):
+        if _mixed(word, raw, strict=strict) or (not foreign and _wholly(word)):
             return "homoglyph", *match.span()
     return None
 
@@ -62,12 +62,12 @@ def _styled(word: str, raw: str) -> bool:
     return len(word) > 1 and bool(STYLED.search(word)) and not EAST_ASIAN.search(raw)
 
 
-def _mixed(word: str, raw: str) -> bool:
+def _mixed(word: str, raw: str, *, strict: bool) -> bool:
     """Say whether all but the plain letters of a word are look-alikes of plain ones."""
     odd = [c for c in word if not c.isascii() and c.isalpha()]
     if not odd or not any(c.isascii() and c.isalpha() for c in word) or not all(ord(c) in LATIN for c in odd):
         return False
-    return set(odd) != {"\u0131"} or not TURKISH & set(raw)
+    return set(odd) != {"\u0131"} or (strict and not TURKISH & set(raw))
 
 
 def _wholly(word: str) -> bool:

@@ -7,20 +7,23 @@ from agentsh_net.core.inspect.phrases import phrase
 
 _OF = Category.INSTRUCTION
 
+# Who says that instructions found in data are not to be followed defends the model.
+_NOT_IN_DATA = r"(?!\ (?:that\ (?:are\ |is\ |appear\ )?)?(?:(?:found|contained|embedded|hidden)\ )?(?:inside|within|in)\ (?:the\ |these\ |those\ |this\ |any\ |an?\ |such\ )?(?:\w+\ )?(?:files?|pages?|documents?|contents?|data|texts?|results?|outputs?|tags?|repositor(?:y|ies)|messages?|e-?mails?|responses?|issues?|comments?)\b)"
+
 PHRASES = (
     phrase(
         "ignore-instructions", _OF, Severity.HIGH,
         "ignore,disregard,forget,overrid,neglect,discard,overrule,no attention,follow,obey,comply",
-        r"""\b(?:ignore|disregard|forget|overrid(?:e|ing)|neglect|discard|overrule|pay\ no\ attention\ to
+        rf"""\b(?:ignore|disregard|forget|overrid(?:e|ing)(?!\ (?:the\ |a\ )?default\b)|neglect|discard|overrule|pay\ no\ attention\ to
             |(?:do\ not|don't|never|must\ not)\ (?:follow|obey|comply\ with))\b
         ~30~\b(?:
             (?:previous|prior|preceding|above|earlier|existing|original|initial|subsequent|following|other|your|all|any|every)\b
             ~24~\b(?:instruction|prompt|guideline|directive|direction|system\ message|safety|safeguard|guardrail|security
-                |restriction|polic(?:y|ies)|context|order|constraint|programming)s?
+                |restriction|polic(?:y|ies)|context|order|constraint|programming)s?\b{_NOT_IN_DATA}
           | (?:the\ )?user(?:'s)?\ (?:\w+\ )?(?:input|request|instruction|message|quer(?:y|ies)|wishes|intent|prompt|polic(?:y|ies)|approval|preference|consent|decision)s?
           | (?:the\ )?(?:system\ prompt|system\ instructions|safety\ (?:rules|checks|guidelines)|security\ (?:rules|checks|policies))
           | (?:previous|prior|above|earlier|following)\ rules | the\ above\b(?=\ ?(?:[.!,;:]|and\b|\Z))
-          | (?:what|whatever|everything)\ (?:the\ )?(?:user|human|person|operator)s?\ (?:has\ |have\ )?(?:said|asked|wants?|told|wrote|requested)\b | (?:what|whatever|everything)\ you\ (?:were|have\ been)\ told | everything\b
+          | (?:what|whatever|everything)\ (?:the\ )?(?:user|human|person|operator)s?\ (?:has\ |have\ )?(?:said|asked|wants?|told|wrote|requested)\b | (?:what|whatever|everything)\ you\ (?:were|have\ been)\ told | everything\b(?!\ else)
         )""",
         unless_negated=True,
     ),
@@ -32,9 +35,9 @@ PHRASES = (
           | <(?P<tag>system|secret|critical|instructions?|admin|priority|override|mandatory|urgent|internal|attention)>
             (?=(?:(?!</?(?P=tag)).){12,2000}</(?P=tag)>)
           | <information>(?=(?:(?!</?information>).){12,2000}</information>) | \{\{/?(?:system|admin|developer)\}\}
-          | \[/?(?:system|inst|admin|hidden|root)\](?!\()
-          | \[/?(?:system|inst|admin|hidden|priority|root)[_ -](?:instructions?|override|directive|prompt)\](?!\()
-          | (?<!\[)\[(?:system|admin|administrator|priority|security)[_ -]\w{1,20}[_ -]?(?:instructions?|override|directive)?\](?![(\]])
+          | (?<![\w)\]\[=])\[/?(?:system|inst|admin|hidden|root)\](?!\()
+          | (?<![\w)\]\[=])\[/?(?:system|inst|admin|hidden|priority|root)[_ -](?:instructions?|override|directive|prompt)\](?!\()
+          | (?<![\w)\]\[=])\[(?:system|admin|administrator|priority|security)[_ -]\w{1,20}[_ -]?(?:instructions?|override|directive)?\](?![(\]])
           | <!--\ ?\[?(?:system|admin|hidden|important|instructions?|note\ to\ (?:ai|llm|model|assistant))\b""",
     ),
     phrase(
@@ -50,7 +53,7 @@ PHRASES = (
         "system-directive", _OF, Severity.HIGH,
         "system,admin,priority,hidden,secret,emergency,root,new instruction,directive,precedence,security,instructions,update",
         r"""(?<![\w/-])(?:system|admin|administrator|root|priority|emergency|security)[ _-](?:override|directive|instruction|imperative)s?\ ?(?:[:\]]|-(?!\w))
-          | (?<![\w/-])(?:new\ system\ (?:message|prompt)|system\ prompt\ update)\b
+          | (?<![\w/-])(?:new\ system\ (?:message|prompt)|system\ prompt\ update)\ ?[:\]>=-]
           | \bupdates?\ to\ your\ (?:\w+\ )?(?:instructions|guidelines|rules)\b
           | \b(?:system|admin)[\]>:]\ ?(?:imperative|instruction|override|directive)\b
           | \b(?:hidden|secret|new)\ (?:system\ )?(?:instruction|directive)s?\ ?:

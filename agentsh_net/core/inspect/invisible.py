@@ -109,10 +109,12 @@ def _byte(selector: str) -> int:
 
 def _zero_width(text: Text, *, strict: bool) -> Iterator[Finding]:
     odd = [m for m in ZERO_WIDTH.finditer(text.raw) if not _joins(text.raw, *m.span())]
+    spelled = _spelled("".join(match[0] for match in odd))
+    if not (strict or spelled):
+        odd = [match for match in odd if _hides(text.raw, match)]
     if not odd:
         return
     total = sum(len(match[0]) for match in odd)
-    spelled = _spelled("".join(match[0] for match in odd))
     note = f"{spelled!r}" if spelled else f"{total} of them"
     if spelled:
         severity = Severity.CRITICAL
@@ -133,6 +135,15 @@ def _joins(raw: str, start: int, end: int) -> bool:
     if raw[start] == "\u200d" and after and _pictograph(after):
         return _pictograph(before) or before == "\ufe0f"
     return unicodedata.name(before, "").startswith(JOINING)
+
+
+def _hides(raw: str, match: re.Match[str]) -> bool:
+    """Say whether characters part a word or are of several kinds: mails are padded with one kind, and `@` is parted from a name."""
+    parts = (
+        raw[max(0, match.start() - 1) : match.start()].isalnum()
+        and raw[match.end() : match.end() + 1].isalnum()
+    )
+    return parts or len(set(match[0])) > 1
 
 
 def _pictograph(char: str) -> bool:

@@ -52,7 +52,7 @@ _ANYWHERE = (
     rule("discloses-prompt", Category.EXFILTRATION, Severity.HIGH, "[GwX] ~2~ Y?ym ~2~ W"),
     rule(
         "voids-orders", Category.INSTRUCTION, Severity.HIGH,
-        "V ~3~ W ~4~ [mI]", "V ~2~ [mI] ~2~ W", "V ~2~ U ~2~ [ImR]", "V ~3~ II",
+        "V ~3~ W ~4~ [mI](?![^|]{0,2}i[^|]{0,2}[Fu])", "V ~2~ [mI] ~2~ W", "V ~2~ U ~2~ [ImR]", "V ~3~ II",
         "[Im] ~8~ N ~2~ n", "Y b N . [^|]? n", "5 ~2~ [Im] ~3~ h? b ~1~ 0", "Y b ~1~ 0 ~5~ I", "Y ~2~ I ~2~ h? b ~1~ 0", r"(?:\||\A) A V", r"V ~1~ U \. [RGX]",
     ),
     rule(

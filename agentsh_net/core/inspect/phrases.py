@@ -25,7 +25,8 @@ MENTIONED = re.compile(
     r"""\b(?:(?:detect|scan|flag|analy[sz]e|classif(?:y|ie)|identif(?:y|ie)|recogni[sz]e|check|block|catch|report|test|look)(?:e?s|ing)?\b[^.!?:;]{0,70}
           \b(?:such\ as|like|that|which|whether|attempts?|phrases?|patterns?|injections?|prompts?|strings?)\b[^.!?:;]{0,40}
         | (?:sample|example|expected|mock|canned|test)\ (?:response|output|text|input|string|prompt|payload|reply|replies)s?\ ?:\ ?
-        | (?:explain(?:s|ing)?|describ(?:es?|ing)|document(?:s|ing|ation)?)\b[^.!?:;]{0,60}\b(?:such\ as|like|how)\b[^.!?:;]{0,20})'?\Z""",
+        | (?:explain(?:s|ing)?|describ(?:es?|ing)|document(?:s|ing|ation)?)\b[^.!?:;]{0,60}\b(?:such\ as|like|how)\b[^.!?:;]{0,20}
+        | \b(?:e\.g\.|i\.e\.|such\ as|for\ example)[,:]?\ \(?)'?\Z""",
     re.VERBOSE,
 )
 MENTION_REACH = 120  # characters before a match in which they count
@@ -71,18 +72,21 @@ class Index:
     """Phrases by the anchors that each of them cannot be without: of its groups the smallest."""
 
     def __init__(self, phrases: Sequence[Phrase]) -> None:
-        self._phrases = tuple(phrases)
+        self.phrases = tuple(phrases)
         self._by_anchor: dict[str, list[int]] = {}
-        for number, each in enumerate(self._phrases):
-            for anchor in min(each.anchors, key=len):
+        self._others: list[tuple[tuple[str, ...], ...]] = []  # groups besides the smallest, the longest last
+        for number, each in enumerate(self.phrases):
+            smallest, *others = sorted(each.anchors, key=len)
+            for anchor in smallest:
                 self._by_anchor.setdefault(anchor, []).append(number)
+            self._others.append(tuple(others))
         self._anchors = Anchors(self._by_anchor)
 
     def candidates(self, text: str, words: Iterable[str] | None = None) -> list[Phrase]:
         """Return the phrases of whose anchors a plain text has one of each group, in their order; `words`: as of Anchors."""
         there = self._anchors.there(text, words)
         numbers = sorted({number for anchor in there for number in self._by_anchor[anchor]})
-        return [self._phrases[number] for number in numbers if _anchored(self._phrases[number], text)]
+        return [self.phrases[number] for number in numbers if _anchored(self._others[number], text)]
 
 
 def find(
@@ -98,9 +102,9 @@ def find(
                 yield candidate, _finding(candidate, text, span)
 
 
-def _anchored(candidate: Phrase, text: str) -> bool:
+def _anchored(groups: tuple[tuple[str, ...], ...], text: str) -> bool:
     """Say whether a text has an anchor of each group."""
-    for group in candidate.anchors:
+    for group in groups:
         for anchor in group:  # a loop, since this is where the time goes
             if anchor in text:
                 break
@@ -111,7 +115,7 @@ def _anchored(candidate: Phrase, text: str) -> bool:
 
 def matches(candidate: Phrase, text: str) -> tuple[int, int] | None:
     """Return where a plain text holds a phrase."""
-    if not _anchored(candidate, text):
+    if not _anchored(candidate.anchors, text):
         return None
     for tried, match in enumerate(candidate.pattern.finditer(text)):
         before = text[max(0, match.start() - REACH) : match.start()]

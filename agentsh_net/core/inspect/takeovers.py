@@ -44,7 +44,7 @@ PHRASES = (
     phrase(
         "claims-consent", _OF, Severity.MEDIUM,
         "user,human,owner,admin;asked,requested,approved,confirmed,agreed,consented,authori",
-        r"""\bthe\ (?:user|human|owner|administrator|admin)\ (?:has\ )?(?:already\ |pre-?)?(?:asked\ for|requested|approved|confirmed|agreed\ to|consented\ to|authori[sz]ed)\ (?:this|that|it|all|the\ above)\b""",
+        r"""(?<!unless\ )(?<!if\ )(?<!until\ )(?<!once\ )(?<!when\ )(?<!after\ )(?<!whether\ )(?<!only\ )\bthe\ (?:user|human|owner|administrator|admin)\ (?:has\ )?(?:already\ |pre-?)?(?:asked\ for|requested|approved|confirmed|agreed\ to|consented\ to|authori[sz]ed)\ (?:this|that|it|all|the\ above)\b""",
         unless_negated=True,
     ),
     phrase(

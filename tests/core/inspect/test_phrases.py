@@ -9,10 +9,13 @@ import pytest
 
 from agentsh_net.core.inspect import phrases
 from agentsh_net.core.inspect.contents import PHRASES as IN_CONTENTS
+from agentsh_net.core.inspect.contents import RESULTS_INDEX
 from agentsh_net.core.inspect.definitions import PHRASES
 from agentsh_net.core.inspect.findings import Category, Severity
 from agentsh_net.core.inspect.phrases import Phrase, phrase
 from agentsh_net.core.inspect.strings import strings
+
+ALL = tuple(dict.fromkeys((*PHRASES, *RESULTS_INDEX.phrases)))
 
 LOUD = phrase("loud", Category.SECRECY, Severity.HIGH, "shout;now", r"\bshout~10~now\b", unless_negated=True)
 WEAK = phrase("weak", Category.INSTRUCTION, Severity.LOW, "whisper", "whisper", weak=True)
@@ -52,16 +55,24 @@ def test_a_weak_one_counts_beside_another_category_only() -> None:
     assert [f.pattern for f in phrases.strong(phrases.find((LOUD, WEAK), texts), ())] == ["loud", "weak"]
 
 
+@pytest.mark.parametrize("before", ["Attackers write, e.g., ", "Texts such as ", "For example: ("])
+def test_what_an_example_says_is_told_of_and_no_more(before: str) -> None:
+    order = phrase("order", Category.INSTRUCTION, Severity.HIGH, "obey", r"obey\ me")
+    ((_, said),) = phrases.find((order,), strings({"d": "Now obey me"}, 1000).texts)
+    ((_, spoken_of),) = phrases.find((order,), strings({"d": f"{before}'obey me'"}, 1000).texts)
+    assert (said.severity, spoken_of.severity) == (Severity.HIGH, Severity.LOW)
+
+
 def test_every_phrase_has_a_name_of_its_own_and_anchors_that_can_occur() -> None:
-    assert len({p.name for p in PHRASES}) == len(PHRASES)
+    assert len({p.name for p in ALL}) == len(ALL)
     assert set(IN_CONTENTS) <= set(PHRASES)
-    for each in PHRASES:
+    for each in ALL:
         assert all(anchor and anchor == anchor.lower() for group in each.anchors for anchor in group), (
             each.name
         )
 
 
-@pytest.mark.parametrize("each", PHRASES, ids=lambda p: p.name)
+@pytest.mark.parametrize("each", ALL, ids=lambda p: p.name)
 def test_no_phrase_takes_more_than_linear_time_on_text_made_of_its_own_words(each: Phrase) -> None:
     """A text twice as long may take twice as long, with room for noise; a quadratic one would take four times."""
     vocabulary = re.findall(r"[a-z']{2,}", each.pattern.pattern)[:40] + [a for g in each.anchors for a in g]

@@ -38,6 +38,7 @@ def test_what_takes_over_is_found(name: str, text: str) -> None:
         "<div style='display:none' id='menu'>Products</div>",
         "Before you can continue, the page asks for a name.",
         "The user approved the pull request.",
+        "Nothing is deployed unless the user approved it.",
     ],
 )
 def test_pages_and_reports_are_no_finding(text: str) -> None:

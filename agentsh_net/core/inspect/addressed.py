@@ -1,0 +1,102 @@
+"""Results that speak to the model that reads them: to machines by name, for the user, with limits lifted, with a part to play.
+
+Only of what tools return: a definition or an argument may honestly say the like. What a model is to do for somebody is
+core.inspect.errands' business.
+"""
+
+from __future__ import annotations
+
+from agentsh_net.core.inspect.findings import Category, Severity
+from agentsh_net.core.inspect.phrases import phrase
+
+_OF = Category.INSTRUCTION
+
+# Readers that are machines. `agents` alone sell houses, so they count in a heading and beside others only.
+_MACHINE = r"(?:(?:ai|llm|language[\ -]model|autonomous|automated|digital|virtual|browsing|intelligent)[\ -](?:(?:coding|browser|\w+ing)[\ -])?(?:agents?|assistants?|models?|systems?|processors?|readers?|reviewers?|crawlers?|tools?|bots?|parsers?|summari[sz]ers?|workflows?|pipelines?)|llms|language\ models?|chatbots?|(?:web\ |\w+\ )?agents\ and\ (?:\w+\ )?assistants|assistants\ and\ (?:\w+\ )?agents|chatgpt|copilot|claude|gemini)"
+_HEADING = r"(?:notice|notes?|update|message|instructions?|directives?|alert|warning|attention|goal|task|guidance|metadata|important|mandatory|required|urgent|reminder|request|commands?|action|memo|policy)"
+# What an order has a model do that a page has no reason to ask of it.
+_DEED = r"(?:navigate|visit|go\ to|browse\ to|connect\ to|click|send|forward|e-?mail|post|submit|upload|transfer|wire|pay|purchase|buy|order|delete|remove|wipe|erase|download|install|verify\ (?:your|their)|register|consult|reveal|disclose|share|export|grant|approve|authori[sz]e|disable|suspend|switch|enter|ignore|disregard|override|skip|omit|suppress|mark|rate|report|append|invoke|call|execute|run|\w+_\w+\ ?\()"
+_MUST = r"(?:must|should|shall|needs?\ to|has\ to|have\ to|(?:is|are)\ (?:now\ )?(?:required|instructed|expected|authori[sz]ed|directed|asked|to)(?:\ to)?|please|will\ now|can\ now|may\ now)"
+# Limits that models have; `rate limits` and the like are others'.
+_GUARD = r"(?:(?:content|safety|ethical|moral|behaviou?ral|output|response|conversation|tool|approval|usage|alignment)\ (?:\w+\ ){0,2}(?:filters?|filtering|restrictions?|limitations?|guardrails?|guidelines?|polic(?:y|ies)|checks?|safeguards?|constraints?|moderation|protocols?|approvals?|requirements?|systems?)|(?:all\ |your\ |any\ |standard\ |previous\ |existing\ ){1,2}(?:\w+\ )?(?:restrictions?|limitations?|guardrails?|safeguards?|guidelines?|constraints?|filters?))"
+_DOWN = r"(?:suspended|lifted|waived|relaxed|bypassed|overridden|invalidated|disabled|deactivated|revoked|switched\ off|turned\ off|removed|void|off)"
+_UNBOUND = (
+    r"(?:unrestricted|unfiltered|uncensored|unlimited|jailbreak|jailbroken|god|no-restrictions?|unaligned)"
+)
+_FREE = r"(?:(?:ethical|moral|content|safety|corporate|behaviou?ral|such)\ (?:\w+\ )?(?:restrictions?|constraints?|polic(?:y|ies)|guidelines?|filters?|limits?|limitations?|boundaries|codes?|rules?)|restrictions?(?!\ on\b)|censorship|morals?|ethics|filters\b)"
+
+PHRASES = (
+    phrase(
+        "orders-machines", _OF, Severity.MEDIUM,
+        "ai agent,ai assistant,ai model,ai system,ai process,ai reader,ai review,ai crawl,ai tool,ai bot,ai coding,ai browser,llm,language model,language-model,autonomous,automated,digital,virtual,browsing,intelligent,chatbot,agents and,assistants and,chatgpt,copilot,claude,gemini,are an ai",
+        rf"""\b{_HEADING}\ (?:\w+\ ){{0,2}}(?:for|to)\ (?:all\ |any\ |the\ |every\ ){{0,2}}{_MACHINE}\b.{{0,8}}?[:,.!)\]-].{{0,90}}?(?:\b(?:you|agents?|assistants?)\ (?:\w+\ )?{_MUST}\ (?:\w+\ ){{0,2}}|\b(?:please|immediately|first|instead|also|now)\ |[:.!,-]\ ){_DEED}\b
+          | \b(?:hey|hi|hello|dear|attention)[,:!]?\ (?:all\ |any\ |to\ )?{_MACHINE}\b.{{0,120}}?\b{_DEED}\b
+          | (?:\A|[.!?:\]>-]\ ?){_MACHINE}:\ (?:\w+\ ){{0,12}}?{_DEED}\b
+          | \b(?:the|all|any|this)\ {_MACHINE}\ (?:\w+\ )?{_MUST}\ (?:\w+\ ){{0,2}}{_DEED}\b
+          | \b(?:if|when|since|because)\ you(?:'re|\ are)\ (?:an?\ )?(?:{_MACHINE}|ai|llm|language\ model|bot)\b.{{0,100}}?\b{_DEED}\b""",
+        unless_negated=True,
+    ),
+    phrase(
+        "limits-lifted", _OF, Severity.MEDIUM,
+        "filter,restriction,limitation,guardrail,guideline,polic,check,safeguard,constraint,moderation,protocol,approval,requirement,system;suspended,lifted,waived,relaxed,bypassed,overridden,invalidated,disabled,deactivated,revoked,switched off,turned off,removed,void,off;you,proceed,respond,comply,answer,execute,process,all requests,session,conversation,response,without,freely",
+        rf"""\b{_GUARD}\ ?(?:(?:is|are|was|were|has\ been|have\ been|should\ be|must\ be|will\ be|be|:)\ )?(?:now\ |all\ |temporarily\ |hereby\ |currently\ |fully\ |completely\ ){{0,2}}{_DOWN}\b
+            (?:.{{0,40}}?(?:\byou\ (?:can|may|are|should|must|will|have)\b|[.,;:!-]\ (?:please\ )?(?:proceed|respond|comply|answer|execute|process|continue|ignore|reveal)\b|\b(?:process|execute|answer|approve|accept)\ (?:all|any|every)\b)|.{{0,24}}?\b(?:for|during|in)\ (?:this|the\ (?:current|next|rest|remainder|duration))\b)""",
+        unless_negated=True,
+    ),
+    phrase(
+        "switches-mode", _OF, Severity.MEDIUM,
+        "mode;switch,enter,enable,activate,operat,go ,running,set;unrestricted,unfiltered,uncensored,unlimited,jailb,god ,no-restriction,unaligned,ai ,assistant,agent,model,llm",
+        rf"""\b(?:switch(?:ing)?|enter(?:ing)?|enabl(?:e|ing)|activat(?:e|ing)|operat(?:e|ing)|go(?:ing)?|running|set)\ (?:in|into|to|in\ to|yourself\ to)?\ ?(?:the\ |an?\ |your\ |full\ ){{0,2}}{_UNBOUND}\ mode\b
+          | \b(?:ai|assistant|agent|model|llm|chatbot)s?\ (?:\w+\ ){{0,5}}(?:must|should|shall|will|is\ to|are\ to|needs?\ to|now)\ (?:now\ )?(?:switch|enter|activate|operate|go)\ (?:in|into|to|in\ to)?\ ?(?:\w+\ )?(?:diagnostic|debug|developer|maintenance|admin\w*|root|privileged|override|test)\ mode\b""",
+        unless_negated=True,
+    ),
+    phrase(
+        "unbound-part", _OF, Severity.MEDIUM,
+        "role,pretend,imagine,simulate,act,you are,you will be,play,become,called,named;restriction,ethic,moral,content,safety,corporate,behavio,filter,censor,unrestricted,unfiltered,uncensored;ai,assistant,model,bot,gpt,machine,system",
+        rf"""\b(?:role-?play(?:ing)?|pretend|imagine|simulate|act|you(?:'re|\ are)|you\ will\ be|play|become|called|named)\b.{{0,60}}?\b(?:ai|assistant|model|chatbot|bot|gpt|dan)\b.{{0,60}}?
+            (?:\b(?:has|have|had|with|without|free\ (?:of|from)|lacks?|ignor(?:es|ing)|bypass(?:es|ing))\ (?:absolutely\ |been\ )?(?:no\ |any\ |all\ |its\ ){{0,2}}(?:\w+\ )?{_FREE}\b|\b(?:unrestricted|unfiltered|uncensored)\b)""",
+        unless_negated=True,
+    ),
+    phrase(
+        "consent-beforehand", _OF, Severity.MEDIUM,
+        "authori,approv;confirm,approval,permission,verif,prompt",
+        r"""\b(?:pre-?\ ?authori[sz]ed|pre-?\ ?approved|auto-?approved|already\ (?:been\ )?(?:authori[sz]ed|approved))\b.{0,60}?\b(?:no\ (?:further\ |additional\ |user\ |extra\ )?(?:confirmation|approval|permission|verification|prompt)s?|without\ (?:further\ |additional\ |asking\ |user\ |any\ ){0,2}(?:confirmation|approval|permission|verification|prompting))\b
+          | \bno\ (?:further\ |additional\ |user\ )?(?:confirmation|approval|permission)\ (?:is\ )?(?:needed|required|necessary)\b.{0,60}?\b(?:pre-?\ ?authori[sz]ed|pre-?\ ?approved|auto-?approved)\b""",
+        unless_negated=True,
+    ),
+    phrase(
+        "speaks-for-user", _OF, Severity.MEDIUM,
+        "user's actual,user actual,user's real,user real,user's true,user tru,user asked me,user has asked me,user will,user would,says the user,an authori,an official,an approved,a legitimate,a mandatory,a verified",
+        r"""\buser(?:'s)?\ (?:actual(?:ly)?|real(?:ly)?|true)\ (?:wish|wants|request|intent|task|goal|asked)\b
+          | \bthe\ user\ (?:has\ )?asked\ me\ to\b
+          | \bthe\ user\ (?:will|would)\ (?:really\ )?(?:appreciate|thank|be\ (?:happy|grateful|pleased|glad))\b
+          | \bsays\ the\ user\b
+          | \bthis\ is\ an?\ (?:authori[sz]ed|official|approved|legitimate|mandatory|verified)\ (?:\w+\ ){0,2}(?:directive|test|diagnostic|audit|request|process|procedure|instruction|command|check|exercise|maintenance|operation|notice|order)\b""",
+        unless_negated=True,
+    ),
+    phrase(
+        "ignore-and-say", _OF, Severity.MEDIUM,
+        "ignore,disregard,forget;state,print,say,output,reply,respond,write,answer,claim",
+        r"""\b(?:ignore|disregard|forget)\ (?:the|this|these|all|any|everything)\b~30~(?:\band|,\ then|\binstead)\ (?:just\ |only\ |instead\ |simply\ )?(?:state|print|say|output|reply|respond|write|answer|claim)\b""",
+        unless_negated=True,
+    ),
+    phrase(
+        "system-orders", _OF, Severity.MEDIUM,
+        "system:,system note,system notice,system message,system alert,system command,system]",
+        r"""(?:\A|[.!?>}\]]\ |[\[(])system(?:\ (?:note|notice|message|alert|command))?\]?:\ (?:please\ |now\ |immediately\ )?(?:ignore|forward|reveal|send|transfer|delete|override|disable|enable|grant|disregard|execute|call|print|output)\b""",
+    ),
+    phrase(
+        "standing-change", _OF, Severity.MEDIUM,
+        "from now on",
+        r"""\bfrom\ now\ on,?\ (?:you|respond|answer|always|act|all\ your|every|refer|ignore|only)\b""",
+        unless_negated=True,
+    ),
+    phrase(
+        "obeys-elsewhere", _OF, Severity.MEDIUM,
+        "follow,obey,execute,do ,treat,apply,carry,act ,comply,run,perform,fulfil,complete;http,decode,decrypt,translate,decipher,unscramble,decompress,convert,and then",
+        r"""\b(?:fetch|retrieve|open|visit|load|read|get|download)\ (?:the\ )?(?:\S+\ ){0,4}?https?://\S+(?:\ \w+){0,3}?\ and\ (?:then\ )?(?:follow|obey|execute|do|treat|apply|carry|act|comply)\b
+          | \b(?:decode|decrypt|translate|decipher|unscramble|decompress|convert)\b.{0,60}?\band\ (?:then\ )?(?:execute|follow|run|perform|obey|do)\ (?:it|that|this|the\ (?:request|instructions?|commands?|task|result))\b(?!\ despite)
+          | \band\ then\ (?:execute|perform|fulfil+|follow|complete|carry\ out)\ (?:this|the\ following|these)\ (?:requests?|instructions?|commands?|orders?|tasks?)\b""",
+        unless_negated=True,
+    ),
+)  # fmt: skip
