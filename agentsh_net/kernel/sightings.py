@@ -12,7 +12,7 @@ from dataclasses import replace
 from agentsh_net.core.abi import nflog, wire
 from agentsh_net.core.abi.sock_diag import Socket
 from agentsh_net.core.errors import KernelError
-from agentsh_net.core.network.addresses import canonical, home
+from agentsh_net.core.network.addresses import canonical
 from agentsh_net.core.network.pairing import Sightings
 from agentsh_net.core.network.plane import ConnectRecord, Fate, Finding
 from agentsh_net.kernel import boot_clock
@@ -61,14 +61,7 @@ class Sighted:
     def packets(self, logged: Sequence[nflog.Logged]) -> list[ConnectRecord]:
         """Return the packet plane's records; call `connects` first with what eBPF saw meanwhile."""
         now = boot_clock.nanoseconds()
-        news = [
-            one
-            for one in logged
-            if one.fate is Fate.DENY
-            or not self._pairs.is_echo(
-                home(canonical(one.packet.destination)), one.packet.destination_port, one.packet.protocol, now
-            )
-        ]
+        news = [one for one in logged if one.fate is Fate.DENY or self._pairs.is_news(one.packet, now)]
         owners = self._owners_of(news)
         described: dict[int, tuple[Process, str]] = {}  # a flood is of few processes
         found = []

@@ -1,4 +1,4 @@
-"""What the planes cost a connection to an address that no rule names, beside what hooks cost that do nothing at all.
+"""What the planes cost a connection to an address that no rule names (and to an allowed server), beside what hooks cost that do nothing.
 
 Each round measures every state once, and none at its beginning and end; ratios are taken within a round, so that what else the machine does
 meanwhile is in both. The peer is a listener outside of the box's cgroup, as a peer on another machine is.
@@ -17,8 +17,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from netns.box import Namespace, in_box, new_namespace, there
-from netns.scene import at, opened, plan
+from netns.scene import BOTH, at, marked, opened, plan
 
+from agentsh_net.core.network.plane import Endpoint, Plan
 from agentsh_net.kernel.bpf import syscall
 from agentsh_net.kernel.bpf.probe_source import PROGRAMS
 
@@ -66,11 +67,16 @@ class Client:
         return problem, median / 1e9
 
 
-def many(count: int) -> Any:
+def many(count: int, *allowed: Endpoint) -> Plan:
     """Return a plan that denies so many addresses, none of which is UNLISTED."""
     six = (at(f"fd00:77::{n >> 16:x}:{n & 0xFFFF:x}") for n in range(count // 2))
     four = (at(f"10.{110 + (n >> 16)}.{n >> 8 & 255}.{n & 255}") for n in range(count - count // 2))
-    return plan(1, deny=(*six, *four))
+    return plan(1, deny=(*six, *four), tag=allowed)
+
+
+def allowed(count: int) -> Plan:
+    """Return a plan with so many allowed servers, half of them by IPv6, and ten denied addresses."""
+    return many(10, *(at(f"fd00:78::{n:x}" if n % 2 else f"10.109.0.{n}", PORT) for n in range(count)))
 
 
 def measure(program: str, rounds: int) -> Cost:
@@ -146,9 +152,7 @@ def _nft(command: str) -> None:
     subprocess.run(["nft", command], check=True)
 
 
-def _planes(count: int, *layers: str) -> Callable[[], Any]:
-    wanted = many(count)
-
+def _planes(wanted: Plan, *layers: str) -> Callable[[], Any]:
     @contextmanager
     def state() -> Iterator[None]:
         host = opened(wanted, *layers)
@@ -165,8 +169,15 @@ _STATES: dict[str, Callable[[], Any]] = {
     "an output chain that does nothing": _nothing((), _INET),
     "an egress chain that does nothing": _nothing((), _NETDEV),
     "all hooks, that do nothing": _nothing(PROGRAMS.values(), _INET, _NETDEV),
-    "ebpf alone": _planes(10, "ebpf"),
-    "nftables alone": _planes(10, "nftables"),
-    "both planes": _planes(10, "ebpf", "nftables"),
-    "both planes, 100,000 addresses": _planes(100_000, "ebpf", "nftables"),
+    "ebpf alone": _planes(many(10), "ebpf"),
+    "nftables alone": _planes(many(10), "nftables"),
+    "nftables alone, 1 allowed server": _planes(allowed(1), "nftables"),
+    "nftables alone, 50 allowed servers": _planes(allowed(50), "nftables"),
+    "both planes": _planes(many(10), *BOTH),
+    "both planes, 100,000 addresses": _planes(many(100_000), *BOTH),
+    "both planes, 1 allowed server": _planes(allowed(1), *BOTH),
+    "both planes, 50 allowed servers": _planes(allowed(50), *BOTH),
+    "both planes, 50 allowed servers and a mark": _planes(marked(allowed(50)), *BOTH),
+    "both planes, being an allowed server": _planes(many(10, at(UNLISTED, PORT)), *BOTH),
+    "both planes, being an allowed server, and a mark": _planes(marked(many(10, at(UNLISTED, PORT))), *BOTH),
 }

@@ -29,10 +29,9 @@ def connect(fate: Fate = Fate.TAG, pid: int = 0, port: int = 443) -> wire.Record
     )  # fmt: skip
 
 
-def packet(fate: Fate = Fate.TAG, port: int = 443, time_ns: int = 0) -> nflog.Logged:
-    return nflog.Logged(
-        0, fate, 7, Packet(IPv4Address("10.0.0.1"), IPv4Address("203.0.113.1"), 6, 40000, port), 1000, time_ns
-    )
+def packet(fate: Fate = Fate.TAG, source: int = 40000, time_ns: int = 0) -> nflog.Logged:
+    ends = IPv4Address("10.0.0.1"), IPv4Address("203.0.113.1")
+    return nflog.Logged(0, fate, 7, Packet(*ends, 6, source, 443, 1), 1000, time_ns)
 
 
 @pytest.fixture
@@ -57,7 +56,12 @@ def test_a_living_process_has_its_executable() -> None:
 def test_a_tagged_connection_that_both_planes_saw_is_one_record(sighted: Sighted) -> None:
     assert len(sighted.connects([connect()])) == 1
     assert sighted.packets([packet()]) == []
-    assert len(sighted.packets([packet()])) == 1
+    assert len(sighted.packets([packet(source=40001)])) == 1
+
+
+def test_a_segment_that_is_sent_again_is_no_second_record(sighted: Sighted) -> None:
+    assert [len(sighted.packets([packet()])) for _ in range(3)] == [1, 0, 0]
+    assert len(sighted.packets([packet(Fate.DENY)] * 2)) == 2
 
 
 def test_a_tagged_packet_that_ebpf_did_not_see_is_a_record(sighted: Sighted) -> None:
@@ -79,7 +83,7 @@ def test_a_refused_packet_is_always_news(sighted: Sighted) -> None:
 
 def test_the_kernels_time_of_a_packet_is_kept_and_otherwise_it_is_now(sighted: Sighted) -> None:
     assert sighted.packets([packet(time_ns=5)])[0].time_ns == 5
-    assert abs(sighted.packets([packet()])[0].time_ns - time.time_ns()) < 1_000_000_000
+    assert abs(sighted.packets([packet(source=40001)])[0].time_ns - time.time_ns()) < 1_000_000_000
 
 
 def test_nothing_seen_is_nothing_said(sighted: Sighted) -> None:
@@ -111,11 +115,14 @@ def test_a_packet_is_traced_to_the_process_whose_socket_still_stands_but_not_in_
         _server = listening(there, "10.99.0.2")
         mine = socket.create_connection(("10.99.0.2", 443))
         source, port = mine.getsockname()
-        seen = nflog.Logged(
-            0, Fate.TAG, 1, Packet(ip_address(source), ip_address("10.99.0.2"), 6, port, 443), 0, 0
+        seen, again = (
+            nflog.Logged(
+                0, Fate.TAG, 1, Packet(ip_address(source), ip_address("10.99.0.2"), 6, port, 443, n), 0, 0
+            )
+            for n in range(2)
         )
         sighted = Sighted(Processes(None))
-        first, second = sighted.packets([seen]), sighted.packets([seen])
+        first, second = sighted.packets([seen]), sighted.packets([again])
         return first[0].pid, second[0].pid, os.getpid()
 
     first, second, pid = box.in_box(inside)

@@ -11,6 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from ipaddress import ip_address
 
 from agentsh_net.core.configuration.settings import Network
@@ -32,7 +33,12 @@ def at(address: str, port: int = 0) -> Endpoint:
 def plan(generation: int = 1, *, deny: tuple[Endpoint, ...] = (), tag: tuple[Endpoint, ...] = ()) -> Plan:
     """Return a plan with these fates; the servers are called `bad` and `good`."""
     rules = {e: Rule(Fate.DENY, ("bad",)) for e in deny} | {e: Rule(Fate.TAG, ("good",)) for e in tag}
-    return Plan(generation, rules, MARK, MASK)
+    return Plan(generation, rules)
+
+
+def marked(wanted: Plan) -> Plan:
+    """Return the plan with a mark for tagged connections."""
+    return replace(wanted, mark=MARK, mark_mask=MASK)
 
 
 def opened(wanted: Plan, *layers: str, load: Callable[[], object] | None = None) -> Host:

@@ -64,7 +64,7 @@ class Row:
     """One attack of the catalogue. `says`: what the attacker may be told, by layer; `open_on`: where it succeeds, and why.
 
     `unseen`: no connect hook sees it, so it is stopped as a packet; and of two planes the packet plane is the first to do so.
-    `unnamed`: its process is gone, or cannot be told from a packet. `silent_on`: where nothing arrives and nothing is told, and why.
+    `unnamed`: its process is gone, or cannot be told from a packet.
     """
 
     attack: Callable[[Stage], str | Told]
@@ -75,7 +75,6 @@ class Row:
     address: str = BAD
     unseen: bool = False
     unnamed: bool = False
-    silent_on: Mapping[str, str] = field(default_factory=dict)
 
     def hole(self, layers: tuple[str, ...]) -> str:
         """Return why it succeeds where only these layers stand, or nothing."""
@@ -90,9 +89,6 @@ class Row:
         order = reversed(layers) if self.unseen else layers
         first = next(layer for layer in order if layer not in self.open_on)
         assert seen.arrived == 0
-        if first in self.silent_on:
-            assert seen.events == [], f"it is told now, so strike the reason: {self.silent_on[first]}"
-            return
         assert seen.said in self.says[first], seen
         assert len(seen.events) + seen.lost == seen.refused
         assert seen.events

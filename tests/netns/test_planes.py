@@ -25,7 +25,7 @@ from agentsh_net.kernel.bpf.probe_source import PROGRAMS
 from agentsh_net.kernel.host import Host
 from agentsh_net.kernel.leftovers import leftovers
 from netns import box
-from netns.scene import BOTH, MARK, at, attempt, drain, listening, opened, outcome, plan
+from netns.scene import BOTH, MARK, at, attempt, drain, listening, marked, opened, outcome, plan
 
 pytestmark = pytest.mark.kernel
 
@@ -198,7 +198,7 @@ def test_the_connection_mark_is_set_in_our_bits_and_no_other() -> None:
         there = box.there()
         server = listening(there, "10.99.0.3")
         nft(FOREIGN_MARKS)
-        opened(policy()[1], *NFT)
+        opened(marked(policy()[1]), *NFT)
         with socket.create_connection(("10.99.0.3", 443), 5) as connection:
             connection.sendall(b"x")
             server.accept()[0].recv(1)

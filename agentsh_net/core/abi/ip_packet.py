@@ -9,7 +9,8 @@ import struct
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address
 
-_WITH_PORTS = {6, 17, 33, 132, 136}
+_TCP = 6
+_WITH_PORTS = {_TCP, 17, 33, 132, 136}
 _HOP_BY_HOP, _ROUTING, _FRAGMENT, _AUTHENTICATION, _OPTIONS = 0, 43, 44, 51, 60
 # RFC 8200 has each kind at most once, destination options twice.
 _MAX_EXTENSIONS = 8
@@ -20,13 +21,17 @@ _MAX_TAGS = 2  # a tag in a tag (802.1ad), and no further
 
 @dataclass(frozen=True, slots=True)
 class Packet:
-    """Who talks to whom. `protocol` is IPPROTO_*; ports are 0 where there are none, or where they could not be read."""
+    """Who talks to whom. `protocol` is IPPROTO_*; ports are 0 where there are none, or where they could not be read.
+
+    `sequence` is TCP's: a segment that is sent again has the same.
+    """
 
     source: IPv4Address | IPv6Address
     destination: IPv4Address | IPv6Address
     protocol: int
     source_port: int = 0
     destination_port: int = 0
+    sequence: int = 0
 
 
 def read(data: bytes, version: int = 0) -> Packet | None:
@@ -55,8 +60,8 @@ def read_frame(data: bytes) -> Packet | None:
 def _v4(data: bytes) -> Packet:
     header, fragment = (data[0] & 0xF) * 4, int.from_bytes(data[6:8], "big") & 0x1FFF
     source, destination = IPv4Address(data[12:16]), IPv4Address(data[16:20])
-    ports = (0, 0) if fragment or header < 20 else _ports(data, header, data[9])
-    return Packet(source, destination, data[9], *ports)
+    transport = () if fragment or header < 20 else _transport(data, header, data[9])
+    return Packet(source, destination, data[9], *transport)
 
 
 def _v6(data: bytes) -> Packet:
@@ -72,11 +77,12 @@ def _v6(data: bytes) -> Packet:
         words = data[offset + 1]
         size = {_FRAGMENT: 8, _AUTHENTICATION: (words + 2) * 4}.get(protocol, (words + 1) * 8)
         protocol, offset = data[offset], offset + size
-    return Packet(source, destination, protocol, *_ports(data, offset, protocol))
+    return Packet(source, destination, protocol, *_transport(data, offset, protocol))
 
 
-def _ports(data: bytes, offset: int, protocol: int) -> tuple[int, int]:
+def _transport(data: bytes, offset: int, protocol: int) -> tuple[int, ...]:
+    """Return what can be read of ports and sequence number."""
     if protocol not in _WITH_PORTS or offset + 4 > len(data):
-        return 0, 0
-    source, destination = struct.unpack_from(">HH", data, offset)
-    return source, destination
+        return ()
+    whole = protocol == _TCP and offset + 8 <= len(data)
+    return struct.unpack_from(">HHI" if whole else ">HH", data, offset)

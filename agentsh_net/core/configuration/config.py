@@ -94,10 +94,12 @@ def _ordered_ttls(at: At, resolve: settings.Resolve) -> settings.Resolve:
 
 
 def _mark_within_mask(at: At, network: settings.Network) -> settings.Network:
-    if network.mark & ~network.mark_mask or not network.mark:
+    if network.mark & ~network.mark_mask:
         at.key("mark").note(
             f"{network.mark:#010x}", f"bits of `mark_mask`, which is {network.mark_mask:#010x}"
         )
+    if not network.mark and network.mark_mask != settings.Network().mark_mask:
+        at.key("mark_mask").note(f"{network.mark_mask:#010x}", "a `mark` in it")
     return network
 
 

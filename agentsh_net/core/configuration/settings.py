@@ -294,7 +294,7 @@ class Resolve:
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """`network`: the kernel planes. `mark` and `mark_mask` are the connection mark of a tagged server."""
+    """`network`: the kernel planes. `mark` (0: none), in the bits of `mark_mask`, is given to a tagged server's connections."""
 
     mode: str = "tag"  # off | tag | enforce
     required: bool = False
@@ -306,7 +306,7 @@ class Network:
     on_shared_address: str = "block"  # sni | block | tag
     on_unknown_sni: str = "block"  # block | tag: at a shared address, whatever shows no server name
     bpf_loader: str = "auto"  # auto | prebuilt | bcc
-    mark: int = 0x00A50000
+    mark: int = 0
     mark_mask: int = 0x00FF0000
     nflog_group: int = 4848
     resolve: Resolve = Resolve()

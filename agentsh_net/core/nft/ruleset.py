@@ -12,6 +12,7 @@ from typing import Any
 
 from agentsh_net.core.network.kernel_plan import Diff
 from agentsh_net.core.network.plane import Fate, Plan
+from agentsh_net.core.nft import flows as nft_flows
 from agentsh_net.core.nft import sets as nft_sets
 from agentsh_net.core.nft import verdicts as nft_verdicts
 from agentsh_net.core.nft.sets import Element
@@ -71,6 +72,7 @@ def fill(plan: Plan, *, nflog_group: int, sockets: Sockets = NOWHERE, table: str
     filled = _transaction(
         *({"add": {"counter": _ours(name=name)}} for name in COUNTERS),
         *({"add": {"set": _set(name, counts.get(name, 0))}} for name in nft_sets.TYPES),
+        *({"add": {"set": _ours(name=name, **made)}} for name, made in nft_flows.SETS.items()),
         *({"add": {"chain": chain}} for chain in _chains(plan)),
         *elements,
         *_rules(plan, nft_sets.used(plan.rules), nflog_group, sockets),
@@ -186,10 +188,10 @@ def _lookups(name: str, plan: Plan, base: Base) -> Iterator[list[_Command]]:
     has_ports = match({"meta": {"key": "l4proto"}}, {"set": _WITH_PORTS})
     if shape == "_here":  # every address that this host has, asked for only where the port is right
         family = match({"meta": {"key": "nfproto"}}, "ipv4" if protocol == "ip" else "ipv6")
-        yield [family, has_ports, match(dport, f"@{name}"), local, *verdict]
+        yield [family, match(dport, f"@{name}"), has_ports, local, *verdict]
         return
     if shape == "_port":
-        yield [has_ports, match({"concat": [daddr, dport]}, f"@{name}"), *verdict]
+        yield [match({"concat": [daddr, dport]}, f"@{name}"), has_ports, *verdict]
         return
     yield [match(daddr, f"@{name}"), *verdict]
     if protocol == "ip6":

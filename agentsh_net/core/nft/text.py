@@ -37,9 +37,14 @@ def _block(kind: str, body: Mapping[str, Any]) -> Iterator[str]:
         kinds = body["type"]
         yield f"type {kinds if isinstance(kinds, str) else ' . '.join(kinds)}"
         yield f"size {body['size']}"
-        if body["stmt"] != [{"counter": None}]:
+        if "flags" in body:
+            yield f"flags {','.join(body['flags'])}"
+            yield f"timeout {body['timeout']}s"
+            yield f"gc-interval {body['gc-interval']}s"
+        if body.get("stmt", [{"counter": None}]) != [{"counter": None}]:
             raise ValueError(f"statements of a set: {body['stmt']}")
-        yield "counter"
+        if "stmt" in body:
+            yield "counter"
     elif kind == "chain" and "hook" in body:
         yield f"type {body['type']} hook {body['hook']} priority {body['prio']}"
         yield f"policy {body['policy']}"
@@ -74,6 +79,8 @@ def _statement(statement: Mapping[str, Any]) -> str:
             return f"{kind} {body['target']}"
         case "mangle":
             return f"{_value(body['key'])} set {_value(body['value'])}"
+        case "set":
+            return f"{body['op']} {body['set']} {{ {_value(body['elem'])} }}"
         case "accept" | "drop" | "return":
             return kind
     raise ValueError(f"a {kind}")

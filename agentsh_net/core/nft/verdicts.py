@@ -11,14 +11,15 @@ from collections.abc import Iterator
 from typing import Any
 
 from agentsh_net.core.network.plane import Fate, Plan
+from agentsh_net.core.nft import flows as nft_flows
 from agentsh_net.core.nft.sockets import Sockets
 
 PREFIX = "agentsh-net"
-# The largest headers whose ports are wanted: IPv4 with all options (60) or IPv6 (40) with extension headers, and 4 bytes.
+# The largest headers whose ports and sequence number are wanted: IPv4 with all options (60) or IPv6 (40) with extension headers, and 8 bytes.
 SNAPLEN = 128
 # Records that wait in the kernel before a wake-up; the reader's timeout bounds how long.
 LOG_BATCH = 16
-_SYN, _ACK = 0x02, 0x10  # TCP's flags
+_FIN, _SYN, _RST, _ACK = 0x01, 0x02, 0x04, 0x10  # TCP's flags
 ROUTED = "_routed"  # ends the names of chains for forwarded packets
 CHAINS = (
     *("refuse", "tag", "refuse_ours", "tag_ours", "refuse_scope", "tag_scope"),
@@ -40,7 +41,6 @@ def rules(
     plan: Plan, nflog_group: int, sockets: Sockets, *, tags: bool, ours: bool
 ) -> Iterator[tuple[str, Expressions]]:
     """Yield (chain, rule). `tags` and `ours`: there are such lookups; what no lookup leads to costs the path nothing."""
-    # Any `ct` expression switches connection tracking on.
     for stem, fate in (("refuse", Fate.DENY), *([("tag", Fate.TAG)] if tags else [])):
         act = _refuse if fate is Fate.DENY else _tag
         yield from ((stem, e) for e in act(plan, nflog_group, sockets))
@@ -88,7 +88,7 @@ def _refuse(plan: Plan, nflog_group: int, sockets: Sockets) -> Iterator[Expressi
         {"reject": {"type": "tcp reset"}},
         {"reject": {"type": "icmpx", "expr": "admin-prohibited"}},
     )
-    yield [match({"&": [flags, 4]}, 4), {"drop": None}]
+    yield [match({"&": [flags, _RST]}, _RST), {"drop": None}]
     for session_id, its in _sessions(plan, sockets):
         told = [{"counter": "denied"}, _log(Fate.DENY, plan, nflog_group, session_id)]
         yield [its, tcp, *told, reset]
@@ -99,40 +99,25 @@ def _refuse(plan: Plan, nflog_group: int, sockets: Sockets) -> Iterator[Expressi
 
 
 def _tag(plan: Plan, nflog_group: int, sockets: Sockets) -> Iterator[Expressions]:
-    """Yield the tagging: the connection's first packet is logged, every packet carries the mark in our bits only."""
-    if not plan.mark_mask:
-        yield from _untracked([{"return": None}])
-        new = match({"ct": {"key": "state"}}, {"set": ["new", "untracked"]}, op="in")
-        for session_id, its in _sessions(plan, sockets):
-            yield [
-                new,
-                its,
-                {"counter": "tagged"},
-                _log(Fate.TAG, plan, nflog_group, session_id),
-                {"return": None},
-            ]
-        yield [new, {"counter": "tagged"}, _log(Fate.TAG, plan, nflog_group)]
-        return
-    yield [
-        match({"&": [{"ct": {"key": "mark"}}, plan.mark_mask]}, plan.mark),
-        _set_mark("meta", plan),
-        {"return": None},
-    ]
-    yield from _untracked([_set_mark("meta", plan), {"return": None}])
-    marks = [_set_mark("ct", plan), _set_mark("meta", plan)]
-    for session_id, its in _sessions(plan, sockets):
-        told = [{"counter": "tagged"}, _log(Fate.TAG, plan, nflog_group, session_id)]
-        yield [its, *told, *marks, {"return": None}]
-    yield [{"counter": "tagged"}, _log(Fate.TAG, plan, nflog_group)]
-    yield from ([mark] for mark in marks)
+    """Yield the tagging: every packet carries the mark in our bits only, if any; what begins a connection is logged.
 
-
-def _untracked(passed: Expressions) -> Iterator[Expressions]:
-    """Yield what becomes of packets that others exempt from tracking (notrack): only TCP shows which one is the first."""
-    untracked = match({"ct": {"key": "state"}}, "untracked", op="in")
+    TCP says itself what begins one (RFC 9293, section 3.5), again where nobody answers: the reader joins those. Other flows
+    are remembered. One that there is no room to remember is logged with every packet.
+    """
+    if plan.mark:
+        yield [_set_mark("meta", plan)]
+        yield [_set_mark("ct", plan)]  # the kernel tracks connections wherever a rule says `ct`
     flags = {"payload": {"protocol": "tcp", "field": "flags"}}
-    yield [untracked, match({"meta": {"key": "l4proto"}}, 6, op="!="), *passed]
-    yield [untracked, match({"&": [flags, _SYN | _ACK]}, _SYN, op="!="), *passed]
+    yield [match({"&": [flags, _FIN | _SYN | _RST | _ACK]}, _SYN, op="!="), {"return": None}]
+    no_tcp = match({"meta": {"key": "l4proto"}}, 6, op="!=")
+    for name, flow in nft_flows.KEYS.items():
+        update, add = ({"set": {"op": op, "elem": flow, "set": f"@{name}"}} for op in ("update", "add"))
+        yield [no_tcp, match(flow, f"@{name}"), update, {"return": None}]
+        yield [no_tcp, add]
+    told = {"counter": "tagged"}
+    for session_id, its in _sessions(plan, sockets):
+        yield [its, told, _log(Fate.TAG, plan, nflog_group, session_id), {"return": None}]
+    yield [told, _log(Fate.TAG, plan, nflog_group)]
 
 
 def _set_mark(where: str, plan: Plan) -> dict[str, Any]:

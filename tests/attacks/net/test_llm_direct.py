@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from attacks.net.test_processes import SO_MARK, in_child
 from netns import box, tls
-from netns.scene import attempt, listening, outcome
+from netns.scene import MARK, attempt, listening, outcome
 from netns.stage import BOTH, EBPF, NFT, PLANES
 
 from agentsh_net.core.audit.events import LlmDirectConnection
@@ -133,7 +133,7 @@ ATTACKS: dict[str, Callable[[], str]] = {
     "35 mapped": lambda: attempt(f"::ffff:{PROVIDER}", PORT),
     "35 HTTP/3": quic,
     "35 a session's agent": of_session(lambda: attempt(PROVIDER, PORT)),
-    "29 the mark of tagged connections": marked(0x00A50000),
+    "29 the mark of tagged connections": marked(MARK),
     "29 every mark": marked(0xFFFFFFFF),
     "35 the workers' user": as_workers_user,
 }

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from netns import box
-from netns.scene import attempt, outcome
+from netns.scene import MARK, attempt, outcome
 from netns.stage import BAD, GOOD, PLANES, Row, Seen, Stage, Told, play
 from netns.syscalls import pidfd_getfd
 
@@ -246,11 +246,11 @@ def through_forwarder(stage: Stage) -> Told:
     return Told(said, forwarder)
 
 
-def marked(mark: Callable[[Stage], int]) -> Callable[[Stage], str]:
-    def attack(stage: Stage) -> str:
+def marked(mark: int) -> Callable[[Stage], str]:
+    def attack(_: Stage) -> str:
         with socket.socket() as client:
             client.settimeout(2)
-            client.setsockopt(socket.SOL_SOCKET, SO_MARK, struct.pack("=I", mark(stage)))
+            client.setsockopt(socket.SOL_SOCKET, SO_MARK, struct.pack("=I", mark))
             return connected(client)
 
     return attack
@@ -283,8 +283,8 @@ ROWS = {
     "17 container behind netkit": Row(behind(NETKIT), "tcp", TCP),
     "17 namespace with its own uplink": Row(with_own_uplink, "tcp", TCP, open_on={"nftables": OWN_UPLINK}),
     "19 forwarder on loopback": Row(through_forwarder, "tcp", TCP),
-    "29 our own mark": Row(marked(lambda s: s.plan.mark), "tcp", TCP),
-    "29 every mark": Row(marked(lambda _: 0xFFFFFFFF), "tcp", TCP),
+    "29 the mark of tagged connections": Row(marked(MARK), "tcp", TCP),
+    "29 every mark": Row(marked(0xFFFFFFFF), "tcp", TCP),
     "29 bound to a device": Row(bound_to_device, "tcp", TCP),
 }
 

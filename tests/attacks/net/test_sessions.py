@@ -22,7 +22,7 @@ from attacks.net.test_processes import (
     marked,
 )
 from netns import box
-from netns.scene import attempt, outcome
+from netns.scene import MARK, attempt, outcome
 from netns.stage import BAD, PLANES, Row, Seen, Stage, Told
 from netns.syscalls import pidfd_getfd
 
@@ -196,7 +196,7 @@ def from_container(stage: Stage) -> Told:
 def mark_of(stage: Stage) -> Told:
     def act() -> str:
         enter()
-        return marked(lambda s: s.plan.mark)(stage)
+        return marked(MARK)(stage)
 
     return in_child(act)
 
@@ -215,7 +215,7 @@ ROWS = {
     "16 leaving with a socket": Row(left_with_a_socket, "tcp", DROPPED, unseen=True, unnamed=True),
     "16 leaving without root": Row(inside(left_without_right), "tcp", TCP),
     "17 container behind a veth": Row(from_container, "tcp", TCP, open_on={"nftables": FORWARDED}),
-    "29 our own mark": Row(mark_of, "tcp", TCP),
+    "29 the mark of tagged connections": Row(mark_of, "tcp", TCP),
 }  # fmt: skip
 BYSTANDERS: dict[str, Callable[[Stage], str | Told]] = {
     "TCP": lambda _: attempt(BAD),

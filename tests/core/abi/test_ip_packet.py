@@ -36,6 +36,13 @@ def test_transport_protocols_with_ports_have_them_read(protocol: int) -> None:
     assert read(v6(protocol, PORTS)) == Packet(S6, D6, protocol, 40000, 443)
 
 
+def test_tcp_has_its_sequence_number_read_where_it_was_copied() -> None:
+    assert read(v4(6, PORTS + b"\0\0\1\2")) == Packet(S4, D4, 6, 40000, 443, 258)
+    assert read(v6(6, PORTS + b"\xff\0\0\0")) == Packet(S6, D6, 6, 40000, 443, 0xFF000000)
+    assert read(v4(6, PORTS + b"\0\0\1")) == Packet(S4, D4, 6, 40000, 443)
+    assert read(v4(17, PORTS + b"\0\0\1\2")) == Packet(S4, D4, 17, 40000, 443)
+
+
 def test_a_protocol_without_ports_has_none() -> None:
     assert read(v4(1, PORTS)) == Packet(S4, D4, 1)
     assert read(v6(58, PORTS)) == Packet(S6, D6, 58)

@@ -288,7 +288,7 @@ def test_another_version_is_refused(version: Any) -> None:
         ({"network": {"layers": ["ebpf", "ebpf"]}}, "network.layers[1]"),
         ({"network": {"layers": "ebpf"}}, "network.layers"),
         ({"network": {"mark": 1}}, "network.mark"),
-        ({"network": {"mark": 0}}, "network.mark"),
+        ({"network": {"mark_mask": 0xFF}}, "network.mark_mask"),
         ({"network": {"scope": "netns", "layers": ["ebpf"]}}, "network.layers"),
         ({"network": {"resolve": {"min_ttl": "2h"}}}, "network.resolve.min_ttl"),
         ({"store": {"path": "events.db"}}, "store.path"),

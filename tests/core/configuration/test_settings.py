@@ -15,9 +15,8 @@ def test_the_defaults_are_the_documented_ones() -> None:
     assert config.sandbox.mcp.version_pinning.on_change == "block"
 
 
-def test_the_mark_stays_within_its_mask() -> None:
-    network = Config().network
-    assert network.mark & ~network.mark_mask == 0
+def test_no_connection_is_marked_unless_a_policy_says_so() -> None:
+    assert Config().network.mark == 0
 
 
 def test_a_credential_never_prints() -> None:

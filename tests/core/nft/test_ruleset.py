@@ -17,13 +17,12 @@ from agentsh_net.core.nft import sets as nft_sets
 from agentsh_net.core.nft.sockets import Sockets
 
 A, B, V6 = (canonical(ip_address(text)) for text in ("10.0.0.1", "10.0.0.2", "fd00::1"))
+SOCKETS = Sockets("agentsh-net/sessions", "agentsh-net/workers", ".session", (2,))
 DENY, TAG = Rule(Fate.DENY, ("bad",)), Rule(Fate.TAG, ("good",))
 
 
-def plan(
-    rules: dict[Endpoint, Rule], generation: int = 1, mark: int = 0x00A50000, mask: int = 0x00FF0000
-) -> Plan:
-    return Plan(generation, rules, mark, mask)
+def plan(rules: dict[Endpoint, Rule], generation: int = 1) -> Plan:
+    return Plan(generation, rules)
 
 
 def commands(transaction: dict[str, Any]) -> list[tuple[str, str, Any]]:
@@ -121,9 +120,30 @@ def test_a_lookup_stands_only_where_its_set_has_elements() -> None:
     assert not any("@" in rule and "@deny6" not in rule for rule in rules(made, "output"))
 
 
-def test_without_tags_no_rule_switches_connection_tracking_on() -> None:
-    made = nft_ruleset.fill(plan({Endpoint(A): DENY}), nflog_group=5)
+EVERYTHING = {
+    Endpoint(A): DENY, Endpoint(B, 443): TAG, Endpoint(V6, 443): TAG, Endpoint(V6, 80): DENY,
+    Endpoint(B, 80): Rule(Fate.TAG, (), providers=("openai",)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("alone", [True, False])
+@pytest.mark.parametrize("sessions_only", [True, False])
+def test_no_rule_has_connections_tracked_but_to_give_them_the_mark_that_policy_wants(
+    alone: bool, sessions_only: bool
+) -> None:
+    """Any `ct` would have the kernel track every connection of the machine."""
+    wanted = replace(plan(EVERYTHING), alone=alone, sessions_only=sessions_only, sessions=("one",))
+    made = nft_ruleset.fill(wanted, nflog_group=5, sockets=SOCKETS)
+    assert "tag6_port" in json.dumps(made)
     assert '"ct"' not in json.dumps(made)
+    marked = replace(wanted, mark=0x00A50000, mark_mask=0x00FF0000)
+    asking = [
+        body["expr"]
+        for _, kind, body in commands(nft_ruleset.fill(marked, nflog_group=5, sockets=SOCKETS))
+        if kind == "rule" and '"ct"' in json.dumps(body)
+    ]
+    assert asking
+    assert all(list(statement) == ["mangle"] for statements in asking for statement in statements)
 
 
 def test_tcp_is_reset_and_the_rest_is_told_that_it_is_prohibited_after_being_logged() -> None:
@@ -135,18 +155,22 @@ def test_tcp_is_reset_and_the_rest_is_told_that_it_is_prohibited_after_being_log
 
 
 def test_marks_change_no_bit_outside_the_mask() -> None:
-    tag = rules(nft_ruleset.fill(plan({Endpoint(A, 443): TAG}), nflog_group=5), "tag")
-    for where, rule in (("ct", tag[-2]), ("meta", tag[-1])):
+    wanted = replace(plan({Endpoint(A, 443): TAG}), mark=0x00A50000, mark_mask=0x00FF0000)
+    tag = rules(nft_ruleset.fill(wanted, nflog_group=5), "tag")
+    for where, rule in (("meta", tag[0]), ("ct", tag[1])):
         key = {where: {"key": "mark"}}
         value = {"|": [{"&": [key, 0xFF00FFFF]}, 0x00A50000]}
         assert json.loads(rule) == [{"mangle": {"key": key, "value": value}}]
 
 
-def test_without_a_mask_no_mark_is_set_and_only_new_connections_are_logged() -> None:
-    tag = rules(nft_ruleset.fill(plan({Endpoint(A, 443): TAG}, mark=0, mask=0), nflog_group=5), "tag")
-    assert ['"log"' in rule for rule in tag] == [False, False, True]
-    assert '"new"' in tag[-1]
-    assert not any("mangle" in rule for rule in tag)
+def test_a_mark_that_comes_or_goes_rewrites_the_rules_and_nothing_else() -> None:
+    bare = plan({Endpoint(A, 443): TAG})
+    marked = replace(bare, mark=1, mark_mask=1)
+    for old, new in ((bare, marked), (marked, bare)):
+        widen, narrow = change(old, new)
+        assert {kind for _, kind, _ in commands(widen)} == {"chain", "rule"}
+        assert ('"ct"' in json.dumps(widen)) is (new is marked)
+        assert narrow is None
 
 
 def change(old: Plan, new: Plan) -> tuple[dict[str, Any], dict[str, Any] | None]:
@@ -246,9 +270,6 @@ def test_a_port_of_this_host_is_asked_for_before_the_address_is() -> None:
     made = rules(nft_ruleset.fill(plan({local: DENY}), nflog_group=5), "output")[0]
     assert made.index("@deny4_here") < made.index('"fib"')
     assert '"refuse"' in made
-
-
-SOCKETS = Sockets("agentsh-net/sessions", "agentsh-net/workers", ".session", (2,))
 
 
 def test_with_sessions_alone_nothing_that_is_forwarded_is_asked_for() -> None:

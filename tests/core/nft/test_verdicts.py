@@ -54,13 +54,28 @@ def test_the_packet_of_a_session_is_logged_once_with_its_name(mask: int) -> None
         assert not any("one" in rule for rule in chains[f"{chain}_routed"])
 
 
-@pytest.mark.parametrize("mask", [0, 0xFF])
-def test_of_a_connection_that_nobody_tracks_the_first_segment_alone_comes_to_the_log(mask: int) -> None:
-    tag = made(Plan(mark=mask, mark_mask=mask))["tag"]
-    untracked = [i for i, rule in enumerate(tag) if '"untracked"' in rule and '"log"' not in rule]
-    assert len(untracked) == 2
-    assert all(tag[i].endswith('{"return": null}]') for i in untracked)
-    assert max(untracked) < next(i for i, rule in enumerate(tag) if '"log"' in rule)
+def test_of_tcp_the_first_segment_alone_comes_to_the_log() -> None:
+    first, *rest = made(Plan())["tag"]
+    assert '"field": "flags"' in first
+    assert first.endswith('{"return": null}]')
+    assert not any('"flags"' in rule for rule in rest)
+
+
+def test_a_flow_that_is_remembered_comes_to_no_log_and_one_that_finds_no_room_does() -> None:
+    tag = made(Plan())["tag"]
+    known = [rule for rule in tag if '"op": "update"' in rule]
+    added = [rule for rule in tag if '"op": "add"' in rule]
+    assert len(known) == len(added) == 2  # IPv4 and IPv6
+    assert all(rule.endswith('{"return": null}]') for rule in known)
+    # A statement that fails ends its rule: the log is in another.
+    assert not any('"log"' in rule for rule in (*known, *added))
+    assert '"log"' in tag[-1]
+    assert all(tag.index(found) + 1 == tag.index(new) for found, new in zip(known, added, strict=True))
+
+
+def test_every_packet_of_a_connection_is_marked_before_anything_is_asked_of_it() -> None:
+    tag = made(Plan(mark=1, mark_mask=1))["tag"]
+    assert ['"mangle"' in rule for rule in tag] == [True, True] + [False] * (len(tag) - 2)
 
 
 def test_with_sessions_alone_who_is_in_none_comes_to_no_verdict() -> None:
