@@ -22,7 +22,7 @@ from netns.daemon import ROOT, Daemon, mcp_server, running
 pytestmark = pytest.mark.kernel
 
 CALC, PORT = "10.99.0.5", 8000
-READS, SENDS = "mcp__db__query", "mcp__mail__send_email"
+READS, SENDS, ADDS = "mcp__db__query", "mcp__mail__send_email", "mcp__calc__add"
 WORKERS = Path("/sys/fs/cgroup/agentsh-net/workers/cgroup.procs")
 # Asks a model at each URL for the call that goes with it; prints the tools that it may call.
 ASKS = """
@@ -49,7 +49,9 @@ print("gone")
 
 
 def called(asked: Any) -> dict[str, Any]:
-    return message(tool_use(asked["messages"][-1]["content"], {}))
+    """The call that the request asks for."""
+    tool = asked["messages"][-1]["content"]
+    return message(tool_use(tool, {"a": 2, "b": 3}, f"toolu_{tool}"))
 
 
 def policy(provider: str) -> dict[str, Any]:
@@ -118,15 +120,20 @@ def played(folder: Path) -> dict[str, Any]:
         outside = subprocess.run(asks((bare, READS)), capture_output=True, text=True, check=True)
         agent = answers(execed(daemon, "mine", *asks((bare, READS), (bare, SENDS), (others, SENDS))))
         with_a_token = subprocess.run(asks((others, SENDS)), capture_output=True, text=True, check=True)
+        execed(daemon, "caller", *asks((bare, ADDS)))
         execed(daemon, "caller", sys.executable, str(ROOT / "tests/netns/mcp_client.py"), gateway)
+
+        def story() -> dict[str, Any] | None:
+            told = json.loads(daemon.cli("mcp", "calls", "--show", f"toolu_{ADDS}", "--json"))
+            return told if told["executions"] and told["connections"] else None
+
         return {
             "outside": answers(outside.stdout),
             "agent": agent,
             "outside with a token": answers(with_a_token.stdout),
-            "intercepted": await_that(lambda: events(daemon, "mcp_tool_call_intercepted")),
-            "crossed": await_that(lambda: events(daemon, "mcp_cross_server_blocked")),
-            "called": await_that(lambda: events(daemon, "mcp_tool_called")),
-            "connections": events(daemon, "mcp_network_connection"),
+            "intercepted": events(daemon, "mcp_tool_call_intercepted"),
+            "crossed": events(daemon, "mcp_cross_server_blocked"),
+            "story": await_that(story),
             "log": daemon.log(),
         }
 
@@ -170,14 +177,14 @@ def runs_away(folder: Path) -> list[dict[str, Any]]:
 
 
 @pytest.fixture
-def box(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def folder() -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="agentsh-net-sessions-") as made:
         Path(made).chmod(0o711)  # the agent passes through it
         yield Path(made)
 
 
-def test_whose_a_connection_is_is_the_kernels_to_say_before_any_token(box: Path) -> None:
-    play = in_box(played, box)
+def test_whose_a_connection_is_is_the_kernels_to_say_before_any_token(folder: Path) -> None:
+    play = in_box(played, folder)
     assert play["outside"] == [[READS]]
     assert play["agent"] == [[READS], [], []], (
         "what it read it may not send, without a token or with another's"
@@ -191,15 +198,21 @@ def test_whose_a_connection_is_is_the_kernels_to_say_before_any_token(box: Path)
     told = {(e["session_id"], e["tool_name"], e["action"]) for e in play["intercepted"]}
     assert told == {
         ("default", READS, "allow"), ("mine", READS, "allow"), ("mine", SENDS, "block"), ("other", SENDS, "allow"),
+        ("caller", ADDS, "allow"),
     }  # fmt: skip
-    assert {e["session_id"] for e in play["called"]} == {"caller"}
-    through = [e for e in play["connections"] if e["layer"] == "proxy" and e["session_id"] != "default"]
-    assert {(e["session_id"], e["server_id"]) for e in through} == {("caller", "calc")}
+    story = play["story"]
+    (execution,) = story["executions"]
+    assert execution["intercepted_id"] == story["intent"]["id"]
+    stages = [story["intent"], execution, *story["connections"]]
+    assert {e["session_id"] for e in stages} == {"caller"}, "one call through every layer, and never a token"
+    assert {(e["layer"], e["correlated"]) for e in story["connections"]} == {("proxy", True)}
     assert play["log"].count("session mine shows the token of session other") == 1
 
 
-def test_a_call_of_an_agent_that_did_not_wait_to_be_known_is_its_sessions_or_is_not_made(box: Path) -> None:
-    called = in_box(runs_away, box)
+def test_a_call_of_an_agent_that_did_not_wait_to_be_known_is_its_sessions_or_is_not_made(
+    folder: Path,
+) -> None:
+    called = in_box(runs_away, folder)
     assert {e["session_id"] for e in called} == {"mine"}
     assert 13 not in [e["input"]["a"] for e in called], (
         "of a socket that was reset nobody can say whose it was"
