@@ -11,7 +11,7 @@ import click
 
 from agentsh_net.cli.examples import examples
 from agentsh_net.cli.lazy import LazyGroup
-from agentsh_net.cli.output import Column, Format, Row, decision, moment, short_hash, show, shown
+from agentsh_net.cli.output import Column, Format, Row, decision, moment, session, short_hash, show, shown
 from agentsh_net.cli.source import Source, reading
 
 _ALL: Final = ("session", "server", "tool", "type", "action", "since")
@@ -19,6 +19,7 @@ _EVERY_SERVER: Final = 1_000_000
 
 _TIME: Final = Column("TIME (UTC)", lambda row: moment(row.get("timestamp")))
 _ACTION: Final = Column("ACTION", decision)
+_SESSION: Final = Column("SESSION", session, spare=True)
 _SERVER: Final = Column("SERVER", lambda row: str(row.get("server_id") or "-"))
 _TOOL: Final = Column(
     "TOOL", lambda row: str(row.get("tool_name") or _read_without_tool(row) or "-"), fold=True
@@ -70,6 +71,7 @@ def calls(source: Source, filters: Mapping[str, Any], form: Format, show_id: str
         _TIME,
         Column("ID", lambda row: str(row.get("id") or "-")),
         _ACTION,
+        _SESSION,
         _SERVER,
         _TOOL,
         Column("REASON", _reason, fold=True),
@@ -90,7 +92,7 @@ def calls(source: Source, filters: Mapping[str, Any], form: Format, show_id: str
 def events(source: Source, filters: Mapping[str, Any], form: Format) -> None:
     """List everything that was recorded, the newest last."""
     kind = Column("TYPE", lambda row: str(row.get("type", "-")))
-    columns = (_TIME, _ACTION, kind, _SERVER, Column("DETAIL", detail, fold=True))
+    columns = (_TIME, _ACTION, kind, _SESSION, _SERVER, Column("DETAIL", detail, fold=True))
     show(source.rows("events", filters), form, columns, empty=_nothing("events", filters))
 
 
@@ -106,6 +108,7 @@ def detections(source: Source, filters: Mapping[str, Any], form: Format) -> None
     columns = (
         _TIME,
         Column("SEVERITY", lambda row: str(row.get("max_severity") or "-")),
+        _SESSION,
         _SERVER,
         _TOOL,
         Column("DETECTIONS", _detected, fold=True),

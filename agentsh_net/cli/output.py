@@ -16,6 +16,7 @@ from typing import Any, Final
 import click
 
 from agentsh_net.cli.layout import GAP, Heading, Line, cramped, stacked
+from agentsh_net.core.audit.events import DEFAULT_SESSION
 from agentsh_net.core.naming.folding import visible
 
 Row = Mapping[str, Any]
@@ -40,11 +41,12 @@ class Format(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table. `fold` columns give way when the terminal is narrow."""
+    """A column of a table. `fold` columns give way when the terminal is narrow; `spare` ones are left out where no row has a word for them."""
 
     title: str
     cell: Callable[[Row], str]
     fold: bool = False
+    spare: bool = False
 
 
 def show(
@@ -78,6 +80,7 @@ def table(rows: Sequence[Row], columns: Sequence[Column]) -> str:
     from rich.table import Table
     from rich.text import Text
 
+    columns = [column for column in columns if not column.spare or any(map(column.cell, rows))]
     terminal = sys.stdout.isatty()
     text = io.StringIO()
     width = None if terminal else _PIPE_WIDTH
@@ -108,6 +111,12 @@ def shown(value: Any) -> str:
 def moment(timestamp: Any) -> str:
     """Return a timestamp as people read it: to the second, in UTC."""
     return str(timestamp or "-")[:19].replace("T", " ")
+
+
+def session(row: Row) -> str:
+    """Return the session that an event is of; nothing for the default one."""
+    named = str(row.get("session_id") or "")
+    return named if named != DEFAULT_SESSION else ""
 
 
 def short_hash(value: Any) -> str:

@@ -8,7 +8,7 @@ import click
 
 from agentsh_net.cli.examples import examples
 from agentsh_net.cli.main import Daemon
-from agentsh_net.cli.output import Row, decision, json_text, moment
+from agentsh_net.cli.output import Row, decision, json_text, moment, session
 from agentsh_net.core.naming.folding import visible
 
 
@@ -34,6 +34,7 @@ def line(event: Row) -> str:
     from agentsh_net.cli.mcp import detail
 
     who = str(event.get("server_id") or "-")
+    of = f"  session {session(event)}" if session(event) else ""
     return visible(
-        f"{moment(event.get('timestamp'))}  {decision(event):<11}  {event.get('type')}  {who}  {detail(event)}"
+        f"{moment(event.get('timestamp'))}  {decision(event):<11}  {event.get('type')}{of}  {who}  {detail(event)}"
     )

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from agentsh_net.cli import output
-from agentsh_net.cli.output import Column, Format, show
+from agentsh_net.cli.output import Column, Format, session, show, table
 
 COLUMNS = (Column("NAME", lambda row: row["name"]), Column("TEXT", lambda row: row["text"], fold=True))
 EVIL = "\x1b]0;owned\x07\x9b31m\u202egnp.exe\u200b\U000e0041\x7f\ud800\r\n"
@@ -109,3 +109,10 @@ def test_a_narrow_terminal_gets_every_column(monkeypatch):
         re.sub(r"\x1b\[[0-9;]*m", "", screen.getvalue())
         == "NAME\na-name-of-30-characters-at-least\n    the whole text\n"
     )
+
+
+def test_a_spare_column_is_there_where_a_row_has_a_word_for_it():
+    columns = (Column("NAME", lambda row: row["name"]), Column("SESSION", session, spare=True))
+    nobodys, mine = {"name": "a", "session_id": "default"}, {"name": "b", "session_id": "mine"}
+    assert table([nobodys], columns) == "NAME\na\n"
+    assert table([nobodys, mine], columns) == "NAME  SESSION\na     -\nb     mine\n"

@@ -32,3 +32,7 @@ def test_a_bad_filter_is_a_usage_error(run):
 
 def test_without_a_daemon_there_is_nothing_to_follow(run):
     assert run("tail").exit_code == 4
+
+
+def test_an_event_of_an_agents_session_says_so():
+    assert "  mcp_network_connection  session mine  evil  " in line(EVENT | {"session_id": "mine"})
