@@ -19,7 +19,7 @@ from agentsh_net.core.trust import identity
 from agentsh_net.core.trust.identity import Aspect, Identity
 from agentsh_net.core.trust.outline import Outline
 from agentsh_net.core.trust.pins import Pin, Pins
-from agentsh_net.core.verdicts import inner_verdicts
+from agentsh_net.core.verdicts import inner_verdicts, steps
 from agentsh_net.core.verdicts.connectors import Reach
 from agentsh_net.core.verdicts.inner_calls import inner_calls
 from agentsh_net.core.verdicts.policy import Charge, Explanation, Policy
@@ -108,8 +108,11 @@ class Snapshot:
 
 
 def explain(snapshot: Snapshot, call: ToolCall) -> Explanation:
-    """Return the steps of the verdict on a call, which `agentsh-net policy explain` prints."""
-    return snapshot.explain(call)
+    """Return the steps of the verdict on a call, which `agentsh-net policy explain` prints, and what the gateway says besides."""
+    told = snapshot.explain(call)
+    gateway = snapshot.config.gateway
+    beside = (steps.gateway_step(gateway, pair) for pair in told.verdict.candidates)
+    return replace(told, steps=(*told.steps[:-1], *filter(None, beside), told.steps[-1]))
 
 
 def encode(snapshot: Snapshot) -> dict[str, Any]:

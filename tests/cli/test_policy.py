@@ -88,6 +88,19 @@ def test_a_file_explains_a_call_without_a_daemon(run, policy, args, code, words)
     assert result.stdout.splitlines()[-1].startswith("VERDICT      " + ("block" if code else "allow"))
 
 
+def test_a_tool_that_the_gateway_leaves_out_is_told_of(run, policy):
+    policy.write_text(
+        POLICY.format(enforce="true") + "gateway: {servers: {weather: {allow_tools: [get_city]}}}\n"
+    )
+    result = run("policy", "explain", "--config", policy, "--server", "weather", "--tool", "get")
+    *_, told, verdict = result.stdout.splitlines()
+    assert told.startswith(
+        "gateway      alert  the gateway does not offer tool weather/get: calls through it are blocked"
+    )
+    assert told.endswith("[gateway.servers.weather.allow_tools]")
+    assert verdict.startswith("VERDICT      allow")
+
+
 def test_audit_mode_is_said_and_still_fails_the_check(run, policy):
     policy.write_text(POLICY.format(enforce="false"))
     result = run("policy", "explain", "--config", policy, "--server", "weather", "--tool", "delete_all")

@@ -10,10 +10,17 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
-from agentsh_net.core.configuration.settings import CrossServer, Inspection, RateLimits, VersionPinning
+from agentsh_net.core.configuration.settings import (
+    CrossServer,
+    Gateway,
+    Inspection,
+    RateLimits,
+    VersionPinning,
+)
 from agentsh_net.core.inspect.findings import Finding
 from agentsh_net.core.limits.ratelimit import limit_of
 from agentsh_net.core.model import Candidate, Crossing, PinState, Tool
+from agentsh_net.core.naming import globs
 from agentsh_net.core.naming.folding import fold, visible
 from agentsh_net.core.trust import pins
 from agentsh_net.core.trust.identity import Aspect, Identity
@@ -49,7 +56,7 @@ _OUTCOMES: Final = {effect: Outcome(effect.value) for effect in pins.PinEffect}
 class Step:
     """One step of the reasoning. `rule` is the YAML path of what decided, `about` the pair it is about, if one."""
 
-    step: str  # name | protocol | server | tool | identity | pin | inspection | arguments | session | native | fail_closed | rate | verdict
+    step: str  # name | protocol | server | tool | identity | pin | inspection | arguments | session | native | fail_closed | rate | gateway | verdict
     outcome: Outcome
     reason: str
     rule: str = ""
@@ -251,6 +258,18 @@ def arguments_step(found: Sequence[Finding]) -> Step:
 def _rank(severity: str) -> int:
     """Return a severity's place; one that nobody knows counts as the worst."""
     return SEVERITIES.index(severity) if severity in SEVERITIES else len(SEVERITIES) - 1
+
+
+def gateway_step(gateway: Gateway, about: Candidate) -> Step | None:
+    """Say what the gateway does with calls of a pair, whatever the verdict is; None where it has no say of its own."""
+    for server_id, own in gateway.servers.items():
+        if gateway.enabled and own.allow_tools and fold(server_id) == fold(about.server_id):
+            rule, name = f"gateway.servers.{server_id}.allow_tools", f"tool {shown(about)}"
+            if any(globs.parse(pattern).matches(fold(about.tool)) for pattern in own.allow_tools):
+                return Step("gateway", Outcome.PASS, f"the gateway offers {name}", rule, about)
+            reason = f"the gateway does not offer {name}: calls through it are blocked"
+            return Step("gateway", Outcome.ALERT, reason, rule, about)
+    return None
 
 
 def rate_step(limits: RateLimits, about: Candidate, outcome: Outcome) -> Step:

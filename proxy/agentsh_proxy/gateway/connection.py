@@ -16,6 +16,7 @@ from agentsh_net.core.mcp import jsonrpc
 from agentsh_net.core.mcp.gate import UNREADABLE
 from agentsh_proxy.chunks import LAST_CHUNK, chunk
 from agentsh_proxy.gateway.requests import Asked, Requests
+from agentsh_proxy.load import Load
 from agentsh_proxy.replies import CONTINUE
 
 HEAD_SECONDS: Final = 20.0  # as the LLM proxy's: from a head's first byte to its last
@@ -60,6 +61,7 @@ class Front:
         self.on_bug = on_bug
         self.whose = whose  # the session in which a client's socket was made, empty for none
         self.connections: set[GatewayConnection] = set()
+        self.load = Load()
         self.draining = False
         self.now = now
 
@@ -97,7 +99,7 @@ class GatewayConnection(asyncio.Protocol):
         self._front = front
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
-        self._requests = Requests(front.max_request)
+        self._requests = Requests(front.max_request, front.load)
         self._work: Attending | None = None  # who is answering
         self._idle: asyncio.Future[None] | None = None  # whoever waits until nobody is
         self._writable: asyncio.Future[None] | None = None  # set while the client is slow
@@ -129,6 +131,7 @@ class GatewayConnection(asyncio.Protocol):
         """Cancel what the client asked for."""
         self._transport = None
         self._front.connections.discard(self)
+        self._requests.drop()
         if self._writable is not None and not self._writable.done():
             self._writable.set_result(None)
         if self._work is not None:

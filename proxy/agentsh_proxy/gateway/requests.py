@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.web.http_head import RequestHead, find_head, parse_request
 from agentsh_proxy.chunks import ChunkedReader
+from agentsh_proxy.load import Load
 
 # Bytes of a head that is remembered while its connection lasts: clients repeat themselves, but for a long credential.
 MAX_REMEMBERED: Final = 4 << 10
@@ -46,9 +47,9 @@ class _Heard:
 class Requests:
     """What came of one connection. `head` is that of the request under way, until `done`."""
 
-    __slots__ = ("_body", "_buffer", "_chunked", "_heard", "_left", "_max", "head")
+    __slots__ = ("_body", "_buffer", "_chunked", "_heard", "_left", "_load", "_max", "_size", "head")
 
-    def __init__(self, max_request: Callable[[], int]) -> None:
+    def __init__(self, max_request: Callable[[], int], load: Load) -> None:
         self.head: RequestHead | None = None
         self._max = max_request
         self._buffer = b""
@@ -56,6 +57,8 @@ class Requests:
         self._body: list[bytes] = []
         self._chunked: ChunkedReader | None = None
         self._left = 0
+        self._size = 0  # of the body so far
+        self._load = load
 
     def add(self, data: bytes) -> None:
         """Take what came."""
@@ -80,7 +83,8 @@ class Requests:
             return None
         heard = self._heard
         assert heard is not None  # noqa: S101 - a body has a head
-        body, self._body = b"".join(self._body), []
+        body = b"".join(self._body)
+        self.drop()
         if len(heard.raw) > MAX_REMEMBERED:
             self._heard = None
         return Asked(heard.head, heard.fields, heard.names, heard.repeated, body)
@@ -88,6 +92,12 @@ class Requests:
     def done(self) -> None:
         """Take note that the request under way is answered."""
         self.head = None
+
+    def drop(self) -> None:
+        """Forget what came of a body."""
+        self._body = []
+        self._load.size -= self._size
+        self._size = 0
 
     def _begun(self) -> bool:
         return bool(self._body) or bool(self._buffer)
@@ -102,7 +112,6 @@ class Requests:
             heard = self._heard = _Heard(raw, parse_request(raw), *_fields(raw))
         self._buffer = self._buffer[len(heard.raw) :]
         self.head = head = heard.head
-        self._body = []
         self._chunked = ChunkedReader() if head.chunked else None
         self._left = head.length or 0
         if self._left > self._max():
@@ -114,17 +123,26 @@ class Requests:
         if self._chunked is not None:
             data, self._buffer = self._buffer, b""
             if data:
-                self._body.append(self._chunked.feed(data))
+                self._keep(self._chunked.feed(data))
             if self._chunked.overrun:
                 raise ProtocolError("bytes after a chunked body: requests are not pipelined behind one")
-            if sum(map(len, self._body)) > self._max():
+            if self._size > self._max():
                 raise self._too_long()
             return self._chunked.complete
         data, self._buffer = self._buffer[: self._left], self._buffer[self._left :]
         if data:
-            self._body.append(data)
+            self._keep(data)
             self._left -= len(data)
         return not self._left
+
+    def _keep(self, data: bytes) -> None:
+        if not data:
+            return
+        self._body.append(data)
+        self._size += len(data)
+        self._load.size += len(data)
+        if self._load.too_much:
+            raise ProtocolError("too many large requests are on their way; try again", status=503)
 
     def _too_long(self) -> ProtocolError:
         return ProtocolError(

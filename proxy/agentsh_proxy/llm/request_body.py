@@ -5,24 +5,11 @@ What becomes of it is the connection's business.
 
 from __future__ import annotations
 
-from typing import Final
-
 from agentsh_net.core.dialects.base import Dialect
 from agentsh_net.core.web.http_head import RequestHead
 from agentsh_proxy.chunks import ChunkedReader
 from agentsh_proxy.llm.admission import RefusalError
-
-# Bytes of all bodies of a worker whose ends have not come: a dozen of the largest, some thousand of an agent's.
-MAX_LOAD: Final = 1 << 30
-
-
-class Load:
-    """How much a worker holds of bodies whose ends have not come."""
-
-    __slots__ = ("size",)
-
-    def __init__(self) -> None:
-        self.size = 0
+from agentsh_proxy.load import Load
 
 
 class RequestBody:
@@ -59,7 +46,7 @@ class RequestBody:
         """Keep a piece until the body is whole. Raises RefusalError where too many keep too much."""
         self._held.append(data)
         self._load.size += len(data)
-        if self._load.size > MAX_LOAD:
+        if self._load.too_much:
             raise RefusalError(503, "too many large requests are on their way; try again", dialect=dialect)
 
     def joined(self, last: bytes) -> bytes:

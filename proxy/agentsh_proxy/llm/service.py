@@ -26,9 +26,9 @@ from agentsh_proxy.llm.admission import Admitted, Answered, admit
 from agentsh_proxy.llm.guarding import masked
 from agentsh_proxy.llm.offering import Offering
 from agentsh_proxy.llm.reporting import Reporter, Subject
-from agentsh_proxy.llm.request_body import Load
 from agentsh_proxy.llm.upstream_pool import Pool
 from agentsh_proxy.llm.view import View
+from agentsh_proxy.load import Load
 from agentsh_proxy.recorder import Recorder
 
 if TYPE_CHECKING:

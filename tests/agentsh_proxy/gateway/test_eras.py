@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from agentsh_proxy.gateway.eras import asks_modern, begins, is_modern
 from agentsh_proxy.gateway.requests import Asked, Requests
+from agentsh_proxy.load import Load
 
 from agentsh_net.core.mcp import jsonrpc
 from agentsh_net.core.mcp.exchange import LEGACY, MODERN
@@ -42,7 +43,7 @@ def test_what_could_not_be_read_is_of_none() -> None:
 def asked(message: dict[str, Any], **fields: str) -> Asked:
     body = json.dumps(message).encode()
     named = "".join(f"{name.replace('_', '-')}: {value}\r\n" for name, value in fields.items())
-    requests = Requests(lambda: 1000)
+    requests = Requests(lambda: 1000, Load())
     requests.add(f"POST / HTTP/1.1\r\nHost: h\r\n{named}Content-Length: {len(body)}\r\n\r\n".encode() + body)
     found = requests.next()
     assert found is not None

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from time import process_time
+
 import pytest
+from agentsh_proxy import load as loads
 from agentsh_proxy.gateway.requests import Asked, Requests
+from agentsh_proxy.load import Load
 
 from agentsh_net.core.errors import ProtocolError
 
@@ -13,7 +17,7 @@ LAST = b"GET /c HTTP/1.1\r\nHost: h\r\n\r\n"
 
 
 def read(*parts: bytes, limit: int = 100) -> list[Asked]:
-    requests, found = Requests(lambda: limit), []
+    requests, found = Requests(lambda: limit, Load()), []
     for part in parts:
         requests.add(part)
         while (asked := requests.next()) is not None:
@@ -39,7 +43,7 @@ def test_fields_are_found_by_any_spelling_and_repeats_are_named() -> None:
 
 
 def test_one_request_is_read_at_a_time() -> None:
-    requests = Requests(lambda: 100)
+    requests = Requests(lambda: 100, Load())
     requests.add(FIRST + LAST)
     first = requests.next()
     assert first is not None and requests.head is first.head and requests.ahead == len(LAST)
@@ -48,7 +52,7 @@ def test_one_request_is_read_at_a_time() -> None:
 
 
 def test_who_waits_to_send_a_body_is_known_until_it_comes() -> None:
-    requests = Requests(lambda: 100)
+    requests = Requests(lambda: 100, Load())
     requests.add(FIRST.replace(b"X-A: 1", b"Expect: 100-continue")[:-2])
     assert requests.next() is None and requests.awaited
     requests.add(b"h")
@@ -68,3 +72,34 @@ def test_a_body_past_the_bound_is_refused(data: bytes) -> None:
 def test_nothing_may_follow_a_chunked_body_unasked() -> None:
     with pytest.raises(ProtocolError, match="not pipelined"):
         read(CHUNKED + LAST)
+
+
+def test_a_body_in_pieces_of_a_byte_costs_as_much_a_piece_at_its_end_as_at_its_beginning() -> None:
+    """80,000 of them took 27 s of everybody's time."""
+    requests, size = Requests(lambda: 1 << 20, Load()), 60_000
+    requests.add(CHUNKED[: CHUNKED.index(b"2\r\nyo")] + b"%x\r\n" % size)
+    began = process_time()
+    for _ in range(size):
+        assert requests.next() is None
+        requests.add(b" ")
+    assert process_time() - began < 5  # it takes 0.1 s, and took 15
+
+
+def test_bodies_under_way_weigh_until_they_are_whole_or_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loads, "MAX_LOAD", 3)
+    load = Load()
+    one, other = Requests(lambda: 100, load), Requests(lambda: 100, load)
+    for requests in (one, other):
+        requests.add(FIRST[:-1])
+        assert requests.next() is None
+    assert load.size == 2
+    other.add(b"i")
+    assert other.next() is not None and load.size == 1
+    one.drop()
+    assert load.size == 0
+    third = Requests(lambda: 100, load)
+    third.add(FIRST.replace(b"Length: 2", b"Length: 9"))
+    assert third.next() is None
+    third.add(b"xx")
+    with pytest.raises(ProtocolError, match="too many large requests"):
+        third.next()

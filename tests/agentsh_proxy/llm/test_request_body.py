@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from agentsh_proxy.llm import request_body
+from agentsh_proxy import load as loads
 from agentsh_proxy.llm.admission import RefusalError
-from agentsh_proxy.llm.request_body import Load, RequestBody
+from agentsh_proxy.llm.request_body import RequestBody
+from agentsh_proxy.load import Load
 
 from agentsh_net.core.dialects.anthropic.dialect import DIALECT
 from agentsh_net.core.errors import ProtocolError
@@ -54,7 +55,7 @@ def test_what_is_held_comes_back_whole_and_weighs_until_then():
 
 
 def test_too_much_of_all_bodies_together_is_refused_until_some_is_dropped(monkeypatch):
-    monkeypatch.setattr(request_body, "MAX_LOAD", 5)
+    monkeypatch.setattr(loads, "MAX_LOAD", 5)
     load = Load()
     first, second = RequestBody(PLAIN, 5, load), RequestBody(PLAIN, 5, load)
     first.hold(b"hell", DIALECT)

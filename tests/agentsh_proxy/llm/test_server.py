@@ -298,7 +298,7 @@ async def test_a_newcomer_takes_the_place_of_who_keeps_the_proxy_waiting(opened,
 
 @on_loop
 async def test_bodies_that_never_end_cost_no_more_than_the_bound_together(opened, monkeypatch):
-    monkeypatch.setattr("agentsh_proxy.llm.request_body.MAX_LOAD", 1 << 20)
+    monkeypatch.setattr("agentsh_proxy.load.MAX_LOAD", 1 << 20)
     upstream = await opened(Upstream())
     proxy = await opened(Proxy(snapshot(upstream.port)))
     slow = await opened(Client(proxy.port))

@@ -7,6 +7,8 @@ from dataclasses import replace
 import pytest
 
 from agentsh_net.core.configuration.settings import (
+    Gateway,
+    GatewayServer,
     Inspection,
     Mcp,
     RateLimit,
@@ -235,3 +237,17 @@ def test_the_protocol_step_is_always_a_block_and_quotes_the_flaw():
 def test_a_step_about_another_pair_says_the_same():
     step = steps.server_step(rules(), "allowlist", Candidate("fs", ""))
     assert steps.about(step, READ) == steps.server_step(rules(), "allowlist", READ)
+
+
+def test_the_gateway_says_which_tools_it_leaves_out_and_nothing_where_it_has_no_say():
+    gateway = Gateway(
+        enabled=True, servers={"FS": GatewayServer(allow_tools=("re*",)), "web": GatewayServer()}
+    )
+    offered = steps.gateway_step(gateway, READ)
+    assert offered is not None
+    assert (offered.outcome, offered.rule) == (Outcome.PASS, "gateway.servers.FS.allow_tools")
+    left_out = steps.gateway_step(gateway, replace(READ, tool="write"))
+    assert left_out is not None and left_out.outcome is Outcome.ALERT
+    assert left_out.reason == "the gateway does not offer tool fs/write: calls through it are blocked"
+    assert steps.gateway_step(gateway, replace(READ, server_id="web")) is None
+    assert steps.gateway_step(replace(gateway, enabled=False), READ) is None
