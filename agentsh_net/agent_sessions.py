@@ -24,6 +24,9 @@ from agentsh_net.current import Current, Means
 from agentsh_net.sessions import Sessions
 from agentsh_net.store import records
 
+# Pairs of sessions, one of which showed the other's token: more than a person reads, and the log is not flooded.
+MAX_TOLD = 256
+
 
 class AgentSessions:
     """Opens sessions, puts processes into them, and clears away after them."""
@@ -91,8 +94,9 @@ class AgentSessions:
             return None
 
     def _contradicted(self, here: str, shown: str) -> None:
-        """Tell of a process that shows another session's token."""
-        if (here, shown) not in self._told:
+        """Tell of a process that shows another session's token; a worker that says so is believed no more than that both exist."""
+        known = {*self._sessions.ids()}
+        if (here, shown) not in self._told and {here, shown} <= known and len(self._told) < MAX_TOLD:
             self._told.add((here, shown))
             self._log.warning(
                 "session %s shows the token of session %s: what it does is told, and held to, as %s",

@@ -127,6 +127,7 @@ def test_who_shows_another_sessions_token_is_told_once_over_whatever_way(here: R
     for _ in range(2):
         here.daemon.agents.of(other, Peer(os.getpid(), 0, 0))
         here.daemon.arbiter.contradicted("mine", "other")
+        here.daemon.arbiter.contradicted("mine", "no\nsession")
     told = [record.getMessage() for record in caplog.records if "shows the token" in record.getMessage()]
     assert told == [
         "session mine shows the token of session other: what it does is told, and held to, as mine"

@@ -11,6 +11,7 @@ import socket
 from collections.abc import Callable, Mapping
 from hashlib import sha256
 from secrets import token_hex
+from time import monotonic
 from typing import Any
 
 import orjson
@@ -22,6 +23,7 @@ from agentsh_net.core.verdicts.policy import Charge
 
 # The arbiter answers in tens of microseconds. What takes longer than this is a supervisor that is gone or stopped.
 PATIENCE = 0.25
+SILENCE = 1.0  # seconds in which one that did not say whose a connection is is not asked again: each question holds up every stream
 _STALE = 64  # late answers to earlier questions that are skipped before giving up
 
 
@@ -31,7 +33,7 @@ class Charges:
     `unanswered` is set where the answer was made up here.
     """
 
-    __slots__ = ("_answers", "_fail_closed", "_number", "_process", "_socket", "unanswered")
+    __slots__ = ("_answers", "_fail_closed", "_number", "_process", "_silent_until", "_socket", "unanswered")
 
     def __init__(self, connection: socket.socket, fail_closed: Callable[[], bool]) -> None:
         connection.settimeout(PATIENCE)
@@ -40,6 +42,7 @@ class Charges:
         self._number = 0
         self._answers = 0
         self._process = token_hex(8)  # no process id: the next worker may have the same
+        self._silent_until = 0.0
         self.unanswered = False
 
     def of_one_answer(self) -> Charge:
@@ -68,13 +71,18 @@ class Charges:
 
     def whose(self, client: asyncio.BaseTransport) -> str | None:
         """Return the session in which a client's socket was made: empty for none, None where nobody can say."""
+        now = monotonic()
+        if now < self._silent_until:
+            return None
         ends = [client.get_extra_info(end) for end in ("peername", "sockname")]
         try:
             match self._question({"whose": [part for end in ends for part in end[:2]]}):
                 case str(session_id):
                     return session_id
+        except TimeoutError:
+            self._silent_until = now + SILENCE
         except (OSError, ValueError, TypeError):
-            pass  # no answer in time; or it has no peer any more
+            pass  # nobody is there to answer; or the client is gone
         return None
 
     def contradict(self, session_id: str, shown: str) -> None:

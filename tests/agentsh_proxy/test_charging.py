@@ -319,6 +319,23 @@ def test_nor_can_anybody_where_the_client_is_gone(pair):
     assert Charges(pair[0], lambda: False).whose(Transport(None)) is None
 
 
+def test_a_supervisor_that_does_not_answer_is_not_asked_at_once_again_whose_a_connection_is(
+    pair, monkeypatch
+):
+    monkeypatch.setattr(charging, "PATIENCE", 0.05)
+    ours, theirs = pair
+    charges = Charges(ours, lambda: False)
+    assert [charges.whose(Transport(("127.0.0.1", 9))) for _ in range(5)] == [None] * 5
+    theirs.setblocking(False)
+    assert orjson.loads(theirs.recv(4096))[0] == 1
+    with pytest.raises(BlockingIOError):
+        theirs.recv(4096)
+    monkeypatch.setattr(charging, "monotonic", lambda: 1e12)
+    theirs.setblocking(True)
+    answering(theirs, lambda q: [[q[0], "mine"]])
+    assert charges.whose(Transport(("127.0.0.1", 9))) == "mine"
+
+
 def test_a_contradiction_is_told_and_need_not_be_heard(pair):
     ours, theirs = pair
     asked = answering(theirs, lambda q: [[q[0], 0]])
