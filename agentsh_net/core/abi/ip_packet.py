@@ -16,7 +16,6 @@ _HOP_BY_HOP, _ROUTING, _FRAGMENT, _AUTHENTICATION, _OPTIONS = 0, 43, 44, 51, 60
 _MAX_EXTENSIONS = 8
 _ETHERTYPES = {b"\x08\x00": 4, b"\x86\xdd": 6}
 _TAGS = {b"\x81\x00", b"\x88\xa8"}
-_MAX_TAGS = 2  # a tag in a tag (802.1ad), and no further
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +47,10 @@ def read(data: bytes, version: int = 0) -> Packet | None:
 
 
 def read_frame(data: bytes) -> Packet | None:
-    """Return the packet in an Ethernet frame, tagged or not (IEEE 802.1Q), or in `data` itself where there is no frame."""
+    """Return the packet in an Ethernet frame, however often tagged (IEEE 802.1Q), or in `data` itself where there is no frame."""
     offset = 12
-    for _ in range(_MAX_TAGS):
-        if data[offset : offset + 2] in _TAGS:
-            offset += 4
+    while data[offset : offset + 2] in _TAGS:
+        offset += 4
     version = _ETHERTYPES.get(data[offset : offset + 2])
     return read(data) if version is None else read(data[offset + 2 :], version)
 

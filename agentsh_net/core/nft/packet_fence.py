@@ -1,7 +1,9 @@
-"""The table `netdev agentsh_net`: stops packet sockets (AF_PACKET), which no other hook sees, at the devices that packets leave by.
+"""The table `netdev agentsh_net`: the last look at whatever leaves by a device, as the bytes that will be on the wire.
 
-Text for libnftables, because its JSON cannot describe sets that are looked up by raw bytes. Raw bytes, because nothing that
-such a socket says is believed: not its protocol number, not where its headers begin. Denials of whole addresses only.
+For what no other hook sees: packet sockets (AF_PACKET), what a bridge or a flow table hands on, what was rewritten or wrapped
+behind the other tables. Text for libnftables, because its JSON cannot describe sets that are looked up by raw bytes. Raw
+bytes, because nothing that a packet socket says is believed: not its protocol number, not where its headers begin. Denials of
+whole addresses only.
 """
 
 from __future__ import annotations
@@ -21,9 +23,10 @@ SETS = ("deny4", "deny6", "site6")
 MAX_DEVICES = 256
 _LOOPBACK = 1  # its index in every network namespace; what is sent there goes nowhere else
 
-# What has a route (rtclassid is readable) came through the IP stack, and the tables of `inet` have judged it. The rest is
-# told apart by the bytes that will be on the wire. Without a readable link header (devices that have none, or a socket
-# that skips the queue and lies about its protocol) the network header is tried at each place where a lie can put it.
+_TAGS = "{ 0x8100, 0x88a8 }"
+# Without a readable link header (devices that have none, or a socket that skips the queue and lies about its protocol) the
+# network header is tried at each place where a lie can put it. Receivers read as many tags as there are: a third one, which
+# nobody needs, is refused, and so is a second one where there was no link header to read the first in.
 _JUDGES: Mapping[str, Sequence[str]] = {
     "four": ("@ll,240,32 @deny4 goto refuse",),
     "six": ("@ll,304,128 @deny6 goto refuse", "@ll,304,48 @site6 goto refuse"),
@@ -34,24 +37,29 @@ _JUDGES: Mapping[str, Sequence[str]] = {
         "@ll,160,16 0x0800 @ll,304,32 @deny4 goto refuse",
         "@ll,160,16 0x86dd @ll,368,128 @deny6 goto refuse",
         "@ll,160,16 0x86dd @ll,368,48 @site6 goto refuse",
+        f"@ll,128,16 {_TAGS} @ll,160,16 {_TAGS} goto refuse",
     ),
     "unlinked": (
         "@nh,0,4 4 @nh,128,32 @deny4 goto refuse",
         "@nh,0,4 6 @nh,192,128 @deny6 goto refuse",
         "@nh,0,4 6 @nh,192,48 @site6 goto refuse",
-        "@nh,16,16 0x0800 @nh,160,32 @deny4 goto refuse",
-        "@nh,16,16 0x86dd @nh,224,128 @deny6 goto refuse",
-        "@nh,16,16 0x86dd @nh,224,48 @site6 goto refuse",
-        "meta protocol { 0x8100, 0x88a8 } @nh,96,32 @deny4 goto refuse",
-        "meta protocol { 0x8100, 0x88a8 } @nh,160,128 @deny6 goto refuse",
-        "meta protocol { 0x8100, 0x88a8 } @nh,160,48 @site6 goto refuse",
+        "@nh,16,16 0x0800 @nh,32,4 4 @nh,160,32 @deny4 goto refuse",
+        "@nh,16,16 0x86dd @nh,32,4 6 @nh,224,128 @deny6 goto refuse",
+        "@nh,16,16 0x86dd @nh,32,4 6 @nh,224,48 @site6 goto refuse",
+        f"meta protocol {_TAGS} @nh,96,32 @deny4 goto refuse",
+        f"meta protocol {_TAGS} @nh,160,128 @deny6 goto refuse",
+        f"meta protocol {_TAGS} @nh,160,48 @site6 goto refuse",
+        # An honest header does not look so: an IPv4 fragment of 33 KB, an IPv6 packet of UDP-Lite or with no hop left.
+        f"@nh,16,16 {_TAGS} @nh,48,16 {{ 0x0800, 0x86dd, 0x8100, 0x88a8 }} goto refuse",
     ),
 }
+# What has a route (rtclassid is readable) was judged by the tables of `inet`, and by eBPF as it left its socket. Without eBPF
+# it is judged once more: what was rewritten, wrapped or handed on behind those tables has a route too.
 _ROUTED = "meta rtclassid 0 accept"
 _EGRESS = (
     "@ll,96,16 0x0800 goto four",
     "@ll,96,16 0x86dd goto six",
-    "@ll,96,16 { 0x8100, 0x88a8 } goto tagged",
+    f"@ll,96,16 {_TAGS} goto tagged",
     "@ll,96,16 >= 0 accept",
     "goto unlinked",
 )
@@ -79,7 +87,7 @@ def fill(
     chains = {
         "refuse": (f"counter name {COUNTER}", log, "drop"),
         **_JUDGES,
-        CHAIN: (_ROUTED, *_EGRESS) if routed else _EGRESS,
+        CHAIN: (_ROUTED, *_EGRESS) if routed and not plan.alone else _EGRESS,
     }
     lines = [
         f"add counter netdev {table} {COUNTER}",

@@ -107,11 +107,11 @@ class Nftables:
     def narrow(self, due: Narrowing) -> None:
         """Delete what only the old plan had, when nobody is judged by it any more. Raises KernelError."""
         with _answered():
+            if due.fence:  # first: what the table lets pass again comes to the devices next
+                self._writer.run(due.fence)
             if due.table:
                 with self._contents.rules_changed():
                     self._writer.run(due.table)
-            if due.fence:
-                self._writer.run(due.fence)
 
     def follow(self, plan: Plan) -> None:
         """Take in what came to the machine since, as devices. Raises KernelError."""

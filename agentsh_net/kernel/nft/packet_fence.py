@@ -1,4 +1,4 @@
-"""The part of the nftables plane that stops packet sockets: a table at the devices by which packets leave.
+"""The part of the nftables plane that stands at the devices by which packets leave, and stops packet sockets among others.
 
 Best effort where the kernel is old (egress hooks came with Linux 5.16): then `detail` says that it is not there, and the rest
 of the plane stands. Once it was there, its loss is as loud as that of any other table.

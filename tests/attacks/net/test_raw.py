@@ -157,6 +157,8 @@ ROWS = {
     "12 tagged twice": by_frame(packet_socket(framed(PACKET, IP, QINQ, VLAN))),
     "12 tagged, past the queue": by_frame(packet_socket(framed(PACKET, IP, VLAN), says=ALL, bypass=True)),
     "12 says it is not tagged, past the queue": by_frame(packet_socket(framed(PACKET, IP, VLAN), says=IP, bypass=True)),
+    "12 tagged three times": by_frame(packet_socket(framed(PACKET, IP, VLAN, VLAN, VLAN))),
+    "12 tagged twice, says it is not, past the queue": by_frame(packet_socket(framed(PACKET, IP, VLAN, VLAN), says=IP, bypass=True)),
     "12 AF_XDP": Row(from_xdp, "udp", {}, open_on=dict.fromkeys(("ebpf", "nftables"), NO_HOOK_AT_ALL)),
     "13 SCTP": by_hand(sctp, "sctp", says={layer: REFUSED[layer] | HANGS[layer] for layer in HANGS}),
     "source route, TCP": by_hand(lambda s: source_route(socket.SOCK_STREAM, OTHER), "tcp", says=HANGS, unnamed=True),

@@ -14,7 +14,7 @@ import pytest
 from netns import box
 from netns.daemon import running
 from netns.scene import at, attempt, drain, listening, opened, outcome
-from netns.stage import BAD, BOTH, EBPF, NFT, OTHER, PLANES, Row, Seen, Stage, play
+from netns.stage import BAD, BAD6, BOTH, EBPF, NFT, OTHER, PLANES, Row, Seen, Stage, play
 from pyroute2 import IPVS, IPVSDest, IPVSService, WireGuard
 from pyroute2.netlink.exceptions import NetlinkError
 
@@ -25,6 +25,7 @@ pytestmark = pytest.mark.kernel
 
 MPTCP, REUSE = 262, (socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
 ALIAS, LATE_ALIAS, REWRITTEN, VIRTUAL = "10.99.0.5", "10.99.0.6", "10.99.0.7", "10.99.0.8"
+SEGMENTED = "fd00:77::1"
 # As a container engine makes them, at whatever priority; and rewritten behind our own chain, without connection tracking.
 NAT = f"""
 table ip nat {{
@@ -37,12 +38,10 @@ table ip late {{
 	chain out {{ type filter hook output priority 10; ip daddr {REWRITTEN} ip daddr set {BAD}; }}
 }}
 """
-BEHIND_US = (
-    "an address that is rewritten behind our chain is seen by no chain of that hook; only root can rewrite it, with a rule "
-    "that is not ours to touch"
-)
 TCP = {"ebpf": {"EPERM"}, "nftables": {"ECONNREFUSED"}}
 UDP = {"ebpf": {"EPERM"}, "nftables": {"EPERM"}}
+# At the device a packet is dropped, and nobody is told.
+LATE = UDP | {"nftables": {"connected"}}
 # The program at egress can only drop; the packet plane resets.
 HANGS = {"ebpf": {"ETIMEDOUT"}, "nftables": {"ECONNREFUSED"}}
 
@@ -67,6 +66,14 @@ def datagram(address: str) -> str:
 def rewritten(stage: Stage) -> str:
     nft(REWRITE)
     return datagram(REWRITTEN)
+
+
+def segmented(stage: Stage) -> str:
+    """To an innocent address by way of the denied server: a route of root's writes the segments (RFC 8754)."""
+    if ip(f"-6 route add {SEGMENTED} encap seg6 mode inline segs {BAD6} dev here").returncode:
+        return "ENOTSUP"
+    with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as client:
+        return outcome(lambda: client.sendto(b"x", (SEGMENTED, 443)))
 
 
 def handed_out(stage: Stage) -> str:
@@ -281,9 +288,8 @@ ROWS = {
     "18 DNAT alias, TCP": Row(lambda s: tcp(ALIAS, NAT), "tcp", HANGS, unseen=True, unnamed=True),
     "18 DNAT alias, UDP": Row(lambda s: datagram(ALIAS), "udp", UDP, unseen=True, unnamed=True),
     "18 DNAT at a late priority": Row(lambda s: tcp(LATE_ALIAS), "tcp", HANGS, unseen=True, unnamed=True),
-    "18 rewritten behind our chain": Row(
-        rewritten, "udp", UDP, open_on={"nftables": BEHIND_US}, unseen=True, unnamed=True
-    ),
+    "18 rewritten behind our chain": Row(rewritten, "udp", LATE, unnamed=True),
+    "18 segments of a route": Row(segmented, "udp", LATE, address=BAD6, unnamed=True),
     "8 MPTCP, address handed out": Row(
         handed_out, "tcp", {"ebpf": {"refused"}, "nftables": {"refused"}}, port=8000, unnamed=True
     ),

@@ -105,7 +105,9 @@ def test_the_kernels_word_on_the_version_stands_above_the_packets_own() -> None:
 
 
 @pytest.mark.parametrize(
-    "tags", [b"", b"\x81\0\0\0", b"\x88\xa8\0\1\x81\0\0\2"], ids=["plain", "tagged", "twice"]
+    "tags",
+    [b"", b"\x81\0\0\0", b"\x88\xa8\0\1\x81\0\0\2", b"\x81\0\0\0" * 9],
+    ids=["plain", "tagged", "twice", "nine times"],
 )
 def test_a_frame_is_read_behind_its_tags(tags: bytes) -> None:
     addresses = bytes(12)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from ipaddress import ip_address
 
 from netns.scene import at, plan
@@ -50,6 +51,10 @@ def test_of_too_many_devices_the_eldest_are_taken() -> None:
 def test_a_kernel_that_cannot_tell_what_has_a_route_is_not_asked() -> None:
     assert "rtclassid" in made(plan(deny=(V4,)))
     assert "rtclassid" not in packet_fence.fill(plan(deny=(V4,)), ("eth0",), nflog_group=5, routed=False)
+
+
+def test_without_ebpf_what_has_a_route_is_judged_too() -> None:
+    assert "rtclassid" not in made(replace(plan(deny=(V4,)), alone=True))
 
 
 def test_a_change_adds_first_and_then_deletes_what_only_the_old_plan_stopped() -> None:
