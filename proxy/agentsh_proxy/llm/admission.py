@@ -27,14 +27,24 @@ _ALLOW = b"Allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS\r\n"
 
 
 class RefusalError(Exception):
-    """The request goes no further: `status`, a message for the client, and the dialect to say it in, if one is known."""
+    """The request goes no further: `status`, a message for the client, and the dialect to say it in, if one is known.
+
+    `unread` is set where it would have been admitted, had policy allowed what nobody reads.
+    """
 
     def __init__(
-        self, status: int, message: str, *, dialect: Dialect | None = None, fields: bytes = b""
+        self,
+        status: int,
+        message: str,
+        *,
+        dialect: Dialect | None = None,
+        fields: bytes = b"",
+        unread: Admitted | None = None,
     ) -> None:
         self.status = status
         self.dialect = dialect
         self.fields = fields
+        self.unread = unread
         super().__init__(message)
 
 
@@ -46,7 +56,7 @@ class Admitted:
     provider: ProviderView
     inspected: Dialect | None
     target: bytes  # for the upstream: path and query
-    unread: bool  # a known endpoint that may carry calls no dialect of this version reads
+    unread: str  # why calls may pass unseen at this endpoint; empty where that is not known of it
     websocket: bool = False
     here: str = ""  # the session in which its client's socket was made
     shown: str = ""  # another one, whose token it had
@@ -65,7 +75,7 @@ class Way(NamedTuple):
     provider: ProviderView
     inspected: Dialect | None
     path: bytes
-    unread: bool
+    unread: str
     websocket: bool = False
 
 
@@ -87,7 +97,7 @@ def admit(head: RequestHead, view: View, sessions: Mapping[str, str], here: str 
     if way.provider.wants_key and not brings_key(head):
         raise RefusalError(401, REMEDY.replace("<name>", way.provider.name), dialect=way.provider.dialect)
     session_id, shown = _caller(here, way, sessions)
-    return Admitted(
+    admitted = Admitted(
         session_id,
         way.provider,
         way.inspected,
@@ -97,6 +107,10 @@ def admit(head: RequestHead, view: View, sessions: Mapping[str, str], here: str 
         here,
         shown,
     )
+    if way.unread and view.closed:
+        told = f"{bare.decode('ascii', 'replace')} {way.unread}, and fail_closed is set"
+        raise RefusalError(404, told, dialect=way.provider.dialect, unread=admitted)
+    return admitted
 
 
 def _way(head: RequestHead, bare: bytes, view: View) -> Way | Answered:
@@ -104,7 +118,7 @@ def _way(head: RequestHead, bare: bytes, view: View) -> Way | Answered:
     path = _path(head, bare, view)
     if path in (b"/", b"/healthz"):
         return Answered(_health(view))
-    known = canonical(path)
+    canonical(path)
     route = locate(path, view.dialect_names)
     provider = view.providers[route.provider]
     upstream = upstream_path(provider.base_path, route.rest)
@@ -114,7 +128,7 @@ def _way(head: RequestHead, bare: bytes, view: View) -> Way | Answered:
         # Limits and storage read HTTP.
         relayed = view.proxy.websockets == "inspect" and not (provider.limited or view.stores)
         if relayed and head.method == "GET" and spoken is openai_responses.DIALECT:
-            return Way(route.token, provider, spoken, upstream, unread=False, websocket=True)
+            return Way(route.token, provider, spoken, upstream, unread="", websocket=True)
         raise RefusalError(
             426,
             "WebSocket upgrades are not relayed; use HTTP with server-sent events",
@@ -124,9 +138,7 @@ def _way(head: RequestHead, bare: bytes, view: View) -> Way | Answered:
     why = (
         unread(head.method, canonical(api_path(provider.base_path, route.rest))) if inspected is None else ""
     )
-    if why and view.closed:
-        raise RefusalError(404, f"{known} {why}, and fail_closed is set", dialect=provider.dialect)
-    return Way(route.token, provider, inspected, upstream, bool(why))
+    return Way(route.token, provider, inspected, upstream, why)
 
 
 def _path(head: RequestHead, bare: bytes, view: View) -> bytes:

@@ -110,10 +110,10 @@ class Service:
         self.reporter.step(told, subject, self.view.servers)
 
     def note_unread(self, admitted: Admitted) -> None:
-        """Report a request that passes to an endpoint whose answers cannot be read."""
+        """Report a request to an endpoint whose answers cannot be read: it passes, or fail_closed refuses it."""
         subject = Subject(admitted.session_id, "", admitted.provider.dialect.name)
         path = admitted.target.partition(b"?")[0].decode("ascii")
-        fault = Fault("unknown_dialect", path, cut=False, would=self.view.would_close)
+        fault = Fault("unknown_dialect", path, cut=self.view.closed, would=self.view.would_close)
         self.reporter.fault(fault, subject)
 
     def take(self, client: ClientConnection, transport: asyncio.BaseTransport) -> str:

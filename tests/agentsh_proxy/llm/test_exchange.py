@@ -401,6 +401,10 @@ async def test_an_endpoint_whose_calls_nobody_reads_goes_by_fail_closed(opened):
     answer = await client.ask(request("/openai/v1/threads/runs", b"{}"))
     assert answer.status == 404
     assert "not available in this version" in orjson.loads(answer.body)["error"]["message"]
+    await until(lambda: len(proxy.events) == 2)
+    assert [e["action"] for e in proxy.events] == ["allow", "block"]
+    assert proxy.events[1]["detail"] == "/v1/threads/runs"
+    assert len(upstream.requests) == 1
 
 
 @pytest.mark.parametrize(
