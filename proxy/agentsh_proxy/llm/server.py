@@ -353,9 +353,7 @@ class ClientConnection(asyncio.Protocol):
 
     def _refuse(self, refused: RefusalError, *, close: bool, bodiless: bool = False) -> None:
         """Answer with an error of ours; what was under way is cancelled."""
-        self._service.counts.refused += 1
-        if refused.unread is not None:
-            self._service.note_unread(refused.unread)
+        self._service.note_refused(refused)
         exchange, self._exchange = self._exchange, None
         if exchange is not None:
             exchange.cancel()

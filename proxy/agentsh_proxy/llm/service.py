@@ -22,7 +22,7 @@ from agentsh_net.core.web.http_head import RequestHead
 from agentsh_proxy.callers import place
 from agentsh_proxy.charging import Charges
 from agentsh_proxy.counting import Counts
-from agentsh_proxy.llm.admission import Admitted, Answered, admit
+from agentsh_proxy.llm.admission import Admitted, Answered, RefusalError, admit
 from agentsh_proxy.llm.guarding import masked
 from agentsh_proxy.llm.offering import Offering
 from agentsh_proxy.llm.reporting import Reporter, Subject
@@ -108,6 +108,12 @@ class Service:
         guard = self.view.guard
         told = masked(guard, step) if guard is not None and step.judged else step
         self.reporter.step(told, subject, self.view.servers)
+
+    def note_refused(self, refused: RefusalError) -> None:
+        """Count a request that goes no further, and report it where that is for nobody reading its answers."""
+        self.counts.refused += 1
+        if refused.unread is not None:
+            self.note_unread(refused.unread)
 
     def note_unread(self, admitted: Admitted) -> None:
         """Report a request to an endpoint whose answers cannot be read: it passes, or fail_closed refuses it."""
