@@ -21,9 +21,8 @@ from agentsh_net.clock import now_rfc3339
 LOGGER = "agentsh_net"
 MAX_LINES: Final = 1000  # that wait for who reads standard error; what comes beyond is counted
 LAST_WORDS: Final = 1.0  # seconds for them at the end
-REPEATED_EVERY: Final = (
-    60.0  # seconds in which asyncio's thousands of words that there is no file left are one line
-)
+# Seconds in which asyncio's thousands of words that there is no file left are one line.
+REPEATED_EVERY: Final = 60.0
 _EXHAUSTED: Final = {errno.EMFILE, errno.ENFILE}
 
 
@@ -55,18 +54,16 @@ class Unwaiting(logging.Handler):
 
     def __init__(self, stream: TextIO) -> None:
         super().__init__()
-        self._descriptor = (
-            stream.fileno()
-        )  # not the stream: its lock would end a process whose thread waits in a write
+        # Not the stream: its lock would end a process whose thread waits in a write.
+        self._descriptor = stream.fileno()
         self._lines: queue.Queue[str] = queue.Queue(MAX_LINES)
         self._lost = 0
         self._thread: threading.Thread | None = None
 
     def emit(self, record: logging.LogRecord) -> None:
         """Take a line."""
-        if (
-            self._thread is None
-        ):  # here, and not before the process gave up its privileges: threads keep their own
+        # Here, and not before the process gave up its privileges: threads keep their own.
+        if self._thread is None:
             self._thread = threading.Thread(target=self._write, name="log", daemon=True)
             self._thread.start()
         try:
@@ -84,14 +81,10 @@ class Unwaiting(logging.Handler):
             lines = [self._lines.get()]
             if lost := self._lost:
                 self._lost -= lost
-                told = (
-                    LOGGER,
-                    logging.WARNING,
-                    "",
-                    0,
-                    "%d lines of this log were not written: nobody read it",
+                why = "%d lines of this log were not written: nobody read it"
+                lines.append(
+                    self.format(logging.LogRecord(LOGGER, logging.WARNING, "", 0, why, (lost,), None))
                 )
-                lines.append(self.format(logging.LogRecord(*told, (lost,), None)))
             with contextlib.suppress(OSError):  # a full disk, a closed pipe: there is nobody else to tell
                 rest = "".join(f"{line}\n" for line in lines).encode(errors="backslashreplace")
                 while rest:

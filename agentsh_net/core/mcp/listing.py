@@ -52,9 +52,8 @@ class Listing:
         # Through the registry's own eyes: of two definitions under one name neither is the pinned one.
         seen, _ = Registry().register(self._server_id, tools)
         hashes = {tool.name: tool.hash for tool in seen.tools.values()}
-        adds = (
-            continues and not begun
-        )  # to what was shown before, whatever that was: only a first page takes its place
+        # To what was shown before, whatever that was: only a first page takes its place.
+        adds = continues and not begun
         self.hashes = self._joined(hashes) if adds else hashes
         self._spellings = {}
         for name in self.hashes:

@@ -43,9 +43,8 @@ class OwnCgroups:
         self._root = hierarchy / NAME
         self.sessions, self.workers = self._root / SESSIONS, self._root / WORKERS
         self._known: OrderedDict[int, str] = OrderedDict()  # cgroup id -> session id
-        self._strange: set[int] = (
-            set()
-        )  # cgroups that are of no session; they stay so, and the kernel gives no id again
+        # Cgroups that are of no session; they stay so, and the kernel gives no id again.
+        self._strange: set[int] = set()
         self._employed: dict[int, int] = {}  # process -> its pidfd: a number may be somebody else's by now
         self.ids = self._make()
         for session_id in self.live():

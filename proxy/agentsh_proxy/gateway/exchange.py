@@ -159,9 +159,8 @@ class Exchange:
             unauthorized.check(response, self._place, self._asked.fields)
             self._check(response, review)
             fields = gateway_http.answered(response.headers, passthrough=self._passthrough)
-            if (
-                session != self._named and not self._begins
-            ):  # some clients go on in whatever session an answer names
+            # Some clients go on in whatever session an answer names.
+            if session != self._named and not self._begins:
                 fields = tuple(field for field in fields if field[0].lower() != "mcp-session-id")
             if is_stream(response) and response.status < 300:
                 await self._stream(response, review, gateway_http.described(fields, EVENT_STREAM))

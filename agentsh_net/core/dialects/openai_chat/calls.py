@@ -55,9 +55,8 @@ class Call:
     notice: str = ""  # the text that is still to be written in its place
     name_written: bool = False
     strayed: bool = False  # it began in a choice without a plain index
-    plain: bool = (
-        True  # its first piece names it, and all of them say what they say where every client looks for it
-    )
+    # Its first piece names it, and all of them say what they say where every client looks for it.
+    plain: bool = True
     whole: str | None = None  # the arguments that are written into its first piece, the others being left out
 
     @property
