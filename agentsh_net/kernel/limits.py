@@ -14,6 +14,7 @@ from pathlib import Path
 from agentsh_net.core.configuration.settings import Network
 from agentsh_net.core.errors import KernelError
 from agentsh_net.kernel.cgroups import cgroup
+from agentsh_net.kernel.sockets import clients
 
 # Bits of the effective set (capabilities(7)).
 _BITS = {"CAP_SETGID": 6, "CAP_SETUID": 7, "CAP_SYS_PTRACE": 19, "CAP_SYS_ADMIN": 21, "CAP_BPF": 39}
@@ -52,6 +53,8 @@ def limits(
             found.append(_OWN_PROCESSES_ONLY)
         elif not _has(held, "CAP_SYS_PTRACE"):
             found.append(_NO_EXECUTABLES)
+        if not here and not clients.are_shown():
+            found.append(_TOKENS_ONLY)
     if os.geteuid() == 0 and not may_change_user(held):
         found.append(_WORKERS_STAY_ROOT)
     return found
@@ -144,6 +147,11 @@ _OWN_PROCESSES_ONLY = Limit(
 )
 _NO_EXECUTABLES = Limit(
     "no CAP_SYS_PTRACE", "events do not name the executables of other users' processes", "add the capability"
+)
+_TOKENS_ONLY = Limit(
+    "no word of the kernel's whose a TCP socket is (sock_diag)",
+    "over HTTP sessions are told apart by the tokens in their URLs alone: an agent that leaves its own out is of the default session",
+    "modprobe tcp_diag (CONFIG_INET_TCP_DIAG), on Linux 5.9 or later",
 )
 _WORKERS_STAY_ROOT = Limit(
     "no CAP_SETUID and CAP_SETGID",

@@ -113,3 +113,13 @@ def test_who_may_load_no_program_has_left_none() -> None:
 def test_what_shares_an_address_with_a_name_server_is_named() -> None:
     limit = limits.name_server("10.0.0.53", ("evil", "worse"))
     assert str(limit).startswith("an address of their own for evil, worse: 10.0.0.53 is a name server")
+
+
+def test_a_kernel_that_does_not_say_whose_sockets_are_is_missed_for_sessions(
+    host: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits.clients, "are_shown", lambda: False)
+    assert missing(Network(), EVERYTHING, host) == [
+        "no word of the kernel's whose a TCP socket is (sock_diag)"
+    ]
+    assert missing(Network(mode="off"), EVERYTHING, host) == []

@@ -5,10 +5,13 @@ Which session a cgroup is, is own_cgroups' business.
 
 from __future__ import annotations
 
-from ipaddress import ip_address
+import socket
+from ipaddress import IPv4Address, ip_address
 
 from agentsh_net.core.abi.ip_packet import Packet
-from agentsh_net.core.abi.sock_diag import SYN_SENT
+from agentsh_net.core.abi.sock_diag import SYN_SENT, TCP
+from agentsh_net.core.errors import KernelError
+from agentsh_net.core.network.addresses import Address
 from agentsh_net.kernel.names.own_addresses import is_local
 from agentsh_net.kernel.netlink import SOCK_DIAG, Netlink
 from agentsh_net.kernel.sockets.sweep import look_up
@@ -28,10 +31,21 @@ def cgroup_of(wanted: Packet) -> int | None:
         # One that still asks for a connection is not that of the connection we have.
         if found is not None and found.cgroup_id and found.destination_port and found.state != SYN_SENT:
             return found.cgroup_id
-        nobody = ip_address(bytes(len(wanted.source.packed)))
-        listener = look_up(
-            connection, Packet(wanted.destination, nobody, wanted.protocol, wanted.destination_port)
-        )
-    if listener is None or not listener.cgroup_id:
-        return 0
-    return None if is_local(wanted.source) else 0
+        shows = _shows_listener(connection, wanted.destination, wanted.destination_port)
+    return None if shows and is_local(wanted.source) else 0
+
+
+def are_shown() -> bool:
+    """Say whether this kernel tells of sockets in which cgroup they were made."""
+    try:
+        with socket.create_server(("127.0.0.1", 0)) as listener, Netlink(SOCK_DIAG) as connection:
+            return _shows_listener(connection, IPv4Address("127.0.0.1"), listener.getsockname()[1])
+    except (OSError, KernelError):
+        return False
+
+
+def _shows_listener(connection: Netlink, address: Address, port: int) -> bool:
+    """Say whether the kernel tells the cgroup of a socket that listens there: then it would tell it of a client too."""
+    nobody = ip_address(bytes(len(address.packed)))
+    listener = look_up(connection, Packet(address, nobody, TCP, port))
+    return listener is not None and listener.cgroup_id != 0

@@ -199,6 +199,8 @@ def test_what_counts_is_where_the_socket_was_made() -> None:
 
 
 def test_a_kernel_that_tells_of_no_socket_says_nothing_of_this_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clients, "look_up", lambda *_: None)
     loopback = ip_address("127.0.0.1")
+    assert clients.are_shown()
+    monkeypatch.setattr(clients, "look_up", lambda *_: None)
     assert cgroup_of(Packet(loopback, loopback, TCP, 9, 10)) == 0
+    assert not clients.are_shown()
