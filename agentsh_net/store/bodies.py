@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from agentsh_net.core.errors import StoreError
+from agentsh_net.core.errors import ProtocolError, StoreError
 
 PARTS: Final = ("request", "answer")
 _NAME: Final = re.compile(r"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.(request|answer)")
@@ -59,10 +59,10 @@ class Bodies:
             raise StoreError(f"{path} cannot be read: {error.strerror}", remedy="read it as root") from error
 
     def shown(self, record_id: str, limit: int) -> dict[str, dict[str, Any]]:
-        """Return both parts as text, cut to so many bytes, with their sizes. Raises StoreError, also where neither is there."""
+        """Return both parts as text, cut to so many bytes, with their sizes. Raises StoreError; ProtocolError where neither is there."""
         found = {part: self.read(record_id, part, limit) for part in PARTS}
         if not any(size for _, size in found.values()):
-            raise StoreError(f"there is no record {record_id}", remedy="see: agentsh-net llm requests")
+            raise ProtocolError(f"there is no record {record_id} (see: agentsh-net llm requests)")
         return {
             part: {"text": data.decode("utf-8", "replace"), "size": size}
             for part, (data, size) in found.items()
@@ -101,5 +101,5 @@ class Bodies:
     def _path(self, record_id: str, part: str) -> Path:
         name = f"{record_id}.{part}"
         if not _NAME.fullmatch(name):
-            raise StoreError(f"there is no record {record_id[:60]!r}", remedy="see: agentsh-net llm requests")
+            raise ProtocolError(f"there is no record {record_id[:60]!r} (see: agentsh-net llm requests)")
         return self._folder / name

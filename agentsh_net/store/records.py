@@ -133,7 +133,7 @@ def candidate_rows(event: Mapping[str, Any]) -> list[CandidateRow]:
     pairs = []
     for candidate in candidates:
         if isinstance(candidate, Mapping):
-            pairs.append((_text(candidate.get("server_id")), _text(candidate.get("tool"))))
+            pairs.append((_text(candidate.get("server_id")), _text(candidate.get("tool_name"))))
         else:
             pairs.append((_text(candidate), own[1]))
     return [(_text(event.get("id")), *pair) for pair in pairs if pair != own]

@@ -18,7 +18,7 @@ EVENT = {
     "rule": "sandbox.mcp.version_pinning.on_change",
     "reason": "tool calc/add is not the version that was trusted",
     "server_id": "calc",
-    "candidates": [{"server_id": "calc", "tool": "add"}],
+    "candidates": [{"server_id": "calc", "tool_name": "add"}],
 }
 WORKED, STOPPED = Run(worked=True, honest=1, ended=True), Run(worked=False, honest=1, ended=True)
 

@@ -116,7 +116,7 @@ def test_the_call_of_a_models_answer_is_joined_in_the_middle_of_others() -> None
     front.intents.note(
         {
             "id": "e1", "type": "mcp_tool_call_intercepted", "action": "allow", "session_id": "agent-7", "tool_call_id": "toolu_1",
-            "input": {"n": 3}, "candidates": [{"server_id": "fs", "tool": "ls", "tool_hash": ""}],
+            "input": {"n": 3}, "candidates": [{"server_id": "fs", "tool_name": "ls", "tool_hash": ""}],
         },
         front.now,
     )  # fmt: skip

@@ -133,7 +133,7 @@ def test_a_call_that_was_charged_when_the_model_wrote_it_is_joined_and_not_charg
     front.intents.note(
         {
             "id": "e1", "type": "mcp_tool_call_intercepted", "action": "allow", "session_id": "agent-7", "tool_call_id": "toolu_1",
-            "input": {"path": "/"}, "candidates": [{"server_id": "fs", "tool": "ls", "tool_hash": ""}],
+            "input": {"path": "/"}, "candidates": [{"server_id": "fs", "tool_name": "ls", "tool_hash": ""}],
         },
         front.now,
     )  # fmt: skip

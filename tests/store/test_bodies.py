@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agentsh_net.clock import lowest_id, new_id
-from agentsh_net.core.errors import StoreError
+from agentsh_net.core.errors import ProtocolError
 from agentsh_net.store.bodies import Bodies, folder_beside
 
 
@@ -47,14 +47,14 @@ def test_what_is_too_old_goes_and_nothing_else(tmp_path: Path) -> None:
     "record", ["../../etc/passwd", "", "x" * 200, "01a2015f-d469-7479-942e-d21df7ab00a5/../x"]
 )
 def test_a_name_that_is_none_reads_and_writes_nothing(tmp_path: Path, record: str) -> None:
-    with pytest.raises(StoreError):
+    with pytest.raises(ProtocolError):
         Bodies(tmp_path).read(record, "request", 10)
-    with pytest.raises(StoreError):
+    with pytest.raises(ProtocolError):
         Bodies(tmp_path).append(record, "request", b"x")
 
 
 def test_a_record_that_is_not_there_is_told(tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match="no record"):
+    with pytest.raises(ProtocolError, match="no record"):
         Bodies(tmp_path).shown(new_id(), 10)
     assert Bodies(tmp_path / "none").prune("", 0) == (0, "")
 

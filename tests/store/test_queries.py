@@ -28,15 +28,15 @@ EVENTS = [
         action="block",
         session_id="s1",
         candidates=[
-            {"server_id": "prod-db", "tool": "drop_table"},
-            {"server_id": "other", "tool": "drop_table"},
+            {"server_id": "prod-db", "tool_name": "drop_table"},
+            {"server_id": "other", "tool_name": "drop_table"},
         ],
     ),
     ToolCallIntercepted(
         server_id="weather",
         tool_name="mcp__weather__get",
         server_type="http",
-        candidates=[{"server_id": "weather", "tool": "get"}],
+        candidates=[{"server_id": "weather", "tool_name": "get"}],
     ),
     NetworkConnection(
         server_id="evil", remote_addr="10.0.0.1:443", candidates=["evil", "twin"], action="block"

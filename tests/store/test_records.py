@@ -36,9 +36,9 @@ def test_candidates_are_rows_only_where_they_differ_from_the_event_itself():
         server_id="s",
         tool_name="mcp__s__n",
         candidates=[
-            {"server_id": "s", "tool": "n"},
-            {"server_id": "t", "tool": "n"},
-            {"server_id": "s", "tool": "mcp__s__n"},
+            {"server_id": "s", "tool_name": "n"},
+            {"server_id": "t", "tool_name": "n"},
+            {"server_id": "s", "tool_name": "mcp__s__n"},
         ],
     )
     assert records.candidate_rows(event.to_json()) == [("i", "s", "n"), ("i", "t", "n")]

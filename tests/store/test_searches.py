@@ -30,7 +30,7 @@ def made(number: int, r: random.Random) -> dict:
     also = r.choice(("fs", "twin", "WEATHER"))
     event = r.choice(
         (
-            ToolCallIntercepted(**common, server_id=server, tool_name=f"mcp__{server}__{tool}", candidates=[{"server_id": also, "tool": tool}]),
+            ToolCallIntercepted(**common, server_id=server, tool_name=f"mcp__{server}__{tool}", candidates=[{"server_id": also, "tool_name": tool}]),
             ToolCalled(**common, server_id=server, tool_name=tool, input={"detections": [{"a": 1}]}),
             NetworkConnection(**common, server_id=server, candidates=[also]),
             ToolChanged(**common, server_id=server, tool_name=tool, detections=r.choice(([], FOUND))),
@@ -72,7 +72,7 @@ def about(event: dict, filters: Filters) -> bool:
         if isinstance(candidate, str):
             pairs.append((candidate, itself[1]))
         else:
-            pairs.append((candidate["server_id"], candidate["tool"]))
+            pairs.append((candidate["server_id"], candidate["tool_name"]))
     return any(means(filters.server, server) and means(filters.tool, tool) for server, tool in pairs)
 
 

@@ -20,7 +20,7 @@ from agentsh_net.core.errors import ProtocolError
 from agentsh_net.store import records, stories
 from agentsh_net.store.connect import open_writer
 
-CANDIDATES = [{"server_id": "weather", "tool": "get", "tool_hash": ""}]
+CANDIDATES = [{"server_id": "weather", "tool_name": "get", "tool_hash": ""}]
 INTENT = ToolCallIntercepted(session_id="s1", server_id="weather", tool_name="mcp__weather__get", tool_call_id="toolu_1", candidates=CANDIDATES)  # fmt: skip
 CALLED = ToolCalled(session_id="s1", server_id="weather", tool_name="get", jsonrpc_id=1, via="shim", pid=7)
 RESULT = ToolResultInspected(session_id="s1", server_id="weather", tool_name="get", jsonrpc_id=1, pid=7)

@@ -154,7 +154,7 @@ def test_a_question_about_limits_that_a_sound_worker_cannot_ask_is_the_last(arbi
 def test_a_call_on_the_wire_is_joined_with_what_a_model_wrote_once_whoever_asks(arbiter):
     written = {
         "id": "e1", "type": "mcp_tool_call_intercepted", "action": "allow", "session_id": "s1", "tool_call_id": "t1", "input": {"a": 1},
-        "candidates": [{"server_id": "fs", "tool": "read", "tool_hash": ""}],
+        "candidates": [{"server_id": "fs", "tool_name": "read", "tool_hash": ""}],
     }  # fmt: skip
     arbiter.note(written)
     one, two = arbiter.attach(), arbiter.attach()
@@ -168,7 +168,7 @@ def test_a_call_on_the_wire_is_joined_with_what_a_model_wrote_once_whoever_asks(
 def test_it_knows_whether_a_call_may_be_one_that_a_model_wrote(arbiter):
     written = {
         "id": "e1", "type": "mcp_tool_call_intercepted", "action": "allow", "session_id": "s1", "tool_call_id": "t1", "input": {"a": 1},
-        "candidates": [{"server_id": "fs", "tool": "read", "tool_hash": ""}],
+        "candidates": [{"server_id": "fs", "tool_name": "read", "tool_hash": ""}],
     }  # fmt: skip
     assert not arbiter.awaits("fs", "read")
     arbiter.note(written)

@@ -46,7 +46,7 @@ class Intents:
         """Remember an event (as JSON) if it is a call that was let through."""
         if event.get("type") != ToolCallIntercepted.type or event.get("action") != "allow":
             return
-        pairs = tuple((fold(c["server_id"]), c["tool"]) for c in event.get("candidates") or ())
+        pairs = tuple((fold(c["server_id"]), c["tool_name"]) for c in event.get("candidates") or ())
         if not pairs:
             return
         intent = Intent(

@@ -88,7 +88,11 @@ class Reporter:
                 tool_hash=first.tool_hash if first else "",
                 candidates=[
                     # A pair may be made of the model's own words: a server nobody declared, a tool nobody saw.
-                    {"server_id": bounded(c.server_id), "tool": bounded(c.tool), "tool_hash": c.tool_hash}
+                    {
+                        "server_id": bounded(c.server_id),
+                        "tool_name": bounded(c.tool),
+                        "tool_hash": c.tool_hash,
+                    }
                     for c in verdict.candidates[:_MAX_CANDIDATES]
                 ],
             )

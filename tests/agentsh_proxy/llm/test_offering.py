@@ -51,7 +51,7 @@ async def test_a_denied_tool_is_denied_by_the_name_the_request_gave_it(opened):
     assert sent.body == body
     (event,) = [e for e in events if e["type"] == "mcp_tool_call_intercepted"]
     assert event["candidates"] == [
-        {"server_id": "files", "tool": "delete_files", "tool_hash": "sha256:delete_files"}
+        {"server_id": "files", "tool_name": "delete_files", "tool_hash": "sha256:delete_files"}
     ]
 
 

@@ -170,5 +170,5 @@ def test_a_pair_made_of_the_models_own_words_is_told_in_bounds_and_in_utf8():
     (event,) = wire.events()
     assert event.server_id == "evil\\udc00"
     assert event.tool_call_id == "toolu_\\ud800"
-    assert [len(c["tool"]) for c in event.candidates] == [link.MAX_TEXT] * 2
-    assert event.candidates[0]["tool"].startswith("x\\ud800y")
+    assert [len(c["tool_name"]) for c in event.candidates] == [link.MAX_TEXT] * 2
+    assert event.candidates[0]["tool_name"].startswith("x\\ud800y")

@@ -37,7 +37,8 @@ def test_whoever_is_in_no_known_session_may_be_any() -> None:
 def test_a_name_that_may_mean_several_servers_explains_each() -> None:
     causes = Causes()
     causes.note(
-        call("", candidates=[{"server_id": "one", "tool": "t"}, {"server_id": "two", "tool": "t"}]), 0
+        call("", candidates=[{"server_id": "one", "tool_name": "t"}, {"server_id": "two", "tool_name": "t"}]),
+        0,
     )
     assert causes.explain("a", ["two"], 0)
     assert causes.explain("a", ["x", "one"], 0)

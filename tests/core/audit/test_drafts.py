@@ -40,7 +40,7 @@ def test_a_filled_draft_is_the_event_of_the_call(id_: Any, arguments: Any) -> No
 @pytest.mark.parametrize(
     "change",
     [
-        {"candidates": [{"server_id": "web", "tool": "ls"}]},
+        {"candidates": [{"server_id": "web", "tool_name": "ls"}]},
         {"tool_name": "l\ud800s"},
         {"server_id": "ü"},
     ],

@@ -13,7 +13,7 @@ from agentsh_net.core.audit.joining import Intents, mark
 def event(number: int = 1, **more: Any) -> dict[str, Any]:
     return {
         "id": f"e{number}", "type": "mcp_tool_call_intercepted", "action": "allow", "session_id": "s1", "tool_call_id": f"t{number}",
-        "input": {"a": 1}, "candidates": [{"server_id": "fs", "tool": "read", "tool_hash": ""}], **more,
+        "input": {"a": 1}, "candidates": [{"server_id": "fs", "tool_name": "read", "tool_hash": ""}], **more,
     }  # fmt: skip
 
 
@@ -71,7 +71,7 @@ def test_what_was_not_let_through_or_is_no_call_is_not_remembered(change: dict[s
 
 
 def test_every_candidate_of_an_ambiguous_name_may_be_the_one() -> None:
-    pairs = [{"server_id": "a", "tool": "read"}, {"server_id": "b", "tool": "read"}]
+    pairs = [{"server_id": "a", "tool_name": "read"}, {"server_id": "b", "tool_name": "read"}]
     intents = noted(event(candidates=pairs))
     assert claim(intents, "b") == "e1"
     assert claim(intents, "a") == ""

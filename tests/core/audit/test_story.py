@@ -19,7 +19,7 @@ def event(kind: str, **fields: Any) -> dict[str, Any]:
 
 
 def intent(**fields: Any) -> dict[str, Any]:
-    candidates = [{"server_id": "weather", "tool": "get"}]
+    candidates = [{"server_id": "weather", "tool_name": "get"}]
     return event("mcp_tool_call_intercepted", server_id="weather", candidates=candidates, tool_name="mcp__weather__get") | fields  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from agentsh_net.core.configuration import config
 
 
 def intercepted(*pairs: tuple[str, str], **fields: Any) -> dict[str, Any]:
-    candidates = [{"server_id": server, "tool": tool} for server, tool in pairs]
+    candidates = [{"server_id": server, "tool_name": tool} for server, tool in pairs]
     return {
         "type": "mcp_tool_call_intercepted",
         "action": "allow",
