@@ -185,6 +185,7 @@ def _lookups(name: str, plan: Plan, base: Base) -> Iterator[list[_Command]]:
         verdict.insert(0, local | {"match": local["match"] | {"op": "!="}})
     daddr = {"payload": {"protocol": protocol, "field": "daddr"}}
     dport = {"payload": {"protocol": "th", "field": "dport"}}
+    # Asked last: few packets come so far.
     has_ports = match({"meta": {"key": "l4proto"}}, {"set": _WITH_PORTS})
     if shape == "_here":  # every address that this host has, asked for only where the port is right
         family = match({"meta": {"key": "nfproto"}}, "ipv4" if protocol == "ip" else "ipv6")

@@ -41,10 +41,13 @@ def _block(kind: str, body: Mapping[str, Any]) -> Iterator[str]:
             yield f"flags {','.join(body['flags'])}"
             yield f"timeout {body['timeout']}s"
             yield f"gc-interval {body['gc-interval']}s"
-        if body.get("stmt", [{"counter": None}]) != [{"counter": None}]:
-            raise ValueError(f"statements of a set: {body['stmt']}")
-        if "stmt" in body:
-            yield "counter"
+        match body.get("stmt", []):
+            case []:
+                pass
+            case [{"counter": None}]:
+                yield "counter"
+            case others:
+                raise ValueError(f"statements of a set: {others}")
     elif kind == "chain" and "hook" in body:
         yield f"type {body['type']} hook {body['hook']} priority {body['prio']}"
         yield f"policy {body['policy']}"
