@@ -208,58 +208,62 @@ class Visit:
             if ask.method in HANDSHAKES and isinstance(message, Response):
                 self._facts = mcp_judging.facts(message.result) or self._facts
         lists = [(a, m) for a, m in answers if a.method == LIST and isinstance(m, Response)]
-        if lists:
-            return self._listed(line, body, lists, replies, edits)
-        results = [(a, m) for a, m in answers if a.method not in HANDSHAKES and a.index not in edits]
-        if results and self._mcp().output_inspection.enabled:
-            return self._resulted(line, body, results, replies, edits)
+        results: list[tuple[Asked, Message]] = []
+        if self._mcp().output_inspection.enabled:
+            pinned = {LIST, *HANDSHAKES}
+            results = [
+                (a, m)
+                for a, m in answers
+                if a.index not in edits and not (a.method in pinned and isinstance(m, Response))
+            ]
+        if lists or results:
+            return self._answered(line, body, lists, results, replies, edits)
         return self._ruled(line, mcp_gate.edited(line, body, edits), replies)
 
-    async def _listed(
+    async def _answered(
         self,
         line: bytes,
         body: Body,
         lists: list[tuple[Asked, Response]],
-        replies: list[bytes],
-        edits: dict[int, Edit],
-    ) -> bytes:
-        """Take pages of the server's tools before the client sees them: what it calls next is judged by them."""
-        for ask, message in lists:
-            try:
-                definitions = self.listing.add(message, len(line), continues=ask.continues)
-            except ProtocolError as error:
-                danger = mcp_judging.unlisted(message.result, error)
-                return self._uncertain(line, "server", str(error), danger, [ask.id for ask, _ in lists])
-            await self._desk.take(self, definitions, self._facts)
-            hidden: tuple[int, ...] = ()
-            if self._hide:
-                snapshot = self._around.snapshot()
-                hidden = mcp_judging.denied(
-                    snapshot, self._shown(snapshot), self.server_id, message.result["tools"]
-                )
-            if hidden and ask.index not in edits:
-                edits[ask.index] = Hide(hidden)
-        return self.revoked() + self._ruled(line, mcp_gate.edited(line, body, edits), replies)
-
-    async def _resulted(
-        self,
-        line: bytes,
-        body: Body,
         results: list[tuple[Asked, Message]],
         replies: list[bytes],
         edits: dict[int, Edit],
     ) -> bytes:
-        """Look at what calls returned, and at what else the server gives to read, before the client sees it."""
-        for ask, message in results:
-            answer = {key: value for key, value in message.raw.items() if key in {"result", "error"}}
-            customs = self._desk.customs(self._mcp().inspection)
-            # In a thread: a text that is made to be slow to read may take a second.
-            found = await asyncio.to_thread(inspect_content, answer, customs)
-            verdict = results_policy.judge(self._mcp(), found)
-            self._tell.result(ask.tool, ask.id, found, len(line), verdict, ask.method)
-            if verdict.blocked:
-                edits[ask.index] = Swap(mcp_gate.refused_result(ask.id, ask.tool, verdict.reason, ask.method))
-        return self._ruled(line, mcp_gate.edited(line, body, edits), replies)
+        """Decide on a line with answers that matter."""
+        for ask, message in lists:
+            try:
+                await self._listed(ask, message, len(line), edits)
+            except ProtocolError as error:
+                danger = mcp_judging.unlisted(message.result, error)
+                return self._uncertain(line, "server", str(error), danger, [ask.id for ask, _ in lists])
+        for ask, answer in results:
+            await self._resulted(ask, answer, len(line), edits)
+        revoked = self.revoked() if lists else b""
+        return revoked + self._ruled(line, mcp_gate.edited(line, body, edits), replies)
+
+    async def _listed(self, ask: Asked, message: Response, size: int, edits: dict[int, Edit]) -> None:
+        """Take a page of the server's tools before the client sees it: what it calls next is judged by it. Raises ProtocolError."""
+        definitions = self.listing.add(message, size, continues=ask.continues)
+        await self._desk.take(self, definitions, self._facts)
+        hidden: tuple[int, ...] = ()
+        if self._hide:
+            snapshot = self._around.snapshot()
+            hidden = mcp_judging.denied(
+                snapshot, self._shown(snapshot), self.server_id, message.result["tools"]
+            )
+        if hidden and ask.index not in edits:
+            edits[ask.index] = Hide(hidden)
+
+    async def _resulted(self, ask: Asked, message: Message, size: int, edits: dict[int, Edit]) -> None:
+        """Look at what a call returned, or what else the server gives to read, before the client sees it."""
+        answer = {key: value for key, value in message.raw.items() if key in {"result", "error"}}
+        customs = self._desk.customs(self._mcp().inspection)
+        # In a thread: a text that is made to be slow to read may take a second.
+        found = await asyncio.to_thread(inspect_content, answer, customs)
+        verdict = results_policy.judge(self._mcp(), found)
+        self._tell.result(ask.tool, ask.id, found, size, verdict, ask.method)
+        if verdict.blocked:
+            edits[ask.index] = Swap(mcp_gate.refused_result(ask.id, ask.tool, verdict.reason, ask.method))
 
     def _tasks(self, body: Body, size: int) -> dict[int, Edit]:
         def tell(task: str, found: Sequence[Finding], verdict: Verdict) -> None:

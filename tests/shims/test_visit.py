@@ -673,3 +673,21 @@ def test_who_waits_for_an_answer_that_peers_read_differently_is_told(line: bytes
     sent = [json.loads(part) for part in (answer.line or b"").splitlines()]
     assert [reply["id"] for reply in sent] == told
     assert all("message refused" in reply["error"]["message"] for reply in sent)
+
+
+def test_a_result_beside_a_list_on_one_line_is_looked_at_too() -> None:
+    front = Front(output_inspection=OutputInspection(enabled=True, on_detection="block"))
+    line = [result(7, tools=tools("ls")), result(3, content=[{"type": "text", "text": INJECTED}])]
+    answer = front.server(front.enter(), line, [0, 7, "tools/list", False], [1, 3, "tools/call", False, "ls"])
+    listed, refused = answer.forwarded
+    assert listed["result"]["tools"] and "blocked by policy" in refused["error"]["message"]
+    (event,) = front.told("mcp_tool_result_inspected")
+    assert (event["action"], event["jsonrpc_id"]) == ("block", 3)
+
+
+@pytest.mark.parametrize("method", ["tools/list", "initialize"])
+def test_the_error_text_of_a_failed_list_or_handshake_is_looked_at_too(method: str) -> None:
+    front = Front(output_inspection=OutputInspection(enabled=True, on_detection="block"))
+    error = {"jsonrpc": "2.0", "id": 3, "error": {"code": -32000, "message": INJECTED}}
+    answer = front.server(front.enter(), error, [0, 3, method, False])
+    assert "blocked by policy" in answer.forwarded["error"]["message"]
