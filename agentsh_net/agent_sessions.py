@@ -53,8 +53,8 @@ class AgentSessions:
         token, record = self._sessions.new(session_id, now_rfc3339())
         await asyncio.wrap_future(self._writer.change(records.save_session(record)))
         env = {"AGENTSH_NET_SESSION": token}  # what shims name the session by
+        await self.publish()
         if self._pool is not None:
-            await self._pool.publish_sessions(self._sessions.digests())
             providers = self._current.snapshot.config.proxy.providers
             env |= base_urls(f"{proxy_url}/s/{token}", providers) if proxy_url else {}
             env |= gateway_url(self._pool.gateway_url, token)
@@ -128,8 +128,13 @@ class AgentSessions:
             self._told = {pair for pair in self._told if session_id not in pair}
             await asyncio.wrap_future(self._writer.change(records.delete_session(session_id)))
         await self._current.follow_sessions()
+        await self.publish()
+
+    async def publish(self) -> None:
+        """Let the workers know the sessions there are."""
         if self._pool is not None:
-            await self._pool.publish_sessions(self._sessions.digests())
+            placed = self._cgroups is not None and bool(self._cgroups.live())
+            await self._pool.publish_sessions(self._sessions.digests(), placed=placed)
 
     def describe(self) -> list[Mapping[str, Any]]:
         """Return the sessions, for `status` and `session list`; `running`: its agent has not ended."""

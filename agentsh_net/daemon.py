@@ -245,7 +245,7 @@ class Daemon:
         if self.pool is not None:
             stack.push_async_callback(self.stdio.close)
             stack.push_async_callback(self.pool.stop)  # drains while the kernel still enforces
-            await self.pool.publish_sessions(self.sessions.digests())
+            await self.agents.publish()
         await self.current.establish()
 
     async def _follow(self, stack: AsyncExitStack) -> None:

@@ -98,6 +98,17 @@ def test_who_runs_in_a_session_is_of_it_whatever_token_it_shows(here: Running) -
     ]  # fmt: skip
 
 
+def test_the_workers_know_whether_a_session_has_a_cgroup(tmp_path: Path) -> None:
+    with running(tmp_path, {"proxy": {"port": 0}}) as here:
+        greeting = here.daemon.pool.greeting
+        here.client.call("session.new", session_id="for-people")
+        assert not greeting()[0].placed
+        here.client.call("session.exec", session_id="mine")
+        assert greeting()[0].placed
+        here.kernel.cgroups.empty.append("mine")
+        awaited(lambda: not greeting()[0].placed)
+
+
 def test_a_connection_is_of_the_session_that_the_kernel_says(here: Running) -> None:
     here.kernel.cgroups.senders = {1: "mine", 3: None}
     loopback = ip_address("127.0.0.1")

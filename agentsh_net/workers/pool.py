@@ -71,6 +71,7 @@ class Pool:
         self._seq = 0
         self._snapshot: Mapping[str, Any] | None = None
         self._sessions: Mapping[str, str] = {}
+        self._placed = False
         self._stopping = False
         self._gone: Counter[str] = Counter()  # totals of workers that ended, so that no sum ever falls
         self._token_key = token_hex(32)  # of DLP tokens: one for all workers, so that prompts stay alike
@@ -144,10 +145,10 @@ class Pool:
     def _encoded(self, current: Snapshot) -> dict[str, Any]:
         return {**snapshot.encode(current), "token_key": self._token_key}
 
-    async def publish_sessions(self, sessions: Mapping[str, str]) -> None:
-        """Make every worker know exactly these sessions: sha256 of the token (hex) to session id."""
-        self._sessions = dict(sessions)
-        await self._tell(link.Sessions(self._next(), self._sessions))
+    async def publish_sessions(self, sessions: Mapping[str, str], *, placed: bool) -> None:
+        """Make every worker know exactly these sessions: sha256 of the token (hex) to session id; `placed`: some have a cgroup."""
+        self._sessions, self._placed = dict(sessions), placed
+        await self._tell(link.Sessions(self._next(), self._sessions, placed))
 
     async def relist(self) -> None:
         """Have every server asked again what it offers; what it says is reported as ever."""
@@ -165,7 +166,10 @@ class Pool:
     def greeting(self) -> list[link.ToWorker]:
         """Return what a new worker is told first."""
         assert self._snapshot is not None  # noqa: S101 - start() sets it
-        return [link.Sessions(self._next(), self._sessions), link.Apply(self._next(), self._snapshot)]
+        return [
+            link.Sessions(self._next(), self._sessions, self._placed),
+            link.Apply(self._next(), self._snapshot),
+        ]
 
     def report(self, event: Event) -> None:
         """Hand an event to the daemon."""

@@ -33,7 +33,16 @@ class Charges:
     `unanswered` is set where the answer was made up here.
     """
 
-    __slots__ = ("_answers", "_fail_closed", "_number", "_process", "_silent_until", "_socket", "unanswered")
+    __slots__ = (
+        "_answers",
+        "_fail_closed",
+        "_number",
+        "_process",
+        "_silent_until",
+        "_socket",
+        "placed",
+        "unanswered",
+    )
 
     def __init__(self, connection: socket.socket, fail_closed: Callable[[], bool]) -> None:
         connection.settimeout(PATIENCE)
@@ -43,6 +52,7 @@ class Charges:
         self._answers = 0
         self._process = token_hex(8)  # no process id: the next worker may have the same
         self._silent_until = 0.0
+        self.placed = False  # some session has a cgroup
         self.unanswered = False
 
     def of_one_answer(self) -> Charge:
@@ -70,7 +80,12 @@ class Charges:
         self._ask_of(provider, max(-MAX_TOKENS, min(tokens, MAX_TOKENS)), "settle")
 
     def whose(self, client: asyncio.BaseTransport) -> str | None:
-        """Return the session in which a client's socket was made: empty for none, None where nobody can say."""
+        """Return the session in which a client's socket was made: empty for none, None where nobody can say.
+
+        While no session has a cgroup, nobody is asked.
+        """
+        if not self.placed:
+            return ""
         now = monotonic()
         if now < self._silent_until:
             return None

@@ -131,6 +131,7 @@ class Worker(asyncio.Protocol):
         self._ending: asyncio.Task[None] | None = None
         self._starting: asyncio.Task[None] | None = None
         self._sessions: dict[str, str] = {}
+        self._placed = False
         self._charge = charge
         self._discovers = discovers
         self._watcher: Watcher | None = None
@@ -183,10 +184,11 @@ class Worker(asyncio.Protocol):
         match message:
             case link.Apply(seq, encoded):
                 self._apply(encoded, seq)
-            case link.Sessions(seq, sessions):
-                self._sessions = dict(sessions)
+            case link.Sessions(seq, sessions, placed):
+                self._sessions, self._placed = dict(sessions), placed
                 if self.service is not None:
                     self.service.sessions = self._sessions
+                    self.service.charges.placed = placed
                 if self.gateway is not None:
                     self.gateway.sessions = self._sessions
                 self._acknowledge(seq)
@@ -221,6 +223,7 @@ class Worker(asyncio.Protocol):
             token_key=bytes.fromhex(encoded.get("token_key", "")),
         )
         service.sessions = self._sessions
+        service.charges.placed = self._placed
         if self._ends is not None:
             self.gateway = Gateway(self._loop, current, self._means(service, self._ends))
             self.gateway.sessions = self._sessions

@@ -299,10 +299,21 @@ class Transport(asyncio.BaseTransport):
         super().__init__({"peername": peer, "sockname": ("127.0.0.1", 80)})
 
 
+def placed(connection: socket.socket) -> Charges:
+    """Return what asks while some session has a cgroup."""
+    charges = Charges(connection, lambda: False)
+    charges.placed = True
+    return charges
+
+
+def test_while_no_session_has_a_cgroup_nobody_is_asked_whose_a_connection_is(pair):
+    assert Charges(pair[0], lambda: True).whose(Transport(None)) == ""
+
+
 def test_whose_a_connection_is_is_asked_by_its_ends(pair):
     ours, theirs = pair
     asked = answering(theirs, lambda q: [[q[0], "mine"]], lambda q: [[q[0], ""]])
-    charges = Charges(ours, lambda: True)
+    charges = placed(ours)
     assert [charges.whose(Transport(("::1", 9, 0, 0))) for _ in range(2)] == ["mine", ""]
     assert asked[0][1] == {"whose": ["::1", 9, "127.0.0.1", 80]}
 
@@ -312,11 +323,11 @@ def test_without_an_answer_nobody_can_say_whose_a_connection_is(pair, monkeypatc
     monkeypatch.setattr(charging, "PATIENCE", 0.05)
     ours, theirs = pair
     answering(theirs, *[lambda q, a=answer: [[q[0], a]] for answer in answers])
-    assert Charges(ours, lambda: False).whose(Transport(("127.0.0.1", 9))) is None
+    assert placed(ours).whose(Transport(("127.0.0.1", 9))) is None
 
 
 def test_nor_can_anybody_where_the_client_is_gone(pair):
-    assert Charges(pair[0], lambda: False).whose(Transport(None)) is None
+    assert placed(pair[0]).whose(Transport(None)) is None
 
 
 def test_a_supervisor_that_does_not_answer_is_not_asked_at_once_again_whose_a_connection_is(
@@ -324,7 +335,7 @@ def test_a_supervisor_that_does_not_answer_is_not_asked_at_once_again_whose_a_co
 ):
     monkeypatch.setattr(charging, "PATIENCE", 0.05)
     ours, theirs = pair
-    charges = Charges(ours, lambda: False)
+    charges = placed(ours)
     assert [charges.whose(Transport(("127.0.0.1", 9))) for _ in range(5)] == [None] * 5
     theirs.setblocking(False)
     assert orjson.loads(theirs.recv(4096))[0] == 1

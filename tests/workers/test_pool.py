@@ -118,17 +118,31 @@ async def test_a_published_policy_is_in_force_in_every_worker_when_publish_retur
 async def test_sessions_are_known_when_publishing_them_returns():
     async with Running() as it:
         assert (await it.ask("/s/tok" + MESSAGES)).status == 403
-        await it.pool.publish_sessions({sha256(b"tok").hexdigest(): "agent"})
+        await it.pool.publish_sessions({sha256(b"tok").hexdigest(): "agent"}, placed=False)
         assert (await it.ask("/s/tok" + MESSAGES)).status == 200
         await until(lambda: it.events)
         assert it.events[0].session_id == "agent"
 
 
 @running
+async def test_whose_a_connection_is_is_asked_while_a_session_has_a_cgroup_also_by_the_next_worker():
+    async with Running() as it:
+        it.arbiter.whose = lambda packet: "mine"
+        for placed in (False, True):
+            await it.pool.publish_sessions({}, placed=placed)
+            await it.ask()
+        os.kill(it.pool.pids[0], signal.SIGKILL)
+        await it.ask()
+        await until(lambda: len([e for e in it.events if e.type == "mcp_tool_call_intercepted"]) == 3)
+        calls = [event for event in it.events if event.type == "mcp_tool_call_intercepted"]
+        assert [call.session_id for call in calls] == ["default", "mine", "mine"]
+
+
+@running
 async def test_a_killed_worker_comes_back_with_the_newest_policy_and_sessions(monkeypatch):
     async with Running(name="get_weather") as it:
         await it.pool.publish(it.snapshot(2, denied_tools=[{"server": "weather", "tool": "*"}]))
-        await it.pool.publish_sessions({sha256(b"tok").hexdigest(): "agent"})
+        await it.pool.publish_sessions({sha256(b"tok").hexdigest(): "agent"}, placed=False)
         (first,) = it.pool.pids
         os.kill(first, signal.SIGKILL)
         # The port never closes: a client that comes in between waits for the successor.

@@ -64,10 +64,11 @@ class Apply:
 
 @dataclass(frozen=True, slots=True)
 class Sessions:
-    """Supervisor to worker: the sessions there are, sha256 of the token (hex) to session id."""
+    """Supervisor to worker: the sessions there are, sha256 of the token (hex) to session id; `placed`: some have a cgroup."""
 
     seq: int
     sessions: Mapping[str, str]
+    placed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,8 +169,8 @@ def decode_to_worker(payload: bytes) -> ToWorker:
     match _object(payload):
         case {"kind": "apply", "seq": int(seq), "snapshot": dict(snapshot)}:
             return Apply(seq, snapshot)
-        case {"kind": "sessions", "seq": int(seq), "sessions": dict(sessions)}:
-            return Sessions(seq, sessions)
+        case {"kind": "sessions", "seq": int(seq), "sessions": dict(sessions), "placed": bool(placed)}:
+            return Sessions(seq, sessions, placed)
         case {"kind": "relist", "seq": int(seq)}:
             return Relist(seq)
         case {"kind": "drain", "seq": int(seq), "seconds": int(seconds) | float(seconds)}:

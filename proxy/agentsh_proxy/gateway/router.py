@@ -258,7 +258,7 @@ class Gateway:
 
     def _whose(self, client: asyncio.BaseTransport) -> str:
         enforce = self.view.snapshot.config.sandbox.mcp.enforce_policy
-        return place(client, self._means.charges, enforce=enforce) if self.sessions else ""
+        return place(client, self._means.charges, enforce=enforce)
 
     def _count(self, verdict: Verdict) -> None:
         self._means.counts.calls_judged += 1

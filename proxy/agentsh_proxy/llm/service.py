@@ -138,7 +138,7 @@ class Service:
         self.counts.open_connections = len(self._clients)
         if len(self._clients) > MAX_CONNECTIONS:
             raise ProtocolError("too many connections", status=503)
-        return place(transport, self.charges, enforce=self.view.enforce) if self.sessions else ""
+        return place(transport, self.charges, enforce=self.view.enforce)
 
     def drop(self, client: ClientConnection) -> None:
         """Count a connection out."""

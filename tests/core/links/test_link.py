@@ -17,7 +17,12 @@ from agentsh_net.core.audit.events import (
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.links import link
 
-MESSAGES = [link.Apply(1, {"a": 1}), link.Sessions(2, {"0a": "s"}), link.Relist(4), link.Drain(3, 1.5)]
+MESSAGES = [
+    link.Apply(1, {"a": 1}),
+    link.Sessions(2, {"0a": "s"}, placed=True),
+    link.Relist(4),
+    link.Drain(3, 1.5),
+]
 REPLIES = [link.Ack(1, 7), link.Events(({"type": "x"},)), link.Counters({"requests": 3})]
 
 
