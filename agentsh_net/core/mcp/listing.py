@@ -24,7 +24,8 @@ from agentsh_net.core.verdicts import steps
 class Listing:
     """What a server listed to one client. `hashes`: tool -> hash of its definition; `partial`: pages are missing.
 
-    `mixed`: it may be more than one client that cannot be told apart, so that nobody knows which pages belong together.
+    `mixed`: pages add up, and nothing is kept of them but hashes: it may be more than one client that cannot be told apart, so that
+    nobody knows which pages belong together, or one of thousands.
     """
 
     def __init__(self, server_id: str) -> None:
@@ -60,7 +61,8 @@ class Listing:
             self._spellings.setdefault(fold(name), []).append(name)
         self.partial = more is not None or repeated is not None or adds
         definitions = [dict(definition) for definition in pages.tools]
-        self._pages, self._tools = (pages, tools) if self.partial else (Pages(PageLimits()), [])
+        keep = self.partial and not self.mixed
+        self._pages, self._tools = (pages, tools) if keep else (Pages(PageLimits()), [])
         if repeated is not None:
             raise repeated
         return definitions

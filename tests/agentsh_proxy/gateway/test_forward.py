@@ -7,7 +7,7 @@ from hashlib import sha256
 from typing import Any
 
 import pytest
-from agentsh_proxy.gateway import forward
+from agentsh_proxy.gateway import forward, offer
 from gateway_front import (
     INITIALIZE,
     RESULT,
@@ -649,3 +649,30 @@ def test_a_client_that_begins_anew_with_its_old_session_gets_the_new_one() -> No
         assert (await front.ask("POST", request("ping"), path=stolen, Mcp_Session_Id="s-1")).status == 404
 
     play(legacy(), scene)
+
+
+def test_pages_that_a_session_was_shown_hold_for_its_calls_one_as_the_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def page(asked: Seen, wire: Wire) -> None:
+        second = "cursor" in asked.json["params"]
+        shown = {"name": "b" if second else "a", "description": "another", "inputSchema": {"type": "object"}}
+        await wire.result(asked, {"tools": [shown], "nextCursor": "more" if second else ""})
+
+    monkeypatch.setattr(offer, "SETTLING", 0.01)
+    pins = Pins().with_pins(
+        [trust(tool_of("peer", {"name": n, "inputSchema": {"type": "object"}}), "") for n in "ab"]
+    )
+
+    async def scene(front: GatewayFront, server: Scripted) -> None:
+        front.follow(front.gateway.view.snapshot.evolve(pins=pins))
+        await front.post(INITIALIZE)
+        for asked in (request("tools/list"), request("tools/list", cursor="")):
+            await front.post(asked, Mcp_Session_Id="s-1")
+        for tool in "ab":
+            refused = await front.post(call(tool), Mcp_Session_Id="s-1")
+            assert "not the version that was trusted" in refused.json["error"]["message"], refused.json
+        (review,) = front.gateway._carriers["peer"]._reviews.values()  # type: ignore[attr-defined]  # a Forward
+        assert review.offer.listing._tools == []
+
+    play(legacy(tools_list=page, tools_call=plain), scene)

@@ -117,3 +117,11 @@ def test_a_page_that_is_asked_for_after_the_last_forgets_nothing() -> None:
     listing.add(page("b"), 10, continues=True)
     listing.add(page("b"), 10, continues=True)
     assert (set(listing.hashes), listing.partial) == ({"a", "b"}, True)
+
+
+def test_of_pages_that_add_up_nothing_is_kept_but_hashes() -> None:
+    """A server that ends its only page with `nextCursor: ""` cost 300 KB a session, of which there may be 10,000."""
+    listing = Listing("fs")
+    listing.mixed = True
+    listing.add(page("a", nextCursor=""), 10, continues=False)
+    assert (listing._pages.tools, listing._tools, set(listing.hashes)) == ([], [], {"a"})
