@@ -83,7 +83,7 @@ def policy(folder: Path, peer: int, dlp: str) -> dict[str, Any]:
     return {
         "version": 1,
         "sandbox": {"mcp": {"enforce_policy": False, "servers": [web, dead, local]}},
-        "proxy": {"port": 0, "providers": {"anthropic": {"base_url": base}, "openai": {"base_url": f"{base}/v1"}, "gone": {"dialect": "openai", "base_url": "http://127.0.0.1:1"}}},
+        "proxy": {"port": 0, "providers": {"anthropic": {"base_url": base}, "openai": {"base_url": base + "/${SECRET_OF_ENV}/v1"}, "gone": {"dialect": "openai", "base_url": "http://127.0.0.1:1"}}},
         "dlp": {"mode": dlp, "custom_patterns": [{"name": "badge", "regex": f"{SECRET}-[0-9]{{3}}"}]},
         "llm_storage": {"store_bodies": True},
         "gateway": {

@@ -80,8 +80,12 @@ def _stop(daemon: Daemon, pid: int, *, force: bool) -> None:
     try:
         # By itself: where it is a container's first process, this one ends with it.
         daemon.client().call("stop", remove=force)
-    except ControlError:
-        if not force:
+    except ControlError as error:
+        if (
+            error.kind == "unreachable"
+        ):  # its socket was removed: it runs all the same, and a signal is the other way to ask
+            _signal(pid, signal.SIGTERM)
+        elif not force:
             raise
     if _gone(daemon.socket, _STOP_WITHIN if not force else _DIE_WITHIN):
         return
@@ -91,7 +95,7 @@ def _stop(daemon: Daemon, pid: int, *, force: bool) -> None:
             code=Exit.UNREACHABLE,
             remedy="wait for its streams to end, or: agentsh-net down --force",
         )
-    _kill(pid)
+    _signal(pid, signal.SIGKILL)
     if not _gone(daemon.socket, _DIE_WITHIN):
         raise Failure(
             f"the daemon (pid {pid}) cannot be ended",
@@ -100,14 +104,14 @@ def _stop(daemon: Daemon, pid: int, *, force: bool) -> None:
         )
 
 
-def _kill(pid: int) -> None:
+def _signal(pid: int, number: int) -> None:
     if pid <= 1:  # not written yet, or nonsense: 0 would be our own process group
         raise Failure(
             "the daemon has not said which process it is", code=Exit.ENVIRONMENT, remedy="try again"
         )
     try:
         # It holds the lock or a table, so it lives: the number has not passed to another.
-        os.kill(pid, signal.SIGKILL)
+        os.kill(pid, number)
     except PermissionError as error:
         raise Failure(
             f"cannot end pid {pid}: {error.strerror}", code=Exit.ENVIRONMENT, remedy="use sudo"
@@ -145,7 +149,7 @@ def _end_owners() -> None:
     ended: set[int] = set()
     while (owners := set(host.owners())) and time.monotonic() < deadline:
         for pid in sorted(owners - ended):
-            _kill(pid)
+            _signal(pid, signal.SIGKILL)
             click.echo(f"ended: pid {pid}, a daemon that enforced here")
         ended |= owners
         time.sleep(_POLL)

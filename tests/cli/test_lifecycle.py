@@ -140,6 +140,13 @@ def test_down_with_force_ends_a_daemon_that_does_not_answer(run, hanging, socket
     assert not socket.exists()
 
 
+def test_down_ends_in_order_a_daemon_whose_socket_was_removed(run, hanging, socket):
+    socket.unlink()
+    result = run("down")
+    assert (result.exit_code, result.stdout) == (0, f"stopped: agentsh-net, pid {hanging.pid}\n")
+    assert hanging.wait(60) == -signal.SIGTERM
+
+
 def test_down_tells_of_a_daemon_that_takes_too_long(run, daemon, monkeypatch):
     monkeypatch.setattr(lifecycle, "_STOP_WITHIN", 0.1)
     daemon(stop=None)
@@ -160,5 +167,5 @@ def test_a_number_that_is_no_daemon_is_never_killed(pid, monkeypatch):
     killed = []
     monkeypatch.setattr(lifecycle.os, "kill", lambda *args: killed.append(args))
     with pytest.raises(lifecycle.Failure):
-        lifecycle._kill(pid)
+        lifecycle._signal(pid, signal.SIGKILL)
     assert killed == []

@@ -102,19 +102,21 @@ def _record(service: Service, asked: Asked, body: bytes) -> Recording | None:
     admitted = asked.admitted
     dialect = admitted.inspected or admitted.provider.dialect
     model = _MODEL.search(body) or _MODEL_IN_PATH.search(admitted.target)
+    # The operator's own path came from the policy file, and may be a secret there (`${...}`).
+    below = admitted.target.removeprefix(admitted.provider.base_path.rstrip(b"/"))
     words = {
         "session_id": admitted.session_id,
         "provider": admitted.provider.name,
         "dialect": dialect.name,
         "model": model[1].decode("utf-8", "replace") if model else "",
         "method": asked.head.method,
-        "path": target(admitted.target).decode("ascii", "replace"),
+        "path": target(below).decode("ascii", "replace"),
     }
     recording = service.recorder.begin(words) if service.recorder is not None else None
     if recording is None:
         service.counts.unrecorded += 1
     else:
-        recording.request(asked.opening, body)
+        recording.request(asked.opening.replace(admitted.target, below, 1), body)
     return recording
 
 
