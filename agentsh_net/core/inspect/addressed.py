@@ -24,6 +24,9 @@ _UNBOUND = (
     r"(?:unrestricted|unfiltered|uncensored|unlimited|jailbreak|jailbroken|god|no-restrictions?|unaligned)"
 )
 _FREE = r"(?:(?:ethical|moral|content|safety|corporate|behaviou?ral|such)\ (?:\w+\ )?(?:restrictions?|constraints?|polic(?:y|ies)|guidelines?|filters?|limits?|limitations?|boundaries|codes?|rules?)|restrictions?(?!\ on\b)|censorship|morals?|ethics|filters\b)"
+# What a model calls its own limits, as people call theirs, and what is done to them.
+_LIMITS = r"(?:restrictions?|limits|limitations?|guidelines|rules|filters?|constraints?|programming|guardrails?|safeguards?|safety\ \w+|content\ \w+|ethical\ \w+|moral\ \w+|moderation|boundaries|inhibitions|alignment|censorship)"
+_SHED = r"(?:bypass|disable|deactivate|turn\ off|switch\ off|remove|ignore|evade|circumvent|abandon|disregard|drop|lower|override|forget|suspend|break|violate|neglect|overlook|relax|loosen|shut\ down)"
 
 PHRASES = (
     phrase(
@@ -66,12 +69,12 @@ PHRASES = (
     ),
     phrase(
         "speaks-for-user", _OF, Severity.MEDIUM,
-        "user's actual,user actual,user's real,user real,user's true,user tru,user asked me,user has asked me,user will,user would,says the user,an authori,an official,an approved,a legitimate,a mandatory,a verified",
+        "user's actual,user actual,user's real,user real,user's true,user tru,user asked me,user has asked me,user will,user would,says the user,an authori,an approved",
         r"""\buser(?:'s)?\ (?:actual(?:ly)?|real(?:ly)?|true)\ (?:wish|wants|request|intent|task|goal|asked)\b
           | \bthe\ user\ (?:has\ )?asked\ me\ to\b
           | \bthe\ user\ (?:will|would)\ (?:really\ )?(?:appreciate|thank|be\ (?:happy|grateful|pleased|glad))\b
           | \bsays\ the\ user\b
-          | \bthis\ is\ an?\ (?:authori[sz]ed|official|approved|legitimate|mandatory|verified)\ (?:\w+\ ){0,2}(?:directive|test|diagnostic|audit|request|process|procedure|instruction|command|check|exercise|maintenance|operation|notice|order)\b""",
+          | \bthis\ is\ an?\ (?:authori[sz]ed|approved)\ (?:\w+\ ){0,2}(?:directive|test|diagnostic|audit|instruction|command|exercise|maintenance|operation)\b""",
         unless_negated=True,
     ),
     phrase(
@@ -88,15 +91,39 @@ PHRASES = (
     phrase(
         "standing-change", _OF, Severity.MEDIUM,
         "from now on",
-        r"""\bfrom\ now\ on,?\ (?:you|respond|answer|always|act|all\ your|every|refer|ignore|only)\b""",
+        r"""\bfrom\ now\ on,?\ (?:respond|answer|reply|act|refer\ to|ignore|obey|speak|you\ (?:are|act|respond|answer|obey|refer))\b""",
         unless_negated=True,
     ),
     phrase(
         "obeys-elsewhere", _OF, Severity.MEDIUM,
         "follow,obey,execute,do ,treat,apply,carry,act ,comply,run,perform,fulfil,complete;http,decode,decrypt,translate,decipher,unscramble,decompress,convert,and then",
         r"""\b(?:fetch|retrieve|open|visit|load|read|get|download)\ (?:the\ )?(?:\S+\ ){0,4}?https?://\S+(?:\ \w+){0,3}?\ and\ (?:then\ )?(?:follow|obey|execute|do|treat|apply|carry|act|comply)\b
-          | \b(?:decode|decrypt|translate|decipher|unscramble|decompress|convert)\b.{0,60}?\band\ (?:then\ )?(?:execute|follow|run|perform|obey|do)\ (?:it|that|this|the\ (?:request|instructions?|commands?|task|result))\b(?!\ despite)
+          | \b(?:decode|decrypt|translate|decipher|unscramble|decompress|convert)\b.{0,60}?\band\ (?:then\ )?(?:execute|follow|run|perform|obey|do)\ ?(?:it\b|that\b|this\b|the\ (?:request|instructions?|commands?|task|result)\b|:)(?!\ despite)
           | \band\ then\ (?:execute|perform|fulfil+|follow|complete|carry\ out)\ (?:this|the\ following|these)\ (?:requests?|instructions?|commands?|orders?|tasks?)\b""",
+        unless_negated=True,
+    ),
+    phrase(
+        "sheds-limits", _OF, Severity.MEDIUM,
+        "your,safety,ethical,moral,content,you must,you should,you will,you shall;restriction,limit,guideline,rules,filter,constraint,programming,guardrail,safeguard,safety,content,ethical,moral,moderation,boundar,inhibition,alignment,censorship,standard,normal,default,usual,prior,previous,system;bypass,disable,deactivate,turn off,switch off,remov,ignor,evade,circumvent,abandon,disregard,drop,lower,overrid,forget,suspend,break,violat,neglect,overlook,relax,loosen,shut down,without,outside,beyond,despite,against,free of,free from,exception to,exempt from,bound by",
+        rf"""\b{_SHED}\ (?:all\ (?:of\ )?|any\ (?:of\ )?)?your\ (?:own\ |usual\ |current\ |normal\ |standard\ )?(?:\w+\ )?{_LIMITS}\b
+          | \b(?:without|outside|beyond|despite|against|ignoring|violating|breaking|bypassing|free\ (?:of|from)|exception\ to|exempt\ from|(?:not\ |un)bound\ by|remaining)\ (?:of\ |any\ of\ |the\ )?your\ (?:usual\ |normal\ |own\ |standard\ |current\ )?(?:\w+\ )?{_LIMITS}\b
+          | (?:\A|[.!?:>]\ ){_SHED}\ (?:all\ |any\ |the\ |every\ )?(?:safety|ethical|moral|content)\ (?:protocols?|guidelines?|filters?|measures?|rules|restrictions?|polic\w+|features?|training|mode)\b
+          | \byou\ (?:must|should|will|shall)\ (?:now\ )?(?:override|ignore|disregard|bypass|suspend)\ (?:the\ |your\ |all\ |any\ )?(?:standard|normal|default|usual|prior|previous|system)\b""",
+        unless_negated=True,
+    ),
+    phrase(
+        "claims-agreement", _OF, Severity.MEDIUM,
+        "agreed,confirmed,established,promised,acknowledged;you,we;ignore,without,no limits,no restrictions,no filters,no rules,override,unrestricted,your rules,without,not apply,not follow",
+        r"""\b(?:you|we)\ (?:previously\ |already\ |earlier\ )?(?:agreed|confirmed|established|promised|acknowledged)\b~60~\b(?:ignore|(?:without|no)\ (?:any\ )?(?:limits|restrictions|filters|rules)|override|unrestricted|your\ rules|not\ (?:apply|follow))\b""",
+        unless_negated=True,
+    ),
+    phrase(
+        "dictates-to-readers", _OF, Severity.MEDIUM,
+        "your response,your answer,your reply,your summary,your output,your final,your next,new important,new urgent,new critical,new mandatory,urgent new,urgent: new,important new,important: new,critical new,critical: new,regardless of,irrespective of",
+        r"""\b(?:include|insert|put|add|embed|write|place|append)\ (?:also\ |exactly\ )?(?:in|into|to)\ your\ (?:final\ |next\ )?(?:response|answer|reply|summary|output)\b.{0,20}?\b(?:following|this|string|text|sentence|link|image|code|words?)\b
+          | \b(?:repeat|write|output|say|print|insert|append|add|include|put|place|state|mention)\b~80~\b(?:at|to)\ the\ (?:end|start|beginning|top|bottom)\ of\ your\ (?:\w+\ )?(?:response|answer|reply|summary|output)\b
+          | \bnew\ (?:important|urgent|critical|mandatory)\ (?:instructions?|task|orders?|directives?)\b | \b(?:urgent|important|critical)[:!]?\ new\ (?:task|instructions?|orders?|directives?)\b
+          | \b(?:regardless|irrespective)\ of\ (?:any\ |all\ |your\ |the\ ){0,2}(?:previous|prior|other|earlier|above|existing)\ (?:input|instructions?|prompts?|context|commands?|orders?|directives?)\b""",
         unless_negated=True,
     ),
 )  # fmt: skip

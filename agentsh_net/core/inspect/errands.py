@@ -20,13 +20,42 @@ _TALK = r"(?:conversations?|chats?|dialogue|session)(?:\ (?:history|context|logs
 _RISKY = r"(?:delete|remove|send|transfer|execute|exec|run|drop|post|upload|grant|forward|share|wipe|write|update|reset)"
 _SECRETS = r"(?:tokens?|keys?|passwords?|credentials|secrets|cookies?)"
 
+# What people ask of each other, too: in mails and tickets that is no attack. Under a pretext it may be one.
+_SENDING = rf"(?:{_SEND}\ (?:all|the|every|each|this|any|our|your|me|a\ copy|copies)\b~60~\bto\ (?:\w+\ ){{0,3}}{_MAIL}|(?:invite|add|grant|give|share|loop\ in)\b~50~(?:\bwith\ |\binvite\ |\badd\ |\baccess\ (?:to|for)\ |\bin\ ){_MAIL})"
+_MONEY = r"(?:[$\u20ac\u00a3]\ ?\d[\d,.]*|\d[\d,.]*\ ?(?:usd|eur|gbp|chf|dollars|euros|pounds|btc|eth|usdc|usdt|sol)\b)"
+_GIVING = rf"(?:(?:transfer|send|wire|pay|deposit|remit)\ (?:an?\ (?:amount|payment)\ of\ )?{_MONEY}~60~\bto\b|(?:transfer|send|wire|pay|deposit|remit)\b~60~\b(?:iban|account(?:\ number)?|wallet(?:\ address)?)\ ?:?\ ?(?:[a-z]{{2}}\d{{2}}[a-z0-9]{{11,30}}|0x[0-9a-f]{{20,64}}|bc1[a-z0-9]{{20,60}})\b|grant\ (?:me|him|her|them|us|yourself|the\ user|user\ \S+|\S+@\S+|all)\ (?:full\ |temporary\ |permanent\ |the\ |an?\ )?(?:admin\w*|root|owner|superuser|elevated|unrestricted|full|requests?|access)\b|(?:change|reset|set|update)\ (?:the\ |their\ |your\ )?(?:user(?:'s)?\ |account\ |admin\ )?password\ (?:of|for)\ (?:\w+\ ){{1,4}}?to\ \S)"
+_GIVES = "transfer,send,wire,pay,deposit,remit,grant ,password of,password for"
+_GIVEN = (
+    "$,\u20ac,\u00a3,usd,eur,gbp,chf,dollars,pounds,btc,eth,usdc,usdt,sol,iban,account,wallet,grant ,password"
+)
+# Why it should be done at once and by whoever reads it.
+_PRETEXT = r"(?:to\ (?:complete|continue|proceed|finish|unlock|activate|resume)\b|before\ (?:you\ )?(?:continu|proceed|go\b|going|read|answer|display|summari)\w*|for\ (?:security|compliance|audit\w*|verification|back-?up|logging|debugging|monitoring|diagnostics?|inventory|retention)\b|(?:action\ required|mandatory|compliance|immediately)\b)"
+_PRETEXTS = "to complete,to continue,to proceed,to finish,to unlock,to activate,to resume,before,for security,compliance,for audit,for verification,for back,for logging,for debugging,for monitoring,for diagnostic,for inventory,for retention,action required,mandatory,immediately"
+
 PHRASES = (
     phrase(
-        "sends-for-others", Category.EXFILTRATION, Severity.MEDIUM,
-        f"@;{_SENDS}",
-        rf"""{_ORDER}{_SEND}\ (?:all|the|every|each|this|any|our|your|me|a\ copy|copies)\b~60~\bto\ (?:\w+\ ){{0,3}}{_MAIL}
-          | \b(?:action\ required|important|urgent|mandatory|critical)\b.{{0,60}}?\b{_SEND}\b~60~\bto\ {_MAIL}
-          | (?:\A|[\s\[(>}}])(?:system|admin|administrator|developer|assistant)(?:\ (?:note|notice|message|alert|command))?\]?:\ ?(?:please\ |now\ |immediately\ )?{_SEND}\b~80~{_MAIL}""",
+        "sends-for-others", Category.EXFILTRATION, Severity.LOW,
+        f"@;{_SENDS},invite,add,grant,give,loop in",
+        rf"""{_ORDER}{_SENDING}""",
+        unless_negated=True,
+    ),
+    phrase(
+        "sends-under-pretext", Category.EXFILTRATION, Severity.MEDIUM,
+        f"@;{_PRETEXTS};{_SENDS},invite,add,grant,give,loop in",
+        rf"""\b{_PRETEXT}.{{0,60}}?\b{_SENDING}
+          | \b{_SENDING}.{{0,60}}?\b{_PRETEXT}""",
+        unless_negated=True,
+    ),
+    phrase(
+        "gives-away", Category.EXECUTION, Severity.LOW,
+        f"{_GIVES};{_GIVEN}",
+        rf"""\b{_GIVING}""",
+        unless_negated=True,
+    ),
+    phrase(
+        "gives-away-under-pretext", Category.EXECUTION, Severity.MEDIUM,
+        f"{_GIVES};{_GIVEN};{_PRETEXTS}",
+        rf"""\b{_PRETEXT}.{{0,60}}?\b{_GIVING} | \b{_GIVING}.{{0,60}}?\b{_PRETEXT}""",
         unless_negated=True,
     ),
     phrase(
@@ -42,36 +71,10 @@ PHRASES = (
         unless_negated=True,
     ),
     phrase(
-        "collects-and-sends", Category.EXFILTRATION, Severity.MEDIUM,
-        "and send,and post,and forward,and mail,and email,and e-mail,and upload,and share,and submit,and publish,and then",
-        r"""\b(?:read|open|get|fetch|retrieve|find|list|search|look\ up|collect|gather|concatenate|copy|extract)\ (?:all|the|every|any|my|your|each)\b~60~\band\ (?:then\ )?(?:send|post|forward|e-?mail|upload|share|submit|publish)\ (?:it|them|the\ (?:results?|contents?|output|list|summary|data)|everything)\ (?:back\ )?(?:to|on)\b""",
-        unless_negated=True,
-    ),
-    phrase(
         "attaches-the-chat", Category.EXFILTRATION, Severity.MEDIUM,
         "include,attach,append,forward,send,share;conversation,chat,dialogue,session",
         rf"""\b(?:include|attach|append|forward)\ (?:the\ |your\ |all\ )?(?:full|entire|whole|complete)\ (?:user\ )?{_TALK}\b
           | {_ORDER}(?:include|attach|append|forward|send|share)\ this\ (?:conversation|chat)(?!'s)\b""",
-        unless_negated=True,
-    ),
-    phrase(
-        "lets-others-in", Category.EXFILTRATION, Severity.MEDIUM,
-        "@;invite,add,grant,give,share,loop in",
-        rf"""{_ORDER}(?:invite|add|grant|give|share|loop\ in)\b~50~(?:\bwith\ |\binvite\ |\badd\ |\baccess\ (?:to|for)\ |\bin\ ){_MAIL}""",
-        unless_negated=True,
-    ),
-    phrase(
-        "gives-rights", Category.EXECUTION, Severity.MEDIUM,
-        "grant ,password of,password for",
-        r"""\bgrant\ (?:me|him|her|them|us|yourself|the\ user|user\ \S+|\S+@\S+|all)\ (?:full\ |temporary\ |permanent\ |the\ |an?\ )?(?:admin\w*|root|owner|superuser|elevated|unrestricted|full|requests?|access)\b
-          | \b(?:change|reset|set|update)\ (?:the\ |their\ |your\ )?(?:user(?:'s)?\ |account\ |admin\ )?password\ (?:of|for)\ (?:\w+\ ){1,4}?to\ \S""",
-        unless_negated=True,
-    ),
-    phrase(
-        "moves-money", Category.EXECUTION, Severity.MEDIUM,
-        "transfer,send,wire,pay,deposit,remit;$,\u20ac,\u00a3,usd,eur,gbp,chf,dollars,pounds,btc,eth,usdc,usdt,sol,iban,account,wallet",
-        r"""\b(?:transfer|send|wire|pay|deposit|remit)\ (?:an?\ (?:amount|payment)\ of\ )?(?:[$\u20ac\u00a3]\ ?\d[\d,.]*|\d[\d,.]*\ ?(?:usd|eur|gbp|chf|dollars|euros|pounds|btc|eth|usdc|usdt|sol)\b)~60~\bto\b
-          | \b(?:transfer|send|wire|pay|deposit|remit)\b~60~\b(?:iban|account(?:\ number)?|wallet(?:\ address)?)\ ?:?\ ?(?:[a-z]{2}\d{2}[a-z0-9]{11,30}|0x[0-9a-f]{20,64}|bc1[a-z0-9]{20,60})\b""",
         unless_negated=True,
     ),
     phrase(
@@ -89,15 +92,9 @@ PHRASES = (
         unless_negated=True,
     ),
     phrase(
-        "asks-for-identity", Category.CREDENTIALS, Severity.MEDIUM,
-        "identity,account,credentials,session;verify,confirm,authenticate",
-        rf"""\b(?:verify|confirm|authenticate)\ your\ (?:identity|account|credentials|session)\b~60~(?:{_ADDRESS}|localhost|\bat\ \S+\.\w\w)""",
-        unless_negated=True,
-    ),
-    phrase(
         "answers-a-signal", Category.INSTRUCTION, Severity.MEDIUM,
-        "confirm,respond,reply,acknowledge,answer;outputting,printing,saying,replying,the exact,the word,the phrase,the text,the string,the token,the sentence",
-        r"""\b(?:confirm(?:\ receipt)?|respond|reply|acknowledge|answer)\ (?:by|with|only\ with|exactly\ with)\ (?:outputting|printing|saying|replying|the\ (?:exact\ )?(?:words?|phrase|text|string|token|sentence))\b""",
+        "confirm,respond,reply,acknowledge,answer;outputting,printing,saying,replying,the exact,the string,the token",
+        r"""\b(?:confirm(?:\ receipt)?|respond|reply|acknowledge|answer)\ (?:by|with|only\ with|exactly\ with)\ (?:outputting|printing|saying|replying|the\ (?:exact\ (?:words?|phrase|text|string|token|sentence)|string|token))\b""",
         unless_negated=True,
     ),
     phrase(

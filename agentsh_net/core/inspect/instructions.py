@@ -112,7 +112,7 @@ PHRASES = (
           | \bside\ effect\ on\ (?:the\ |any\ |all\ )?~30~\b(?:tools?|servers?)\b
           | \balways\ (?:respond|answer|reply|say|suggest|recommend|mention|claim|state)\b~40~(?:\bregardless|\bno\ matter|\bthat\b|\bour\b)
           | \bin\ (?:every|all|each\ of\ your)\ (?:responses?|answers?|repl(?:y|ies))\b~20~\b(?:include|mention|add|append|recommend)\b
-          | \bfrom\ now\ on,?\ (?:you\ )?(?:must|will|should|always|never)\b""",
+          | \bfrom\ now\ on,?\ (?:you\ )?(?:must|will|should|always|never)\b(?!\ (?:receive|get|find|see|hear|be\ (?:able|charged|billed|notified|asked))\b)""",
     ),
     phrase(
         "made-to-last", _OF, Severity.MEDIUM,
