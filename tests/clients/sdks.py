@@ -193,6 +193,14 @@ def cases() -> list[Case]:
             Case(wire, f"mingled: {name}", stream, mingled.left(dialect, stream))
             for name, stream in mingled.SENT[wire].items()
         ]
+    mingled = attacks("test_mingled_arguments")
+    for name, frames in mingled.HONEST.items():
+        stream = ROLE + b"".join(frames) + chat.end("tool_calls") + chat.DONE
+        out, expected = (
+            mingled.left(openai_chat.DIALECT, stream),
+            [(n, json.loads(a)) for n, a in mingled.MEANT],
+        )
+        made.append(Case("chat", f"mingled and honest: {name}", stream, out, expected=expected))
     return made
 
 
@@ -200,7 +208,8 @@ def is_denied(name: Any, value: Any) -> bool:
     if isinstance(name, list) and len(name) == 1:
         name = name[0]  # JavaScript finds a tool by it all the same
     told = json.dumps(value)
-    return name in (DENIED, "delete") or "evil" in told or (name == WRITE and "/etc/" in told)
+    path = value.get("path") if isinstance(value, dict) else told
+    return name in (DENIED, "delete") or "evil" in told or (name == WRITE and "/etc/" in str(path))
 
 
 class Server(BaseHTTPRequestHandler):

@@ -173,10 +173,11 @@ def test_calls_one_after_another_are_judged_by_their_arguments_and_leave_to_the_
 
 
 MINE, YOURS = '{"path":"/srv/a"}', '{"city":"Bern"}'
+MEANT = [[WRITE, MINE], [OTHER, YOURS]]
 HONEST: dict[str, list[bytes]] = {
-    "no index (Gemini, Mistral)": [
-        calls(first(WRITE, MINE, index=..., call_id=None)),
-        calls(first(OTHER, YOURS, index=..., call_id=None)),
+    "no index and no id (Gemini)": [
+        calls(entry(..., name=WRITE, args=MINE, call_id="")),
+        calls(entry(..., name=OTHER, args=YOURS, call_id="")),
     ],
     "one index (Gemini)": [calls(first(WRITE, MINE)), calls(first(OTHER, YOURS, call_id="c1"))],
     "no index, and pieces": [
@@ -203,9 +204,9 @@ def test_honest_calls_that_clients_add_up_in_different_ways_leave_so_that_all_re
     sent = b"".join(HONEST[row]) + end() + DONE
     out = left(chat.DIALECT, sent)
     for read in CHAT_CLIENTS.values():
-        assert read(out) == [[WRITE, MINE], [OTHER, YOURS]]
+        assert read(out) == MEANT
     denied = sent.replace(b"/srv/a", b"/etc/a")
-    assert all(read(left(chat.DIALECT, denied)) == [[OTHER, YOURS]] for read in CHAT_CLIENTS.values())
+    assert all(read(left(chat.DIALECT, denied)) == MEANT[1:] for read in CHAT_CLIENTS.values())
 
 
 def test_what_a_provider_tells_beside_a_call_that_is_written_whole_stays() -> None:
