@@ -59,6 +59,7 @@ MANNERS = (
     ("fourth look", manners.FOURTH_DEFINITIONS, manners.FOURTH_RESULTS),
     ("fifth look", manners.FIFTH_DEFINITIONS, manners.FIFTH_RESULTS),
     ("sixth look", manners.SIXTH_DEFINITIONS, manners.SIXTH_RESULTS),
+    ("seventh look", {}, manners.SEVENTH_RESULTS),
 )
 
 
@@ -112,6 +113,10 @@ def own() -> Iterator[Row]:
     for text in (*poison.HONEST, *paraphrases.HONEST):
         row.good(text, inspect_definition(tool(text)))
     yield row
+    row = Row("honest results of our own")
+    for text in manners.HONEST_RESULTS:
+        row.good(text, inspect_content({"content": [{"type": "text", "text": text}]}))
+    yield row
 
 
 def in_manners() -> Iterator[Row]:
@@ -120,7 +125,8 @@ def in_manners() -> Iterator[Row]:
         row = Row(f"manners of attack, {title}: definitions")
         for definition in (definition for family in found.values() for definition in family):
             row.bad(json.dumps(definition), inspect_definition(definition))
-        yield row
+        if found:
+            yield row
         row = Row(f"manners of attack, {title}: results")
         for text in (text for family in results.values() for text in family):
             row.bad(text, inspect_content({"content": [{"type": "text", "text": text}]}))

@@ -40,6 +40,13 @@ PHRASES = (
         unless_negated=True,
     ),
     phrase(
+        "calls-by-name", _OF, Severity.MEDIUM,
+        "assistant,agent,llm,bot,claude,chatgpt,copilot,gemini,automated,machine reader,crawler",
+        rf"""(?:\A|[.!?\]>]\ )(?:assistant|agent|llm|bot|claude|chatgpt|copilot|gemini),\ .{{0,50}}?\b{_DEED}\b
+          | \b(?:step|note|notice|p\.s\.|ps|task|action|instructions?|message)\ (?:for|to)\ (?:all\ |any\ |the\ )?(?:bots?|automated\ \w+|machine\ readers?|crawlers?)\b[:,.]\ .{{0,60}}?\b(?:open|{_DEED})\b""",
+        unless_negated=True,
+    ),
+    phrase(
         "limits-lifted", _OF, Severity.MEDIUM,
         "filter,restriction,limitation,guardrail,guideline,polic,check,safeguard,constraint,moderation,protocol,approval,requirement,system;suspended,lifted,waived,relaxed,bypassed,overridden,invalidated,disabled,deactivated,revoked,switched off,turned off,removed,void,off;you,proceed,respond,comply,answer,execute,process,all requests,session,conversation,response,without,freely",
         rf"""\b{_GUARD}\ ?(?:(?:is|are|was|were|has\ been|have\ been|should\ be|must\ be|will\ be|be|:)\ )?(?:now\ |all\ |temporarily\ |hereby\ |currently\ |fully\ |completely\ ){{0,2}}{_DOWN}\b

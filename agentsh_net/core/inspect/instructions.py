@@ -8,7 +8,7 @@ from agentsh_net.core.inspect.phrases import phrase
 _OF = Category.INSTRUCTION
 
 # Who says that instructions found in data are not to be followed defends the model.
-_NOT_IN_DATA = r"(?!\ (?:that\ (?:are\ |is\ |appear\ )?)?(?:(?:found|contained|embedded|hidden)\ )?(?:inside|within|in)\ (?:the\ |these\ |those\ |this\ |any\ |an?\ |such\ )?(?:\w+\ )?(?:files?|pages?|documents?|contents?|data|texts?|results?|outputs?|tags?|repositor(?:y|ies)|messages?|e-?mails?|responses?|issues?|comments?)\b)"
+_NOT_IN_DATA = r"(?!\ (?:that\ (?:are\ |is\ |appear\ )?)?(?:(?:found|contained|embedded|hidden)\ (?:in|inside|within)\ (?:it|them|there|those)\b|(?:(?:found|contained|embedded|hidden)\ )?(?:inside|within|in)\ (?:the\ |these\ |those\ |this\ |any\ |an?\ |such\ )?(?:\w+\ )?(?:files?|pages?|documents?|contents?|data|texts?|results?|outputs?|tags?|repositor(?:y|ies)|messages?|e-?mails?|responses?|issues?|comments?)\b))"
 
 PHRASES = (
     phrase(

@@ -38,8 +38,8 @@ PHRASES = (
     ),
     phrase(
         "speaks-to-readers", _OF, Severity.MEDIUM,
-        "ai,llm,agent,assistant,model;reading,summari",
-        r"""\b(?:ais?|llms?|agents?|assistants?|language\ models?)\b~6~\b(?:reading|summari[sz]ing)\ (?:this|these)\b(?!\ (?:file|data|input|request)s?\b)""",
+        "ai,llm,agent,assistant,model;reading,summari,processing,parsing,indexing,reviewing,opening,visiting",
+        r"""\b(?:ais?|llms?|agents?|assistants?|language\ models?)\b~6~\b(?:reading|summari[sz]ing|processing|parsing|indexing|reviewing|opening|visiting)\ (?:this|these)\b(?!\ (?:file|data|input|request)s?\b)""",
     ),
     phrase(
         "claims-consent", _OF, Severity.MEDIUM,
