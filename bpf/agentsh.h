@@ -29,7 +29,7 @@
 
 /*
  * TCP connections to shared endpoints whose ClientHello is or was read: 2.6 MiB. The eldest is forgotten, which costs it its
- * connection, never a verdict: whose beginning was not seen is refused.
+ * connection, never a verdict: whose beginning was not seen is refused, unless what is unknown may pass and it was answered.
  */
 #define AGENTSH_MAX_STREAMS 8192
 /* Names of declared servers. */

@@ -92,6 +92,21 @@ INLINE int is_stream(struct __sk_buff *skb)
 	return socket && socket->type == AGENTSH_SOCK_STREAM && socket->protocol == AGENTSH_TCP;
 }
 
+/*
+ * Say whether a client's server has answered nothing yet: then the hello is still to come, and a stream of which nothing is
+ * known was forgotten for others that came later. (Whoever is connected to has no SYN of its own acknowledged at first.)
+ */
+INLINE int is_unanswered(struct __sk_buff *skb)
+{
+	struct bpf_sock *socket = skb->sk;
+	struct bpf_tcp_sock *tcp;
+
+	if (!socket)
+		return 0;
+	tcp = bpf_tcp_sock(socket);
+	return tcp && !tcp->bytes_received && tcp->bytes_acked;
+}
+
 /* RFC 8684: every segment of MPTCP with bytes has such an option. A server that does not speak it is spoken to by TCP. */
 INLINE int is_multipath(struct __sk_buff *skb, struct agentsh_segment *segment)
 {
@@ -249,12 +264,12 @@ INLINE int judge_stream(struct __sk_buff *skb, struct agentsh_packet *packet)
 	}
 	if (finding != AGENTSH_NAMED)
 		fate = packet->fate == AGENTSH_SNI ? AGENTSH_DENY : AGENTSH_TAG;
+	if (finding == AGENTSH_UNSEEN && fate == AGENTSH_TAG) /* most are of a server here, which answers a client there */
+		fate = !stream && is_unanswered(skb) ? AGENTSH_DENY : AGENTSH_NONE;
 	if (finding == AGENTSH_UNSEEN && !stream) { /* from here on it is known */
 		begin_stream(cookie, &segment);
 		stream = find_stream(&cookie);
 	}
-	if (finding == AGENTSH_UNSEEN && fate == AGENTSH_TAG) /* most are of a server here, which answers a client there */
-		fate = AGENTSH_NONE;
 	if (stream)
 		stream->verdict = fate == AGENTSH_DENY ? AGENTSH_REFUSED : AGENTSH_PASSED;
 	if (fate != AGENTSH_NONE)

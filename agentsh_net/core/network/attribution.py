@@ -125,4 +125,6 @@ def _reason(record: ConnectRecord, rule: Rule | None, verdict: Verdict | None) -
         return f"{verdict.reason} ({shared})"
     what = record.finding or f"{_PROTOCOLS.get(record.protocol, record.protocol)}, which shows no server name"
     said = f"; {verdict.reason}" if verdict.denied else ""
+    if record.finding is Finding.UNSEEN and rule.fate is Fate.SNI_OPEN:
+        return f"{shared}: {what}, and to which no server has answered yet{said}"
     return f"{shared}: {what}, and network.on_unknown_sni is {'block' if record.fate is Fate.DENY else 'tag'}{said}"

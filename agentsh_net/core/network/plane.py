@@ -28,7 +28,7 @@ class Finding(StrEnum):
     NAMELESS = "a ClientHello without a server name"
     ENCRYPTED = "an encrypted ClientHello"
     NO_HELLO = "no TLS ClientHello that can be read"
-    UNSEEN = "a connection that is older than the rule"
+    UNSEEN = "a connection whose beginning was not seen"
     URGENT = "urgent data"
     FORGED = "TCP that is not of a TCP socket"
     MULTIPATH = "MPTCP, whose bytes take several ways"

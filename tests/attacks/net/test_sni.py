@@ -27,6 +27,7 @@ from netns.name_server import NameServer
 from netns.scene import at, drain, listening, opened, outcome
 from netns.stage import BOTH, EBPF, NFT
 
+from agentsh_net.core.abi import wire
 from agentsh_net.core.audit.events import NetworkConnection
 from agentsh_net.core.configuration import config as configuration
 from agentsh_net.core.network import attribution, kernel_plan
@@ -377,6 +378,31 @@ def test_with_on_unknown_sni_tag_only_the_name_is_refused_and_the_unknown_is_tol
         (event,) = seen[what].events
         assert (event.action, event.would, event.server_id) == ("allow", "block", "evil"), what
         assert "network.on_unknown_sni is tag" in event.reason
+
+
+def pushed_out(cut: int) -> Seen:
+    """Have others' connections, which cost a SYN each, push one out of what is remembered before its hello is whole."""
+    site, said = Site(EBPF, on_unknown_sni="tag"), tls.hello(EVIL_B)
+
+    def attack() -> str:
+        with socket.create_connection((BAD, 443), 2) as client:
+            client.sendall(said[:cut])
+            for _ in range(2 * wire.MAX_STREAMS):
+                with socket.socket() as other:
+                    other.setblocking(False)
+                    other.connect_ex((BAD, 8443))
+            return outcome(lambda: (client.sendall(said[cut:]), client.recv(1)))
+
+    return site.see(attack)
+
+
+@pytest.mark.parametrize("cut", [0, 40], ids=["before its hello", "within its hello"])
+def test_who_is_forgotten_for_others_is_refused_where_the_unknown_may_pass_too(cut: int) -> None:
+    seen = box.in_box(pushed_out, cut)
+    assert (seen.said, seen.heard) == (CUT, [])
+    (event,) = seen.events
+    assert (event.action, event.server_id) == ("block", "evil")
+    assert "whose beginning was not seen, and to which no server has answered yet" in event.reason
 
 
 def alone(unknown: str) -> tuple[dict[str, Seen], str]:
