@@ -374,6 +374,12 @@ INLINE void find_transport_v4(struct __sk_buff *skb, struct agentsh_transport *f
 /* RFC 8200: each kind of extension header at most once, destination options twice. */
 #define AGENTSH_MAX_EXTENSIONS 6
 
+/* hop-by-hop, routing, fragment, authentication, destination options */
+INLINE int is_extension(__u8 kind)
+{
+	return kind == 0 || kind == 43 || kind == 44 || kind == 51 || kind == 60;
+}
+
 INLINE void find_transport_v6(struct __sk_buff *skb, struct agentsh_transport *found)
 {
 	__u8 head[4], kind = 0;
@@ -383,10 +389,7 @@ INLINE void find_transport_v6(struct __sk_buff *skb, struct agentsh_transport *f
 	bpf_skb_load_bytes(skb, 6, &kind, 1);
 #pragma unroll
 	for (i = 0; i < AGENTSH_MAX_EXTENSIONS; i++) {
-		/* hop-by-hop, routing, fragment, authentication, destination options */
-		if (kind != 0 && kind != 43 && kind != 44 && kind != 51 && kind != 60)
-			break;
-		if (bpf_skb_load_bytes(skb, offset, head, sizeof(head)))
+		if (!is_extension(kind) || bpf_skb_load_bytes(skb, offset, head, sizeof(head)))
 			break;
 		if (kind == 44 && (head[2] || head[3] >> 3)) {
 			found->protocol = head[0];
@@ -399,15 +402,19 @@ INLINE void find_transport_v6(struct __sk_buff *skb, struct agentsh_transport *f
 	found->offset = offset;
 }
 
-/* TCP, UDP, DCCP, SCTP and UDP-Lite begin with the ports. */
-INLINE __u16 port_of(struct __sk_buff *skb, struct agentsh_transport *where)
+/*
+ * TCP, UDP, DCCP, SCTP and UDP-Lite begin with the ports. Say whether there is one that cannot be read: behind more extension
+ * headers than there are kinds, or behind the end of a first fragment (RFC 7112 forbids it, receivers put it together).
+ */
+INLINE int hides_port(struct __sk_buff *skb, struct agentsh_transport *where, __u16 *port)
 {
 	__u8 kind = where->protocol;
-	__u16 port = 0;
 
-	if (where->offset && (kind == AGENTSH_TCP || kind == AGENTSH_UDP || kind == AGENTSH_DCCP || kind == AGENTSH_SCTP || kind == AGENTSH_UDPLITE))
-		bpf_skb_load_bytes(skb, where->offset + 2, &port, sizeof(port));
-	return port;
+	if (!where->offset)
+		return 0;
+	if (kind == AGENTSH_TCP || kind == AGENTSH_UDP || kind == AGENTSH_DCCP || kind == AGENTSH_SCTP || kind == AGENTSH_UDPLITE)
+		return bpf_skb_load_bytes(skb, where->offset + 2, port, sizeof(*port)) != 0;
+	return skb->protocol != bpf_htons(AGENTSH_ETH_IP) && is_extension(kind);
 }
 
 /* A bare reset is what is left of a connection that is closed already, by a sweep for one: stopped, but no news. */
@@ -465,7 +472,7 @@ INLINE void look_up_packet(struct __sk_buff *skb, struct agentsh_key *key, int v
 {
 	struct agentsh_transport where = {};
 	__u32 fate;
-	__u16 port;
+	__u16 port = 0;
 
 	if (!(sifted(key) & AGENTSH_SIEVE_DENY))
 		return;
@@ -473,8 +480,7 @@ INLINE void look_up_packet(struct __sk_buff *skb, struct agentsh_key *key, int v
 		find_transport_v4(skb, &where);
 	else
 		find_transport_v6(skb, &where);
-	port = port_of(skb, &where);
-	fate = fate_of(key, port);
+	fate = hides_port(skb, &where, &port) ? AGENTSH_DENY : fate_of(key, port);
 	if (bare(fate) == AGENTSH_NONE || bare(fate) == AGENTSH_TAG || found->fate == AGENTSH_DENY)
 		return;
 	if (found->fate && bare(fate) != AGENTSH_DENY)

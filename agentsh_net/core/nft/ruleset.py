@@ -160,6 +160,12 @@ def _rules(plan: Plan, used: frozenset[str], nflog_group: int, sockets: Sockets)
         for name in ordered:
             chain = base.six if nft_sets.version(name) == 6 else base.name
             yield from (_rule(chain, *e) for e in _lookups(name, plan, base))
+        if not base.asked and any(
+            nft_sets.version(n) == 6 and nft_sets.shape(n) for n in ordered if n.startswith(Fate.DENY)
+        ):
+            # Where the transport header cannot be found (a first fragment may end before it), no port can be read.
+            yield _rule(base.six, match({"meta": {"key": "l4proto"}}, 0, op=">="), {"return": None})
+            yield _rule(base.six, nft_verdicts.verdict(Fate.DENY, plan, ours=False, routed=base.routed))
         if any(nft_sets.version(name) == 6 for name in ordered):
             yield _rule(
                 base.name, match({"meta": {"key": "nfproto"}}, "ipv6"), {"jump": {"target": base.six}}

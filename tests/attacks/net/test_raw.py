@@ -8,7 +8,7 @@ import struct
 from collections.abc import Callable
 
 import pytest
-from netns import packets
+from netns import box, packets
 from netns.packets import (
     ALL,
     IP,
@@ -25,8 +25,11 @@ from netns.packets import (
     v4,
     v6,
 )
-from netns.scene import outcome
+from netns.scene import at, drain, opened, outcome, plan
 from netns.stage import BAD, BAD6, GOOD, GOOD6, OTHER, OTHER6, PLANES, SIX_TO_FOUR, Row, Seen, Stage, play
+from netns.tap import Tap
+
+from agentsh_net.core.network.plane import ConnectRecord, Fate
 
 pytestmark = pytest.mark.kernel
 
@@ -178,3 +181,26 @@ def test_a_packet_made_by_hand_does_not_arrive(
 ) -> None:
     layers, seen = played
     ROWS[name].check(seen[name], layers)
+
+
+OPTION = struct.pack(">BB6x", 60, 0)  # and another one behind it
+LAST_OPTION = struct.pack(">BB6x", packets.UDP, 0)
+OUT_OF_SIGHT = (
+    v6(BAD6, OPTION * 6 + LAST_OPTION + udp(), 60),
+    v6(BAD6, struct.pack(">BBHI", 60, 0, 1, 7) + OPTION, 44),  # the first of several fragments
+)
+
+
+def out_of_sight(layers: tuple[str, ...]) -> tuple[list[str], int, list[ConnectRecord]]:
+    tap = Tap(box.there(), (BAD6,), marker=OTHER)
+    kernel = opened(plan(deny=(at(BAD6, 443),)), *layers)
+    said = [whole(packet, GOOD6) for packet in OUT_OF_SIGHT]
+    return said, tap.arrived(), drain(kernel, len(OUT_OF_SIGHT))
+
+
+@pytest.mark.parametrize("layers", PLANES, ids="+".join)
+def test_where_a_port_is_denied_one_that_cannot_be_read_is(layers: tuple[str, ...]) -> None:
+    """Behind more extension headers than there are kinds, and behind the end of a first fragment: receivers read both."""
+    said, arrived, records = box.in_box(out_of_sight, layers)
+    assert (said, arrived) == (["EPERM"] * 2, 0)
+    assert [(r.address, r.fate) for r in records] == [(at(BAD6).address, Fate.DENY)] * 2
