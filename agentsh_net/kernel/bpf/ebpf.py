@@ -54,6 +54,9 @@ class Ebpf:
             self._loaded = load()
             self._contents = MapContents(self._loaded.maps)
             try:
+                syscall.freeze(
+                    self._loaded.maps["blank"]
+                )  # how streams begin: else one write would have all pass
                 records = self._loaded.maps["records"]
                 # Asked, not assumed: BCC counts the ring in pages, which are not 4 KiB everywhere.
                 self._ring = RingBuffer(records, syscall.map_entries(records))

@@ -30,6 +30,7 @@ _MAP_CREATE, _MAP_LOOKUP, _MAP_UPDATE = 0, 1, 2
 _PROG_LOAD = 5
 _PROG_ATTACH, _PROG_DETACH = 8, 9
 _PROG_GET_FD_BY_ID, _MAP_GET_FD_BY_ID, _OBJ_GET_INFO, _PROG_QUERY = 13, 14, 15, 16
+_MAP_FREEZE = 22
 _MAP_LOOKUP_BATCH, _MAP_UPDATE_BATCH, _MAP_DELETE_BATCH = 24, 26, 27
 
 # enum bpf_attach_type
@@ -223,6 +224,11 @@ def update(map_fd: int, key: bytes, value: bytes) -> None:
     k, v = ctypes.create_string_buffer(key, len(key)), ctypes.create_string_buffer(value, len(value))
     attr = struct.pack("=IxxxxQQQ", map_fd, ctypes.addressof(k), ctypes.addressof(v), 0)
     call(_MAP_UPDATE, attr, "MAP_UPDATE_ELEM")
+
+
+def freeze(map_fd: int) -> None:
+    """Have no process write to a map any more (Linux 5.2)."""
+    call(_MAP_FREEZE, struct.pack("=I", map_fd), "MAP_FREEZE")
 
 
 def lookup(map_fd: int, key: bytes, size: int) -> bytes:
