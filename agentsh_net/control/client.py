@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, Final
 
 from agentsh_net.control.errors import ControlError
 from agentsh_net.control.protocol import MAX_ANSWER, Request, decode_answer
+from agentsh_net.control.socket_file import holder
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.values import jsontext
 
@@ -76,6 +77,9 @@ class Client:
             case PermissionError():
                 message = f"you may not talk to the daemon at {self._path}"
                 remedy = "use sudo, or join the group agentsh-net"
+            case FileNotFoundError() if self._holder():
+                message = f"a daemon runs (pid {self._holder()}), but its socket {self._path} was removed"
+                remedy = "restart it: agentsh-net down ends it in order all the same"
             case FileNotFoundError() | ConnectionRefusedError() | NotADirectoryError():
                 message = f"no daemon answers at {self._path}"
                 remedy = "start it (sudo agentsh-net run), or name its socket with --socket"
@@ -83,6 +87,12 @@ class Client:
                 message = f"cannot reach the daemon at {self._path}: {error}"
                 remedy = "see: agentsh-net doctor"
         return ControlError(message, kind="unreachable", remedy=remedy)
+
+    def _holder(self) -> int:
+        """Return the process that a lock without its socket belongs to, 0 where there is none or it cannot be told."""
+        with suppress(OSError):
+            return holder(self._path) or 0
+        return 0
 
 
 def _line(answers: IO[bytes]) -> bytes:

@@ -142,6 +142,7 @@ def test_down_with_force_ends_a_daemon_that_does_not_answer(run, hanging, socket
 
 def test_down_ends_in_order_a_daemon_whose_socket_was_removed(run, hanging, socket):
     socket.unlink()
+    assert f"a daemon runs (pid {hanging.pid}), but its socket {socket} was removed" in run("status").stderr
     result = run("down")
     assert (result.exit_code, result.stdout) == (0, f"stopped: agentsh-net, pid {hanging.pid}\n")
     assert hanging.wait(60) == -signal.SIGTERM
