@@ -128,3 +128,11 @@ def test_what_cannot_be_read_is_blamed_on_the_denied_server_and_the_reason_says_
     )
     quic = attribute(snapshot, replace(read(Finding.NAMELESS), finding=None, protocol=17), plan)
     assert "udp, which shows no server name" in quic.reason
+
+
+def test_where_the_unknown_may_pass_the_reason_says_why_a_forgotten_connection_does_not() -> None:
+    snapshot, plan = shared_policy()
+    plan = replace(plan, rules={e: replace(rule, fate=Fate.SNI_OPEN) for e, rule in plan.rules.items()})
+    assert attribute(snapshot, read(Finding.UNSEEN), plan).reason == (
+        "endpoint shared by bad, good: a connection whose beginning was not seen, and to which no server has answered yet; bad is denied"
+    )
