@@ -24,14 +24,15 @@ from agentsh_net.core.verdicts import steps
 class Listing:
     """What a server listed to one client. `hashes`: tool -> hash of its definition; `partial`: pages are missing.
 
-    `mixed`: pages add up, and nothing is kept of them but hashes: it may be more than one client that cannot be told apart, so that
-    nobody knows which pages belong together, or one of thousands.
+    `mixed`: it may be more than one client that cannot be told apart, so that nobody knows which pages belong together.
+    `lean`: it is one of thousands: of pages nothing is kept but hashes.
     """
 
     def __init__(self, server_id: str) -> None:
         self.hashes: dict[str, str] = {}
         self.partial = False
         self.mixed = False
+        self.lean = False
         self._spellings: dict[str, list[str]] = {}  # folded name -> names as the server writes them
         self._server_id = server_id
         self._pages = Pages(PageLimits())
@@ -55,13 +56,15 @@ class Listing:
         hashes = {tool.name: tool.hash for tool in seen.tools.values()}
         # To what was shown before, whatever that was: only a first page takes its place.
         adds = continues and not begun
-        self.hashes = self._joined(hashes) if adds else hashes
+        self.hashes = self._joined(hashes) if adds or (begun and self.lean) else hashes
         self._spellings = {}
         for name in self.hashes:
             self._spellings.setdefault(fold(name), []).append(name)
         self.partial = more is not None or repeated is not None or adds
         definitions = [dict(definition) for definition in pages.tools]
         keep = self.partial and not self.mixed
+        if self.lean:
+            pages.tools, tools = [], []
         self._pages, self._tools = (pages, tools) if keep else (Pages(PageLimits()), [])
         if repeated is not None:
             raise repeated

@@ -22,7 +22,7 @@ from agentsh_proxy.gateway.bodies import as_body, event_of, is_plain, joined, on
 from agentsh_proxy.gateway.connection import JSON, GatewayConnection
 from agentsh_proxy.gateway.eras import begins, is_modern
 from agentsh_proxy.gateway.requests import Asked
-from agentsh_proxy.gateway.review import Passed, Review
+from agentsh_proxy.gateway.review import NOBODYS_OWN, Passed, Review
 from agentsh_proxy.gateway.view import Place
 from agentsh_proxy.http_client import Response
 from agentsh_proxy.mcp_client.site import EVENT_STREAM, is_json, is_stream
@@ -82,6 +82,7 @@ class Exchange:
             asked.fields, asked.names, place.downstream, passthrough=self._passthrough
         )
         self._ids: list[Id] = []  # requests of this POST that wait for their answers
+        self._own = NOBODYS_OWN  # the same, answered or not
         self._extra: tuple[bytes, ...] = ()  # errors of the calls of a batch that do not go on
         self._endless = False
         self._frames = 0  # of a stream, so far
@@ -99,6 +100,7 @@ class Exchange:
             self._client.answer(taken.status if body else 202, body or b"")
             return ""
         self._ids = list(taken.ids)
+        self._own = taken.own
         self._begins = not self._named or begins(taken.body)
         self._extra = taken.replies
         tool = lone_call(taken.body) if taken.body is not None else ""
@@ -196,7 +198,7 @@ class Exchange:
         data = await self._bounded(response.read(self._max))
         body = None
         if data:
-            passed = await review.server(data, self._max, self._ids)
+            passed = await review.server(data, self._max, self._ids, self._own)
             self._note(passed)
             self._upstream.answer_server(passed.replies, self._headers, self._place, self._session_id)
             body = passed.forward
@@ -272,7 +274,7 @@ class Exchange:
             return frame.raw if plain else rewritten(frame, None)
         data = frame.data if plain else on_one_line(frame.data)
         if frame.event in MESSAGES:
-            passed = await review.server(data, self._max, self._ids)
+            passed = await review.server(data, self._max, self._ids, self._own)
         else:
             passed = await review.aside(data, self._max)
         self._note(passed)

@@ -124,7 +124,7 @@ class Forward:
         return True
 
     def _remember(self, key: tuple[str, str], review: Review) -> None:
-        review.offer.listing.mixed = True
+        review.offer.listing.lean = True
         self._reviews[key] = review
         self._reviews.move_to_end(key)
         if len(self._reviews) > MAX_SESSIONS:

@@ -6,9 +6,10 @@ The verdicts are core's (core.mcp.judging), as the shim's are. How messages are 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from agentsh_net.audit.call_events import Teller
@@ -59,6 +60,9 @@ class Asked(NamedTuple):
 NOBODYS: Final = Asked("", continues=False, tool="")  # what nobody asked for
 
 
+NOBODYS_OWN: Final[Mapping[Id, Asked]] = MappingProxyType({})
+
+
 class Taken(NamedTuple):
     """What becomes of what a client sent. `body` is None where it could not be read for certain."""
 
@@ -67,6 +71,7 @@ class Taken(NamedTuple):
     body: Body | None
     ids: tuple[Id, ...]  # of the requests that go on
     status: int = 200  # of HTTP, where nothing goes on
+    own: Mapping[Id, Asked] = NOBODYS_OWN  # those requests
 
 
 class Passed(NamedTuple):
@@ -105,15 +110,14 @@ class Review:
             ruling = mcp_gate.rule_calls(flat, body, self._judge, partial(self._refuse, flat))
         except ProtocolError as error:
             return self._doubtful(data, str(error), mcp_gate.doubt_of_client(flat))
-        going: list[Id] = []
+        going: dict[Id, Asked] = {}
         for message in body.messages:
             if isinstance(message, Request) and message.id not in ruling.refused:
-                self._waiting[message.id] = _asked(message)
-                going.append(message.id)
+                self._waiting[message.id] = going[message.id] = _asked(message)
         while len(self._waiting) > MAX_WAITING:
             del self._waiting[next(iter(self._waiting))]
         forward = data if ruling.forward is flat else ruling.forward
-        return Taken(forward, ruling.replies, body, tuple(going))
+        return Taken(forward, ruling.replies, body, tuple(going), own=going)
 
     def _refuse(self, asked: bytes, id_: Id | None, tool: str, why: str) -> bytes:
         """Return what a client gets for a blocked call (`gateway.blocked_as`)."""
@@ -182,23 +186,28 @@ class Review:
 
     # What the server sends.
 
-    async def server(self, data: bytes, limit: int, ids: Collection[Id] = ()) -> Passed:
-        """Judge what a server sent; `ids` are the requests that this answer or stream belongs to."""
+    async def server(
+        self, data: bytes, limit: int, ids: Collection[Id] = (), own: Mapping[Id, Asked] = NOBODYS_OWN
+    ) -> Passed:
+        """Judge what a server sent; `ids` are the requests that this answer or stream belongs to.
+
+        `own`: those of them that came with it, answered ones too: another client of the session may use their ids for others.
+        """
         flat = flattened(data)
         try:
             body = mcp_gate.read(flat, _limits(limit))
         except ProtocolError as error:
             if mcp_gate.is_noise(flat):
                 ids = ()
-            lists = any(self._lists(id_) for id_ in ids)
+            lists = any((own.get(id_) or self._waiting.get(id_, NOBODYS)).method == LIST for id_ in ids)
             danger = "a list of tools that peers may read differently" if lists else mcp_gate.doubt(flat)
-            return self._uncertain(data, str(error), danger, ids, await self.doubts.held(flat))
+            return self._uncertain(data, str(error), danger, ids, await self.doubts.held(flat), own)
         answers: list[tuple[int, Asked, Message]] = []
         answered: list[Id] = []
         stray = tasks = asks = False
         for index, message in enumerate(body.messages):
             if isinstance(message, _ANSWERS):
-                asked = self._waiting.pop(message.id, None) if message.id is not None else NOBODYS
+                asked = NOBODYS if message.id is None else self._claimed(message.id, ids, own)
                 if asked is None:
                     stray = True
                     continue
@@ -215,10 +224,10 @@ class Review:
         if stray:
             for _, asked, message in answers:
                 if asked is not NOBODYS:
-                    self._waiting[message.raw["id"]] = asked
+                    self._waiting.setdefault(message.raw["id"], asked)
             holds = await self.doubts.held(flat)
             meant = _meant(body, ids)  # others may have their answer yet
-            passed = self._uncertain(data, "an answer to no request", "", meant, holds)
+            passed = self._uncertain(data, "an answer to no request", "", meant, holds, own)
             self.forget(answered)
             return passed._replace(answered=passed.answered or tuple(answered), body=body)
         replies: list[bytes] = []
@@ -325,18 +334,31 @@ class Review:
         return mcp_judging.judge_tasks(self._around.mcp, body, tell, self._around.customs())
 
     def _uncertain(
-        self, data: bytes, why: str, danger: str, ids: Collection[Id], holds: Held = NOTHING
+        self,
+        data: bytes,
+        why: str,
+        danger: str,
+        ids: Collection[Id],
+        holds: Held = NOTHING,
+        own: Mapping[Id, Asked] = NOBODYS_OWN,
     ) -> Passed:
         """Take a message of the server that cannot be read for certain, in the place of answers to these requests."""
         verdict = self.doubts.of_server(len(data), why, danger, holds)
         if not verdict.blocked:
             return Passed(data)
-        errors = [refusal(id_, verdict) for id_ in ids if self._waiting.pop(id_, None)]
+        errors = [refusal(id_, verdict) for id_ in ids if self._claimed(id_, ids, own)]
         return Passed(as_body(errors), (), tuple(ids))
 
-    def _lists(self, id_: Id) -> bool:
-        asked = self._waiting.get(id_)
-        return asked is not None and asked.method == LIST
+    def _claimed(self, id_: Id, ids: Collection[Id], own: Mapping[Id, Asked]) -> Asked | None:
+        """Take the request that an answer is to: of those that it came for, else of the whole conversation."""
+        asked = own.get(id_)
+        if asked is None:
+            return self._waiting.pop(id_, None)
+        if id_ not in ids:
+            return None  # it has its answer
+        if self._waiting.get(id_) is asked:
+            del self._waiting[id_]
+        return asked
 
 
 @lru_cache(maxsize=8)  # of a policy there are two, and one or two policies

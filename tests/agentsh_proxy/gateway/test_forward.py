@@ -672,7 +672,40 @@ def test_pages_that_a_session_was_shown_hold_for_its_calls_one_as_the_other(
         for tool in "ab":
             refused = await front.post(call(tool), Mcp_Session_Id="s-1")
             assert "not the version that was trusted" in refused.json["error"]["message"], refused.json
-        (review,) = front.gateway._carriers["peer"]._reviews.values()  # type: ignore[attr-defined]  # a Forward
+        carrier: Any = front.gateway._carriers["peer"]
+        (review,) = carrier._reviews.values()
         assert review.offer.listing._tools == []
 
     play(legacy(tools_list=page, tools_call=plain), scene)
+
+
+def test_an_answer_is_to_the_request_it_came_for_whatever_ids_others_of_the_session_use(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A server that gives all its clients one session could have the list of one pass for the result of another's call."""
+    monkeypatch.setattr(offer, "SETTLING", 0.01)
+    called = asyncio.Event()
+
+    async def lists(asked: Seen, wire: Wire) -> None:
+        await called.wait()
+        await wire.result(asked, {"tools": [{"name": "a", "description": "another"}]})
+
+    async def result(asked: Seen, wire: Wire) -> None:
+        called.set()
+        await wire.result(asked, RESULT)
+
+    async def scene(front: GatewayFront, server: Scripted) -> None:
+        pins = Pins().with_pins(
+            [trust(tool_of("peer", {"name": "a", "inputSchema": {"type": "object"}}), "")]
+        )
+        front.follow(front.gateway.view.snapshot.evolve(pins=pins))
+        await front.post(INITIALIZE)
+        listed = asyncio.create_task(front.post(request("tools/list"), Mcp_Session_Id="s-1"))
+        await server.until(lambda: "tools/list" in server.asked)
+        assert (await front.post(call("a"), Mcp_Session_Id="s-1")).json["result"] == RESULT
+        assert "result" in (await listed).json
+        assert not front.told("mcp_message_uninspected")
+        refused = await front.post(call("a", 5), Mcp_Session_Id="s-1")
+        assert "not the version that was trusted" in refused.json["error"]["message"]
+
+    play(legacy(tools_list=lists, tools_call=result), scene, offers={"peer": ["a"]})

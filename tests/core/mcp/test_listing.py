@@ -119,9 +119,21 @@ def test_a_page_that_is_asked_for_after_the_last_forgets_nothing() -> None:
     assert (set(listing.hashes), listing.partial) == ({"a", "b"}, True)
 
 
-def test_of_pages_that_add_up_nothing_is_kept_but_hashes() -> None:
+@pytest.mark.parametrize("way", ["mixed", "lean"])
+def test_of_pages_of_one_of_many_clients_nothing_is_kept_but_hashes(way: str) -> None:
     """A server that ends its only page with `nextCursor: ""` cost 300 KB a session, of which there may be 10,000."""
     listing = Listing("fs")
-    listing.mixed = True
-    listing.add(page("a", nextCursor=""), 10, continues=False)
-    assert (listing._pages.tools, listing._tools, set(listing.hashes)) == ([], [], {"a"})
+    setattr(listing, way, True)
+    for name, cursor in (("a", ""), ("b", "2")):
+        listing.add(page(name, nextCursor=cursor), 10, continues=name == "b")
+        assert (listing._pages.tools, listing._tools) == ([], [])
+    assert set(listing.hashes) == {"a", "b"}
+
+
+def test_a_lean_listing_still_finds_a_cursor_that_repeats() -> None:
+    listing = Listing("fs")
+    listing.lean = True
+    listing.add(page("a", nextCursor="x"), 10, continues=False)
+    with pytest.raises(RepeatedCursorError, match="repeats"):
+        listing.add(page("b", nextCursor="x"), 10, continues=True)
+    assert set(listing.hashes) == {"a", "b"}
