@@ -81,9 +81,7 @@ def _stop(daemon: Daemon, pid: int, *, force: bool) -> None:
         # By itself: where it is a container's first process, this one ends with it.
         daemon.client().call("stop", remove=force)
     except ControlError as error:
-        if (
-            error.kind == "unreachable"
-        ):  # its socket was removed: it runs all the same, and a signal is the other way to ask
+        if error.kind == "unreachable":  # its socket was removed: it runs all the same, and hears signals
             _signal(pid, signal.SIGTERM)
         elif not force:
             raise

@@ -54,9 +54,7 @@ class Ebpf:
             self._loaded = load()
             self._contents = MapContents(self._loaded.maps)
             try:
-                syscall.freeze(
-                    self._loaded.maps["blank"]
-                )  # how streams begin: else one write would have all pass
+                syscall.freeze(self._loaded.maps["blank"])  # how streams begin: one write would have all pass
                 records = self._loaded.maps["records"]
                 # Asked, not assumed: BCC counts the ring in pages, which are not 4 KiB everywhere.
                 self._ring = RingBuffer(records, syscall.map_entries(records))

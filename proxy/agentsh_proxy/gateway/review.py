@@ -58,8 +58,6 @@ class Asked(NamedTuple):
 
 
 NOBODYS: Final = Asked("", continues=False, tool="")  # what nobody asked for
-
-
 NOBODYS_OWN: Final[Mapping[Id, Asked]] = MappingProxyType({})
 
 
