@@ -190,4 +190,4 @@ def test_calls_that_a_call_wraps_are_judged_and_the_event_tells_of_all_that_it_m
     (told,) = pool.wait_for_events(1)
     event = told.to_json()
     assert (event["tool_name"], event["action"]) == ("multi_tool_use.parallel", "block")
-    assert [c["tool"] for c in event["candidates"]] == [ALLOWED, DENIED]
+    assert [c["tool_name"] for c in event["candidates"]] == [ALLOWED, DENIED]
