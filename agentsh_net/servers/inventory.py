@@ -97,7 +97,9 @@ def take(
     after, changes = registry.register(server_id, [pins.tool_of(own_id, d) for d in listed])
     inspector = inspector or Inspector(Inspection())
     seen = report.get("era") != ""  # empty: who reports saw no handshake, and what was heard before stays
-    inspector.learn(own_id, listed, str(report.get("instructions") or "") if seen else None)
+    info = report.get("server_info")
+    info = info if isinstance(info, Mapping) else {}
+    inspector.learn(own_id, listed, str(report.get("instructions") or "") if seen else None, info)
     inspected = inspector.inspect(after)
     after = inspected.registry
     anew = _judged_anew(registry, inspected, changes)
@@ -204,10 +206,11 @@ def _judged_anew(before: Registry, inspected: Inspected, changes: Iterable[Chang
 def _anew_events(anew: Iterable[Tool], inspected: Inspected, inspector: Inspector) -> Iterator[Event]:
     """Tell of servers whose findings are new, and of tools that are judged anew by findings of their own."""
     for server_id, found in inspector.untold(inspected):
-        what = "the instructions of server" if any(f.path != "$" for f in found) else "server"
+        said = [w for w in ("instructions", "serverInfo") if any(f.path.startswith(f"$.{w}") for f in found)]
+        has = f"{server_id} {'have' if 'instructions' in said else 'has'} findings up to {worst(found)}"
         yield events.ToolSeen(
             server_id=server_id,
-            reason=f"{what} {server_id} {'have' if what != 'server' else 'has'} findings up to {worst(found)}",
+            reason=f"the {' and '.join(said)} of server {has}" if said else f"server {has}",
             rule=f"{ROOT}.inspection",
             **_detections(found),
         )

@@ -23,9 +23,10 @@ from agentsh_net.core.mcp import gate as mcp_gate
 from agentsh_net.core.mcp import jsonrpc
 from agentsh_net.core.mcp import judging as mcp_judging
 from agentsh_net.core.mcp.exchange import changes_tools
-from agentsh_net.core.mcp.gate import Call, Edit, Hide, Swap
-from agentsh_net.core.mcp.glance import HANDSHAKES, LIST, TASK
+from agentsh_net.core.mcp.gate import Call, Drop, Edit, Hide, Swap
+from agentsh_net.core.mcp.glance import HANDSHAKES, LIST
 from agentsh_net.core.mcp.jsonrpc import Body, ErrorResponse, Id, Message, Response
+from agentsh_net.core.mcp.judging import Note
 from agentsh_net.core.mcp.listing import Listing
 from agentsh_net.core.mcp.standing import Standing
 from agentsh_net.core.mcp.uncertain import NOTHING, Held, held
@@ -202,7 +203,7 @@ class Visit:
         replies, edits = mcp_judging.judge_askings(
             self._mcp(), self.server_id, body, self._tell.asked, self._desk.customs(self._mcp().inspection)
         )
-        edits |= self._tasks(body, len(line))
+        notes = mcp_judging.notes(self._mcp(), body)
         answers = [(ask, body.messages[ask.index]) for ask in asked if ask.index < len(body.messages)]
         for ask, message in answers:
             if ask.method in HANDSHAKES and isinstance(message, Response):
@@ -210,26 +211,24 @@ class Visit:
         lists = [(a, m) for a, m in answers if a.method == LIST and isinstance(m, Response)]
         results: list[tuple[Asked, Message]] = []
         if self._mcp().output_inspection.enabled:
-            pinned = {LIST, *HANDSHAKES}
-            results = [
-                (a, m)
-                for a, m in answers
-                if a.index not in edits and not (a.method in pinned and isinstance(m, Response))
-            ]
-        if lists or results:
-            return self._answered(line, body, lists, results, replies, edits)
+            results = [(a, m) for a, m in answers if a.index not in edits]
+        if lists or results or notes:
+            return self._inspected(line, body, notes, lists, results, replies, edits)
         return self._ruled(line, mcp_gate.edited(line, body, edits), replies)
 
-    async def _answered(
+    async def _inspected(
         self,
         line: bytes,
         body: Body,
+        notes: list[Note],
         lists: list[tuple[Asked, Response]],
         results: list[tuple[Asked, Message]],
         replies: list[bytes],
         edits: dict[int, Edit],
     ) -> bytes:
-        """Decide on a line with answers that matter."""
+        """Decide on a line with something to read in it, or with answers that matter."""
+        for note in notes:
+            await self._noted(note, len(line), edits)
         for ask, message in lists:
             try:
                 await self._listed(ask, message, len(line), edits)
@@ -256,20 +255,23 @@ class Visit:
 
     async def _resulted(self, ask: Asked, message: Message, size: int, edits: dict[int, Edit]) -> None:
         """Look at what a call returned, or what else the server gives to read, before the client sees it."""
-        answer = {key: value for key, value in message.raw.items() if key in {"result", "error"}}
-        customs = self._desk.customs(self._mcp().inspection)
-        # In a thread: a text that is made to be slow to read may take a second.
-        found = await asyncio.to_thread(inspect_content, answer, customs)
+        found = await self._found(mcp_judging.to_read(ask.method, message.raw))
         verdict = results_policy.judge(self._mcp(), found)
         self._tell.result(ask.tool, ask.id, found, size, verdict, ask.method)
         if verdict.blocked:
             edits[ask.index] = Swap(mcp_gate.refused_result(ask.id, ask.tool, verdict.reason, ask.method))
 
-    def _tasks(self, body: Body, size: int) -> dict[int, Edit]:
-        def tell(task: str, found: Sequence[Finding], verdict: Verdict) -> None:
-            self._tell.result(task, None, found, size, verdict, TASK)
+    async def _noted(self, note: Note, size: int, edits: dict[int, Edit]) -> None:
+        """Look at what the server tells by itself."""
+        found = await self._found(note.params)
+        verdict = results_policy.judge(self._mcp(), found, "notification")
+        self._tell.result(note.about, None, found, size, verdict, note.method)
+        if verdict.blocked:
+            edits[note.position] = Drop()
 
-        return mcp_judging.judge_tasks(self._mcp(), body, tell, self._desk.customs(self._mcp().inspection))
+    async def _found(self, content: Any) -> Sequence[Finding]:
+        """Return what detectors find, in a thread: a text that is made to be slow to read may take a second."""
+        return await asyncio.to_thread(inspect_content, content, self._desk.customs(self._mcp().inspection))
 
     # What cannot be read for certain.
 

@@ -396,6 +396,25 @@ def test_the_result_of_a_task_is_inspected_as_that_of_a_call() -> None:
     ]
 
 
+def test_what_a_server_tells_by_itself_and_of_itself_is_inspected() -> None:
+    front = Front(output_inspection=OutputInspection(enabled=True, on_detection="block"))
+    visit = front.enter()
+    log = {"jsonrpc": "2.0", "method": "notifications/message", "params": {"logger": "log", "data": POISON}}
+    assert front.server(visit, log).line is None
+    info = {"protocolVersion": "2025-11-25", "serverInfo": {"name": "n", "description": POISON[0]["text"]}}
+    told = front.server(visit, result(1, **info), [0, 1, "initialize", False, ""])
+    assert "initialize blocked by policy" in told.forwarded["error"]["message"]
+    meta = {"io.modelcontextprotocol/serverInfo": {"name": "n", "websiteUrl": POISON[0]["text"]}}
+    listed = front.server(visit, result(2, tools=[], _meta=meta), [0, 2, "tools/list", False, ""])
+    assert "tools/list blocked by policy" in listed.forwarded["error"]["message"]
+    seen = [(t["method"], t["subject"], t["action"]) for t in front.told("mcp_tool_result_inspected")]
+    assert seen == [
+        ("notifications/message", "log", "block"),
+        ("initialize", "", "block"),
+        ("tools/list", "", "block"),
+    ]
+
+
 @pytest.mark.parametrize(
     "shown",
     [

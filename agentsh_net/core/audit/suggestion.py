@@ -96,7 +96,8 @@ def _pairs(event: Row) -> Iterator[Pair]:
         yield str(event.get("server_id")), str(event.get("tool_name"))
         return
     for candidate in event.get("candidates") or ():
-        yield str(candidate.get("server_id")), str(candidate.get("tool_name"))
+        # Stores of earlier versions say `tool`.
+        yield str(candidate.get("server_id")), str(candidate.get("tool_name", candidate.get("tool")))
 
 
 def policy(base: Mapping[str, Any], seen: Observed) -> dict[str, Any]:

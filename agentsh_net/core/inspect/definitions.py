@@ -1,4 +1,4 @@
-"""What is found in a tool's definition or a server's instructions by itself: every string of it, keys included.
+"""What is found by itself in a tool's definition, or in what a server says of itself: every string of it, keys included.
 
 What other servers offer, and so what is found beside them, is `inspector`'s business.
 """
@@ -86,9 +86,14 @@ def inspect_definition(
     return concluded(found)
 
 
-def inspect_instructions(text: str, customs: Sequence[Custom] = ()) -> tuple[Finding, ...]:
-    """Return what a server's instructions hold."""
-    return concluded(_found(strings({"instructions": text}, MAX_CHARS), customs))
+def inspect_handshake(
+    instructions: str, info: Mapping[str, Any], customs: Sequence[Custom] = ()
+) -> tuple[Finding, ...]:
+    """Return what a server says of itself: its instructions, and who it is (`serverInfo`)."""
+    said = {"instructions": instructions, "serverInfo": info}
+    return concluded(
+        _found(strings({key: value for key, value in said.items() if value}, MAX_CHARS), customs)
+    )
 
 
 def strings_of(definition: Mapping[str, Any]) -> Strings:

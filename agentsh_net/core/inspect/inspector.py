@@ -1,4 +1,4 @@
-"""Everything that is inspected about the servers at once: their tools alone and beside each other's, and their instructions.
+"""Everything that is inspected about the servers at once: their tools alone and beside each other's, and what they say of themselves.
 
 It remembers what it worked out, so that a report of one server does not read the definitions of all. What a severity does to
 calls is core.verdicts.policy's business.
@@ -16,7 +16,7 @@ from agentsh_net.core.inspect import custom, names
 from agentsh_net.core.inspect.definitions import (
     concluded,
     inspect_definition,
-    inspect_instructions,
+    inspect_handshake,
     strings_of,
 )
 from agentsh_net.core.inspect.findings import Category, Finding, Severity, at_least, bounded, worse, worst
@@ -36,6 +36,8 @@ MAX_REMEMBERED = 20_000
 # Characters of definitions that are read for one server: hundreds of long ones. A hostile server does not get more of our time.
 MAX_READ = 2 << 20
 MAX_MENTIONS = 256  # names in one definition; more of them is a list, not a reference
+
+NOT_SAID: Mapping[str, Any] = MappingProxyType({})
 
 UNREAD = Finding(
     "too-large",
@@ -69,7 +71,8 @@ class Inspector:
     def __init__(self, inspection: Inspection) -> None:
         self._customs = custom.compiled(inspection.custom_patterns)
         self._readings: dict[str, _Reading] = {}
-        self._instructions: dict[str, str] = {}  # folded server id -> text, as last reported
+        # Folded server id -> instructions and `serverInfo`, as last reported.
+        self._said: dict[str, tuple[str, Mapping[str, Any]]] = {}
         self._versions: dict[
             ToolKey, Sequence[Definition]
         ] = {}  # tools that their server lists more than once
@@ -79,15 +82,24 @@ class Inspector:
     def renewed(self, inspection: Inspection) -> Inspector:
         """Return the detectors under another configuration; what servers reported stays known."""
         successor = Inspector(inspection)
-        successor._instructions = self._instructions
+        successor._said = self._said
         successor._versions = self._versions
         successor._told = self._told
         return successor
 
-    def learn(self, server_id: str, listed: Sequence[Definition], instructions: str | None) -> None:
-        """Take what a server reported besides what the registry keeps: its instructions (None: not seen), every version of a tool."""
+    def learn(
+        self,
+        server_id: str,
+        listed: Sequence[Definition],
+        instructions: str | None,
+        info: Mapping[str, Any] = NOT_SAID,
+    ) -> None:
+        """Take what a server reported besides what the registry keeps: every version of a tool, and what it says of itself.
+
+        That is its instructions (None: no handshake was seen) and its `serverInfo`.
+        """
         if instructions is not None:
-            self._instructions[fold(server_id)] = instructions
+            self._said[fold(server_id)] = instructions, info
         versions: dict[str, list[Definition]] = {}
         for definition in listed:
             versions.setdefault(str(definition.get("name")), []).append(definition)
@@ -128,8 +140,8 @@ class Inspector:
         alike = names.Alike({sid: (sid,) for sid in ids}, names.SHORTEST_SERVER)
         found: dict[str, tuple[Finding, ...]] = {}
         for server_id in ids:
-            text = self._instructions.get(fold(server_id), "")
-            findings = list(inspect_instructions(text, self._customs)) if text else []
+            instructions, info = self._said.get(fold(server_id), ("", NOT_SAID))
+            findings = list(inspect_handshake(instructions, info, self._customs))
             imitated = alike.find(server_id, server_id)
             if imitated:
                 findings.append(names.imitation("server", "$", server_id, imitated))

@@ -37,6 +37,8 @@ SAMPLING: Final = "sampling/createMessage"
 ELICITATION: Final = "elicitation/create"
 LIST_CHANGED: Final = "notifications/tools/list_changed"
 TASK: Final = "notifications/tasks"  # a task as `tasks/get` would show it (the extension of 2026-07-28)
+NOTE: Final = "notifications/"  # how the names of notifications begin, those that vendors add among them
+PROGRESS: Final = "notifications/progress"
 # What a server asks of the client, or tells it, that policy or audit has a say in.
 WATCHED: Final = frozenset((SAMPLING, ELICITATION, LIST_CHANGED, TASK))
 
@@ -60,6 +62,10 @@ RESULT_KEYS: Final = frozenset(
         "inputRequests",
     )
 )
+
+# Progress without a text: its token is the client's own.
+_COUNTS: Final = frozenset(("progressToken", "progress", "total"))
+_NUMBERS: Final = (int, float)
 
 _ID: Final = rb'"id"[ \t]*:[ \t]*(-?[0-9]{1,16}|"[^"\\]{0,256}")[ \t]*'
 _JSONRPC: Final = rb'"jsonrpc"[ \t]*:[ \t]*"2\.0"[ \t]*'
@@ -136,6 +142,17 @@ def asks_for_input(message: Mapping[str, Any]) -> bool:
     result, error = message.get("result"), message.get("error")
     return (isinstance(result, dict) and any(value == INPUT_REQUIRED for value in result.values())) or (
         isinstance(error, dict) and error.get("code") == URL_ELICITATION_REQUIRED
+    )
+
+
+def tells(message: Mapping[str, Any]) -> bool:
+    """Say whether a server's message is a notification with something to read: clients show logs, progress and what vendors add to the model."""
+    method, params = message.get("method"), message.get("params")
+    if not params or not isinstance(method, str) or not method.startswith(NOTE):
+        return False
+    counts = method == PROGRESS and isinstance(params, dict) and params.keys() <= _COUNTS
+    return not (
+        counts and type(params.get("total", 0)) in _NUMBERS and type(params.get("progress")) in _NUMBERS
     )
 
 

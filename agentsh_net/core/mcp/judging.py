@@ -6,7 +6,7 @@ Facts in, verdicts and edits out. Who carries the messages, and what events look
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from agentsh_net.core.configuration.settings import Mcp
 from agentsh_net.core.errors import ProtocolError
@@ -17,8 +17,8 @@ from agentsh_net.core.mcp import gate as mcp_gate
 from agentsh_net.core.mcp.client import META
 from agentsh_net.core.mcp.exchange import MODERN
 from agentsh_net.core.mcp.gate import Asking, Call, Drop, Edit, Swap
-from agentsh_net.core.mcp.glance import TASK
-from agentsh_net.core.mcp.jsonrpc import Body, Notification
+from agentsh_net.core.mcp.glance import HANDSHAKES, LIST, tells
+from agentsh_net.core.mcp.jsonrpc import Body, Notification, Request
 from agentsh_net.core.mcp.listing import refused
 from agentsh_net.core.mcp.pages import RepeatedCursorError
 from agentsh_net.core.model import Action, ToolCall, Verdict
@@ -34,7 +34,20 @@ Shown = Callable[[str], Verdict | None]
 # Characters of one request of a server that are inspected: they are read while others wait, for some 20 ms. Prompts are shorter.
 MAX_ASKED = 16 << 10
 
+# By method, what of its result is pinned.
+_PINNED = {LIST: "tools"} | dict.fromkeys(HANDSHAKES, "instructions")
+_SUBJECTS = ("taskId", "progressToken", "logger", "uri")  # what notifications are about
+
 NO_FACTS: dict[str, Any] = {"instructions": "", "server_info": {}, "protocol_version": "", "era": ""}
+
+
+class Note(NamedTuple):
+    """A notification with something to read. `position` is that of its message, `about` what it names (a task, a logger)."""
+
+    position: int
+    method: str
+    about: str
+    params: Any
 
 
 def meant(server_id: str, tool: str, arguments: Any = None) -> ToolCall:
@@ -96,24 +109,30 @@ def judge_askings(
     return replies, edits
 
 
-def judge_tasks(
-    mcp: Mcp,
-    body: Body,
-    tell: Callable[[str, Sequence[Finding], Verdict], None],
-    customs: Sequence[Custom] = (),
-) -> dict[int, Edit]:
-    """Judge what notifications say of tasks, results of calls among it; return those that may not reach the client."""
-    edits: dict[int, Edit] = {}
-    for index, message in enumerate(body.messages):
-        if not isinstance(message, Notification) or message.method != TASK:
-            continue
-        found = inspect_content(message.params, customs, MAX_ASKED) if mcp.output_inspection.enabled else ()
-        verdict = results_policy.judge(mcp, found)
-        task = message.params.get("taskId") if isinstance(message.params, Mapping) else None
-        tell(task if isinstance(task, str) else "", found, verdict)
-        if verdict.blocked:
-            edits[index] = Drop()
-    return edits
+def notes(mcp: Mcp, body: Body) -> list[Note]:
+    """Return what a server tells by itself that is inspected as results are."""
+    if not mcp.output_inspection.enabled:
+        return []
+    return [
+        Note(position, message.method, _subject(message.params), message.params)
+        for position, message in enumerate(body.messages)
+        if isinstance(message, Notification | Request) and tells(message.raw)
+    ]
+
+
+def to_read(method: str, answer: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is inspected of an answer as results are: all but what is pinned, and inspected as a definition."""
+    read = {key: value for key, value in answer.items() if key in {"result", "error"}}
+    pinned, result = _PINNED.get(method), read.get("result")
+    if pinned is not None and isinstance(result, Mapping):
+        read["result"] = {key: value for key, value in result.items() if key != pinned}
+    return read
+
+
+def _subject(params: Any) -> str:
+    """Return what a notification is about, as far as it says."""
+    named = (params.get(key) for key in _SUBJECTS) if isinstance(params, Mapping) else ()
+    return next((str(value) for value in named if isinstance(value, str | int)), "")
 
 
 def facts(result: Any) -> dict[str, Any] | None:

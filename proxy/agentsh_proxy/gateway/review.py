@@ -21,15 +21,14 @@ from agentsh_net.core.mcp import gate as mcp_gate
 from agentsh_net.core.mcp import gateway_http, jsonrpc
 from agentsh_net.core.mcp import judging as mcp_judging
 from agentsh_net.core.mcp.exchange import changes_tools
-from agentsh_net.core.mcp.gate import Call, Edit, Hide, Swap
-from agentsh_net.core.mcp.glance import CALL, HANDSHAKES, LIST, TASK, asks_for_input
+from agentsh_net.core.mcp.gate import Call, Drop, Edit, Hide, Swap
+from agentsh_net.core.mcp.glance import CALL, HANDSHAKES, LIST, asks_for_input
 from agentsh_net.core.mcp.jsonrpc import (
     Body,
     ErrorResponse,
     Id,
     Limits,
     Message,
-    Notification,
     Request,
     Response,
 )
@@ -202,7 +201,7 @@ class Review:
             return self._uncertain(data, str(error), danger, ids, await self.doubts.held(flat), own)
         answers: list[tuple[int, Asked, Message]] = []
         answered: list[Id] = []
-        stray = tasks = asks = False
+        stray = asks = False
         for index, message in enumerate(body.messages):
             if isinstance(message, _ANSWERS):
                 asked = NOBODYS if message.id is None else self._claimed(message.id, ids, own)
@@ -217,8 +216,6 @@ class Review:
             asks = True
             if changes_tools(message):
                 self._tell.list_changed()
-            elif isinstance(message, Notification) and message.method == TASK:
-                tasks = True
         if stray:
             for _, asked, message in answers:
                 if asked is not NOBODYS:
@@ -234,8 +231,7 @@ class Review:
             replies, edits = mcp_judging.judge_askings(
                 self._around.mcp, self.server_id, body, self._tell.asked, self._around.customs()
             )
-        if tasks:
-            edits |= self._tasks(body, len(data))
+            await self._noted(body, len(data), edits)
         for index, asked, message in answers:
             await self._answer(index, asked, message, len(data), edits)
         forward = mcp_gate.edited(flat, body, edits) if edits else data
@@ -283,7 +279,7 @@ class Review:
             self.offer.facts = mcp_judging.facts(message.result) or self.offer.facts
         elif asked.method == LIST and isinstance(message, Response):
             await self._listed(index, asked, message, size, edits)
-        elif index not in edits and self._around.mcp.output_inspection.enabled:
+        if self._around.mcp.output_inspection.enabled and isinstance(edits.get(index), Hide | None):
             await self._resulted(index, asked, message, size, edits)
 
     async def _listed(
@@ -305,8 +301,7 @@ class Review:
     ) -> None:
         """Look at what a call returned, or what else the server gives to read, before the client sees it."""
         assert isinstance(message, Response | ErrorResponse)  # noqa: S101 - answers are
-        answer = {key: value for key, value in message.raw.items() if key in {"result", "error"}}
-        found = await self._found(answer, size)
+        found = await self._found(mcp_judging.to_read(asked.method, message.raw), size)
         verdict = results_policy.judge(self._around.mcp, found)
         told = partial(self._tell.result, asked.tool, message.id, found, size, verdict, asked.method)
         self._tell_of(verdict, told)
@@ -325,11 +320,14 @@ class Review:
             return inspect_content(content, customs)
         return await asyncio.to_thread(inspect_content, content, customs)
 
-    def _tasks(self, body: Body, size: int) -> dict[int, Edit]:
-        def tell(task: str, found: Sequence[Finding], verdict: Verdict) -> None:
-            self._tell.result(task, None, found, size, verdict, TASK)
-
-        return mcp_judging.judge_tasks(self._around.mcp, body, tell, self._around.customs())
+    async def _noted(self, body: Body, size: int, edits: dict[int, Edit]) -> None:
+        """Look at what a server tells by itself, and note what of it does not go on."""
+        for note in mcp_judging.notes(self._around.mcp, body):
+            found = await self._found(note.params, size)
+            verdict = results_policy.judge(self._around.mcp, found, "notification")
+            self._tell.result(note.about, None, found, size, verdict, note.method)
+            if verdict.blocked:
+                edits[note.position] = Drop()
 
     def _uncertain(
         self,

@@ -318,7 +318,7 @@ class Relay:
         self._daemon.ask({"ask": CLIENT}, line, decided)
 
     def _from_server(self, line: bytes) -> None:
-        why = self._traffic.matters(line) if line.strip() else None
+        why = self._traffic.matters(line, results=self._daemon.results) if line.strip() else None
         if why is None:
             self._down.forward(line)
             return

@@ -9,10 +9,12 @@ from agentsh_net.core.mcp.glance import (
     CALL,
     HANDSHAKES,
     LIST,
+    NOTE,
     WATCHED,
     UnreadableError,
     asks_for_input,
     messages,
+    tells,
 )
 from agentsh_net.core.mcp.skim import Skim, is_id
 
@@ -73,12 +75,15 @@ class Traffic:
             del self._requests[next(iter(self._requests))]
         self._requests[id_] = request
 
-    def matters(self, line: bytes) -> dict[str, Any] | None:
-        """Say why a server's line has to be looked at (what of the client's it answers), or None where it has not."""
+    def matters(self, line: bytes, *, results: bool = False) -> dict[str, Any] | None:
+        """Say why a server's line has to be looked at (what of the client's it answers), or None where it has not.
+
+        `results`: what it brings to read matters too.
+        """
         seen = self._skim.of_server(line)
         if seen is not None:
             method, id_ = seen
-            if method and method not in WATCHED:
+            if method and method not in WATCHED and not (results and method.startswith(NOTE)):
                 return None
             if not method and is_id(id_) and self._requests.get(id_, ()) is None:
                 del self._requests[id_]
@@ -91,7 +96,7 @@ class Traffic:
         wanted = stray = False
         for index, message in enumerate(found):
             if "method" in message:
-                wanted = wanted or message["method"] in WATCHED
+                wanted = wanted or message["method"] in WATCHED or (results and tells(message))
             elif (id_ := message.get("id")) is not None:
                 if not is_id(id_) or id_ not in self._requests:
                     stray = True  # some clients take it for the answer to a request of a like id

@@ -304,6 +304,45 @@ def test_the_result_of_a_task_is_inspected_as_that_of_a_call() -> None:
     assert (front.events[-1]["method"], front.events[-1]["subject"]) == ("notifications/tasks", "t")
 
 
+@pytest.mark.parametrize(
+    ("method", "params", "subject"),
+    [
+        ("notifications/message", {"level": "info", "logger": "log", "data": POISON}, "log"),
+        ("notifications/progress", {"progressToken": 7, "progress": 1, "message": str(POISON)}, "7"),
+        ("notifications/tasks/status", {"taskId": "t", "statusMessage": str(POISON)}, "t"),
+        ("notifications/claude/channel", {"content": str(POISON)}, ""),
+    ],
+)
+def test_what_a_server_tells_by_itself_is_inspected(method: str, params: Any, subject: str) -> None:
+    note = {"jsonrpc": "2.0", "method": method, "params": params}
+    front = Front(**BLOCKING)
+    assert front.server(note).forward is None
+    (told,) = front.events
+    assert (told["type"], told["action"]) == ("mcp_tool_result_inspected", "block")
+    assert (told["method"], told["subject"], told["tool_name"]) == (method, subject, "")
+    alert = Front(output_inspection={"enabled": True})
+    data = encoded(note)
+    assert asyncio.run(alert.review.server(data, LIMIT)).forward is data
+    assert (alert.events[0]["action"], alert.events[0]["max_severity"]) == ("allow", told["max_severity"])
+    assert Front().server(note).forward is not None
+
+
+@pytest.mark.parametrize("method", ["initialize", "server/discover", "tools/list"])
+def test_what_stands_beside_what_is_pinned_is_inspected_as_a_result(method: str) -> None:
+    info = {"name": "peer", "version": "1", "description": str(POISON)}
+    says = {"serverInfo": info, "_meta": {"io.modelcontextprotocol/serverInfo": info}, "tools": []}
+    front = Front(**BLOCKING)
+    front.client(request(method, 5))
+    assert "blocked by policy" in front.server(answer(5, says), 5).forward.decode()
+    assert (front.events[-1]["method"], front.events[-1]["action"]) == (method, "block")
+    # Instructions are pinned, and inspected as definitions are.
+    front.client(request("initialize", 6))
+    said = answer(
+        6, {"protocolVersion": "2025-11-25", "serverInfo": {"name": "n"}, "instructions": str(POISON)}
+    )
+    assert front.server(said, 6).forward == encoded(said) and len(front.events) == 1
+
+
 def test_a_task_that_asks_is_judged_as_a_request() -> None:
     front = Front(sampling={"policy": "block"})
     front.client(request("tasks/get", 5, taskId="t"))

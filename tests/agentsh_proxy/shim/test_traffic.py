@@ -96,6 +96,19 @@ def test_what_else_a_server_says_does_not(method: str) -> None:
     assert Traffic(Skim()).matters(json.dumps(request(method)).encode()) is None
 
 
+def test_what_a_server_tells_by_itself_matters_where_results_do() -> None:
+    def tells(**params: Any) -> bool:
+        line = json.dumps({"jsonrpc": "2.0", "method": params.pop("method"), "params": params}).encode()
+        return Traffic(Skim()).matters(line, results=True) is not None
+
+    assert tells(method="notifications/message", level="info", data="read this")
+    assert tells(method="notifications/progress", progressToken=1, progress=1, message="read this")
+    assert tells(method="notifications/claude/channel", content="read this")
+    assert not tells(method="notifications/progress", progressToken="a", progress=1, total=2)
+    assert not tells(method="notifications/prompts/list_changed")
+    assert not tells(method="roots/list", title="read this")
+
+
 def test_a_request_of_the_server_is_not_taken_for_an_answer() -> None:
     traffic = after(request("tools/list", 1))
     assert traffic.matters(json.dumps(request("ping", 1)).encode()) is None

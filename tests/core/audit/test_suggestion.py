@@ -50,6 +50,11 @@ def test_what_was_used_is_allowed_and_nothing_else() -> None:
     assert mcp["version_pinning"] == {"auto_trust_first": True, "enabled": True, "on_change": "block"}
 
 
+def test_a_store_of_an_earlier_version_names_a_candidates_tool_otherwise() -> None:
+    old = intercepted(candidates=[{"server_id": "fs", "tool": "read"}])
+    assert suggest([old, intercepted(("fs", "read"))])["allowed_tools"] == [{"server": "fs", "tool": "read"}]
+
+
 def test_a_poisoned_definition_is_denied_though_it_was_used() -> None:
     mcp = suggest([called("fs", "read"), called("evil", "add")], [offered("evil", "add", "critical")])
     assert mcp["allowed_servers"] == [{"id": "fs"}]

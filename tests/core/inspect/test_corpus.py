@@ -11,7 +11,7 @@ import pytest
 from bench import detect_bench
 
 from agentsh_net.core.inspect.contents import inspect_arguments, inspect_content
-from agentsh_net.core.inspect.definitions import inspect_definition, inspect_instructions
+from agentsh_net.core.inspect.definitions import inspect_definition, inspect_handshake
 
 
 @pytest.mark.parametrize("family", poison.HELD_OUT)
@@ -25,7 +25,7 @@ def test_recall_on_held_out_text_does_not_fall(family: str) -> None:
 def test_results_and_instructions_are_read_by_the_same_detectors(family: str) -> None:
     for text in poison.TUNED[family]:
         assert inspect_content({"content": [{"type": "text", "text": text}]}), text
-        assert inspect_instructions(text), text
+        assert inspect_handshake(text, {}), text
         assert inspect_arguments({"note": text}), text
 
 
@@ -34,7 +34,7 @@ def test_honest_results_have_no_finding(text: str) -> None:
     assert not inspect_content(
         {"content": [{"type": "text", "text": text}], "structuredContent": {"a": text}}
     )
-    assert not inspect_instructions(text)
+    assert not inspect_handshake(text, {})
 
 
 def test_the_table_of_the_bench_has_no_false_positive_and_every_mutation_is_found() -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from transcripts import definitions
 
 from agentsh_net.core.inspect.confusables import LATIN
-from agentsh_net.core.inspect.definitions import MAX_CHARS, inspect_definition, inspect_instructions
+from agentsh_net.core.inspect.definitions import MAX_CHARS, inspect_definition, inspect_handshake
 from agentsh_net.core.inspect.findings import Category
 
 TOOLS = definitions.all_tools()
@@ -36,7 +36,7 @@ def test_an_official_definition_has_no_finding(server: str, tool: dict[str, Any]
 
 @pytest.mark.parametrize("server", definitions.NAMES)
 def test_official_instructions_have_none(server: str) -> None:
-    assert not inspect_instructions(definitions.load(server)["instructions"] or "")
+    assert not inspect_handshake(definitions.load(server)["instructions"] or "", {})
 
 
 @pytest.mark.parametrize("text", poison.HONEST)

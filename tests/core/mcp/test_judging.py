@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -107,20 +108,41 @@ def test_a_request_that_policy_blocks_keeps_its_reason_whatever_it_says() -> Non
     assert verdict.rule == "sandbox.mcp.sampling.policy"
 
 
-@pytest.mark.parametrize(("inspection", "action", "is_found"), OUTPUT)
-def test_what_notifications_say_of_tasks_is_inspected_like_a_result(
-    inspection: OutputInspection, action: str, is_found: bool
-) -> None:
-    says = b'[{"jsonrpc":"2.0","method":"notifications/progress","params":%s},'
-    says += b'{"jsonrpc":"2.0","method":"notifications/tasks","params":{"taskId":"t","result":%s}}]'
-    told: list[tuple[str, bool, str]] = []
-    edits = mcp_judging.judge_tasks(
-        Mcp(output_inspection=inspection),
-        body(says % (INJECTED, INJECTED)),
-        lambda task, found, verdict: told.append((task, bool(found), verdict.action)),
-    )
-    assert told == [("t", is_found, action)]
-    assert edits == ({1: Drop()} if action == "block" else {})
+def test_what_a_server_tells_by_itself_is_to_be_read_but_what_only_counts_is_not() -> None:
+    told = [
+        ("notifications/message", {"level": "info", "logger": "a", "data": "d"}),
+        ("notifications/progress", {"progressToken": 7, "progress": 1, "message": "m"}),
+        ("notifications/progress", {"progressToken": "t", "progress": 1, "total": 2.5}),
+        ("notifications/progress", {"progressToken": 7, "progress": 1, "total": "read this"}),
+        ("notifications/tasks/status", {"taskId": "t", "statusMessage": "s"}),
+        ("notifications/claude/channel", {"content": "c"}),
+        ("notifications/tools/list_changed", {}),
+    ]
+    messages = [{"jsonrpc": "2.0", "method": method, "params": params} for method, params in told]
+    held = body(json.dumps([*messages, {"jsonrpc": "2.0", "id": 1, **messages[0]}]).encode())
+    found = mcp_judging.notes(Mcp(output_inspection=OutputInspection(enabled=True)), held)
+    assert [(n.position, n.method.removeprefix("notifications/"), n.about) for n in found] == [
+        (0, "message", "a"),
+        (1, "progress", "7"),
+        (3, "progress", "7"),
+        (4, "tasks/status", "t"),
+        (5, "claude/channel", ""),
+        (7, "message", "a"),
+    ]
+    assert mcp_judging.notes(Mcp(), held) == []
+
+
+def test_what_is_pinned_is_not_read_as_a_result_and_all_beside_it_is() -> None:
+    said = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "result": {"instructions": "i", "serverInfo": {"name": "n"}, "tools": []},
+    }
+    assert mcp_judging.to_read("initialize", said) == {"result": {"serverInfo": {"name": "n"}, "tools": []}}
+    assert mcp_judging.to_read("server/discover", said) == mcp_judging.to_read("initialize", said)
+    assert set(mcp_judging.to_read("tools/list", said)["result"]) == {"instructions", "serverInfo"}
+    assert mcp_judging.to_read("tools/call", said) == {"result": said["result"]}
+    assert mcp_judging.to_read("initialize", {"error": {"message": "m"}}) == {"error": {"message": "m"}}
 
 
 def test_a_handshake_says_who_the_server_is_in_either_era() -> None:
