@@ -35,7 +35,7 @@ class _Known:
     def covers(self, call: Call, said: str) -> bool:
         """Say whether `call` adds nothing that was not judged."""
         mine = self.call
-        return said in {"", self.said} and all(
+        return said == self.said and all(
             theirs in {"", ours}
             for ours, theirs in (
                 (mine.kind, call.kind),
@@ -104,7 +104,8 @@ class Rulings:
         asked = replace(whole.asked(), flaw=flaw, ordinal=ordinal, doubt=doubt, stored=stored)
         text = self._ask(asked, whole, out)
         if known is None or not flaw:
-            self._remember(_Known(_bare(whole), "" if partial else said, text, ordinal), content)
+            told = said or (known.said if known is not None else "")
+            self._remember(_Known(_bare(whole), "" if partial else told, text, ordinal), content)
         if text and call.reply_id and not isinstance(text, Steered):
             self._refused[call.reply_id] = text
         return text

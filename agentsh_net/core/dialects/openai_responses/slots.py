@@ -18,6 +18,7 @@ MAX_SLOTS: Final = 1 << 12
 
 REUSED: Final = "its output_index is another call's"
 NO_INDEX: Final = "the item's output_index is no plain number"
+_LACKING: Final = "the item ended without the arguments that other events gave it"
 
 
 class State(Enum):
@@ -44,6 +45,7 @@ class Slot:
     finals: list[str] = field(default_factory=list)  # the arguments as events repeated them whole
     over: bool = False
     doubt: str = ""  # why nobody can tell what its arguments are
+    lacking: bool = False  # a place that a client may run it from has no arguments
     notice: str = ""  # still to be written in its place
     frames: int = 0  # that wait for its verdict
 
@@ -57,9 +59,10 @@ class Slot:
         if not self.call.flaw:
             self.call = replace(self.call, flaw=flaw)
 
-    def view(self, call: Call) -> None:
-        """Take what another place says of the call."""
+    def view(self, call: Call, *, whole: bool = False) -> None:
+        """Take what another place says of the call; `whole`: there is no more to come of it there."""
         self.call = self.call.joined(call)
+        self.lacking = self.lacking or (whole and call.arguments in (None, ""))
 
     def grow(self, event: Event) -> None:
         """Take an event that brings a piece of the arguments, or all of them."""
@@ -91,6 +94,10 @@ class Slot:
         if self.start and joined and not joined.lstrip().startswith("{"):
             call = replace(call, flaw=call.flaw or "arguments in the item's start and in deltas")
         return call
+
+    def doubts(self, call: Call) -> str:
+        """Say why nobody can tell the arguments of the whole call."""
+        return self.doubt or (_LACKING if self.lacking and call.arguments not in (None, "") else "")
 
 
 class Slots:

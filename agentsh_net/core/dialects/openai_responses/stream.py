@@ -138,7 +138,7 @@ class ResponsesMachine:
             slot.flag(_OTHER_TYPE)
         elif slot.state is State.HELD:
             if called:
-                slot.view(call)
+                slot.view(call, whole=True)
             else:
                 slot.flag(_OTHER_TYPE)
         elif slot.is_call and called and slot.state is not State.REPLACED:
@@ -236,7 +236,7 @@ class ResponsesMachine:
                 slot = next((s for s in self._held if ends and _same(s.call, call)), None)
             if slot is None:
                 return call
-            slot.view(call)
+            slot.view(call, whole=True)
             self._resolve(slot, out, State.DONE)
             return call
 
@@ -269,9 +269,9 @@ class ResponsesMachine:
     def _resolve(self, slot: Slot, out: Output, state: State, doubt: str = "") -> None:
         late = _LATE if self._over else ""
         partial = state is State.PASSING
-        slot.notice = self._rulings.decide(
-            slot.whole(), out, another=True, partial=partial, late=late, doubt=doubt or slot.doubt
-        )
+        call = slot.whole()
+        doubt = doubt or slot.doubts(call)
+        slot.notice = self._rulings.decide(call, out, another=True, partial=partial, late=late, doubt=doubt)
         slot.state = State.REPLACED if slot.notice else state
         slot.parts.clear()
         slot.finals.clear()

@@ -25,9 +25,21 @@ def test_what_repeats_a_call_gets_its_verdict() -> None:
     for call, text in ((GET, ""), (RM, notice("rm"))):
         judge, out = denying("rm"), output()
         rulings = Rulings(judge)
-        places = [call, replace(call, id=""), replace(call, call_id=""), replace(call, arguments=""), call]
-        assert [rulings.decide(place, out) for place in places] == [text] * 5
+        places = [call, replace(call, id=""), replace(call, call_id=""), call]
+        assert [rulings.decide(place, out) for place in places] == [text] * 4
         assert len(judge.asked) == len(out.step().judged) == 1
+
+
+def test_a_place_without_the_arguments_is_judged_as_a_client_runs_it_and_changes_none_of_the_others() -> None:
+    judge, out = denying(), output()
+    rulings = Rulings(judge)
+    for call in (GET, replace(GET, arguments=""), GET, replace(GET, arguments='{"a":2}')):
+        rulings.decide(call, out)
+    assert [(j.call.input, j.call.flaw) for j in out.step().judged] == [
+        ({"a": 1}, ""),
+        (None, ""),
+        ({"a": 2}, "two different arguments for one call"),
+    ]
 
 
 @pytest.mark.parametrize(
