@@ -34,6 +34,7 @@ EVENT_TYPES: Mapping[str, type[Event]] = {
         events.ResponseUninspected,
         events.RequestRedacted,
         events.RequestLimited,
+        events.RequestRefused,
         events.PolicyReloaded,
         events.PolicyRejected,
         events.LayerStateChanged,

@@ -39,6 +39,7 @@ WORKER_EVENTS: tuple[type[events.Event], ...] = (
     events.ResponseUninspected,
     events.RequestRedacted,
     events.RequestLimited,
+    events.RequestRefused,
     events.ConnectorRequest,
     events.ToolAltered,
     events.EventsLost,

@@ -5,15 +5,18 @@ Pure: a head, the view and the sessions go in, a decision comes out. Bodies and 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import orjson
 
+from agentsh_net.core.audit.events import DEFAULT_SESSION
 from agentsh_net.core.dialects.base import Dialect
 from agentsh_net.core.dialects.openai_responses import dialect as openai_responses
 from agentsh_net.core.errors import ProtocolError
+from agentsh_net.core.web import http_redaction
 from agentsh_net.core.web.http_access import host_allowed, origin_allowed
 from agentsh_net.core.web.http_head import RequestHead
 from agentsh_net.core.web.http_route import api_path, canonical, locate, split_target, unread, upstream_path
@@ -21,6 +24,8 @@ from agentsh_proxy.callers import Caller, caller
 from agentsh_proxy.llm.signing import REMEDY, brings_key
 from agentsh_proxy.llm.view import ProviderView, View
 
+# Another token than those that `locate` reads opens nothing.
+_TOKEN = re.compile(rb"(?<=/s/)[^/]*")
 _METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"))
 MAX_WAYS = 1024  # remembered per policy; an agent uses a handful
 _ALLOW = b"Allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS\r\n"
@@ -29,7 +34,7 @@ _ALLOW = b"Allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS\r\n"
 class RefusalError(Exception):
     """The request goes no further: `status`, a message for the client, and the dialect to say it in, if one is known.
 
-    `unread` is set where it would have been admitted, had policy allowed what nobody reads.
+    `unread` is set where it would have been admitted, had policy allowed what nobody reads; `turned_away` where its head was enough.
     """
 
     def __init__(
@@ -45,6 +50,7 @@ class RefusalError(Exception):
         self.dialect = dialect
         self.fields = fields
         self.unread = unread
+        self.turned_away: TurnedAway | None = None
         super().__init__(message)
 
 
@@ -60,6 +66,14 @@ class Admitted:
     websocket: bool = False
     here: str = ""  # the session in which its client's socket was made
     shown: str = ""  # another one, whose token it had
+
+
+class TurnedAway(NamedTuple):
+    """What is told of a request that was refused by its head: whose it was, and what it asked for."""
+
+    session_id: str
+    method: str
+    path: str  # without its query and its token
 
 
 class Answered(NamedTuple):
@@ -81,6 +95,27 @@ class Way(NamedTuple):
 
 def admit(head: RequestHead, view: View, sessions: Mapping[str, str], here: str = "") -> Admitted | Answered:
     """Decide about a request by its head; `here` is the session in which its client's socket was made. Raises RefusalError."""
+    try:
+        return _admit(head, view, sessions, here)
+    except RefusalError as refused:
+        refused.turned_away = turned_away(head, sessions, here)
+        raise
+
+
+def turned_away(head: RequestHead, sessions: Mapping[str, str], here: str) -> TurnedAway:
+    """Return what is told of a request that was refused by its head."""
+    path = http_redaction.target(head.target.partition(b"?")[0])
+    token = _TOKEN.search(path)
+    try:
+        session_id = caller(here, token[0].decode() if token else "", sessions).session_id
+    except (ProtocolError, UnicodeError):
+        session_id = DEFAULT_SESSION
+    return TurnedAway(
+        session_id, head.method, _TOKEN.sub(http_redaction.REDACTED, path).decode("ascii", "replace")
+    )
+
+
+def _admit(head: RequestHead, view: View, sessions: Mapping[str, str], here: str) -> Admitted | Answered:
     bare, mark, query = head.target.partition(b"?")
     asked = (head.method, bare, head.host, head.origin, head.websocket)
     way = view.ways.get(asked)

@@ -20,18 +20,21 @@ from agentsh_net.core.audit.events import (
     EventsLost,
     RequestLimited,
     RequestRedacted,
+    RequestRefused,
     ResponseUninspected,
     ToolCallIntercepted,
 )
-from agentsh_net.core.dialects.base import Fault, Judged, Step
+from agentsh_net.core.dialects.base import Dialect, Fault, Judged, Step
 from agentsh_net.core.links import link
 from agentsh_net.core.model import Server, Transport, Verdict
+from agentsh_proxy.llm.admission import TurnedAway
 
 # Waiting for the supervisor to read: some hundred full-size events. Beyond it events are counted as lost, never awaited.
 MAX_WAITING = 16 << 20
 _MAX_BATCH = 1 << 20  # one message: a dozen full-size events, so that the supervisor reads in small bites
 # What may carry a credential in a URL: user information, query and fragment. The URL is a client's, and may be none.
 _SECRETS = re.compile(r"(?<=[/\\]{2})[^/\\?#]*@|[?#].*", re.DOTALL)
+_UPGRADE_REQUIRED = 426  # by which WebSockets are refused
 _MAX_CANDIDATES = 64  # of one name; more than any real registry gives
 
 
@@ -159,6 +162,21 @@ class Reporter:
                 provider=bounded(provider),
                 dialect=dialect,
                 retry_after=retry_after,
+            )
+        )
+
+    def refused(self, asked: TurnedAway, status: int, reason: str, dialect: Dialect | None) -> None:
+        """Tell of a request that was refused by its head."""
+        self.emit(
+            RequestRefused(
+                session_id=asked.session_id,
+                action="block",
+                reason=bounded(reason),
+                rule="proxy.websockets" if status == _UPGRADE_REQUIRED else "protocol",
+                dialect=dialect.name if dialect is not None else "",
+                method=bounded(asked.method),
+                path=bounded(asked.path),
+                status=status,
             )
         )
 

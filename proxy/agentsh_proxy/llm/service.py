@@ -110,10 +110,12 @@ class Service:
         self.reporter.step(told, subject, self.view.servers)
 
     def note_refused(self, refused: RefusalError) -> None:
-        """Count a request that goes no further, and report it where that is for nobody reading its answers."""
+        """Count a request that goes no further, and report it where nothing else did: it was refused by its head."""
         self.counts.refused += 1
         if refused.unread is not None:
             self.note_unread(refused.unread)
+        elif refused.turned_away is not None:
+            self.reporter.refused(refused.turned_away, refused.status, str(refused), refused.dialect)
 
     def note_unread(self, admitted: Admitted) -> None:
         """Report a request to an endpoint whose answers cannot be read: it passes, or fail_closed refuses it."""

@@ -19,7 +19,7 @@ from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.model import ToolCall, Verdict
 from agentsh_net.core.trust.offers import NOTHING, Lessons
 from agentsh_net.core.web.websocket import Message, Opcode, Reader, close, frame
-from agentsh_proxy.llm.admission import RefusalError
+from agentsh_proxy.llm.admission import RefusalError, turned_away
 from agentsh_proxy.llm.asked import Asked, renewed
 from agentsh_proxy.llm.guarding import restoring
 from agentsh_proxy.llm.receiving import Reception, dialect_of, subject_of
@@ -180,7 +180,7 @@ class Tunnel:
         try:
             self.renew()
         except RefusalError as refused:
-            self._service.counts.refused += 1
+            self._service.note_refused(refused)
             self._end(_REFUSED, str(refused))
             return
         if not message.text:
@@ -189,7 +189,7 @@ class Tunnel:
         try:
             text = self._judged(message.payload)
         except RefusalError as refused:
-            self._service.counts.refused += 1
+            self._service.note_refused(refused)
             told = orjson.loads(self._dialect.error(refused.status, str(refused)))
             self._to_client(orjson.dumps({"type": "error", "status": refused.status, **told}))
             return
@@ -203,7 +203,9 @@ class Tunnel:
         was = self._asked
         self._asked = what = renewed(was, self._service.view, self._service.sessions)
         if what.admitted.provider.origin != was.admitted.provider.origin:
-            raise RefusalError(503, "the provider is another one now")
+            refused = RefusalError(503, "the provider is another one now")
+            refused.turned_away = turned_away(was.head, self._service.sessions, was.admitted.here)
+            raise refused
         self._dialect = self._reading(what)
 
     def _judged(self, text: bytes) -> bytes:
@@ -215,6 +217,9 @@ class Tunnel:
         if isinstance(inner, dict):
             nested = orjson.dumps(inner)
             if Reception(self._service, self._asked).take(nested) is not nested:
+                self._tell(
+                    Fault("nested_request", "a request inside another that policy would change", cut=True)
+                )
                 raise RefusalError(403, "policy would change the request, which stands inside another")
         kind = value.get("type")
         if not (isinstance(kind, str) and kind.startswith(_REQUESTS)):

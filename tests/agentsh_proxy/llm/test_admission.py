@@ -143,3 +143,21 @@ def test_a_request_is_of_the_session_in_which_its_clients_socket_was_made():
     assert (here.session_id, here.here, here.shown) == ("mine", "mine", "")
     both = admit(head("/s/tok/v1/messages"), VIEW, SESSIONS, "mine")
     assert (both.session_id, both.shown) == ("mine", "s1")
+
+
+@pytest.mark.parametrize(
+    ("asked", "status", "session", "path"),
+    [
+        (head("/s/tok/openai/v1/realtime?model=m&key=K", b"Upgrade: websocket", method="GET"), 426, "s1", "/s/[redacted]/openai/v1/realtime"),
+        (head("/s/guess/v1/messages"), 403, "default", "/s/[redacted]/v1/messages"),
+        (head("/v1/messages", host=b"evil.example"), 421, "default", "/v1/messages"),
+        (head("/v1/messages", b"Origin: http://evil.example"), 403, "default", "/v1/messages"),
+        (head("/openai/v1//responses"), 400, "default", "/openai/v1//responses"),
+        (head("http://u:pw@localhost/nobody"), 400, "default", "http://[redacted]@localhost/nobody"),
+        (head("/v1/messages", method="TRACE"), 405, "default", "/v1/messages"),
+    ],
+)  # fmt: skip
+def test_who_asked_for_what_is_told_of_a_request_that_is_refused_by_its_head(asked, status, session, path):
+    with pytest.raises(RefusalError) as caught:
+        admit(asked, VIEW, SESSIONS)
+    assert (caught.value.status, caught.value.turned_away) == (status, (session, asked.method, path))

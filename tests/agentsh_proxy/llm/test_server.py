@@ -352,7 +352,8 @@ async def test_a_body_that_takes_its_time_leaves_by_the_policy_and_sessions_of_i
     await second.send(sent[-9:])
     assert (await second.answer()).status == 403
     assert len(upstream.requests) == 1
-    await until(lambda: [event["type"] for event in proxy.events] == ["llm_request_redacted"])
+    types = ["llm_request_redacted", "llm_request_refused"]
+    await until(lambda: [event["type"] for event in proxy.events] == types)
 
 
 @on_loop

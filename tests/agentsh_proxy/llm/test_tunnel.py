@@ -242,6 +242,8 @@ async def test_a_socket_that_policy_would_not_let_be_opened_any_more_ends_with_t
     assert (closed.opcode, closed.payload[:2]) == (Opcode.CLOSE, (1008).to_bytes(2))
     await until(lambda: provider.closed)
     assert [message for message in provider.messages if message.startswith(b"{")] == []
+    told = [(e["action"], e["path"]) for e in proxy.events if e["type"] == "llm_request_refused"]
+    assert told == [("block", PATH)]
 
 
 @on_loop
@@ -332,3 +334,11 @@ async def test_sockets_are_refused_unless_they_are_to_be_inspected_and_can_be(op
     await client.send(raw(path, *FIELDS, method="GET"))
     assert (await client.answer("GET")).status == 426
     assert upstream.requests == []
+    (event,) = proxy.events
+    assert (event["type"], event["action"], event["rule"]) == (
+        "llm_request_refused",
+        "block",
+        "proxy.websockets",
+    )
+    assert (event["method"], event["path"], event["status"]) == ("GET", path, 426)
+    assert "WebSocket" in event["reason"]
