@@ -29,12 +29,13 @@ DECISIVE: Final = frozenset(
 # Those of them that may hide a whole call from one parser.
 CARRIERS: Final = frozenset({"type", "item", "response", "output"})
 
-# What the provider runs on its own machines, and what is no call at all. `tool_search_output`, `additional_tools` and
+# What the provider runs on its own machines, its agents' dealings with each other included, and what is no call at all. `tool_search_output`, `additional_tools` and
 # `mcp_list_tools` offer tools; the calls that follow from the offer are judged.
 _NOT_CALLS: Final = frozenset(
     {
         "message", "reasoning", "compaction", "web_search_call", "file_search_call", "image_generation_call",
         "code_interpreter_call", "mcp_list_tools", "mcp_approval_response", "additional_tools", "configuration_update",
+        "multi_agent_call",
     }
 )  # fmt: skip
 

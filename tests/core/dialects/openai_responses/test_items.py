@@ -64,6 +64,7 @@ def test_it_is_a_call(item: dict[str, Any]) -> None:
         {"type": "image_generation_call"},
         {"type": "code_interpreter_call", "code": "1"},
         {"type": "mcp_list_tools"},
+        {"type": "multi_agent_call", "call_id": "c", "action": "spawn_agent", "arguments": "{}"},
         {"type": "mcp_approval_response"},
         {"type": "additional_tools"},
         {"type": "tool_search_call", "execution": "server", "arguments": {}},
