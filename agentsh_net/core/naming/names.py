@@ -83,11 +83,16 @@ class Names:
         sure, chance = self._by_prefix(name, raw, seen)
         if not (seen or unseen):
             chance += self._likened(name)
-            if looks_mcp and not sure:
-                sure = [*self._numbered(name), *self._undeclared(name, raw)]
+        # That a rule names a server says nothing of those whose names begin alike: one rule more must not leave less to judge.
+        if looks_mcp and not seen and not any(map(self._is_known, (*unseen, *sure))):
+            sure += [*self._numbered(name), *self._undeclared(name, raw)]
         return Resolution(
             _unique(seen), _unique((*unseen, *sure)), _unique(chance), looks_mcp or name in WRAPPERS
         )
+
+    def _is_known(self, candidate: Candidate) -> bool:
+        server_id = candidate.server_id
+        return self._registry.server(server_id) is not None or bool(self._registry.tools_of(server_id))
 
     def _likened(self, name: str) -> Iterator[Candidate]:
         """Yield the pairs that some client may mean by a name that spells none in any way we know forwards."""

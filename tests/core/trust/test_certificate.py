@@ -59,6 +59,49 @@ def test_a_certificate_that_is_cut_anywhere_before_the_key_ends_is_an_error() ->
             certificate.fingerprints(CERTIFICATE[:length])
 
 
+def element(tag: int, content: bytes, octets: int = 0) -> bytes:
+    """DER, the length in so many octets (0: the short form)."""
+    length = (
+        bytes([len(content)])
+        if octets == 0
+        else bytes([0x80 | octets]) + len(content).to_bytes(octets, "big")
+    )
+    return bytes([tag]) + length + content
+
+
+def certificate_with(issuer: bytes, *, version: bool = True, key_tag: int = 0x30) -> tuple[bytes, bytes]:
+    """A certificate's skeleton (RFC 5280, section 4.1), and its SubjectPublicKeyInfo."""
+    key = element(key_tag, b"key")
+    before = element(2, b"\1") + element(0x30, b"") + issuer + element(0x30, b"") + element(0x30, b"")
+    body = (element(0xA0, element(2, b"\2")) if version else b"") + before + key
+    return element(0x30, element(0x30, body, 2), 2), key
+
+
+@pytest.mark.parametrize("version", [True, False])
+@pytest.mark.parametrize("octets", [0, 1, 2, 4])
+def test_the_key_is_found_behind_names_of_any_length_and_in_certificates_of_any_version(
+    octets: int, version: bool
+) -> None:
+    der, key = certificate_with(
+        element(0x30, b"x" * {0: 100, 1: 200}.get(octets, 300), octets), version=version
+    )
+    assert certificate.fingerprints(der).public_key == f"sha256:{hashlib.sha256(key).hexdigest()}"
+
+
+@pytest.mark.parametrize(
+    ("der", "says"),
+    [
+        (certificate_with(b"\x30\x80\0\0")[0], "a length that DER does not allow"),  # indefinite: BER
+        (certificate_with(element(0x30, b"x", 5))[0], "a length that DER does not allow"),
+        (certificate_with(element(0x30, b""), key_tag=4)[0], "tag 0x04 where 0x30 belongs"),
+        (element(0x31, b""), "tag 0x31 where 0x30 belongs"),
+    ],
+)
+def test_what_is_no_certificate_in_der_is_told_apart(der: bytes, says: str) -> None:
+    with pytest.raises(ProtocolError, match=says):
+        certificate.fingerprints(der)
+
+
 @given(st.binary(max_size=64))
 def test_any_bytes_are_a_certificate_or_a_protocol_error(data: bytes) -> None:
     try:

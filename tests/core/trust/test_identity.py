@@ -62,6 +62,15 @@ def test_that_a_server_says_nothing_wants_nobodys_trust_and_that_it_begins_to_is
     )
 
 
+def test_only_of_instructions_is_there_nothing_to_trust_or_forget_while_they_were_always_empty() -> None:
+    empty, text = identity.instructions(""), identity.instructions("obey")
+    never = see(None, Aspect.INSTRUCTIONS, empty)
+    began = see(never, Aspect.INSTRUCTIONS, text)
+    ended = see(see(None, Aspect.INSTRUCTIONS, text), Aspect.INSTRUCTIONS, empty)
+    of_tls = see(None, Aspect.TLS, identity.tls(A, B))
+    assert [identity.silent(i) for i in (never, began, ended, of_tls)] == [True, False, False, False]
+
+
 def test_a_change_keeps_what_was_trusted_until_somebody_trusts_the_new() -> None:
     changed = see(see(None, Aspect.TLS, identity.tls(A, A)), Aspect.TLS, identity.tls(B, B))
     assert changed.pinned == identity.tls(A, A)
@@ -107,7 +116,10 @@ def test_a_mark_stands_for_what_is_pinned_and_no_mark_for_nothing() -> None:
 def test_marks_are_the_digests_that_other_programs_print() -> None:
     assert identity.mark(Aspect.TLS, identity.tls(A, B)) == A
     assert identity.mark(Aspect.BINARY, identity.binary("/x", B, [])) == B
-    assert identity.mark(Aspect.BINARY, identity.binary("/x", B, [("s", A)])) not in {A, B}
+    scripts = {identity.mark(Aspect.BINARY, identity.binary("/x", B, [("s", one)])) for one in (A, B, C)}
+    assert len(scripts - {A, B, C}) == 3
+    assert all(mark.startswith("sha256:") for mark in scripts)
+    assert identity.mark(Aspect.TLS, {"declared": C}) == C
     assert identity.mark(Aspect.INSTRUCTIONS, identity.instructions("a")).startswith("sha256:")
     assert identity.mark(Aspect.TLS, {}) == ""
 

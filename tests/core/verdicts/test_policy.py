@@ -17,6 +17,7 @@ from agentsh_net.core.configuration.settings import (
     Mcp,
     RateLimit,
     RateLimits,
+    ToolRule,
     VersionPinning,
 )
 from agentsh_net.core.limits.ratelimit import Buckets
@@ -379,21 +380,33 @@ wire = st.one_of(
 )
 
 
-@settings(deadline=None)
-@given(
-    mcps,
-    offers,
-    wire,
-    st.one_of(
-        st.tuples(st.just("denied_servers"), st.sampled_from(["*", "fs", "e*"])),
-        st.tuples(st.just("denied_tools"), st.tuples(ids, tools)),
-    ),
+ETC = (ArgumentMatch("path", "glob", "/etc/*"),)
+one_more = st.one_of(
+    st.tuples(st.just("denied_servers"), st.sampled_from(["*", "fs", "e*", "prod-db"])),
+    st.tuples(st.just("denied_tools"), st.tuples(ids, tools)),
+    st.tuples(st.just("denied_tools"), st.builds(ToolRule, ids, tools, args=st.just(ETC))),
 )
+
+
+@settings(deadline=None)
+@given(mcps, offers, wire, one_more)
 def test_one_more_deny_rule_never_opens_anything(mcp, offered, name, rule):
     before = verdict(situation(["fs", "db"], offered, **mcp), name)
     key, extra = rule
     after = verdict(situation(["fs", "db"], offered, **(mcp | {key: [*mcp[key], extra]})), name)
     assert not (before.action is BLOCK and after.action is ALLOW)
+
+
+@pytest.mark.parametrize("args", [(), ETC])
+@pytest.mark.parametrize("tool", ["read", "drop_table"])
+def test_a_deny_rule_that_names_a_server_settles_no_name_that_may_be_of_another(tool, args):
+    allowed = {"server_policy": "allowlist", "allowed_servers": ["prod-?b"]}
+    name = "mcp_prod-db_drop_table"  # of prod-db, or of prod-db_drop
+    assert verdict(situation(["fs"], **allowed), name).action is BLOCK
+    rule = ToolRule("prod-db", tool, args=args)
+    assert verdict(situation(["fs"], **allowed, denied_tools=[rule]), name).action is BLOCK
+    known = situation(["fs", "prod-db"], **allowed, denied_tools=[ToolRule("prod-db", "read")])
+    assert verdict(known, name).action is ALLOW, "a declared server settles it"
 
 
 @given(mcps, offers, wire, st.sampled_from(["", "two readings"]))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentsh_net.core.configuration.settings import Mcp, ServerRule, ToolRule
+from agentsh_net.core.configuration.settings import ArgumentMatch, Mcp, ServerRule, ToolRule
 from agentsh_net.core.errors import ConfigError
 from agentsh_net.core.naming import globs
 from agentsh_net.core.verdicts.rules import Rules, full_hash
@@ -55,6 +55,32 @@ def test_only_rules_over_every_server_hold_for_an_unknown_one():
         "format",
         "wipe_all",
     }
+
+
+def narrowed(server, tool, content_hash=""):
+    return ToolRule(server, tool, content_hash, args=(ArgumentMatch("path", "glob", "/etc/*"),))
+
+
+def test_a_rule_over_arguments_is_no_catch_all_and_stands_apart_from_those_over_names():
+    rules = Rules(Mcp(denied_tools=(narrowed("*", "*"), ToolRule("*", "rm"))))
+    assert rules.other_tools is None
+    assert rules.denied_tools.looks_at_arguments
+    assert rules.denied_tools.first("fs", "read") is None
+    assert rules.denied_tools.first("fs", "rm").order == 1
+
+
+def test_rules_over_arguments_are_those_of_this_server_tool_and_version_in_the_order_of_the_file():
+    version = "sha256:" + "ab" * 32
+    rules = Rules(
+        Mcp(denied_tools=(narrowed("fs", "re*"), narrowed("*", "read"), narrowed("web", "read"), narrowed("*", "w*"),
+                          narrowed("*", "read", version), narrowed("*", "*")))
+    ).denied_tools  # fmt: skip
+    assert [r.order for r in rules.narrowed("fs", "read")] == [0, 1, 5]
+    assert [r.order for r in rules.narrowed("fs", "read", version)] == [0, 1, 4, 5]
+    assert [r.order for r in rules.narrowed("web", "write", version)] == [3, 5]
+    assert [r.order for r in rules.narrowed_anywhere("read")] == [1, 5]
+    assert [r.order for r in rules.narrowed_anywhere("read", by_name=True)] == [1]
+    assert Rules(Mcp()).denied_tools.narrowed("fs", "read") == ()
 
 
 def test_what_deny_rules_name_literally_is_listed():
