@@ -6,6 +6,8 @@ Not its business: what a command does (a file each) and how rows are printed (`o
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -57,22 +59,35 @@ class Daemon:
 
 
 class _Root(LazyGroup):
+    def make_context(self, *args: Any, **extra: Any) -> click.Context:
+        """Read the options of all commands; `--help` and `--version` print in here."""
+        with _output_errors():
+            return super().make_context(*args, **extra)
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; our errors leave as one line, a remedy, and an exit code."""
         try:
-            return super().invoke(ctx)
+            with _output_errors():
+                return super().invoke(ctx)
         except (ConfigError, ControlError, KernelError, ProtocolError, StoreError) as error:
             raise failure(error) from error
         except KeyboardInterrupt:
             ctx.exit(Exit.INTERRUPTED)
-        except OSError as error:
-            if error.errno not in streams.OF_OUTPUT or error.filename is not None:
-                raise
-            match streams.ended(error):
-                case int(code):
-                    ctx.exit(code)
-                case told:
-                    raise told from error
+
+
+@contextmanager
+def _output_errors() -> Iterator[None]:
+    """Turn an output that takes no more into an exit code, or a failure that says so."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in streams.OF_OUTPUT or error.filename is not None:
+            raise
+        match streams.ended(error):
+            case int(code):
+                raise click.exceptions.Exit(code) from error
+            case told:
+                raise told from error
 
 
 @click.group(

@@ -20,17 +20,16 @@ def shell(command: str, **environment: str) -> subprocess.CompletedProcess:
     )  # fmt: skip
 
 
-def test_who_reads_no_more_ends_the_command_as_sigpipe_would():
+@pytest.mark.parametrize("command", ["completion bash", "--help", "--version"])
+def test_who_reads_no_more_ends_the_command_as_sigpipe_would(command):
     reading, writing = os.pipe()
     os.close(reading)
-    ended = subprocess.run(
-        [*PROGRAM, "completion", "bash"], stdout=writing, stderr=subprocess.PIPE, text=True
-    )
+    ended = subprocess.run([*PROGRAM, *command.split()], stdout=writing, stderr=subprocess.PIPE, text=True)
     os.close(writing)
     assert (ended.returncode, ended.stderr) == (141, "")
 
 
-@pytest.mark.parametrize("command", ["completion bash", "version", "mcp --help"])
+@pytest.mark.parametrize("command", ["completion bash", "version", "mcp --help", "--help", "--version"])
 def test_a_full_disk_is_an_error_of_the_environment(command):
     seen = shell(f"PROGRAM {command} > /dev/full; echo $? >&2")
     assert seen.stderr == (
