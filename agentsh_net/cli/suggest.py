@@ -46,6 +46,11 @@ def suggest(
     seen = suggestion.observe(_events(source, wanted), source.rows("tools", {"limit": _EVERYTHING}))
     beginning, where = _beginning(source, base)
     made = suggestion.policy(beginning, seen)
+    if not made["sandbox"]["mcp"]["allowed_tools"]:
+        click.echo(
+            "note: no call that was allowed was observed: this policy denies every tool of every server",
+            err=True,
+        )
     if form is not Format.TABLE:
         click.echo(json_text(made))
         return

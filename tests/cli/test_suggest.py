@@ -32,7 +32,7 @@ def base(tmp_path):
 def test_it_begins_from_the_daemons_own_file_with_its_references(run, daemon, base):
     fake = daemon(**answers(base, CALLED | {"tool_name": "read"}))
     result = run("policy", "suggest", "--session", "s1")
-    assert f"from {base}" in result.stdout.splitlines()[0]
+    assert (f"from {base}" in result.stdout.splitlines()[0], result.stderr) == (True, "")
     assert "# allowed: fs/read, called once" in result.stdout
     mcp = yaml.safe_load(result.stdout)["sandbox"]["mcp"]
     assert mcp["servers"][0]["command"] == "${HOME}/fs"
@@ -68,6 +68,13 @@ def test_a_file_is_written_once_for_its_owner_alone(run, daemon, base, tmp_path)
     assert run("policy", "check", out).exit_code == 0
     again = run("policy", "suggest", "--base", base, "--out", out)
     assert (again.exit_code, "File exists" in again.stderr) == (2, True)
+
+
+def test_who_names_a_session_in_which_nothing_was_called_is_told(run, daemon, base):
+    daemon(**answers(base))
+    empty = run("policy", "suggest", "--session", "misspelt")
+    assert yaml.safe_load(empty.stdout)["sandbox"]["mcp"]["allowed_tools"] == []
+    assert "this policy denies every tool" in empty.stderr
 
 
 def test_a_base_that_is_no_policy_is_refused(run, daemon, base, tmp_path):
