@@ -97,6 +97,7 @@ class ToolCall:
     input: Any = None
     namespace: str = ""  # Codex writes the server here
     server_name: str = ""  # Anthropic mcp_tool_use writes the server here
+    toolset: str = ""  # Anthropic's clients look the name up in this family of tools (`computer`, `browser`)
     dialect: str = ""
     flaw: str = ""  # why clients could read something else out of its bytes: policy refuses it for that
     ordinal: int = 0  # which call of its answer this is, from 1; 0: nobody counted

@@ -59,8 +59,12 @@ _ASKED: Final = re.compile(
 def inner_calls(call: ToolCall) -> tuple[ToolCall, ...]:
     """Return the calls within a call's arguments, in order; none where it is no wrapper.
 
-    One that is read out of a program's text is `hypothetical`. One with a flaw stands for what cannot be read.
+    A family of tools comes first: what denies it denies each of them. It is `hypothetical`, as one that is read out of a program's text
+    is. One with a flaw stands for what cannot be read.
     """
+    if call.toolset:
+        family = replace(call, name=call.toolset, toolset="", hypothetical=True)
+        return (family, *inner_calls(replace(call, toolset="")))
     if call.server_name or not (call.namespace or _has_list(call.input) or fold(call.name) in _KNOWN):
         return ()  # nearly every call
     name = fold(f"{call.namespace}.{call.name}" if call.namespace else call.name).removeprefix(_OFFERED)

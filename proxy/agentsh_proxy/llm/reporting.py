@@ -74,6 +74,7 @@ class Reporter:
     def judged(self, judged: Judged, subject: Subject, servers: Mapping[str, Server]) -> None:
         """Tell of a tool call and its verdict."""
         call, verdict = judged.call, judged.verdict
+        family = call.namespace or call.toolset
         first = verdict.candidates[0] if verdict.candidates else None
         server = servers.get(first.server_id) if first else None
         self.emit(
@@ -82,7 +83,7 @@ class Reporter:
                 **decided(verdict),
                 request_id=subject.request_id,
                 dialect=call.dialect or subject.dialect,
-                tool_name=bounded(f"{call.namespace}.{call.name}" if call.namespace else call.name),
+                tool_name=bounded(f"{family}.{call.name}" if family else call.name),
                 tool_call_id=bounded(call.call_id),
                 input=bounded_input(call.input),
                 server_id=bounded(first.server_id if first else call.server_name),

@@ -172,3 +172,10 @@ def test_a_pair_made_of_the_models_own_words_is_told_in_bounds_and_in_utf8():
     assert event.tool_call_id == "toolu_\\ud800"
     assert [len(c["tool_name"]) for c in event.candidates] == [link.MAX_TEXT] * 2
     assert event.candidates[0]["tool_name"].startswith("x\\ud800y")
+
+
+def test_a_tool_is_told_with_the_family_in_which_a_client_looks_it_up():
+    wire = Wire()
+    for call in (ToolCall("left_click", toolset="computer"), ToolCall("get", namespace="mcp__weather")):
+        wire.reporter.judged(Judged(call, VERDICT), SUBJECT, SERVERS)
+    assert [event.tool_name for event in wire.events()] == ["computer.left_click", "mcp__weather.get"]

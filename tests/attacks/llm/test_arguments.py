@@ -155,3 +155,28 @@ def test_a_held_call_that_outgrows_the_bound_is_not_let_go_on_half_its_arguments
     out = machine.feed(sent).out + machine.finish().out
     assert judged == [True]
     assert b"/etc/x" not in out
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_rule_against_a_family_of_anthropics_tools_holds_for_its_members(*, whole: bool) -> None:
+    typed = {"tool": "computer", "args": (ArgumentMatch("text", "glob", "*evil*"),)}
+    for policy, said, blocked in (
+        (situation(denied_tools=["computer"]), "a", True),
+        (situation(denied_tools=["browser"]), "a", False),
+        (situation(denied_tools=[typed]), "a", True),  # a family has no arguments that could be judged
+        (situation(denied_tools=[typed]), "evil", True),
+    ):
+        block = {"type": "tool_use", "id": "t", "name": "type", "toolset_name": "computer"}
+        if whole:
+            body = json.dumps({"type": "message", "content": [{**block, "input": {"text": said}}]}).encode()
+            step = messages.DIALECT.body(
+                body,
+                lambda call, by=policy: by.judge(call, session_id="default", charge=unlimited),
+                fail_closed=False,
+            )
+            found = [one.verdict.blocked for one in step.judged]
+        else:
+            sent = anthropic.begin() + anthropic.start(0, **block, input={})
+            sent += anthropic.arguments(0, json.dumps({"text": said})) + anthropic.stop(0) + anthropic.end()
+            found = _run(messages.DIALECT, policy, sent)
+        assert found == [blocked]

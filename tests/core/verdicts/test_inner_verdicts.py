@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -142,3 +143,25 @@ def test_a_program_is_refused_for_the_denied_tools_that_it_names_and_for_no_unkn
         is Action.ALLOW
     )
     assert snapshot.judge(ToolCall("exec", input="tools.rm()"), session_id="s", charge=unlimited).denied
+
+
+@pytest.mark.parametrize("fail_closed", [False, True])
+def test_what_denies_a_family_of_tools_denies_its_members_and_what_lists_it_lists_none_of_them(
+    *, fail_closed: bool
+) -> None:
+    click = ToolCall("left_click", "c", {"coordinate": [1, 2]}, toolset="computer")
+    denied = situation(["fs"], OFFERS, denied_tools=["computer"], fail_closed=fail_closed)
+    judged = verdict(denied, click)
+    assert judged.action is Action.BLOCK
+    assert fail_closed or "it calls 'computer'" in judged.reason
+    listed = situation(["fs"], OFFERS, native_tools=("left_click",), fail_closed=fail_closed)
+    assert verdict(listed, click).action is Action.ALLOW
+    hidden = replace(click, name="mcp__evil__x")
+    family = situation(["fs"], OFFERS, native_tools=("computer",), fail_closed=fail_closed)
+    assert verdict(family, hidden).denied is fail_closed  # a client that knows no families runs the name
+
+
+def test_a_family_of_tools_hides_no_call_within_its_member() -> None:
+    snapshot = situation(["fs", "db"], OFFERS, **DENY)
+    assert verdict(snapshot, replace(wrapping("rm"), toolset="computer")).action is Action.BLOCK
+    assert verdict(snapshot, ToolCall("rm", "c", {}, toolset="computer")).action is Action.BLOCK

@@ -22,7 +22,7 @@ NAME: Final = "anthropic"
 DECISIVE: Final = frozenset(
     {
         "type", "index", "message", "content", "content_block", "delta",
-        "id", "name", "server_name", "input", "partial_json",
+        "id", "name", "server_name", "toolset_name", "input", "partial_json",
     }
 )  # fmt: skip
 
@@ -80,6 +80,8 @@ def flaw_of(block: Mapping[str, Any]) -> str:
         return "the tool's name is not a string"
     if not isinstance(block.get("server_name", ""), str):
         return "the server's name is not a string"
+    if not isinstance(block.get("toolset_name"), str | None):
+        return "the toolset's name is not a string"
     return ""
 
 
@@ -143,6 +145,7 @@ class Rulings:
             call_id=_text(block.get("id")),
             input=value,
             server_name=_text(block.get("server_name")),
+            toolset=_text(block.get("toolset_name")),
             dialect=NAME,
             flaw=flaw,
             ordinal=self._seen,

@@ -15,7 +15,7 @@ import orjson
 from agentsh_net.core.dialects.prose import Shape
 
 # No decisive key (`anthropic_blocks.DECISIVE`) but `id` and `type`, which are counted.
-_KEY: Final = rb'"(?!(?:content_block|content|delta|index|input|message|name|partial_json|server_name)")[a-z0-9_]{1,64}":'
+_KEY: Final = rb'"(?!(?:content_block|content|delta|index|input|message|name|partial_json|server_name|toolset_name)")[a-z0-9_]{1,64}":'
 _SCALAR: Final = rb'(?:"[ !#-\[\]-~]*"|null|true|false|0|[1-9][0-9]{0,14})'
 _FLAT: Final = rb"\{(?:%b%b(?:,%b%b)*)?\}" % (_KEY, _SCALAR, _KEY, _SCALAR)
 _NESTED: Final = rb"\{(?:%b(?:%b|%b)(?:,%b(?:%b|%b))*)?\}" % (_KEY, _SCALAR, _FLAT, _KEY, _SCALAR, _FLAT)

@@ -29,8 +29,8 @@ DECISIVE: Final = frozenset(
 # Those of them that may hide a whole call from one parser.
 CARRIERS: Final = frozenset({"type", "item", "response", "output"})
 
-# What the provider runs on its own machines, its agents' dealings with each other included, and what is no call at all. `tool_search_output`, `additional_tools` and
-# `mcp_list_tools` offer tools; the calls that follow from the offer are judged.
+# What the provider runs on its own machines, its agents' dealings with each other included, and what is no call at all.
+# `tool_search_output`, `additional_tools` and `mcp_list_tools` offer tools; the calls that follow from the offer are judged.
 _NOT_CALLS: Final = frozenset(
     {
         "message", "reasoning", "compaction", "web_search_call", "file_search_call", "image_generation_call",
