@@ -41,6 +41,8 @@ class AgentSessions:
         self._log = log
         self._told: set[tuple[str, str]] = set()  # of whose session and token: once each
         means.arbiter.whose, means.arbiter.contradicted = self._of_sender, self._contradicted
+        if self._cgroups is not None:
+            means.arbiter.placed = self._cgroups.live
         if self._pool is not None:
             self._pool.employ = self._employ
 

@@ -15,6 +15,8 @@ from agentsh_net.control.errors import ControlError
 from agentsh_net.control.peer import Peer
 from agentsh_net.core.abi.ip_packet import Packet
 from agentsh_net.core.abi.sock_diag import TCP
+from agentsh_net.core.audit.events import ToolCallIntercepted
+from agentsh_net.core.audit.joining import mark
 from agentsh_net.core.errors import KernelError
 
 POLICY: dict[str, Any] = {"proxy": {"mode": "disabled"}}
@@ -114,6 +116,22 @@ def test_a_connection_is_of_the_session_that_the_kernel_says(here: Running) -> N
     loopback = ip_address("127.0.0.1")
     of = here.daemon.arbiter.whose
     assert [of(Packet(loopback, loopback, TCP, port, 80)) for port in (1, 2, 3)] == ["mine", "", None]
+
+
+def test_nobody_elses_call_carries_out_what_a_session_with_a_cgroup_was_told_to(here: Running) -> None:
+    here.client.call("session.exec", session_id="mine")
+    here.client.call("session.new", session_id="for-people")
+    arbiter = here.daemon.arbiter
+    for session_id in ("mine", "for-people"):
+        event = ToolCallIntercepted(
+            id=f"e-{session_id}",
+            session_id=session_id,
+            input={},
+            candidates=[{"server_id": "fs", "tool_name": "read", "tool_hash": ""}],
+        )
+        arbiter.note(event.to_json())
+    claimed = [arbiter.claim("fs", "read", lambda: mark({}), who) for who in ("default", "default", "mine")]
+    assert [intent and intent.session_id for intent in claimed] == ["for-people", None, "mine"]
 
 
 PACKET = Packet(ip_address("::1"), ip_address("::1"), TCP, 1, 80)

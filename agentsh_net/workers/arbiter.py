@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import socket
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Any, Protocol
 
@@ -59,6 +59,7 @@ class Arbiter:
         self._servers: set[str] = set()
         self.whose: Callable[[Packet], str | None] = lambda _: ""
         self.contradicted: Callable[[str, str], None] = lambda *_: None
+        self.placed: Callable[[], Collection[str]] = tuple  # the sessions that have a cgroup
         self._stopping = False
         self._thread = threading.Thread(target=self._run, name="agentsh-net-arbiter", daemon=True)
 
@@ -103,7 +104,7 @@ class Arbiter:
     def claim(self, server_id: str, tool: str, marked: Callable[[], str], session_id: str) -> Intent | None:
         """Return the call in a model's answer that a call on the wire carries out, from any thread; each once."""
         with self._charging:
-            return self._intents.claim(server_id, tool, marked, session_id, self._clock())
+            return self._intents.claim(server_id, tool, marked, session_id, self._clock(), self.placed)
 
     def attach(self) -> socket.socket:
         """Return a new socket for a worker to ask on."""

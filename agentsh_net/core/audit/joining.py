@@ -6,7 +6,7 @@ A call that was charged when the model wrote it is not charged again when it arr
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
@@ -63,16 +63,28 @@ class Intents:
         return (fold(server_id), tool) in self._by_pair
 
     def claim(
-        self, server_id: str, tool: str, marked: Callable[[], str], session_id: str, now: float
+        self,
+        server_id: str,
+        tool: str,
+        marked: Callable[[], str],
+        session_id: str,
+        now: float,
+        placed: Callable[[], Collection[str]] = tuple,
     ) -> Intent | None:
-        """Return and forget the intent that a call with this mark carries out, or None. A call of no known session may be of any."""
+        """Return and forget the intent that a call with this mark carries out, or None.
+
+        A call of no known session may be of any but those that are `placed`: theirs are known by where they come from.
+        """
         waiting = self._by_pair.get((fold(server_id), tool))
         if not waiting:
             return None
         wanted = marked()
         for intent in waiting.values():
-            known = session_id in {DEFAULT_SESSION, intent.session_id}
-            if known and now - intent.at <= PATIENCE and mark(intent.input) == wanted:
+            if now - intent.at > PATIENCE or mark(intent.input) != wanted:
+                continue
+            if intent.session_id == session_id or (
+                session_id == DEFAULT_SESSION and intent.session_id not in placed()
+            ):
                 self._forget(intent)
                 return intent
         return None

@@ -60,9 +60,18 @@ def test_arguments_are_equal_as_data_and_not_as_text() -> None:
     assert claim(noted(event(input=None)), arguments={}) == "e1"
 
 
-def test_a_call_of_no_known_session_may_be_of_any_and_one_of_a_session_is_of_that() -> None:
+def test_a_call_of_no_known_session_may_be_of_any_without_a_place_and_one_of_a_session_is_of_that() -> None:
     assert claim(noted(event()), session="default") == "e1"
     assert claim(noted(event()), session="s1") == "e1"
+    for session, placed, found in (
+        ("default", ["s1"], None),
+        ("default", ["s2"], "e1"),
+        ("s1", ["s1"], "e1"),
+    ):
+        intents = noted(event(), event(2, session_id="s3"))
+        intent = intents.claim("fs", "read", lambda: mark({"a": 1}), session, 1, lambda p=placed: p)
+        assert intent is not None
+        assert intent.event_id == (found or "e2")  # what the other one wrote stays to be carried out
 
 
 @pytest.mark.parametrize("change", [{"action": "block"}, {"type": "mcp_tool_called"}, {"candidates": []}])
