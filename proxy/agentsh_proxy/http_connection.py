@@ -13,6 +13,7 @@ from typing import Any, cast
 import httptools
 
 from agentsh_net.core.errors import ProtocolError
+from agentsh_proxy.inflating import Decoder, inflater
 
 MAX_HEAD = 64 << 10  # bytes of status line and headers; nginx and Node stop at 32 and 16 KiB
 HIGH_WATER = 256 << 10  # bytes read ahead of the consumer before the socket is left unread
@@ -37,6 +38,7 @@ class Connection(asyncio.Protocol):
         self._head_size = 0
         self._head_done = False
         self._saw_bytes = False
+        self._decoder: Decoder | None = None  # of a body in a content coding
         self._chunks: deque[bytes] = deque()
         self._queued = 0
         self._paused = False
@@ -77,7 +79,8 @@ class Connection(asyncio.Protocol):
         """Decide whether that is the end of the body or a cut."""
         self._closed, self.reusable = True, False
         if self._head_done and not self.complete and exc is None and self._ends_with_connection():
-            self.complete = True
+            self._finish()
+            self.complete = self._error is None
         elif not self.complete and self._error is None:
             what = "in the middle of its answer" if self._saw_bytes else "without an answer"
             self._error = CutError(f"the server closed the connection {what}", status=502)
@@ -97,14 +100,21 @@ class Connection(asyncio.Protocol):
             self.headers.append((name.decode("latin-1").lower(), value.decode("latin-1").strip(" \t")))
 
     def on_headers_complete(self) -> None:
-        """Take the status; refuse a coding that would have to be undone before it is judged."""
+        """Take the status, and the coding of a server that compresses though it is asked not to: what is judged is plain."""
         self.status = self._parser.get_status_code()
         self._head_done = self.status >= 200
-        if self._head_done and self._values("content-encoding") not in ([], ["identity"]):
-            self._fail("the server compresses its answer although it was asked not to")
+        if self._head_done:
+            try:
+                self._decoder = inflater(", ".join(self._values("content-encoding")).lower())
+            except ProtocolError as error:
+                self._fail(f"the server was asked for a plain answer: {error}")
 
     def on_body(self, body: bytes) -> None:
         """Queue a piece of the body, and stop reading when the consumer is behind."""
+        if self._decoder is not None:
+            body = self._inflated(self._decoder, body)
+            if not body:
+                return  # nothing is the end
         self._chunks.append(body)
         self._queued += len(body)
         if self._queued > HIGH_WATER and not self._paused and self.transport is not None:
@@ -115,6 +125,9 @@ class Connection(asyncio.Protocol):
         """End the answer."""
         if not self._head_done:
             return  # an interim answer (RFC 9110, section 15.2)
+        self._finish()
+        if self._error is not None:
+            return
         self.complete = True
         self.reusable = bool(self._parser.should_keep_alive()) and not self._closed
 
@@ -127,6 +140,7 @@ class Connection(asyncio.Protocol):
         self._parser = httptools.HttpResponseParser(self)
         self.status, self.headers, self.complete, self.reusable = 0, [], False, False
         self._head_size, self._head_done, self._saw_bytes = 0, False, False
+        self._decoder = None
         self._news.clear()
 
     @property
@@ -202,6 +216,21 @@ class Connection(asyncio.Protocol):
         await self._news.wait()
         if self._error is not None and not self._chunks:
             raise self._error
+
+    def _inflated(self, decoder: Decoder, data: bytes) -> bytes:
+        try:
+            return decoder.feed(data) if self._error is None else b""
+        except ProtocolError as error:
+            self._fail(f"the server's answer: {error}")
+            return b""
+
+    def _finish(self) -> None:
+        """Take the end of the body."""
+        try:
+            if self._decoder is not None:
+                self._decoder.finish()
+        except ProtocolError as error:
+            self._fail(f"the server's answer: {error}")
 
     def _fail(self, message: str) -> None:
         if self._error is None:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
+import zlib
 from typing import Any
 
+import brotli
 import pytest
 from agentsh_proxy.http_connection import HIGH_WATER, Connection, CutError
+from agentsh_proxy.inflating import MAX_GROWTH
 from mcp_peers.scripted import run
 
 from agentsh_net.core.errors import ProtocolError
@@ -97,6 +101,77 @@ def test_reading_stops_when_the_consumer_is_behind_and_starts_again() -> None:
         while connection._queued:
             await connection.chunk()
         assert transport.reading
+
+    run(scene())
+
+
+def compressed(coding: str, body: bytes, cut: int = 0) -> bytes:
+    packed = body[: len(body) - cut]
+    return b"HTTP/1.1 200 OK\r\nContent-Encoding: %s\r\nContent-Length: %d\r\n\r\n%s" % (
+        coding.encode(),
+        len(packed),
+        packed,
+    )
+
+
+@pytest.mark.parametrize(
+    ("coding", "packed"),
+    [
+        ("GZIP", gzip.compress(b"plain")),
+        ("deflate", zlib.compress(b"plain")),
+        ("identity, br", brotli.compress(b"plain")),
+        ("deflate, gzip", gzip.compress(zlib.compress(b"plain"))),
+        ("identity", b"plain"),
+    ],
+)
+def test_what_is_compressed_though_it_was_asked_for_plain_is_read_plain(coding: str, packed: bytes) -> None:
+    async def scene() -> None:
+        answer = compressed(coding, packed)
+        for at in range(1, len(answer)):
+            connection, _ = asked()
+            connection.data_received(answer[:at])
+            connection.data_received(answer[at:])
+            assert (await read(connection))[2] == b"plain"
+            assert connection.usable
+
+    run(scene())
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        (compressed("gzip", gzip.compress(b"plain"), cut=9), "ends early"),
+        (compressed("gzip", b"no gzip"), "is corrupt"),
+        (compressed("x-lzw", b"plain"), "'x-lzw' cannot be inspected"),
+        (compressed("gzip", gzip.compress(bytes(MAX_GROWTH + 1))), f"grows past {MAX_GROWTH} bytes"),
+        (compressed("gzip, gzip, gzip, gzip", b""), "cannot be inspected"),
+    ],
+)
+def test_what_is_compressed_and_cannot_be_read_is_refused_with_its_cause(answer: bytes, why: str) -> None:
+    async def scene() -> None:
+        connection, transport = asked()
+        connection.data_received(answer)
+        assert transport.aborted
+        with pytest.raises(ProtocolError, match=why) as refused:
+            await read(connection)
+        assert refused.value.status == 502
+
+    run(scene())
+
+
+def test_a_compressed_body_that_the_connection_ends_is_whole_or_cut() -> None:
+    async def scene() -> None:
+        for cut in (0, 1):
+            packed = gzip.compress(b"plain")
+            connection, _ = asked()
+            connection.data_received(b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n")
+            connection.data_received(packed[: len(packed) - cut])
+            connection.connection_lost(None)
+            if not cut:
+                assert (await read(connection))[2] == b"plain"
+                continue
+            with pytest.raises(ProtocolError, match="ends early"):
+                await read(connection)
 
     run(scene())
 

@@ -10,7 +10,7 @@ from agentsh_net.core.dialects.base import Step, Stream
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.web.http_head import ResponseHead, forwarded_response
 from agentsh_proxy.chunks import LAST_CHUNK, chunk
-from agentsh_proxy.llm.inflating import Decoder, inflate_whole
+from agentsh_proxy.inflating import Decoder, inflate_whole
 from agentsh_proxy.llm.inspecting import Inspection, WholeStream, read_whole, too_large, unreadable
 from agentsh_proxy.llm.relaying import Client, Relay, opening
 from agentsh_proxy.llm.sniffing import Kind, kind_of

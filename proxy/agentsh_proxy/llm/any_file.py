@@ -10,10 +10,10 @@ from http.client import PARTIAL_CONTENT
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.values import strict_json
 from agentsh_net.core.web.http_head import ResponseHead
+from agentsh_proxy.inflating import inflater
 from agentsh_proxy.llm.answers import StreamInspection
 from agentsh_proxy.llm.choosing import peeked
 from agentsh_proxy.llm.deferring import Deferred
-from agentsh_proxy.llm.inflating import inflater
 from agentsh_proxy.llm.inspecting import Inspection, check_charset
 from agentsh_proxy.llm.overhearing import Overhearing, overheard
 from agentsh_proxy.llm.relaying import Answer, Client

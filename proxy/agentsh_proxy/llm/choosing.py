@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.web.http_head import ResponseHead
+from agentsh_proxy.inflating import Decoder, inflater, partly_known
 from agentsh_proxy.llm.answers import StreamInspection, WholeInspection
 from agentsh_proxy.llm.deferring import Deferred
-from agentsh_proxy.llm.inflating import Decoder, inflater, partly_known
 from agentsh_proxy.llm.inspecting import Inspection, check_charset, unreadable
 from agentsh_proxy.llm.relaying import Answer, Client, Relay, Tapped
 from agentsh_proxy.llm.sniffing import Kind, kind_of

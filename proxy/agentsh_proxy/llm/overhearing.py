@@ -12,7 +12,7 @@ from agentsh_net.core.dialects.base import Enforce, Fault, Step
 from agentsh_net.core.dialects.foreign_calls import Ear
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.web.http_head import ResponseHead
-from agentsh_proxy.llm.inflating import Decoder, inflater
+from agentsh_proxy.inflating import Decoder, inflater
 from agentsh_proxy.llm.relaying import Answer, Client, Relay, Tapped
 
 CAUSE: Final = "unread_call"

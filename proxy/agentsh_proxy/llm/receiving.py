@@ -16,11 +16,11 @@ from agentsh_net.core.dlp.guard import Guard
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.trust.offers import NOTHING, Lessons
 from agentsh_net.core.values import strict_json
+from agentsh_proxy.inflating import inflate_whole, partly_known
 from agentsh_proxy.llm.admission import RefusalError
 from agentsh_proxy.llm.asked import Asked
 from agentsh_proxy.llm.connectors import Connectors
 from agentsh_proxy.llm.guarding import scrubbed, without_description
-from agentsh_proxy.llm.inflating import inflate_whole, partly_known
 from agentsh_proxy.llm.offering import reduced
 from agentsh_proxy.llm.reporting import Subject
 from agentsh_proxy.llm.sniffing import Kind, kind_of

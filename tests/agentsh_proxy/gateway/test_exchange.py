@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 from typing import Any
 
@@ -436,3 +437,23 @@ def test_what_an_unusual_request_brings_is_inspected_too() -> None:
         assert (told["action"], told["method"]) == ("block", "tasks/list")
 
     play(legacy(tasks_list=tasks), scene, **BLOCK)
+
+
+@pytest.mark.parametrize("streams", [False, True])
+def test_a_server_that_compresses_unasked_is_judged_by_what_its_client_would_read(streams: bool) -> None:
+    async def answer(asked: Seen, wire: Wire) -> None:
+        assert asked.headers["accept-encoding"] == "identity"
+        text = json.dumps(result_of(asked, {"content": [{"type": "text", "text": POISON}]})).encode()
+        kind = b"text/event-stream" if streams else b"application/json"
+        packed = gzip.compress(b"data: %s\n\n" % text if streams else text)
+        head = b"HTTP/1.1 200 OK\r\nContent-Type: %s\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n"
+        await wire.raw(head % (kind, len(packed)) + packed)
+
+    async def scene(front: GatewayFront, server: Scripted) -> None:
+        got = await front.post(call(), **{"Accept-Encoding": "gzip, br"})
+        assert got.status == 200 and "content-encoding" not in got.headers
+        assert "blocked by policy" in got.messages[-1]["error"]["message"]
+        (told,) = front.told("mcp_tool_result_inspected")
+        assert (told["action"], told["max_severity"]) == ("block", "critical")
+
+    play(answering(answer), scene, **BLOCK)

@@ -9,7 +9,7 @@ import zlib
 import brotli
 import pytest
 import zstandard
-from agentsh_proxy.llm.inflating import inflate_whole, inflater, partly_known
+from agentsh_proxy.inflating import inflate_whole, inflater, partly_known
 from hypothesis import given
 from hypothesis import strategies as st
 
