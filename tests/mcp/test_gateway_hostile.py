@@ -226,6 +226,7 @@ def test_a_second_answer_to_one_request_is_told_of_and_is_no_result_of_the_call(
     got = messages(Talk(here, "answers-twice").call())
     assert got[0]["result"] == RESULT
     assert told(here, "mcp_message_uninspected", "answers-twice")["sender"] == "server"
+    assert told(here, "mcp_tool_result_inspected", "answers-twice")
     assert (
         len([e for e in here.events("mcp_tool_result_inspected") if e["server_id"] == "answers-twice"]) == 1
     )

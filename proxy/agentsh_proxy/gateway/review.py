@@ -57,6 +57,10 @@ class Asked(NamedTuple):
 
 
 NOBODYS: Final = Asked("", continues=False, tool="")  # what nobody asked for
+# Requests of several clients of one session under one id: what comes beside their own answers is to none of them for certain.
+SEVERAL: Final = Asked("", continues=False, tool="")
+# A request whose answer came beside the POST that asked, as on the stream of a GET: its client takes the first one.
+ANSWERED: Final = Asked("", continues=False, tool="")
 NOBODYS_OWN: Final[Mapping[Id, Asked]] = MappingProxyType({})
 
 
@@ -110,7 +114,10 @@ class Review:
         going: dict[Id, Asked] = {}
         for message in body.messages:
             if isinstance(message, Request) and message.id not in ruling.refused:
-                self._waiting[message.id] = going[message.id] = _asked(message)
+                asked = going[message.id] = _asked(message)
+                other = self._waiting.get(message.id, ANSWERED)
+                alike = other is ANSWERED or other.method == asked.method
+                self._waiting[message.id] = asked if alike else SEVERAL
         while len(self._waiting) > MAX_WAITING:
             del self._waiting[next(iter(self._waiting))]
         forward = data if ruling.forward is flat else ruling.forward
@@ -342,17 +349,25 @@ class Review:
         verdict = self.doubts.of_server(len(data), why, danger, holds)
         if not verdict.blocked:
             return Passed(data)
-        errors = [refusal(id_, verdict) for id_ in ids if self._claimed(id_, ids, own)]
+        errors = [refusal(id_, verdict) for id_ in ids if self._claimed(id_, ids, own) or id_ in own]
         return Passed(as_body(errors), (), tuple(ids))
 
     def _claimed(self, id_: Id, ids: Collection[Id], own: Mapping[Id, Asked]) -> Asked | None:
         """Take the request that an answer is to: of those that it came for, else of the whole conversation."""
-        asked = own.get(id_)
+        waiting, asked = self._waiting.get(id_), own.get(id_)
+        if waiting is ANSWERED:
+            return None
         if asked is None:
-            return self._waiting.pop(id_, None)
+            if waiting is None or waiting is SEVERAL:
+                return None
+            if id_ in ids:
+                del self._waiting[id_]
+            else:
+                self._waiting[id_] = ANSWERED
+            return waiting
         if id_ not in ids:
             return None  # it has its answer
-        if self._waiting.get(id_) is asked:
+        if waiting is asked:
             del self._waiting[id_]
         return asked
 

@@ -20,7 +20,7 @@ from gateway_front import (
     request,
     snapshot,
 )
-from mcp_peers.roles import DISCOVERED, INITIALIZED, SseServer, legacy, modern, result_of
+from mcp_peers.roles import DISCOVERED, INITIALIZED, SseServer, legacy, modern, result_of, tools
 from mcp_peers.scripted import STREAM, Scripted, Seen, Wire, run
 
 from agentsh_net.core.mcp.gateway_http import VERSION_KEY
@@ -709,3 +709,78 @@ def test_an_answer_is_to_the_request_it_came_for_whatever_ids_others_of_the_sess
         assert "not the version that was trusted" in refused.json["error"]["message"]
 
     play(legacy(tools_list=lists, tools_call=result), scene, offers={"peer": ["a"]})
+
+
+def other_list(asked: Seen | int) -> dict[str, Any]:
+    id_ = asked if isinstance(asked, int) else asked.json["id"]
+    return {"jsonrpc": "2.0", "id": id_, "result": {"tools": [{"name": "a", "description": "another"}]}}
+
+
+def test_a_list_that_comes_on_the_stream_of_a_get_is_held_against_the_pins_as_the_answer_that_it_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Clients take an answer by its id from whatever stream it comes on, while the POST that asked is still open."""
+    monkeypatch.setattr(offer, "SETTLING", 0.01)
+    told, over = asyncio.Event(), asyncio.Event()
+
+    async def lists(asked: Seen, wire: Wire) -> None:
+        await told.wait()
+        await wire.result(asked, tools("a"))  # as it is trusted: too late, the client has read the other one
+
+    async def stream(asked: Seen, wire: Wire) -> None:
+        await wire.raw(STREAM)
+        await wire.event(other_list(1))
+        await wire.event(other_list(1))
+        await over.wait()
+        await wire.end()
+
+    async def scene(front: GatewayFront, server: Scripted) -> None:
+        trusted = trust(tool_of("peer", {"name": "a", "inputSchema": {"type": "object"}}), "")
+        front.follow(front.gateway.view.snapshot.evolve(pins=Pins().with_pins([trusted])))
+        await front.post(INITIALIZE)
+        listed = asyncio.create_task(front.post(request("tools/list", 1), Mcp_Session_Id="s-1"))
+        await server.until(lambda: "tools/list" in server.asked)
+        listening = await front.open("GET", Mcp_Session_Id="s-1")
+        assert b"another" in await listening.next()
+        refused = await front.post(call("a", 2), Mcp_Session_Id="s-1")
+        assert "not the version that was trusted" in refused.json["error"]["message"]
+        assert "tools/call" not in server.asked
+        told.set()
+        assert "that nobody used" in (await listed).json["error"]["message"]
+        refused = await front.post(call("a", 3), Mcp_Session_Id="s-1")
+        assert "not the version that was trusted" in refused.json["error"]["message"]
+        assert [t["cause"] for t in front.told("mcp_message_uninspected")] == ["hostile", "hostile"]
+        # An id that is used again is that of another request.
+        assert "result" in (await front.post(request("tools/list", 1), Mcp_Session_Id="s-1")).json
+        over.set()
+        listening.close()
+
+    play(legacy(tools_list=lists, GET=stream), scene, offers={"peer": ["a"]})
+
+
+def test_what_comes_on_the_stream_of_a_get_is_no_result_where_two_clients_wait_under_one_id() -> None:
+    over = asyncio.Event()
+
+    async def wait(asked: Seen, wire: Wire) -> None:
+        await over.wait()
+        await wire.result(asked, RESULT if asked.rpc == "tools/call" else tools("a"))
+
+    async def stream(asked: Seen, wire: Wire) -> None:
+        await wire.raw(STREAM)
+        await wire.event(other_list(1))
+        await wire.end()
+
+    async def scene(front: GatewayFront, server: Scripted) -> None:
+        await front.post(INITIALIZE)
+        asked = (request("tools/list", 1), call("b", 1))
+        tasks = [asyncio.create_task(front.post(m, Mcp_Session_Id="s-1")) for m in asked]
+        await server.until(lambda: {"tools/list", "tools/call"} <= set(server.asked))
+        got = await front.ask("GET", Mcp_Session_Id="s-1")
+        assert b"another" not in got.body
+        (told,) = front.told("mcp_message_uninspected")
+        assert (told["action"], told["cause"]) == ("block", "hostile")
+        over.set()
+        # Each has the answer to its own request all the same.
+        assert [(await task).json["result"] for task in tasks] == [tools("a"), RESULT]
+
+    play(legacy(tools_list=wait, tools_call=wait, GET=stream), scene)
