@@ -93,12 +93,25 @@ CLIENTS = (
         ("mcp",),
         {"environment": "env"},
     ),
-    Client(
+    Client(  # its command line has its own; the extension had them with VS Code before it was 4.0
         "cline",
-        ("$config/Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json",),
+        (
+            "~/.cline/data/settings/cline_mcp_settings.json",
+            "~/.cline/mcp.json",
+            "$config/Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json",
+        ),
         types={"url": "sse"},
         spelling=Spelling("streamableHttp", typed=True),
     ),
+    Client("windsurf", ("~/.codeium/windsurf/mcp_config.json", "~/.codeium/mcp_config.json")),
+    Client(
+        "zed",
+        ("$config/zed/settings.json", "./.zed/settings.json"),
+        ("context_servers",),
+        types={"url": "http"},
+    ),
+    Client("copilot-cli", ("~/.copilot/mcp-config.json", "./.github/mcp.json")),
+    Client("junie", ("~/.junie/mcp/mcp.json", "./.junie/mcp/mcp.json")),
 )
 
 

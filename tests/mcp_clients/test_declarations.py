@@ -99,6 +99,38 @@ PLAIN = {
                 }
             },
         ),
+        (
+            ".codeium/windsurf/mcp_config.json",
+            {
+                "mcpServers": {
+                    "fs": {**LOCAL, "disabledTools": ["rm"]},
+                    "web": {"serverUrl": REMOTE["url"], "headers": REMOTE["headers"]},
+                    "off": {"command": "x", "disabled": True},
+                }
+            },
+        ),
+        (
+            ".config/zed/settings.json",
+            '// Zed\n{"theme": "One", "context_servers": '
+            + json.dumps(
+                {
+                    "fs": {"source": "custom", "enabled": True, **LOCAL},
+                    "web": {"url": REMOTE["url"], "headers": REMOTE["headers"]},
+                    "off": {"source": "custom", "enabled": False, "command": "x"},
+                }
+            )
+            + ",\n}",
+        ),
+        (
+            ".copilot/mcp-config.json",
+            {
+                "mcpServers": {
+                    "fs": {"type": "local", **LOCAL, "tools": ["*"]},
+                    "web": {**PLAIN["mcpServers"]["web"], "tools": ["get"]},
+                }
+            },
+        ),
+        (".junie/mcp/mcp.json", {"mcpServers": {"fs": LOCAL, "web": {k: v for k, v in REMOTE.items() if k in ("url", "headers")}}}),
     ],
     ids=lambda v: v if isinstance(v, str) and "\n" not in v else None,
 )  # fmt: skip
@@ -110,8 +142,8 @@ def test_each_client_declares_the_same_two_servers_in_its_own_way(
 
 
 def test_every_row_of_the_table_has_an_example() -> None:
-    assert {client.name for client in catalog.CLIENTS} == set(
-        "claude-code claude-desktop cursor vscode codex gemini opencode cline".split()  # noqa: SIM905  a list of eight is longer
+    assert [client.name for client in catalog.CLIENTS] == (
+        "claude-code claude-desktop cursor vscode codex gemini opencode cline windsurf zed copilot-cli junie".split()  # noqa: SIM905  a list is longer
     )
 
 
@@ -205,6 +237,8 @@ def test_a_link_to_a_file_of_the_users_own_is_followed(home: Path) -> None:
         (".config/Code/User/settings.json", '{"mcp": {"servers": {"old": {"command": "x"}}}}', "old"),
         ("../work/.vscode/settings.json", '{"mcp": {"servers": {"old": {"command": "x"}}}}', "old"),
         ("../work/opencode.jsonc", '{"mcp": {"o": {"type": "local", "command": ["x"]}}} // c', "o"),
+        (".cline/mcp.json", '{"mcpServers": {"w": {"url": "https://h.example/mcp"}}}', "w"),
+        (".cline/data/settings/cline_mcp_settings.json", '{"mcpServers": {"x": {"command": "x"}}}', "x"),
         (".cursor/mcp.json", '{"mcpServers": {"w": {"serverUrl": "https://h.example/mcp"}}}', "w"),
     ],
 )
