@@ -9,7 +9,7 @@ import asyncio
 import logging
 import os
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from agentsh_net import briefing, collector
 from agentsh_net.config import options
@@ -20,6 +20,9 @@ from agentsh_net.core.audit.events import Event, PolicyRejected, PolicyReloaded
 from agentsh_net.core.errors import ConfigError, KernelError
 from agentsh_net.current import Current
 from agentsh_net.tasks import Tasks
+
+# Seconds after which a policy that the host refused (no memory, no file descriptor left) is tried again: no file changes then.
+RETRY: Final = 10.0
 
 
 class Reloading:
@@ -41,6 +44,7 @@ class Reloading:
         self._log = log
         self._watch: Watch | None = None
         self._refused: list[str] = []  # the problems of the file that was refused last
+        self._again: asyncio.TimerHandle | None = None
 
     def watch(self, loaded: Loaded) -> None:
         """Reload whenever a file changes that `loaded` was read from."""
@@ -49,6 +53,7 @@ class Reloading:
 
     def close(self) -> None:
         """Watch no more."""
+        self._forget_retry()
         if self._watch is not None:
             self._watch.close()
 
@@ -64,6 +69,7 @@ class Reloading:
     async def now(self) -> dict[str, Any]:
         """Put the policy file as it now is in force. Raises ConfigError or KernelError with the old policy in force."""
         async with self._current.lock:
+            self._forget_retry()
             try:
                 with collector.waiting():
                     loaded = await asyncio.to_thread(options.load, self._wanted, os.environ)
@@ -76,7 +82,8 @@ class Reloading:
                 self._rejected([str(problem) for problem in error.problems])
                 raise
             except KernelError as error:
-                self._rejected([str(error)])
+                self._rejected([f"{error}: {error.remedy}" if error.remedy else str(error)])
+                self._again = asyncio.get_running_loop().call_later(RETRY, self.soon)
                 raise
             mended, self._refused = bool(self._refused), []
             if self._watch is not None:
@@ -101,6 +108,11 @@ class Reloading:
         else:
             if asked and not told["changed"] and not refused:
                 self._log.info("in force already: %s", self._policy_line())
+
+    def _forget_retry(self) -> None:
+        if self._again is not None:
+            self._again.cancel()
+            self._again = None
 
     def _policy_line(self) -> str:
         return briefing.policy_line(self._current.snapshot, self._wanted.source)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from running import awaited, policy, running
 
+from agentsh_net import reloading
+from agentsh_net.config import policy_file
 from agentsh_net.control.errors import ControlError
 
 
@@ -40,6 +45,30 @@ def test_a_kernel_that_refuses_the_plan_keeps_the_old_policy(tmp_path: Path) -> 
         here.kernel.broken = ""
         assert here.client.call("reload")["changed"]
         assert "deny 10.9.0.2:0 good" in here.kernel.text()
+
+
+def test_what_the_host_refused_is_tried_again_though_no_file_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reloading, "RETRY", 0.05)
+    opened, left = os.open, [errno.EMFILE, errno.EMFILE]
+
+    def exhausted(name: Any, flags: int, *rest: Any, **named: Any) -> int:
+        if left and str(name) == str(here.file) and flags == policy_file.FLAGS:
+            raise OSError(left.pop(), os.strerror(errno.EMFILE), name)
+        return opened(name, flags, *rest, **named)
+
+    with running(tmp_path, policy()) as here:
+        monkeypatch.setattr(policy_file.os, "open", exhausted)
+        here.write(policy(denied="good"))
+        assert "Too many open files: raise the limit" in here.await_event("policy_rejected")["reason"]
+        assert here.await_event("policy_reloaded")["generation"] == 2
+        assert len(here.events("policy_rejected")) == 1  # the same again is told once
+        here.kernel.broken = "no memory for the map"
+        here.write(policy(denied="evil"))
+        awaited(lambda: len(here.events("policy_rejected")) == 2)
+        here.kernel.broken = ""
+        awaited(lambda: here.status()["policy"]["generation"] == 3)
 
 
 def test_a_reload_without_a_change_changes_nothing(tmp_path: Path) -> None:

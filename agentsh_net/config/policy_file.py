@@ -6,6 +6,7 @@ What is valid is `core.configuration.config`'s business; when to read again is `
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
 import stat
@@ -20,7 +21,7 @@ from agentsh_net.core.configuration.config import digest, parse
 from agentsh_net.core.configuration.oversights import oversights
 from agentsh_net.core.configuration.schema import quoted
 from agentsh_net.core.configuration.settings import Config
-from agentsh_net.core.errors import ConfigError, Problem
+from agentsh_net.core.errors import ConfigError, KernelError, Problem
 from agentsh_net.mcp_clients import declarations
 
 # A Kubernetes ConfigMap has at most 1 MiB; reading that much takes about a second.
@@ -29,6 +30,10 @@ MAX_FILE = 1 << 20
 MAX_SECRET = 64 << 10
 
 FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY  # a pipe must not hang the reader
+
+# The host's fault, and no file's.
+EXHAUSTED = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOMEM))
+MORE_FILES = "raise the limit of open files (ulimit -n, LimitNOFILE=), or see who holds them: ls /proc/PID/fd"
 
 REFERENCE = re.compile(r"\$\$\{|\$\{(?P<name>[^{}]*)\}|\$\{")
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -54,7 +59,10 @@ class Loaded:
 
 
 def load(path: Path, environ: Mapping[str, str]) -> Loaded:
-    """Read a policy file. Raises ConfigError with every problem: of the file, of what it refers to, of its content."""
+    """Read a policy file. Raises ConfigError with every problem: of the file, of what it refers to, of its content.
+
+    KernelError where the host cannot open it.
+    """
     text, version = read_text(path, MAX_FILE)
     expansion = _Expansion(environ)
     document = strict_yaml.read(text, expansion.expand)
@@ -106,7 +114,7 @@ def sourced(config: Config, sources: Mapping[str, str]) -> Config:
 
 
 def read_text(path: Path, limit: int) -> tuple[str, Stamp]:
-    """Return the text of a regular file and the version that was read. Raises ConfigError."""
+    """Return the text of a regular file and the version that was read. Raises ConfigError, KernelError where the host is out of files."""
     try:
         with open(path, "rb", opener=lambda name, _: os.open(name, FLAGS)) as file:
             status = os.fstat(file.fileno())
@@ -114,6 +122,8 @@ def read_text(path: Path, limit: int) -> tuple[str, Stamp]:
                 raise ConfigError([Problem(str(path), "no regular file", "a file")])
             data = file.read(limit + 1)
     except OSError as error:
+        if error.errno in EXHAUSTED:
+            raise KernelError(f"{path} cannot be opened: {error.strerror}", remedy=MORE_FILES) from error
         reason = (error.strerror or "it cannot be read").lower().replace("is a directory", "a directory")
         raise ConfigError([Problem(str(path), reason, "a file that can be read")]) from error
     if len(data) > limit:
