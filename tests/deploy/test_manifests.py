@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +62,22 @@ def test_the_agent_starts_when_the_sidecar_enforces() -> None:
     sidecar = containers(DEPLOY / "kubernetes/sidecar.yaml")["agentsh-net"]
     assert sidecar["restartPolicy"] == "Always"
     assert sidecar["startupProbe"]["exec"]["command"] == ["agentsh-net", "status"]
+
+
+@pytest.mark.parametrize(("status", "lives"), [(0, True), (1, True), (4, False)])
+def test_the_sidecar_is_restarted_when_no_daemon_answers_and_for_nothing_else(
+    tmp_path: Path, status: int, lives: bool
+) -> None:
+    (program := tmp_path / "agentsh-net").write_text(f"#!/bin/sh\nexit {status}\n")
+    program.chmod(0o755)
+    probe = containers(DEPLOY / "kubernetes/sidecar.yaml")["agentsh-net"]["livenessProbe"]
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    assert (subprocess.run(probe["exec"]["command"], env={"PATH": path}).returncode == 0) == lives
+
+
+@pytest.mark.parametrize("path", MANIFESTS, ids=lambda path: path.name)
+def test_a_container_that_is_restarted_leaves_what_it_enforces(path: Path) -> None:
+    assert policy(path).network.on_exit == "keep"
 
 
 def test_on_a_node_it_has_what_it_keeps() -> None:
