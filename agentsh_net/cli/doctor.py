@@ -23,7 +23,9 @@ from agentsh_net.cli.main import Daemon
 from agentsh_net.cli.output import Column, Format, show, shown
 from agentsh_net.cli.source import formatted
 from agentsh_net.core.configuration.settings import Config, Network
+from agentsh_net.core.errors import ConfigError
 
+ANSWER = 5.0  # seconds that a daemon is waited for: without it there is still much to tell
 Check = Mapping[str, Any]  # layer, usable, detail, reason, remedy, wanted
 
 
@@ -31,15 +33,16 @@ Check = Mapping[str, Any]  # layer, usable, detail, reason, remedy, wanted
     short_help="Say what each layer needs, and the command that mends it.",
     epilog=examples("sudo agentsh-net doctor", "sudo agentsh-net doctor --config policy.yaml --json"),
 )
-@click.option("--config", type=FILE, help="Check what this file asks for; without one the built-in default.")  # fmt: skip
+@click.option("--config", type=FILE, help="Check what this file asks for; without one that of the daemon that runs, or the built-in default.")  # fmt: skip
 @formatted
 @click.pass_context
 def doctor(ctx: click.Context, config: Path | None, form: Format) -> None:
     """Tell of each layer whether it is usable, why not, and the command that mends it. Exit code 3 if a layer asked for is not usable."""
-    settings = _settings(config)
     daemon: Daemon = ctx.obj
+    settings, source = (_loaded(config), []) if config is not None else _followed(daemon)
     checks = [
         *_machine(),
+        *source,
         *_layers(settings.network),
         _store(Path(settings.store.path)),
         *_ports(settings, daemon),
@@ -102,9 +105,25 @@ _COLUMNS = (
 )
 
 
-def _settings(path: Path | None) -> Config:
-    if path is None:
-        return _default()
+def _followed(daemon: Daemon) -> tuple[Config, list[Check]]:
+    """Return the settings of the daemon that runs, and where they come from; the built-in default where none does."""
+    from agentsh_net.control.errors import ControlError
+
+    try:
+        told = daemon.client(timeout=ANSWER).call("status")
+    except ControlError:
+        return _default(), []
+    path, pid = told.get("policy", {}).get("path"), told.get("pid")
+    if not path:
+        return _default(), []
+    try:
+        return _loaded(Path(path)), [_ok("policy", f"{path}, which the daemon follows (pid {pid})")]
+    except ConfigError as error:
+        reason = f"the daemon (pid {pid}) follows {error.problems[0].within(path)}: the built-in default is checked"
+        return _default(), [_missing("policy", path, reason, f"sudo agentsh-net doctor --config {path}")]
+
+
+def _loaded(path: Path) -> Config:
     from agentsh_net.config import options
 
     return options.load(options.Options(path), os.environ).config

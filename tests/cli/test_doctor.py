@@ -144,3 +144,20 @@ def test_a_port_in_use_by_the_daemon_is_fine(run, daemon, taken):
     result = run("doctor", "--json")
     assert result.exit_code == 0
     assert "the daemon runs" in checks(result)["proxy"]["detail"]
+
+
+def test_without_a_file_what_the_running_daemon_follows_is_checked(run, daemon, tmp_path):
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(f"version: 1\nproxy: {{mode: disabled}}\nstore: {{path: {tmp_path}/its.db}}\n")
+    here = daemon(status={"pid": 7, "policy": {"path": str(policy)}})
+    found = checks(run("doctor", "--json"))
+    assert found["policy"]["detail"] == f"{policy}, which the daemon follows (pid 7)"
+    assert found["store"]["detail"] == f"{tmp_path}/its.db will be made"
+    assert "proxy" not in found
+    policy.write_text("version: 1\nproxy: {listen: '${NOT_SET_HERE}'}\n")
+    result = run("doctor", "--json")
+    assert "the variable NOT_SET_HERE" in checks(result)["policy"]["reason"]
+    assert checks(result)["policy"]["remedy"] == f"sudo agentsh-net doctor --config {policy}"
+    assert checks(result)["store"]["detail"] == f"{tmp_path}/events.db will be made"
+    here.answers = {"status": {"pid": 7, "policy": {"path": None}}}
+    assert "policy" not in checks(run("doctor", "--json"))
