@@ -106,9 +106,8 @@ def kind_of_name(name: str) -> Kind:
     parts = words(without_prefix(name))
     found = Kind.UNKNOWN
     for index in range(len(parts)):
-        kind = _verb(parts, index)
-        if kind and (not found or parts[index - 1] in _JOINTS):
-            found |= kind
+        if not found or parts[index - 1] in _JOINTS:
+            found |= _verb(parts, index)
     if found:
         return found
     return next((_NOUN[word] for word in parts if word in _NOUN), Kind.UNKNOWN)
@@ -127,14 +126,14 @@ def _verb(parts: tuple[str, ...], index: int) -> Kind:
             else kind
         )
     if word == "log":
-        more = parts[index + 1] if len(parts) > index + 1 and index == 0 else ""
+        more = parts[1] if index == 0 and len(parts) > 1 else ""
         read = more in _LOGGED or bool(_VERB.get(more, kind) & Kind.READ)
         return Kind.WRITE if more.isalpha() and not read else kind
     if word == "add" and len(parts) > 1 and others <= _SUMS:
-        return kind & ~Kind.WRITE
+        return Kind.UNKNOWN
     if word in _RECORDS and parts[-1] in _TOLD:
         return Kind.READ
-    if kind & Kind.DESTRUCTIVE and kind & Kind.WRITE and _ASKED & others:
+    if kind == Kind.WRITE | Kind.DESTRUCTIVE and _ASKED & others:
         return Kind.READ | Kind.WRITE
     return kind
 

@@ -25,9 +25,7 @@ def words(name: str) -> tuple[str, ...]:
     if name.isascii():
         return tuple(word.lower() for word in SPLIT.findall(name))
     parts = re.split(r"[\W_]+", name)
-    return tuple(
-        word for part in parts if part for word in ((normal(part),) if not part.isascii() else words(part))
-    )
+    return tuple(word for part in parts for word in ((normal(part),) if not part.isascii() else words(part)))
 
 
 def without_prefix(name: str) -> str:

@@ -115,6 +115,6 @@ def _header(text: bytes) -> tuple[dict[str, Any], int]:
         size = header["size"]
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise LinkError(f"no header: {error}") from None
-    if not isinstance(header, dict) or type(size) is not int or not 0 <= size <= MAX_PAYLOAD:
+    if type(size) is not int or not 0 <= size <= MAX_PAYLOAD:
         raise LinkError("a header without a size, or with one out of bounds")
     return header, size

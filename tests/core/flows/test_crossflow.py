@@ -84,6 +84,12 @@ def test_within_one_turn_what_was_read_is_written_nowhere_else(kind: Kind, sever
     found = crossing(history(read(turn="t")), Call("fs", "x", kind, 1.0, "t"), ON)
     assert found is not None
     assert (found.rule, found.severity) == ("flow", severity)
+    assert found.reason.endswith("what db/query read in the same turn")
+
+
+def test_what_read_nothing_flows_nowhere() -> None:
+    past = history(replace(read(turn="t"), kind=Kind.UNKNOWN), replace(read(turn="t"), kind=WRITE))
+    assert crossing(past, Call("fs", "x", WRITE, 1.0, "t"), ON) is None
 
 
 def test_a_turn_may_last_longer_than_the_window() -> None:
@@ -99,7 +105,10 @@ def test_another_turn_and_an_unknown_one_are_not_the_same_turn(mine: str, theirs
 def test_where_any_turn_counts_the_window_holds() -> None:
     any_turn = replace(ON, same_turn_only=False)
     past = history(read(at=0, turn="a"), settings=any_turn)
-    assert rule(crossing(past, Call("fs", "x", WRITE, 30.0, "b"), any_turn)) == "flow"
+    for turn in ("b", ""):
+        found = crossing(past, Call("fs", "x", WRITE, 30.0, turn), any_turn)
+        assert found is not None
+        assert found.reason == "fs/x would write what db/query read before"
     assert crossing(past, Call("fs", "x", WRITE, 31.0, "b"), any_turn) is None
 
 
@@ -130,6 +139,9 @@ SCENARIOS: dict[str, list[tuple[str, Kind, float, str, str]]] = {
         ("gh", READ, 0, "1", ""), ("gh", READ, 3, "2", ""), ("gh", SEND, 6, "3", ""), ("gh", WRITE, 7, "3", ""),
     ],
     "secrets are read, then mailed": [("vault", READ, 0, "1", ""), ("mail", SEND, 5, "2", "read_then_send")],
+    "what was read is remembered longer than a burst lasts": [
+        ("vault", READ, 0, "1", ""), ("mail", READ, 20, "2", ""), ("mail", SEND, 25, "3", "read_then_send"),
+    ],
     "the mail is stopped again and again": [
         ("vault", READ, 0, "1", ""), ("mail", SEND, 5, "2", "read_then_send"), ("mail", SEND, 9, "3", "read_then_send"),
     ],

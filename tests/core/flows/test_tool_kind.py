@@ -28,6 +28,7 @@ READ, SEND, WRITE, DESTRUCTIVE = Kind.READ, Kind.SEND, Kind.WRITE, Kind.DESTRUCT
         ("add", WRITE), ("add_comment", WRITE), ("add_file", WRITE), ("addNumberToList", WRITE), ("add_phone_numbers", WRITE),
         ("add_two_numbers", Kind.UNKNOWN), ("calculator_add", Kind.UNKNOWN), ("add-integers", Kind.UNKNOWN), ("sum", Kind.UNKNOWN),
         ("run_status", READ), ("actions_run_logs", READ), ("commit_history", READ), ("run_tests", WRITE | DESTRUCTIVE),
+        ("delete_report", DESTRUCTIVE), ("update_query", WRITE), ("server_log_expense", READ),
         ("update_status", WRITE), ("save_details", WRITE), ("set_info", WRITE), ("put_object", WRITE), ("post_status", SEND),
         ("log_expense", WRITE), ("logMessage", WRITE), ("git_log", READ), ("log", READ), ("log_entries", READ), ("log10", READ),
         ("log_search", READ), ("format_disk", DESTRUCTIVE), ("format", WRITE), ("format_document", WRITE), ("format_date", Kind.UNKNOWN),

@@ -24,6 +24,8 @@ def declares(**properties: Any) -> dict[str, Any]:
         {"a": {"type": ["number", "null"]}, "round": {"type": "boolean"}},
         {"values": {"type": "array", "items": NUMBER}},
         {"a": {"anyOf": [NUMBER, {"type": "null"}], "default": None}},
+        {"a": {"type": "array", "items": {"type": "array", "items": NUMBER}}},
+        {f"p{n}": NUMBER for n in range(MAX_PARAMETERS)},
     ],
 )
 def test_numbers_lists_of_them_and_switches_are_numbers(properties: Any) -> None:
@@ -41,6 +43,9 @@ def test_numbers_lists_of_them_and_switches_are_numbers(properties: Any) -> None
         {"a": {"type": "number", "anyOf": [TEXT]}, "b": TEXT},
         {"a": {"type": "array", "items": TEXT}},
         {"a": {"type": "array"}},
+        {"a": {"type": "number", "oneOf": [TEXT]}},
+        {"a": {"anyOf": []}, "b": NUMBER},
+        {"deep": {"type": "array", "items": {"type": "array", "items": {"type": "array", "items": NUMBER}}}},
         {"a": {"type": "object"}},
         {"a": {"$ref": "#/$defs/a"}},
         {"a": {}},

@@ -39,6 +39,7 @@ def test_a_name_falls_into_its_words(name: str, parts: tuple[str, ...]) -> None:
         ("functions:read", "read"),
         ("send_email", "send_email"),
         ("mcp__", "mcp__"),
+        ("mcp__mail__", "mcp__mail__"),
         ("_private", "_private"),
     ],
 )

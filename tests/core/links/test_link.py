@@ -12,6 +12,7 @@ from agentsh_net.core.audit.events import (
     DaemonStarted,
     EventsLost,
     NetworkConnection,
+    RequestRedacted,
     ToolCallIntercepted,
 )
 from agentsh_net.core.errors import ProtocolError
@@ -23,7 +24,12 @@ MESSAGES = [
     link.Relist(4),
     link.Drain(3, 1.5),
 ]
-REPLIES = [link.Ack(1, 7), link.Events(({"type": "x"},)), link.Counters({"requests": 3})]
+REPLIES = [
+    link.Ack(1, 7),
+    link.Events(({"type": "x"},)),
+    link.Counters({"requests": 3}),
+    link.Report({"server_id": "s", "ok": True, "tools": []}),
+]
 
 
 @given(st.lists(st.integers(1, 40), max_size=60))
@@ -52,12 +58,27 @@ def test_a_message_above_the_bound_is_refused_by_its_length_alone():
     [
         b"", b"{", b"[]", b"null", b'{"kind":"ack"}', b'{"kind":"ack","seq":"1","generation":1}', b'{"kind":"apply","seq":1,"snapshot":{}}',
         b'{"kind":"events","events":{}}', b'{"kind":"events","events":[1]}', b'{"kind":"counters","counters":{"a":"b"}}',
-        b'{"kind":"counters","counters":{"a":true}}', orjson.dumps({"kind": "events", "events": [{}] * (link.MAX_EVENTS + 1)}),
+        b'{"kind":"counters","counters":{"a":true}}', b'{"kind":"counters","counters":{"a":1,"b":"x"}}',
+        orjson.dumps({"kind": "counters", "counters": {str(n): n for n in range(link.MAX_COUNTERS + 1)}}),
+        b'{"kind":"report","report":{"ok":true}}', b'{"kind":"report","report":{"server_id":"s","ok":1}}', orjson.dumps({"kind": "events", "events": [{}] * (link.MAX_EVENTS + 1)}),
     ],
 )  # fmt: skip
 def test_what_a_sound_worker_cannot_say_is_refused(said):
     with pytest.raises(ProtocolError):
         link.decode_from_worker(said)
+
+
+def test_where_only_events_belong_nothing_else_is_taken():
+    events, counters = link.Events(({"type": "x"}, {})), link.Counters({"requests": 3})
+    assert link.events_of(link.encode(events)[4:]) == events.events
+    with pytest.raises(ProtocolError, match="only events belong"):
+        link.events_of(link.encode(counters)[4:])
+
+
+def test_the_framer_tells_how_much_waits_for_the_rest_of_its_message():
+    framer = link.Framer(10)
+    assert framer.feed(link.frame(b"x" * 10) + b"\0\0") == [b"x" * 10]
+    assert framer.waiting == 2
 
 
 def test_a_worker_cannot_command_a_worker():
@@ -77,11 +98,23 @@ def test_a_workers_own_events_are_taken(event):
     [
         {"type": "daemon_started"}, {"type": "nonsense"}, {"type": ["x"]}, {"tool_name": 1}, {"tool_name": "x" * 9000}, {"candidates": "x"},
         {"candidates": [1]}, {"action": "deny"}, {"session_id": None}, {"would": 1}, {"unknown": 1}, {"reason": {"a": 1}},
+        {"candidates": [{}] * (link.MAX_EVENTS + 1)}, {"id": None}, {"server_id": 1},
     ],
 )  # fmt: skip
 def test_an_event_of_another_shape_is_refused(change):
     with pytest.raises(ProtocolError):
         link.event_from_worker(ToolCallIntercepted().to_json() | change)
+
+
+@pytest.mark.parametrize(
+    "counts",
+    [[1], {"a": "1"}, {"a": True}, {"x" * (link.MAX_TEXT + 1): 1}, {str(n): n for n in range(link.MAX_EVENTS + 1)}],
+)  # fmt: skip
+def test_counts_of_another_shape_are_refused(counts):
+    told = RequestRedacted(counts={"email": 2}).to_json()
+    assert link.event_from_worker(told).to_json() == told
+    with pytest.raises(ProtocolError, match="unsound counts"):
+        link.event_from_worker(told | {"counts": counts})
 
 
 @pytest.mark.parametrize("kind", link.WORKER_EVENTS)

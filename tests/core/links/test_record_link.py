@@ -41,12 +41,16 @@ def test_words_are_bounded_when_said_and_checked_when_heard() -> None:
     heard = read_about(about({k: v for k, v in said.items() if k != "path"}))
     assert (len(heard["model"]), heard["status"], heard["truncated"]) == (512, 200, True)
     assert read_about(about({"path": "\ud800"})) == {"path": "?"}
+    assert read_about(b'{"status":0,"truncated":false}') == {"status": 0, "truncated": False}
     for payload in (
         b"[]",
         b"{",
         b'{"x":1}',
         b'{"status":-1}',
         b'{"status":true}',
+        b'{"status":9007199254740992}',
+        b'{"truncated":1}',
+        b'{"note":"of a name that nobody knows"}',
         b'{"model":1}',
         b'{"model":"%s"}' % (b"m" * 600),
     ):

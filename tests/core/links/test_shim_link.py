@@ -57,3 +57,10 @@ def test_a_header_that_came_before_is_read_alike_and_only_so_many_are_remembered
     got = [*frames.feed(b"".join(sent))]
     assert [frame({"ask": header["ask"]}, payload) for header, payload in got] == sent
     assert len(frames._known) == 3
+
+
+def test_a_long_header_is_not_remembered() -> None:
+    frames = Frames()
+    long = frame({"ask": "x" * shim_link.MAX_KNOWN_SIZE})
+    assert [header["ask"] for header, _ in frames.feed(long)] == ["x" * shim_link.MAX_KNOWN_SIZE]
+    assert not frames._known

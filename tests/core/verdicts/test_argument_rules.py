@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentsh_net.core.configuration.settings import ArgumentMatch
+from agentsh_net.core.inspect import regex_cost
 from agentsh_net.core.model import ToolCall
-from agentsh_net.core.verdicts.argument_rules import ArgumentRule
+from agentsh_net.core.verdicts.argument_rules import MAX_COMPARED, ArgumentRule
 from agentsh_net.core.verdicts.given import Given, given_by
 
 
@@ -93,6 +94,9 @@ def test_all_conditions_must_hold():
     made = ArgumentRule([ArgumentMatch("mode", "in", ("w",)), ArgumentMatch("path", "glob", "/etc/*")])
     assert denies(made, mode="w", path="/etc/x")
     assert not denies(made, mode="r", path="/etc/x")
+    assert allows(made, mode="w", path="/etc/x")
+    assert not allows(made, mode="r", path="/etc/x")
+    assert not allows(made, mode="w", path="/srv/x")
     assert made.shown == "$.mode is one of ('w',) and $.path matches the glob '/etc/*'"
 
 
@@ -119,6 +123,35 @@ def test_a_text_too_long_for_a_regex_is_denied_and_the_reason_says_so():
     narrow = rule("regex", "rm -rf", "command")
     assert denies(narrow, command="x" * 50_000 + "rm -rf")
     assert not denies(narrow, command="x" * 50_000)
+
+
+def test_a_regex_finds_what_it_denies_wherever_a_long_text_has_it():
+    made, window = rule("regex", "rm -rf", "command"), regex_cost.window("rm -rf")
+    for before in (*range(window // 2 - 8, window // 2 + 8), *range(window - 8, 2 * window + 8), 5 * window):
+        for after in (0, window):
+            assert denies(made, command="x" * before + "rm -rf" + "x" * after), (before, after)
+
+
+def test_a_regex_whose_match_may_be_longer_than_windows_overlap_denies_long_texts():
+    for length, denied in ((100, False), (3000, True)):
+        made = rule("regex", f"rm.{{0,{length}}}-rf", "command")
+        assert denies(made, command="x" * 2 * regex_cost.window("rm -rf")) is denied
+
+
+@pytest.mark.parametrize("kind", ["glob", "equals", "in"])
+@pytest.mark.parametrize(
+    "value", ["x" * (MAX_COMPARED + 1), ["x" * (MAX_COMPARED // 8)] * 9], ids=["one text", "several"]
+)
+def test_more_text_than_a_rule_compares_is_denied_and_never_allowed(kind, value):
+    path = "path[*]" if isinstance(value, list) else "path"
+    made = rule(kind, {"glob": "x*", "equals": "y", "in": ["y"]}[kind], path)
+    assert "too large" in rule(kind, "y" if kind != "in" else ["y"], path).denies(Given({"path": value}))
+    assert not allows(made, path=value)
+
+
+def test_a_glob_without_a_slash_is_no_path():
+    assert allows(rule("glob", "*"), path="/srv/../etc")
+    assert allows(rule("glob", "v1.*"), path="v1.//2/")
 
 
 def test_hostile_text_costs_no_seconds():
