@@ -32,7 +32,7 @@ def given_by(call: ToolCall, *, wrapped: bool = False) -> Given:
     if call.doubt or call.hypothetical:
         return Given({}, call.doubt or "nobody knows what another reading's arguments would be")
     value = call.input
-    if wrapped and isinstance(value, Mapping):
+    if wrapped:
         inner = [item for key, item in value.items() if key.replace("_", "").lower() in _INNER_KEYS]
         if len(inner) > 1:
             return Given({}, "two arguments in one wrapper")
@@ -44,7 +44,7 @@ def given_by(call: ToolCall, *, wrapped: bool = False) -> Given:
 
 def parsed(value: Any) -> Any:
     """Return arguments that came as text as what it says; as the text where that is not certain."""
-    if not isinstance(value, str) or not value:
+    if not isinstance(value, str):
         return value
     try:
         reading = strict_json.read(value.encode("utf-8", "surrogatepass"))

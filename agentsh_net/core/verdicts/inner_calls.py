@@ -65,7 +65,7 @@ def inner_calls(call: ToolCall) -> tuple[ToolCall, ...]:
     if call.toolset:
         family = replace(call, name=call.toolset, toolset="", hypothetical=True)
         return (family, *inner_calls(replace(call, toolset="")))
-    if call.server_name or not (call.namespace or _has_list(call.input) or fold(call.name) in _KNOWN):
+    if call.server_name or not (_has_list(call.input) or fold(call.name) in _KNOWN):
         return ()  # nearly every call
     name = fold(f"{call.namespace}.{call.name}" if call.namespace else call.name).removeprefix(_OFFERED)
     if name in _CODE:
@@ -125,8 +125,8 @@ def _entry(call: ToolCall, fields: Mapping[str, Any], call_id: str, depth: int) 
     for text in texts:
         told = text.strip()
         bare = told[len(_OFFERED) :] if fold(told).startswith(_OFFERED) else told
-        space, dot, last = bare.partition(".")
-        spaced = bool(dot and space and last) and fold(bare) not in _PARALLEL
+        space, _, last = bare.partition(".")
+        spaced = bool(space and last) and fold(bare) not in _PARALLEL
         inner = replace(
             call,
             name=last if spaced else bare,

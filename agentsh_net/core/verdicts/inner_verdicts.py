@@ -70,7 +70,7 @@ def _explained(
         inner = ()  # a server's own tool, and its own arguments
     asked = [(each, explain(each).verdict) for each in (call, *inner)]
     whole, rest = asked[0], asked[1:]
-    if not whole[1].denied or (_unknown(whole[1]) and rest and wraps_alone(inner)):
+    if not whole[1].denied or (_unknown(whole[1]) and wraps_alone(inner)):
         refused = next(
             (
                 found
@@ -81,7 +81,7 @@ def _explained(
         )
     else:
         refused = whole
-    keeps = registered or not rest or not wraps_alone(inner)
+    keeps = registered or not wraps_alone(inner)
     return (asked if keeps else rest), refused
 
 

@@ -28,6 +28,8 @@ CLOSED = {"fail_closed": True}
 DENIED = {"denied_servers": (ServerRule("bad"),)}
 LISTED = {"server_policy": "allowlist", "allowed_servers": (ServerRule("weather"),)}
 ALL = {"server_policy": "allowlist", "allowed_servers": (ServerRule("*"),)}
+ALL_NAMED = {"server_policy": "allowlist", "allowed_servers": (ServerRule("weather"), ServerRule("*"))}
+HOST = {"denied_servers": (ServerRule("evil.example"),)}
 NONE = {"denied_servers": (ServerRule("*"),)}
 
 
@@ -67,6 +69,9 @@ GOOD_URL = "https://mcp.example.com/weather"
         (CLOSED, "weather", "https://evil.example/mcp", "block"),
         (ALL, "x", "https://evil.example/mcp", "allow"),
         (ALL | CLOSED, "x", "https://evil.example/mcp", "block"),
+        (ALL_NAMED, "x", "https://evil.example/mcp", "allow"),
+        (HOST, "", "https://evil.example/mcp", "block"),  # its host stands for a name that it has not
+        (HOST, "x", "https://evil.example/mcp", "allow"),
         (NONE, "", "https://evil.example/mcp", "block"),
         (NONE, "weather", GOOD_URL, "block"),
     ],
@@ -104,12 +109,22 @@ def test_a_connector_reaches_what_its_servers_rules_allow():
     some = reach_of(denied_tools=[("fs", "rm")])
     assert (some.confined, some.known, some.allowed, some.denied) == (True, True, ("get",), ("rm",))
     assert not reach_of(denied_tools=[("web", "rm")]).confined
+    assert reach_of(denied_tools=[("*", "*")], seen=False).confined
     assert reach_of(denied_tools=[("fs", "rm")], seen=False) == connectors.Reach(confined=True)
     assert reach_of(tool_policy="allowlist", allowed_tools=[("fs", "get")]).denied == ("rm",)
     unseen = reach_of(tool_policy="allowlist", allowed_tools=[("fs", "get")], seen=False)
     assert (unseen.confined, unseen.known) == (True, False)
     audited = reach_of(denied_tools=[("fs", "rm")], enforce_policy=False)
     assert (audited.confined, audited.denied) == (True, ("rm",))  # what comes of it is the caller's business
+
+
+def test_rules_over_an_undeclared_server_are_by_its_label_else_its_host():
+    snapshot = situation(["fs"], denied_tools=[("evil.example", "rm"), ("label", "rm")])
+    reached = {
+        label: snapshot.connector_reach(label, "https://evil.example/mcp").confined
+        for label in ("", "label", "x")
+    }
+    assert reached == {"": True, "label": True, "x": False}
 
 
 def test_a_tool_that_waits_for_trust_confines_its_connector():

@@ -41,7 +41,7 @@ def test_the_calls_that_run_in_parallel_are_found(name: str) -> None:
     assert found(name, uses("functions.get", "rm", "functions.mcp__fs__rm")) == [
         ("", "get", {"n": 0}), ("", "rm", {"n": 1}), ("", "mcp__fs__rm", {"n": 2}),
     ]  # fmt: skip
-    assert names_recipients(ToolCall(name, input=uses("x")))
+    assert names_recipients(ToolCall(name, input={"tool_uses": [{"x": 1}, *uses("x")["tool_uses"]]}))
 
 
 def test_a_wrapper_in_a_namespace_is_one_too_and_so_is_a_namespace_in_a_wrapper() -> None:
@@ -79,21 +79,39 @@ def test_two_names_in_one_entry_are_two_calls_and_two_arguments_a_doubt() -> Non
         ({"tool_uses": [{"recipient_name": ["rm"]}]}, "a call within it has no name"),
         ({"tool_uses": [{"recipient_name": ""}]}, "a call within it has no name"),
         ({"tool_uses": ["rm"]}, "a call within it has no name"),
+        ({"tool_uses": [{"recipient_name": "get", "name": ["rm"]}]}, "a call within it has no name"),
         ({"tool_uses": [{"recipient_name": PARALLEL, "parameters": "{"}]}, "the calls within it cannot be read"),
         (uses(*["x"] * (MAX_CALLS + 1)), "more calls within it than can be judged"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_read_is_flawed(value: Any, flaw: str) -> None:
-    assert flaw in [c.flaw for c in inner_calls(ToolCall(PARALLEL, input=value))]
+    assert [c.flaw for c in inner_calls(ToolCall(PARALLEL, input=value))] == [flaw]
+    kept = inner_calls(ToolCall(PARALLEL, input=value, flaw="of the whole"))
+    assert [c.flaw for c in kept] == ["of the whole"]
+
+
+def test_as_many_calls_as_are_judged_are_found() -> None:
+    assert len(found(PARALLEL, uses(*["x"] * MAX_CALLS))) == MAX_CALLS
+    program = " ".join(f"tools.t{n}()" for n in range(MAX_CALLS + 1))
+    assert len(found("exec", program)) == MAX_CALLS
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"), [("fs.", ("", "fs.")), (".rm", ("", ".rm")), ("a.b.c", ("a", "b.c"))]
+)
+def test_a_dot_parts_a_namespace_only_where_both_sides_have_letters(
+    name: str, meant: tuple[str, str]
+) -> None:
+    assert found(PARALLEL, uses(name)) == [(*meant, {"n": 0})]
 
 
 def test_wrappers_nested_without_an_end_are_flawed() -> None:
     value: Any = uses("rm")
-    for _ in range(9):
+    flaws = []
+    for _ in range(6):
+        flaws += [c.flaw for c in inner_calls(ToolCall(PARALLEL, input=value))]
         value = {"tool_uses": [{"recipient_name": PARALLEL, "parameters": value}]}
-    assert [c.flaw for c in inner_calls(ToolCall(PARALLEL, input=value))] == [
-        "calls within each other, too deep to judge"
-    ]
+    assert flaws == [""] * 4 + ["calls within each other, too deep to judge"] * 2
 
 
 def test_doubt_of_the_whole_is_doubt_of_each() -> None:
@@ -111,6 +129,8 @@ def test_doubt_of_the_whole_is_doubt_of_each() -> None:
         (PARALLEL, None, ""),
         ("Bash", {"command": "tools.rm()"}, ""),
         ("exec", {"command": ["rm"]}, ""),
+        ("exec", {"title": "tools.rm()"}, ""),
+        ("x", {"items": [{"recipient_name": "rm"}]}, ""),
     ],
 )
 def test_other_calls_have_none(name: str, value: Any, server: str) -> None:

@@ -55,6 +55,7 @@ def test_an_unknown_call_within_goes_by_fail_closed() -> None:
     for closed, action in ((False, Action.ALLOW), (True, Action.BLOCK)):
         snapshot = situation(["fs"], OFFERS, fail_closed=closed)
         assert verdict(snapshot, wrapping("read", "nobody_knows")).action is action
+        assert snapshot.explain(wrapping("read", "nobody_knows")).verdict.action is action
 
 
 def test_a_rule_against_the_wrapper_itself_decides() -> None:
@@ -110,6 +111,20 @@ def test_the_trace_has_the_steps_of_each_call_within_and_one_verdict() -> None:
     assert [step.step for step in explained.steps] == ["name", "server", "tool", "pin"] * 2 + ["verdict"]
     assert [c.tool for c in explained.verdict.candidates] == ["read", "query"]
     assert explained.steps[-1].reason == explained.verdict.reason
+    assert explained.verdict.reason == snapshot.explain(ToolCall("read")).verdict.reason
+
+
+def test_a_servers_own_tool_that_names_recipients_is_judged_beside_them() -> None:
+    snapshot = situation(["fs", "db"], OFFERS, **DENY)
+    judged = verdict(snapshot, ToolCall("mcp__fs__batch", input=uses("query")))
+    assert [(c.server_id, c.tool) for c in judged.candidates] == [("fs", "batch"), ("db", "query")]
+
+
+def test_a_servers_own_tool_that_runs_programs_is_refused_for_what_they_name() -> None:
+    snapshot = situation(["fs"], {"fs": ["exec", "rm", "read"]}, **DENY)
+    for name, action in (("rm", Action.BLOCK), ("read", Action.ALLOW)):
+        program = f"await tools.mcp__fs__{name}({{}})"
+        assert verdict(snapshot, ToolCall("exec", input=program)).action is action
 
 
 def test_a_servers_own_tool_of_a_wrappers_name_has_arguments_of_its_own_unless_they_name_recipients() -> None:
@@ -165,3 +180,9 @@ def test_a_family_of_tools_hides_no_call_within_its_member() -> None:
     snapshot = situation(["fs", "db"], OFFERS, **DENY)
     assert verdict(snapshot, replace(wrapping("rm"), toolset="computer")).action is Action.BLOCK
     assert verdict(snapshot, ToolCall("rm", "c", {}, toolset="computer")).action is Action.BLOCK
+
+
+def test_an_unknown_tool_that_runs_programs_goes_by_fail_closed_whatever_they_name() -> None:
+    for closed, action in ((False, Action.ALLOW), (True, Action.BLOCK)):
+        snapshot = situation(["fs"], OFFERS, fail_closed=closed)
+        assert verdict(snapshot, ToolCall("exec", input="await tools.mcp__fs__read({})")).action is action

@@ -62,6 +62,8 @@ WORKED = [
     (NO_DROP, "other", "drop_table", ALLOW),
 ]
 
+ETC = (ArgumentMatch("path", "glob", "/etc/*"),)
+
 
 @pytest.mark.parametrize("spell", SPELLINGS)
 @pytest.mark.parametrize("seen", [True, False], ids=["registered", "undiscovered"])
@@ -342,8 +344,44 @@ def test_calls_of_one_answer_are_charged_by_their_place_and_not_by_their_id_alon
         call = ToolCall("read", "same", ordinal=ordinal)
         snapshot.judge(call, session_id="s", charge=lambda *charge: charged.append(charge) or True)
     assert charged == [("fs", "read", f"{at}:same", "s") for at in (1, 2, 2)]
-    snapshot.judge(ToolCall("read", hypothetical=True), session_id="s", charge=lambda *_: False)
-    assert len(charged) == 3
+    for call in (ToolCall("read", hypothetical=True), ToolCall("read", stored=True)):
+        assert snapshot.judge(call, session_id="s", charge=lambda *_: False).action is ALLOW
+
+
+@pytest.mark.parametrize(
+    ("mcp", "name", "stands"),
+    [
+        ({}, "read", True),
+        ({"denied_tools": ["read"]}, "read", True),
+        ({"rate_limits": RateLimits(True)}, "read", False),
+        ({"rate_limits": RateLimits(True), "denied_tools": ["read"]}, "read", True),  # a denial costs nothing
+        ({"cross_server": CrossServer(True)}, "read", False),
+        ({"cross_server": CrossServer(True)}, "nobodys", False),
+        ({"denied_tools": [{"tool": "read", "args": ETC}]}, "read", False),
+        ({"denied_tools": [{"tool": "read", "args": ETC}]}, "write", True),
+    ],
+)
+def test_a_verdict_stands_for_later_calls_where_it_looked_at_names_alone(mcp, name, stands):
+    snapshot = situation(["fs"], {"fs": ["read", "write"]}, **mcp)
+    assert snapshot.stands(ToolCall(name)) is stands
+    assert not snapshot.stands(ToolCall(name, flaw="two readings"))
+
+
+def test_only_names_of_a_usual_length_are_remembered():
+    snapshot = situation(["fs"], {"fs": ["read"]})
+    long = "x" * policy.MAX_REMEMBERED_NAME
+    wrapped = {"server_name": "fs", "tool_name": long}
+    calls = (
+        ToolCall(long + "x"),
+        ToolCall("x", namespace=long),
+        ToolCall("x", server_name=long),
+        ToolCall("use_mcp_tool", input=wrapped),
+    )
+    for call in calls:
+        verdict(snapshot, call)
+    assert snapshot._policy._rulings == {}
+    verdict(snapshot, "x" * policy.MAX_REMEMBERED_NAME)
+    assert len(snapshot._policy._rulings) == 1
 
 
 # Laws.
@@ -380,7 +418,6 @@ wire = st.one_of(
 )
 
 
-ETC = (ArgumentMatch("path", "glob", "/etc/*"),)
 one_more = st.one_of(
     st.tuples(st.just("denied_servers"), st.sampled_from(["*", "fs", "e*", "prod-db"])),
     st.tuples(st.just("denied_tools"), st.tuples(ids, tools)),
