@@ -23,7 +23,7 @@ ROOT = Path(__file__).parent.parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 import poison
-from poison import manners, paraphrases
+from poison import campaigns, manners, paraphrases
 from transcripts import definitions
 
 from agentsh_net.core.inspect.contents import inspect_arguments, inspect_content
@@ -60,6 +60,7 @@ MANNERS = (
     ("fifth look", manners.FIFTH_DEFINITIONS, manners.FIFTH_RESULTS),
     ("sixth look", manners.SIXTH_DEFINITIONS, manners.SIXTH_RESULTS),
     ("seventh look", {}, manners.SEVENTH_RESULTS),
+    ("eighth look", campaigns.EIGHTH_DEFINITIONS, {}),
 )
 
 
@@ -130,7 +131,8 @@ def in_manners() -> Iterator[Row]:
         row = Row(f"manners of attack, {title}: results")
         for text in (text for family in results.values() for text in family):
             row.bad(text, inspect_content({"content": [{"type": "text", "text": text}]}))
-        yield row
+        if results:
+            yield row
 
 
 def official() -> Row:

@@ -49,8 +49,8 @@ ENCODED = re.compile(r"%(?:25)?(?:2e|2f|5c|c0%(?:25)?ae)", re.IGNORECASE)
 
 # In identifiers there are no dots and slashes: `content_of_ssh_id_rsa`.
 SECRET_WORDS = re.compile(
-    r"\b(?:contents?|value|text|file|read|reading|from|of|ssh|copy|load|private)\b(?: \w+){0,4} id (?:rsa|ed 25519|ecdsa|dsa)\b|\bssh (?:private )?(?:id|keys?)\b|\betc (?:passwd|shadow)\b|\baws (?:credentials|secret)\b"
-    r"|\bprivate keys? (?:content|file|value)s?\b|\b(?:content|contents|value|text) (?:of|from) (?:\w+ )?(?:env|dotenv|dot env|credentials?|secrets?|keys?|passwords?)\b|\bproc self environ\b"
+    r"\b(?:contents?|value|text|file|read|reading|from|of|ssh|copy|load|private)\b(?: \w+){0,4} id (?:rsa|ed 25519|ecdsa|dsa)\b|\bssh private keys?\b(?! (?:name|id|path|file|fingerprint)\b)|\bssh keys? (?:contents?|values?|text|data)\b|\bssh id\b|\betc (?:passwd|shadow)\b|\baws (?:credentials|secret)\b"
+    r"|\bprivate keys? (?:content|value|file content)s?\b|\b(?:content|contents|value|text) (?:of|from) (?:\w+ )?(?:env|dotenv|dot env|credentials?|secrets?|keys?|passwords?)\b|\bproc self environ\b"
 )
 
 KEY_SHAPE = re.compile(
@@ -71,7 +71,11 @@ SECRET_PARAMETER = re.compile(
     r"\b(?:password|passwd|passphrase|secret(?: key)?|api ?key|private key|ssh key|access token|auth token|bearer token|session cookies?|credentials?|master key|recovery phrase|seed phrase|mnemonic|otp|pin code|cvv)\b(?! (?:type|name|id|ids|policy|length|count|field|expiry|ref|version|scope|hint|manager|rotation|store)\b)"
 )
 KNOWLEDGE_PARAMETER = re.compile(
-    r"\b(?:system prompt|conversation(?: history)?|chat (?:history|log)|message history|previous messages|env(?:ironment)? (?:vars?|variables)|initial instructions|full context|user context|sidenote|side note)\b"
+    r"\b(?:system prompt|conversation(?: history)?(?! ids?\b)|chat (?:history|log)|message history|previous messages|env(?:ironment)? (?:vars?|variables)|initial instructions|full context|user context|sidenote|side note)\b"
+)
+# Of these even a required one has no honest use: what was said before is not the tool's to know.
+TALK_PARAMETER = re.compile(
+    r"\b(?:(?:conversation|chat|message|dialogue) (?:history|log|transcript|context)|(?:previous|prior|all|user) messages|full (?:context|conversation)|sidenote|side note)\b"
 )
 MAX_SCHEMA_NODES = 2_000  # objects of a schema whose properties are looked at; real ones have a few dozen
 
@@ -122,17 +126,16 @@ def key_shapes(texts: Iterable[Text], severity: Severity) -> Iterator[Finding]:
 
 
 def secret_parameters(definition: Mapping[str, Any]) -> Iterator[Finding]:
-    """Find optional parameters that ask for a secret or for what the model knows: a tool that needs one says `required`."""
-    schema = definition.get("inputSchema")
-    for steps, name in _optional(schema, ("inputSchema",)):
+    """Find parameters that ask for a secret or for what the model knows. A tool that needs a secret itself says `required`."""
+    for steps, name, needed in _properties(definition.get("inputSchema"), ("inputSchema",)):
         spelled = " ".join(words(name))
-        if KNOWLEDGE_PARAMETER.search(spelled):
+        if (TALK_PARAMETER if needed else KNOWLEDGE_PARAMETER).search(spelled):
             kind, severity = "asks-for-context", Severity.MEDIUM
-        elif SECRET_PARAMETER.search(spelled):
+        elif not needed and SECRET_PARAMETER.search(spelled):
             kind, severity = "asks-for-secret", Severity.LOW
         else:
             continue
-        shown = f"optional parameter {visible(name)[:200]}"
+        shown = f"{'required' if needed else 'optional'} parameter {visible(name)[:200]}"
         yield Finding(kind, Category.CREDENTIALS, severity, dotted(steps), shown)
 
 
@@ -173,8 +176,8 @@ def _decoded(texts: Iterable[Text]) -> Iterator[Text]:
                 yield Text(text.steps, twice, twice.lower(), text.key)
 
 
-def _optional(schema: Any, steps: Path) -> Iterator[tuple[Path, str]]:
-    """Yield the optional properties of a schema and of the schemas in it."""
+def _properties(schema: Any, steps: Path) -> Iterator[tuple[Path, str, bool]]:
+    """Yield the properties of a schema and of the schemas in it, and whether each is required."""
     stack: list[tuple[Path, Any]] = [(steps, schema)]
     for _ in range(MAX_SCHEMA_NODES):
         if not stack:
@@ -184,7 +187,7 @@ def _optional(schema: Any, steps: Path) -> Iterator[tuple[Path, str]]:
             properties, required = node.get("properties"), node.get("required")
             if isinstance(properties, Mapping):
                 needed = set(map(str, required)) if isinstance(required, list | tuple) else set()
-                yield from (((*here, "properties", name), name) for name in properties if name not in needed)
+                yield from (((*here, "properties", name), name, name in needed) for name in properties)
             stack += [
                 ((*here, key), value) for key, value in node.items() if isinstance(value, Mapping | list)
             ]

@@ -10,6 +10,7 @@ from typing import Any
 
 from agentsh_net.core.inspect import (
     custom,
+    duties,
     exfiltration,
     instructions,
     intentions,
@@ -52,6 +53,7 @@ PHRASES = (
     *takeovers.PHRASES,
     *personas.PHRASES,
     *steering.PHRASES,
+    *duties.PHRASES,
 )
 INDEX = phrases.Index(PHRASES)
 

@@ -37,7 +37,9 @@ def homoglyphs(texts: Iterable[Text], *, strict: bool) -> Iterator[Finding]:
                 pattern, start, end = found
                 plain = unicodedata.normalize("NFKD", text.raw[start:end]).translate(LATIN)
                 shown = excerpt(text.raw, start, end, f"{_escaped(text.raw[start:end])} reads {plain[:60]}")
-                yield Finding(pattern, Category.LOOKALIKE, Severity.HIGH, text.path, shown)
+                # Turkish prose may have no other letter of its own.
+                severity = Severity.MEDIUM if _only_dotless(text.raw[start:end]) else Severity.HIGH
+                yield Finding(pattern, Category.LOOKALIKE, severity, text.path, shown)
 
 
 def _disguised(raw: str, *, strict: bool) -> tuple[str, int, int] | None:
@@ -67,7 +69,11 @@ def _mixed(word: str, raw: str, *, strict: bool) -> bool:
     odd = [c for c in word if not c.isascii() and c.isalpha()]
     if not odd or not any(c.isascii() and c.isalpha() for c in word) or not all(ord(c) in LATIN for c in odd):
         return False
-    return set(odd) != {"\u0131"} or (strict and not TURKISH & set(raw))
+    return not _only_dotless(word) or (strict and not TURKISH & set(raw))
+
+
+def _only_dotless(word: str) -> bool:
+    return {c for c in word if not c.isascii()} == {"\u0131"}
 
 
 def _wholly(word: str) -> bool:

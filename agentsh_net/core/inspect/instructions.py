@@ -30,15 +30,20 @@ PHRASES = (
     phrase(
         "block-tag", _OF, Severity.HIGH,
         "important,information,hidden,secret,system,developer,critical,instruction,admin,priority,override,mandatory,urgent,internal,attention",
-        r"""<(?:important|hidden|(?:hidden|secret|system|admin|internal|llm|ai|model|agent|assistant)[_ -](?:instructions?|prompt|note|message|directive)s?)
-              (?:[_ -]\w{1,20})?>
-          | <(?P<tag>system|secret|critical|instructions?|admin|priority|override|mandatory|urgent|internal|attention)>
+        r"""<(?:(?:important(?:[_ -](?:instruction|order|directive)s?)?|hidden)>|(?:hidden|secret|system|admin|internal|llm|ai|model|agent|assistant)[_ -](?:instructions?|prompt|note|message|directive)s?
+              (?:[_ -]\w{1,20})?>)
+          | <(?P<tag>system|secret|critical|admin|priority|override|mandatory|urgent|internal|attention)>
             (?=(?:(?!</?(?P=tag)).){12,2000}</(?P=tag)>)
           | <information>(?=(?:(?!</?information>).){12,2000}</information>) | \{\{/?(?:system|admin|developer)\}\}
           | (?<![\w)\]\[=])\[/?(?:system|inst|admin|hidden|root)\](?!\()
           | (?<![\w)\]\[=])\[/?(?:system|inst|admin|hidden|priority|root)[_ -](?:instructions?|override|directive|prompt)\](?!\()
           | (?<![\w)\]\[=])\[(?:system|admin|administrator|priority|security)[_ -]\w{1,20}[_ -]?(?:instructions?|override|directive)?\](?![(\]])
           | <!--\ ?\[?(?:system|admin|hidden|important|instructions?|note\ to\ (?:ai|llm|model|assistant))\b""",
+    ),
+    phrase(
+        "instruction-tag", _OF, Severity.MEDIUM,
+        "<instruction",
+        r"""<(?P<tag>instructions?)>(?=(?:(?!</?(?P=tag)).){12,2000}</(?P=tag)>)""",
     ),
     phrase(
         "role-marker", _OF, Severity.HIGH,
@@ -80,7 +85,7 @@ PHRASES = (
     phrase(
         "lifts-safety", _OF, Severity.MEDIUM,
         "security,safety,authentication,authorization,restriction,privilege,validation,access;bypass,disable,circumvent,suspend,turn off,skip,override,lifted,elevated,privilege level,allow full,allow unrestricted",
-        r"""\b(?:bypass|disable|circumvent|suspend|turn\ off|skip|override)(?:\ (?:all|any|the|subsequent|further|every|later)){0,3}\ (?:security|safety|authentication|authorization|access)
+        r"""(?<!enable/)(?<!enable\ or\ )\b(?:bypass|disable|circumvent|suspend|turn\ off|skip|override)(?:\ (?:all|any|the|subsequent|further|every|later)){0,3}\ (?:security|safety|authentication|authorization|access)
             (?:\ (?:validation|check|control|restriction|filter|polic(?:y|ies)|rule|measure|guardrail|protocol)s?)?\b
           | \b(?:disable|bypass|skip)\ (?:restrictions\ on|all\ (?:restrictions|validation|subsequent\ validation))\b
           | \b(?:security|safety)\ (?:restriction|check|control|polic(?:y|ies)|protocol|filter|guardrail|validation)s?(?:\ mode)?\ ?(?:is|are|has\ been|have\ been|:)\ ?(?:now\ |temporarily\ |hereby\ )?(?:suspended|disabled|lifted|bypassed)

@@ -1,4 +1,4 @@
-"""Text that people do not see and models read: tags, zero-width and bidirectional characters, variation selectors, soft hyphens.
+"""Text that people do not see and models read: tags, zero-width and bidirectional characters, variation selectors, comments.
 
 Shown decoded where it spells something. What honest text needs (emoji, Persian, Hebrew, ideographs) is no finding.
 """
@@ -27,8 +27,16 @@ SOFT_HYPHEN = re.compile("\u00ad+")
 UNSEEN = re.compile(
     "[\U000e0080-\U000e00ff\U000e01f0-\U000e0fff\ufff0-\ufff8\u2065\U0001d173-\U0001d17a\U0001bca0-\U0001bca3]+"
 )
-PADDING = re.compile(r"(?:[ \t\u00a0\u2000-\u200a\u3000\u2800]{60}|(?:[ \t]?\r?\n){30})")
+_BLANK = r"[ \t\u00a0\u2000-\u200a\u3000\u2800]"
+# Where a line begins it is an indentation, which tables have.
+PADDING = re.compile(rf"(?:(?<![\n \t]){_BLANK}{{60}}|{_BLANK}{{100}}|(?:[ \t]?\r?\n){{30}})")
 PADDED = 30
+# What is left out where a text is rendered: comments of some words, elements that are styled away.
+UNRENDERED = re.compile(
+    r"""<!--\s*[^\s>-][^>]{0,200}?\w\s+\w | \[//\]:\ \#\ ?[("']\s*\w[^)"']{0,200}?\s\w
+      | <\w{1,12}\b[^<>]{0,80}(?:display:\s*none|visibility:\s*hidden|font-size:\s*0|opacity:\s*0)[^<>]{0,80}>\s*\w""",
+    re.VERBOSE | re.IGNORECASE,
+)
 BLANKS = " \t\r\n\u00a0\u3000\u2800" + "".join(map(chr, range(0x2000, 0x200B)))
 ZEROES = (
     "\u200b\u200c",
@@ -59,6 +67,9 @@ def invisible(texts: Iterable[Text], *, strict: bool) -> Iterator[Finding]:
                 yield from _soft_hyphens(text)
             if match := UNSEEN.search(raw):
                 yield _finding("unassigned-invisible", Severity.HIGH, text, *match.span())
+        # An example of code shows its comments.
+        if strict and (match := UNRENDERED.search(raw)) and raw.count("```", 0, match.start()) % 2 == 0:
+            yield _finding("unrendered", Severity.MEDIUM, text, *match.span())
         if strict and len(raw) > PADDED and (match := PADDING.search(raw)):
             pushed = raw[match.end() :].strip(BLANKS)
             if pushed:

@@ -26,7 +26,7 @@ TOKEN = re.compile(
     | [\w-]{1,60}\.(?:env|pem|key|ya?ml|json|toml|ini|conf|cfg|db|txt|log|md|sqlite|csv)\b
     | [^\W_]+(?:['_-][^\W_]+)*
     | [.!?;](?=[\s"')\]]|$) | [\u3002\uff01\uff1f\uff1b|:])
-    | \n\s*(?:\n|[-*\#>\u2022]|\d{1,3}[.)])""",
+    | \n\s*(?:\n|[-*\#>\u2022]|\d{1,3}[.)]|(?=[a-z]\w{0,40}(?:\ \([^()\n]{0,40}\))?:))""",
     re.VERBOSE,
 )
 SECRET_IDENTIFIER = re.compile(

@@ -21,7 +21,7 @@ _ENGLISH = {
     "h": "have has need needs ought got",
     "o": "to",
     "b": "is are be was were been being",
-    "N": "not never without don't doesn't nor cannot avoid refrain mustn't shouldn't dont won't isn't aren't can't no",
+    "N": "whether not never without don't doesn't nor cannot avoid refrain mustn't shouldn't dont won't isn't aren't can't no",
     "T": "before after afterwards afterward when whenever once upon until first next beforehand prior during while then immediately subsequently",
     "R": "read open cat load fetch retrieve get grab collect gather obtain extract harvest locate find view look take lookup query scan search enumerate list",
     "G": "send pass forward include attach put supply hand provide append paste submit upload post transmit share insert add place write fill deliver embed encode relay report leak exfiltrate give reveal disclose repeat sync stream bcc cc publish push email mail passing sending attaching supplying inserting giving adding quote enclose populate feed embedding prepend store save stash route pipe funnel",
@@ -94,13 +94,13 @@ _FOREIGN = {
     "F": "datei dateien ordner kontakte kontakt archivo archivos fichero carpeta contactos fichier fichiers dossier contatti cartella arquivo arquivos файл файла файлы папку контакты",
     "u": "inhalt inhalte contenido contenu contenuto conteúdo содержимое содержание",
     "L": "werkzeug werkzeuge tool herramienta herramientas outil outils strumento strumenti ferramenta ferramentas инструмент инструмента инструменты",
-    "E": "andere anderen otra otras otros autre autres altri altre outra outras другие других",
+    "E": "andere anderen anderer anderes otra otras otros autre autres altri altre outra outras другие других",
     "d": "dieses diese esta este cet cette questo este esta этот этого",
     "z": "argument feld parámetro campo paramètre champ parametro parâmetro параметр параметре параметра поле notiz nota",
     "i": "im ins als en como dans comme nel em como в как",
         "X": "rufe benutze verwende führe usa utiliza ejecuta utilisez exécutez usa esegui use execute используй вызови выполни",
     "!": "wichtig achtung hinweis importante atención important attention importante atenção важно внимание",
-    "B": "ausschließlich bevorzugt exclusivamente exclusivement esclusivamente только исключительно vorrang",
+    "B": "statt anstatt anstelle вместо ausschließlich bevorzugt exclusivamente exclusivement esclusivamente только исключительно vorrang",
 }  # fmt: skip
 # Chinese, Japanese and Korean have no spaces: these words are found where they stand.
 _JOINED = {
@@ -123,7 +123,7 @@ _JOINED = {
     "L": "工具 函数 ツール 도구",
     "d": "本 此 这个 该 この 이",
     "E": "其他 其它 任何其他 他の ほかの 다른",
-    "B": "优先 仅 只 優先 のみ だけ 우선",
+    "B": "ではなく 而不是 代わりに 대신 优先 仅 只 優先 のみ だけ 우선",
     "A": "助手 助理 智能体 アシスタント エージェント 어시스턴트",
     "X": "调用 使用 执行 运行 使っ 使用し 実行 호출 사용 실행",
     "r": "密送 抄送 숨은참조 참조 収信者 宛先 收件人 수신자",
@@ -141,6 +141,7 @@ EXPRESSIONS = (
     ("blind carbon copy", "bcc"), ("blind copy", "bcc"), ("copia oculta", "bcc"), ("copie cachée", "bcc"), ("blindkopie", "bcc"),
     (plain("скрытую копию"), "bcc"), ("large language model", "llm"), ("language model", "llm"), ("e-mail", "email"),
     ("chain of thought", "reasoning"), ("chain-of-thought", "reasoning"), ("return value", "result"), ("switched off", "disabled"),
+    ("en lugar de", "instead"), ("en vez de", "instead"), ("au lieu de", "instead"), ("em vez de", "instead"), ("invece di", "instead"),
     ("turned off", "disabled"), ("recovery code", "passphrase"),
 )  # fmt: skip
 ELISION = re.compile(r"\b[ldnsjc]'(?=\w)")  # l'utilisateur

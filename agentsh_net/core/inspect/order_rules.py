@@ -101,7 +101,6 @@ IN_DEFINITIONS = rules(
         "[GP] ~3~ W ~2~ [uw] ~6~ [oi] ~1~ dL",
         "(?:T|O|ho|W) ~12~ t ~10~ @",
         "t ~12~ MUST ~8~ @",
-        "(?:t|E) ~2~ L? ~8~ p .{0,16} dL",
         "x ~3~ [wu] ~8~ d L",
         "T ~12~ X d L ~4~ x",
         "[T?] ~1~ t b X ~4~ x",
@@ -130,11 +129,11 @@ IN_DEFINITIONS = rules(
         "[AM] ~2~ b O o Q",
         "A ~3~ MUST ~2~ Q d",
         "N ~2~ [QX] ~2~ E ~3~ L",
-        "W ~1~ I ~3~ i? d L", "b Z o X ~2~ [tE]", "[QX] d L? B ~2~ E",
+        "W ~1~ I ~3~ i? d L", "b Z o X ~2~ [tE]", "[QX] ~2~ d L? B ~2~ E", "E L B ~3~ d L",
         "T Y X ~10~ Y O T? X",
         "T ~1~ W ~6~ d L MUST",
         "N X ~2~ L ~2~ E", "N ~1~ X [^|]? E", "O T ~3~ W C", r"X d L B(?=\||\Z)", "d L ~2~ B ~1~ E", "N ~3~ O E ~2~ L", "[QX] B d L", "X ~2~ d ~1~ L ~3~ N E",
-        "O b X ~3~ i ~3~ W C", "O b X ~16~ T W [um]",
+        "O b X ~3~ i ~3~ W C", "O b X ~16~ T W [um]", "(?:t|E) ~2~ L? ~8~ p .{0,16} dL",
     ),
     rule(
         "note-to-model", Category.INSTRUCTION, Severity.HIGH,
@@ -172,7 +171,7 @@ IN_CONTENTS = rules(
 # The description of a parameter that is filled with what the model alone knows: often nothing but a noun.
 IN_PARAMETERS = rules(
     rule(
-        "asks-for-what-model-knows", Category.EXFILTRATION, Severity.HIGH,
+        "asks-for-what-model-knows", Category.EXFILTRATION, Severity.MEDIUM,
         "Y ~1~ ym", "Y H ", "W[^|]?U ~2~ Y", r"^(?:[Gu][^|]?)?W ~2~ C ~3~ (?:W|\Z|\|)",
         r"^[^|]{0,3}?W ~1~ C(?!m)", "m ~2~ Y b P", "m ~2~ Y ~2~ U", "[EW] ~1~ L Y", "W ~1~ m ~4~ U", "Y W [mC]", "W m H", "u ~2~ ym", "ym ~3~ M", r"\AE ~2~ L", r"\AS Y", "W i YH", "(?:S|k) ~1~ Y h", "W ~2~ L [uw]", "L ~3~ o Y", "u ~3~ U ~2~ (?:j|S|s)", "(?:S|k) ~1~ Y X", "W ~2~ L Y h", "U ~2~ (?:S|jk|ev) ~6~ Y ~2~ R", "W ~2~ [mH] ~3~ C", "W ~2~ U ~1~ m", "7 ~2~ W ~1~ C", "u ~2~ s(?!F)",
     ),

@@ -1,4 +1,7 @@
-"""Text that wants a tool used instead of others."""
+"""Text that wants a tool used instead of others: orders to use it, blame of the others, praise of itself.
+
+A model chooses a tool by what it does. Who is said to trust it, and that it is the best, says nothing of that.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,9 @@ from agentsh_net.core.inspect.findings import Category, Severity
 from agentsh_net.core.inspect.phrases import phrase
 
 _OF = Category.PREFERENCE
+
+_THING = r"(?:tool|engine|platform|system|service|server|solution|extractor|analy[sz]er|assistant|api|function|option|version|choice|source|provider)"
+_BEST = r"(?:best|most\ (?:advanced|accurate|reliable|comprehensive|powerful|sophisticated|trusted|complete|efficient)|fastest|ultimate|premier|number\ one|\#1)"
 
 PHRASES = (
     phrase(
@@ -38,5 +44,17 @@ PHRASES = (
         r"""\b(?:all\ |any\ |the\ )?(?:other|similar|alternative|competing|built-?in|native)\ (?:\w+\ )?(?:tools?|servers?)\ (?:are|is|have\ been|has\ been|will\ be)\ (?:now\ |all\ )?(?:deprecated|insecure|unsafe|broken|unreliable|outdated|obsolete|compromised|malicious|untrusted)
           | \b(?:do\ not|don't|never|must\ not|stop|avoid)\ (?:use|using|call|calling|invoke|invoking|trust|trusting|rely\ on)\ (?:any\ |all\ |the\ ){0,2}(?:other|alternative|similar|competing)\ (?:\w+\ )?(?:tools?|servers?)\b
           | \bignore\ (?:all\ |any\ |the\ ){0,2}(?:other|similar|alternative)\ (?:\w+\ )?(?:tools?|servers?)\b""",
+    ),
+    phrase(
+        "praises-itself", _OF, Severity.MEDIUM,
+        "best,most ,fastest,ultimate,premier,premium,number one,#1,trusted by,used by,recommended by,award,industry,unmatched,superior,better,version with,version of,faster,more accurate,unparalleled,fortune 500,guarantee",
+        rf"""\b(?:world|industry|market)(?:'s)?[\ -](?:{_BEST}|leading\ (?:accuracy|precision|performance|quality|reliability|{_THING}))\b
+          | \b{_BEST}\ (?:\w+\ ){{0,4}}{_THING}\ (?:available|in\ the\ (?:world|market|industry)|on\ the\ market|you\ can\ (?:use|get|find))\b
+          | \b(?:trusted|used|preferred|recommended|endorsed)\ by\ (?:over\ |top\ |leading\ |more\ than\ )?(?:\d[\d.,]*\ ?%|(?:\w+\ ){{0,3}}(?:experts|professionals|fortune\ 500|millions|thousands|institutions|advisors|giants|enterprises))\b
+          | \baward-winning\b~20~\b{_THING}\b | \b100\ ?%\ (?:reliability|accuracy|reliable|accurate)\b
+          | \bthis\ is\ (?:the|an?)\ (?:premium|ultimate|advanced|professional|enhanced|superior|pro|official)\ version\b~20~\b(?:with|of)\b
+          | \bthis\ is\ the\ best\b~40~\b{_THING}\b
+          | \b(?:unmatched|unparalleled|unrivall?ed|cutting-edge)\b~40~\b(?:unmatched|unparalleled|unrivall?ed|accuracy|precision|integrity|quality|capabilit\w+)\b
+          | \b(?:better|superior|faster|more\ (?:accurate|reliable|complete))\b~24~\b(?:than|compared\ to|to)\ (?:any|all|every|the)?\ ?(?:other|standard|alternative|competing|built-?in)\ (?:\w+\ ){{0,3}}(?:tool|server|service|function)s?\b""",
     ),
 )  # fmt: skip

@@ -26,7 +26,7 @@ PHRASES = (
     phrase(
         "overrules-the-user", Category.INSTRUCTION, Severity.MEDIUM,
         "user,users,person,recipient,requested,asked;whatever,regardless,no matter,irrespective,out of date,outdated,obsolete,in their place,in its place,substitute,even if,instead of",
-        r"""\b(?:regardless\ of|whatever|no\ matter\ (?:what|which)|irrespective\ of|even\ if)\b~24~\b(?:the\ users?|users|a\ user|the\ person|people|recipient|topic\ (?:requested|asked))\b~16~\b(?:asks?|says?|wants?|names?|requests?|specif(?:y|ies|ied)|chooses?|prefers?|objects?|declines?|refuses?|gave|gives)\b
+        r"""\b(?:regardless\ of|whatever|no\ matter\ (?:what|which)|irrespective\ of|even\ if)\b~24~\b(?:the\ users?|users|a\ user|the\ person|people|recipient|topic\ (?:requested|asked))\b~16~\b(?:ask(?:s|ed)?|sa(?:ys?|id)|want(?:s|ed)?|names?|request(?:s|ed)?|specif(?:y|ies|ied)|ch(?:ooses?|ose)|prefers?|objects?|declines?|refuses?|gave|gives)\b
           | \bregardless\ of\ (?:the\ )?(?:topic|query|manifest|recipient|amount|values?|settings?)\ (?:requested|asked|given|specified|named)\b
           | \b(?:given|named|provided|supplied|entered|in\ user\ requests|from\ the\ user|by\ the\ user)\b~30~\b(?:is|are)\ (?:often\ |usually\ |always\ )?(?:out\ of\ date|outdated|obsolete|wrong|stale)\b
           | \b(?:use|put|enter|substitute)\b~50~\bin\ (?:their|its|his|her)\ place\b""",

@@ -133,7 +133,26 @@ def schema(properties: dict[str, Any], required: tuple[str, ...] = ()) -> dict[s
 def test_an_optional_parameter_that_asks_for_a_secret_is_found(name: str, pattern: str) -> None:
     (found,) = inspect_definition(schema({name: {"type": "string"}}))
     assert (found.pattern, found.path) == (pattern, f"$.inputSchema.properties.{name}")
-    assert not inspect_definition(schema({name: {"type": "string"}}, (name,))), "a tool that needs it says so"
+
+
+@pytest.mark.parametrize(
+    "name", ["password", "apiKey", "user_access_token", "system_prompt", "conversation_id"]
+)
+def test_a_tool_that_needs_it_says_so(name: str) -> None:
+    assert not inspect_definition(schema({name: {"type": "string"}}, (name,)))
+
+
+@pytest.mark.parametrize(
+    "name", ["conversationHistory", "sidenote", "chat_log", "user_messages", "full_context"]
+)
+def test_what_was_said_before_is_not_the_tools_to_need(name: str) -> None:
+    (found,) = inspect_definition(schema({name: {"type": "string"}}, (name,)))
+    assert (found.pattern, found.severity) == ("asks-for-context", "medium")
+
+
+@pytest.mark.parametrize("name", ["ssh_key", "ssh_key_name", "auth_ssh_key", "private_key_file_path"])
+def test_a_key_that_the_tool_is_for_is_no_such_name(name: str) -> None:
+    assert not inspect_definition(schema({name: {"type": "string"}}, (name,)))
 
 
 def test_it_is_found_in_schemas_within_schemas() -> None:

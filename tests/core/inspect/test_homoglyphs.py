@@ -22,7 +22,7 @@ def find(text: str, *, strict: bool = True) -> list[Finding]:
 def test_any_look_alike_in_a_plain_word_is_found(odd: str, at: int) -> None:
     word = "kingdom"
     (found,) = find(f"the {word[:at]}{odd}{word[at + 1 :]} file")
-    assert found.severity == "high"
+    assert found.severity == ("medium" if odd == "\u0131" else "high")  # Turkish prose may have it alone
     assert f"<U+{ord(odd):04X}>" in found.excerpt
 
 
