@@ -27,11 +27,6 @@
 /* Makers of sockets whose packets are judged one by one: raw, ping, UDP-Lite, SCTP. The eldest is forgotten; only a name is lost. */
 #define AGENTSH_MAX_MAKERS 4096
 
-/*
- * TCP connections to shared endpoints whose ClientHello is or was read: 2.6 MiB. The eldest is forgotten, which costs it its
- * connection, never a verdict: whose beginning was not seen is refused, unless what is unknown may pass and it was answered.
- */
-#define AGENTSH_MAX_STREAMS 8192
 /* Names of declared servers. */
 #define AGENTSH_MAX_NAMES 16384
 /* RFC 6066 allows 65,535 bytes, the DNS 253. */
@@ -139,7 +134,10 @@ struct agentsh_name {
 	__u16 reserved;
 };
 
-/* How far a connection to a shared endpoint has been read, by the cookie of its socket. Sequence numbers as in TCP. */
+/*
+ * How far a connection to a shared endpoint has been read: kept in its socket, whose memory it counts as, so that no other's can
+ * push it out. Sequence numbers as in TCP.
+ */
 struct agentsh_stream {
 	__u32 start;       /* of the first byte */
 	__u32 next;        /* of the first byte that was not read */

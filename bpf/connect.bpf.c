@@ -16,8 +16,7 @@ BPF_TABLE("array", __u32, struct agentsh_config, config, 1);
 BPF_TABLE("percpu_array", __u32, __u64, counters, AGENTSH_COUNTERS);
 BPF_TABLE("lru_hash", __u64, struct agentsh_maker, makers, AGENTSH_MAX_MAKERS);
 BPF_F_TABLE("hash", struct agentsh_name, struct agentsh_rule, names, AGENTSH_MAX_NAMES, BPF_F_NO_PREALLOC);
-BPF_TABLE("lru_hash", __u64, struct agentsh_stream, streams, AGENTSH_MAX_STREAMS);
-BPF_TABLE("array", __u32, struct agentsh_stream, blank, 1);
+BPF_SK_STORAGE(streams, struct agentsh_stream);
 BPF_RINGBUF_OUTPUT(records, AGENTSH_RING_BYTES / 4096);
 
 static inline struct agentsh_rule *find_rule(struct agentsh_key *key) { return rules.lookup(key); }
@@ -27,9 +26,8 @@ static inline __u64 *find_counter(__u32 *slot) { return counters.lookup(slot); }
 static inline struct agentsh_maker *find_maker(__u64 *cookie) { return makers.lookup(cookie); }
 static inline void set_maker(__u64 *cookie, struct agentsh_maker *maker) { makers.update(cookie, maker); }
 static inline struct agentsh_rule *find_name(struct agentsh_name *name) { return names.lookup(name); }
-static inline struct agentsh_stream *find_stream(__u64 *cookie) { return streams.lookup(cookie); }
-static inline void set_stream(__u64 *cookie, struct agentsh_stream *stream) { streams.update(cookie, stream); }
-static inline struct agentsh_stream *find_blank(__u32 *slot) { return blank.lookup(slot); }
+static inline struct agentsh_stream *find_stream(struct bpf_sock *socket) { return streams.sk_storage_get(socket, 0, 0); }
+static inline struct agentsh_stream *make_stream(struct bpf_sock *socket) { return streams.sk_storage_get(socket, 0, 1 /* CREATE */); }
 static inline struct agentsh_record *reserve_record(void) { return records.ringbuf_reserve(sizeof(struct agentsh_record)); }
 static inline void submit_record(struct agentsh_record *record) { records.ringbuf_submit(record, 0); }
 static inline struct agentsh_hello_record *reserve_hello(void) { return records.ringbuf_reserve(sizeof(struct agentsh_hello_record)); }
@@ -82,18 +80,11 @@ struct {
 	__type(value, struct agentsh_rule);
 } names SEC(".maps");
 struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, AGENTSH_MAX_STREAMS);
-	__type(key, __u64);
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
 	__type(value, struct agentsh_stream);
 } streams SEC(".maps");
-/* What a stream is at its beginning: too large for the stack. Nobody writes it. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct agentsh_stream);
-} blank SEC(".maps");
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, AGENTSH_RING_BYTES);
@@ -106,9 +97,8 @@ static __always_inline __u64 *find_counter(__u32 *slot) { return bpf_map_lookup_
 static __always_inline struct agentsh_maker *find_maker(__u64 *cookie) { return bpf_map_lookup_elem(&makers, cookie); }
 static __always_inline void set_maker(__u64 *cookie, struct agentsh_maker *maker) { bpf_map_update_elem(&makers, cookie, maker, BPF_ANY); }
 static __always_inline struct agentsh_rule *find_name(struct agentsh_name *name) { return bpf_map_lookup_elem(&names, name); }
-static __always_inline struct agentsh_stream *find_stream(__u64 *cookie) { return bpf_map_lookup_elem(&streams, cookie); }
-static __always_inline void set_stream(__u64 *cookie, struct agentsh_stream *stream) { bpf_map_update_elem(&streams, cookie, stream, BPF_ANY); }
-static __always_inline struct agentsh_stream *find_blank(__u32 *slot) { return bpf_map_lookup_elem(&blank, slot); }
+static __always_inline struct agentsh_stream *find_stream(struct bpf_sock *socket) { return bpf_sk_storage_get(&streams, socket, 0, 0); }
+static __always_inline struct agentsh_stream *make_stream(struct bpf_sock *socket) { return bpf_sk_storage_get(&streams, socket, 0, BPF_LOCAL_STORAGE_GET_F_CREATE); }
 static __always_inline struct agentsh_record *reserve_record(void) { return bpf_ringbuf_reserve(&records, sizeof(struct agentsh_record), 0); }
 static __always_inline void submit_record(struct agentsh_record *record) { bpf_ringbuf_submit(record, 0); }
 static __always_inline struct agentsh_hello_record *reserve_hello(void) { return bpf_ringbuf_reserve(&records, sizeof(struct agentsh_hello_record), 0); }
@@ -261,13 +251,22 @@ INLINE void remember(__u64 cookie)
 	set_maker(&cookie, &maker);
 }
 
+/* A stream at its beginning, of which nothing is left that the same socket said before. */
+INLINE struct agentsh_stream *new_stream(struct bpf_sock *socket)
+{
+	struct agentsh_stream *stream = make_stream(socket);
+
+	if (stream)
+		__builtin_memset(stream, 0, sizeof(*stream));
+	return stream;
+}
+
 /* Egress knows whose the socket is, and not who uses it: a stream that is there already concerns it in either case. */
 INLINE int expect_hello(struct bpf_sock_addr *ctx, __u32 fate)
 {
 	__u64 cookie = bpf_get_socket_cookie(ctx);
 	struct agentsh_audience who = {};
 	struct agentsh_config *current;
-	struct agentsh_stream *nothing;
 	__u32 slot = 0;
 
 	remember(cookie);
@@ -277,10 +276,13 @@ INLINE int expect_hello(struct bpf_sock_addr *ctx, __u32 fate)
 	if (!(current->switches & AGENTSH_SESSIONS_ONLY))
 		return AGENTSH_PASS;
 	audience_of_task(&who, current);
-	nothing = find_blank(&slot);
-	if (nothing && concerns(&who, current, fate))
-		set_stream(&cookie, nothing);
-	return AGENTSH_PASS;
+	if (!concerns(&who, current, fate))
+		return AGENTSH_PASS;
+	if (ctx->sk && new_stream(ctx->sk))
+		return AGENTSH_PASS;
+	count(AGENTSH_DENIED); /* no memory is left for it: nobody could be told more */
+	count(AGENTSH_LOST);
+	return refusal(current);
 }
 
 INLINE int judge(struct bpf_sock_addr *ctx, struct agentsh_key *key, __u8 family, __u8 hook)

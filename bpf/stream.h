@@ -19,12 +19,25 @@ struct agentsh_segment {
 	__u8 flags;
 };
 
+/* A stream's socket: what comes out of any other kind of socket as TCP is in no order that could be followed. */
+INLINE struct bpf_sock *stream_socket(struct __sk_buff *skb)
+{
+	struct bpf_sock *socket = skb->sk;
+
+	if (!socket)
+		return 0;
+	socket = bpf_sk_fullsock(socket);
+	if (!socket || socket->type != AGENTSH_SOCK_STREAM || socket->protocol != AGENTSH_TCP)
+		return 0;
+	return socket;
+}
+
 /* Whose packet it is, and whether the rule is for them. */
 INLINE int is_concerned(struct __sk_buff *skb, struct agentsh_packet *packet)
 {
-	__u64 cookie = bpf_get_socket_cookie(skb);
 	struct agentsh_audience who = {};
 	struct agentsh_config *current;
+	struct bpf_sock *socket;
 	__u32 slot = 0;
 
 	current = find_config(&slot);
@@ -34,7 +47,10 @@ INLINE int is_concerned(struct __sk_buff *skb, struct agentsh_packet *packet)
 	packet->session = who.session;
 	if (concerns(&who, current, packet->fate))
 		return 1;
-	return bare(packet->fate) != AGENTSH_DENY && find_stream(&cookie) != 0;
+	if (bare(packet->fate) == AGENTSH_DENY)
+		return 0;
+	socket = stream_socket(skb);
+	return socket && find_stream(socket) != 0;
 }
 
 /* The same value, of which the verifier knows nothing. */
@@ -81,17 +97,6 @@ INLINE int find_segment(struct __sk_buff *skb, struct agentsh_transport *where, 
 	return 1;
 }
 
-/* A socket's stream: what comes out of any other kind of socket as TCP is in no order that could be followed. */
-INLINE int is_stream(struct __sk_buff *skb)
-{
-	struct bpf_sock *socket = skb->sk;
-
-	if (!socket)
-		return 0;
-	socket = bpf_sk_fullsock(socket);
-	return socket && socket->type == AGENTSH_SOCK_STREAM && socket->protocol == AGENTSH_TCP;
-}
-
 /*
  * Say whether a client's server has answered nothing yet: then the hello is still to come, and a stream of which nothing is
  * known was forgotten for others that came later. (Whoever is connected to has no SYN of its own acknowledged at first.)
@@ -126,23 +131,19 @@ INLINE int is_multipath(struct __sk_buff *skb, struct agentsh_segment *segment)
 	return 0;
 }
 
-/* A SYN begins a stream; one that is sent again does not begin it anew. */
-INLINE void begin_stream(__u64 cookie, struct agentsh_segment *segment)
+/* A SYN begins a stream; one that is sent again does not begin it anew. NULL: there is no memory for it. */
+INLINE struct agentsh_stream *begin_stream(struct bpf_sock *socket, struct agentsh_segment *segment)
 {
-	struct agentsh_stream *stream = find_stream(&cookie);
-	__u32 slot = 0;
+	struct agentsh_stream *stream = find_stream(socket);
 
 	if (stream && stream->start == segment->sequence)
-		return;
-	stream = find_blank(&slot);
-	if (!stream)
-		return;
-	set_stream(&cookie, stream);
-	stream = find_stream(&cookie);
-	if (!stream) /* then it is a connection whose beginning was not seen */
-		return;
-	stream->start = segment->sequence;
-	stream->next = segment->sequence;
+		return stream;
+	stream = new_stream(socket);
+	if (stream) {
+		stream->start = segment->sequence;
+		stream->next = segment->sequence;
+	}
+	return stream;
 }
 
 /* What these bytes say: an agentsh_finding, or 0 where that is not known yet. */
@@ -221,13 +222,12 @@ INLINE int judge_stream(struct __sk_buff *skb, struct agentsh_packet *packet)
 	struct agentsh_stream *stream = 0;
 	struct agentsh_segment segment = {};
 	struct agentsh_config *current;
+	struct bpf_sock *socket;
 	__u32 fate, finding, enforce, slot = 0;
-	__u64 cookie;
 
 	current = find_config(&slot);
 	if (!current)
 		return AGENTSH_REFUSE;
-	cookie = bpf_get_socket_cookie(skb);
 	enforce = current->switches & AGENTSH_ENFORCE;
 	if (!find_segment(skb, &packet->where, &segment)) {
 		if (packet->fate == AGENTSH_SNI_OPEN)
@@ -236,16 +236,15 @@ INLINE int judge_stream(struct __sk_buff *skb, struct agentsh_packet *packet)
 		record_packet(skb, current, packet);
 		return enforce ? AGENTSH_REFUSE : AGENTSH_PASS;
 	}
-	if (!is_stream(skb)) {
+	socket = stream_socket(skb);
+	if (!socket) {
 		if (!segment.length) /* the kernel's own acknowledgements and resets */
 			return AGENTSH_PASS;
 		finding = AGENTSH_FORGED;
 	} else {
-		if (segment.flags & AGENTSH_TCP_SYN)
-			begin_stream(cookie, &segment);
+		stream = segment.flags & AGENTSH_TCP_SYN ? begin_stream(socket, &segment) : find_stream(socket);
 		if (!segment.length)
 			return AGENTSH_PASS;
-		stream = find_stream(&cookie);
 		if (stream && stream->verdict == AGENTSH_PASSED)
 			return AGENTSH_PASS;
 		if (stream && stream->verdict == AGENTSH_REFUSED)
@@ -266,10 +265,8 @@ INLINE int judge_stream(struct __sk_buff *skb, struct agentsh_packet *packet)
 		fate = packet->fate == AGENTSH_SNI ? AGENTSH_DENY : AGENTSH_TAG;
 	if (finding == AGENTSH_UNSEEN && fate == AGENTSH_TAG) /* most are of a server here, which answers a client there */
 		fate = !stream && is_unanswered(skb) ? AGENTSH_DENY : AGENTSH_NONE;
-	if (finding == AGENTSH_UNSEEN && !stream) { /* from here on it is known */
-		begin_stream(cookie, &segment);
-		stream = find_stream(&cookie);
-	}
+	if (finding == AGENTSH_UNSEEN && !stream) /* from here on it is known */
+		stream = begin_stream(socket, &segment);
 	if (stream)
 		stream->verdict = fate == AGENTSH_DENY ? AGENTSH_REFUSED : AGENTSH_PASSED;
 	if (fate != AGENTSH_NONE)

@@ -20,7 +20,7 @@ from agentsh_net.core.network.packet_part import PacketPart
 from agentsh_net.core.network.plane import ConnectRecord, LayerStatus, Plan
 from agentsh_net.core.network.shared_endpoints import decided_by_name, told_of
 from agentsh_net.kernel import leftovers
-from agentsh_net.kernel.bpf import ebpf, loader
+from agentsh_net.kernel.bpf import ebpf, loader, streams
 from agentsh_net.kernel.bpf.ebpf import Ebpf
 from agentsh_net.kernel.cgroups import cgroup
 from agentsh_net.kernel.cgroups.layer import CgroupLayer
@@ -100,14 +100,14 @@ class Host:
 
     def sweep(self, plan: Plan) -> list[ConnectRecord]:
         """Close established sockets to denied endpoints and return what was closed. Raises KernelError."""
-        streams = self._ebpf.streams() if self._ebpf is not None and decided_by_name(plan) else None
+        read = self._ebpf.streams if self._ebpf is not None and decided_by_name(plan) else None
         closed = sweep(
             plan if self._knows_workers() else without_providers(plan),
             self._cgroups.concerned(plan),
-            streams,
+            read,
             everywhere=self._everywhere,
         )
-        return self._witness.swept(closed, plan.generation, streams)
+        return self._witness.swept(closed, plan.generation, named=read is not None)
 
     def filenos(self) -> list[int]:
         """Return the descriptors that become readable when `records` has something."""
@@ -140,7 +140,7 @@ class Host:
         with self._changing:
             self._close(remove=remove)
 
-    def open_layers(self, network: Network, load: Callable[[], loader.Loaded]) -> None:
+    def open_layers(self, network: Network, load: Callable[[], loader.Loaded] | None) -> None:
         """Open what `network` asks for. Raises KernelError where a required layer cannot be had, or another daemon enforces there."""
         self._unwanted = Unwanted(network)
         self._everywhere = network.scope != "netns"
@@ -151,14 +151,16 @@ class Host:
         if nftables.LAYER not in self._unwanted:
             self._claim = claim_namespace()
         if ebpf.LAYER not in self._unwanted:
-            self._try(ebpf.LAYER, lambda: self._open_ebpf(load))
+            self._try(ebpf.LAYER, lambda: self._open_ebpf(network, load))
         if nftables.LAYER not in self._unwanted:
             self._try(nftables.LAYER, lambda: self._open_nft(network.nflog_group))
 
-    def _open_ebpf(self, load: Callable[[], loader.Loaded]) -> None:
+    def _open_ebpf(self, network: Network, load: Callable[[], loader.Loaded] | None) -> None:
         if self._hierarchy is None:
             raise KernelError("no cgroup v2 hierarchy is mounted", layer=ebpf.LAYER, remedy=cgroup.REMEDY)
-        self._ebpf = Ebpf(self._hierarchy, load, self._cgroups.ids)
+        root = self._hierarchy
+        load = load or (lambda: loader.load(network.bpf_loader, streams.of_predecessor(root)))
+        self._ebpf = Ebpf(root, load, self._cgroups.ids)
         self._witness.hear_programs(self._ebpf)
 
     def _open_nft(self, group: int) -> None:
@@ -330,7 +332,7 @@ def open_kernel(
         worker_uid=worker_uid,
     )
     try:
-        host.open_layers(network, load or partial(loader.load, network.bpf_loader))
+        host.open_layers(network, load)
     except KernelError:
         host.close(remove=False)
         raise

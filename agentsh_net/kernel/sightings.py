@@ -6,7 +6,7 @@ Decides nothing about policy; what a record means is core.network.attribution.at
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from agentsh_net.core.abi import nflog, wire
@@ -73,18 +73,18 @@ class Sighted:
         return found
 
     def swept(
-        self, sockets: Sequence[Socket], generation: int, streams: Mapping[int, wire.Stream] | None = None
+        self, sockets: Sequence[Socket], generation: int, *, named: bool = False
     ) -> list[ConnectRecord]:
-        """Return the records of destroyed sockets; their owners still hold the descriptors. `streams`: see sweep.py."""
+        """Return the records of destroyed sockets; their owners still hold the descriptors. `named`: their names were read."""
         owners = self._processes.owners({s.inode for s in sockets})
         now = time.time_ns()
         found = []
         for socket in sockets:
-            stream = streams.get(socket.cookie) if streams is not None else None
-            named = Finding.NAMED if stream is not None and stream.name else Finding.UNSEEN
             record = self._swept(socket, owners.get(socket.inode, 0), time_ns=now, generation=generation)
-            if streams is not None:
-                record = replace(record, finding=named, sni="" if stream is None else stream.name)
+            if named:
+                stream = wire.decode_stream(socket.storage)
+                sni = "" if stream is None else stream.name
+                record = replace(record, finding=Finding.NAMED if sni else Finding.UNSEEN, sni=sni)
             found.append(record)
         return found
 

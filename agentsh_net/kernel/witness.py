@@ -6,10 +6,9 @@ Where the records come from is ebpf's and nflog's business, who is named in them
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from agentsh_net.core.abi.sock_diag import Socket
-from agentsh_net.core.abi.wire import Stream
 from agentsh_net.core.errors import KernelError
 from agentsh_net.core.network.plane import ConnectRecord
 from agentsh_net.kernel.bpf.ebpf import Ebpf
@@ -76,12 +75,10 @@ class Witness:
         finally:
             self._reading.release()
 
-    def swept(
-        self, closed: Sequence[Socket], generation: int, streams: Mapping[int, Stream] | None
-    ) -> list[ConnectRecord]:
+    def swept(self, closed: Sequence[Socket], generation: int, *, named: bool) -> list[ConnectRecord]:
         """Return the records of sockets that a sweep closed."""
         with self._reading:
-            return self._sighted.swept(closed, generation, streams)
+            return self._sighted.swept(closed, generation, named=named)
 
     def cut(self) -> None:
         """Cut the connections for which the last batch had no time."""

@@ -90,7 +90,7 @@ def test_a_layer_that_cannot_be_had_is_off_with_its_remedy_and_the_other_holds()
 def test_the_loader_is_the_one_that_the_configuration_names(
     monkeypatch: pytest.MonkeyPatch, which: str
 ) -> None:
-    def load(asked: str) -> loader.Loaded:
+    def load(asked: str, _kept: object) -> loader.Loaded:
         raise KernelError(f"asked for {asked}")
 
     def inside() -> str:

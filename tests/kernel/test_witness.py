@@ -87,14 +87,14 @@ def test_a_log_that_cannot_be_had_says_why_until_it_can(
 def test_while_a_sweep_tells_nobody_waits_and_nothing_is_lost(hearing: Witness) -> None:
     telling, done = threading.Event(), threading.Event()
 
-    def swept(*_: object) -> list[Any]:
+    def swept(*_: object, **__: object) -> list[Any]:
         telling.set()
         assert done.wait(60)
         return []
 
     hearing.hear_programs(Ear(SEEN))  # type: ignore[arg-type]
     hearing._sighted.swept = swept  # type: ignore[method-assign]
-    sweep = threading.Thread(target=hearing.swept, args=([], 1, None))
+    sweep = threading.Thread(target=hearing.swept, args=([], 1), kwargs={"named": False})
     sweep.start()
     assert telling.wait(60)
     assert hearing.records() == []

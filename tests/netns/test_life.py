@@ -74,7 +74,7 @@ def other_version(layers: tuple[str, ...]) -> None:
     if "ebpf" in layers:
         probes = prebuilt.read()
         size = wire.STREAM_SIZE + 8
-        wider = {n: replace(probes.maps[n], value_size=size) for n in ("streams", "blank")}
+        wider = {"streams": replace(probes.maps["streams"], value_size=size)}
         makers = {"makers": replace(probes.maps["makers"], max_entries=64)}
         other_programs(replace(probes, maps={**probes.maps, **wider, **makers}))
     if "nftables" in layers:

@@ -35,6 +35,7 @@ _FOLLOWING = {
     _ENUM64: (0, 12),
 }
 _POINTER_BYTES = 8
+KEY, VALUE = 1, 3  # of `type_of_bytes`
 # Types refer to types: a longer chain than this is a ring.
 _MAX_CHAIN = 32
 
@@ -48,6 +49,20 @@ class MapDefinition:
     value_size: int
     max_entries: int
     flags: int
+
+
+def type_of_bytes(size: int) -> bytes:
+    """Return type information in which type `KEY` is an int and type `VALUE` so many bytes: socket storage wants it told."""
+    strings = b"\0int\0byte\0"
+    types = b"".join(
+        (
+            _TYPE.pack(1, _INT << 24, 4) + struct.pack("<I", 1 << 24 | 32),  # signed, 32 bits
+            _TYPE.pack(5, _INT << 24, 1) + struct.pack("<I", 8),
+            _TYPE.pack(0, _ARRAY << 24, 0) + _TRIPLE.pack(2, KEY, size),
+        )
+    )
+    lengths = (0, len(types), len(types), len(strings))
+    return _HEADER.pack(_MAGIC, 1, 0, _HEADER.size, *lengths) + types + strings
 
 
 def map_definitions(data: bytes) -> dict[str, MapDefinition]:

@@ -18,15 +18,19 @@ BY_FAMILY, DESTROY = 20, 21
 INET, INET6 = 2, 10
 TCP, UDP, UDPLITE = 6, 17, 136
 SYN_SENT = 2  # a TCP state
-# Every TCP state but LISTEN (10) and CLOSE (7); a connected datagram socket is ESTABLISHED (1).
-_STATES = 0xFFFFFFFF & ~(1 << 10) & ~(1 << 7)
+# Every TCP state but LISTEN (10), CLOSE (7) and TIME_WAIT (6); a connected datagram socket is ESTABLISHED (1).
+_STATES = 0xFFFFFFFF & ~(1 << 10) & ~(1 << 7) & ~(1 << 6)
 
 _REQUEST = struct.Struct("=BBBxI48s")  # inet_diag_req_v2
 _MESSAGE = struct.Struct("=BBBB48sIIIII")  # inet_diag_msg
 _ID = struct.Struct(">HH16s16s")  # the part of inet_diag_sockid in network byte order
 _INTERFACE = struct.Struct("=I")
+_DESCRIPTOR = struct.Struct("=i")
 _COOKIE = struct.Struct("=II")
-_CGROUP_ID = 21  # INET_DIAG_CGROUP_ID
+_STORAGES, _CGROUP_ID = 20, 21  # INET_DIAG_SK_BPF_STORAGES, INET_DIAG_CGROUP_ID
+# INET_DIAG_REQ_SK_BPF_STORAGES, and in it SK_DIAG_BPF_STORAGE_REQ_MAP_FD; in answers SK_DIAG_BPF_STORAGE and its value.
+_ASK_STORAGES, _OF_MAP = 2, 1
+_STORAGE, _VALUE = 1, 3
 _NO_COOKIE = b"\xff" * 8  # INET_DIAG_NOCOOKIE, twice
 
 
@@ -45,6 +49,7 @@ class Socket:
     identity: bytes
     state: int = 0
     cgroup_id: int = 0  # of whoever made it; 0 where the kernel does not say (before Linux 5.9)
+    storage: bytes = b""  # what the map that was asked for keeps in it
 
     @property
     def cookie(self) -> int:
@@ -53,9 +58,15 @@ class Socket:
         return int(low | high << 32)
 
 
-def listing(family: int, protocol: int) -> bytes:
-    """Return the body of a request for every connected socket of a family and protocol."""
-    return _REQUEST.pack(family, protocol, 0, _STATES, bytes(48))
+def listing(family: int, protocol: int, storage: int | None = None) -> bytes:
+    """Return the body of a request for every connected socket of a family and protocol, with what a map keeps in them.
+
+    `storage` is a descriptor of that map, of the process that asks (which needs CAP_BPF then).
+    """
+    request = _REQUEST.pack(family, protocol, 0, _STATES, bytes(48))
+    if storage is None:
+        return request
+    return request + netlink.attribute(_ASK_STORAGES, netlink.attribute(_OF_MAP, _DESCRIPTOR.pack(storage)))
 
 
 def single(
@@ -98,8 +109,9 @@ def parse(message: Message, protocol: int) -> Socket | None:
     source_port, destination_port, source, destination = _ID.unpack_from(identity)
     try:
         attributes = netlink.attributes(message.body, _MESSAGE.size)
+        storage = _stored(attributes.get(_STORAGES, b""))
     except KernelError:
-        attributes = {}
+        attributes, storage = {}, b""
     return Socket(
         family=family,
         protocol=protocol,
@@ -112,7 +124,14 @@ def parse(message: Message, protocol: int) -> Socket | None:
         identity=identity,
         state=state,
         cgroup_id=int.from_bytes(attributes.get(_CGROUP_ID, b""), sys.byteorder),
+        storage=storage,
     )
+
+
+def _stored(storages: bytes) -> bytes:
+    """Return the value of the one map that was asked for. Raises KernelError."""
+    one = netlink.attributes(storages).get(_STORAGE, b"")
+    return netlink.attributes(one).get(_VALUE, b"")
 
 
 def _address(family: int, packed: bytes) -> IPv4Address | IPv6Address:

@@ -29,7 +29,6 @@ HELLO = struct.Struct(f"=16s2sHI{NAME_BYTES}s")
 # agentsh_stream: start next left skip record_left value at | broken field length | verdict phase have reserved record_have marks | name
 STREAM = struct.Struct("=IIIIIIIHHHBBBBBB")
 STREAM_SIZE = STREAM.size + NAME.size
-MAX_STREAMS = 8192
 MAX_NAMES = 16_384
 
 DENIED, TAGGED, LOST, COUNTERS = 0, 1, 2, 3  # agentsh_counter
@@ -184,8 +183,10 @@ def encode_name(name: Name) -> bytes:
     return NAME.pack(name.host.encode("ascii"), name.port.to_bytes(2, "big"))
 
 
-def decode_stream(data: bytes) -> Stream:
-    """Return what a value of the streams map says."""
+def decode_stream(data: bytes) -> Stream | None:
+    """Return what a socket's value of the streams map says, None where it has none."""
+    if len(data) != STREAM_SIZE:
+        return None
     return Stream(
         verdict=STREAM.unpack_from(data)[10], name=_text(data[STREAM.size : STREAM.size + NAME_BYTES])
     )

@@ -11,7 +11,7 @@ from concurrent.futures import Future
 
 from agentsh_net.core.configuration.settings import Network
 from agentsh_net.core.errors import KernelError
-from agentsh_net.kernel.bpf import loader
+from agentsh_net.kernel.bpf import loader, streams
 from agentsh_net.kernel.cgroups import cgroup
 
 
@@ -23,14 +23,14 @@ def begin(network: Network) -> Callable[[], loader.Loaded] | None:
     if network.mode == "off" or network.scope == "netns" or "ebpf" not in network.layers:
         return None
     try:
-        cgroup.root()
+        root = cgroup.root()
     except KernelError:
         return None  # said where the layer is opened
     loaded: Future[loader.Loaded] = Future()
 
     def load() -> None:
         try:
-            loaded.set_result(loader.load(network.bpf_loader))
+            loaded.set_result(loader.load(network.bpf_loader, streams.of_predecessor(root)))
         except BaseException as error:  # noqa: BLE001 - raised again where the result is asked for
             loaded.set_exception(error)
 

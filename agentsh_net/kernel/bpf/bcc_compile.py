@@ -40,6 +40,8 @@ def _say(text: str) -> None:
 
 def main(fd: int) -> int:
     """Try the header trees in order; send the first success over `fd`. What failed is on standard error."""
+    from bcc.libbcc import lib
+
     source = directory()
     with tempfile.TemporaryDirectory(prefix="agentsh-net-") as scratch, socket.socket(fileno=fd) as parent:
         for tree in headers.candidates(source, Path(scratch)):
@@ -50,7 +52,8 @@ def main(fd: int) -> int:
                 _say(f"{tree.name}: {error}")
                 continue
             fds = [module.funcs[name.encode()].fd for name in PROGRAMS]
-            fds += [module[name.encode()].map_fd for name in MAPS]
+            # By BCC's library: its Python does not know every kind of map.
+            fds += [lib.bpf_table_fd(module.module, name.encode()) for name in MAPS]
             names = {"programs": list(PROGRAMS), "maps": list(MAPS), "headers": tree.name}
             socket.send_fds(parent, [json.dumps(names).encode()], fds)
             return 0

@@ -54,7 +54,6 @@ class Ebpf:
             self._loaded = load()
             self._contents = MapContents(self._loaded.maps)
             try:
-                syscall.freeze(self._loaded.maps["blank"])  # how streams begin: one write would have all pass
                 records = self._loaded.maps["records"]
                 # Asked, not assumed: BCC counts the ring in pages, which are not 4 KiB everywhere.
                 self._ring = RingBuffer(records, syscall.map_entries(records))
@@ -78,8 +77,6 @@ class Ebpf:
         try:
             with _mapped(f"attach at {self._root}"):
                 self._attach()
-                if plan.names:
-                    self._inherit()
                 self._configure(plan, enforce=True)  # one write raises every hook at once
                 self._succeed()
         except KernelError:
@@ -127,10 +124,10 @@ class Ebpf:
         pairs = self._contents.rules().items()
         return {wire.decode_key(key): wire.RULE.unpack(value)[0] for key, value in pairs}
 
-    def streams(self) -> dict[int, wire.Stream]:
-        """Return what is known of connections to shared endpoints, by the cookie of their socket. Raises KernelError."""
-        with _mapped("read the streams"):
-            return streams.read(self._loaded.maps["streams"])
+    @property
+    def streams(self) -> int:
+        """The map with what is known of connections to shared endpoints, in their sockets."""
+        return self._loaded.maps[streams.MAP]
 
     def fileno(self) -> int:
         """Return the descriptor that is readable while there are records."""
@@ -220,13 +217,6 @@ class Ebpf:
 
     def _forget_keys(self, keys: Sequence[bytes]) -> None:
         syscall.delete_all(self._loaded.maps["names"], keys)
-
-    def _inherit(self) -> None:
-        """Take over what predecessors know of connections, while they still decide on them."""
-        mine = set(self._ids.values())
-        for program_id, kind in attachment.ours(self._cgroup):
-            if kind == syscall.INET_EGRESS and program_id not in mine:
-                streams.inherit(program_id, self._loaded.maps["streams"])
 
     def _write_sieve(self, words: array[int], numbers: Sequence[int]) -> None:
         keys = [struct.pack("=I", n) for n in numbers]

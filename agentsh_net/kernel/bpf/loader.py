@@ -13,6 +13,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from agentsh_net.core.errors import KernelError
@@ -40,15 +41,18 @@ class Loaded:
             os.close(fd)
 
 
-def load(which: str = "auto") -> Loaded:
-    """Load by `network.bpf_loader`: prebuilt, bcc, or auto: bcc only where prebuilt fails. Raises KernelError."""
+def load(which: str = "auto", kept: Mapping[str, int] | None = None) -> Loaded:
+    """Load by `network.bpf_loader`: prebuilt, bcc, or auto: bcc only where prebuilt fails. Raises KernelError.
+
+    `kept`: maps of a predecessor's, see prebuilt.py; BCC makes its own.
+    """
     match which:
         case "prebuilt":
-            return load_prebuilt()
+            return load_prebuilt(kept)
         case "bcc":
             return load_with_bcc()
     try:
-        return load_prebuilt()
+        return load_prebuilt(kept)
     except KernelError as first:
         if isinstance(first.__cause__, OSError) and first.__cause__.errno == errno.EPERM:
             raise  # whoever may not load, may not compile and load either
@@ -61,10 +65,10 @@ def load(which: str = "auto") -> Loaded:
         return replace(loaded, how=f"{loaded.how}, because {str(first).partition(chr(10))[0]}")
 
 
-def load_prebuilt() -> Loaded:
+def load_prebuilt(kept: Mapping[str, int] | None = None) -> Loaded:
     """Load the object that ships with this package. Raises KernelError with all that the verifier said."""
     probes = prebuilt.read()
-    programs, maps = prebuilt.load(probes)
+    programs, maps = prebuilt.load(probes, kept)
     return Loaded(programs, maps, how=f"prebuilt by {probes.compiler}")
 
 

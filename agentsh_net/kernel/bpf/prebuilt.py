@@ -11,7 +11,7 @@ import errno
 import os
 import resource
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 
 from agentsh_net.core.abi import bpf_object
@@ -44,13 +44,30 @@ def read() -> bpf_object.BpfObject:
     return probes
 
 
-def load(probes: bpf_object.BpfObject) -> tuple[dict[str, int], dict[str, int]]:
-    """Return the descriptors of programs and maps, by name. Raises KernelError with all that the verifier said."""
+def load(
+    probes: bpf_object.BpfObject, kept: Mapping[str, int] | None = None
+) -> tuple[dict[str, int], dict[str, int]]:
+    """Return the descriptors of programs and maps, by name. Raises KernelError with all that the verifier said.
+
+    `kept` are ids of maps, by name, that are used on as they are: what a predecessor keeps in them is known to both.
+    """
     with ExitStack() as undo:
-        maps = {name: _create(name, probes.maps[name], undo) for name in probe_source.MAPS}
+        maps = {
+            name: _open(name, probes.maps[name], (kept or {}).get(name, 0), undo)
+            for name in probe_source.MAPS
+        }
         programs = {name: _load(name, probes, maps, undo) for name in probe_source.PROGRAMS}
         undo.pop_all()
     return programs, maps
+
+
+def _open(name: str, wanted: MapDefinition, kept: int, undo: ExitStack) -> int:
+    if kept:
+        with contextlib.suppress(OSError):  # gone with its programs meanwhile
+            fd = syscall.map_fd(kept)
+            undo.callback(os.close, fd)
+            return fd
+    return _create(name, wanted, undo)
 
 
 def _create(name: str, wanted: MapDefinition, undo: ExitStack) -> int:

@@ -1,39 +1,33 @@
-"""What the probes know of connections to shared endpoints, in and out of the map `streams`: read, and taken over at a restart.
+"""What the probes know of connections to shared endpoints lies in the sockets themselves: which map a successor takes over.
 
-The verdicts are the probes' (bpf/stream.h), and what a policy makes of them is sweep.py's business.
+It is read with the sockets, by sock_diag (sweep.py). The verdicts are the probes' (bpf/stream.h).
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
-import struct
+from pathlib import Path
 
 from agentsh_net.core.abi import wire
-from agentsh_net.kernel.bpf import syscall
+from agentsh_net.kernel.bpf import attachment, syscall
 
-_COOKIE = struct.Struct("=Q")
-_MAP = "streams"
-
-
-def read(map_fd: int) -> dict[int, wire.Stream]:
-    """Return cookie -> stream. Raises OSError."""
-    pairs = syscall.elements(map_fd, _COOKIE.size, wire.STREAM_SIZE)
-    return {_COOKIE.unpack(key)[0]: wire.decode_stream(value) for key, value in pairs}
+MAP = "streams"
+_LAYOUT = (syscall.SK_STORAGE, wire.STREAM_SIZE)
 
 
-def inherit(program_id: int, into: int) -> None:
-    """Copy the streams of a predecessor's program that `into` does not know yet. Raises OSError.
+def of_predecessor(root: Path) -> dict[str, int]:
+    """Return name -> id of the map of the programs that are attached there now, nothing where none could be understood.
 
-    One of another layout has none that could be understood: its connections are cut, and begin anew.
+    Then connections that stand are unknown: as `network.on_unknown_sni` says, they are cut, and begin anew.
     """
-    theirs = syscall.maps_of(program_id).get(_MAP)
-    if theirs is None or theirs[1:] != (_COOKIE.size, wire.STREAM_SIZE):
-        return
-    source = syscall.map_fd(theirs[0])
-    try:
-        known = {key for key, _ in syscall.elements(into, _COOKIE.size, wire.STREAM_SIZE)}
-        found = syscall.elements(source, _COOKIE.size, wire.STREAM_SIZE)
-        fresh = {key: value for key, value in found if key not in known}
-    finally:
-        os.close(source)
-    syscall.update_all(into, list(fresh), list(fresh.values()))
+    with contextlib.suppress(OSError):
+        cgroup = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            programs = [n for n, kind in attachment.ours(cgroup) if kind == syscall.INET_EGRESS]
+            maps = [syscall.maps_of(number).get(MAP, (0,)) for number in programs]
+        finally:
+            os.close(cgroup)
+        known = [number for number, *layout in maps if tuple(layout) == _LAYOUT]
+        return {MAP: max(known)} if known else {}
+    return {}

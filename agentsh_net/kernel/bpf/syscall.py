@@ -13,6 +13,9 @@ import platform
 import struct
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
+
+from agentsh_net.core.abi import btf
 
 _NUMBERS = {
     "x86_64": 321,
@@ -30,7 +33,7 @@ _MAP_CREATE, _MAP_LOOKUP, _MAP_UPDATE = 0, 1, 2
 _PROG_LOAD = 5
 _PROG_ATTACH, _PROG_DETACH = 8, 9
 _PROG_GET_FD_BY_ID, _MAP_GET_FD_BY_ID, _OBJ_GET_INFO, _PROG_QUERY = 13, 14, 15, 16
-_MAP_FREEZE = 22
+_BTF_LOAD = 18
 _MAP_LOOKUP_BATCH, _MAP_UPDATE_BATCH, _MAP_DELETE_BATCH = 24, 26, 27
 
 # enum bpf_attach_type
@@ -42,6 +45,8 @@ CGROUP_ATTACH_TYPES = (0, 1, 2, 3, 6, *range(8, 16), *range(18, 23), *range(29, 
 
 # enum bpf_prog_type
 CGROUP_SKB, CGROUP_SOCK, CGROUP_SOCK_ADDR = 8, 9, 18
+# enum bpf_map_type
+SK_STORAGE = 24
 # What may be attached where.
 PROGRAM_TYPES = {
     INET_EGRESS: CGROUP_SKB,
@@ -101,7 +106,19 @@ def create_map(
 ) -> int:
     """Create a map and return its descriptor, which no child inherits."""
     attr = struct.pack("=IIIII", kind, key_size, value_size, max_entries, flags) + bytes(8) + _name(name)
-    return call(_MAP_CREATE, attr, "MAP_CREATE")[0]
+    if kind != SK_STORAGE:
+        return call(_MAP_CREATE, attr, "MAP_CREATE")[0]
+    types = _load_types(btf.type_of_bytes(value_size))
+    try:
+        return call(_MAP_CREATE, attr + struct.pack("=IIII", 0, types, btf.KEY, btf.VALUE), "MAP_CREATE")[0]
+    finally:
+        os.close(types)
+
+
+def _load_types(data: bytes) -> int:
+    """Load type information and return its descriptor."""
+    buffer = ctypes.create_string_buffer(data, len(data))
+    return call(_BTF_LOAD, struct.pack("=QQII", ctypes.addressof(buffer), 0, len(data), 0), "BTF_LOAD")[0]
 
 
 def load_program(name: str, kind: int, attach_type: int, *, code: bytes, licence: str) -> int:
@@ -182,7 +199,7 @@ def program_info(fd: int) -> tuple[int, str]:
 
 
 def maps_of(program_id: int) -> dict[str, tuple[int, int, int]]:
-    """Return name -> (id, key size, value size) of the maps that a program uses (needs CAP_SYS_ADMIN). Raises OSError."""
+    """Return name -> (id, kind, value size) of the maps that a program uses (needs CAP_SYS_ADMIN). Raises OSError."""
     fd = program_fd(program_id)
     try:
         ids = (ctypes.c_uint32 * _MAX_MAPS)()
@@ -196,14 +213,10 @@ def maps_of(program_id: int) -> dict[str, tuple[int, int, int]]:
     for number in ids[:count]:
         fd = map_fd(number)
         try:
-            answer = ctypes.create_string_buffer(256)
-            attr = struct.pack("=IIQ", fd, len(answer), ctypes.addressof(answer))
-            call(_OBJ_GET_INFO, attr, "OBJ_GET_INFO_BY_FD")
+            each = _map_info(fd)
         finally:
             os.close(fd)
-        _, _, key_size, value_size = struct.unpack_from("=IIII", answer.raw)
-        name = answer.raw[24:40].split(b"\0", 1)[0].decode("ascii", "replace")
-        found[name] = (number, key_size, value_size)
+        found[each.name] = (number, each.kind, each.value_size)
     return found
 
 
@@ -214,9 +227,32 @@ def map_fd(map_id: int) -> int:
 
 def map_entries(fd: int) -> int:
     """Return a map's max_entries; of a ring buffer that is its size in bytes."""
+    return _map_info(fd).max_entries
+
+
+def map_id(fd: int) -> int:
+    """Return a map's id."""
+    return _map_info(fd).id
+
+
+class _MapInfo(NamedTuple):
+    """The beginning of struct bpf_map_info."""
+
+    kind: int
+    id: int
+    key_size: int
+    value_size: int
+    max_entries: int
+    flags: int
+    name: str
+
+
+def _map_info(fd: int) -> _MapInfo:
     info = ctypes.create_string_buffer(256)
     call(_OBJ_GET_INFO, struct.pack("=IIQ", fd, len(info), ctypes.addressof(info)), "OBJ_GET_INFO_BY_FD")
-    return int(struct.unpack_from("=I", info.raw, 16)[0])
+    kind, number, key, value, entries, flags, name = struct.unpack_from(f"=IIIIII{_NAME_BYTES}s", info.raw)
+    text = name.split(b"\0", 1)[0].decode("ascii", "replace")
+    return _MapInfo(kind, number, key, value, entries, flags, text)
 
 
 def update(map_fd: int, key: bytes, value: bytes) -> None:
@@ -224,11 +260,6 @@ def update(map_fd: int, key: bytes, value: bytes) -> None:
     k, v = ctypes.create_string_buffer(key, len(key)), ctypes.create_string_buffer(value, len(value))
     attr = struct.pack("=IxxxxQQQ", map_fd, ctypes.addressof(k), ctypes.addressof(v), 0)
     call(_MAP_UPDATE, attr, "MAP_UPDATE_ELEM")
-
-
-def freeze(map_fd: int) -> None:
-    """Have no process write to a map any more (Linux 5.2)."""
-    call(_MAP_FREEZE, struct.pack("=I", map_fd), "MAP_FREEZE")
 
 
 def lookup(map_fd: int, key: bytes, size: int) -> bytes:

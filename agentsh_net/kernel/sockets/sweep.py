@@ -7,7 +7,7 @@ shared endpoint it is told by what the probes read of the connection.
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 
 from agentsh_net.core.abi import netlink, sock_diag, wire
 from agentsh_net.core.abi.ip_packet import Packet
@@ -24,19 +24,18 @@ REMEDY = "a kernel with CONFIG_INET_DIAG_DESTROY; until then the packet plane re
 
 
 Concerns = Callable[[Rule, Socket], bool]
-Streams = Mapping[int, wire.Stream]
 
 
 def sweep(
     plan: Plan,
     concerns: Concerns = lambda *_: True,
-    streams: Streams | None = None,
+    streams: int | None = None,
     *,
     everywhere: bool = True,
 ) -> list[Socket]:
     """Destroy every socket connected to a denied endpoint, as far as the rule concerns it; return those. Raises KernelError.
 
-    `streams`: what was read of connections to shared endpoints, by cookie; None where nobody reads them. Without `everywhere`
+    `streams`: the map with what was read of connections to shared endpoints; None where nobody reads them. Without `everywhere`
     other network namespaces are left alone.
     """
     if not any(rule.fate in _SWEPT for rule in plan.rules.values()):
@@ -53,14 +52,13 @@ def sweep(
     return destroyed
 
 
-def connected(connection: Netlink) -> Iterator[Socket]:
-    """Yield the connected sockets of the connection's namespace. Raises OSError."""
+def connected(connection: Netlink, streams: int | None = None) -> Iterator[Socket]:
+    """Yield the connected sockets of the connection's namespace, TCP's with what this map keeps in them. Raises OSError."""
     for family in (sock_diag.INET, sock_diag.INET6):
         for protocol in (sock_diag.TCP, sock_diag.UDP, sock_diag.UDPLITE):
+            request = sock_diag.listing(family, protocol, streams if protocol == sock_diag.TCP else None)
             try:
-                answers = connection.ask(
-                    sock_diag.BY_FAMILY, sock_diag.listing(family, protocol), flags=netlink.DUMP
-                )
+                answers = connection.ask(sock_diag.BY_FAMILY, request, flags=netlink.DUMP)
             except OSError as error:
                 if error.errno in {errno.ENOENT, errno.EINVAL, errno.EOPNOTSUPP}:
                     continue  # a protocol that this kernel does not list
@@ -81,17 +79,21 @@ def look_up(connection: Netlink, wanted: Packet, interface: int = 0) -> Socket |
     return next((found for m in answers if (found := sock_diag.parse(m, wanted.protocol))), None)
 
 
-def _condemned(plan: Plan, found: Socket, concerns: Concerns, streams: Streams | None) -> bool:
+def _condemned(plan: Plan, found: Socket, concerns: Concerns, *, named: bool) -> bool:
     rule = find(plan, canonical(found.destination), found.destination_port)
     if rule is None or not concerns(rule, found):
         return False
     match rule.fate:
         case Fate.DENY:
             return True
-        case Fate.SNI | Fate.SNI_OPEN as fate if streams is not None and found.protocol == sock_diag.TCP:
-            stream = streams.get(found.cookie)
-            if stream is None or stream.verdict == wire.REFUSED:
-                return fate is Fate.SNI or stream is not None
+        case Fate.SNI | Fate.SNI_OPEN as fate if named and found.protocol == sock_diag.TCP:
+            stream = wire.decode_stream(found.storage)
+            if (
+                stream is None
+            ):  # one that nobody holds any more has lost what was read of it: what it still sends is judged
+                return fate is Fate.SNI and found.inode != 0
+            if stream.verdict == wire.REFUSED:
+                return True
             names = (Name(stream.name, found.destination_port), Name(stream.name))
             said = next((plan.names[name] for name in names if name in plan.names), None)
             return stream.verdict == wire.PASSED and said is Fate.DENY
@@ -101,9 +103,11 @@ def _condemned(plan: Plan, found: Socket, concerns: Concerns, streams: Streams |
             return False
 
 
-def _sweep_one(connection: Netlink, plan: Plan, concerns: Concerns, streams: Streams | None) -> list[Socket]:
+def _sweep_one(connection: Netlink, plan: Plan, concerns: Concerns, streams: int | None) -> list[Socket]:
+    named = streams is not None
     try:
-        condemned = [s for s in connected(connection) if _condemned(plan, s, concerns, streams)]
+        found = connected(connection, streams)
+        condemned = [s for s in found if _condemned(plan, s, concerns, named=named)]
         return [s for s in condemned if destroy(connection, sock_diag.destruction(s))]
     except OSError as error:
         raise KernelError(

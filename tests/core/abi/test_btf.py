@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentsh_net.core.abi import bpf_object
+from agentsh_net.core.abi import bpf_object, btf
 from agentsh_net.core.abi.btf import MapDefinition, map_definitions
 from agentsh_net.core.errors import KernelError
 from agentsh_net.kernel.bpf import probe_source
@@ -115,3 +115,8 @@ def test_any_bytes_are_read_or_refused_and_nothing_else(types: bytes, strings: b
     header = struct.pack("<HBBIIIII", 0xEB9F, 1, 0, 24, *lengths)
     with contextlib.suppress(KernelError):
         map_definitions(header + types + strings)
+
+
+def test_type_information_is_made_of_an_int_and_of_bytes() -> None:
+    made = btf._Btf(btf.type_of_bytes(332))
+    assert (made._size(made._types[btf.KEY]), made._size(made._types[btf.VALUE])) == (4, 332)

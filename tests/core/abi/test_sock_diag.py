@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from dataclasses import replace
 from ipaddress import IPv4Address, IPv6Address
 
 import pytest
@@ -45,6 +46,25 @@ def test_an_ipv6_socket_has_ipv6_ends() -> None:
     assert (found.source, found.destination) == (IPv6Address("fd00::1"), IPv6Address("::ffff:10.0.0.2"))
 
 
+def test_what_a_map_keeps_in_a_socket_is_asked_for_and_read() -> None:
+    plain, asked = (sock_diag.listing(sock_diag.INET, sock_diag.TCP, fd) for fd in (None, 7))
+    assert asked == plain + struct.pack("=HHHHi", 12, 2, 8, 1, 7)
+    value = netlink.attribute(2, bytes(4)) + netlink.attribute(3, b"kept")
+    stored = netlink.attribute(20, netlink.attribute(1, value))
+    message = replace(listed(), body=listed().body.removesuffix(b"attributes") + stored)
+    found = sock_diag.parse(message, sock_diag.TCP)
+    assert found is not None
+    assert found.storage == b"kept"
+
+
+def test_what_a_map_keeps_is_nothing_where_it_cannot_be_read() -> None:
+    broken = netlink.attribute(20, b"\x03\0\1\0")
+    message = replace(listed(), body=listed().body.removesuffix(b"attributes") + broken)
+    found = sock_diag.parse(message, sock_diag.TCP)
+    assert found is not None
+    assert found.storage == b""
+
+
 @pytest.mark.parametrize("message", [netlink.Message(3, 1, listed().body), netlink.Message(20, 1, b"short")])
 def test_what_is_no_listed_socket_is_left_out(message: netlink.Message) -> None:
     assert sock_diag.parse(message, sock_diag.TCP) is None
@@ -59,9 +79,9 @@ def test_the_destruction_names_the_socket_by_the_kernels_own_identity() -> None:
     assert request[8:] == IDENTITY
 
 
-def test_a_listing_asks_for_every_state_but_listening_and_closed() -> None:
+def test_a_listing_asks_for_every_state_but_listening_closed_and_over() -> None:
     states = struct.unpack_from("=I", sock_diag.listing(sock_diag.INET6, sock_diag.UDP), 4)[0]
-    assert [n for n in range(12) if not states >> n & 1] == [7, 10]
+    assert [n for n in range(12) if not states >> n & 1] == [6, 7, 10]
 
 
 def test_a_question_for_one_socket_has_its_ends_and_no_cookie() -> None:

@@ -20,14 +20,14 @@ def somewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cgroup, "root", lambda: "/somewhere")
 
 
-def loads(monkeypatch: pytest.MonkeyPatch, function: Callable[[str], loader.Loaded]) -> None:
+def loads(monkeypatch: pytest.MonkeyPatch, function: Callable[..., loader.Loaded]) -> None:
     monkeypatch.setattr(loader, "load", function)
 
 
 def test_the_caller_goes_on_while_the_kernel_verifies(monkeypatch: pytest.MonkeyPatch) -> None:
     go, asked = threading.Event(), []
 
-    def load(which: str) -> loader.Loaded:
+    def load(which: str, _kept: object) -> loader.Loaded:
         asked.append(which)
         assert go.wait(60)
         return LOADED
@@ -41,7 +41,7 @@ def test_the_caller_goes_on_while_the_kernel_verifies(monkeypatch: pytest.Monkey
 
 
 def test_a_failure_is_raised_where_the_probes_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    def load(which: str) -> loader.Loaded:
+    def load(which: str, _kept: object) -> loader.Loaded:
         raise KernelError(f"no {which}", layer="ebpf", remedy="mend it")
 
     loads(monkeypatch, load)
@@ -57,7 +57,7 @@ def test_a_failure_is_raised_where_the_probes_are_asked_for(monkeypatch: pytest.
 def test_nothing_is_loaded_that_nobody_will_ask_for(
     monkeypatch: pytest.MonkeyPatch, network: Network
 ) -> None:
-    loads(monkeypatch, lambda _: pytest.fail("loaded"))
+    loads(monkeypatch, lambda *_: pytest.fail("loaded"))
     assert ahead.begin(network) is None
 
 
@@ -66,5 +66,5 @@ def test_nothing_is_loaded_where_it_could_not_be_attached(monkeypatch: pytest.Mo
         raise KernelError("no cgroup v2 hierarchy is mounted", layer="ebpf")
 
     monkeypatch.setattr(cgroup, "root", nowhere)
-    loads(monkeypatch, lambda _: pytest.fail("loaded"))
+    loads(monkeypatch, lambda *_: pytest.fail("loaded"))
     assert ahead.begin(Network()) is None

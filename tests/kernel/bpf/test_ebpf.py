@@ -352,16 +352,6 @@ def test_a_map_that_somebody_wrote_into_is_seen_and_put_back(
     assert (mended, result) == (True, "EPERM")
 
 
-def test_nobody_can_have_streams_begin_as_passed() -> None:
-    def inside() -> bytes:
-        blank = started(BAD)._loaded.maps["blank"]
-        with pytest.raises(OSError, match="not permitted"):
-            syscall.update(blank, bytes(4), bytes([1]) * wire.STREAM_SIZE)
-        return syscall.lookup(blank, bytes(4), wire.STREAM_SIZE)
-
-    assert not any(box.in_box(inside))
-
-
 def test_bits_that_no_rule_needs_any_more_go_when_they_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ebpf, "_MOST_STALE", 2)
 

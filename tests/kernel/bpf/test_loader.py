@@ -64,7 +64,7 @@ def test_the_prebuilt_probes_are_loaded_without_a_child_or_a_compiler(which: str
 def unusable(monkeypatch: pytest.MonkeyPatch, reason: str, cause: OSError | None = None) -> None:
     """Make the prebuilt probes fail for a reason."""
 
-    def refuse() -> loader.Loaded:
+    def refuse(_kept: object) -> loader.Loaded:
         raise KernelError(reason, layer="ebpf", remedy="mend it") from cause
 
     monkeypatch.setattr(loader, "load_prebuilt", refuse)
@@ -91,7 +91,7 @@ def test_where_both_fail_both_are_told_with_what_mends_either(monkeypatch: pytes
     assert caught.value.remedy == f"mend it; or {loader.REMEDY}"
 
 
-def never() -> loader.Loaded:
+def never(*_: object) -> loader.Loaded:
     raise AssertionError("this one was not asked for")
 
 

@@ -1,67 +1,77 @@
-"""What a predecessor knows of connections is taken over where it is understood, and never over what is known already."""
+"""A successor takes over the map of its predecessor's where it is understood, and makes its own where it is not."""
 
 from __future__ import annotations
 
-import struct
+import os
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
 
 import pytest
 from netns import box
+from netns.scene import at, plan
 
 from agentsh_net.core.abi import wire
-from agentsh_net.core.network.plane import Name
-from agentsh_net.kernel.bpf import prebuilt, streams, syscall
+from agentsh_net.kernel.bpf import loader, prebuilt, streams, syscall
+from agentsh_net.kernel.bpf.ebpf import Ebpf
 
 pytestmark = pytest.mark.kernel
 
-
-def stream(verdict: int, name: str) -> bytes:
-    return wire.STREAM.pack(*range(10), verdict, *range(5)) + wire.encode_name(Name(name))
-
-
-def cookie(number: int) -> bytes:
-    return struct.pack("=Q", number)
+ROOT = Path("/sys/fs/cgroup")
+DENIED = plan(1, deny=(at("10.99.0.2"),))
 
 
-def test_streams_are_read_and_inherited() -> None:
-    def inside() -> dict[int, wire.Stream]:
-        probes = prebuilt.read()
-        old_programs, old = prebuilt.load(probes)
-        _, new = prebuilt.load(probes)
-        syscall.update(old["streams"], cookie(1), stream(wire.PASSED, "old.test"))
-        syscall.update(old["streams"], cookie(2), stream(wire.REFUSED, "old.test"))
-        syscall.update(new["streams"], cookie(2), stream(wire.PASSED, "new.test"))
-        streams.inherit(syscall.program_info(old_programs["agentsh_egress"])[0], new["streams"])
-        return streams.read(new["streams"])
+def plane(**definition: int) -> Ebpf:
+    """Attach the probes, with another definition of the map; let go of them."""
+    probes = prebuilt.read()
+    other = replace(probes, maps={**probes.maps, "streams": replace(probes.maps["streams"], **definition)})
 
-    assert box.in_box(inside) == {
-        1: wire.Stream(wire.PASSED, "old.test"),
-        2: wire.Stream(wire.PASSED, "new.test"),
-    }
+    def load() -> loader.Loaded:
+        return loader.Loaded(*prebuilt.load(other), how="by the test")
+
+    made = Ebpf(ROOT, load)
+    made.start(DENIED)
+    return made
 
 
-def test_nothing_is_taken_from_a_program_that_has_no_streams() -> None:
-    def inside() -> tuple[int, int]:
-        _, maps = prebuilt.load(prebuilt.read())
-        kind, code = syscall.CGROUP_SOCK_ADDR, bytes.fromhex("b700000001000000 9500000000000000")
-        alien = syscall.load_program("x", kind, syscall.CONNECT4, code=code, licence="GPL")
-        number = syscall.program_info(alien)[0]
-        streams.inherit(number, maps["streams"])
-        return len(streams.read(maps["streams"])), len(syscall.maps_of(number))
-
-    assert box.in_box(inside) == (0, 0)
+def successor() -> tuple[bool, bool]:
+    first = plane()
+    taken = streams.of_predecessor(ROOT)
+    second = Ebpf(ROOT, partial(loader.load, "prebuilt", taken))
+    second.start(DENIED)
+    ids = [syscall.map_id(each.streams) for each in (first, second)]
+    first.close(remove=False)
+    return ids[0] == ids[1] == taken[streams.MAP], streams.of_predecessor(ROOT) == taken
 
 
-def test_streams_of_another_layout_are_left_alone() -> None:
-    def inside() -> dict[int, wire.Stream]:
-        probes = prebuilt.read()
-        size = wire.STREAM_SIZE + 8
-        wider, blank = (replace(probes.maps[n], value_size=size) for n in ("streams", "blank"))
-        older = replace(probes, maps={**probes.maps, "streams": wider, "blank": blank})
-        programs, old = prebuilt.load(older)
-        syscall.update(old["streams"], cookie(1), bytes(size))
-        _, new = prebuilt.load(probes)
-        streams.inherit(syscall.program_info(programs["agentsh_egress"])[0], new["streams"])
-        return streams.read(new["streams"])
+def test_a_successor_goes_on_with_the_map_of_its_predecessor() -> None:
+    assert box.in_box(successor) == (True, True)
+
+
+def test_a_map_of_another_layout_is_left_alone() -> None:
+    def inside() -> dict[str, int]:
+        plane(value_size=wire.STREAM_SIZE + 8)
+        return streams.of_predecessor(ROOT)
 
     assert box.in_box(inside) == {}
+
+
+def test_nothing_is_taken_where_there_is_none() -> None:
+    def inside() -> tuple[dict[str, int], dict[str, int]]:
+        kind, code = syscall.CGROUP_SKB, bytes.fromhex("b700000001000000 9500000000000000")
+        alien = syscall.load_program("agentsh_x", kind, syscall.INET_EGRESS, code=code, licence="GPL")
+        before = streams.of_predecessor(ROOT)
+        cgroup = os.open(ROOT, os.O_RDONLY)
+        syscall.attach(cgroup, alien, syscall.INET_EGRESS)
+        return before, streams.of_predecessor(ROOT)
+
+    assert box.in_box(inside) == ({}, {})
+    assert streams.of_predecessor(Path("/nowhere")) == {}
+
+
+def test_a_map_that_went_meanwhile_is_made_anew() -> None:
+    def inside() -> int:
+        _, maps = prebuilt.load(prebuilt.read(), {streams.MAP: 0x7FFFFFFF})
+        return syscall.map_id(maps[streams.MAP])
+
+    assert box.in_box(inside) > 0
