@@ -10,6 +10,7 @@ import importlib.util
 import os
 import platform
 import re
+import socket
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from ipaddress import IPv4Address
 from pathlib import Path
 
 from agentsh_net.core.abi import sock_diag
+from agentsh_net.core.abi.ip_packet import Packet
 from agentsh_net.core.errors import KernelError
 from agentsh_net.kernel.bpf import attachment, headers, loader, probe_source, syscall
 from agentsh_net.kernel.cgroups import cgroup, own_cgroups
@@ -24,9 +26,11 @@ from agentsh_net.kernel.limits import effective_capabilities
 from agentsh_net.kernel.netlink import SOCK_DIAG, Netlink
 from agentsh_net.kernel.nft import nftables
 from agentsh_net.kernel.sockets.sweep import REMEDY as SWEEP_REMEDY
+from agentsh_net.kernel.sockets.sweep import UNLISTED, destroy, look_up
 
 # The probes' helpers and the ring buffer came with Linux 5.8.
 _OLDEST_KERNEL = (5, 8)
+_IP_FREEBIND = 15  # where `lo` is down too
 _CAPABILITIES = {"CAP_NET_ADMIN": 12, "CAP_SYS_ADMIN": 21, "CAP_BPF": 39}
 
 
@@ -185,27 +189,32 @@ def _nf_tables() -> str:
 
 
 def _sweep() -> Probe:
-    """Ask for the destruction of a socket that cannot exist: ENOENT means that the kernel would do it.
-
-    It looks for the socket before it asks who wants it destroyed, so that is asked first here.
-    """
+    """Have a socket of our own destroyed: one that is not there gets the same answer from a kernel that lists no sockets."""
     privilege = _privilege("sweep", ("CAP_NET_ADMIN",))
     if not privilege.usable:
         return privilege
-    nothing = (IPv4Address(0), 0)
-    nobody = sock_diag.Socket(sock_diag.INET, sock_diag.TCP, *nothing, *nothing, 0, 0, bytes(48))
     try:
-        with Netlink(SOCK_DIAG) as connection:
-            connection.ask(sock_diag.DESTROY, sock_diag.destruction(nobody))
+        return Probe("sweep", usable=True, detail=_destroyed())
     except OSError as error:
-        if error.errno == errno.ENOENT:
-            return Probe("sweep", usable=True, detail="SOCK_DESTROY")
         remedy = "run as root (sudo)" if error.errno == errno.EPERM else SWEEP_REMEDY
         reason = f"SOCK_DESTROY: {error.strerror}"
-        return Probe("sweep", usable=False, detail=reason, reason=reason, remedy=remedy)
     except KernelError as error:
-        return Probe("sweep", usable=False, detail=str(error), reason=str(error), remedy=SWEEP_REMEDY)
-    return Probe("sweep", usable=True, detail="SOCK_DESTROY")
+        reason, remedy = str(error), error.remedy or SWEEP_REMEDY
+    return Probe("sweep", usable=False, detail=reason, reason=reason, remedy=remedy)
+
+
+def _destroyed() -> str:
+    with socket.socket() as own, Netlink(SOCK_DIAG) as connection:
+        own.setsockopt(socket.IPPROTO_IP, _IP_FREEBIND, 1)
+        own.bind(("127.0.0.1", 0))
+        own.listen(0)
+        ends = Packet(IPv4Address("127.0.0.1"), IPv4Address(0), sock_diag.TCP, own.getsockname()[1])
+        found = look_up(connection, ends)
+        if found is None:
+            raise UNLISTED
+        if not destroy(connection, sock_diag.destruction(found)):
+            raise KernelError("SOCK_DESTROY destroys nothing")
+    return "SOCK_DESTROY"
 
 
 def _attempt(layer: str, what: str, look: Callable[[], str]) -> Probe:

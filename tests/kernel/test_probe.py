@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib.util
 import json
 import os
@@ -17,6 +18,8 @@ from agentsh_net.kernel import probe
 from agentsh_net.kernel.bpf import headers, loader
 from agentsh_net.kernel.cgroups import cgroup
 from agentsh_net.kernel.leftovers import leftovers
+from agentsh_net.kernel.netlink import Netlink
+from agentsh_net.kernel.sockets.sweep import UNLISTED
 
 
 @pytest.mark.kernel
@@ -81,6 +84,21 @@ def test_a_bcc_whose_library_is_broken_is_told_with_what_mends_it(
     assert not found.usable
     assert found.reason == "python3-bpfcc cannot be loaded: libbpf.so.1: no such file"
     assert found.remedy.startswith("sudo apt install --reinstall")
+
+
+def test_a_kernel_that_lists_no_sockets_is_not_taken_for_one_that_destroys_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Without tcp_diag it says of every socket, there or not, that there is no such entry."""
+
+    def ask(*_: object, **__: object) -> None:
+        raise FileNotFoundError(errno.ENOENT, "No such file or directory")
+
+    monkeypatch.setattr(Netlink, "ask", ask)
+    monkeypatch.setattr(probe, "effective_capabilities", lambda: -1)
+    found = probe._sweep()
+    assert not found.usable
+    assert (found.reason, found.remedy) == (str(UNLISTED), UNLISTED.remedy)
 
 
 NO_PROBES = KernelError("the kernel refused p: R2 !read_ok\nthe whole log", remedy="mend it")

@@ -21,6 +21,11 @@ from agentsh_net.kernel.netlink import SOCK_DIAG, Netlink
 
 _SWEPT = {Fate.DENY, Fate.SNI, Fate.SNI_OPEN}
 REMEDY = "a kernel with CONFIG_INET_DIAG_DESTROY; until then the packet plane refuses what such a socket still sends"
+UNLISTED = KernelError(
+    "sockets cannot be swept: this kernel lists no TCP sockets",
+    layer="sweep",
+    remedy="modprobe tcp_diag udp_diag",
+)
 
 
 Concerns = Callable[[Rule, Socket], bool]
@@ -53,16 +58,21 @@ def sweep(
 
 
 def connected(connection: Netlink, streams: int | None = None) -> Iterator[Socket]:
-    """Yield the connected sockets of the connection's namespace, TCP's with what this map keeps in them. Raises OSError."""
+    """Yield the connected sockets of the connection's namespace, TCP's with what this map keeps in them.
+
+    Raises OSError, and KernelError where it lists no TCP.
+    """
     for family in (sock_diag.INET, sock_diag.INET6):
         for protocol in (sock_diag.TCP, sock_diag.UDP, sock_diag.UDPLITE):
             request = sock_diag.listing(family, protocol, streams if protocol == sock_diag.TCP else None)
             try:
                 answers = connection.ask(sock_diag.BY_FAMILY, request, flags=netlink.DUMP)
             except OSError as error:
-                if error.errno in {errno.ENOENT, errno.EINVAL, errno.EOPNOTSUPP}:
-                    continue  # a protocol that this kernel does not list
-                raise
+                if error.errno not in {errno.ENOENT, errno.EINVAL, errno.EOPNOTSUPP}:
+                    raise
+                if (family, protocol) == (sock_diag.INET, sock_diag.TCP):
+                    raise UNLISTED from error
+                continue  # a protocol that this kernel does not list
             for message in answers:
                 found = sock_diag.parse(message, protocol)
                 if found is not None and found.destination_port:

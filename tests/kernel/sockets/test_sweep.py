@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import socket
+from pathlib import Path
 
 import pytest
 from netns import box
@@ -10,6 +12,7 @@ from netns.scene import at, listening, outcome, plan
 
 from agentsh_net.core.abi import sock_diag
 from agentsh_net.core.abi.ip_packet import Packet
+from agentsh_net.core.errors import KernelError
 from agentsh_net.kernel.netlink import SOCK_DIAG, Netlink
 from agentsh_net.kernel.sockets.sweep import look_up, sweep
 
@@ -47,6 +50,37 @@ def test_connections_to_denied_peers_are_closed_and_others_stand() -> None:
     state, closed = box.in_box(inside)
     assert state == ["ECONNABORTED", "open", "ECONNABORTED", "open", "ECONNABORTED"]
     assert closed == [("10.99.0.2", 443), ("::ffff:a63:2", 443), ("fd00:99::2", 443)]
+
+
+def test_a_kernel_that_lists_no_sockets_is_told_of_and_not_taken_for_one_that_has_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def ask(*_: object, **__: object) -> None:
+        raise FileNotFoundError(errno.ENOENT, "No such file or directory")
+
+    monkeypatch.setattr(Netlink, "ask", ask)
+    with pytest.raises(KernelError, match="lists no TCP sockets") as caught:
+        sweep(plan(deny=(at("10.99.0.2"),)), everywhere=False)
+    assert "modprobe tcp_diag" in caught.value.remedy
+
+
+def test_a_connection_that_is_over_is_not_told_of_as_closed() -> None:
+    def inside() -> list[str]:
+        there = box.there()
+        server = listening(there, "10.99.0.2")
+        with client("10.99.0.2") as over:
+            peer = server.accept()[0]
+        over.close()  # the first to end it waits in TIME_WAIT, for a minute
+        peer.close()
+        waiting = "06"
+        box.await_that(
+            lambda: any(
+                line.split()[3] == waiting for line in Path("/proc/net/tcp").read_text().splitlines()[1:]
+            )
+        )
+        return [str(s.destination) for s in sweep(plan(deny=(at("10.99.0.2"),)))]
+
+    assert box.in_box(inside) == []
 
 
 def test_a_connected_udp_socket_is_closed_too() -> None:
