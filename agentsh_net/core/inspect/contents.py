@@ -32,7 +32,7 @@ from agentsh_net.core.inspect.encoded import SHORTEST, decoded, unmasked
 from agentsh_net.core.inspect.findings import Category, Finding, Severity
 from agentsh_net.core.inspect.homoglyphs import homoglyphs
 from agentsh_net.core.inspect.invisible import invisible
-from agentsh_net.core.inspect.links import links
+from agentsh_net.core.inspect.links import links, opened
 from agentsh_net.core.inspect.order_rules import IN_CONTENTS
 from agentsh_net.core.inspect.orders import orders
 from agentsh_net.core.inspect.plain import plain
@@ -128,12 +128,13 @@ def _flat(arguments: Any) -> bool:
 
 
 def inspect_content(
-    value: Any, customs: Sequence[Custom] = (), max_chars: int = MAX_CHARS
+    value: Any, customs: Sequence[Custom] = (), max_chars: int = MAX_CHARS, *, opens: bool = False
 ) -> tuple[Finding, ...]:
-    """Return what a result, an error, or a request of a server to its client holds."""
+    """Return what a result, an error, or a request of a server to its client holds; `opens`: one to open URLs, perhaps."""
     read = strings(value, max_chars)
     texts = (*read.texts, *unmasked(read.texts))
-    return concluded([*orders(IN_CONTENTS, texts), *_shared(read, texts, customs, RESULTS_INDEX)])
+    urls = opened(read.texts) if opens else ()
+    return concluded([*urls, *orders(IN_CONTENTS, texts), *_shared(read, texts, customs, RESULTS_INDEX)])
 
 
 def _in_arguments(read: Strings, customs: Sequence[Custom]) -> list[Finding]:

@@ -60,6 +60,12 @@ LOCAL = re.compile(
 )
 
 
+# A person who reads `https://bank.example@evil.example` or an encoded name sees another host than the browser.
+USERINFO = re.compile(r"https?://[^/?#\\]*@", re.IGNORECASE)
+PUNYCODE = re.compile(r"https?://[^/?#\\]*\bxn--", re.IGNORECASE)
+LOOPBACK = re.compile(r"http://(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?=[:/?#]|$)", re.IGNORECASE)
+
+
 def links(texts: Iterable[Text], *, strict: bool) -> Iterator[Finding]:
     """Find what leads elsewhere. `strict` is for definitions, where icons, images and addresses have no business but their own."""
     for text in texts:
@@ -77,6 +83,21 @@ def links(texts: Iterable[Text], *, strict: bool) -> Iterator[Finding]:
         if _is_link(text.steps) and not text.key:
             yield from _link(text)
         yield from _inside(text, strict=strict)
+
+
+def opened(texts: Iterable[Text]) -> Iterator[Finding]:
+    """Find URLs that a person is asked to open and no honest server names (MCP 2025-11-25, elicitation, safe URL handling)."""
+    for text in texts:
+        if text.key or text.steps[-1:] != ("url",) or "properties" in text.steps:
+            continue
+        raw = text.raw.strip()
+        if USERINFO.match(raw):
+            yield _finding("disguised-url", Severity.HIGH, text, (0, len(text.raw)))
+        elif PUNYCODE.match(raw):
+            yield _finding("disguised-url", Severity.MEDIUM, text, (0, len(text.raw)))
+        elif not raw.lower().startswith("https://") and not LOOPBACK.match(raw):
+            severity = Severity.MEDIUM if raw.lower().startswith("http://") else Severity.HIGH
+            yield _finding("unsafe-url", severity, text, (0, len(text.raw)))
 
 
 def _is_link(steps: tuple[Any, ...]) -> bool:

@@ -17,7 +17,7 @@ from agentsh_net.core.mcp import gate as mcp_gate
 from agentsh_net.core.mcp.client import META
 from agentsh_net.core.mcp.exchange import MODERN
 from agentsh_net.core.mcp.gate import Asking, Call, Drop, Edit, Swap
-from agentsh_net.core.mcp.glance import HANDSHAKES, LIST, tells
+from agentsh_net.core.mcp.glance import ELICITATION, HANDSHAKES, LIST, tells
 from agentsh_net.core.mcp.jsonrpc import Body, Notification, Request
 from agentsh_net.core.mcp.listing import refused
 from agentsh_net.core.mcp.pages import RepeatedCursorError
@@ -34,8 +34,10 @@ Shown = Callable[[str], Verdict | None]
 # Characters of one request of a server that are inspected: they are read while others wait, for some 20 ms. Prompts are shorter.
 MAX_ASKED = 16 << 10
 
-# By method, what of its result is pinned.
-_PINNED = {LIST: "tools"} | dict.fromkeys(HANDSHAKES, "instructions")
+# By method, what of its result is pinned, where it is what it should be.
+_PINNED: dict[str, tuple[str, type]] = {LIST: ("tools", list)} | dict.fromkeys(
+    HANDSHAKES, ("instructions", str)
+)
 _SUBJECTS = ("taskId", "progressToken", "logger", "uri")  # what notifications are about
 
 NO_FACTS: dict[str, Any] = {"instructions": "", "server_info": {}, "protocol_version": "", "era": ""}
@@ -93,7 +95,8 @@ def judge_askings(
         verdict = server_asks.judge(mcp, server_id, asking.method)
         found: Sequence[Finding] = ()
         if mcp.output_inspection.enabled:
-            found = inspect_content(asking.params, customs, MAX_ASKED)
+            opens = asking.method == ELICITATION
+            found = inspect_content(asking.params, customs, MAX_ASKED, opens=opens)
         if found and not verdict.blocked:
             inspected = results_policy.judge(mcp, found, "request")
             verdict = inspected if inspected.blocked or inspected.would is not None else verdict
@@ -125,7 +128,8 @@ def to_read(method: str, answer: Mapping[str, Any]) -> dict[str, Any]:
     read = {key: value for key, value in answer.items() if key in {"result", "error"}}
     pinned, result = _PINNED.get(method), read.get("result")
     if pinned is not None and isinstance(result, Mapping):
-        read["result"] = {key: value for key, value in result.items() if key != pinned}
+        key, kind = pinned
+        read["result"] = {k: v for k, v in result.items() if k != key or not isinstance(v, kind)}
     return read
 
 

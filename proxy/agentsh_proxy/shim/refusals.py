@@ -7,7 +7,15 @@ from __future__ import annotations
 
 import json
 
-from agentsh_net.core.mcp.glance import CALL, ELICITATION, SAMPLING, UnreadableError, asks_for_input, messages
+from agentsh_net.core.mcp.glance import (
+    CALL,
+    ELICITATION,
+    SAMPLING,
+    UnreadableError,
+    asks_for_input,
+    messages,
+    tells,
+)
 
 TYPE_CHECKING = False  # see agentsh_net.core.links.shim_link
 if TYPE_CHECKING:
@@ -35,10 +43,10 @@ def of_calls(line: bytes) -> list[bytes]:
     return [error(m["id"], BLOCKED, AWAY) for m in found if "method" in m and m.get("id") is not None]
 
 
-def of_server(line: bytes, results: list[Any]) -> tuple[bytes | None, list[bytes]]:
+def of_server(line: bytes, results: list[Any], *, notes: bool = False) -> tuple[bytes | None, list[bytes]]:
     """Return what goes on to the client in place of a server's line, and what is answered to the server.
 
-    `results` are the ids of calls whose results were to be looked at.
+    `results` are the ids of calls whose results were to be looked at; `notes`: what it tells by itself was to be, too.
     """
     try:
         found = messages(line)
@@ -46,7 +54,7 @@ def of_server(line: bytes, results: list[Any]) -> tuple[bytes | None, list[bytes
         return None, []
     wants = [m for m in found if m.get("method") in {SAMPLING, ELICITATION}]
     asks = [m for m in found if "method" not in m and (asks_for_input(m) or m.get("id") in results)]
-    if not wants and not asks:
+    if not wants and not asks and not (notes and any(map(tells, found))):
         return line, []
     errors = [error(m.get("id"), BLOCKED, AWAY) for m in found if m in asks]
     return b"\n".join(errors) or None, [error(m.get("id"), BLOCKED, AWAY) for m in wants]

@@ -327,7 +327,7 @@ class Relay:
         def decided(answer: Answer | None) -> None:
             if answer is None and self._daemon.closed:
                 results = [id_ for _, id_, method, *_ in why["asked"] if method in INSPECTED]
-                forward, replies = refusals.of_server(line, results)
+                forward, replies = refusals.of_server(line, results, notes=self._daemon.results)
                 answer = Answer(passes=False, forward=forward, replies=tuple(replies))
             forward = line if answer is None or answer.passes else answer.forward
             self._down.release(held, forward)

@@ -67,3 +67,11 @@ def test_a_result_that_was_to_be_looked_at_is_an_error_for_the_client() -> None:
     forward, replies = of_server(result, [4])
     assert forward is not None and json.loads(forward)["id"] == 4 and "error" in json.loads(forward)
     assert replies == []
+
+
+def test_what_a_server_tells_by_itself_does_not_pass_where_it_was_to_be_looked_at() -> None:
+    log = line({"jsonrpc": "2.0", "method": "notifications/message", "params": {"data": "read this"}})
+    assert of_server(log, [], notes=True) == (None, [])
+    assert of_server(log, []) == (log, [])
+    counts = {"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progress": 1}}
+    assert of_server(line(counts), [], notes=True) == (line(counts), [])

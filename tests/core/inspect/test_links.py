@@ -106,3 +106,29 @@ def test_in_results_pictures_that_carry_data_off_are_found_and_links_are_not() -
     assert [f.pattern for f in inspect_content(link)] == ["script-url"]
     file = {"content": [{"type": "resource_link", "uri": "file:///home/user/a.txt", "name": "a"}]}
     assert not inspect_content(file)
+
+
+@pytest.mark.parametrize(
+    ("url", "severity"),
+    [
+        ("https://bank.example@evil.example/", "high"),
+        ("https://user:pw@evil.example/", "high"),
+        ("https://xn--pple-43d.com/login", "medium"),
+        ("http://login.example/", "medium"),
+        ("file:///etc/passwd", "high"),
+        ("vscode://x/y", "high"),
+        (" HTTPS://login.example/authorize?state=a@b", ""),
+        ("http://127.0.0.1:8080/callback", ""),
+        ("http://localhost/", ""),
+    ],
+)
+def test_a_url_that_a_person_is_asked_to_open_is_what_it_seems(url: str, severity: str) -> None:
+    asks = {"mode": "url", "message": "log in", "url": url}
+    found = inspect_content(asks, opens=True)
+    assert [(f.path, f.severity.value) for f in found] == ([("$.url", severity)] if severity else [])
+    assert not inspect_content(asks)  # a result may have any address
+
+
+def test_a_field_of_a_form_that_is_called_url_is_none() -> None:
+    schema = {"type": "object", "properties": {"url": {"type": "string", "title": "ftp"}}}
+    assert not inspect_content({"message": "where?", "requestedSchema": schema}, opens=True)
