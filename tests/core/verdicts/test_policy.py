@@ -348,6 +348,53 @@ def test_calls_of_one_answer_are_charged_by_their_place_and_not_by_their_id_alon
         assert snapshot.judge(call, session_id="s", charge=lambda *_: False).action is ALLOW
 
 
+def test_a_rule_over_the_arguments_of_one_meaning_of_a_name_is_asked():
+    rule = {"server": "db", "tool": "read", "args": ETC}
+    snapshot = situation(["fs", "db"], {"fs": ["read"], "db": ["read"]}, denied_tools=[rule])
+    for path, action in (("/etc/passwd", BLOCK), ("/srv/x", ALLOW)):
+        assert verdict(snapshot, ToolCall("read", input={"path": path})).action is action
+    anywhere = situation(["fs"], denied_tools=[{"tool": "rm", "args": ETC}])
+    for path, action in (("/etc/passwd", BLOCK), ("/srv/x", ALLOW)):
+        assert verdict(anywhere, ToolCall("functions.rm", input={"path": path})).action is action
+
+
+def test_a_tool_that_the_agent_lists_by_name_is_none_that_a_pattern_over_servers_tools_means():
+    for natives, rule, action in (
+        (("Bash",), "Ba*", ALLOW), (("B*",), "Ba*", BLOCK), (("Bash",), "bash", BLOCK), (("B*",), "x*", ALLOW),
+    ):  # fmt: skip
+        snapshot = situation(["fs"], fail_closed=True, native_tools=natives, denied_tools=[("*", rule)])
+        assert verdict(snapshot, "Bash").action is action
+        assert verdict(snapshot, ToolCall("Bash", namespace="functions")).action is action
+
+
+def test_calls_are_charged_to_servers_that_are_declared_or_were_seen_to_offer_tools():
+    charged = []
+    snapshot = situation(["fs"], {"web": ["get"]}, rate_limits=RateLimits(True))
+    for name in ("mcp__fs__unseen", "mcp__web__unseen", "mcp__nobodys__unseen", "get"):
+        snapshot.judge(
+            ToolCall(name), session_id="s", charge=lambda *about: charged.append(about[:2]) or True
+        )
+    assert charged == [("fs", "unseen"), ("web", "unseen"), ("web", "get")]
+
+
+def test_only_a_block_says_how_much_its_name_may_mean_and_only_where_that_is_more_than_one_tool():
+    offered = {"fs": ["read", "rm"], "db": ["read", "rm"]}
+    snapshot = situation(offered, offered, denied_tools=[("fs", "rm")])
+    assert verdict(snapshot, "rm").reason.endswith("; the name may mean 2 tools")
+    assert "may mean" not in verdict(snapshot, "read").reason
+    assert "may mean" not in verdict(snapshot, "mcp__fs__rm").reason
+
+
+def test_a_tool_that_was_shown_as_it_is_is_not_altered():
+    snapshot = situation(["fs"], {"fs": ["read"]})
+    plain, shown = ToolCall("read"), ToolCall("read", shown=Shown((Candidate("fs", "read", ""),)))
+    assert [s.step for s in snapshot.explain(shown).steps][:2] == ["name", "server"]
+    altered = snapshot.explain(ToolCall("read", shown=Shown(altered="description")))
+    assert altered.verdict.reason != snapshot.explain(plain).verdict.reason
+    nobodys = ToolCall("nobodys", shown=Shown(altered="description"))
+    assert verdict(snapshot, nobodys).action is ALLOW
+
+
 @pytest.mark.parametrize(
     ("mcp", "name", "stands"),
     [
@@ -519,6 +566,7 @@ def test_what_is_remembered_is_bounded_and_changes_no_verdict(monkeypatch):
     for _ in range(2):
         judged = [verdict(snapshot, f"mcp__fs__t{i}").action for i in range(10)]
         assert judged == [BLOCK if i == 5 else ALLOW for i in range(10)]
+        assert 0 < len(snapshot._policy._rulings) <= 3
 
 
 def test_long_names_are_judged_and_not_remembered():
