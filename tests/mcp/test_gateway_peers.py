@@ -19,6 +19,7 @@ from mcp import Client, types
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 from mcp_peers.everything import everything
+from mcp_peers.overheard import HONEST, overheard
 from running import Running, awaited, running
 
 PEERS = Path(__file__).parent.parent / "mcp_peers"
@@ -87,6 +88,7 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
                     "servers": servers,
                     "denied_tools": [{"tool": "rm"}],
                     "elicitation": {"policy": "alert", "per_server": {"asks": "block"}},
+                    "output_inspection": {"enabled": True, "on_detection": "block"},
                 }
             },
             "proxy": {"mode": "disabled"}, "network": {"mode": "off"},
@@ -162,6 +164,22 @@ def test_progress_comes_before_the_answer(here: Running, mode: str) -> None:
         assert steps == [1, 2, 3]
 
     play(here, "stdio", scene, mode)
+
+
+@pytest.mark.parametrize(("server", "mode"), WAYS)
+def test_what_a_server_tells_by_itself_reaches_its_client_unless_it_is_poison(
+    here: Running, server: str, mode: str
+) -> None:
+    seen: list[str] = []
+    callbacks, scene = overheard(seen)
+    play(here, server, scene, mode, **callbacks)
+    assert sorted(seen) == sorted(HONEST)
+
+    def blocked() -> set[str]:
+        told = [e for e in here.events("mcp_tool_result_inspected") if e["server_id"] == server]
+        return {e["method"] for e in told if e["action"] == "block"}
+
+    awaited(lambda: blocked() == {"notifications/message", "notifications/progress"})
 
 
 async def accept(context: Any, params: types.ElicitRequestParams) -> types.ElicitResult:

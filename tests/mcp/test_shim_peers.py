@@ -14,6 +14,7 @@ from mcp import Client, types
 from mcp.client.stdio import StdioServerParameters
 from mcp.shared.exceptions import MCPError
 from mcp_peers.everything import everything
+from mcp_peers.overheard import HONEST, overheard
 from running import Running, running
 
 ROOT = Path(__file__).parent.parent.parent
@@ -30,7 +31,11 @@ def policy(**mcp: Any) -> dict[str, Any]:
 def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """A daemon that denies one tool."""
     with running(
-        tmp_path_factory.mktemp("daemon"), policy(denied_tools=[{"server": "peer", "tool": "rm"}])
+        tmp_path_factory.mktemp("daemon"),
+        policy(
+            denied_tools=[{"server": "peer", "tool": "rm"}],
+            output_inspection={"enabled": True, "on_detection": "block"},
+        ),
     ) as it:
         yield it
 
@@ -133,6 +138,19 @@ def test_a_cancelled_call_is_cancelled_at_the_server(here: Running, tmp_path: Pa
         assert (await client.call_tool("add", {"a": 1})).structured_content == {"result": 3}
 
     front.play(scene, "legacy")
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+def test_what_a_server_tells_by_itself_reaches_its_client_unless_it_is_poison(
+    here: Running, tmp_path: Path, mode: str
+) -> None:
+    seen: list[str] = []
+    callbacks, scene = overheard(seen)
+    Scene(here, SDK_SERVER, "peer", tmp_path).play(scene, mode, **callbacks)
+    assert seen == HONEST
+    for method in ("notifications/message", "notifications/progress"):
+        told = here.await_event("mcp_tool_result_inspected", lambda e, m=method: e["method"] == m)
+        assert (told["action"], told["max_severity"], told["via"]) == ("block", "critical", "shim")
 
 
 async def accept(context: Any, params: Any) -> types.ElicitResult:

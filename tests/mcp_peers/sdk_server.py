@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from typing import Annotated
 
-from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.subscriptions import InMemorySubscriptionBus, ToolsListChanged
 from mcp.types import ToolAnnotations
 from pydantic import Field
@@ -23,6 +23,14 @@ server = MCPServer("peer", version="1.2.3", instructions="Use add for sums.", su
 def add(a: Annotated[int, Field(description="first")], b: int = 2) -> int:
     """Add two numbers."""
     return a + b
+
+
+@server.tool()
+async def tell(ctx: Context, text: str) -> str:
+    """Say a text in every way but by the result."""
+    await ctx.log("info", text, logger_name="peer")
+    await ctx.report_progress(1, 2, text)
+    return "told"
 
 
 @server.custom_route("/grow", methods=["POST"])

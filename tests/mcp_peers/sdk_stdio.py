@@ -39,6 +39,14 @@ async def slow(ctx: Context, steps: int = 3) -> str:
 
 
 @server.tool()
+async def tell(ctx: Context, text: str) -> str:
+    """Say a text in every way but by the result."""
+    await ctx.log("info", text, logger_name="peer")
+    await ctx.report_progress(1, 2, text)
+    return "told"
+
+
+@server.tool()
 async def hang() -> str:
     """Never end by itself."""
     try:
