@@ -5,9 +5,9 @@ Not its business: what is in force (`status`).
 
 from __future__ import annotations
 
-import getpass
 import os
 import platform
+import pwd
 import socket
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
@@ -139,7 +139,14 @@ def _default() -> Config:
 
 def _machine() -> Iterator[Check]:
     yield _ok("python", f"Python {platform.python_version()}")
-    yield _ok("user", getpass.getuser() if os.geteuid() else "root")
+    yield _ok("user", _user(os.geteuid()))
+
+
+def _user(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:  # containers run as ids that are in no file
+        return f"user id {uid}"
 
 
 def _store(path: Path) -> Check:

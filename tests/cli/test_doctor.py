@@ -45,6 +45,14 @@ def test_a_machine_that_has_everything_is_fine(run):
     assert all(row["usable"] for row in checks(result).values())
 
 
+def test_a_user_who_is_in_no_file_is_named_by_the_id(run, monkeypatch):
+    for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
+        monkeypatch.delenv(name, raising=False)
+    for asked in ("getuid", "geteuid"):
+        monkeypatch.setattr(os, asked, lambda: 4_000_000_001)
+    assert checks(run("doctor", "--json"))["user"]["detail"] == "user id 4000000001"
+
+
 def test_what_is_missing_is_shown_with_the_command_that_mends_it(run, machine):
     machine[0] = NO_BCC
     result = run("doctor")

@@ -13,7 +13,7 @@ import pytest
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.model import Server, Transport
 from agentsh_net.workers import stdio_process
-from agentsh_net.workers.stdio_process import Launcher, account, environment
+from agentsh_net.workers.stdio_process import Account, Launcher, account, environment
 
 ROOT = os.geteuid() == 0
 NONE = "0000000000000000"
@@ -85,6 +85,11 @@ def test_a_user_that_is_not_there_or_is_root_is_refused() -> None:
         account("nobody-here")
     with pytest.raises(ProtocolError, match=r"never runs as root|only a daemon that runs as root"):
         account("root")
+
+
+def test_who_is_in_no_file_is_its_id(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 4_000_000_001)
+    assert account("") == Account("4000000001", 4_000_000_001, os.getegid(), "/", change=False)
 
 
 def test_the_proxys_own_user_is_no_servers(monkeypatch: pytest.MonkeyPatch) -> None:
