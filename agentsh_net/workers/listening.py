@@ -5,6 +5,7 @@ Who accepts on them is not its business.
 
 from __future__ import annotations
 
+import errno
 import socket
 from typing import Any, Final
 
@@ -27,13 +28,17 @@ def bind(settings: Proxy | Gateway | Metrics, section: str = "proxy") -> list[so
         first.close()
         return [_bound(family, address, shared=True) for _ in range(workers)]
     except OSError as error:
-        where = f"{section}.listen" if isinstance(error, socket.gaierror) else f"{section}.port"
         found = f"{settings.listen}:{settings.port} ({error.strerror or error})"
-        raise ConfigError(
-            [Problem(where, found, "an address and a port that are free, or port 0")]
-        ) from error
+        if isinstance(error, socket.gaierror) or error.errno in _NO_ADDRESS:
+            problem = Problem(f"{section}.listen", found, "an address of this host")
+        else:
+            problem = Problem(f"{section}.port", found, "an address and a port that are free, or port 0")
+        raise ConfigError([problem]) from error
 
 
+_NO_ADDRESS: Final = frozenset(
+    {errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT}
+)  # 127.0.0.1 too, where there is IPv6 alone
 _LOOPBACK: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared with, not bound
 
 

@@ -31,9 +31,11 @@ def test_what_cannot_be_had_is_told_with_its_place() -> None:
         with pytest.raises(ConfigError) as caught:
             bind(Proxy(port=port, workers=2))
         assert caught.value.problems[0].path == "proxy.port"
-    with pytest.raises(ConfigError) as caught:
-        bind(Proxy(listen="no.such.host.invalid", port=0))
-    assert caught.value.problems[0].path == "proxy.listen"
+    for nowhere in ("no.such.host.invalid", "192.0.2.1"):
+        with pytest.raises(ConfigError) as caught:
+            bind(Proxy(listen=nowhere, port=0))
+        problem = caught.value.problems[0]
+        assert (problem.path, problem.expected) == ("proxy.listen", "an address of this host")
 
 
 @pytest.mark.parametrize(
