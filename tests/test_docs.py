@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
+import typing
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +14,13 @@ import yaml
 
 from agentsh_net.cli.main import cli
 from agentsh_net.core.configuration.config import parse
+from agentsh_net.core.configuration.settings import Config, Metrics
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
 PAGES = sorted([README, *(ROOT / "docs").glob("*.md")])
+# What the reader of a file fills in by itself, or has another name for.
+NOT_WRITTEN = {"transport", "host", "source", "kind", "value"}
 OF_MCP = {"denied_tools", "allowed_tools", "version_pinning", "inspection"}
 
 
@@ -51,10 +56,40 @@ def test_an_example_is_a_valid_policy(page: Path, text: str) -> None:
         mapping = {"sandbox": {"mcp": mapping}}
     served = mapping.get("gateway", {}).get("servers", {})
     rules = mapping.get("sandbox", {}).get("mcp", {})
-    named = [rule["server"] for key in ("denied_tools", "allowed_tools") for rule in rules.get(key, ())]
+    named = [
+        rule["server"]
+        for key in ("denied_tools", "allowed_tools")
+        for rule in rules.get(key, ())
+        if "server" in rule
+    ]
     declared = [declaration(name, served.get(name, {})) for name in sorted({*served, *named})]
     mapping.setdefault("sandbox", {}).setdefault("mcp", {}).setdefault("servers", declared)
     assert parse({"version": 1, **mapping}).version == 1
+
+
+def test_the_page_of_the_policy_file_has_every_key_with_its_default() -> None:
+    page = (ROOT / "docs/configuration.md").read_text()
+    defaults, lists = re.findall(r"^```yaml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    said = parse(yaml.safe_load(defaults))
+    assert dataclasses.replace(said, metrics=Metrics()) == Config(metrics=Metrics())  # which listens nowhere
+    written = keys_of(yaml.safe_load(defaults)) | keys_of(yaml.safe_load(lists))
+    assert {name for name in keys_of_sections(Config) if name not in written} == set()
+
+
+def keys_of(value: Any) -> set[str]:
+    if isinstance(value, list):
+        return set().union(*map(keys_of, value))
+    return {*value, *set().union(*map(keys_of, value.values()))} if isinstance(value, dict) else set()
+
+
+def keys_of_sections(section: type) -> set[str]:
+    """The keys of a section and of those in it, as the schema's dataclasses name them."""
+    names = {"in" if field.name == "location" else field.name for field in dataclasses.fields(section)}
+    for hint in typing.get_type_hints(section).values():
+        for part in (hint, *typing.get_args(hint)):
+            if dataclasses.is_dataclass(part) and isinstance(part, type):
+                names |= keys_of_sections(part)
+    return names - NOT_WRITTEN
 
 
 @pytest.mark.parametrize(("page", "command"), found(r"\./dev ([a-z]+)"))
