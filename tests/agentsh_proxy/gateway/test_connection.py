@@ -16,6 +16,7 @@ from agentsh_proxy.gateway.connection import (
     Handler,
 )
 from agentsh_proxy.gateway.requests import MAX_REMEMBERED, Asked
+from loopback import until
 from mcp_peers.scripted import run
 
 from agentsh_net.core.errors import ProtocolError
@@ -177,9 +178,8 @@ def test_quiet_connections_are_closed_and_half_requests_refused() -> None:
             idle_reader, idle = await asyncio.open_connection("127.0.0.1", port)
             half_reader, half = await asyncio.open_connection("127.0.0.1", port)
             half.write(HEAD + b"Content-Length: 2\r\n\r\n")
-            while len(front.connections) < 2:
-                await asyncio.sleep(0)
-            await asyncio.sleep(0.05)
+            await until(lambda: sum(c._requests.head is not None for c in front.connections) == 1)
+            await until(lambda: len(front.connections) == 2)
             front.tick(BODY_SECONDS + 1)
             assert (await half_reader.read()).startswith(b"HTTP/1.1 408 ")
             front.tick(IDLE_SECONDS + 1)

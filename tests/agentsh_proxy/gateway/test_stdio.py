@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from agentsh_proxy.gateway.stdio import Starter, StdioPipe
+from loopback import until
 from mcp_peers.scripted import run
 
 from agentsh_net.core.errors import ProtocolError
@@ -141,9 +142,8 @@ def test_a_server_that_ends_is_told_of_with_its_last_words() -> None:
     async def scene(supervisor: Supervisor) -> None:
         pipe, _, out, err = await opened(supervisor)
         os.write(err, b"cannot find module\x1b[31m\n")
-        await asyncio.sleep(0.02)
         supervisor.say(ended=1, status="exit status 1")
-        await asyncio.sleep(0.02)
+        await until(lambda: "exit status 1" in pipe.why() and "module" in pipe.why())
         supervisor.close(out)
         with pytest.raises(
             ProtocolError, match=r"peer ended \(exit status 1\): cannot find module"
