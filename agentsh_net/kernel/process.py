@@ -12,6 +12,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
+from agentsh_net.core.values.recent import remember
 from agentsh_net.kernel.cgroups import cgroup
 
 # Recent cgroups and processes of a busy host; an entry is a few hundred bytes.
@@ -89,9 +90,7 @@ class Processes:
         if cgroup_id and self._hierarchy is not None:
             if not path or _inode(self._hierarchy / path.lstrip("/")) != cgroup_id:
                 path = cgroup.path_of(self._hierarchy, cgroup_id)
-            self._cgroups[cgroup_id] = path
-            if len(self._cgroups) > _REMEMBERED:
-                self._cgroups.popitem(last=False)
+            remember(self._cgroups, cgroup_id, path, _REMEMBERED)
         return path
 
     def _present_cgroup(self, pid: int) -> str:

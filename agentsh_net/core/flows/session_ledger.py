@@ -15,6 +15,7 @@ from agentsh_net.core.flows.crossflow import Call, History, crossing
 from agentsh_net.core.flows.tool_kind import Kind, kind_of
 from agentsh_net.core.model import Crossing
 from agentsh_net.core.registry import Registry
+from agentsh_net.core.values.recent import remember
 
 # Sessions that are remembered, those that called last: each is some 256 calls, 50 KB at most. A thousand agents on one machine.
 MAX_SESSIONS = 1024
@@ -59,19 +60,11 @@ class SessionLedger:
         history = self._histories.get(asked.session_id, History())
         answer: Crossing | bool = crossing(history, call, self._settings) or within()
         if answer is True or self._audit:
-            self._remember(asked.session_id, history.after(call, self._settings))
+            remember(self._histories, asked.session_id, history.after(call, self._settings), MAX_SESSIONS)
         if asked.key:
-            self._answers[asked.server_id, asked.key] = answer
-            if len(self._answers) > MAX_ANSWERS:
-                self._answers.popitem(last=False)
+            remember(self._answers, (asked.server_id, asked.key), answer, MAX_ANSWERS)
         return answer
 
     def _kind(self, asked: Asked) -> Kind:
         tool = self._registry.tool(asked.server_id, asked.tool)
         return kind_of(asked.tool, tool.definition if tool else None)
-
-    def _remember(self, session_id: str, history: History) -> None:
-        self._histories[session_id] = history
-        self._histories.move_to_end(session_id)
-        if len(self._histories) > MAX_SESSIONS:
-            self._histories.popitem(last=False)

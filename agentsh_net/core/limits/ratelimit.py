@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from agentsh_net.core.configuration.settings import RateLimit, RateLimits
 from agentsh_net.core.naming.folding import fold
+from agentsh_net.core.values.recent import remember
 
 # Ids of judged calls: a thousand streams of a few dozen calls each. The oldest go first, and cost a token if seen again.
 MAX_REMEMBERED = 65_536
@@ -81,9 +82,7 @@ class Buckets:
         if known is not None:
             return known
         answer = self._bucket(server, now).take(now)
-        self._answers[server, call_key] = answer
-        if len(self._answers) > MAX_REMEMBERED:
-            self._answers.popitem(last=False)
+        remember(self._answers, (server, call_key), answer, MAX_REMEMBERED)
         return answer
 
     def with_limits(self, limits: RateLimits) -> Buckets:

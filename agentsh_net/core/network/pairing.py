@@ -11,6 +11,7 @@ from ipaddress import IPv6Address
 
 from agentsh_net.core.abi.ip_packet import Packet
 from agentsh_net.core.network.addresses import canonical, home
+from agentsh_net.core.values.recent import remember
 
 # From connect() to the first packet: at once for TCP; a UDP socket may wait, and then makes two events.
 WINDOW_NS = 5_000_000_000
@@ -41,10 +42,8 @@ class Sightings:
 
     def is_news(self, packet: Packet, now: int) -> bool:
         """Say whether a packet that begins a connection tells of one that nobody has told of."""
-        seen = self._begun.pop(packet, None)
-        self._begun[packet] = now
-        if len(self._begun) > _LIMIT:
-            self._begun.popitem(last=False)
+        seen = self._begun.get(packet)
+        remember(self._begun, packet, now, _LIMIT)
         return (seen is None or now - seen > AGAIN_NS) and not self._is_echo(packet, now)
 
     def _is_echo(self, packet: Packet, now: int) -> bool:

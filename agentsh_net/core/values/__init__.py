@@ -1,1 +1,1 @@
-"""JSON values: read as any peer might read them, compared, hashed, and rewritten without touching what need not change."""
+"""JSON values: read as any peer might read them, compared, hashed, and rewritten without touching what need not change; tables of few."""

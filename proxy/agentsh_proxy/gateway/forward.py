@@ -17,6 +17,7 @@ from agentsh_net.core.mcp import http_rules as mcp_http
 from agentsh_net.core.mcp.gateway_http import Headers
 from agentsh_net.core.model import Server
 from agentsh_net.core.trust.certificate import Fingerprints
+from agentsh_net.core.values.recent import remember
 from agentsh_proxy.gateway.connection import GatewayConnection
 from agentsh_proxy.gateway.dialing import Tell
 from agentsh_proxy.gateway.exchange import Exchange
@@ -90,6 +91,8 @@ class Forward:
         if mcp_session and session_id not in self._owners.get(mcp_session, (session_id,)):
             client.answer(404, jsonrpc.error(None, NOT_FOUND, "Session not found"))  # as if it were nobody's
             return True
+        if mcp_session in self._owners:
+            self._owners.move_to_end(mcp_session)  # it is in use: others are forgotten before it
         review = self._reviews.get((session_id, mcp_session)) if mcp_session else None
         review = review or self._review(session_id)
         if mcp_session:
@@ -125,16 +128,12 @@ class Forward:
 
     def _remember(self, key: tuple[str, str], review: Review) -> None:
         review.offer.listing.lean = True
-        self._reviews[key] = review
-        self._reviews.move_to_end(key)
-        if len(self._reviews) > MAX_SESSIONS:
-            self._reviews.popitem(last=False)
+        remember(self._reviews, key, review, MAX_SESSIONS)
 
     def _own(self, mcp_session: str, session_id: str) -> None:
         """Take note whose a session is; a server that names one id for everybody has no sessions that could be taken over."""
-        self._owners[mcp_session] = self._owners.get(mcp_session, frozenset()) | {session_id}
-        if len(self._owners) > MAX_SESSIONS:
-            self._owners.popitem(last=False)
+        owners = self._owners.get(mcp_session, frozenset()) | {session_id}
+        remember(self._owners, mcp_session, owners, MAX_SESSIONS)
 
     async def send(
         self, method: str, headers: Headers, place: Place, tool: str, body: bytes, session_id: str

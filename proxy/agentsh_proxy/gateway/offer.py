@@ -21,6 +21,7 @@ from agentsh_net.core.model import Transport, Verdict
 from agentsh_net.core.snapshot import Snapshot
 from agentsh_net.core.trust import identity
 from agentsh_net.core.trust.identity import Aspect
+from agentsh_net.core.values.recent import remember
 from agentsh_net.core.verdicts.policy import Charge
 from agentsh_proxy.gateway.around import Around
 from agentsh_proxy.gateway.view import Place
@@ -162,10 +163,7 @@ class Unnamed:
 
     def _kept(self, key: tuple[str, bytes], offer: Offer) -> Offer:
         offer.listing.mixed = True
-        self._offers[key] = offer
-        self._offers.move_to_end(key)
-        if len(self._offers) > MAX_UNNAMED:
-            self._offers.popitem(last=False)
+        remember(self._offers, key, offer, MAX_UNNAMED)
         return offer
 
 

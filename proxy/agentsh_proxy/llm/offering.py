@@ -19,6 +19,7 @@ from agentsh_net.core.model import Candidate, PinState, ToolCall
 from agentsh_net.core.trust.offers import NOTHING, Altered, Lessons, joined
 from agentsh_net.core.trust.pins import PinEffect, effect
 from agentsh_net.core.values import json_splice
+from agentsh_net.core.values.recent import remember
 from agentsh_net.core.verdicts.rules import ROOT
 from agentsh_proxy.llm.reporting import Reporter, Subject
 from agentsh_proxy.llm.view import View
@@ -67,7 +68,7 @@ class Offering:
         known = self._by_session.get(subject.session_id, _UNTAUGHT)
         if all(each is not lessons for each in known.lists):
             kept = (*known.lists, lessons)[-MAX_REMEMBERED:]
-            _keep(self._by_session, subject.session_id, _Taught(kept, joined(kept)))
+            remember(self._by_session, subject.session_id, _Taught(kept, joined(kept)), MAX_SESSIONS)
         return lessons
 
     def last(self, session_id: str) -> Lessons:
@@ -77,7 +78,7 @@ class Offering:
     def propose(self, session_id: str, call: ToolCall) -> None:
         """Remember a call of an MCP server that an answer proposes: a later request may approve it by its id alone."""
         if call.server_name and call.call_id:
-            _keep(self._proposed, (session_id, call.call_id), call)
+            remember(self._proposed, (session_id, call.call_id), call, MAX_SESSIONS)
 
     def proposed(self, session_id: str, call_id: str) -> ToolCall | None:
         """Return the call that an answer proposed under this id."""
@@ -90,7 +91,7 @@ class Offering:
         key = subject.session_id, altered.offer, altered.shown_hash
         if does is PinEffect.PASS or key in self._told:
             return
-        _keep(self._told, key, None)
+        remember(self._told, key, None, MAX_SESSIONS)
         refused = does is PinEffect.BLOCK and altered.surely
         about: Candidate = altered.about
         self._reporter.emit(
@@ -137,10 +138,3 @@ def _learned(found: tuple[Any, ...], view: View) -> Lessons:
             view.lessons.clear()
         view.lessons[key] = lessons
     return lessons
-
-
-def _keep(memory: OrderedDict[Any, Any], key: Any, value: Any) -> None:
-    memory[key] = value
-    memory.move_to_end(key)
-    if len(memory) > MAX_SESSIONS:
-        memory.popitem(last=False)

@@ -550,6 +550,32 @@ def test_another_agent_cannot_go_on_with_a_session_that_it_knows_or_guesses() ->
     play(legacy(tools_call=call_, GET=stream), scene)
 
 
+def test_whose_a_session_is_stays_known_while_it_is_used_however_many_others_begin(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(forward, "MAX_SESSIONS", 2)
+    begun = 0
+
+    async def begin(asked: Seen, wire: Wire) -> None:
+        nonlocal begun
+        begun += 1
+        await wire.result(asked, INITIALIZED, Mcp_Session_Id=f"s-{begun}")
+
+    async def call_(asked: Seen, wire: Wire) -> None:
+        await wire.result(asked, RESULT)
+
+    async def scene(front: GatewayFront, server: Scripted) -> None:
+        front.gateway.sessions = {sha256(t).hexdigest(): t.decode() for t in (b"one", b"two")}
+        used = {"Mcp-Session-Id": "s-1"}
+        await front.ask("POST", INITIALIZE, path="/s/one/mcp/peer")
+        for _ in range(5):
+            assert (await front.ask("POST", call(), path="/s/one/mcp/peer", **used)).status == 200
+            await front.ask("POST", INITIALIZE, path="/s/two/mcp/peer")
+        assert (await front.ask("POST", call(), path="/s/two/mcp/peer", **used)).status == 404
+
+    play(legacy(initialize=begin, tools_call=call_), scene)
+
+
 def test_a_server_that_gives_everybody_one_session_id_serves_everybody() -> None:
     async def scene(front: GatewayFront, server: Scripted) -> None:
         front.gateway.sessions = {sha256(t).hexdigest(): t.decode() for t in (b"one", b"two")}

@@ -106,6 +106,11 @@ def test_what_is_known_of_a_server_is_found_by_its_folded_id_and_the_later_count
     assert Pins().identities_of("web") == ()
 
 
+def test_a_servers_pins_are_its_own_whatever_the_case_of_its_id():
+    board = Pins.of([Pin("FS", "read", "h"), Pin("fs", "rm", "h"), Pin("db", "read", "h")])
+    assert [pin.tool for pin in board.of_server("Fs")] == ["read", "rm"]
+
+
 def test_a_later_pin_replaces_the_earlier():
     board = Pins.of([pins.trust(TOOL, "a")]).with_pins([pins.trust(CHANGED, "b")])
     assert board.lookup("weather", "get_weather", CHANGED.hash) is PinState.TRUSTED
