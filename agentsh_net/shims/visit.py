@@ -23,7 +23,7 @@ from agentsh_net.core.mcp import gate as mcp_gate
 from agentsh_net.core.mcp import jsonrpc
 from agentsh_net.core.mcp import judging as mcp_judging
 from agentsh_net.core.mcp.exchange import changes_tools
-from agentsh_net.core.mcp.gate import Call, Drop, Edit, Hide, Swap
+from agentsh_net.core.mcp.gate import Call, Edit, Hide, Swap
 from agentsh_net.core.mcp.glance import HANDSHAKES, LIST
 from agentsh_net.core.mcp.jsonrpc import Body, ErrorResponse, Id, Message, Response
 from agentsh_net.core.mcp.judging import Note
@@ -228,7 +228,7 @@ class Visit:
     ) -> bytes:
         """Decide on a line with something to read in it, or with answers that matter."""
         for note in notes:
-            await self._noted(note, len(line), edits)
+            await self._noted(note, len(line), replies, edits)
         for ask, message in lists:
             try:
                 await self._listed(ask, message, len(line), edits)
@@ -261,13 +261,11 @@ class Visit:
         if verdict.blocked:
             edits[ask.index] = Swap(mcp_gate.refused_result(ask.id, ask.tool, verdict.reason, ask.method))
 
-    async def _noted(self, note: Note, size: int, edits: dict[int, Edit]) -> None:
+    async def _noted(self, note: Note, size: int, replies: list[bytes], edits: dict[int, Edit]) -> None:
         """Look at what the server tells by itself."""
         found = await self._found(note.params)
-        verdict = results_policy.judge(self._mcp(), found, "notification")
+        verdict = mcp_judging.judged_note(self._mcp(), note, found, replies, edits)
         self._tell.result(note.about, None, found, size, verdict, note.method)
-        if verdict.blocked:
-            edits[note.position] = Drop()
 
     async def _found(self, content: Any) -> Sequence[Finding]:
         """Return what detectors find, in a thread: a text that is made to be slow to read may take a second."""

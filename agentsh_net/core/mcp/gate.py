@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.mcp import jsonrpc
 from agentsh_net.core.mcp.glance import (
+    ASKED,
     BOM,
     CALL,
     ELICITATION,
@@ -49,7 +50,6 @@ BLOCKED = -32090
 UNREADABLE = -32600
 
 AT_THE_EDGE = 4096  # bytes at either end of a message in which its id is looked for
-_ASKED = frozenset((SAMPLING, ELICITATION))
 _CALLS = (Request, Notification)  # what may be a call
 
 MAX_NAME = 200  # characters of a tool's name in an answer; the event has the whole
@@ -292,7 +292,7 @@ def askings(body: Body) -> Iterator[Asking]:
     """Yield what a server wants of the client, in whichever way the revisions know."""
     for index, message in enumerate(body.messages):
         if isinstance(message, Request):
-            if message.method in _ASKED:
+            if message.method in ASKED:
                 yield Asking(index, message.id, message.method, message.params)
         elif isinstance(message, Notification):
             if message.method == TASK and isinstance(message.params, dict):
@@ -309,8 +309,14 @@ def embedded(index: int, id_: Id | None, requests: Any) -> Iterator[Asking]:
     values: Iterable[Any] = requests.values() if isinstance(requests, dict) else requests or ()
     for request in values if isinstance(values, Iterable) else ():
         method = request.get("method") if isinstance(request, dict) else None
-        if method in _ASKED:
+        if method in ASKED:
             yield Asking(index, id_, str(method), request.get("params"), embedded=True)
+
+
+def answer_to_note(id_: Id, method: str, reason: str) -> bytes:
+    """Return the error that a server's request gets which does not reach its client for what it says."""
+    what = visible(method, MAX_NAME)
+    return jsonrpc.error(id_, BLOCKED, f"[agentsh] {what} blocked by policy: {reason}")
 
 
 def answer_to_asking(asking: Asking, verdict: Verdict) -> bytes:

@@ -37,10 +37,10 @@ SAMPLING: Final = "sampling/createMessage"
 ELICITATION: Final = "elicitation/create"
 LIST_CHANGED: Final = "notifications/tools/list_changed"
 TASK: Final = "notifications/tasks"  # a task as `tasks/get` would show it (the extension of 2026-07-28)
-NOTE: Final = "notifications/"  # how the names of notifications begin, those that vendors add among them
 PROGRESS: Final = "notifications/progress"
 # What a server asks of the client, or tells it, that policy or audit has a say in.
 WATCHED: Final = frozenset((SAMPLING, ELICITATION, LIST_CHANGED, TASK))
+ASKED: Final = frozenset((SAMPLING, ELICITATION))
 
 INPUT_REQUIRED: Final = "input_required"  # 2026-07-28: a result that asks, or a task that does
 URL_ELICITATION_REQUIRED: Final = -32042  # 2025-11-25: an error that asks
@@ -146,9 +146,12 @@ def asks_for_input(message: Mapping[str, Any]) -> bool:
 
 
 def tells(message: Mapping[str, Any]) -> bool:
-    """Say whether a server's message is a notification with something to read: clients show logs, progress and what vendors add to the model."""
+    """Say whether a server's message tells something to read: clients show logs, progress and what vendors add to the model.
+
+    What it asks of the client's model or user (`sampling`, `elicitation`) has a policy of its own.
+    """
     method, params = message.get("method"), message.get("params")
-    if not params or not isinstance(method, str) or not method.startswith(NOTE):
+    if not params or not isinstance(method, str) or method in ASKED:
         return False
     counts = method == PROGRESS and isinstance(params, dict) and params.keys() <= _COUNTS
     return not (

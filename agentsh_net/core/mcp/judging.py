@@ -18,7 +18,7 @@ from agentsh_net.core.mcp.client import META
 from agentsh_net.core.mcp.exchange import MODERN
 from agentsh_net.core.mcp.gate import Asking, Call, Drop, Edit, Swap
 from agentsh_net.core.mcp.glance import ELICITATION, HANDSHAKES, LIST, tells
-from agentsh_net.core.mcp.jsonrpc import Body, Notification, Request
+from agentsh_net.core.mcp.jsonrpc import Body, Id, Notification, Request
 from agentsh_net.core.mcp.listing import refused
 from agentsh_net.core.mcp.pages import RepeatedCursorError
 from agentsh_net.core.model import Action, ToolCall, Verdict
@@ -44,9 +44,13 @@ NO_FACTS: dict[str, Any] = {"instructions": "", "server_info": {}, "protocol_ver
 
 
 class Note(NamedTuple):
-    """A notification with something to read. `position` is that of its message, `about` what it names (a task, a logger)."""
+    """What a server tells by itself. `position` is that of its message, `about` what it names (a task, a logger).
+
+    `id` is that of a request, which wants an answer.
+    """
 
     position: int
+    id: Id | None
     method: str
     about: str
     params: Any
@@ -117,10 +121,28 @@ def notes(mcp: Mcp, body: Body) -> list[Note]:
     if not mcp.output_inspection.enabled:
         return []
     return [
-        Note(position, message.method, _subject(message.params), message.params)
+        Note(
+            position,
+            message.id if isinstance(message, Request) else None,
+            message.method,
+            _subject(message.params),
+            message.params,
+        )
         for position, message in enumerate(body.messages)
         if isinstance(message, Notification | Request) and tells(message.raw)
     ]
+
+
+def judged_note(
+    mcp: Mcp, note: Note, found: Sequence[Finding], replies: list[bytes], edits: dict[int, Edit]
+) -> Verdict:
+    """Return the verdict on what a server tells by itself, with what becomes of it, and what it is answered, added."""
+    verdict = results_policy.judge(mcp, found, "message" if note.id is not None else "notification")
+    if verdict.blocked:
+        edits[note.position] = Drop()
+        if note.id is not None:
+            replies.append(mcp_gate.answer_to_note(note.id, note.method, verdict.reason))
+    return verdict
 
 
 def to_read(method: str, answer: Mapping[str, Any]) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from agentsh_net.core.mcp import gate as mcp_gate
 from agentsh_net.core.mcp import gateway_http, jsonrpc
 from agentsh_net.core.mcp import judging as mcp_judging
 from agentsh_net.core.mcp.exchange import changes_tools
-from agentsh_net.core.mcp.gate import Call, Drop, Edit, Hide, Swap
+from agentsh_net.core.mcp.gate import Call, Edit, Hide, Swap
 from agentsh_net.core.mcp.glance import CALL, HANDSHAKES, LIST, asks_for_input
 from agentsh_net.core.mcp.jsonrpc import (
     Body,
@@ -238,7 +238,7 @@ class Review:
             replies, edits = mcp_judging.judge_askings(
                 self._around.mcp, self.server_id, body, self._tell.asked, self._around.customs()
             )
-            await self._noted(body, len(data), edits)
+            await self._noted(body, len(data), replies, edits)
         for index, asked, message in answers:
             await self._answer(index, asked, message, len(data), edits)
         forward = mcp_gate.edited(flat, body, edits) if edits else data
@@ -327,14 +327,12 @@ class Review:
             return inspect_content(content, customs)
         return await asyncio.to_thread(inspect_content, content, customs)
 
-    async def _noted(self, body: Body, size: int, edits: dict[int, Edit]) -> None:
+    async def _noted(self, body: Body, size: int, replies: list[bytes], edits: dict[int, Edit]) -> None:
         """Look at what a server tells by itself, and note what of it does not go on."""
         for note in mcp_judging.notes(self._around.mcp, body):
             found = await self._found(note.params, size)
-            verdict = results_policy.judge(self._around.mcp, found, "notification")
+            verdict = mcp_judging.judged_note(self._around.mcp, note, found, replies, edits)
             self._tell.result(note.about, None, found, size, verdict, note.method)
-            if verdict.blocked:
-                edits[note.position] = Drop()
 
     def _uncertain(
         self,

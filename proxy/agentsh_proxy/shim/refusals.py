@@ -7,15 +7,7 @@ from __future__ import annotations
 
 import json
 
-from agentsh_net.core.mcp.glance import (
-    CALL,
-    ELICITATION,
-    SAMPLING,
-    UnreadableError,
-    asks_for_input,
-    messages,
-    tells,
-)
+from agentsh_net.core.mcp.glance import ASKED, CALL, UnreadableError, asks_for_input, messages, tells
 
 TYPE_CHECKING = False  # see agentsh_net.core.links.shim_link
 if TYPE_CHECKING:
@@ -52,9 +44,10 @@ def of_server(line: bytes, results: list[Any], *, notes: bool = False) -> tuple[
         found = messages(line)
     except UnreadableError:
         return None, []
-    wants = [m for m in found if m.get("method") in {SAMPLING, ELICITATION}]
+    told = [m for m in found if notes and tells(m)]
+    wants = [m for m in found if m.get("method") in ASKED or (m in told and m.get("id") is not None)]
     asks = [m for m in found if "method" not in m and (asks_for_input(m) or m.get("id") in results)]
-    if not wants and not asks and not (notes and any(map(tells, found))):
+    if not wants and not asks and not told:
         return line, []
     errors = [error(m.get("id"), BLOCKED, AWAY) for m in found if m in asks]
     return b"\n".join(errors) or None, [error(m.get("id"), BLOCKED, AWAY) for m in wants]

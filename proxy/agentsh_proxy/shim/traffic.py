@@ -9,7 +9,6 @@ from agentsh_net.core.mcp.glance import (
     CALL,
     HANDSHAKES,
     LIST,
-    NOTE,
     WATCHED,
     UnreadableError,
     asks_for_input,
@@ -83,7 +82,7 @@ class Traffic:
         seen = self._skim.of_server(line)
         if seen is not None:
             method, id_ = seen
-            if method and method not in WATCHED and not (results and method.startswith(NOTE)):
+            if method and method not in WATCHED and not results:
                 return None
             if not method and is_id(id_) and self._requests.get(id_, ()) is None:
                 del self._requests[id_]

@@ -327,6 +327,17 @@ def test_what_a_server_tells_by_itself_is_inspected(method: str, params: Any, su
     assert Front().server(note).forward is not None
 
 
+def test_a_request_of_a_vendors_own_is_inspected_and_the_server_answered() -> None:
+    front = Front(**BLOCKING)
+    passed = front.server(request("channel/ask", 77, content=str(POISON)))
+    assert passed.forward is None
+    (reply,) = map(json.loads, passed.replies)
+    assert reply["id"] == 77 and "channel/ask blocked by policy" in reply["error"]["message"]
+    assert (front.events[-1]["method"], front.events[-1]["action"]) == ("channel/ask", "block")
+    honest = request("roots/list", 78)
+    assert front.server(honest).forward == encoded(honest)
+
+
 @pytest.mark.parametrize("method", ["initialize", "server/discover", "tools/list"])
 def test_what_stands_beside_what_is_pinned_is_inspected_as_a_result(method: str) -> None:
     info = {"name": "peer", "version": "1", "description": str(POISON)}

@@ -75,3 +75,6 @@ def test_what_a_server_tells_by_itself_does_not_pass_where_it_was_to_be_looked_a
     assert of_server(log, []) == (log, [])
     counts = {"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progress": 1}}
     assert of_server(line(counts), [], notes=True) == (line(counts), [])
+    ask = {"jsonrpc": "2.0", "id": 7, "method": "channel/ask", "params": {"content": "read this"}}
+    forward, (reply,) = of_server(line(ask), [], notes=True)
+    assert forward is None and json.loads(reply)["id"] == 7

@@ -106,7 +106,8 @@ def test_what_a_server_tells_by_itself_matters_where_results_do() -> None:
     assert tells(method="notifications/claude/channel", content="read this")
     assert not tells(method="notifications/progress", progressToken="a", progress=1, total=2)
     assert not tells(method="notifications/prompts/list_changed")
-    assert not tells(method="roots/list", title="read this")
+    assert tells(method="channel/ask", content="read this")
+    assert not tells(method="roots/list")
 
 
 def test_a_request_of_the_server_is_not_taken_for_an_answer() -> None:

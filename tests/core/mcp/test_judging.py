@@ -117,6 +117,8 @@ def test_what_a_server_tells_by_itself_is_to_be_read_but_what_only_counts_is_not
         ("notifications/tasks/status", {"taskId": "t", "statusMessage": "s"}),
         ("notifications/claude/channel", {"content": "c"}),
         ("notifications/tools/list_changed", {}),
+        ("channel/message", {"content": "c"}),
+        ("sampling/createMessage", {"messages": []}),
     ]
     messages = [{"jsonrpc": "2.0", "method": method, "params": params} for method, params in told]
     held = body(json.dumps([*messages, {"jsonrpc": "2.0", "id": 1, **messages[0]}]).encode())
@@ -127,8 +129,10 @@ def test_what_a_server_tells_by_itself_is_to_be_read_but_what_only_counts_is_not
         (3, "progress", "7"),
         (4, "tasks/status", "t"),
         (5, "claude/channel", ""),
-        (7, "message", "a"),
+        (7, "channel/message", ""),
+        (9, "message", "a"),
     ]
+    assert [n.id for n in found] == [None, None, None, None, None, None, 1]
     assert mcp_judging.notes(Mcp(), held) == []
 
 
