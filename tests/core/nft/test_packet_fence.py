@@ -27,6 +27,8 @@ def test_a_denied_address_is_there_in_every_spelling_a_packet_can_have() -> None
 def test_what_is_only_tagged_or_denied_at_a_port_is_not_its_business() -> None:
     wanted = plan(deny=(at("10.99.0.4", 443),), tag=(at("10.99.0.3"),))
     assert not packet_fence.wanted(wanted)
+    assert packet_fence.wanted(plan(deny=(V4,), tag=(V6,)))
+    assert not packet_fence.wanted(replace(plan(deny=(V4,)), sessions_only=True))
     assert "element" not in made(wanted)
 
 

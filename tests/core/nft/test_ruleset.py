@@ -113,6 +113,9 @@ def test_what_the_network_asks_of_this_host_is_not_judged_on_its_way_in() -> Non
     incoming = [rule for rule in rules(made, "asked_routed") if "@" in rule]
     assert len(incoming) == 2
     assert all('"!="' in rule and '"fib"' in rule for rule in incoming)
+    for chain in ("asked", "output", "forward"):
+        assert not any('"!="' in rule for rule in rules(made, chain))
+        assert any("@deny4_here" in rule for rule in rules(made, chain))
 
 
 def test_a_lookup_stands_only_where_its_set_has_elements() -> None:
@@ -270,6 +273,40 @@ def test_a_port_of_this_host_is_asked_for_before_the_address_is() -> None:
     made = rules(nft_ruleset.fill(plan({local: DENY}), nflog_group=5), "output")[0]
     assert made.index("@deny4_here") < made.index('"fib"')
     assert '"refuse"' in made
+
+
+@pytest.mark.parametrize(("address", "family"), [("127.0.0.1", "ipv4"), ("::1", "ipv6")])
+def test_a_port_of_this_host_is_asked_for_in_packets_of_its_family_alone(address: str, family: str) -> None:
+    made = nft_ruleset.fill(plan({Endpoint(canonical(ip_address(address)), 9000): DENY}), nflog_group=5)
+    v6 = family == "ipv6"
+    (lookup,) = [rule for rule in rules(made, "six_output" if v6 else "output") if "_here" in rule]
+    assert f'"right": "{family}"' in lookup
+    assert any('"jump"' in rule for rule in rules(made, "output")) is v6
+
+
+def test_an_ipv6_address_is_looked_for_in_the_site_of_6to4_too() -> None:
+    (plain, site) = rules(nft_ruleset.fill(plan({Endpoint(V6): DENY}), nflog_group=5), "six_output")
+    assert "prefix" not in plain
+    assert '"prefix": {"addr": "2002::", "len": 16}' in site
+    assert "ffff:ffff:ffff::" in site
+
+
+@pytest.mark.parametrize(
+    ("denied", "refused"),
+    [({Endpoint(V6, 443): DENY}, True), ({Endpoint(V6): DENY, Endpoint(B, 443): DENY}, True), ({Endpoint(V6): DENY}, False), ({Endpoint(V6, 443): TAG}, False)],
+)  # fmt: skip
+def test_an_ipv6_packet_whose_port_cannot_be_read_is_refused_where_a_port_is_denied(
+    denied: dict[Endpoint, Rule], refused: bool
+) -> None:
+    made = nft_ruleset.fill(replace(plan(denied), alone=True), nflog_group=5)
+    for hook, whither in (("output", "refuse"), ("forward", "refuse_routed")):
+        *_, readable, rest = ["", "", *rules(made, f"six_{hook}")]
+        assert (
+            "l4proto" in readable and ">=" in readable and readable.endswith('{"return": null}]')
+        ) is refused
+        assert (rest == f'[{{"goto": {{"target": "{whither}"}}}}]') is refused
+    for chain in ("six_asked", "six_asked_routed"):
+        assert not any('"return"' in rule for rule in rules(made, chain))
 
 
 def test_with_sessions_alone_nothing_that_is_forwarded_is_asked_for() -> None:

@@ -34,6 +34,7 @@ def test_an_ipv4_address_has_three_spellings_and_with_a_port_two() -> None:
 def test_a_denied_port_of_this_host_is_a_port_whatever_the_address(address: str, name: str) -> None:
     assert elements(at(address, 9000)) == [(name, "", 9000)]
     assert elements(at(address, 9000), TAG)[0] == (f"tag{name[4]}_port", address, 9000)
+    assert elements(at(address))[0] == (f"deny{name[4]}", address, 0)
 
 
 def test_the_kernels_keys_are_those_of_the_elements() -> None:
@@ -61,6 +62,16 @@ def test_addresses_are_written_as_everybody_writes_them(address: str) -> None:
     texts = [text for (_, text, _), _ in nft_sets.elements(rules)]
     assert address in texts
     assert len(texts) == 4
+    assert texts == [str(ip_address(text)) for text in texts]
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["fd00::1:2:3", "64:ff9b:1::a00:1", "64:ff9b::1", "2002:a00:1::1", "2002:a00::", "2003:a00:1::"],
+)
+def test_so_are_those_of_ipv6_that_look_like_spellings_of_ipv4(address: str) -> None:
+    texts = [text for _, text, _ in elements(at(address))]
+    assert address in texts
     assert texts == [str(ip_address(text)) for text in texts]
 
 
