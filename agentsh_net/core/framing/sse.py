@@ -66,16 +66,16 @@ def _usual(raw: bytes) -> Frame | None:
 
 def _usual_in_crlf(raw: bytes) -> Frame | None:
     """As `_usual`, of an event whose lines all end in CRLF: Python's servers end them so."""
+    if not raw.endswith(_BLANK_IN_CRLF) or not raw.startswith(b"event: "):
+        return None
     name_ends = raw.find(b"\r")
     at = name_ends + len(b"\r\ndata: ")
     end = len(raw) - len(_BLANK_IN_CRLF)
     if (
-        not raw.startswith(b"event: ")
-        or raw[name_ends:at] != b"\r\ndata: "
+        raw[name_ends:at] != b"\r\ndata: "
         or raw.find(b"\n") != name_ends + 1
         or raw.find(b"\r", at) != end
         or raw.find(b"\n", at) != end + 1
-        or not raw.endswith(_BLANK_IN_CRLF)
     ):
         return None
     return Frame(raw, raw[len(b"event: ") : name_ends].decode("utf-8", "replace"), raw[at:end])
@@ -154,13 +154,13 @@ class Decoder:
         size = len(data)
         if size > self._max:
             return None
+        if (usual := _usual_in_crlf(data)) is not None:
+            self._first = False
+            return usual
         if data.find(b"\n\n") == size - 2 > 0:
             return self._frame(data) if data[0] != _LF and data.find(b"\r") < 0 else None
         if not data.find(_BLANK_IN_CRLF) == size - 4 > 0 or data[0] == _CR:
             return None
-        if (usual := _usual_in_crlf(data)) is not None:
-            self._first = False
-            return usual
         # Where every line ends in CRLF, nothing else can end the frame before.
         alone = data.count(b"\r") == data.count(b"\n") == data.count(b"\r\n")
         return self._frame(data) if alone else None

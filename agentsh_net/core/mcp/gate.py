@@ -52,10 +52,13 @@ UNREADABLE = -32600
 AT_THE_EDGE = 4096  # bytes at either end of a message in which its id is looked for
 _CALLS = (Request, Notification)  # what may be a call
 
+# Of a result of a call, and of what policy reads: where there is no other, none is misspelt.
+_USUAL_KEYS = RESULT_KEYS | {"content", "structuredContent", "isError", "_meta"}
+
 MAX_NAME = 200  # characters of a tool's name in an answer; the event has the whole
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Call:
     """A tools/call. `id` is None for one that wants no answer."""
 
@@ -126,6 +129,7 @@ def read(line: bytes, limits: Limits = DEFAULT_LIMITS) -> Body:
         if (
             isinstance(message, Response)
             and isinstance(message.result, dict)
+            and not message.result.keys() <= _USUAL_KEYS
             and misspelt(message.result, RESULT_KEYS)
         ):
             raise ProtocolError("a key of a result in another case")

@@ -123,8 +123,7 @@ def splits(line: bytes) -> bool:
 
 def misspelt(keys: Iterable[str], known: frozenset[str]) -> bool:
     """Say whether a key is a known one but for its case: Go's `encoding/json` takes it for that one."""
-    folded = _folded(known)
-    return any(key not in known and key.casefold() in folded for key in keys)
+    return not _folded(known).isdisjoint(map(str.casefold, set(keys) - known))
 
 
 @cache
@@ -140,7 +139,7 @@ def respelt(method: str) -> bool:
 def asks_for_input(message: Mapping[str, Any]) -> bool:
     """Say whether an answer asks the client for something before the request is done."""
     result, error = message.get("result"), message.get("error")
-    return (isinstance(result, dict) and any(value == INPUT_REQUIRED for value in result.values())) or (
+    return (isinstance(result, dict) and INPUT_REQUIRED in result.values()) or (
         isinstance(error, dict) and error.get("code") == URL_ELICITATION_REQUIRED
     )
 

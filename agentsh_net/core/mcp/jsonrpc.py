@@ -45,7 +45,10 @@ class Limits:
 DEFAULT_LIMITS = Limits()
 
 
-@dataclass(frozen=True, slots=True)
+# Messages are not frozen, nor are the calls in them (`gate`): to make one would take three times as long, and each is made once a hop.
+
+
+@dataclass(slots=True)
 class Request:
     """A call that wants an answer with this id. `raw` is the whole message, unknown fields included."""
 
@@ -55,7 +58,7 @@ class Request:
     raw: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Notification:
     """A call that wants no answer."""
 
@@ -64,7 +67,7 @@ class Notification:
     raw: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Response:
     """The result of the request with this id."""
 
@@ -73,7 +76,7 @@ class Response:
     raw: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ErrorResponse:
     """The failure of a request. `id` is None where the peer could not read the request's id."""
 
@@ -97,6 +100,12 @@ class Body(NamedTuple):
 def same_id(one: Id | None, other: Id | None) -> bool:
     """Say whether two ids are the same value of the same type."""
     return type(one) is type(other) and one == other
+
+
+def loosely_answered(body: Body, ids: Iterable[Id]) -> list[Id]:
+    """Return which of these requests a body answers, be it to clients that take "1" for 1 alone."""
+    said = {str(m.id) for m in body.messages if isinstance(m, Response | ErrorResponse)}
+    return [id_ for id_ in ids if str(id_) in said]
 
 
 def crowded(data: bytes) -> bool:

@@ -29,7 +29,7 @@ MAX_NAMED: Final = 20  # servers in an answer: a policy may declare thousands
 class Admitted:
     """Whom a head lets in, and where to: so does the same head on the same connection while these are in force.
 
-    `denied` is the verdict on the server itself.
+    `denied` is the verdict on the server itself, where it is a block.
     """
 
     view: GatewayView
@@ -37,7 +37,7 @@ class Admitted:
     head: RequestHead
     place: Place
     session_id: str
-    denied: Verdict
+    denied: Verdict | None
     shown: str  # another session, whose token the path has
 
     def holds(self, view: GatewayView, sessions: Mapping[str, str], asked: Asked) -> bool:
@@ -80,7 +80,8 @@ def admit(
         return None
     if unread := gateway_http.unread(asked.fields):
         raise ProtocolError(unread, status=415)
-    denied = view.snapshot.judge_server(place.server.id)
+    judged = view.snapshot.judge_server(place.server.id)
+    denied = judged if judged.blocked else None
     return Admitted(view, sessions, asked.head, place, session_id, denied, shown)
 
 

@@ -79,12 +79,11 @@ class Requests:
         """Return the next whole request; None until it is here. Raises ProtocolError for one that is none, or is too long."""
         if self.head is None and not self._read_head():
             return None
-        if not self._read_body():
+        body = self._read_body()
+        if body is None:
             return None
         heard = self._heard
         assert heard is not None  # noqa: S101 - a body has a head
-        body = b"".join(self._body)
-        self.drop()
         if len(heard.raw) > MAX_REMEMBERED:
             self._heard = None
         return Asked(heard.head, heard.fields, heard.names, heard.repeated, body)
@@ -118,7 +117,18 @@ class Requests:
             raise self._too_long()
         return True
 
-    def _read_body(self) -> bool:
+    def _read_body(self) -> bytes | None:
+        """Take what there is of the body; return it once it is whole."""
+        if self._chunked is None and not self._body and len(self._buffer) >= self._left:
+            whole, self._buffer = self._buffer[: self._left], self._buffer[self._left :]
+            return whole  # as it came: nothing of it waits here
+        if not self._read_piece():
+            return None
+        body = b"".join(self._body)
+        self.drop()
+        return body
+
+    def _read_piece(self) -> bool:
         """Take what there is of the body; say whether it is whole."""
         if self._chunked is not None:
             data, self._buffer = self._buffer, b""

@@ -6,10 +6,9 @@ The verdicts are core's (core.mcp.judging), as the shim's are. How messages are 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
-from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from agentsh_net.audit.call_events import Teller
@@ -41,27 +40,13 @@ from agentsh_proxy.gateway.bodies import as_body, flattened
 from agentsh_proxy.gateway.doubts import INLINE, Doubts, refusal
 from agentsh_proxy.gateway.offer import Offer
 from agentsh_proxy.gateway.view import Place
+from agentsh_proxy.gateway.waiting import ANSWERED, NOBODYS, NOBODYS_OWN, SEVERAL, Asked, Own, asked_by
 
 # Requests without an answer that one client may have: more than any has in flight. The oldest are forgotten first.
 MAX_WAITING: Final = 4096
 _ANSWERS: Final = (Response, ErrorResponse)
+SHOWING: Final = HANDSHAKES | {LIST}  # requests whose answers show the client what calls are held against
 META_VERSION: Final = gateway_http.VERSION_KEY.encode()  # only requests of 2026-07-28 have it
-
-
-class Asked(NamedTuple):
-    """A request that waits for its answer. `continues`: a tools/list that named a cursor; `tool` is that of a call, or what else it names."""
-
-    method: str
-    continues: bool
-    tool: str
-
-
-NOBODYS: Final = Asked("", continues=False, tool="")  # what nobody asked for
-# Requests of several clients of one session under one id: what comes beside their own answers is to none of them for certain.
-SEVERAL: Final = Asked("", continues=False, tool="")
-# A request whose answer came beside the POST that asked, as on the stream of a GET: its client takes the first one.
-ANSWERED: Final = Asked("", continues=False, tool="")
-NOBODYS_OWN: Final[Mapping[Id, Asked]] = MappingProxyType({})
 
 
 class Taken(NamedTuple):
@@ -72,7 +57,7 @@ class Taken(NamedTuple):
     body: Body | None
     ids: tuple[Id, ...]  # of the requests that go on
     status: int = 200  # of HTTP, where nothing goes on
-    own: Mapping[Id, Asked] = NOBODYS_OWN  # those requests
+    own: Own = NOBODYS_OWN  # those requests
 
 
 class Passed(NamedTuple):
@@ -100,13 +85,12 @@ class Review:
 
     # What the client sends.
 
-    def client(self, data: bytes, limit: int, fault: Callable[[Body], str] = lambda _: "") -> Taken:
+    def client(self, data: bytes, limit: int, fault: Callable[[Body], str] | None = None) -> Taken:
         """Judge what a client sent; `fault` says where its header fields contradict a body."""
         flat = flattened(data)
         try:
             body = mcp_gate.read(flat, _limits(limit))
-            why = fault(body)
-            if why:
+            if fault is not None and (why := fault(body)):
                 return self._contradicted(body, why)
             ruling = mcp_gate.rule_calls(flat, body, self._judge, partial(self._refuse, flat))
         except ProtocolError as error:
@@ -114,7 +98,7 @@ class Review:
         going: dict[Id, Asked] = {}
         for message in body.messages:
             if isinstance(message, Request) and message.id not in ruling.refused:
-                asked = going[message.id] = _asked(message)
+                asked = going[message.id] = asked_by(message)
                 other = self._waiting.get(message.id, ANSWERED)
                 alike = other is ANSWERED or other.method == asked.method
                 self._waiting[message.id] = asked if alike else SEVERAL
@@ -191,21 +175,36 @@ class Review:
     # What the server sends.
 
     async def server(
-        self, data: bytes, limit: int, ids: Collection[Id] = (), own: Mapping[Id, Asked] = NOBODYS_OWN
+        self, data: bytes, limit: int, ids: Collection[Id] = (), own: Own = NOBODYS_OWN
     ) -> Passed:
         """Judge what a server sent; `ids` are the requests that this answer or stream belongs to.
 
         `own`: those of them that came with it, answered ones too: another client of the session may use their ids for others.
         """
+        read = _read(data, limit)
+        return self._plain(data, read, ids, own) or await self._heard(data, read, ids, own)
+
+    def _plain(self, data: bytes, body: Body | ProtocolError, ids: Collection[Id], own: Own) -> Passed | None:
+        """Take the answer to one request if nothing is looked for in it, as in most; None where there is more to it."""
+        if isinstance(body, ProtocolError) or body.batch or self._around.mcp.output_inspection.enabled:
+            return None
+        message = body.messages[0]
+        if not isinstance(message, Response) or asks_for_input(message.raw):
+            return None
+        asked = own.get(message.id) or self._waiting.get(message.id)
+        if asked is None or asked.method in SHOWING or self._claimed(message.id, ids, own) is None:
+            return None
+        return Passed(data, (), (message.id,), body)
+
+    async def _heard(self, data: bytes, body: Body | ProtocolError, ids: Collection[Id], own: Own) -> Passed:
+        """Take whatever else came, or judge what could not be read."""
         flat = flattened(data)
-        try:
-            body = mcp_gate.read(flat, _limits(limit))
-        except ProtocolError as error:
+        if isinstance(body, ProtocolError):
             if mcp_gate.is_noise(flat):
                 ids = ()
             lists = any((own.get(id_) or self._waiting.get(id_, NOBODYS)).method == LIST for id_ in ids)
             danger = "a list of tools that peers may read differently" if lists else mcp_gate.doubt(flat)
-            return self._uncertain(data, str(error), danger, ids, await self.doubts.held(flat), own)
+            return self._uncertain(data, str(body), danger, ids, await self.doubts.held(flat), own)
         answers: list[tuple[int, Asked, Message]] = []
         answered: list[Id] = []
         stray = asks = False
@@ -228,7 +227,7 @@ class Review:
                 if asked is not NOBODYS:
                     self._waiting.setdefault(message.raw["id"], asked)
             holds = await self.doubts.held(flat)
-            meant = _meant(body, ids)  # others may have their answer yet
+            meant = jsonrpc.loosely_answered(body, ids)  # others may have their answer yet
             passed = self._uncertain(data, "an answer to no request", "", meant, holds, own)
             self.forget(answered)
             return passed._replace(answered=passed.answered or tuple(answered), body=body)
@@ -269,8 +268,11 @@ class Review:
         for asked in self._waiting.values():
             if asked.method == LIST:
                 return None
+        read = _read(data, limit)
+        if (plain := self._plain(data, read, ids, NOBODYS_OWN)) is not None:
+            return plain
         try:
-            self.server(data, limit, ids).send(None)
+            self._heard(data, read, ids, NOBODYS_OWN).send(None)
         except StopIteration as done:
             passed: Passed = done.value
             return passed
@@ -341,7 +343,7 @@ class Review:
         danger: str,
         ids: Collection[Id],
         holds: Held = NOTHING,
-        own: Mapping[Id, Asked] = NOBODYS_OWN,
+        own: Own = NOBODYS_OWN,
     ) -> Passed:
         """Take a message of the server that cannot be read for certain, in the place of answers to these requests."""
         verdict = self.doubts.of_server(len(data), why, danger, holds)
@@ -350,7 +352,7 @@ class Review:
         errors = [refusal(id_, verdict) for id_ in ids if self._claimed(id_, ids, own) or id_ in own]
         return Passed(as_body(errors), (), tuple(ids))
 
-    def _claimed(self, id_: Id, ids: Collection[Id], own: Mapping[Id, Asked]) -> Asked | None:
+    def _claimed(self, id_: Id, ids: Collection[Id], own: Own) -> Asked | None:
         """Take the request that an answer is to: of those that it came for, else of the whole conversation."""
         waiting, asked = self._waiting.get(id_), own.get(id_)
         if waiting is ANSWERED:
@@ -375,15 +377,9 @@ def _limits(size: int) -> Limits:
     return Limits(size=size)
 
 
-def _asked(message: Request) -> Asked:
-    params = message.params
-    if not isinstance(params, dict):
-        return Asked(message.method, continues=False, tool="")
-    name = params.get("name", params.get("uri"))
-    return Asked(message.method, params.get("cursor") is not None, name if isinstance(name, str) else "")
-
-
-def _meant(body: Body, ids: Collection[Id]) -> list[Id]:
-    """Return the requests that a body answers, be it to clients that take "1" for 1 alone."""
-    said = {str(m.id) for m in body.messages if isinstance(m, Response | ErrorResponse)}
-    return [id_ for id_ in ids if str(id_) in said]
+def _read(data: bytes, limit: int) -> Body | ProtocolError:
+    """Return what every peer reads in what a server sent, or why that is not certain."""
+    try:
+        return mcp_gate.read(flattened(data), _limits(limit))
+    except ProtocolError as error:
+        return error

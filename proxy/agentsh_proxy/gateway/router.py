@@ -38,7 +38,7 @@ from agentsh_proxy.gateway.requests import Asked
 from agentsh_proxy.gateway.review import Review
 from agentsh_proxy.gateway.sse import SsePipe
 from agentsh_proxy.gateway.stdio import Starter, StdioPipe
-from agentsh_proxy.gateway.view import GatewayView, Place, called, unfold
+from agentsh_proxy.gateway.view import GatewayView, Place, unfold
 from agentsh_proxy.http_client import tls_context
 
 TICK: Final = 1.0  # seconds between two looks at what takes too long
@@ -132,7 +132,7 @@ class Gateway:
             if admitted.shown:
                 self._means.charges.contradict(admitted.session_id, admitted.shown)
         place, session_id = admitted.place, admitted.session_id
-        if admitted.denied.blocked:
+        if admitted.denied is not None:
             self._deny(asked, client, place, session_id, admitted.denied)
             return None
         limits = admitted.view.gateway.max_request, admitted.view.gateway.max_response
@@ -235,7 +235,7 @@ class Gateway:
                 server,
                 self._tls_context,
                 kept,
-                lambda message: place.scheme(called(message) if place.of_tools else ""),
+                place.scheme_of,
                 limits,
                 lambda r: self._tell(r, server, session_id),
             )

@@ -79,7 +79,7 @@ class Routes:
             self._by_id.pop(id_, None)
             if id_ in stream.ids:
                 stream.ids.remove(id_)
-        self.put(stream, passed.forward)
+        stream.put(self._kept.add(stream.number, passed.forward), passed.forward)
 
     def put(self, stream: Stream, message: bytes) -> None:
         """Put a message on a stream."""

@@ -40,6 +40,10 @@ class Place:
         """Return the credential that goes to the server with a call of this tool (empty: with anything else)."""
         return self.of_tools.get(tool, self.upstream)
 
+    def scheme_of(self, message: bytes) -> SecurityScheme | None:
+        """Return the credential that goes to the server with a message."""
+        return self.scheme(called(message)) if self.of_tools else self.upstream
+
 
 @dataclass(frozen=True, slots=True)
 class GatewayView:

@@ -103,3 +103,6 @@ def test_bodies_under_way_weigh_until_they_are_whole_or_given_up(monkeypatch: py
     third.add(b"xx")
     with pytest.raises(ProtocolError, match="too many large requests"):
         third.next()
+    fourth = Requests(lambda: 100, load)
+    fourth.add(FIRST)
+    assert fourth.next() is not None and load.too_much  # whole in one read: nothing of it is held

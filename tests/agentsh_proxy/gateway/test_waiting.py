@@ -1,0 +1,30 @@
+"""A request is remembered by what its answer has to be read as."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from agentsh_proxy.gateway.waiting import ANSWERED, NOBODYS, SEVERAL, Asked, asked_by
+
+from agentsh_net.core.mcp.jsonrpc import Request
+
+
+@pytest.mark.parametrize(
+    ("method", "params", "asked"),
+    [
+        ("tools/call", {"name": "add", "arguments": {}}, Asked("tools/call", False, "add")),
+        ("resources/read", {"uri": "file:///a"}, Asked("resources/read", False, "file:///a")),
+        ("tools/list", {"cursor": ""}, Asked("tools/list", True, "")),
+        ("tools/list", {"cursor": None}, Asked("tools/list", False, "")),
+        ("tools/call", {"name": 1}, Asked("tools/call", False, "")),
+        ("ping", None, Asked("ping", False, "")),
+        ("ping", ["name"], Asked("ping", False, "")),
+    ],
+)
+def test_a_request_says_what_it_names_and_whether_it_goes_on(method: str, params: Any, asked: Asked) -> None:
+    assert asked_by(Request(1, method, params)) == asked
+
+
+def test_marks_are_told_apart_by_identity() -> None:
+    assert len({id(mark) for mark in (NOBODYS, SEVERAL, ANSWERED)}) == 3
