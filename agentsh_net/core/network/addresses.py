@@ -184,8 +184,11 @@ class Book:
             self.failed(key, what, now=now, jitter=jitter)
             return refused
         ttl = min(max(ttl, self.settings.min_ttl), self.settings.max_ttl)
-        fresh = dict.fromkeys(learnt, now + ttl + self.settings.grace)
-        old = {a: until for a, until in question.kept_until.items() if until > now and a not in fresh}
+        until, held = now + ttl + self.settings.grace, question.kept_until
+        fresh = {
+            a: max(held.get(a, 0.0), until) for a in learnt
+        }  # whoever heard a longer time to live goes by that
+        old = {a: until for a, until in held.items() if until > now and a not in fresh}
         room = max(0, MAX_ADDRESSES_PER_NAME - len(fresh))
         latest = sorted(old, key=lambda a: old[a], reverse=True)[:room]
         question.kept_until = fresh | {a: old[a] for a in latest}

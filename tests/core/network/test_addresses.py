@@ -81,7 +81,9 @@ def test_an_answer_cannot_teach_loopback_link_local_or_our_own_address(address: 
     assert made.addresses() == {"weather": ()}
 
 
-@pytest.mark.parametrize("address", ["203.0.113.1", "10.0.0.1", "192.168.1.1", "fd00::1", "2001:db8::1"])
+@pytest.mark.parametrize(
+    "address", ["203.0.113.1", "1.1.1.1", "10.0.0.1", "192.168.1.1", "fd00::1", "2001:db8::1", "::5:6"]
+)
 def test_public_and_private_addresses_are_learnt(address: str) -> None:
     assert not refusal(ip_address(address), ())
 
@@ -195,6 +197,16 @@ def test_literals_and_the_hosts_file_are_the_operators_word_even_for_loopback() 
     assert made.problems() == {}
 
 
+def test_what_the_hosts_file_says_stands_as_long_as_the_name_is_watched() -> None:
+    made = book()
+    made.given("mcp.example.com", [ip_address("127.0.0.2")])
+    made.watch({"maps": "mcp.example.com"}, now=1)
+    assert made.addresses() == {"maps": (ip_address("127.0.0.2"),)}
+    made.watch({}, now=2)
+    made.watch({"maps": "mcp.example.com"}, now=3)
+    assert made.addresses() == {"maps": ()}
+
+
 def test_a_literal_asks_no_question() -> None:
     made = book()
     made.watch({"here": "10.0.0.1"}, now=0)
@@ -291,6 +303,30 @@ def test_what_the_stub_was_answered_stands_beside_our_own_answers() -> None:
     assert SECOND in made.addresses()["weather"]
     answer(made, FIRST, ttl=60, now=371)
     assert SECOND not in made.addresses()["weather"]
+
+
+def test_no_answer_makes_shorter_how_long_another_may_be_gone_by() -> None:
+    made, third = book(), ip_address("203.0.113.3")
+    made.also("mcp.example.com", [SECOND], ttl=3600, now=0)
+    made.also("mcp.example.com", [third], ttl=1, now=0)
+    answer(made, SECOND, third, ttl=60, now=10)
+    for now, known in (
+        (200, (FIRST, SECOND, third)),
+        (400, (FIRST, SECOND)),
+        (3899, (FIRST, SECOND)),
+        (3900, (FIRST,)),
+    ):
+        answer(made, FIRST, now=now)
+        assert made.addresses() == {"weather": known}, now
+
+
+def test_of_what_was_answered_before_what_stays_longest_is_kept_where_there_is_little_room() -> None:
+    made = book()
+    answer(made, FIRST, now=0)
+    answer(made, SECOND, now=10)
+    many = [IPv4Address(0x0A000000 + n) for n in range(addresses.MAX_ADDRESSES_PER_NAME - 1)]
+    answer(made, *many, now=20)
+    assert set(made.addresses()["weather"]) == {SECOND, *many}
 
 
 def test_what_the_stub_was_answered_beyond_the_bound_is_told() -> None:
