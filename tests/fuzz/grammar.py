@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from agentsh_net.core.framing import event_stream
@@ -404,18 +404,24 @@ def converse(c: Choices) -> Made:
 # ---- framings ----
 
 Builder = Callable[[Choices], Made]
+MOST: Final = 40  # events
 _ENDS: Final = ("\n", "\n", "\r\n", "\r")
 
 
-def sse(build: Builder, c: Choices) -> bytes:
+def made(build: Builder, c: Choices) -> Iterator[Made]:
+    """Yield events while there are choices left."""
+    for count in range(MOST):
+        if count and not c.left:
+            return
+        yield build(c)
+
+
+def sse(events: Iterable[Made], c: Choices) -> bytes:
     """Return a stream of events."""
     out = "\ufeff" if c.byte() > 250 else ""
     end = c.pick(_ENDS)
-    count = 0
-    while (count == 0 or c.left) and count < 40:
-        count += 1
-        name, value = build(c)
-        text = spelled(value, c)
+    for kind, value in events:
+        name, text = kind, spelled(value, c)
         how = c.byte()
         if how > 248:
             end = c.pick(_ENDS)
@@ -439,35 +445,27 @@ def sse(build: Builder, c: Choices) -> bytes:
     return out.encode("utf-8", "surrogatepass")
 
 
-def array(build: Builder, c: Choices) -> bytes:
+def array(events: Iterable[Made], c: Choices) -> bytes:
     """Return a stream that is one JSON array."""
-    made = []
-    while (not made or c.left) and len(made) < 40:
-        made.append(spelled(build(c)[1], c))
+    texts = [spelled(value, c) for _, value in events]
     return (
-        c.pick(("[", "[", "[\n", " [")) + c.pick((",", ",\r\n", ", ")).join(made) + c.pick(("]", "]\n", ""))
+        c.pick(("[", "[", "[\n", " [")) + c.pick((",", ",\r\n", ", ")).join(texts) + c.pick(("]", "]\n", ""))
     ).encode("utf-8", "surrogatepass")
 
 
-def lines(build: Builder, c: Choices) -> bytes:
+def lines(events: Iterable[Made], c: Choices) -> bytes:
     """Return a stream of lines."""
     out = ""
-    count = 0
-    while (count == 0 or c.left) and count < 40:
-        count += 1
-        text = spelled(build(c)[1], c)
-        out += text + c.pick(("\n", "\n", "\r\n", "", " ", "\r"))
+    for _, value in events:
+        out += spelled(value, c) + c.pick(("\n", "\n", "\r\n", "", " ", "\r"))
     return out.encode("utf-8", "surrogatepass")
 
 
-def messages(build: Builder, c: Choices, *, wrap: bool) -> bytes:
+def messages(events: Iterable[Made], c: Choices, *, wrap: bool) -> bytes:
     """Return a stream of Amazon's messages."""
     out = b""
-    count = 0
-    while (count == 0 or c.left) and count < 40:
-        count += 1
-        name, value = build(c)
-        payload = spelled(value, c).encode("utf-8", "surrogatepass")
+    for kind, value in events:
+        name, payload = kind, spelled(value, c).encode("utf-8", "surrogatepass")
         how = c.byte()
         if wrap:
             name = "chunk"
@@ -477,8 +475,8 @@ def messages(build: Builder, c: Choices, *, wrap: bool) -> bytes:
         headers = {":event-type": name, ":content-type": "application/json", ":message-type": "event"}
         if how in {240, 241}:
             headers[":message-type"] = c.pick(("exception", "error", "Event", ""))
-        made = event_stream.make(headers, payload)
+        message = event_stream.make(headers, payload)
         if how == 242:
-            made = made[:-1] + bytes([made[-1] ^ 1])
-        out += made
+            message = message[:-1] + bytes([message[-1] ^ 1])
+        out += message
     return out

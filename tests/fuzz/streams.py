@@ -1,6 +1,6 @@
 """The laws of every dialect, over any stream: no exception, no denied call in what leaves, nothing touched that was not refused.
 
-And: how a stream is cut into chunks decides nothing, nor does the fast path, which lets frames pass unread.
+And: what a client runs was judged, by these arguments. How a stream is cut into chunks decides nothing, nor does the fast path, which lets frames pass unread.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from agentsh_proxy.llm.inspecting import Inspection, read_whole
-from fuzz import grammar, readers
+from fuzz import grammar, mutants, readers
 
 from agentsh_net.core.dialects.anthropic import dialect as anthropic
-from agentsh_net.core.dialects.base import Dialect, Fault, Limits, Stream
+from agentsh_net.core.dialects.base import Dialect, Fault, Judge, Limits, Step, Stream
 from agentsh_net.core.dialects.bedrock import dialect as bedrock
 from agentsh_net.core.dialects.gemini import dialect as gemini
 from agentsh_net.core.dialects.gemini.stream import GeminiStream
@@ -47,10 +47,15 @@ def is_denied(name: Any, value: Any) -> bool:
     return "drop" in _folded(name) or grammar.EVIL in json.dumps(value)
 
 
+def _told(name: str, value: Any) -> tuple[str, str]:
+    return _folded(name), json.dumps(value, sort_keys=True).casefold()  # keys are lower case to some readers
+
+
 def judge(call: ToolCall) -> Verdict:
-    """Refuse what is denied, and what can be read in several ways."""
+    """Refuse what is denied, and what can be read in several ways: a rule over arguments is about every tool here."""
     reason = call.flaw or call.doubt or ("denied" if is_denied(call.name or "?", call.input) else "")
-    if not reason and isinstance(call.input, str) and call.input.lstrip()[:1] in ("{", "["):
+    unread = isinstance(call.input, str) and call.input.lstrip()[:1] in ("{", "[")
+    if not reason and (unread or call.hypothetical):
         reason = "arguments that nobody can judge"  # as rules over arguments have it
     return Verdict(Action.BLOCK, reason, "law") if reason else Verdict(Action.ALLOW, "allowed")
 
@@ -60,33 +65,52 @@ class Came:
     """What a stream came to."""
 
     out: bytes = b""
+    allowed: set[tuple[str, str]] = field(default_factory=set)  # names and arguments, as `_told` has them
     judged: list[tuple[str, str, str]] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
     ended: bool = False
+    unified: bool = False
+
+    def judge(self, call: ToolCall) -> Verdict:
+        """Judge, and note that only some clients would read a call: it is written so that none does."""
+        self.unified = self.unified or call.hypothetical
+        return judge(call)
+
+    def knows(self, name: Any, value: Any) -> bool:
+        """Say whether what a client runs was judged as that; some run a call with no arguments, be it that they lost them."""
+        if not isinstance(name, str) or not name or not isinstance(value, dict) or not value:
+            return True
+        return _told(name, value) in self.allowed
+
+    def take(self, step: Step) -> None:
+        """Note what a step told."""
+        self.judged += [(j.call.name, j.verdict.action.value, j.verdict.reason) for j in step.judged]
+        self.allowed |= {_told(j.call.name, j.call.input) for j in step.judged if not j.verdict.blocked}
+        self.faults += step.faults
+        self.ended = step.end
 
     @property
     def blocked(self) -> list[tuple[str, str, str]]:
         return [one for one in self.judged if one[1] == "block"]
 
 
-def came(stream: Stream, chunks: Iterable[bytes]) -> Came:
+def came(
+    wire: Wire, limits: Limits, chunks: Iterable[bytes], *, fail_closed: bool, fast: bool = True
+) -> Came:
     """Feed a stream to its end."""
     result = Came()
+    stream = wire.machine(limits, result.judge, fail_closed=fail_closed, fast=fast)
     out = []
     for chunk in chunks:
         step = stream.feed(chunk)
         out.append(step.out)
-        result.judged += [(j.call.name, j.verdict.action.value, j.verdict.reason) for j in step.judged]
-        result.faults += step.faults
+        result.take(step)
         if step.end:
-            result.ended = True
             break
     else:
         step = stream.finish()
         out.append(step.out)
-        result.judged += [(j.call.name, j.verdict.action.value, j.verdict.reason) for j in step.judged]
-        result.faults += step.faults
-        result.ended = step.end
+        result.take(step)
     result.out = b"".join(out)
     return result
 
@@ -109,6 +133,7 @@ class _SlowGemini(GeminiStream):
         return inspector
 
 
+Framed = Callable[[Iterable[grammar.Made], grammar.Choices], bytes]
 Reader = Callable[[readers.Values, readers.Hook], Iterator[readers.Run]]
 Framing = Callable[[bytes, readers.Hook], readers.Values]
 
@@ -118,11 +143,17 @@ class Wire:
     """A dialect, how hostile streams of it are made, and how clients read it."""
 
     dialect: Dialect
-    make: Callable[[grammar.Choices], bytes]
+    build: grammar.Builder
+    framed: Framed
     framings: tuple[Framing, ...]
     reader: Reader
 
-    def machine(self, limits: Limits, *, fail_closed: bool, fast: bool = True) -> Stream:
+    def make(self, c: grammar.Choices, *, honest: bool = False) -> bytes:
+        """Return a stream: of any events, or an `honest` one with some changes."""
+        events = mutants.mutated(self.build.__name__, c) if honest else grammar.made(self.build, c)
+        return self.framed(events, c)
+
+    def machine(self, limits: Limits, judge: Judge, *, fail_closed: bool, fast: bool = True) -> Stream:
         if not fast and self.dialect is gemini.STREAMED:
             return _SlowGemini(
                 judge, limits=limits, fail_closed=fail_closed, enforce=lambda: True,
@@ -134,13 +165,13 @@ class Wire:
             stream.heed()
         return stream
 
-    def denied_in(self, out: bytes, *, whole: bool = False) -> str:
-        """Return who would run what is denied in these bytes, and what."""
+    def denied_in(self, out: bytes, judged: Came | None = None, *, whole: bool = False) -> str:
+        """Return who would run what is denied in these bytes, and what; or what is not among the `judged`."""
         framings: tuple[Framing, ...] = (_whole,) if whole else self.framings
         for framing in framings:
             for manner, hook in readers.HOOKS.items():
                 for name, value in self.reader(framing(out, hook), hook):
-                    if is_denied(name, value):
+                    if is_denied(name, value) or (judged is not None and not judged.knows(name, value)):
                         return f"{framing.__name__}, {manner}: {name!r} with {value!r}"
         return ""
 
@@ -150,34 +181,30 @@ def _whole(data: bytes, hook: readers.Hook) -> readers.Values:
     return [("", one) for one in (value if isinstance(value, list) else [value])]
 
 
-def _gemini_stream(c: grammar.Choices) -> bytes:
-    return grammar.sse(grammar.gemini, c) if c.byte() & 1 else grammar.array(grammar.gemini, c)
+def _gemini_stream(events: Iterable[grammar.Made], c: grammar.Choices) -> bytes:
+    return grammar.sse(events, c) if c.byte() & 1 else grammar.array(events, c)
 
 
+def _wrapped(events: Iterable[grammar.Made], c: grammar.Choices) -> bytes:
+    return grammar.messages(events, c, wrap=True)
+
+
+def _bare(events: Iterable[grammar.Made], c: grammar.Choices) -> bytes:
+    return grammar.messages(events, c, wrap=False)
+
+
+_SSE: Final = (readers.by_events, readers.by_decoded_lines)
 WIRES: Final[dict[str, Wire]] = {
-    "anthropic": Wire(
-        anthropic.DIALECT, lambda c: grammar.sse(grammar.anthropic, c), (readers.by_events, readers.by_decoded_lines), readers.anthropic
+    "anthropic": Wire(anthropic.DIALECT, grammar.anthropic, grammar.sse, _SSE, readers.anthropic),
+    "chat": Wire(openai_chat.DIALECT, grammar.chat, grammar.sse, _SSE, readers.chat),
+    "responses": Wire(openai_responses.DIALECT, grammar.responses, grammar.sse, _SSE, readers.responses),
+    "gemini": Wire(
+        gemini.STREAMED, grammar.gemini, _gemini_stream, (*_SSE, readers.by_objects, readers.by_joined_lines), readers.gemini
     ),
-    "chat": Wire(openai_chat.DIALECT, lambda c: grammar.sse(grammar.chat, c), (readers.by_events, readers.by_decoded_lines), readers.chat),
-    "responses": Wire(
-        openai_responses.DIALECT, lambda c: grammar.sse(grammar.responses, c), (readers.by_events, readers.by_decoded_lines), readers.responses
-    ),
-    "gemini": Wire(gemini.STREAMED, _gemini_stream, (readers.by_events, readers.by_decoded_lines, readers.by_objects, readers.by_joined_lines), readers.gemini),
-    "interactions": Wire(
-        interactions.DIALECT, lambda c: grammar.sse(grammar.interactions, c), (readers.by_events, readers.by_decoded_lines),
-        readers.interactions,
-    ),
-    "ollama": Wire(
-        ollama.DIALECT, lambda c: grammar.lines(grammar.ollama, c), (readers.by_lines, readers.by_objects), readers.ollama
-    ),
-    "converse": Wire(
-        bedrock.CONVERSE_STREAM, lambda c: grammar.messages(grammar.converse, c, wrap=False), (readers.by_messages,),
-        readers.converse,
-    ),
-    "invoke": Wire(
-        bedrock.INVOKE_STREAM, lambda c: grammar.messages(grammar.anthropic, c, wrap=True), (readers.by_chunks,),
-        readers.anthropic,
-    ),
+    "interactions": Wire(interactions.DIALECT, grammar.interactions, grammar.sse, _SSE, readers.interactions),
+    "ollama": Wire(ollama.DIALECT, grammar.ollama, grammar.lines, (readers.by_lines, readers.by_objects), readers.ollama),
+    "converse": Wire(bedrock.CONVERSE_STREAM, grammar.converse, _bare, (readers.by_messages,), readers.converse),
+    "invoke": Wire(bedrock.INVOKE_STREAM, grammar.anthropic, _wrapped, (readers.by_chunks,), readers.anthropic),
 }  # fmt: skip
 
 # The head of an input: how it is made into a stream, how that is cut, and what the operator wants.
@@ -187,20 +214,20 @@ HEAD: Final = 2
 def check(wire: Wire, data: bytes) -> None:
     """Run one input through all laws. Raises AssertionError where one is broken."""
     options, seed = (*data[:HEAD], 0, 0)[:2]
-    fail_closed, narrow, grown = bool(options & 1), options & 6 == 6, options & 8
-    stream = wire.make(grammar.Choices(data[HEAD:])) if grown else data[HEAD:]
+    fail_closed, narrow, grown, honest = bool(options & 1), options & 6 == 6, options & 8, bool(options & 16)
+    stream = wire.make(grammar.Choices(data[HEAD:]), honest=honest) if grown else data[HEAD:]
     limits = NARROW if narrow else WIDE
     pieces = cut(stream, seed)
-    fast = came(wire.machine(limits, fail_closed=fail_closed), pieces)
+    fast = came(wire, limits, pieces, fail_closed=fail_closed)
     _check_out(wire, stream, fast)
     if narrow:
         return  # where a bound is met, chunks decide what of an oversize frame comes first
-    once = came(wire.machine(limits, fail_closed=fail_closed), [stream])
+    once = came(wire, limits, [stream], fail_closed=fail_closed)
     # A CR at the end of a chunk ends its line: the LF behind it is then a blank line of its own, which says nothing.
     alike = [(one.out.translate(None, b"\r\n"), one.judged, one.ended) for one in (once, fast)]
     # A stream that is cut may be cut at another of its faults.
     assert alike[0] == alike[1] or (once.ended and fast.ended and once.faults), "chunks decide"
-    slow = came(wire.machine(limits, fail_closed=fail_closed, fast=False), pieces)
+    slow = came(wire, limits, pieces, fail_closed=fail_closed, fast=False)
     if slow.out != fast.out:
         _check_out(wire, stream, slow)
     # Broken frames and keys that stand twice pass unread where no call can be in them.
@@ -213,9 +240,9 @@ def check(wire: Wire, data: bytes) -> None:
 def _check_out(wire: Wire, stream: bytes, result: Came) -> None:
     passed = {fault.cause for fault in result.faults if not fault.cut}
     if not passed & _UNREAD:
-        found = wire.denied_in(result.out)
+        found = wire.denied_in(result.out, result)
         assert not found, f"{found} ({result.judged}, {result.faults})"
-    if not result.blocked and not result.faults:
+    if not (result.blocked or result.faults or result.unified):
         assert result.out == stream, "touched, though nothing was refused"
     facts = len(result.judged) + len(result.faults)
     assert len(result.out) <= 4 * len(stream) + 16384 * (1 + facts), "more leaves than came"

@@ -47,7 +47,7 @@ def seeds(target: str) -> Iterator[bytes]:
         yield from (head + path.read_bytes() for path in sorted(folder.glob("*.sse")))
         for number in range(24):  # and such that the grammar grows
             rng = random.Random(number)
-            options = bytes([8 | number & 1, number])[: len(head)]
+            options = bytes([(24 if number & 2 else 8) | number & 1, number])[: len(head)]
             yield options + rng.randbytes(rng.randrange(4, 160))
     elif target == "sse":
         for path in sorted(TRANSCRIPTS.glob("*/*.sse")):

@@ -6,7 +6,7 @@ import collections
 import random
 
 import pytest
-from fuzz import grammar, readers, streams
+from fuzz import grammar, mutants, readers, streams
 from fuzz.targets import FOUND, TARGETS, seeds
 
 
@@ -22,7 +22,7 @@ def test_the_laws_hold_for_the_first_inputs_of_a_target(target: str) -> None:
 def test_the_laws_hold_for_random_inputs(target: str) -> None:
     rng = random.Random(target)
     for _ in range(40):
-        TARGETS[target](bytes([8 | rng.randrange(8)]) + rng.randbytes(rng.randrange(80)))
+        TARGETS[target](bytes([rng.choice((8, 24)) | rng.randrange(8)]) + rng.randbytes(rng.randrange(80)))
 
 
 def test_the_laws_hold_for_what_once_broke_them() -> None:
@@ -49,6 +49,17 @@ def test_the_laws_notice_a_judge_who_lets_all_pass(name: str, monkeypatch: pytes
     inputs = [b"\x08" + rng.randbytes(60) for _ in range(100)]
     with pytest.raises(AssertionError, match=r"wins: |any case: "):
         collections.deque((streams.check(streams.WIRES[name], data) for data in inputs), maxlen=0)
+
+
+@pytest.mark.parametrize("name", mutants.HONEST)
+def test_honest_streams_leave_as_they_came_and_all_that_clients_run_of_them_was_judged(name: str) -> None:
+    for wire in (each for each in streams.WIRES.values() if each.build.__name__ == name):
+        sent = wire.make(grammar.Choices(b""), honest=True)
+        result = streams.came(wire, streams.WIDE, [sent], fail_closed=True)
+        assert result.out == sent
+        assert len(result.allowed) >= 2
+        assert wire.denied_in(sent, result) == ""
+        assert wire.denied_in(sent, streams.Came())  # it does look
 
 
 def test_the_readers_cut_events_by_the_standard() -> None:

@@ -180,3 +180,41 @@ def test_a_rule_against_a_family_of_anthropics_tools_holds_for_its_members(*, wh
             sent += anthropic.arguments(0, json.dumps({"text": said})) + anthropic.stop(0) + anthropic.end()
             found = _run(messages.DIALECT, policy, sent)
         assert found == [blocked]
+
+
+@pytest.mark.parametrize("end", [{"finish_reason": "tool_calls"}, {"content": "Well."}, {}])
+def test_a_name_that_grows_behind_the_arguments_gets_none_that_were_judged_under_the_shorter_one(
+    end: dict[str, Any],
+) -> None:
+    first = {
+        "index": 0,
+        "id": "t",
+        "type": "function",
+        "function": {"name": NAME[:-2], "arguments": '{"path":"/etc/x"}'},
+    }
+    sent = openai_chat.chunk({"tool_calls": [first]})
+    sent += openai_chat.chunk({"content": end.get("content")}, end.get("finish_reason"))
+    sent += openai_chat.chunk(
+        {"tool_calls": [{"index": 0, "function": {"name": NAME[-2:], "arguments": ""}}]}
+    )
+    sent += openai_chat.chunk({}, "tool_calls") + openai_chat.DONE
+    assert _run(chat.DIALECT, DENYING, sent)[-1]
+    assert NAME[-2:] + '"' not in _left(chat.DIALECT, DENYING, sent)
+
+
+def test_arguments_that_come_behind_the_end_of_a_call_that_had_none_are_judged_whole() -> None:
+    first = {"index": 0, "id": "t", "type": "function", "function": {"name": NAME, "arguments": ""}}
+    for path, blocked in (("/srv/x", False), ("/etc/x", True)):
+        more = {"index": 0, "function": {"arguments": json.dumps({"path": path})}}
+        sent = openai_chat.chunk({"tool_calls": [first]}) + openai_chat.chunk({}, "tool_calls")
+        sent += openai_chat.chunk({"tool_calls": [more]}) + openai_chat.DONE
+        assert _run(chat.DIALECT, DENYING, sent) == [False, blocked]
+
+
+def _left(dialect: Any, snapshot: Any, sent: bytes) -> str:
+    machine = dialect.stream(
+        lambda call: snapshot.judge(call, session_id="default", charge=unlimited),
+        limits=Limits(),
+        fail_closed=False,
+    )
+    return (machine.feed(sent).out + machine.finish().out).decode()

@@ -51,6 +51,7 @@ class Call:
     asked: ToolCall = _NO_CALL  # what the judge was asked
     verdict: Verdict = _NO_VERDICT
     released: bool = False  # the client has a part of it
+    fed: bool = False  # some of its arguments were judged and let go of before
     number: int | None = None  # the index it gets; None: the one it came with
     notice: str = ""  # the text that is still to be written in its place
     name_written: bool = False
@@ -170,6 +171,7 @@ class ChoiceState:
         """Give the kept ones of the settled calls dense indices, once one was freed, and let them go."""
         for call in self.pending:
             _, kind, index = call.slot
+            call.fed = call.fed or any(call.texts) or call.value is not None
             call.texts.clear()  # judged: what comes after this is another question
             call.asked, call.value = _NO_CALL, None
             if call.fate is not Fate.KEPT:

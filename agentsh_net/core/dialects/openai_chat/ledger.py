@@ -26,6 +26,7 @@ _COST_OF_CALL: Final = 512
 _MAX_OTHERS: Final = 64
 
 _GREW: Final = "it grew after its end, in a stream that clients read in two ways"
+_GROWS: Final = "it grew after its end"
 _STRAYED: Final = "its pieces stand under different indices of a choice to some clients"
 _JOINED_OVER_CHOICES: Final = "joined with another choice's it names a blocked tool"
 _ADDED_UP: Final = "added up with the others of its index it names a blocked tool"
@@ -106,6 +107,7 @@ class Ledger:
         elif call.fate is Fate.KEPT and (hostile or not fragment.empty):
             # It grows after its end: what the client would then have is judged again.
             call.fate = Fate.PENDING
+            call.doubt = call.doubt or (_GROWS if call.fed else "")
             choice.pending.append(call)
         if call.fate is Fate.PENDING:
             if self._streamed:
