@@ -55,8 +55,8 @@ def limits(
             found.append(_NO_EXECUTABLES)
         if not here and not clients.are_shown():
             found.append(_TOKENS_ONLY)
-    if os.geteuid() == 0 and not may_change_user(held):
-        found.append(_WORKERS_STAY_ROOT)
+    if os.geteuid() == 0 and not may_change_user(held, proc):
+        found.append(_ONLY_USER if is_only_user(proc) else _WORKERS_STAY_ROOT)
     return found
 
 
@@ -69,10 +69,18 @@ def name_server(address: str, server_ids: Sequence[str]) -> Limit:
     )
 
 
-def may_change_user(held: int | None = None) -> bool:
+def may_change_user(held: int | None = None, proc: Path = _PROC) -> bool:
     """Say whether this process can become another user."""
     held = effective_capabilities() if held is None else held
-    return _has(held, "CAP_SETUID") and _has(held, "CAP_SETGID")
+    return _has(held, "CAP_SETUID") and _has(held, "CAP_SETGID") and not is_only_user(proc)
+
+
+def is_only_user(proc: Path = _PROC) -> bool:
+    """Say whether this is a user namespace that its own user made (`unshare -r`): it has nobody else (user_namespaces(7))."""
+    try:
+        return (proc / "self/setgroups").read_text(encoding="ascii").strip() == "deny"
+    except OSError:
+        return False
 
 
 def may_load_programs(held: int | None = None) -> bool:
@@ -152,6 +160,11 @@ _TOKENS_ONLY = Limit(
     "no word of the kernel's whose a TCP socket is (sock_diag)",
     "over HTTP sessions are told apart by the tokens in their URLs alone: an agent that leaves its own out is of the default session",
     "modprobe tcp_diag (CONFIG_INET_TCP_DIAG), on Linux 5.9 or later",
+)
+_ONLY_USER = Limit(
+    "other users in this user namespace",
+    "the proxy's workers keep this user's id: without any capability, but whoever else runs as it may stop them",
+    "map a range of users into it (newuidmap(1); rootless container engines do)",
 )
 _WORKERS_STAY_ROOT = Limit(
     "no CAP_SETUID and CAP_SETGID",

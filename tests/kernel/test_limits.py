@@ -42,6 +42,15 @@ def test_a_sidecar_is_told_of_everything_it_lacks(host: Path) -> None:
     ]
 
 
+def test_root_of_a_namespace_of_its_own_making_is_told_that_nobody_else_is_in_it(host: Path) -> None:
+    (host / "self").mkdir()
+    (host / "self/setgroups").write_text("deny\n")
+    assert missing(Network(mode="off"), EVERYTHING, host) == ["other users in this user namespace"]
+    assert not limits.may_change_user(EVERYTHING, host)
+    (host / "self/setgroups").write_text("allow\n")
+    assert missing(Network(mode="off"), EVERYTHING, host) == []
+
+
 def test_on_a_host_each_capability_is_missed_for_what_it_does(host: Path) -> None:
     assert missing(Network(), NET_ADMIN | SETUID_SETGID, host) == ["no CAP_SYS_ADMIN", "no CAP_SYS_PTRACE"]
 
