@@ -25,7 +25,7 @@ from agentsh_net.core.mcp import judging as mcp_judging
 from agentsh_net.core.mcp.exchange import changes_tools
 from agentsh_net.core.mcp.gate import Call, Edit, Hide, Swap
 from agentsh_net.core.mcp.glance import HANDSHAKES, LIST
-from agentsh_net.core.mcp.jsonrpc import Body, ErrorResponse, Id, Message, Response
+from agentsh_net.core.mcp.jsonrpc import Body, ErrorResponse, Id, Message, Request, Response
 from agentsh_net.core.mcp.judging import Note
 from agentsh_net.core.mcp.listing import Listing
 from agentsh_net.core.mcp.standing import Standing
@@ -94,6 +94,9 @@ class Visit:
 
     def opened(self) -> Answer:
         """Return the answer to the opening, or what to await for it."""
+        denied = self._denied()
+        if denied is not None:
+            return self._say(shim_link.OPENED, denied.reason.encode(), several=True)
         server = self._around.snapshot().registry.server(self.server_id)
         if server is None or not server.pin_binary or self.binary is None:
             pin_binary = server is not None and server.pin_binary
@@ -136,16 +139,30 @@ class Visit:
     # What the client sends.
 
     def _client(self, line: bytes) -> bytes:
+        denied = self._denied()
         try:
             body = mcp_gate.read(line, LIMITS)
             ruling = mcp_gate.rule_calls(line, body, self._judge)
         except ProtocolError as error:
-            return self._uncertain(line, "client", str(error), mcp_gate.doubt_of_client(line))
+            if denied is None:
+                return self._uncertain(line, "client", str(error), mcp_gate.doubt_of_client(line))
+            self._tell.uninspected("client", MALFORMED, len(line), denied)
+            refusal = mcp_gate.denied_server(mcp_gate.id_in(line), self.server_id, denied.reason)
+            return self._ruled(line, None, [refusal])
+        if denied is not None:
+            others = (m for m in body.messages if isinstance(m, Request) and not mcp_gate.is_call(m))
+            errors = [mcp_gate.denied_server(m.id, self.server_id, denied.reason) for m in others]
+            return self._ruled(line, None, [*ruling.replies, *errors])
         if ruling.forward is line and (tool := mcp_gate.lone_call(body)):
             return self._say(
                 shim_link.PASS, stands=self._around.snapshot().stands(mcp_judging.meant(self.server_id, tool))
             )
         return self._ruled(line, ruling.forward, ruling.replies)
+
+    def _denied(self) -> Verdict | None:
+        """Return the verdict that denies the server as a whole, if one does."""
+        verdict = self._around.snapshot().judge_server(self.server_id)
+        return verdict if verdict.blocked else None
 
     def _judge(self, call: Call) -> Verdict:
         """Judge a call and tell of it."""
@@ -335,6 +352,8 @@ class Visit:
         closed = mcp.fail_closed and mcp.enforce_policy  # what the shim does while we are away
         if mcp.output_inspection.enabled:
             facts["results"] = True
+        if self._denied() is not None:
+            facts["denied"] = True
         return shim_link.frame({"do": do, "closed": closed, **facts}, payload)
 
     def _mcp(self) -> Mcp:

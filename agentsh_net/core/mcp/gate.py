@@ -190,6 +190,11 @@ def refusal(id_: Id | None, tool: str, reason: str) -> bytes:
     )
 
 
+def denied_server(id_: Id | None, server_id: str, reason: str) -> bytes:
+    """Return the JSON-RPC error that any request gets for a server that policy denies."""
+    return jsonrpc.error(id_, BLOCKED, f"[agentsh] server {server_id} is denied by policy: {reason}")
+
+
 def refused_result(id_: Id | None, named: str, reason: str, method: str = CALL) -> bytes:
     """Return the JSON-RPC error that a client gets in place of a result that must not reach it; `named` is what it asked for."""
     name = visible(named, MAX_NAME)

@@ -18,7 +18,8 @@ from agentsh_net.core.audit.events import Event
 from agentsh_net.core.configuration.settings import GatewayServer
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.mcp import gate as mcp_gate
-from agentsh_net.core.mcp import gateway_http, jsonrpc
+from agentsh_net.core.mcp import gateway_http
+from agentsh_net.core.mcp.jsonrpc import Id
 from agentsh_net.core.model import Server, Transport, Verdict
 from agentsh_net.core.naming.folding import fold
 from agentsh_net.core.snapshot import Snapshot
@@ -160,22 +161,25 @@ class Gateway:
         self, asked: Asked, client: GatewayConnection, place: Place, session_id: str, denied: Verdict
     ) -> None:
         """Refuse whatever is asked of a server that policy denies; calls are told of as such."""
-        message = f"[agentsh] server {place.server.id} is denied by policy: {denied.reason}"
+
+        def error(id_: Id | None) -> bytes:
+            return mcp_gate.denied_server(id_, place.server.id, denied.reason)
+
         if asked.method == "POST":
             taken = self._review(place.server.id, session_id).client(
                 asked.body, self.view.gateway.max_request
             )
-            errors = [*taken.replies, *(jsonrpc.error(id_, mcp_gate.BLOCKED, message) for id_ in taken.ids)]
+            errors = [*taken.replies, *map(error, taken.ids)]
             if not errors and taken.forward is not None and taken.body is not None:
                 client.answer(202)
                 return
             if not errors:
-                errors = [jsonrpc.error(mcp_gate.id_in(flattened(asked.body)), mcp_gate.BLOCKED, message)]
+                errors = [error(mcp_gate.id_in(flattened(asked.body)))]
             batch = taken.body is not None and taken.body.batch
             whole = b",".join(e[1:-1] if e.startswith(b"[") else e for e in errors)
             client.answer(200, b"[" + whole + b"]" if batch else whole)
             return
-        client.answer(403, jsonrpc.error(None, mcp_gate.BLOCKED, message))
+        client.answer(403, error(None))
 
     def _carrier(self, place: Place) -> Carrier:
         carrier = self._carriers.get(place.key)

@@ -94,6 +94,7 @@ class Daemon:
         self._opening_sent = False  # and not answered yet
         self.results = False  # results of calls are to be looked at
         self.pins_binary = False  # the program that is started has to be the one that is trusted
+        self.denied = False  # the server is, whatever it is
         self.refusal = ""  # why it may not be started
         self.unjudged = 0  # calls that passed while it was away
         self.unrecorded = 0  # calls that it was told of and perhaps forgot, because it ended
@@ -151,7 +152,12 @@ class Daemon:
 
     def opened(self) -> bool:
         """Wait, before there is anything else to do, until the opening is answered; say whether it was."""
-        while (fd := self.fd) is not None and self._opening_sent:
+        self.wait(lambda: not self._opening_sent)
+        return self.fd is not None
+
+    def wait(self, over: Callable[[], bool]) -> None:
+        """Hear nobody but the daemon until something is over, or there is no daemon any more."""
+        while (fd := self.fd) is not None and not over():
             waiting = select.poll()
             waiting.register(fd, select.POLLIN | (select.POLLOUT if self._out else 0))
             waiting.poll(max(0.0, (self._deadline - self._now()) * 1000 + 1))
@@ -160,7 +166,6 @@ class Daemon:
             if self.fd is not None:
                 self.read()
             self.expire()
-        return self.fd is not None
 
     def reopen(self, facts: dict[str, Any]) -> None:
         """Begin the conversation anew with an opening that says more."""
@@ -298,6 +303,7 @@ class Daemon:
         """Take what every frame says of the policy in force."""
         self._closed = header.get("closed") is True
         self.results = header.get("results") is True
+        self.denied = header.get("denied") is True
 
     def _lose(self, reason: str) -> None:
         """Let go of the daemon; who waits for an answer is told that there is none."""

@@ -46,7 +46,13 @@ def run(options: Options) -> int:
             signal.signal(number, _noted)  # the pipe tells of it
     opening = {"ask": OPEN, "server": options.server, "session": session, "hide": options.hide}
     daemon = Daemon(options.socket, opening, closed=options.closed, now=time.monotonic, say=_say)
-    if daemon.connect() and daemon.opened() and daemon.pins_binary:
+    known = daemon.connect() and daemon.opened()
+    if known and daemon.denied:
+        from agentsh_proxy.shim.denied import refuse
+
+        _say(f"{options.server} is not started: {daemon.refusal}")
+        return refuse(daemon, woken)
+    if known and daemon.pins_binary:
         from agentsh_proxy.shim.binary import describe
 
         daemon.reopen({"binary": describe(options.command, environ)})

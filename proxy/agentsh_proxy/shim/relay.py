@@ -280,7 +280,8 @@ class Relay:
         return bool(found) and self._traffic.settle(found)
 
     def _from_client(self, line: bytes) -> None:
-        seen = self._skim.of_client(line)
+        denied = self._daemon.denied  # then the daemon refuses whatever is asked
+        seen = None if denied else self._skim.of_client(line)
         if seen is not None:
             id_, tool = seen
             if not tool or (self._daemon.stands(tool) and self._daemon.tell(line)):
@@ -288,7 +289,7 @@ class Relay:
                 self._up.forward(line)
                 return
         found = read(line) if line.strip() else []
-        if found is not None and not calls(found):
+        if found is not None and not calls(found) and not denied:
             self._traffic.sent(found, results=self._daemon.results)
             self._up.forward(line)
             return

@@ -144,7 +144,7 @@ class Desk:
         output: int = 0,  # of the server
     ) -> None:
         self.standing = set(standing)
-        self.closed, self.results, self.away = closed, results, away
+        self.closed, self.results, self.away, self.denied = closed, results, away, False
         self.told: list[tuple[bytes, int]] = []
         self.asked: list[tuple[bytes, Callable[[Answer | None], None]]] = []
         self.takes_news = True
