@@ -46,8 +46,13 @@ def test_an_answer_that_asks_is_an_error_for_the_client() -> None:
     forward, replies = of_server(
         line({"jsonrpc": "2.0", "id": 4, "result": {"resultType": "input_required"}}), []
     )
-    assert forward is not None and json.loads(forward)["id"] == 4
+    assert forward is not None and json.loads(forward)["id"] == 4 and "error" in json.loads(forward)
     assert replies == []
+
+
+def test_a_request_under_the_id_of_a_call_is_no_answer_to_it() -> None:
+    ping = line({"jsonrpc": "2.0", "id": 4, "method": "ping"})
+    assert of_server(ping, [4]) == (ping, [])
 
 
 def test_what_asks_for_nothing_passes_and_what_cannot_be_read_does_not() -> None:

@@ -137,6 +137,24 @@ def test_requests_that_are_never_answered_do_not_fill_the_memory(monkeypatch: py
     assert traffic.matters(answer(99)) is None
 
 
+def test_a_line_that_was_skimmed_is_waited_for_like_others() -> None:
+    traffic = Traffic(Skim())
+    traffic.skimmed(1, "get", results=True)
+    traffic.skimmed("1", "get", results=False)
+    traffic.skimmed(2, "", results=True)
+    traffic.skimmed(None, "get", results=True)
+    assert traffic.matters(b"oops") == {"asked": [], "stray": False}, "no listing is waited for"
+    assert traffic.matters(answer(1)) == {"asked": [[0, 1, "tools/call", False, "get"]], "stray": False}
+    assert traffic.matters(answer("1")) is None
+    assert traffic.matters(answer(2)) is None
+    assert traffic.matters(answer(2)) == {"asked": [], "stray": True}, "it has its answer"
+
+
+def test_what_stands_behind_it_in_a_batch_hides_no_request_of_the_server() -> None:
+    asks = json.dumps([request("sampling/createMessage", 1), request("ping", 2)]).encode()
+    assert Traffic(Skim()).matters(asks) == {"asked": [], "stray": False}
+
+
 def test_notifications_and_answers_of_the_client_are_not_waited_for() -> None:
     traffic = after(
         {"method": "notifications/initialized"}, {"id": 3, "result": {}}, {"id": True, "method": "ping"}
