@@ -165,11 +165,13 @@ class _NOTHING:
     addresses = ()
 
 
-@given(st.binary(max_size=600))
-def test_any_bytes_are_read_or_refused(data: bytes) -> None:
+@given(st.integers(0, 3), st.binary(max_size=600))
+def test_any_bytes_are_read_or_refused(answers: int, data: bytes) -> None:
+    asked = b"\1a\4test\0\0\1\0\1"
     try:
-        message = parse(b"\0\1\x81\x80\0\1" + data)
+        message = parse(b"\0\1\x81\x80\0\1" + answers.to_bytes(2, "big") + bytes(4) + asked + data)
     except ProtocolError:
+        assert answers
         return
     assert len(message.records) <= MAX_RECORDS + 64 * 128
     ascribe(message, {message.question})

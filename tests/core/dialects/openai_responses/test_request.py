@@ -169,6 +169,10 @@ VALUES = st.recursive(
 
 
 @given(VALUES, VALUES, VALUES)
-def test_no_request_is_an_error_of_ours(tools: Any, items: Any, stream: Any) -> None:
-    found = facts(tools=tools, input=items, stream=stream)
-    assert all(isinstance(c, Connector) and isinstance(c.url, str) for c in found.connectors)
+def test_no_request_is_an_error_of_ours_and_a_server_is_found_beside_anything(
+    tools: Any, items: Any, stream: Any
+) -> None:
+    facts(tools=tools, input=items, stream=stream)
+    found = facts(tools=[tools, MCP], input=items, stream=stream)
+    assert Connector("fs", URL) in found.connectors or found.fault is not None
+    assert facts(tools=[MCP, tools]).connectors[:1] == (Connector("fs", URL),)
