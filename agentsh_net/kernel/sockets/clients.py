@@ -18,6 +18,7 @@ from agentsh_net.kernel.sockets.sweep import look_up
 
 # The index of `lo`, where everybody of this namespace comes in: sockets that are bound to it are found by it alone, unbound ones too.
 _LOOPBACK = 1
+_IP_FREEBIND = 15  # linux/in.h
 
 
 def cgroup_of(wanted: Packet) -> int | None:
@@ -38,8 +39,13 @@ def cgroup_of(wanted: Packet) -> int | None:
 def are_shown() -> bool:
     """Say whether this kernel tells of sockets in which cgroup they were made."""
     try:
-        with socket.create_server(("127.0.0.1", 0)) as listener, Netlink(SOCK_DIAG) as connection:
-            return _shows_listener(connection, IPv4Address("127.0.0.1"), listener.getsockname()[1])
+        with socket.socket() as own, Netlink(SOCK_DIAG) as connection:
+            own.setsockopt(
+                socket.IPPROTO_IP, _IP_FREEBIND, 1
+            )  # where there is IPv6 alone, nobody has the address
+            own.bind(("127.0.0.1", 0))
+            own.listen(0)
+            return _shows_listener(connection, IPv4Address("127.0.0.1"), own.getsockname()[1])
     except (OSError, KernelError):
         return False
 

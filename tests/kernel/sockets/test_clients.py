@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import struct
+import subprocess
 from collections.abc import Callable
 from ipaddress import IPv6Address, ip_address
 from pathlib import Path
@@ -204,3 +205,12 @@ def test_a_kernel_that_tells_of_no_socket_says_nothing_of_this_one(monkeypatch: 
     monkeypatch.setattr(clients, "look_up", lambda *_: None)
     assert cgroup_of(Packet(loopback, loopback, TCP, 9, 10)) == 0
     assert not clients.are_shown()
+
+
+def shown_by_ipv6_alone() -> bool:
+    subprocess.run(["ip", "-4", "address", "flush", "dev", "lo"], check=True)
+    return clients.are_shown()
+
+
+def test_a_host_of_ipv6_alone_tells_of_its_sockets_too() -> None:
+    assert box.in_box(shown_by_ipv6_alone)
