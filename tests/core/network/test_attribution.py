@@ -69,7 +69,7 @@ def test_a_shared_endpoint_blames_the_denied_server_and_names_the_others() -> No
 def test_a_record_of_an_older_plan_is_told_as_such() -> None:
     snapshot = policy(server("good"))
     gone = attribute(snapshot, record(generation=3), build(snapshot, {}))
-    assert (gone.action, gone.server_id) == ("block", "")
+    assert (gone.action, gone.server_id, gone.remote_host) == ("block", "", "")
     assert "generation 3" in gone.reason
     allowed_by_now = attribute(snapshot, record(generation=3, port=443), build(snapshot, {"good": [A]}))
     assert allowed_by_now.action == "block"
@@ -94,6 +94,26 @@ def test_what_was_refused_at_any_name_of_this_host_is_the_local_servers(name: st
     made = build(judged, {"local": [ip_address("127.0.0.1")]})
     record = ConnectRecord("nftables", Fate.DENY, canonical(ip_address(name)), 9000, 6, 2, time_ns=0)
     assert attribute(judged, record, made).server_id == "local"
+    passed = replace(record, address=canonical(ip_address("192.0.2.7")), fate=Fate.TAG)
+    assert attribute(judged, passed, made).server_id == "", "it was let pass, so it is no name of this host"
+
+
+def test_what_was_refused_at_an_ipv6_name_of_this_host_is_the_local_servers_too() -> None:
+    judged = policy(server("other"), server("local", 9000), denied="local")
+    made = build(judged, {"local": [ip_address("::1")]})
+    record = ConnectRecord("nftables", Fate.DENY, ip_address("2001:db8::5"), 9000, 6, 10, time_ns=0)
+    event = attribute(judged, record, made)
+    assert (event.server_id, event.remote_host) == ("local", "local.example")
+
+
+def test_an_address_in_another_spelling_is_the_same_servers_and_a_session_is_told_where_there_is_one() -> (
+    None
+):
+    snapshot = policy(server("bad"), denied="bad")
+    nat64 = record(address=ip_address("64:ff9b::203.0.113.1"))
+    for seen, session in ((nat64, "default"), (replace(nat64, session_id="s-1"), "s-1")):
+        event = attribute(snapshot, seen, build(snapshot, {"bad": [A]}))
+        assert (event.server_id, event.session_id) == ("bad", session)
 
 
 def shared_policy() -> tuple[Policy, Plan]:
@@ -117,6 +137,9 @@ def test_a_read_name_says_whose_connection_it_was() -> None:
     assert event.reason == "bad is denied (endpoint shared by bad, good)"
     allowed = attribute(snapshot, read(Finding.NAMED, "good.example", Fate.TAG), plan)
     assert (allowed.action, allowed.would, allowed.server_id) == ("allow", None, "good")
+    assert (allowed.remote_host, allowed.candidates) == ("good.example", ["good"])
+    strange = attribute(snapshot, read(Finding.NAMED, "nobody.example"), plan)
+    assert (strange.server_id, strange.candidates) == ("bad", ["bad", "good"])
 
 
 def test_what_cannot_be_read_is_blamed_on_the_denied_server_and_the_reason_says_why() -> None:
