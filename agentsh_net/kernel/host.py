@@ -317,7 +317,6 @@ class Host:
 def open_kernel(
     network: Network,
     *,
-    cgroup_root: Path | None = None,
     load: Callable[[], loader.Loaded] | None = None,
     worker_uid: int | None = None,
 ) -> Host:
@@ -326,7 +325,7 @@ def open_kernel(
     `load` stands in for what `network.bpf_loader` names; `worker_uid` is a user that only the proxy's workers are.
     """
     host = Host(
-        cgroup_root or hierarchy(),
+        hierarchy(),
         required=network.required,
         cgroups=network.mode != "off",
         worker_uid=worker_uid,
