@@ -69,6 +69,28 @@ def test_a_copied_definition_lends_no_rights_to_an_unknown_name():
     assert shown(learned(closed, offer("mcp_files_read")), "mcp_files_read") == ({("fs", "read")}, "")
 
 
+@pytest.mark.parametrize(
+    ("tool", "name", "bound"),
+    [
+        ("read", "mcp_files_read", True),
+        ("read", "rea", True),  # cut by the client
+        ("read", "launder", False),
+        ("ls", "ls_files", False),  # two letters are in many names
+        ("get", "files.get", True),
+        ("a" * 24 + "bcd", "a" * 24 + "_9f3", True),  # cut, and a hash behind it
+        ("a" * 23 + "bcd", "a" * 23 + "_9f3", False),
+    ],
+)
+def test_under_fail_closed_a_definition_is_lent_to_names_that_a_client_may_have_made_of_its_tools(
+    tool, name, bound
+):
+    like = READ | {"name": tool}
+    closed = situation(["fs"], {"fs": [like]}, fail_closed=True)
+    lessons = learned(closed, offer(name, like))
+    assert shown(lessons, name) == (({("fs", tool)}, "") if bound else None)
+    assert not lessons.altered
+
+
 def test_two_servers_with_the_same_tool_do_not_answer_for_each_other():
     snapshot = situation(["a", "b"], {"a": [READ], "b": [READ]}, denied_servers=["b"])
     lessons = learned(snapshot, offer("mcp__a__read"))
@@ -94,6 +116,24 @@ def test_a_definition_that_changed_on_its_way_is_noticed(changed, fields):
     )
     assert altered.shown_hash.startswith("sha256:")
     assert shown(lessons, "mcp__fs__read") == (set(), " and ".join(fields))
+
+
+def test_beside_a_namespace_a_bare_name_means_the_servers_tool_alone():
+    lessons = learned(situation(["fs"], FS), offer("read", namespace="mcp__fs", description="Another."))
+    assert [a.surely for a in lessons.altered] == [True]
+    assert shown(lessons, "read", "mcp__fs") == (set(), "description")
+
+
+def test_of_a_tool_that_says_nothing_of_itself_nothing_can_be_altered():
+    lessons = learned(situation(["fs"], {"fs": ["read"]}), offer("mcp__fs__read"))
+    assert (lessons.altered, lessons.names) == ((), {})
+
+
+def test_what_stands_nowhere_in_the_request_is_not_hidden_there():
+    snapshot = situation(["fs"], FS, denied_tools=[("fs", "wipe")])
+    lessons = learned(snapshot, Offer("x91", "", WIPE["description"], WIPE["inputSchema"], ()))
+    assert shown(lessons, "x91") == ({("fs", "wipe")}, "")
+    assert lessons.hidden == ()
 
 
 def test_a_bare_name_may_be_somebody_elses_tool_so_that_is_only_told():
@@ -133,7 +173,7 @@ def test_a_call_gets_what_was_shown_of_its_name_and_of_those_within_it():
     lessons = learned(situation(["fs"], FS), offer("x91"))
     told = lessons.told(ToolCall("x91"))
     assert lessons.applied(ToolCall("x91")) == ToolCall("x91", shown=told, inner=())
-    assert lessons.applied(ToolCall("other")) == ToolCall("other")
+    assert lessons.applied(ToolCall("other")) == NOTHING.applied(ToolCall("other")) == ToolCall("other")
     wrapper = ToolCall("multi_tool_use.parallel", input={"tool_uses": [{"recipient_name": "x91"}]})
     applied = lessons.applied(wrapper)
     assert applied.shown is None
