@@ -24,7 +24,7 @@ from agentsh_net.core.mcp import jsonrpc
 from agentsh_net.core.mcp import judging as mcp_judging
 from agentsh_net.core.mcp.exchange import changes_tools
 from agentsh_net.core.mcp.gate import Call, Edit, Hide, Swap
-from agentsh_net.core.mcp.glance import HANDSHAKES, LIST
+from agentsh_net.core.mcp.glance import ELICITATION, HANDSHAKES, LIST
 from agentsh_net.core.mcp.jsonrpc import Body, ErrorResponse, Id, Message, Request, Response
 from agentsh_net.core.mcp.judging import Note
 from agentsh_net.core.mcp.listing import Listing
@@ -217,34 +217,21 @@ class Visit:
             return self._doubtful(line, "an answer to no request", "", waited, [*dict.fromkeys(answered)])
         if any(map(changes_tools, body.messages)):
             self._tell.list_changed()
-        replies, edits = mcp_judging.judge_askings(
-            self._mcp(), self.server_id, body, self._tell.asked, self._desk.customs(self._mcp().inspection)
-        )
-        notes = mcp_judging.notes(self._mcp(), body)
+        return self._inspected(line, body, asked)
+
+    async def _inspected(self, line: bytes, body: Body, asked: list[Asked]) -> bytes:
+        """Decide on a line that everybody reads alike."""
+        wanted = [
+            (a, await self._found(a.params, opens=a.method == ELICITATION)) for a in mcp_gate.askings(body)
+        ]
+        replies, edits = mcp_judging.judge_askings(self._mcp(), self.server_id, wanted, self._tell.asked)
         answers = [(ask, body.messages[ask.index]) for ask in asked if ask.index < len(body.messages)]
         for ask, message in answers:
             if ask.method in HANDSHAKES and isinstance(message, Response):
                 self._facts = mcp_judging.facts(message.result) or self._facts
         lists = [(a, m) for a, m in answers if a.method == LIST and isinstance(m, Response)]
-        results: list[tuple[Asked, Message]] = []
-        if self._mcp().output_inspection.enabled:
-            results = [(a, m) for a, m in answers if a.index not in edits]
-        if lists or results or notes:
-            return self._inspected(line, body, notes, lists, results, replies, edits)
-        return self._ruled(line, mcp_gate.edited(line, body, edits), replies)
-
-    async def _inspected(
-        self,
-        line: bytes,
-        body: Body,
-        notes: list[Note],
-        lists: list[tuple[Asked, Response]],
-        results: list[tuple[Asked, Message]],
-        replies: list[bytes],
-        edits: dict[int, Edit],
-    ) -> bytes:
-        """Decide on a line with something to read in it, or with answers that matter."""
-        for note in notes:
+        results = [(a, m) for a, m in answers if a.index not in edits]
+        for note in mcp_judging.notes(self._mcp(), body):
             await self._noted(note, len(line), replies, edits)
         for ask, message in lists:
             try:
@@ -252,7 +239,7 @@ class Visit:
             except ProtocolError as error:
                 danger = mcp_judging.unlisted(message.result, error)
                 return self._uncertain(line, "server", str(error), danger, [ask.id for ask, _ in lists])
-        for ask, answer in results:
+        for ask, answer in results if self._mcp().output_inspection.enabled else ():
             await self._resulted(ask, answer, len(line), edits)
         revoked = self.revoked() if lists else b""
         return revoked + self._ruled(line, mcp_gate.edited(line, body, edits), replies)
@@ -284,9 +271,12 @@ class Visit:
         verdict = mcp_judging.judged_note(self._mcp(), note, found, replies, edits)
         self._tell.result(note.about, None, found, size, verdict, note.method)
 
-    async def _found(self, content: Any) -> Sequence[Finding]:
+    async def _found(self, content: Any, *, opens: bool = False) -> Sequence[Finding]:
         """Return what detectors find, in a thread: a text that is made to be slow to read may take a second."""
-        return await asyncio.to_thread(inspect_content, content, self._desk.customs(self._mcp().inspection))
+        if not self._mcp().output_inspection.enabled:
+            return ()
+        customs = self._desk.customs(self._mcp().inspection)
+        return await asyncio.to_thread(inspect_content, content, customs, opens=opens)
 
     # What cannot be read for certain.
 

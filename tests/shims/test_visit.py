@@ -396,6 +396,15 @@ def test_the_result_of_a_task_is_inspected_as_that_of_a_call() -> None:
     ]
 
 
+def test_a_long_request_of_a_server_is_read_to_its_end() -> None:
+    front = Front(output_inspection=OutputInspection(enabled=True, on_detection="block"))
+    padded = [{"role": "user", "content": {"type": "text", "text": "x y " * 25_000 + POISON[0]["text"]}}]
+    answer = front.server(front.enter(), message("sampling/createMessage", 77, messages=padded))
+    assert answer.line is None and answer.replies[0]["id"] == 77
+    (told,) = front.told("mcp_sampling_request")
+    assert (told["action"], told["max_severity"]) == ("block", "critical")
+
+
 def test_what_a_server_tells_by_itself_and_of_itself_is_inspected() -> None:
     front = Front(output_inspection=OutputInspection(enabled=True, on_detection="block"))
     visit = front.enter()

@@ -5,19 +5,17 @@ Facts in, verdicts and edits out. Who carries the messages, and what events look
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from agentsh_net.core.configuration.settings import Mcp
 from agentsh_net.core.errors import ProtocolError
-from agentsh_net.core.inspect.contents import inspect_content
-from agentsh_net.core.inspect.custom import Custom
 from agentsh_net.core.inspect.findings import Finding
 from agentsh_net.core.mcp import gate as mcp_gate
 from agentsh_net.core.mcp.client import META
 from agentsh_net.core.mcp.exchange import MODERN
 from agentsh_net.core.mcp.gate import Asking, Call, Drop, Edit, Swap
-from agentsh_net.core.mcp.glance import ELICITATION, HANDSHAKES, LIST, tells
+from agentsh_net.core.mcp.glance import HANDSHAKES, LIST, tells
 from agentsh_net.core.mcp.jsonrpc import Body, Id, Notification, Request
 from agentsh_net.core.mcp.listing import refused
 from agentsh_net.core.mcp.pages import RepeatedCursorError
@@ -30,9 +28,6 @@ from agentsh_net.core.verdicts.rules import ROOT
 
 # The block of a tool, or of its whole server, as one client was shown them.
 Shown = Callable[[str], Verdict | None]
-
-# Characters of one request of a server that are inspected: they are read while others wait, for some 20 ms. Prompts are shorter.
-MAX_ASKED = 16 << 10
 
 # By method, what of its result is pinned, where it is what it should be.
 _PINNED: dict[str, tuple[str, type]] = {LIST: ("tools", list)} | dict.fromkeys(
@@ -88,19 +83,14 @@ def denied(snapshot: Snapshot, shown: Shown, server_id: str, definitions: list[A
 def judge_askings(
     mcp: Mcp,
     server_id: str,
-    body: Body,
+    asked: Iterable[tuple[Asking, Sequence[Finding]]],
     tell: Callable[[Asking, Verdict, Sequence[Finding]], None],
-    customs: Sequence[Custom] = (),
 ) -> tuple[list[bytes], dict[int, Edit]]:
-    """Judge what the server wants of the client, and what it says there; return what it is answered, and what becomes of its messages."""
+    """Judge what the server wants of the client, and what was found there; return what it is answered, and what becomes of its messages."""
     replies: list[bytes] = []
     edits: dict[int, Edit] = {}
-    for asking in mcp_gate.askings(body):
+    for asking, found in asked:
         verdict = server_asks.judge(mcp, server_id, asking.method)
-        found: Sequence[Finding] = ()
-        if mcp.output_inspection.enabled:
-            opens = asking.method == ELICITATION
-            found = inspect_content(asking.params, customs, MAX_ASKED, opens=opens)
         if found and not verdict.blocked:
             inspected = results_policy.judge(mcp, found, "request")
             verdict = inspected if inspected.blocked or inspected.would is not None else verdict

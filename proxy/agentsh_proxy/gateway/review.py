@@ -21,7 +21,7 @@ from agentsh_net.core.mcp import gateway_http, jsonrpc
 from agentsh_net.core.mcp import judging as mcp_judging
 from agentsh_net.core.mcp.exchange import changes_tools
 from agentsh_net.core.mcp.gate import Call, Edit, Hide, Swap
-from agentsh_net.core.mcp.glance import CALL, HANDSHAKES, LIST, asks_for_input
+from agentsh_net.core.mcp.glance import CALL, ELICITATION, HANDSHAKES, LIST, asks_for_input
 from agentsh_net.core.mcp.jsonrpc import (
     Body,
     ErrorResponse,
@@ -234,8 +234,12 @@ class Review:
         replies: list[bytes] = []
         edits: dict[int, Edit] = {}
         if asks:
+            asked_for = [
+                (a, await self._found(a.params, len(data), opens=a.method == ELICITATION))
+                for a in mcp_gate.askings(body)
+            ]
             replies, edits = mcp_judging.judge_askings(
-                self._around.mcp, self.server_id, body, self._tell.asked, self._around.customs()
+                self._around.mcp, self.server_id, asked_for, self._tell.asked
             )
             await self._noted(body, len(data), replies, edits)
         for index, asked, message in answers:
@@ -321,13 +325,13 @@ class Review:
                 swap = mcp_gate.as_result(swap, modern=isinstance(result, dict) and "resultType" in result)
             edits[index] = Swap(swap)
 
-    async def _found(self, content: Any, size: int) -> Sequence[Finding]:
+    async def _found(self, content: Any, size: int, *, opens: bool = False) -> Sequence[Finding]:
         if not self._around.mcp.output_inspection.enabled:
             return ()
         customs = self._around.customs()
         if size <= INLINE:
-            return inspect_content(content, customs)
-        return await asyncio.to_thread(inspect_content, content, customs)
+            return inspect_content(content, customs, opens=opens)
+        return await asyncio.to_thread(inspect_content, content, customs, opens=opens)
 
     async def _noted(self, body: Body, size: int, replies: list[bytes], edits: dict[int, Edit]) -> None:
         """Look at what a server tells by itself, and note what of it does not go on."""

@@ -327,6 +327,13 @@ def test_what_a_server_tells_by_itself_is_inspected(method: str, params: Any, su
     assert Front().server(note).forward is not None
 
 
+def test_a_long_request_of_a_server_is_read_to_its_end() -> None:
+    front = Front(**BLOCKING)
+    passed = front.server(request("sampling/createMessage", 77, messages=["x y " * 25_000 + str(POISON)]))
+    assert passed.forward is None and json.loads(passed.replies[0])["id"] == 77
+    assert (front.events[-1]["action"], front.events[-1]["max_severity"]) == ("block", "critical")
+
+
 def test_a_request_of_a_vendors_own_is_inspected_and_the_server_answered() -> None:
     front = Front(**BLOCKING)
     passed = front.server(request("channel/ask", 77, content=str(POISON)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -10,9 +11,13 @@ from situations import situation
 
 from agentsh_net.core.configuration.settings import Mcp, OutputInspection, ServerAsks
 from agentsh_net.core.errors import ProtocolError
+from agentsh_net.core.inspect.contents import inspect_content
+from agentsh_net.core.inspect.findings import Finding
+from agentsh_net.core.mcp import gate as mcp_gate
 from agentsh_net.core.mcp import jsonrpc
 from agentsh_net.core.mcp import judging as mcp_judging
 from agentsh_net.core.mcp.gate import Asking, Call, Drop, Swap
+from agentsh_net.core.mcp.glance import ELICITATION
 from agentsh_net.core.mcp.pages import RepeatedCursorError
 from agentsh_net.core.model import Verdict
 
@@ -47,9 +52,19 @@ def body(value: bytes) -> jsonrpc.Body:
     return jsonrpc.parse(value)
 
 
+def found_in(mcp: Mcp, value: bytes) -> list[tuple[Asking, Sequence[Finding]]]:
+    """Return what a message asks, and what detectors find there, as shim and gateway do."""
+    return [
+        (a, inspect_content(a.params, opens=a.method == ELICITATION) if mcp.output_inspection.enabled else ())
+        for a in mcp_gate.askings(body(value))
+    ]
+
+
 def judged(mcp: Mcp, value: bytes) -> tuple[list[bytes], dict[int, Any], list[tuple[Asking, Verdict]]]:
     told: list[tuple[Asking, Verdict]] = []
-    replies, edits = mcp_judging.judge_askings(mcp, "fs", body(value), lambda a, v, _: told.append((a, v)))
+    replies, edits = mcp_judging.judge_askings(
+        mcp, "fs", found_in(mcp, value), lambda a, v, _: told.append((a, v))
+    )
     return replies, edits, told
 
 
@@ -92,7 +107,10 @@ def test_what_a_server_says_while_it_asks_is_inspected_like_a_result(
     mcp = Mcp(output_inspection=inspection)
     told: list[tuple[str, bool]] = []
     replies, edits = mcp_judging.judge_askings(
-        mcp, "fs", body(asks % INJECTED), lambda _, verdict, found: told.append((verdict.action, bool(found)))
+        mcp,
+        "fs",
+        found_in(mcp, asks % INJECTED),
+        lambda _, verdict, found: told.append((verdict.action, bool(found))),
     )
     assert told == [(action, is_found)]
     assert bool(replies) == (edits == {0: Drop()}) == (action == "block")
