@@ -104,6 +104,11 @@ def test_systemd_bounds_it_to_what_it_keeps() -> None:
     assert set(bound.split()) == set(KEPT)
 
 
+def test_systemd_asks_the_daemon_alone_to_stop_so_that_calls_of_stdio_servers_end() -> None:
+    unit = (DEPLOY / "agentsh-net.service").read_text()
+    assert re.findall(r"^KillMode=(.*)$", unit, re.MULTILINE) == ["mixed"]
+
+
 def test_the_image_holds_no_compiler_and_every_folder_that_the_wheel_needs() -> None:
     text = (DEPLOY / "Containerfile").read_text()
     assert "bpfcc" not in text
