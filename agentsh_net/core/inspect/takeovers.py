@@ -53,4 +53,18 @@ PHRASES = (
         r"""\b(?:treat(?:ed)?|regard(?:ed)?|consider(?:ed)?|taken?)\b~60~\b(?:as|with)\b~30~\b(?:system\ prompt|(?:commands?|instructions?|requests?|orders?)\ (?:from|of|by)\ (?:the\ )?(?:user|operator|system|developer)|authori[sz]ed\ (?:command|instruction|order)s?|trusted\ instructions?|same\ (?:priority|authority)\ as)""",
         unless_negated=True,
     ),
+    phrase(
+        "withheld-result", _OF, Severity.MEDIUM,
+        "to get,to obtain,to receive,to retrieve,to see,to access;result,data,output,response,answer,content;must,have to,need to,required to;follow,adhere,comply,obey,instruction,read,call,execute,provide",
+        r"""\bto\ (?:get|obtain|receive|retrieve|see|access)\ (?:the|your|these|this)\ (?:\w+\ )?(?:results?|data|outputs?|responses?|answers?|contents?)\b~12~\b(?:must|have\ to|need\ to|are\ required\ to)\ (?:first\ |strictly\ )?
+            (?:(?:follow|adhere\ to|comply\ with|obey|carry\ out)\b~20~\b(?:instructions?|orders?|commands?|steps?)|(?:read|open|provide|send)\ (?:the\ )?(?:contents?\ of|file|[~/.]))""",
+        unless_negated=True,
+    ),
+    phrase(
+        "poses-as-user", _OF, Severity.MEDIUM,
+        "user;new user,next user,i am the user,this is the user,from the user to you,from user to you,signed",
+        r"""\b(?:new|next|latest)\ user\ (?:query|message|request|instruction|command|task):
+          | (?:\A|[.!?:>]\ )(?:i\ am|this\ is)\ the\ user\b(?!\ (?:who|that|whose|id|name|account)\b)
+          | \bmessage\ from\ (?:the\ )?user\ to\ you\b | \bsigned,?\ the\ user\b""",
+    ),
 )  # fmt: skip
