@@ -61,6 +61,7 @@ MANNERS = (
     ("sixth look", manners.SIXTH_DEFINITIONS, manners.SIXTH_RESULTS),
     ("seventh look", {}, manners.SEVENTH_RESULTS),
     ("eighth look", campaigns.EIGHTH_DEFINITIONS, {}),
+    ("ninth look", campaigns.NINTH_DEFINITIONS, {}),
 )
 
 

@@ -146,7 +146,7 @@ def _shared(
     read: Strings, texts: Sequence[Text], customs: Sequence[Custom], index: phrases.Index
 ) -> list[Finding]:
     found = [*_of_each(texts), *custom.find(customs, texts)]
-    found += phrases.strong(phrases.find(index.phrases, texts, index), found)
+    found += phrases.find(index.phrases, texts, index)
     if read.left_out:
         read_of_it = sum(len(text.raw) for text in read.texts)
         reason = f"longer than {read_of_it} characters or nested too deeply: the rest was not read"
@@ -155,7 +155,7 @@ def _shared(
 
 
 def _anything(plainly: Sequence[Text], texts: Sequence[Text]) -> bool:
-    """Say whether any string may hold something: what is found in one is found among many, weak phrases included."""
+    """Say whether any string may hold something: what is found in one is found among many."""
     each = chain(
         paths_in_arguments(plainly), commands(plainly), _of_each(texts), phrases.find(PHRASES, texts, INDEX)
     )

@@ -128,7 +128,7 @@ def _found(read: Strings, customs: Sequence[Custom]) -> list[Finding]:
         *orders(IN_DEFINITIONS, texts, IN_PARAMETERS),
         *custom.find(customs, texts),
     ]
-    found += phrases.strong(phrases.find(PHRASES, texts, INDEX), found)
+    found += phrases.find(PHRASES, texts, INDEX)
     if read.left_out:
         reason = f"longer than {MAX_CHARS} characters or nested too deeply: the rest was not read"
         found.append(Finding("too-large", Category.OVERSIZE, Severity.CRITICAL, "$", reason))

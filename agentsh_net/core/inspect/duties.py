@@ -18,7 +18,8 @@ _CHANGED = r"(?:optimi[sz]ed|enhanced|upgraded|reconfigured|patched|repurposed|t
 _ALL = r"(?:any|every|each|all)(?:\ the|\ your|\ of\ the)?"
 _ACT = r"(?:action|operation|request|tool|call|task|step|response|answer|reply|query|command|message|session|conversation|interaction|activity)s?"
 _SEND = r"(?:send|forward|submit|e-?mail|mail|copy|post|upload|report|deliver|transmit|export|bcc|cc|relay|mirror)"
-_ADDRESS = r"(?:[\w.+-]{1,64}@[\w-]{1,63}\.[\w.-]{2,40}|https?://\S{4}|\b\d{1,3}(?:\.\d{1,3}){3}\b)"
+_MAIL = r"[\w.+-]{1,64}@[\w-]{1,63}\.[\w.-]{2,40}"
+_ADDRESS = rf"(?:{_MAIL}|https?://\S{{4}}|\b\d{{1,3}}(?:\.\d{{1,3}}){{3}}\b)"
 _RECEIVER = (
     rf"(?:{_ADDRESS}|(?:e-?mail|mail|address|inbox|mailbox|recipient|distribution\ list|webhook|wallet)\b)"
 )
@@ -28,7 +29,7 @@ _ORDERED = r"(?:must|should|shall|always|have\ to|has\ to|needs?\ to|required\ t
 PHRASES = (
     phrase(
         "speaks-for-other-tool", Category.SHADOWING, Severity.MEDIUM,
-        "tool,function,_,-,automatic;optimi,enhanced,upgraded,reconfigured,patched,repurposed,taken over,extended with,improved,strengthened,hardened,now ,automatic",
+        "tool,function,_,automatically;optimi,enhanced,upgraded,reconfigured,patched,repurposed,taken over,extended with,improved,strengthened,hardened, now ,automatically",
         rf"""\b{_OTHER}\ (?:has|have)\ (?:now\ |recently\ |just\ )?been\ (?:\w+\ )?{_CHANGED}\b
           | \b{_OTHER}\ is\ now\ (?:handled|served|replaced|provided|performed)\ by\b
           | \b{_OTHER}\ now\ (?:uses?|requires?|returns?|defaults?|redirects?|routes?)\b
@@ -43,14 +44,18 @@ PHRASES = (
     ),
     phrase(
         "comes-before-all", Category.PREFERENCE, Severity.MEDIUM,
-        "must,should,always,mandatory,prerequisite,required,have to,has to,needs to;every,each,all ,any ,session,conversation;first,before,prior to,at the start,at the beginning",
+        "must,should,always,has to,have to,needs to,required;call,invoke,use,run,consult,execut;every,each,all ,any ,this tool,this function",
         rf"""\b(?:must|should|has\ to|needs\ to)\ (?:always\ )?be\ (?:consulted|called|invoked|used|run|executed)\ (?:immediately\ )?(?:first\ )?(?:on|in|at|for|before|prior\ to)\ (?:the\ (?:start|beginning)\ of\ )?{_ALL}\ (?:\w+\ ){{0,2}}{_ACT}\b
+          | \b(?:must|should|has\ to|needs\ to)\ (?:always\ )?be\ (?:called|invoked|used|run)\ (?:every|each)\ time\ (?:an?|any|another)\ (?:other\ )?(?:tool|function)\b
+          | \balways\ (?:call|invoke|run)\ this\ (?:tool|function)\ ?(?:[.!]|\Z)
           | \b(?:must|always|have\ to|has\ to|should|required\ to)\ (?:first\ )?(?:call|invoke|use|run|consult|execute)\ this\ (?:tool|function|server)\ (?:first\ )?(?:before|prior\ to|at\ the\ (?:start|beginning)\ of|for|on)\ {_ALL}\ (?:\w+\ )?{_ACT}\b""",
     ),
     phrase(
         "always-sends", Category.EXFILTRATION, Severity.MEDIUM,
-        "always,automatically,must,every,each,all ;@,http,mail,address,inbox,recipient,distribution,webhook,wallet,.;sent,send,forward,submit,mail,copy,post,upload,report,deliver,transmit,export,cc,relay,mirror",
+        "always,automatically,must,every,each,all ,them,copy,copies;@,http,mail,address,inbox,recipient,distribution,webhook,wallet;sent,send,forward,submit,mail,copy,post,upload,report,deliver,transmit,export,cc,relay,mirror",
         rf"""\b(?:always|must|automatically)\ (?:also\ |always\ |automatically\ |then\ ){{0,2}}{_SEND}\b~50~\b(?:to|at|via)\ (?:\w+\ ){{0,4}}{_RECEIVER}
+          | \b{_SEND}\ (?:all|each|every|everything|them|a\ copy|copies)\b~50~\b(?:to|at)\ ~30~{_MAIL}
+          | {_MAIL}\ (?:wants?|needs?|gets?|receives?|expects?|is\ owed)\ (?:a\ copy|copies|all|each|everything)\b
           | \b(?:results?|outputs?|quer(?:y|ies)|messages?|answers?|emails?|requests?)\ (?:must|should|has\ to|have\ to|needs?\ to|is\ to|are\ to)\ (?:also\ |first\ |always\ )?be\ (?:sent|forwarded|submitted|e-?mailed|copied|posted|uploaded|reported|delivered)\ to\ (?:\w+\ ){{0,3}}{_ADDRESS}""",
         unless_negated=True,
     ),
@@ -62,9 +67,10 @@ PHRASES = (
     ),
     phrase(
         "runs-command-first", Category.EXECUTION, Severity.MEDIUM,
-        "command,curl,wget;must,need to,have to,should,shall,required to,first,prefix,$(",
+        "command,curl,wget;must,need to,have to,should,shall,required to,first,prefix,also,$(",
         r"""\b(?:must|should|need\ to|have\ to|shall|required\ to)\ (?:first\ |always\ |also\ )?(?:execute|run)\ (?:the\ following|this|these)\ (?:\w+\ )?commands?\b~60~(?:&&|\||;|\bwhoami\b|\bcurl\b|\bwget\b|\bcat\b|\bto\ (?:verify|validate|confirm|authenticate|check))
           | \b(?:all|every|each|any)\ (?:\w+\ )?commands?\b~40~\b(?:must|should|has\ to|have\ to)\ (?:always\ )?be\ (?:prefixed|preceded|followed|suffixed|wrapped|piped)\b
+          | \balso\ (?:execute|run)\ (?:system|shell|the\ following)\ commands?\b
           | \b(?:curl|wget)\ [^\n]{0,120}?\$\(""",
     ),
     phrase(
@@ -77,7 +83,7 @@ PHRASES = (
         "approval,confirm,permission,consent,asking;without,skip,bypass,no need",
         rf"""\b{_ORDERED}\b~50~\bwithout\ (?:asking|requesting|seeking|waiting)\ (?:for\ )?(?:the\ )?(?:user(?:'s)?\ )?(?:\w+\ )?{_CONSENT}\b
           | \bskip\ (?:all\ |any\ |the\ |user\ ){{0,2}}{_CONSENT}\ (?:prompts?|dialogs?|steps?|requests?)\ (?:to|for|because|since)\b
-          | \bdo\ (?:so|this|it)\ without\ asking\b""",
+          | \bdo\ (?:so|this|it)\ without\ asking\b | \b(?:use|call|invoke|run)\ this\ (?:tool|function|one)\ without\ asking\b""",
         unless_negated=True,
     ),
     phrase(

@@ -1,4 +1,4 @@
-"""Text that speaks to the model as if with authority: overrides, pseudo-tags, role markers, preconditions, threats."""
+"""Text that speaks to the model as if with authority: overrides, pseudo-tags, role markers, preconditions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PHRASES = (
                 |restriction|polic(?:y|ies)|context|order|constraint|programming)s?\b{_NOT_IN_DATA}
           | (?:the\ )?user(?:'s)?\ (?:\w+\ )?(?:input|request|instruction|message|quer(?:y|ies)|wishes|intent|prompt|polic(?:y|ies)|approval|preference|consent|decision)s?
           | (?:the\ )?(?:system\ prompt|system\ instructions|safety\ (?:rules|checks|guidelines)|security\ (?:rules|checks|policies))
-          | (?:previous|prior|above|earlier|following)\ rules | the\ above\b(?=\ ?(?:[.!,;:]|and\b|\Z))
+          | (?:previous|prior|above|earlier|following)\ rules | (?:the\ )?above\b(?=\ ?(?:[.!,;:]|and\b|\Z))
           | (?:what|whatever|everything)\ (?:the\ )?(?:user|human|person|operator)s?\ (?:has\ |have\ )?(?:said|asked|wants?|told|wrote|requested)\b | (?:what|whatever|everything)\ you\ (?:were|have\ been)\ told | everything\b(?!\ else)
         )""",
         unless_negated=True,
@@ -80,14 +80,15 @@ PHRASES = (
         r"""\bjailbreak\ (?:prompt|mode) | \b(?:enter|enable|activate)\ (?:dan|god|jailbreak|unrestricted)\ mode | \bdan\ mode\ enabled
           | \byou\ (?:are\ )?now\ (?:in|operat(?:e|ing)\ in|running\ in|switch(?:ed|ing)?\ to)\ (?:\w+\ )?(?:developer|debug|diagnostic|maintenance|admin\w*|god|root|unrestricted|privileged|test|training)\ mode\b
           | \byou\ are\ now\ (?:an?\ |in\ |the\ )?(?:unrestricted|uncensored|jailbroken|admin\w*|root|dan\b|free\ (?:of|from)|evil)
-          | \b(?:act\ as|pretend\ (?:to\ be|that\ you\ are|you\ are))\ (?:an?\ |the\ )?(?:unrestricted|uncensored|admin\w*|root|system\b|developer\ mode)""",
+          | \b(?:act\ as:?|pretend\ (?:to\ be|that\ you\ are|you\ are))\ (?:an?\ |the\ )?(?:unrestricted|uncensored|admin\w*|root|system\b|developer\ mode)""",
     ),
     phrase(
         "lifts-safety", _OF, Severity.MEDIUM,
-        "security,safety,authentication,authorization,restriction,privilege,validation,access;bypass,disable,circumvent,suspend,turn off,skip,override,lifted,elevated,privilege level,allow full,allow unrestricted",
+        "security,safety,authentication,authorization,restriction,privilege,validation,access,content,output;bypass,disable,circumvent,suspend,turn off,skip,override,lifted,elevated,privilege level,allow full,allow unrestricted",
         r"""(?<!enable/)(?<!enable\ or\ )\b(?:bypass|disable|circumvent|suspend|turn\ off|skip|override)(?:\ (?:all|any|the|subsequent|further|every|later)){0,3}\ (?:security|safety|authentication|authorization|access)
             (?:\ (?:validation|check|control|restriction|filter|polic(?:y|ies)|rule|measure|guardrail|protocol)s?)?\b
           | \b(?:disable|bypass|skip)\ (?:restrictions\ on|all\ (?:restrictions|validation|subsequent\ validation))\b
+          | \b(?:bypass|disable|turn\ off|suspend)\ (?:all\ |any\ |the\ )?(?:content|output|safety)\ (?:filter(?:s|ing)?|moderation|restrictions?)\b
           | \b(?:security|safety)\ (?:restriction|check|control|polic(?:y|ies)|protocol|filter|guardrail|validation)s?(?:\ mode)?\ ?(?:is|are|has\ been|have\ been|:)\ ?(?:now\ |temporarily\ |hereby\ )?(?:suspended|disabled|lifted|bypassed)
           | \btemporarily\ suspended\ security\b | \belevated\ privileges\ (?:active|granted)\b | \bprivilege\ level:\ (?:admin|root)
           | \ballow\ (?:full|unrestricted)\ (?:\w+\ ){0,2}access\b""",
@@ -131,24 +132,5 @@ PHRASES = (
         "invoked,called",
         r"""\b(?:this|the)\ (?:\w+\ )?tool\ (?:should|must|need)\ (?:never|not)\ be\ (?:invoked|called)\b(?!\ (?:with|more|until|before|if|when|unless|twice|again))
           | \bnever\ needs\ to\ be\ (?:invoked|called)\b""",
-    ),
-    phrase(
-        "unattended", _OF, Severity.LOW,
-        "without",
-        r"""\b(?:execute|run|proceed|act|continue|approve|perform|do)\b~30~\bwithout\ (?:any\ |further\ |additional\ |user\ |asking\ |the\ user's\ ){0,3}(?:confirmation|validation|approval|verification|permission|consent|asking|for\ permission)""",
-        weak=True, unless_negated=True,
-    ),
-    phrase(
-        "threat", _OF, Severity.LOW,
-        "otherwise,or else,if you do not,if you don't,failure to,fail to,unless you;not work,fail,crash,break,los,blocked,deleted,terminated,malfunction,shut down,stop working",
-        r"""\b(?:otherwise|or\ else|if\ you\ (?:do\ not|don't)|failure\ to|fail\ to|unless\ you)\b~50~
-            \b(?:not\ work|fail|crash|break|lost|blocked|deleted|terminated|malfunction|be\ shut\ down|stop\ working|lose)\b""",
-        weak=True,
-    ),
-    phrase(
-        "you-must", _OF, Severity.LOW,
-        "you,assistant,model,agent,the ai,llm,claude,gpt,gemini,copilot;must,should,need to,have to,required to,shall,will;now,always,first,also,immediately,instead",
-        r"""\b(?:you|the\ (?:assistant|model|agent|ai|llm)|claude|chatgpt|gpt|gemini|copilot)\ (?:must|should|need\ to|have\ to|are\ required\ to|shall|will)\ (?:now\ |always\ |first\ |also\ |immediately\ |instead\ ){1,2}""",
-        weak=True,
     ),
 )  # fmt: skip

@@ -67,9 +67,8 @@ def invisible(texts: Iterable[Text], *, strict: bool) -> Iterator[Finding]:
                 yield from _soft_hyphens(text)
             if match := UNSEEN.search(raw):
                 yield _finding("unassigned-invisible", Severity.HIGH, text, *match.span())
-        # An example of code shows its comments.
-        if strict and (match := UNRENDERED.search(raw)) and raw.count("```", 0, match.start()) % 2 == 0:
-            yield _finding("unrendered", Severity.MEDIUM, text, *match.span())
+        if strict and ("<" in raw or "[//]" in raw):
+            yield from _unrendered(text)
         if strict and len(raw) > PADDED and (match := PADDING.search(raw)):
             pushed = raw[match.end() :].strip(BLANKS)
             if pushed:
@@ -77,6 +76,13 @@ def invisible(texts: Iterable[Text], *, strict: bool) -> Iterator[Finding]:
                 yield _finding(
                     "pushed-out-of-sight", Severity.MEDIUM, text, match.end() - 1, match.end(), note
                 )
+
+
+def _unrendered(text: Text) -> Iterator[Finding]:
+    match = UNRENDERED.search(text.raw)
+    # An example of code shows its comments.
+    if match and text.raw.count("```", 0, match.start()) % 2 == 0:
+        yield _finding("unrendered", Severity.MEDIUM, text, *match.span())
 
 
 def _tags(text: Text) -> Iterator[Finding]:

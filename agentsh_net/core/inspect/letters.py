@@ -37,7 +37,7 @@ KEY_FILE = re.compile(r"id_?(?:rsa|ed25519|ecdsa)")
 IBAN = re.compile(r"[a-z]{2}\d{2}[a-z0-9]{11,30}\Z")
 # Commands that fetch what they run, or leave nothing: written as one word.
 RUINOUS = re.compile(
-    r"""`?\b(?:(?:curl|wget)\b[^\n|]{0,200}\|\s*(?:sudo\s+)?(?:ba|z|da)?sh\b | (?:ba|z|da)?sh\s+-c\s+["']?\$\((?:curl|wget)\b[^\n)]{0,200}
+    r"""`?\b(?:(?:curl|wget)\b[^\n|]{0,200}\|\s*(?:sudo\s+)?(?:(?:ba|z|da)?sh|python3?|node|perl|ruby)\b | (?:ba|z|da)?sh\s+-c\s+["']?\$\((?:curl|wget)\b[^\n)]{0,200}
     | rm\s+-[rf]{1,2}\s+[~/$*][^\s`]{0,80} | drop\s+(?:the\s+)?(?:table|database|schema)\s+\w{1,60})(?:[^`\n]{0,60}`)?""",
     re.VERBOSE,
 )

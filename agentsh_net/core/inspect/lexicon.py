@@ -135,7 +135,7 @@ _JOINED = {
 # Several words that are one, longer ones first: replaced before words are looked up.
 EXPRESSIONS = (
     ("prior to", "before"), ("make sure to", "ensure"), ("make sure", "ensure"), ("be sure to", "ensure"), ("every time", "whenever"),
-    ("each time", "whenever"), ("carry out", "follow"), ("act on", "follow"), ("connection string", "credential"), ("do everything", "follow everything"), ("as soon as", "once"), ("in advance", "beforehand"), ("rather than", "instead"),
+    ("each time", "whenever"), ("carry out", "follow"), ("act on", "follow"), ("connection string", "credential"), ("do everything in", "follow everything in"), ("do everything that", "follow everything that"), ("as soon as", "once"), ("in advance", "beforehand"), ("rather than", "instead"),
     ("looking up", "lookup"), ("look up", "lookup"), ("word for word", "verbatim"), ("word-for-word", "verbatim"), ("so far", "earlier"),
     ("up to now", "earlier"), ("until now", "earlier"), ("to date", "earlier"), ("thus far", "earlier"), ("up to this point", "earlier"),
     ("blind carbon copy", "bcc"), ("blind copy", "bcc"), ("copia oculta", "bcc"), ("copie cachée", "bcc"), ("blindkopie", "bcc"),

@@ -106,7 +106,7 @@ PHRASES = (
     ),
     phrase(
         "asks-of-a-model", _OF, Severity.MEDIUM,
-        "assistant,ai,copilot,llm,model,bot,agent,persona;to the ,for the ,[,instruction,directive,command,#,//,--,/*,<!--,coding,must,obliged,have to,required,persona,never refuses;:,],must,obliged,have to,required,refuses",
+        "assistant, ai,[ai,#ai,/ai,-ai,(ai,ais ,ai that,ai which,ai who,copilot,claude,cursor,chatgpt,llm,model,bot,agent,persona;to the ,for the ,[,instruction,directive,command,#,//,--,/*,<!--,coding,must,obliged,have to,required,persona,never refuses;:,],must,obliged,have to,required,refuses",
         r"""\b(?:p\.?\ ?s\.?\ |a\ word\ |hint\ |hello\ |dear\ )?(?:to|for)\ (?:the\ )?(?:summari[sz]ing|reading|translating|reviewing|assisting)\ (?:ai|llm|assistant|model|bot|agent)s?\b\ ?[:,]
           | \[\ ?(?:assistant|ai|agent|model|bot|llm|copilot)[ _-](?:note|instruction|message|directive|hint|command)s?\ ?\]
           | \b(?:bot|agent|assistant|copilot)\ (?:instruction|directive|command)s?\ ?:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from agentsh_net.core.inspect.anchors import Anchors
-from agentsh_net.core.inspect.findings import AFTER, BEFORE, Category, Finding, Severity, at_least, excerpt
+from agentsh_net.core.inspect.findings import AFTER, BEFORE, Category, Finding, Severity, excerpt
 from agentsh_net.core.inspect.strings import Text
 from agentsh_net.core.naming.folding import visible
 
@@ -38,8 +38,7 @@ SHORTEST = 10  # characters: a shorter string holds no phrase, and most strings 
 class Phrase:
     """A pattern over plain text. Of each group of `anchors` one is in every match: a text without them is not searched.
 
-    `weak` ones occur in honest texts and count only beside a finding of another kind. `unless_negated` ones mean nothing
-    bad after `never` and the like.
+    `unless_negated` ones mean nothing bad after `never` and the like.
     """
 
     name: str
@@ -47,7 +46,6 @@ class Phrase:
     severity: Severity
     anchors: tuple[tuple[str, ...], ...]
     pattern: re.Pattern[str]
-    weak: bool = False
     unless_negated: bool = False
 
 
@@ -58,14 +56,15 @@ def phrase(
     anchors: str,
     pattern: str,
     *,
-    weak: bool = False,
     unless_negated: bool = False,
 ) -> Phrase:
     """Return a phrase; `~n~` in the pattern is a gap of up to n characters within a sentence, anchors stand between commas, groups of them between semicolons."""
     gaps = re.sub(r"~(\d+)~", r"(?:(?![.!?;] | \\| ).){0,\1}?", pattern)
-    groups = tuple(tuple(group.split(",")) for group in anchors.split(";"))
+    groups = tuple(
+        sorted((tuple(group.split(",")) for group in anchors.split(";")), key=len)
+    )  # the rarest first
     compiled = re.compile(gaps, re.VERBOSE | re.DOTALL)
-    return Phrase(name, category, severity, groups, compiled, weak, unless_negated)
+    return Phrase(name, category, severity, groups, compiled, unless_negated)
 
 
 class Index:
@@ -76,7 +75,7 @@ class Index:
         self._by_anchor: dict[str, list[int]] = {}
         self._others: list[tuple[tuple[str, ...], ...]] = []  # groups besides the smallest, the longest last
         for number, each in enumerate(self.phrases):
-            smallest, *others = sorted(each.anchors, key=len)
+            smallest, *others = each.anchors
             for anchor in smallest:
                 self._by_anchor.setdefault(anchor, []).append(number)
             self._others.append(tuple(others))
@@ -89,9 +88,7 @@ class Index:
         return [self.phrases[number] for number in numbers if _anchored(self._others[number], text)]
 
 
-def find(
-    phrases: Sequence[Phrase], texts: Sequence[Text], index: Index | None = None
-) -> Iterator[tuple[Phrase, Finding]]:
+def find(phrases: Sequence[Phrase], texts: Sequence[Text], index: Index | None = None) -> Iterator[Finding]:
     """Yield each phrase that a text holds, once per phrase and string; `index` is of the phrases."""
     texts = [text for text in texts if len(text.plain) >= SHORTEST]
     whole = "\n".join(text.plain for text in texts)
@@ -99,7 +96,7 @@ def find(
         for text in texts:
             span = matches(candidate, text.plain)
             if span is not None:
-                yield candidate, _finding(candidate, text, span)
+                yield _finding(candidate, text, span)
 
 
 def _anchored(groups: tuple[tuple[str, ...], ...], text: str) -> bool:
@@ -138,11 +135,3 @@ def _finding(candidate: Phrase, text: Text, span: tuple[int, int]) -> Finding:
     spoken_of = candidate.category is Category.INSTRUCTION and mentioned(text.plain, span[0])
     severity = Severity.LOW if spoken_of else candidate.severity
     return Finding(candidate.name, candidate.category, severity, text.path, shown)
-
-
-def strong(found: Iterable[tuple[Phrase, Finding]], others: Iterable[Finding]) -> list[Finding]:
-    """Return the findings that stand: weak ones only beside one of another category that is at least medium."""
-    pairs = list(found)
-    sure = {f.category for p, f in pairs if not p.weak and at_least(f.severity, Severity.MEDIUM)}
-    sure |= {f.category for f in others if at_least(f.severity, Severity.MEDIUM)}
-    return [f for p, f in pairs if not p.weak or sure - {f.category}]

@@ -31,6 +31,7 @@ PHRASES = (
         "this tool,this server,this function,this one,the only,the first",
         r"""\b(?:always|must|only|exclusively)\ (?:use|prefer|choose|select|call|pick|invoke|default\ to)\ (?:using\ )?this\ (?:tool|server|function|one)\b
             ~30~\b(?:instead\ of|over|rather\ than|in\ place\ of|before)\ (?:any|all|every|other|another|the\ other|the\ built-?in|[a-z0-9]+_[a-z0-9_]+)
+          | \balways\ use\ this\ (?:tool|server|function)\ (?:as|because|since)\b | \buse\ this\ tool\ no\ matter\b
           | \b(?:use|prefer|choose)\ this\ (?:tool|server|function)\ (?:instead\ of|over|rather\ than|in\ place\ of)\ (?:any|all|every|the)\ (?:other|built-?in|native)
           | \bthis\ (?:tool|server|function)\ (?:must|should)\ (?:always\ )?be\ (?:used|called|chosen|preferred)\ (?:first\ )?(?:instead\ of|over|before|rather\ than)\ (?:any|all|every|the)\ other
           | \bthis\ (?:tool|server)\ (?:has|takes)\ (?:the\ )?(?:highest|top|absolute)\ (?:priority|precedence)
@@ -49,6 +50,7 @@ PHRASES = (
         "praises-itself", _OF, Severity.MEDIUM,
         "best,most ,fastest,ultimate,premier,premium,number one,#1,trusted by,used by,recommended by,award,industry,unmatched,superior,better,version with,version of,faster,more accurate,unparalleled,fortune 500,guarantee",
         rf"""\b(?:world|industry|market)(?:'s)?[\ -](?:{_BEST}|leading\ (?:accuracy|precision|performance|quality|reliability|{_THING}))\b
+          | \bthe\ most\ trusted\b
           | \b{_BEST}\ (?:\w+\ ){{0,4}}{_THING}\ (?:available|in\ the\ (?:world|market|industry)|on\ the\ market|you\ can\ (?:use|get|find))\b
           | \b(?:trusted|used|preferred|recommended|endorsed)\ by\ (?:over\ |top\ |leading\ |more\ than\ )?(?:\d[\d.,]*\ ?%|(?:\w+\ ){{0,3}}(?:experts|professionals|fortune\ 500|millions|thousands|institutions|advisors|giants|enterprises))\b
           | \baward-winning\b~20~\b{_THING}\b | \b100\ ?%\ (?:reliability|accuracy|reliable|accurate)\b

@@ -59,11 +59,4 @@ PHRASES = (
         r"""\b(?:if|when)\ (?:you\ are\ |the\ user\ |anyone\ |they\ )?ask(?:s|ed)?\b~30~\bdeny\b
           | \bdeny\ (?:having\ |that\ you\ |that\ this\ |any\ knowledge|all\ knowledge|knowing\ )""",
     ),
-    phrase(
-        "cover-story", _OF, Severity.LOW,
-        "as if,pretend,make it look,disguise,look like normal",
-        r"""\b(?:present|format|show|describe)\b~40~\bas\ if\b | \bpretend\ (?:that|it|nothing)\b | \bmake\ it\ look\ (?:like|as)\b
-          | \bdisguise\b | \bto\ look\ like\ (?:a\ )?normal\b""",
-        weak=True,
-    ),
 )  # fmt: skip

@@ -15,7 +15,7 @@ PHRASES = (
     phrase(
         "fenced-role", _OF, Severity.HIGH,
         "developer message,system message,admin message,administrator message,operator message,system---,system ---,system===,system ===,system note,developer note,admin note,system_message,system_prompt",
-        r"""(?:>>>|===|---|\#\#\#)\ ?(?:system|developer|admin|administrator|operator)\ ?(?:message|note)?s?\ ?(?:<<<|===|---|\#\#\#)
+        r"""(?:>>>|===|---|\#\#\#)\ ?(?:system|developer|admin|administrator|operator)\ ?(?:(?:message|note)s?\ ?(?:<<<|===|---|\#\#\#)|(?:<<<|===|---|\#\#\#)\ ?(?:you|ignore|disregard|override|forget|new|do\ not|from\ now|the\ (?:user|assistant))\b)
           | (?:>>>|===|---|\#\#\#)\ ?[(\[<](?:system|developer|admin)[ _-](?:message|note|prompt|instruction)s?[)\]>]""",
     ),
     phrase(

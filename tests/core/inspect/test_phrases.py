@@ -1,4 +1,4 @@
-"""A phrase is searched only where one of its anchors stands, counts unless it is negated, and the weak ones need company."""
+"""A phrase is searched only where one of its anchors stands, and counts unless it is negated."""
 
 from __future__ import annotations
 
@@ -18,11 +18,10 @@ from agentsh_net.core.inspect.strings import strings
 ALL = tuple(dict.fromkeys((*PHRASES, *RESULTS_INDEX.phrases)))
 
 LOUD = phrase("loud", Category.SECRECY, Severity.HIGH, "shout;now", r"\bshout~10~now\b", unless_negated=True)
-WEAK = phrase("weak", Category.INSTRUCTION, Severity.LOW, "whisper", "whisper", weak=True)
 
 
 def found(text: str, *which: Phrase) -> list[str]:
-    return [f.pattern for _, f in phrases.find(which or (LOUD, WEAK), strings({"d": text}, 10_000).texts)]
+    return [f.pattern for f in phrases.find(which or (LOUD,), strings({"d": text}, 10_000).texts)]
 
 
 def test_a_gap_is_bounded_and_ends_with_its_sentence() -> None:
@@ -48,18 +47,11 @@ def test_without_an_anchor_of_each_group_nothing_is_searched() -> None:
     assert found("bb and then cc", hungry) == ["hungry"]
 
 
-def test_a_weak_one_counts_beside_another_category_only() -> None:
-    texts = strings({"d": "whisper here"}, 1000).texts
-    assert phrases.strong(phrases.find((LOUD, WEAK), texts), ()) == []
-    texts = strings({"d": "whisper here", "e": "shout it now"}, 1000).texts
-    assert [f.pattern for f in phrases.strong(phrases.find((LOUD, WEAK), texts), ())] == ["loud", "weak"]
-
-
 @pytest.mark.parametrize("before", ["Attackers write, e.g., ", "Texts such as ", "For example: ("])
 def test_what_an_example_says_is_told_of_and_no_more(before: str) -> None:
     order = phrase("order", Category.INSTRUCTION, Severity.HIGH, "obey", r"obey\ me")
-    ((_, said),) = phrases.find((order,), strings({"d": "Now obey me"}, 1000).texts)
-    ((_, spoken_of),) = phrases.find((order,), strings({"d": f"{before}'obey me'"}, 1000).texts)
+    (said,) = phrases.find((order,), strings({"d": "Now obey me"}, 1000).texts)
+    (spoken_of,) = phrases.find((order,), strings({"d": f"{before}'obey me'"}, 1000).texts)
     assert (said.severity, spoken_of.severity) == (Severity.HIGH, Severity.LOW)
 
 
