@@ -38,7 +38,10 @@ class TlsServer:
         self._listening: dict[tuple[str, int], socket.socket] = {}
         self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self._context.load_cert_chain(certificate)
-        self._context.sni_callback = lambda _socket, name, _context: self.heard.append(name)
+        self._context.sni_callback = self._hear
+        self._own = (
+            threading.local()
+        )  # the name that this thread's client said: others, the daemon among them, come meanwhile
         for each in listening:
             self.listen(each)
 
@@ -52,6 +55,10 @@ class TlsServer:
         self._listening[address, 443].shutdown(socket.SHUT_RDWR)
         self._listening[address, 443].close()
 
+    def _hear(self, _socket: object, name: str | None, _context: ssl.SSLContext) -> None:
+        self._own.name = name
+        self.heard.append(name)
+
     def _accept(self, listening: socket.socket) -> None:
         while True:
             try:
@@ -63,7 +70,7 @@ class TlsServer:
     def _serve(self, client: socket.socket) -> None:
         with contextlib.suppress(OSError), client, self._context.wrap_socket(client, server_side=True) as tls:
             while said := tls.recv(1 << 16):
-                tls.sendall(f"{len(said)} bytes for {self.heard[-1]}\n".encode())
+                tls.sendall(f"{len(said)} bytes for {self._own.name}\n".encode())
 
 
 def context(certificate: Path, *, alpn: Sequence[str] = ()) -> ssl.SSLContext:
