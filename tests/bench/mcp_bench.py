@@ -302,7 +302,7 @@ async def sse_calls(port: int, count: int) -> float:
                 "jsonrpc": "2.0",
                 "id": number,
                 "method": "tools/call",
-                "params": {"name": "add", "arguments": {"a": 1, "b": 2}},
+                "params": {"name": "add", "arguments": {"a": 1, "b": 10 ** (number % 9)}},
             }
         )
         taken.append(time.perf_counter() - began)

@@ -5,17 +5,19 @@ What a request means is the router's business, who is slow or gone the connectio
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from agentsh_net.core.errors import ProtocolError
-from agentsh_net.core.web.http_head import RequestHead, find_head, parse_request
+from agentsh_net.core.web.http_head import MAX_LENGTH_DIGITS, RequestHead, find_head, parse_request
 from agentsh_proxy.chunks import ChunkedReader
 from agentsh_proxy.load import Load
 
 # Bytes of a head that is remembered while its connection lasts: clients repeat themselves, but for a long credential.
 MAX_REMEMBERED: Final = 4 << 10
+_LENGTH: Final = re.compile(rb"\r\nContent-Length:[ \t]*([0-9]+)\r\n", re.IGNORECASE)  # read strictly before
 
 
 class Asked(NamedTuple):
@@ -35,13 +37,28 @@ class Asked(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Heard:
-    """A head as it came and as it was read."""
+    """A head as it came and as it was read. The next may have another Content-Length, which stands between `before` and `after`."""
 
-    raw: bytes
-    head: RequestHead
+    before: bytes
+    after: bytes  # empty where it has none
+    length: int
+    head: RequestHead  # without its length
     fields: Mapping[str, str]
     names: Mapping[str, str]
     repeated: frozenset[str]
+
+    def again(self, buffer: bytes) -> tuple[int, int]:
+        """Return how long the head is that a buffer begins with, and its body, if it is this one but for that; else zeros."""
+        start = len(self.before)
+        if not buffer.startswith(self.before):
+            return 0, 0
+        if not self.after:
+            return start, self.length
+        end = buffer.find(b"\r", start, start + MAX_LENGTH_DIGITS + 1)
+        length = buffer[start:end]
+        if end < 0 or not length.isdigit() or not buffer.startswith(self.after, end):
+            return 0, 0
+        return end + len(self.after), int(length)
 
 
 class Requests:
@@ -73,7 +90,8 @@ class Requests:
     def awaited(self) -> bool:
         """Say whether the client waits to be told that its body is wanted (RFC 9110, section 10.1.1)."""
         head = self.head
-        return head is not None and head.expects_continue and head.has_body and not self._begun()
+        bodied = self._chunked is not None or self._left > 0
+        return head is not None and head.expects_continue and bodied and not self._begun()
 
     def next(self) -> Asked | None:
         """Return the next whole request; None until it is here. Raises ProtocolError for one that is none, or is too long."""
@@ -84,7 +102,7 @@ class Requests:
             return None
         heard = self._heard
         assert heard is not None  # noqa: S101 - a body has a head
-        if len(heard.raw) > MAX_REMEMBERED:
+        if len(heard.before) + len(heard.after) > MAX_REMEMBERED:
             self._heard = None
         return Asked(heard.head, heard.fields, heard.names, heard.repeated, body)
 
@@ -103,16 +121,17 @@ class Requests:
 
     def _read_head(self) -> bool:
         heard = self._heard
-        if heard is None or not self._buffer.startswith(heard.raw):
-            length = find_head(self._buffer)
-            if not length:
+        size, length = heard.again(self._buffer) if heard is not None else (0, 0)
+        if heard is None or not size:
+            size = find_head(self._buffer)
+            if not size:
                 return False
-            raw = self._buffer[:length]
-            heard = self._heard = _Heard(raw, parse_request(raw), *_fields(raw))
-        self._buffer = self._buffer[len(heard.raw) :]
+            heard = self._heard = _hear(self._buffer[:size])
+            length = heard.length
+        self._buffer = self._buffer[size:]
         self.head = head = heard.head
         self._chunked = ChunkedReader() if head.chunked else None
-        self._left = head.length or 0
+        self._left = length
         if self._left > self._max():
             raise self._too_long()
         return True
@@ -158,6 +177,14 @@ class Requests:
         return ProtocolError(
             f"the request is longer than {self._max()} bytes (gateway.max_request)", status=413
         )
+
+
+def _hear(raw: bytes) -> _Heard:
+    """Read a head. Raises ProtocolError."""
+    head = parse_request(raw)
+    named = _LENGTH.search(raw)
+    before, after = (raw[: named.start(1)], raw[named.end(1) :]) if named is not None else (raw, b"")
+    return _Heard(before, after, head.length or 0, head._replace(length=None), *_fields(raw))
 
 
 def _fields(raw: bytes) -> tuple[dict[str, str], dict[str, str], frozenset[str]]:

@@ -36,6 +36,36 @@ def test_every_cut_gives_the_same_requests(whole: bytes) -> None:
     assert [(r.head.target, r.body) for r in read(*(whole[i : i + 1] for i in range(len(whole))))] == expected
 
 
+def of_length(length: bytes, body: bytes = b"") -> bytes:
+    return FIRST[:-2].replace(b"Length: 2", b"Length: " + length) + body
+
+
+@pytest.mark.parametrize("length", [0, 1, 9, 10, 99])
+def test_a_head_that_differs_in_its_length_alone_is_the_one_before(length: int) -> None:
+    again = of_length(b"%d" % length, b"x" * length)
+    for cut in range(len(again)):
+        first, second, third = read(FIRST, again[:cut], again[cut:] + FIRST)
+        assert second.head is first.head and second.fields is first.fields and third.head is first.head
+        assert (first.body, second.body, third.body) == (b"hi", b"x" * length, b"hi")
+
+
+@pytest.mark.parametrize("length", [b"", b"+2", b"-2", b"2, 2", b"2 2", b"0x2", b"2\r", b"\xb2", b"0" * 16])
+def test_a_length_is_read_as_strictly_behind_a_head_that_is_known(length: bytes) -> None:
+    with pytest.raises(ProtocolError):
+        read(of_length(length, b"hi"))
+    with pytest.raises(ProtocolError):
+        read(FIRST, of_length(length, b"hi"))
+
+
+def test_another_length_is_bounded_and_another_field_makes_another_head() -> None:
+    with pytest.raises(ProtocolError, match="longer than 100 bytes"):
+        read(FIRST, of_length(b"101"))
+    first, second = read(FIRST, of_length(b"2", b"hi").replace(b"x-a: 2", b"x-a: 3"))
+    assert second.head is not first.head and second.fields["x-a"] == "1, 3"
+    padded = of_length(b" 2 ", b"hi")
+    assert [asked.body for asked in read(padded, padded, FIRST)] == [b"hi"] * 3
+
+
 def test_fields_are_found_by_any_spelling_and_repeats_are_named() -> None:
     (asked,) = read(FIRST)
     assert (asked.method, asked.fields["x-a"], asked.names["x-a"]) == ("POST", "1, 2", "X-A")
@@ -49,6 +79,16 @@ def test_one_request_is_read_at_a_time() -> None:
     assert first is not None and requests.head is first.head and requests.ahead == len(LAST)
     requests.done()
     assert requests.head is None
+
+
+def test_who_waits_to_send_a_body_is_known_by_the_length_it_names_now() -> None:
+    head = b"POST / HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n"
+    requests = Requests(lambda: 100, Load())
+    requests.add(head % 0)
+    assert requests.next() is not None
+    requests.done()
+    requests.add(head % 2)
+    assert requests.next() is None and requests.awaited
 
 
 def test_who_waits_to_send_a_body_is_known_until_it_comes() -> None:
