@@ -39,9 +39,8 @@ class TlsServer:
         self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self._context.load_cert_chain(certificate)
         self._context.sni_callback = self._hear
-        self._own = (
-            threading.local()
-        )  # the name that this thread's client said: others, the daemon among them, come meanwhile
+        # The name that this thread's client said: others, the daemon among them, come meanwhile.
+        self._own = threading.local()
         for each in listening:
             self.listen(each)
 
