@@ -19,14 +19,14 @@ from agentsh_net.core.audit.events import Event
 from agentsh_net.core.errors import KernelError, StoreError
 from agentsh_net.core.inspect.inspector import Inspector
 from agentsh_net.core.limits.ratelimit import Buckets
-from agentsh_net.core.network import attribution, kernel_plan
+from agentsh_net.core.network import attribution, kernel_plan, llm_plan
 from agentsh_net.core.network.addresses import Address, literal, plain
 from agentsh_net.core.network.claims import Claims
 from agentsh_net.core.network.plane import ConnectRecord, Fate, Kernel, Plan
 from agentsh_net.core.registry import Registry
 from agentsh_net.core.snapshot import Snapshot
 from agentsh_net.core.trust.pins import Pins
-from agentsh_net.kernel.limits import Limit, limits, name_server
+from agentsh_net.kernel.limits import Limit, beside_provider, limits, name_server
 from agentsh_net.kernel.names.resolver import Resolver
 from agentsh_net.servers import inventory
 from agentsh_net.store import records
@@ -203,7 +203,11 @@ class Current:
         return [
             *limits(self.loaded.config.network),
             *(name_server(str(plain(a)), ids) for a, ids in spared.items()),
+            *self._beside_providers(self.plan),
         ]
+
+    def _beside_providers(self, plan: Plan) -> list[Limit]:
+        return [beside_provider(names, ids) for ids, names in llm_plan.beside(plan.rules).items()]
 
     async def sweep(self) -> None:
         """Close what is connected against the plan, and tell of it."""
@@ -235,7 +239,11 @@ class Current:
             self._coming = plan
             try:
                 await asyncio.to_thread(self._means.kernel.apply, plan)
+                known = self._beside_providers(self.plan)
                 self.plan = plan
+                for limit in self._beside_providers(plan):
+                    if limit not in known:
+                        self._log.warning("%s", limit)
             finally:
                 self._coming = None
         confirmed()

@@ -90,7 +90,7 @@ def _base_url(provider: Provider, current: Current) -> str:
 def _direct(current: Current) -> list[dict[str, Any]]:
     """Return the providers that agents shall not talk to directly, and where they are."""
     config = current.snapshot.config
-    hosts = llm_plan.watched(config)
+    hosts = llm_plan.watched(config) if config.network.llm_direct != "off" else {}
     keys = {name: llm_plan.key(name) for name in config.proxy.providers}
     return [
         {"provider": name, "host": hosts[key], "refused": llm_plan.refuses(config)}

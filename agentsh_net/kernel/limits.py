@@ -69,6 +69,16 @@ def name_server(address: str, server_ids: Sequence[str]) -> Limit:
     )
 
 
+def beside_provider(providers: Sequence[str], server_ids: Sequence[str]) -> Limit:
+    """Return what it means that denied servers are at an LLM provider's endpoint."""
+    return Limit(
+        f"an address of their own for {', '.join(server_ids)}",
+        f"their names lead to the LLM provider {', '.join(providers)}: who talks to it around the proxy is refused as if to them; "
+        "the proxy is not",
+        "find out who says so (agentsh-net status: names); network.on_shared_address: sni tells them apart",
+    )
+
+
 def may_change_user(held: int | None = None, proc: Path = _PROC) -> bool:
     """Say whether this process can become another user."""
     held = effective_capabilities() if held is None else held

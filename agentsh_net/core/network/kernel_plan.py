@@ -96,7 +96,8 @@ def build(
     if network.mode != "off":
         made = (claims or Claims()).of(snapshot.registry.servers, addresses, blocked)
         rules = _claimed(made, network)
-        rules |= _overheard(snapshot, addresses, hearsay)
+        for endpoint, rule in _overheard(snapshot, addresses, hearsay).items():
+            rules.setdefault(endpoint, rule)
         rules = llm_plan.with_providers(rules, snapshot.config, snapshot.registry.servers, addresses)
         for address in sorted(name_servers):
             this_host.make_room(rules, address, snapshot.registry.servers)
@@ -205,19 +206,35 @@ def _at(
 def _overheard(
     snapshot: Judge, addresses: Mapping[str, Sequence[Address]], hearsay: Mapping[str, Sequence[Address]]
 ) -> dict[Endpoint, Rule]:
-    """Return the denials that rest on hearsay: none where our own questions named any server for the address."""
-    if snapshot.config.network.mode != "enforce" or not hearsay:
+    """Return the denials that rest on hearsay: none where our own questions named any server or provider for the address.
+
+    There the name alone is refused, where names are read: whoever else is there loses nothing by it.
+    """
+    network = snapshot.config.network
+    if network.mode != "enforce" or not hearsay:
         return {}
-    taken = {home(canonical(a)) for known in addresses.values() for a in known}
+    taken: dict[IPv6Address, list[str]] = defaultdict(list)
+    for key, known in addresses.items():
+        for a in known:
+            taken[home(canonical(a))].append(key)
     blocked = [
         s for s in snapshot.registry.servers if s.id in hearsay and snapshot.judge_server(s.id).blocked
     ]
-    found = _by_address(blocked, hearsay)
-    return {
-        Endpoint(a): Rule(Fate.DENY, _ids(servers))
-        for a, servers in found.items()
-        if a not in taken and a not in LOOPBACKS
-    }
+    rules = {}
+    for a, servers in _by_address(blocked, hearsay).items():
+        if a in LOOPBACKS:
+            continue
+        there = [s for s in snapshot.registry.servers if s.id in taken.get(a, ())]
+        if a not in taken:
+            rules[Endpoint(a)] = Rule(Fate.DENY, _ids(servers))
+        elif (
+            network.on_shared_address == "sni"
+            and any(map(shared_endpoints.named, servers))
+            # Whoever talks to a provider is told of by what is refused there already, or by its tag.
+            and (there or network.llm_direct == "off")
+        ):
+            rules[Endpoint(a)] = Rule(Fate.SNI_OPEN, _ids([*servers, *there]), shared=True)
+    return rules
 
 
 def _whole(network: Network) -> Fate:

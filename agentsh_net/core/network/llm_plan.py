@@ -1,12 +1,13 @@
 """What `network.llm_direct` adds to a plan: rules at the LLM providers' endpoints, from which our own proxy is exempt.
 
-A provider's rule is for its address and port alone: its neighbours at other ports are none of its business. Where a server is
+With `off` there are none, but whose name is denied chooses its addresses, and must not choose whether the proxy reaches a
+provider: where one is at a provider's address, the provider is its neighbour all the same, and the proxy exempt. A provider's rule is for its address and port alone: its neighbours at other ports are none of its business. Where a server is
 reached at the very endpoint and the two want different things, `network.on_shared_address` decides, as between two servers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from ipaddress import IPv6Address
 
@@ -25,7 +26,7 @@ _KEY = "*{}"
 
 def watched(config: Config) -> dict[str, str]:
     """Return key -> host of the providers whose addresses are wanted."""
-    return {_KEY.format(name): host for name, host, _ in _places(config)}
+    return {_KEY.format(name): host for name, host, _ in _places(config) or _neighbours(config)}
 
 
 def ports(config: Config) -> set[int]:
@@ -52,22 +53,47 @@ def with_providers(
     """Return the rules of the servers and those of the providers together."""
     found = dict(rules)
     fate = Fate.DENY if refuses(config) else Fate.TAG
-    for name, _, port in _places(config):
+    looked_after = _places(config)
+    for name, _, port in looked_after or _neighbours(config):
         for address in sorted({home(canonical(a)) for a in addresses.get(_KEY.format(name), ())}):
             make_room(found, address, servers)
             endpoint = Endpoint(address, port)
+            if not looked_after and _leaves_alone(found.get(endpoint)):
+                continue
             shared = _shared(config, name, servers, found.get(endpoint), address)
             found[endpoint] = _joined(found.get(endpoint), fate, name, shared)
     return found
 
 
-def _places(config: Config) -> Iterator[tuple[str, str, int]]:
-    """Yield name, host and port of each provider that is looked after."""
-    if config.network.llm_direct == "off" or config.network.mode == "off":
-        return
-    for provider in config.proxy.providers.values():
-        url = urls.parse(provider.base_url)  # read once already: the configuration has no other
-        yield provider.name, url.host, url.port
+def _places(config: Config) -> list[tuple[str, str, int]]:
+    """Return name, host and port of each provider that is looked after."""
+    return _all(config) if config.network.llm_direct != "off" and config.network.mode != "off" else []
+
+
+def _neighbours(config: Config) -> list[tuple[str, str, int]]:
+    """Return those of the providers that a denied name could cut off though nobody looks after them."""
+    named = any(s.host and literal(s.host) is None for s in config.sandbox.mcp.servers)
+    return _all(config) if named and config.network.mode == "enforce" else []
+
+
+def _all(config: Config) -> list[tuple[str, str, int]]:
+    # Read once already: the configuration has no other.
+    found = [(p.name, urls.parse(p.base_url)) for p in config.proxy.providers.values()]
+    return [(name, url.host, url.port) for name, url in found]
+
+
+def _leaves_alone(rule: Rule | None) -> bool:
+    return rule is None or (rule.fate is not Fate.DENY and rule.fate not in shared_endpoints.BY_NAME)
+
+
+def beside(rules: Mapping[Endpoint, Rule]) -> dict[tuple[str, ...], tuple[str, ...]]:
+    """Return ids of servers -> names of the providers at whose endpoints they are refused, sorted."""
+    found = {
+        rule.server_ids: rule.providers
+        for rule in rules.values()
+        if rule.providers and rule.server_ids and not _leaves_alone(rule)
+    }
+    return dict(sorted(found.items()))
 
 
 def names(config: Config) -> dict[Name, Fate]:

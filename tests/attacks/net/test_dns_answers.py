@@ -6,6 +6,9 @@ from __future__ import annotations
 import json
 import socket
 import subprocess
+import threading
+import urllib.error
+import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -23,7 +26,7 @@ from netns.stage import BOTH, PLANES
 
 pytestmark = pytest.mark.kernel
 
-FIRST, GOOD, SIX = "10.99.0.2", "10.99.0.5", "fd00:99::2"
+FIRST, SECOND, GOOD, SIX = "10.99.0.2", "10.99.0.3", "10.99.0.5", "fd00:99::2"
 REFUSALS = {"ebpf": "EPERM", "nftables": "ECONNREFUSED"}
 
 
@@ -219,6 +222,70 @@ def test_a_forged_answer_allows_nothing_and_has_at_most_sixteen_innocents_refuse
     assert said["refused by the lie"] == 15  # of 16: the innocent one above is heard of, and left alone
     assert said["truth after the flood"] == refusal
     assert said["events"] == {("evil", "block")}
+
+
+class Model:
+    """An LLM provider that answers whatever comes."""
+
+    def __init__(self, far: box.Namespace, address: str) -> None:
+        self._socket = listening(far, address, 8000)
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self) -> None:
+        while True:
+            client, _ = self._socket.accept()
+            with client:
+                client.recv(1 << 16)
+                client.sendall(b"HTTP/1.1 418 A teapot\r\nContent-Length: 0\r\n\r\n")
+
+
+def leads_to_the_provider(folder: Path, layers: tuple[str, ...]) -> dict[str, Any]:
+    """Whoever owns a denied name, or forges an answer for it, has it lead to the LLM provider's address."""
+    there = box.there()
+    model, others = Model(there, GOOD), [listening(there, GOOD, 9000), listening(there, SECOND, 8000)]
+    names, stranger = NameServer(), Stranger(there)
+    names.records = {("evil.test", "A"): [FIRST], ("llm.test", "A"): [GOOD]}
+    settings = policy(layers, llm_direct="off")
+    settings["sandbox"]["mcp"]["servers"].pop()  # nobody allowed is there
+    settings["proxy"] = {
+        "port": 0,
+        "providers": {"corp": {"dialect": "openai", "base_url": "http://llm.test:8000"}},
+    }
+    said: dict[str, Any] = {}
+
+    def through_the_proxy() -> int:
+        url = json.loads((folder / "ready").read_text())["proxy"]
+        try:
+            urllib.request.urlopen(f"{url}/corp/models", timeout=60)
+        except urllib.error.HTTPError as error:
+            return error.code
+        return 200
+
+    with running(folder, settings) as daemon:
+        stranger.tell("evil.test", GOOD, SECOND)
+        refused(SECOND)  # it is heard of
+        said["forged"] = through_the_proxy(), attempt(GOOD, 8000), attempt(GOOD, 9000)
+        names.records["evil.test", "A"] = [GOOD]
+        daemon.crash()  # who starts asks
+        daemon.start()
+        said["owned"] = through_the_proxy(), attempt(GOOD, 8000), attempt(GOOD, 9000)
+        said["event"] = daemon.await_connection(remote_addr=f"{GOOD}:8000", action="block")["server_id"]
+        said["told"] = [x["cost"] for x in json.loads(daemon.cli("status", "--json"))["limits"]]
+        assert daemon.stop() == 0
+    assert model
+    assert others
+    return said
+
+
+@pytest.mark.parametrize("layers", PLANES, ids="+".join)
+def test_a_denied_name_that_leads_to_the_llm_provider_does_not_cut_off_our_own_proxy(
+    tmp_path: Path, layers: tuple[str, ...]
+) -> None:
+    said = box.in_box(leads_to_the_provider, tmp_path, layers)
+    assert said["forged"] == (418, "connected", "connected")
+    assert said["owned"] == (418, REFUSALS[layers[0]], "connected")  # the endpoint is the denied server's too
+    assert said["event"] == "evil"
+    assert any("lead to the LLM provider corp" in cost for cost in said["told"])
 
 
 def contained() -> box.Namespace:

@@ -46,10 +46,46 @@ def built(snapshot: Snapshot, **addresses: Any) -> dict[tuple[str, int], Rule]:
     return {(str(plain(e.address)), e.port): rule for e, rule in plan.rules.items()}
 
 
-def test_off_looks_up_no_provider_and_plans_nothing() -> None:
-    assert llm_plan.watched(snapshot("off").config) == {}
+def test_off_plans_nothing_and_looks_up_what_a_denied_name_could_cut_off() -> None:
+    assert llm_plan.watched(snapshot("off").config)[llm_plan.key("corp")] == "llm.corp"
     assert built(snapshot("off")) == {}
+    assert llm_plan.watched(snapshot("off", mode="tag").config) == {}
     assert llm_plan.watched(snapshot("tag", mode="off").config) == {}
+    literals = configuration.parse({"version": 1, "network": {"mode": "enforce"}})
+    assert llm_plan.watched(literals) == {}
+
+
+@pytest.mark.parametrize(("on_shared", "fate"), [("block", Fate.DENY), ("sni", Fate.SNI), ("tag", Fate.TAG)])
+def test_a_denied_name_that_leads_to_a_provider_never_cuts_off_our_own_proxy(
+    on_shared: str, fate: Fate
+) -> None:
+    """And nobody at the provider's other ports; the denied server is refused, or judged by its name, all the same."""
+    off = snapshot("off", ("same",), on_shared_address=on_shared)
+    assert built(off, same=1) == {("10.0.0.1", 443): Rule(fate, ("same",), shared=True, providers=("corp",))}
+    elsewhere = snapshot("off", ("other",), on_shared_address=on_shared)
+    assert built(elsewhere, other=1) == {("10.0.0.1", 8443): Rule(Fate.DENY, ("other",))}
+
+
+def test_who_is_refused_at_a_providers_endpoint_is_named() -> None:
+    both = kernel_plan.build(snapshot("off", ("same",)), HERE | {"same": [A]})
+    assert llm_plan.beside(both.rules) == {("same",): ("corp",)}
+    assert llm_plan.beside(kernel_plan.build(snapshot("off"), HERE | {"same": [A]}).rules) == {}
+
+
+@pytest.mark.parametrize(
+    ("on_shared", "direct", "rule"),
+    [
+        ("block", "off", None),
+        ("sni", "off", Rule(Fate.SNI_OPEN, ("same",), shared=True)),
+        ("sni", "tag", None),
+    ],
+)
+def test_hearsay_denies_nothing_at_a_providers_address_but_the_name(
+    on_shared: str, direct: str, rule: Rule | None
+) -> None:
+    plan = kernel_plan.build(snapshot(direct, ("same",), on_shared_address=on_shared), HERE, {"same": [A]})
+    assert plan.rules.get(Endpoint(AT)) == rule
+    assert not any(r.fate is Fate.DENY for r in plan.rules.values())
 
 
 def test_every_provider_is_looked_up_under_a_key_that_no_server_has() -> None:
