@@ -467,6 +467,7 @@ INLINE void record_packet(struct __sk_buff *skb, struct agentsh_config *current,
 }
 
 #include "hello.h"
+#include "retry.h"
 #include "stream.h"
 
 /* Which rule a packet falls under, told in `found`; denial wins over all that was found before. */

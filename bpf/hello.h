@@ -15,6 +15,7 @@
 #define AGENTSH_TLS_HANDSHAKE 22
 #define AGENTSH_CLIENT_HELLO 1
 #define AGENTSH_SERVER_NAME 0
+#define AGENTSH_EARLY_DATA 42 /* RFC 8446, 4.2.10 */
 #define AGENTSH_ENCRYPTED_HELLO 0xfe0d /* RFC 9849; browsers send a random one where they have none (GREASE) */
 
 /* What is read next; a stream begins with zeros, at the type of the handshake message. */
@@ -34,6 +35,9 @@ enum agentsh_phase {
 
 #define AGENTSH_MARK_NAMED 1     /* a server_name extension was there */
 #define AGENTSH_MARK_ENCRYPTED 2 /* so was one with an encrypted hello */
+#define AGENTSH_MARK_EARLY 4     /* so was one that announces early data */
+#define AGENTSH_MARK_AGAIN 8     /* this is the second hello */
+#define AGENTSH_MARK_LAST 16     /* no other one can follow */
 
 enum agentsh_progress {
 	AGENTSH_MORE = 0,
@@ -126,6 +130,8 @@ INLINE void understand(struct agentsh_stream *s)
 		value >>= 16;
 		if (value == AGENTSH_ENCRYPTED_HELLO)
 			s->marks |= AGENTSH_MARK_ENCRYPTED;
+		if (value == AGENTSH_EARLY_DATA)
+			s->marks |= AGENTSH_MARK_EARLY;
 		if (value == AGENTSH_SERVER_NAME) {
 			s->broken = size > s->left || (s->marks & AGENTSH_MARK_NAMED); /* RFC 8446, 4.2: each extension once */
 			s->marks |= AGENTSH_MARK_NAMED;

@@ -2,7 +2,7 @@
 /*
  * Judges TCP connections to shared endpoints by the server name in their ClientHello. What has been read undecided is let
  * pass: no server answers a part of a hello. The packet that completes it is the one that is refused, with all that follow.
- * Names are compared byte for byte. A connection that was let pass is not read again.
+ * Names are compared byte for byte. Of a connection that was let pass nothing is read but a second hello (retry.h).
  */
 #ifndef AGENTSH_STREAM_H
 #define AGENTSH_STREAM_H
@@ -146,10 +146,29 @@ INLINE struct agentsh_stream *begin_stream(struct bpf_sock *socket, struct agent
 	return stream;
 }
 
-/* What these bytes say: an agentsh_finding, or 0 where that is not known yet. */
+/* Say whether the bytes of a connection that passed are to be read: 0, or AGENTSH_FOUND, or AGENTSH_UNCLEAR. */
+INLINE int read_on(struct __sk_buff *skb, struct agentsh_stream *stream, struct agentsh_segment *segment, __u32 at, __u32 end)
+{
+	int progress;
+
+	stream->at = at;
+	if (stream->marks & AGENTSH_MARK_AGAIN)
+		return AGENTSH_FOUND;
+	progress = find_retry(skb, stream, end);
+	if (progress == AGENTSH_NEVER || segment->sequence - stream->start > AGENTSH_RETRY_BYTES) {
+		stream->marks |= AGENTSH_MARK_LAST;
+		return 0;
+	}
+	if (progress == AGENTSH_FOUND)
+		begin_again(stream);
+	return progress;
+}
+
+/* What these bytes say: an agentsh_finding, or 0 where that is not known yet, or nothing new. */
 INLINE int read_stream(struct __sk_buff *skb, struct agentsh_stream *stream, struct agentsh_segment *segment)
 {
 	__u32 known = stream->next - segment->sequence; /* bytes that were sent before */
+	__u32 at = segment->at + known, end = segment->at + segment->length;
 	int progress;
 
 	if (segment->flags & AGENTSH_TCP_URG)
@@ -160,12 +179,28 @@ INLINE int read_stream(struct __sk_buff *skb, struct agentsh_stream *stream, str
 		return AGENTSH_UNSEEN;
 	if (known >= segment->length)
 		return 0;
-	progress = read_hello(skb, stream, segment->at + known, segment->at + segment->length);
 	stream->next = segment->sequence + segment->length;
+	if (stream->verdict == AGENTSH_PASSED) {
+		progress = read_on(skb, stream, segment, at, end);
+		if (progress != AGENTSH_FOUND)
+			return progress ? AGENTSH_NO_HELLO : 0;
+		at = stream->at;
+	}
+	at = forget(at, bpf_get_socket_cookie(skb));
+	progress = read_hello(skb, stream, at, end);
 	if (progress == AGENTSH_MORE)
 		return 0;
 	if (progress == AGENTSH_BROKEN)
 		return AGENTSH_NO_HELLO;
+	if (stream->marks & AGENTSH_MARK_AGAIN) /* RFC 8446, 4.1.4: once */
+		stream->marks |= AGENTSH_MARK_LAST;
+	else if (stream->at < end) {
+		progress = find_retry(skb, stream, end);
+		if (progress == AGENTSH_FOUND || progress == AGENTSH_UNCLEAR) /* nobody can have asked for it yet */
+			return AGENTSH_NO_HELLO;
+		if (progress == AGENTSH_NEVER)
+			stream->marks |= AGENTSH_MARK_LAST;
+	}
 	return stream->length ? AGENTSH_NAMED : AGENTSH_NAMELESS;
 }
 
@@ -245,7 +280,7 @@ INLINE int judge_stream(struct __sk_buff *skb, struct agentsh_packet *packet)
 		stream = segment.flags & AGENTSH_TCP_SYN ? begin_stream(socket, &segment) : find_stream(socket);
 		if (!segment.length)
 			return AGENTSH_PASS;
-		if (stream && stream->verdict == AGENTSH_PASSED)
+		if (stream && stream->verdict == AGENTSH_PASSED && (stream->marks & AGENTSH_MARK_LAST))
 			return AGENTSH_PASS;
 		if (stream && stream->verdict == AGENTSH_REFUSED)
 			return enforce ? AGENTSH_REFUSE : AGENTSH_PASS;
@@ -267,8 +302,13 @@ INLINE int judge_stream(struct __sk_buff *skb, struct agentsh_packet *packet)
 		fate = !stream && is_unanswered(skb) ? AGENTSH_DENY : AGENTSH_NONE;
 	if (finding == AGENTSH_UNSEEN && !stream) /* from here on it is known */
 		stream = begin_stream(socket, &segment);
-	if (stream)
+	if (stream) {
 		stream->verdict = fate == AGENTSH_DENY ? AGENTSH_REFUSED : AGENTSH_PASSED;
+		if (finding != AGENTSH_NAMED)
+			stream->marks |= AGENTSH_MARK_LAST;
+	}
+	if (fate == AGENTSH_TAG && finding == AGENTSH_NAMED && (stream->marks & AGENTSH_MARK_AGAIN)) /* told of with the first */
+		return AGENTSH_PASS;
 	if (fate != AGENTSH_NONE)
 		record_hello(skb, current, packet, &segment, stream, fate, finding);
 	return fate == AGENTSH_DENY && enforce ? AGENTSH_REFUSE : AGENTSH_PASS;

@@ -132,12 +132,12 @@ def encrypted_hello() -> bytes:
     )
 
 
-def key_shares(*, quantum: bool = False) -> bytes:
-    """Return the extensions without which there is no TLS 1.3; with a share of 1,216 bytes where wanted."""
+def key_shares(*, quantum: bool = False, none: bool = False) -> bytes:
+    """Return the extensions without which there is no TLS 1.3; with a share of 1,216 bytes where wanted, or with none."""
     groups = [(_X25519, bytes(range(32)))]
     if quantum:
         groups.insert(0, (_X25519_MLKEM768, bytes(1216)))
-    shares = b"".join(struct.pack(">HH", group, len(key)) + key for group, key in groups)
+    shares = b"".join(struct.pack(">HH", group, len(key)) + key for group, key in groups if not none)
     supported = b"".join(struct.pack(">H", group) for group, _ in groups)
     return (
         extension(_VERSIONS, b"\x02\x03\x04")
