@@ -203,11 +203,16 @@ class Current:
         return [
             *limits(self.loaded.config.network),
             *(name_server(str(plain(a)), ids) for a, ids in spared.items()),
-            *self._beside_providers(self.plan),
+            *self._beside_providers(self.plan, self.snapshot),
         ]
 
-    def _beside_providers(self, plan: Plan) -> list[Limit]:
-        return [beside_provider(names, ids) for ids, names in llm_plan.beside(plan.rules).items()]
+    def _beside_providers(self, plan: Plan, snapshot: Snapshot) -> list[Limit]:
+        """Return which denied servers have a provider refused with them to whoever goes around the proxy."""
+        found = llm_plan.beside(plan.rules).items() if snapshot.config.network.llm_direct == "off" else ()
+        return [
+            beside_provider(names, [i for i in ids if snapshot.judge_server(i).blocked])
+            for ids, names in found
+        ]
 
     async def sweep(self) -> None:
         """Close what is connected against the plan, and tell of it."""
@@ -239,9 +244,9 @@ class Current:
             self._coming = plan
             try:
                 await asyncio.to_thread(self._means.kernel.apply, plan)
-                known = self._beside_providers(self.plan)
+                known = self._beside_providers(self.plan, self.snapshot)
                 self.plan = plan
-                for limit in self._beside_providers(plan):
+                for limit in self._beside_providers(plan, snapshot):
                     if limit not in known:
                         self._log.warning("%s", limit)
             finally:

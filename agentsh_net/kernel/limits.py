@@ -73,9 +73,8 @@ def beside_provider(providers: Sequence[str], server_ids: Sequence[str]) -> Limi
     """Return what it means that denied servers are at an LLM provider's endpoint."""
     return Limit(
         f"an address of their own for {', '.join(server_ids)}",
-        f"their names lead to the LLM provider {', '.join(providers)}: who talks to it around the proxy is refused as if to them; "
-        "the proxy is not",
-        "find out who says so (agentsh-net status: names); network.on_shared_address: sni tells them apart",
+        f"their names lead to the LLM provider {', '.join(providers)}: who talks to it around the proxy is refused as if to them",
+        "ask who owns those names; network.on_shared_address: sni tells them apart",
     )
 
 

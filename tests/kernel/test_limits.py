@@ -119,6 +119,12 @@ def test_who_may_load_no_program_has_left_none() -> None:
     assert limits.may_load_programs(1 << 21)
 
 
+def test_what_shares_an_endpoint_with_a_provider_is_named() -> None:
+    limit = limits.beside_provider(["corp"], ["evil", "worse"])
+    assert "evil, worse" in limit.missing
+    assert "lead to the LLM provider corp" in limit.cost
+
+
 def test_what_shares_an_address_with_a_name_server_is_named() -> None:
     limit = limits.name_server("10.0.0.53", ("evil", "worse"))
     assert str(limit).startswith("an address of their own for evil, worse: 10.0.0.53 is a name server")

@@ -87,11 +87,11 @@ def _leaves_alone(rule: Rule | None) -> bool:
 
 
 def beside(rules: Mapping[Endpoint, Rule]) -> dict[tuple[str, ...], tuple[str, ...]]:
-    """Return ids of servers -> names of the providers at whose endpoints they are refused, sorted."""
+    """Return ids of servers -> names of the providers whose endpoints are refused with theirs, sorted. By name nobody else is."""
     found = {
         rule.server_ids: rule.providers
         for rule in rules.values()
-        if rule.providers and rule.server_ids and not _leaves_alone(rule)
+        if rule.providers and rule.server_ids and rule.fate is Fate.DENY
     }
     return dict(sorted(found.items()))
 

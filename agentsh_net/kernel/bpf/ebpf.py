@@ -85,14 +85,14 @@ class Ebpf:
 
     def add(self, plan: Plan, step: Diff) -> None:
         """Set the rules that `step` adds or changes, and the generation. Raises KernelError."""
-        with _mapped("add rules"):
+        with self._written("add rules"):
             self._name(step.names)
             self._set(step.adds)
             self._configure(plan, enforce=True)
 
     def delete(self, plan: Plan, step: Diff) -> None:
         """Delete the rules that `step` takes away; `plan` is what stays. Raises KernelError."""
-        with _mapped("delete rules"):
+        with self._written("delete rules"):
             self._delete(step.deletes)
             self._forget(step.forgotten)
             self._stale += len(step.deletes)
@@ -101,7 +101,7 @@ class Ebpf:
 
     def restore(self, plan: Plan) -> None:
         """Make the maps hold exactly `plan`, whatever they hold, and attach what is not attached. Raises KernelError."""
-        with _mapped("restore the rules"):
+        with self._written("restore the rules"):
             self._name(plan.names)
             self._set(plan.rules)
             self._configure(plan, enforce=True)
@@ -116,7 +116,7 @@ class Ebpf:
     def know(self, own: wire.OwnIds, plan: Plan) -> None:
         """Tell the programs that the cgroups of ours are these now. Raises KernelError."""
         self._own = own
-        with _mapped("tell the cgroups"):
+        with self._written("tell the cgroups"):
             self._configure(plan, enforce=True)
 
     def rules(self) -> dict[Endpoint, int]:
@@ -244,6 +244,18 @@ class Ebpf:
             values = syscall.lookup(self._loaded.maps["counters"], struct.pack("=I", slot), size)
             sums.append(sum(value for (value,) in wire.COUNTER.iter_unpack(values)))
         return sums[0], sums[1], sums[2]
+
+    @contextlib.contextmanager
+    def _written(self, what: str) -> Iterator[None]:
+        """As `_mapped`, of maps: nobody but root can have frozen one, and then its programs go on by what it held."""
+        try:
+            with _mapped(what):
+                yield
+        except KernelError as error:
+            frozen = [name for name, fd in self._loaded.maps.items() if syscall.is_frozen(fd)]
+            if frozen:
+                error.remedy = f"restart agentsh-net: somebody froze its maps ({', '.join(frozen)}), which nothing undoes"
+            raise
 
     def _detach(self) -> None:
         with _mapped("detach"):

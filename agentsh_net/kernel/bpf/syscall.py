@@ -10,6 +10,7 @@ import ctypes
 import errno
 import os
 import platform
+import re
 import struct
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -228,6 +229,13 @@ def map_fd(map_id: int) -> int:
 def map_entries(fd: int) -> int:
     """Return a map's max_entries; of a ring buffer that is its size in bytes."""
     return _map_info(fd).max_entries
+
+
+def is_frozen(map_fd: int) -> bool:
+    """Say whether no process may write to a map any more (BPF_MAP_FREEZE), which nothing undoes."""
+    return bool(
+        re.search(r"^frozen:\s*1$", Path(f"/proc/self/fdinfo/{map_fd}").read_text("ascii"), re.MULTILINE)
+    )
 
 
 def map_id(fd: int) -> int:

@@ -352,6 +352,25 @@ def test_a_map_that_somebody_wrote_into_is_seen_and_put_back(
     assert (mended, result) == (True, "EPERM")
 
 
+def test_a_map_that_somebody_froze_refuses_the_new_policy_keeps_the_old_and_says_what_mends_it() -> None:
+    def inside() -> tuple[str, str, str]:
+        there = box.there()
+        _servers = [listening(there, a) for a in ("10.99.0.2", "10.99.0.4")]
+        plane = started(BAD)
+        syscall.call(22, struct.pack("=I", plane._loaded.maps["rules"]), "MAP_FREEZE")
+        wider = plan(2, deny=(at("10.99.0.2"), at("10.99.0.4")))
+        with pytest.raises(KernelError) as caught:
+            plane.add(wider, diff(BAD, wider))
+        refused = attempt("10.99.0.2")
+        plane.close(remove=False)
+        started(wider)
+        return caught.value.remedy, refused, attempt("10.99.0.4")
+
+    remedy, before, after = box.in_box(inside)
+    assert remedy.startswith("restart agentsh-net: somebody froze its maps (rules)")
+    assert (before, after) == ("EPERM", "EPERM")
+
+
 def test_bits_that_no_rule_needs_any_more_go_when_they_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ebpf, "_MOST_STALE", 2)
 
