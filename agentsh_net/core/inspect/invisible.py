@@ -10,6 +10,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator
 
 from agentsh_net.core.inspect.findings import Category, Finding, Severity, excerpt
+from agentsh_net.core.inspect.letters import letters, words
 from agentsh_net.core.inspect.strings import Text
 from agentsh_net.core.naming.folding import visible
 
@@ -27,6 +28,10 @@ SOFT_HYPHEN = re.compile("\u00ad+")
 UNSEEN = re.compile(
     "[\U000e0080-\U000e00ff\U000e01f0-\U000e0fff\ufff0-\ufff8\u2065\U0001d173-\U0001d17a\U0001bca0-\U0001bca3]+"
 )
+MAX_HIDDEN = 400  # characters of one that are read
+ORDERS = frozenset(
+    "RGXVON8xw"
+)  # of core.inspect.lexicon: to take, to give, to call, to ignore, must, never, to delete, to change
 _BLANK = r"[ \t\u00a0\u2000-\u200a\u3000\u2800]"
 # Where a line begins it is an indentation, which tables have.
 PADDING = re.compile(rf"(?:(?<![\n \t]){_BLANK}{{60}}|{_BLANK}{{100}}|(?:[ \t]?\r?\n){{30}})")
@@ -82,7 +87,9 @@ def _unrendered(text: Text) -> Iterator[Finding]:
     match = UNRENDERED.search(text.raw)
     # An example of code shows its comments.
     if match and text.raw.count("```", 0, match.start()) % 2 == 0:
-        yield _finding("unrendered", Severity.MEDIUM, text, *match.span())
+        hidden, _, _ = text.raw[match.start() : match.start() + MAX_HIDDEN].partition("-->")
+        severity = Severity.LOW if ORDERS.isdisjoint(letters(words(hidden))) else Severity.MEDIUM
+        yield _finding("unrendered", severity, text, *match.span())
 
 
 def _tags(text: Text) -> Iterator[Finding]:

@@ -139,5 +139,10 @@ def test_markup_that_is_spoken_of_is_seen(text: str) -> None:
     assert not find(text)
 
 
+def test_a_comment_without_an_order_is_told_of_and_no_more() -> None:
+    (found,) = find("Checks a date.<!-- made for the second version -->")
+    assert (found.pattern, found.severity) == ("unrendered", "low")
+
+
 def test_an_indented_line_is_in_sight() -> None:
     assert not find("since: the day when the" + "\n" + " " * 70 + "property was made")
