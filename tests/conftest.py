@@ -15,7 +15,7 @@ settings.load_profile("patient")
 
 # What tests, and the programs they start, have of the environment; proxies, keys, colours and languages are of who starts them.
 INHERITED = re.compile(
-    r"PATH|HOME|USER|TMPDIR|TZ|PYTHON\w+|PYTEST_\w+|VIRTUAL_ENV|XDG_CACHE_HOME|npm_config_\w+|COV\w+|LD_\w+|AGENTSH_NET_(VM|SOAK|VENV)\w*"
+    r"PATH|HOME|USER|TMPDIR|TZ|PYTHON\w+|PYTEST_\w+|VIRTUAL_ENV|XDG_CACHE_HOME|NODE_EXTRA_CA_CERTS|npm_config_\w+|COV\w+|LD_\w+|AGENTSH_NET_(VM|SOAK|VENV)\w*"
 )
 
 TEXT = re.compile(rb"[\t\r\n -~]*")
