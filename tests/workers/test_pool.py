@@ -120,8 +120,9 @@ async def test_sessions_are_known_when_publishing_them_returns():
         assert (await it.ask("/s/tok" + MESSAGES)).status == 403
         await it.pool.publish_sessions({sha256(b"tok").hexdigest(): "agent"}, placed=False)
         assert (await it.ask("/s/tok" + MESSAGES)).status == 200
-        await until(lambda: it.events)
-        assert it.events[0].session_id == "agent"
+        await until(lambda: len(it.events) == 2)
+        told = [(event.type, event.session_id) for event in it.events]
+        assert told == [("llm_request_refused", "default"), ("mcp_tool_call_intercepted", "agent")]
 
 
 @running
