@@ -6,11 +6,13 @@ import functools
 import socket
 import struct
 from collections.abc import Callable
+from ipaddress import ip_address
 
 import pytest
 from netns import box, packets
 from netns.packets import (
     ALL,
+    HERE_V4,
     IP,
     IPV6,
     LOCAL_EXPERIMENTAL,
@@ -204,3 +206,33 @@ def test_where_a_port_is_denied_one_that_cannot_be_read_is(layers: tuple[str, ..
     said, arrived, records = box.in_box(out_of_sight, layers)
     assert (said, arrived) == (["EPERM"] * 2, 0)
     assert [(r.address, r.fate) for r in records] == [(at(BAD6).address, Fate.DENY)] * 2
+
+
+def to_ourselves(layers: tuple[str, ...]) -> tuple[str, bytes, list[Fate]]:
+    """Write a frame for a denied server of this host to the loopback device, past whatever judges what leaves."""
+    box.there()
+    packet = v4(HERE_V4, udp(b"written"))
+    packet = packet[:12] + ip_address(OTHER).packed + packet[16:]  # nobody here is believed to come in
+    packet = packet[:10] + packets.checksum(packet) + packet[12:]
+    with (
+        socket.socket(V4, DGRAM) as server,
+        socket.socket(V4, DGRAM) as client,
+        socket.socket(socket.AF_PACKET, RAW) as writer,
+    ):
+        server.bind((HERE_V4, 443))
+        server.settimeout(10)
+        kernel = opened(plan(deny=(at(HERE_V4, 443),)), *layers)
+        said = outcome(lambda: client.sendto(b"refused", (HERE_V4, 443)))
+        writer.sendto(frame(bytes(6), IP, packet), ("lo", 0))
+        return said, server.recv(100), [r.fate for r in drain(kernel, 1)]
+
+
+@pytest.mark.parametrize("layers", PLANES, ids="+".join)
+def test_a_frame_that_is_written_to_the_loopback_device_reaches_a_denied_server_of_this_host(
+    layers: tuple[str, ...],
+) -> None:
+    """Open, and told in the docs: it takes CAP_NET_RAW, which `agentsh-net exec` gives to nobody.
+
+    A hook that sees it would be asked for every packet that this host sends itself, everybody's.
+    """
+    assert box.in_box(to_ourselves, layers) == ("EPERM", b"written", [Fate.DENY])
