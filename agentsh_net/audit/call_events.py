@@ -151,3 +151,16 @@ class Teller:
                 **self._who,
             )
         )
+
+    def refused(self, method: str, denied: Verdict) -> None:
+        """Tell of a request to a server that policy denies; calls are told of as such."""
+        self._emit(
+            events.ServerRefused(
+                **decided(denied),
+                session_id=self._session_id,
+                server_id=self._server_id,
+                via=self._via,
+                method=bounded(method),
+                **self._who,
+            )
+        )

@@ -150,8 +150,10 @@ class Visit:
             refusal = mcp_gate.denied_server(mcp_gate.id_in(line), self.server_id, denied.reason)
             return self._ruled(line, None, [refusal])
         if denied is not None:
-            others = (m for m in body.messages if isinstance(m, Request) and not mcp_gate.is_call(m))
+            others = [m for m in body.messages if isinstance(m, Request) and not mcp_gate.is_call(m)]
             errors = [mcp_gate.denied_server(m.id, self.server_id, denied.reason) for m in others]
+            for message in others:
+                self._tell.refused(message.method, denied)
             return self._ruled(line, None, [*ruling.replies, *errors])
         if ruling.forward is line and (tool := mcp_gate.lone_call(body)):
             return self._say(

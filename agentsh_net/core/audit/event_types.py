@@ -28,6 +28,7 @@ EVENT_TYPES: Mapping[str, type[Event]] = {
         events.ElicitationRequest,
         events.ToolsListChanged,
         events.MessageUninspected,
+        events.ServerRefused,
         events.CrossServerBlocked,
         events.ConnectorRequest,
         events.LlmDirectConnection,

@@ -237,6 +237,18 @@ class MessageUninspected(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ServerRefused(Event):
+    """A client asked something else than a call of a server that policy denies, and the server does not hear of it."""
+
+    type = "mcp_server_refused"
+    server_id: str = ""
+    via: str = ""  # shim | gateway
+    method: str = ""
+    pid: int = 0
+    uid: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CrossServerBlocked(Event):
     """A session rule over several servers stopped a call."""
 

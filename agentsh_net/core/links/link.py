@@ -51,6 +51,7 @@ WORKER_EVENTS: tuple[type[events.Event], ...] = (
     events.ElicitationRequest,
     events.ToolsListChanged,
     events.MessageUninspected,
+    events.ServerRefused,
     events.NetworkConnection,  # of its own alone
 )
 

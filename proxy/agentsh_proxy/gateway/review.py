@@ -6,7 +6,7 @@ The verdicts are core's (core.mcp.judging), as the shim's are. How messages are 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any, Final, NamedTuple
@@ -171,6 +171,11 @@ class Review:
         """Take note that requests never went out, or that nobody waits for their answers."""
         for id_ in ids:
             self._waiting.pop(id_, None)
+
+    def refused(self, methods: Iterable[str], denied: Verdict) -> None:
+        """Tell of what was asked, besides calls, of a server that policy denies."""
+        for method in methods:
+            self._tell.refused(method, denied)
 
     # What the server sends.
 

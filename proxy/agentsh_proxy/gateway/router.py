@@ -160,15 +160,15 @@ class Gateway:
     def _deny(
         self, asked: Asked, client: GatewayConnection, place: Place, session_id: str, denied: Verdict
     ) -> None:
-        """Refuse whatever is asked of a server that policy denies; calls are told of as such."""
+        """Refuse whatever is asked of a server that policy denies, and tell of it; calls are told of as such."""
 
         def error(id_: Id | None) -> bytes:
             return mcp_gate.denied_server(id_, place.server.id, denied.reason)
 
+        review = self._review(place.server.id, session_id)
         if asked.method == "POST":
-            taken = self._review(place.server.id, session_id).client(
-                asked.body, self.view.gateway.max_request
-            )
+            taken = review.client(asked.body, self.view.gateway.max_request)
+            review.refused((each.method for each in taken.own.values()), denied)
             errors = [*taken.replies, *map(error, taken.ids)]
             if not errors and taken.forward is not None and taken.body is not None:
                 client.answer(202)
@@ -179,6 +179,7 @@ class Gateway:
             whole = b",".join(e[1:-1] if e.startswith(b"[") else e for e in errors)
             client.answer(200, b"[" + whole + b"]" if batch else whole)
             return
+        review.refused((asked.method,), denied)
         client.answer(403, error(None))
 
     def _carrier(self, place: Place) -> Carrier:

@@ -23,6 +23,9 @@ def test_a_denied_server_is_refused_in_json_rpc_and_its_calls_are_told_of() -> N
         assert (await front.ask("GET")).status == 403
         assert server.seen == []
         assert front.told("mcp_tool_called")[0]["action"] == "block"
+        told = [(e["action"], e["rule"], e["method"]) for e in front.told("mcp_server_refused")]
+        rule = "sandbox.mcp.denied_servers[0]"
+        assert told == [("block", rule, "initialize"), ("block", rule, "GET")]
 
     play_plainly(scene, server_policy="denylist", denied_servers=[{"id": "peer"}])
 

@@ -48,6 +48,13 @@ def test_it_is_not_started_and_every_request_is_refused(tmp_path: Path) -> None:
         assert "server s is denied by policy" in errors[1]["error"]["message"]
         told = here.await_event("mcp_tool_called")
         assert (told["action"], told["rule"]) == ("block", "sandbox.mcp.denied_servers[0]")
+        told = here.await_event("mcp_server_refused")
+        assert (told["action"], told["rule"], told["via"]) == (
+            "block",
+            "sandbox.mcp.denied_servers[0]",
+            "shim",
+        )
+        assert told["pid"] == process.pid
     assert not started.exists()
 
 
