@@ -98,7 +98,7 @@ def assert_stopped(name: str, stream: bytes, *, told: bool = True) -> None:
     for fail_closed in (False, True):
         for seed in (0, 1, 5):
             pieces = streams.cut(stream, seed)
-            result = came(wire.machine(WIDE, fail_closed=fail_closed), pieces)
+            result = came(wire, WIDE, pieces, fail_closed=fail_closed)
             assert not wire.denied_in(result.out)
             assert not told or result.blocked or result.faults
 
@@ -162,7 +162,7 @@ def test_no_reason_to_end_lets_a_denied_call_pass(name: str) -> None:  # row 5
 def test_no_end_of_the_stream_lets_a_denied_call_pass(name: str) -> None:  # rows 6 and 7
     stream = MAKE[name](DENIED)
     for end in range(0, len(stream), 7):
-        result = came(WIRES[name].machine(WIDE, fail_closed=False), [stream[:end]])
+        result = came(WIRES[name], WIDE, [stream[:end]], fail_closed=False)
         assert not WIRES[name].denied_in(result.out)
 
 
@@ -227,7 +227,7 @@ def test_no_client_that_trims_or_stops_early_is_handed_a_denied_call(
     stream = MAKE[name](DENIED).decode()
     odd = re.sub(r"(?m)^(data: |)(\{.*\})(\r?)$", rf"\g<1>{before}\g<2>{after}\g<3>", stream).encode()
     for fail_closed in (False, True):
-        out = came(WIRES[name].machine(WIDE, fail_closed=fail_closed), streams.cut(odd, 5)).out.decode()
+        out = came(WIRES[name], WIDE, streams.cut(odd, 5), fail_closed=fail_closed).out.decode()
         read = out.replace(f"}}{after}", "}").replace(f"{before}{{", "{")  # what such clients make of it
         assert not WIRES[name].denied_in(read.encode())
     assert WIRES[name].denied_in(odd.decode().replace(f"}}{after}", "}").replace(f"{before}{{", "{").encode())
@@ -237,7 +237,7 @@ def test_no_client_that_trims_or_stops_early_is_handed_a_denied_call(
 def test_an_allowed_call_leaves_to_the_byte_however_it_is_cut(name: str) -> None:  # row 11
     stream = MAKE[name](ALLOWED, ALLOWED)
     for seed in range(12):
-        result = came(WIRES[name].machine(WIDE, fail_closed=True), streams.cut(stream, seed))
+        result = came(WIRES[name], WIDE, streams.cut(stream, seed), fail_closed=True)
         assert (result.out, result.faults) == (stream, [])
         assert {action for _, action, _ in result.judged} == {"allow"}
 
