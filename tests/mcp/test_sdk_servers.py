@@ -24,6 +24,7 @@ from agentsh_net.core.mcp.http_rules import address
 from agentsh_net.core.model import Server, Transport
 
 PROGRAM = Path(__file__).parent.parent / "mcp_peers" / "sdk_server.py"
+OWN = {"add", "tell"}  # its tools before it grows
 
 
 def free_port() -> int:
@@ -122,7 +123,7 @@ def test_a_streamable_server_is_found_in_the_legacy_era(kind: str, stateful: boo
         listing, session_id = legacy_listing(port)
     assert (listing.version, listing.era) == ("2025-11-25", "legacy")
     assert listing.instructions == "Use add for sums."
-    assert [t["name"] for t in listing.tools] == ["add"]
+    assert [t["name"] for t in listing.tools] == ["add", "tell"]
     assert bool(session_id) is stateful
 
 
@@ -176,11 +177,11 @@ def test_a_modern_server_that_changes_is_listed_again_at_once() -> None:
             reports = Reports()
             watcher = Watcher([declared(port)], reports, ttl=3600, pause=0.01)
             watcher.start()
-            await reports.until({"add"})
+            await reports.until(OWN)
             await post(port, "/grow?name=second")
-            await reports.until({"add", "second"})
+            await reports.until(OWN | {"second"})
             await post(port, "/grow?name=third")
-            await reports.until({"add", "second", "third"})
+            await reports.until(OWN | {"second", "third"})
             await watcher.stop()
 
         run(scene())
@@ -193,9 +194,9 @@ def test_a_server_that_tells_nobody_is_listed_again_in_time() -> None:
             reports = Reports()
             watcher = Watcher([declared(port, "/sse", Transport.SSE)], reports, ttl=0.05, pause=0.01)
             watcher.start()
-            await reports.until({"add"})
+            await reports.until(OWN)
             await post(port, "/grow?name=second")
-            await reports.until({"add", "second"})
+            await reports.until(OWN | {"second"})
             await watcher.stop()
 
         run(scene())
@@ -217,7 +218,7 @@ def test_a_server_that_dies_is_reported_and_found_again(kind: str, path: str, tr
         assert "cannot be reached" in failure["error"]
         for _ in range(2):
             with sdk_server(kind, port):
-                await reports.until({"add"})
+                await reports.until(OWN)
             failure = await reports.until(None)
             assert failure["server_id"] == "peer"
         await watcher.stop()
