@@ -40,9 +40,8 @@ def are_shown() -> bool:
     """Say whether this kernel tells of sockets in which cgroup they were made."""
     try:
         with socket.socket() as own, Netlink(SOCK_DIAG) as connection:
-            own.setsockopt(
-                socket.IPPROTO_IP, _IP_FREEBIND, 1
-            )  # where there is IPv6 alone, nobody has the address
+            # Where there is IPv6 alone, nobody has the address.
+            own.setsockopt(socket.IPPROTO_IP, _IP_FREEBIND, 1)
             own.bind(("127.0.0.1", 0))
             own.listen(0)
             return _shows_listener(connection, IPv4Address("127.0.0.1"), own.getsockname()[1])

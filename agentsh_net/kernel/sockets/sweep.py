@@ -98,9 +98,8 @@ def _condemned(plan: Plan, found: Socket, concerns: Concerns, *, named: bool) ->
             return True
         case Fate.SNI | Fate.SNI_OPEN as fate if named and found.protocol == sock_diag.TCP:
             stream = wire.decode_stream(found.storage)
-            if (
-                stream is None
-            ):  # one that nobody holds any more has lost what was read of it: what it still sends is judged
+            if stream is None:
+                # One that nobody holds any more has lost what was read of it: what it still sends is judged.
                 return fate is Fate.SNI and found.inode != 0
             if stream.verdict == wire.REFUSED:
                 return True
