@@ -8,7 +8,7 @@ and what it writes is thrown away.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 from agentsh_net.core.dialects.base import Enforce, Judge, Limits, Step, Streamed, always
 from agentsh_net.core.dialects.call_signs import Places, may_hide_call
@@ -17,6 +17,7 @@ from agentsh_net.core.dialects.line_reading import hides_event, on_one_line
 from agentsh_net.core.dialects.machine import DONE, EVENTS, Machine, Wire
 from agentsh_net.core.dialects.output import Output
 from agentsh_net.core.dialects.prose import Prose
+from agentsh_net.core.dialects.spelling import Spelling
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.framing.sse import Decoder, Frame
 from agentsh_net.core.values import strict_json
@@ -49,6 +50,7 @@ class Inspector:
         "_machine",
         "_make",
         "_max_frame",
+        "_note",
         "_prose",
         "_signs",
         "_skims",
@@ -65,6 +67,7 @@ class Inspector:
         make: Callable[[], Machine],
         wire: Wire = EVENTS,
         *,
+        note: Callable[[Any], None] | None = None,
         limits: Limits,
         fail_closed: bool,
         error_frame: Callable[[str], bytes],
@@ -72,6 +75,7 @@ class Inspector:
         fast: bool = True,
     ) -> None:
         self._make = make
+        self._note = note  # told what every frame says that is read
         self._machine = make()
         self._max_frame = limits.max_frame
         self._decoder = Decoder(limits.max_frame)
@@ -277,6 +281,11 @@ class Inspector:
             return None
         if "invalid_utf8" in reading.flaws:
             out.fault("invalid_utf8", "an event is not UTF-8")
+        # What would have passed unread says nothing of a call, and chunks decide what does.
+        if self._note is not None and (
+            not self._machine.idle or may_hide_call(self._told(data), self._signs)
+        ):
+            self._note(reading.value)
         return reading
 
     def _hides(self, error: strict_json.DivergentError) -> bool:
@@ -333,9 +342,11 @@ def streamed(
     """Return what makes an inspector for each of a dialect's streams."""
 
     def stream(judge: Judge, *, limits: Limits, fail_closed: bool, enforce: Enforce = always) -> Inspector:
+        spelling = Spelling(judge)
         return Inspector(
-            lambda: machine(judge, limits),
+            lambda: machine(spelling.judge, limits),
             wire,
+            note=spelling.note,
             limits=limits,
             fail_closed=fail_closed,
             error_frame=error_frame,

@@ -22,6 +22,7 @@ from agentsh_net.core.dialects.machine import never
 from agentsh_net.core.dialects.ollama import calls as ollama_calls
 from agentsh_net.core.dialects.openai_chat import whole as openai_chat
 from agentsh_net.core.dialects.output import Output
+from agentsh_net.core.dialects.spelling import Spelling
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.framing import event_stream
 from agentsh_net.core.framing.event_stream import ERROR
@@ -111,13 +112,14 @@ def speaks_of_calls(value: Any) -> bool:
 class InvokeMachine:
     """An `inspection.Machine` around that of the model's format, which the first event tells."""
 
-    __slots__ = ("_anthropic", "_converse", "_family")
+    __slots__ = ("_anthropic", "_converse", "_family", "_spelling")
 
     knows = holds = never
 
     def __init__(self, judge: Judge, limits: Limits) -> None:
-        self._anthropic = AnthropicMachine(judge, limits, chunk, put)
-        rulings = bedrock_calls.Rulings(judge)
+        self._spelling = Spelling(judge)  # of what is wrapped
+        self._anthropic = AnthropicMachine(self._spelling.judge, limits, chunk, put)
+        rulings = bedrock_calls.Rulings(self._spelling.judge)
         self._converse = BlockMachine(rulings, limits, words(rulings, _converse_chunk, put))
         self._family: Family | None = None
 
@@ -164,6 +166,7 @@ class InvokeMachine:
         except ProtocolError as error:
             out.fault("malformed_json", f"a chunk: {error}", must_cut=True)
             return
+        self._spelling.note(reading.value)
         family, key = family_of(reading.value)
         if self._family is None and family is not Family.OTHER:
             self._family = family

@@ -18,6 +18,7 @@ from agentsh_net.core.dialects.inspection import Inspector
 from agentsh_net.core.dialects.line_reading import on_one_line
 from agentsh_net.core.dialects.machine import Wire, never
 from agentsh_net.core.dialects.output import Output
+from agentsh_net.core.dialects.spelling import Spelling
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.framing.json_array import ArrayDecoder
 from agentsh_net.core.framing.sse import Decoder, Frame
@@ -278,9 +279,11 @@ class GeminiStream:
 
     def _begin(self, start: bytes) -> Inspector:
         self._events = not _is_array(start)
+        spelling = Spelling(self._judge)
         return Inspector(
-            lambda: GeminiMachine(self._judge, self._limits, events=self._events),
+            lambda: GeminiMachine(spelling.judge, self._limits, events=self._events),
             _EVENTS if self._events else _ARRAY,
+            note=spelling.note,
             limits=self._limits,
             fail_closed=self._fail_closed,
             error_frame=self._frame,
