@@ -36,9 +36,8 @@ def bind(settings: Proxy | Gateway | Metrics, section: str = "proxy") -> list[so
         raise ConfigError([problem]) from error
 
 
-_NO_ADDRESS: Final = frozenset(
-    {errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT}
-)  # 127.0.0.1 too, where there is IPv6 alone
+# 127.0.0.1 too, where there is IPv6 alone.
+_NO_ADDRESS: Final = frozenset({errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT})
 _LOOPBACK: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared with, not bound
 
 
