@@ -258,7 +258,7 @@ INLINE int judge_stream(struct __sk_buff *skb, struct agentsh_packet *packet)
 	struct agentsh_segment segment = {};
 	struct agentsh_config *current;
 	struct bpf_sock *socket;
-	__u32 fate, finding, enforce, slot = 0;
+	__u32 unknown, fate, finding, enforce, slot = 0;
 
 	current = find_config(&slot);
 	if (!current)
@@ -287,17 +287,20 @@ INLINE int judge_stream(struct __sk_buff *skb, struct agentsh_packet *packet)
 		if (!stream && !enforce) /* who enforces until now knows it */
 			return AGENTSH_PASS;
 		finding = stream ? read_stream(skb, stream, &segment) : AGENTSH_UNSEEN;
+		/* Or the verifier of Linux 6.1 follows what comes now once for each way that leads here: more than it may. */
+		finding = forget(finding, bpf_get_socket_cookie(skb));
 		if (!finding)
 			return AGENTSH_PASS;
 	}
-	fate = AGENTSH_NONE;
-	if (finding == AGENTSH_NAMED) {
+	unknown = packet->fate == AGENTSH_SNI ? AGENTSH_DENY : AGENTSH_TAG;
+	fate = unknown;
+	if (stream && finding == AGENTSH_NAMED) {
 		fate = fate_of_name(stream, packet->key.port);
-		if (fate == AGENTSH_NONE && (stream->marks & AGENTSH_MARK_ENCRYPTED))
+		if (fate == AGENTSH_NONE && (stream->marks & AGENTSH_MARK_ENCRYPTED)) {
 			finding = AGENTSH_ENCRYPTED;
+			fate = unknown;
+		}
 	}
-	if (finding != AGENTSH_NAMED)
-		fate = packet->fate == AGENTSH_SNI ? AGENTSH_DENY : AGENTSH_TAG;
 	if (finding == AGENTSH_UNSEEN && fate == AGENTSH_TAG) /* most are of a server here, which answers a client there */
 		fate = !stream && is_unanswered(skb) ? AGENTSH_DENY : AGENTSH_NONE;
 	if (finding == AGENTSH_UNSEEN && !stream) /* from here on it is known */
@@ -307,7 +310,7 @@ INLINE int judge_stream(struct __sk_buff *skb, struct agentsh_packet *packet)
 		if (finding != AGENTSH_NAMED)
 			stream->marks |= AGENTSH_MARK_LAST;
 	}
-	if (fate == AGENTSH_TAG && finding == AGENTSH_NAMED && (stream->marks & AGENTSH_MARK_AGAIN)) /* told of with the first */
+	if (fate == AGENTSH_TAG && finding == AGENTSH_NAMED && stream && (stream->marks & AGENTSH_MARK_AGAIN)) /* told of with the first */
 		return AGENTSH_PASS;
 	if (fate != AGENTSH_NONE)
 		record_hello(skb, current, packet, &segment, stream, fate, finding);

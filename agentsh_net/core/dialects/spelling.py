@@ -71,9 +71,8 @@ def _is_odd(value: Any) -> bool:
     return type(value) is list and any(map(_is_odd, value))
 
 
-@lru_cache(
-    maxsize=1024
-)  # honest answers have some dozen keys, and this runs for each of every event that is read
+# Honest answers have some dozen keys, and this runs for each of every event that is read.
+@lru_cache(maxsize=1024)
 def _kind(key: str) -> _Key | None:
     """Return what a key is, None for one that leads to no part of a call."""
     if key in _WITHIN:
