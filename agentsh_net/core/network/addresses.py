@@ -185,9 +185,8 @@ class Book:
             return refused
         ttl = min(max(ttl, self.settings.min_ttl), self.settings.max_ttl)
         until, held = now + ttl + self.settings.grace, question.kept_until
-        fresh = {
-            a: max(held.get(a, 0.0), until) for a in learnt
-        }  # whoever heard a longer time to live goes by that
+        # Whoever heard a longer time to live goes by that.
+        fresh = {a: max(held.get(a, 0.0), until) for a in learnt}
         old = {a: until for a, until in held.items() if until > now and a not in fresh}
         room = max(0, MAX_ADDRESSES_PER_NAME - len(fresh))
         latest = sorted(old, key=lambda a: old[a], reverse=True)[:room]

@@ -1,7 +1,9 @@
 """What `network.llm_direct` adds to a plan: rules at the LLM providers' endpoints, from which our own proxy is exempt.
 
-With `off` there are none, but whose name is denied chooses its addresses, and must not choose whether the proxy reaches a
-provider: where one is at a provider's address, the provider is its neighbour all the same, and the proxy exempt. A provider's rule is for its address and port alone: its neighbours at other ports are none of its business. Where a server is
+With `off` there are none. But whose name is denied chooses its addresses, and must not choose whether the proxy reaches a provider:
+where it is at a provider's address, the provider is its neighbour all the same, and the proxy exempt.
+
+A provider's rule is for its address and port alone: its neighbours at other ports are none of its business. Where a server is
 reached at the very endpoint and the two want different things, `network.on_shared_address` decides, as between two servers.
 """
 
