@@ -10,27 +10,23 @@ import importlib.util
 import os
 import platform
 import re
-import socket
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from ipaddress import IPv4Address
 from pathlib import Path
 
 from agentsh_net.core.abi import sock_diag
-from agentsh_net.core.abi.ip_packet import Packet
 from agentsh_net.core.errors import KernelError
 from agentsh_net.kernel.bpf import attachment, headers, loader, probe_source, syscall
 from agentsh_net.kernel.cgroups import cgroup, own_cgroups
 from agentsh_net.kernel.limits import effective_capabilities
 from agentsh_net.kernel.netlink import SOCK_DIAG, Netlink
 from agentsh_net.kernel.nft import nftables
+from agentsh_net.kernel.sockets.diag import UNLISTED, destroy, listener, look_up
 from agentsh_net.kernel.sockets.sweep import REMEDY as SWEEP_REMEDY
-from agentsh_net.kernel.sockets.sweep import UNLISTED, destroy, look_up
 
 # The probes' helpers and the ring buffer came with Linux 5.8.
 _OLDEST_KERNEL = (5, 8)
-_IP_FREEBIND = 15  # where `lo` is down too
 _CAPABILITIES = {"CAP_NET_ADMIN": 12, "CAP_SYS_ADMIN": 21, "CAP_BPF": 39}
 
 
@@ -204,11 +200,7 @@ def _sweep() -> Probe:
 
 
 def _destroyed() -> str:
-    with socket.socket() as own, Netlink(SOCK_DIAG) as connection:
-        own.setsockopt(socket.IPPROTO_IP, _IP_FREEBIND, 1)
-        own.bind(("127.0.0.1", 0))
-        own.listen(0)
-        ends = Packet(IPv4Address("127.0.0.1"), IPv4Address(0), sock_diag.TCP, own.getsockname()[1])
+    with listener() as ends, Netlink(SOCK_DIAG) as connection:
         found = look_up(connection, ends)
         if found is None:
             raise UNLISTED

@@ -19,8 +19,8 @@ from agentsh_net.kernel import boot_clock
 from agentsh_net.kernel.cgroups.own_cgroups import OwnCgroups
 from agentsh_net.kernel.netlink import SOCK_DIAG, Netlink
 from agentsh_net.kernel.process import Process, Processes
+from agentsh_net.kernel.sockets.diag import look_up
 from agentsh_net.kernel.sockets.owners import SocketOwners
-from agentsh_net.kernel.sockets.sweep import look_up
 
 _INET, _INET6 = 2, 10
 # Looking for the owner of a logged packet walks /proc: at most this often (seconds), and one part in so many of the time on

@@ -19,7 +19,7 @@ from agentsh_net.kernel.bpf import headers, loader
 from agentsh_net.kernel.cgroups import cgroup
 from agentsh_net.kernel.leftovers import leftovers
 from agentsh_net.kernel.netlink import Netlink
-from agentsh_net.kernel.sockets.sweep import UNLISTED
+from agentsh_net.kernel.sockets.diag import UNLISTED
 
 
 @pytest.mark.kernel

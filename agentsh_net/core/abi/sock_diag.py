@@ -1,6 +1,6 @@
 """sock_diag: how sockets are listed and destroyed, and what a listed one says (include/uapi/linux/inet_diag.h).
 
-Bytes only; the socket and the decision whom to destroy are kernel/sockets/sweep.py's.
+Bytes only; the socket is kernel/sockets/diag.py's.
 """
 
 from __future__ import annotations

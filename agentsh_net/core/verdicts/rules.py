@@ -53,9 +53,8 @@ class _Beginnings:
 
     def __init__(self) -> None:
         self._rules: dict[str, list[Rule]] = {}
-        self._lengths: dict[
-            str, list[int]
-        ] = {}  # by the first letter; of patterns that begin with none, under ""
+        # By the first letter; of patterns that begin with none, under "".
+        self._lengths: dict[str, list[int]] = {}
 
     def add(self, begins: str, rule: Rule) -> None:
         """Take the next rule of the file."""
@@ -136,8 +135,8 @@ class RuleList:
 
     def narrowed_anywhere(self, tool: str, *, by_name: bool = False) -> tuple[Rule, ...]:
         """Return the rules over the arguments of this tool on every server; `by_name` leaves out those with wildcards."""
-        found = (r for r in self.narrowed("", tool) if r.server.every and not r.content_hash)
-        return tuple(r for r in found if not by_name or r.tool.literal is not None)
+        # An empty id matches the bare `*` alone, and an empty hash no version.
+        return tuple(r for r in self.narrowed("", tool) if not by_name or r.tool.literal is not None)
 
     def first(self, server: str, tool: str = "", tool_hash: str = "") -> Rule | None:
         """Return the first rule about a folded server id and tool name. A version narrows only what is known to be that version."""

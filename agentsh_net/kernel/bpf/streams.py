@@ -1,6 +1,6 @@
 """What the probes know of connections to shared endpoints lies in the sockets themselves: which map a successor takes over.
 
-It is read with the sockets, by sock_diag (sweep.py). The verdicts are the probes' (bpf/stream.h).
+It is read with the sockets, by sock_diag (sockets/diag.py). The verdicts are the probes' (bpf/stream.h).
 """
 
 from __future__ import annotations

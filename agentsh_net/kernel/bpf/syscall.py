@@ -238,29 +238,20 @@ def is_frozen(map_fd: int) -> bool:
     )
 
 
-def map_id(fd: int) -> int:
-    """Return a map's id."""
-    return _map_info(fd).id
-
-
 class _MapInfo(NamedTuple):
-    """The beginning of struct bpf_map_info."""
+    """What of struct bpf_map_info is asked for."""
 
     kind: int
-    id: int
-    key_size: int
     value_size: int
     max_entries: int
-    flags: int
     name: str
 
 
 def _map_info(fd: int) -> _MapInfo:
     info = ctypes.create_string_buffer(256)
     call(_OBJ_GET_INFO, struct.pack("=IIQ", fd, len(info), ctypes.addressof(info)), "OBJ_GET_INFO_BY_FD")
-    kind, number, key, value, entries, flags, name = struct.unpack_from(f"=IIIIII{_NAME_BYTES}s", info.raw)
-    text = name.split(b"\0", 1)[0].decode("ascii", "replace")
-    return _MapInfo(kind, number, key, value, entries, flags, text)
+    kind, value_size, entries, name = struct.unpack_from(f"=I8xII4x{_NAME_BYTES}s", info.raw)
+    return _MapInfo(kind, value_size, entries, name.split(b"\0", 1)[0].decode("ascii", "replace"))
 
 
 def update(map_fd: int, key: bytes, value: bytes) -> None:

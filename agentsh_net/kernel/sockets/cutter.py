@@ -15,7 +15,7 @@ from agentsh_net.core.errors import KernelError
 from agentsh_net.core.network.plane import Fate
 from agentsh_net.kernel import net_namespaces
 from agentsh_net.kernel.netlink import SOCK_DIAG, Netlink
-from agentsh_net.kernel.sockets.sweep import destroy
+from agentsh_net.kernel.sockets.diag import destroy
 
 # Looking into other namespaces walks /proc: at most this often (seconds), however many connections are refused.
 _ELSEWHERE_EVERY = 0.1

@@ -12,7 +12,7 @@ from collections.abc import Collection
 from agentsh_net.core.errors import KernelError
 from agentsh_net.kernel.netlink import SOCK_DIAG, Netlink
 from agentsh_net.kernel.process import Processes
-from agentsh_net.kernel.sockets.sweep import connected
+from agentsh_net.kernel.sockets.diag import connected
 
 # Looking walks every socket and /proc: at most this often (seconds), and one part in so many of the time, however many
 # cookies are asked for.

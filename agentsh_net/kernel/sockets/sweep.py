@@ -6,11 +6,9 @@ shared endpoint it is told by what the probes read of the connection.
 
 from __future__ import annotations
 
-import errno
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
-from agentsh_net.core.abi import netlink, sock_diag, wire
-from agentsh_net.core.abi.ip_packet import Packet
+from agentsh_net.core.abi import sock_diag, wire
 from agentsh_net.core.abi.sock_diag import Socket
 from agentsh_net.core.errors import KernelError
 from agentsh_net.core.network.addresses import canonical
@@ -18,14 +16,10 @@ from agentsh_net.core.network.kernel_plan import find
 from agentsh_net.core.network.plane import Fate, Name, Plan, Rule
 from agentsh_net.kernel import net_namespaces
 from agentsh_net.kernel.netlink import SOCK_DIAG, Netlink
+from agentsh_net.kernel.sockets.diag import connected, destroy
 
 _SWEPT = {Fate.DENY, Fate.SNI, Fate.SNI_OPEN}
 REMEDY = "a kernel with CONFIG_INET_DIAG_DESTROY; until then the packet plane refuses what such a socket still sends"
-UNLISTED = KernelError(
-    "sockets cannot be swept: this kernel lists no TCP sockets",
-    layer="sweep",
-    remedy="modprobe tcp_diag udp_diag",
-)
 
 
 Concerns = Callable[[Rule, Socket], bool]
@@ -55,38 +49,6 @@ def sweep(
         with elsewhere:
             destroyed += _sweep_one(elsewhere, plan, concerns, streams)
     return destroyed
-
-
-def connected(connection: Netlink, streams: int | None = None) -> Iterator[Socket]:
-    """Yield the connected sockets of the connection's namespace, TCP's with what this map keeps in them.
-
-    Raises OSError, and KernelError where it lists no TCP.
-    """
-    for family in (sock_diag.INET, sock_diag.INET6):
-        for protocol in (sock_diag.TCP, sock_diag.UDP, sock_diag.UDPLITE):
-            request = sock_diag.listing(family, protocol, streams if protocol == sock_diag.TCP else None)
-            try:
-                answers = connection.ask(sock_diag.BY_FAMILY, request, flags=netlink.DUMP)
-            except OSError as error:
-                if error.errno not in {errno.ENOENT, errno.EINVAL, errno.EOPNOTSUPP}:
-                    raise
-                if (family, protocol) == (sock_diag.INET, sock_diag.TCP):
-                    raise UNLISTED from error
-                continue  # a protocol that this kernel does not list
-            for message in answers:
-                found = sock_diag.parse(message, protocol)
-                if found is not None and found.destination_port:
-                    yield found
-
-
-def look_up(connection: Netlink, wanted: Packet, interface: int = 0) -> Socket | None:
-    """Return the local socket that sent a packet, also where it is bound to this interface, or None."""
-    ends = (wanted.source, wanted.source_port, wanted.destination, wanted.destination_port)
-    try:
-        answers = connection.ask(sock_diag.BY_FAMILY, sock_diag.single(wanted.protocol, *ends, interface))
-    except OSError:
-        return None
-    return next((found for m in answers if (found := sock_diag.parse(m, wanted.protocol))), None)
 
 
 def _condemned(plan: Plan, found: Socket, concerns: Concerns, *, named: bool) -> bool:
@@ -122,14 +84,3 @@ def _sweep_one(connection: Netlink, plan: Plan, concerns: Concerns, streams: int
         raise KernelError(
             f"sockets cannot be swept: {error.strerror}", layer="sweep", remedy=REMEDY
         ) from error
-
-
-def destroy(connection: Netlink, request: bytes) -> bool:
-    """Destroy one socket; say whether it was still there. Raises OSError."""
-    try:
-        connection.ask(sock_diag.DESTROY, request)
-    except OSError as error:
-        if error.errno in {errno.ENOENT, errno.ESTALE}:
-            return False
-        raise
-    return True

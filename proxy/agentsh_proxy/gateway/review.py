@@ -22,15 +22,7 @@ from agentsh_net.core.mcp import judging as mcp_judging
 from agentsh_net.core.mcp.exchange import changes_tools
 from agentsh_net.core.mcp.gate import Call, Edit, Hide, Swap
 from agentsh_net.core.mcp.glance import CALL, ELICITATION, HANDSHAKES, LIST, asks_for_input
-from agentsh_net.core.mcp.jsonrpc import (
-    Body,
-    ErrorResponse,
-    Id,
-    Limits,
-    Message,
-    Request,
-    Response,
-)
+from agentsh_net.core.mcp.jsonrpc import Body, ErrorResponse, Id, Limits, Request, Response
 from agentsh_net.core.mcp.params import Mirrored
 from agentsh_net.core.mcp.uncertain import NOTHING, Held
 from agentsh_net.core.model import Action, Crossing, Verdict
@@ -45,6 +37,7 @@ from agentsh_proxy.gateway.waiting import ANSWERED, NOBODYS, NOBODYS_OWN, SEVERA
 # Requests without an answer that one client may have: more than any has in flight. The oldest are forgotten first.
 MAX_WAITING: Final = 4096
 _ANSWERS: Final = (Response, ErrorResponse)
+_Answer = tuple[int, Asked, Response | ErrorResponse]  # where it stands in its body, and the request it is to
 SHOWING: Final = HANDSHAKES | {LIST}  # requests whose answers show the client what calls are held against
 META_VERSION: Final = gateway_http.VERSION_KEY.encode()  # only requests of 2026-07-28 have it
 
@@ -205,28 +198,9 @@ class Review:
         """Take whatever else came, or judge what could not be read."""
         flat = flattened(data)
         if isinstance(body, ProtocolError):
-            if mcp_gate.is_noise(flat):
-                ids = ()
-            lists = any((own.get(id_) or self._waiting.get(id_, NOBODYS)).method == LIST for id_ in ids)
-            danger = "a list of tools that peers may read differently" if lists else mcp_gate.doubt(flat)
-            return self._uncertain(data, str(body), danger, ids, await self.doubts.held(flat), own)
-        answers: list[tuple[int, Asked, Message]] = []
-        answered: list[Id] = []
-        stray = asks = False
-        for index, message in enumerate(body.messages):
-            if isinstance(message, _ANSWERS):
-                asked = NOBODYS if message.id is None else self._claimed(message.id, ids, own)
-                if asked is None:
-                    stray = True
-                    continue
-                answers.append((index, asked, message))
-                if message.id is not None:
-                    answered.append(message.id)
-                asks = asks or asks_for_input(message.raw)
-                continue
-            asks = True
-            if changes_tools(message):
-                self._tell.list_changed()
+            return await self._unread(data, flat, str(body), ids, own)
+        answers, stray = self._sorted(body, ids, own)
+        answered = tuple(message.id for _, _, message in answers if message.id is not None)
         if stray:
             for _, asked, message in answers:
                 if asked is not NOBODYS:
@@ -235,22 +209,53 @@ class Review:
             meant = jsonrpc.loosely_answered(body, ids)  # others may have their answer yet
             passed = self._uncertain(data, "an answer to no request", "", meant, holds, own)
             self.forget(answered)
-            return passed._replace(answered=passed.answered or tuple(answered), body=body)
-        replies: list[bytes] = []
-        edits: dict[int, Edit] = {}
-        if asks:
-            asked_for = [
-                (a, await self._found(a.params, len(data), opens=a.method == ELICITATION))
-                for a in mcp_gate.askings(body)
-            ]
-            replies, edits = mcp_judging.judge_askings(
-                self._around.mcp, self.server_id, asked_for, self._tell.asked
-            )
-            await self._noted(body, len(data), replies, edits)
+            return passed._replace(answered=passed.answered or answered, body=body)
+        replies, edits = await self._told(body, len(data))
         for index, asked, message in answers:
             await self._answer(index, asked, message, len(data), edits)
         forward = mcp_gate.edited(flat, body, edits) if edits else data
-        return Passed(forward, tuple(replies), tuple(answered), body)
+        return Passed(forward, tuple(replies), answered, body)
+
+    async def _unread(self, data: bytes, flat: bytes, why: str, ids: Collection[Id], own: Own) -> Passed:
+        """Judge what could not be read, in the place of answers to these requests."""
+        if mcp_gate.is_noise(flat):
+            ids = ()
+        lists = any((own.get(id_) or self._waiting.get(id_, NOBODYS)).method == LIST for id_ in ids)
+        danger = "a list of tools that peers may read differently" if lists else mcp_gate.doubt(flat)
+        return self._uncertain(data, why, danger, ids, await self.doubts.held(flat), own)
+
+    def _sorted(self, body: Body, ids: Collection[Id], own: Own) -> tuple[list[_Answer], bool]:
+        """Return the answers with the requests they are to, and whether one is to none; take note of lists that change."""
+        answers: list[_Answer] = []
+        stray = False
+        for index, message in enumerate(body.messages):
+            if not isinstance(message, _ANSWERS):
+                if changes_tools(message):
+                    self._tell.list_changed()
+                continue
+            asked = NOBODYS if message.id is None else self._claimed(message.id, ids, own)
+            if asked is None:
+                stray = True
+            else:
+                answers.append((index, asked, message))
+        return answers, stray
+
+    async def _told(self, body: Body, size: int) -> tuple[list[bytes], dict[int, Edit]]:
+        """Judge what a server asks and tells by itself: what it is answered, and what of it does not go on."""
+        if all(isinstance(m, _ANSWERS) and not asks_for_input(m.raw) for m in body.messages):
+            return [], {}
+        asked_for = [
+            (a, await self._found(a.params, size, opens=a.method == ELICITATION))
+            for a in mcp_gate.askings(body)
+        ]
+        replies, edits = mcp_judging.judge_askings(
+            self._around.mcp, self.server_id, asked_for, self._tell.asked
+        )
+        for note in mcp_judging.notes(self._around.mcp, body):
+            found = await self._found(note.params, size)
+            verdict = mcp_judging.judged_note(self._around.mcp, note, found, replies, edits)
+            self._tell.result(note.about, None, found, size, verdict, note.method)
+        return replies, edits
 
     async def aside(self, data: bytes, limit: int) -> Passed:
         """Judge an event of another name than `message`: clients of the specification ignore it, so it answers nothing; others may not."""
@@ -288,7 +293,7 @@ class Review:
         raise AssertionError("short messages and no listings are waited for nowhere")
 
     async def _answer(
-        self, index: int, asked: Asked, message: Message, size: int, edits: dict[int, Edit]
+        self, index: int, asked: Asked, message: Response | ErrorResponse, size: int, edits: dict[int, Edit]
     ) -> None:
         """Take an answer that matters, and note what has to be changed in it."""
         if asked.method in HANDSHAKES and isinstance(message, Response):
@@ -315,10 +320,9 @@ class Review:
             edits[index] = Hide(hidden)
 
     async def _resulted(
-        self, index: int, asked: Asked, message: Message, size: int, edits: dict[int, Edit]
+        self, index: int, asked: Asked, message: Response | ErrorResponse, size: int, edits: dict[int, Edit]
     ) -> None:
         """Look at what a call returned, or what else the server gives to read, before the client sees it."""
-        assert isinstance(message, Response | ErrorResponse)  # noqa: S101 - answers are
         found = await self._found(mcp_judging.to_read(asked.method, message.raw), size)
         verdict = results_policy.judge(self._around.mcp, found)
         told = partial(self._tell.result, asked.tool, message.id, found, size, verdict, asked.method)
@@ -337,13 +341,6 @@ class Review:
         if size <= INLINE:
             return inspect_content(content, customs, opens=opens)
         return await asyncio.to_thread(inspect_content, content, customs, opens=opens)
-
-    async def _noted(self, body: Body, size: int, replies: list[bytes], edits: dict[int, Edit]) -> None:
-        """Look at what a server tells by itself, and note what of it does not go on."""
-        for note in mcp_judging.notes(self._around.mcp, body):
-            found = await self._found(note.params, size)
-            verdict = mcp_judging.judged_note(self._around.mcp, note, found, replies, edits)
-            self._tell.result(note.about, None, found, size, verdict, note.method)
 
     def _uncertain(
         self,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import socket
 from pathlib import Path
 
@@ -11,10 +10,7 @@ from netns import box
 from netns.scene import at, listening, outcome, plan
 
 from agentsh_net.core.abi import sock_diag
-from agentsh_net.core.abi.ip_packet import Packet
-from agentsh_net.core.errors import KernelError
-from agentsh_net.kernel.netlink import SOCK_DIAG, Netlink
-from agentsh_net.kernel.sockets.sweep import look_up, sweep
+from agentsh_net.kernel.sockets.sweep import sweep
 
 pytestmark = pytest.mark.kernel
 
@@ -50,18 +46,6 @@ def test_connections_to_denied_peers_are_closed_and_others_stand() -> None:
     state, closed = box.in_box(inside)
     assert state == ["ECONNABORTED", "open", "ECONNABORTED", "open", "ECONNABORTED"]
     assert closed == [("10.99.0.2", 443), ("::ffff:a63:2", 443), ("fd00:99::2", 443)]
-
-
-def test_a_kernel_that_lists_no_sockets_is_told_of_and_not_taken_for_one_that_has_none(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def ask(*_: object, **__: object) -> None:
-        raise FileNotFoundError(errno.ENOENT, "No such file or directory")
-
-    monkeypatch.setattr(Netlink, "ask", ask)
-    with pytest.raises(KernelError, match="lists no TCP sockets") as caught:
-        sweep(plan(deny=(at("10.99.0.2"),)), everywhere=False)
-    assert "modprobe tcp_diag" in caught.value.remedy
 
 
 def test_a_connection_that_is_over_is_not_told_of_as_closed() -> None:
@@ -121,19 +105,3 @@ def test_a_plan_without_denials_looks_at_nothing() -> None:
         return sweep(plan(tag=(at("10.99.0.2", 443),))), still(connection) + server.getsockname()[0]
 
     assert box.in_box(inside) == ([], "open10.99.0.2")
-
-
-def test_the_sender_of_a_packet_is_found_by_its_ends_and_a_stranger_is_not() -> None:
-    def inside() -> tuple[bool, object]:
-        there = box.there()
-        server = listening(there, "10.99.0.2")
-        connection = client("10.99.0.2")
-        address, port = connection.getsockname()
-        source, destination = at(address).address.ipv4_mapped, at("10.99.0.2").address.ipv4_mapped
-        with Netlink(SOCK_DIAG) as diag:
-            found = look_up(diag, Packet(source, destination, 6, port, 443))
-            stranger = look_up(diag, Packet(source, destination, 6, port + 1, 443))
-        server.close()
-        return found is not None and found.source_port == port and found.inode > 0, stranger
-
-    assert box.in_box(inside) == (True, None)
