@@ -65,6 +65,7 @@ class Words(NamedTuple):
     notice: Callable[[int, str], Iterable[bytes]]  # what stands in the place of a refused call
     # What becomes of an event that is part of no block.
     rest: Callable[[Frame, Reading, Event, Output], bytes]
+    begin: frozenset[Part] = frozenset({Part.START, Part.DELTA})  # what a block that is no call begins with
 
 
 class Rulings(Protocol):
@@ -273,7 +274,7 @@ class BlockMachine:
         """Take the start or a piece of a block that is no call."""
         block = self._blocks.get(event.index)
         if block is None:
-            if len(self._blocks) < MAX_BLOCKS:
+            if event.part in self._words.begin and len(self._blocks) < MAX_BLOCKS:
                 self._blocks[event.index] = _Block(event.index, State.PLAIN)
         elif block.state is State.REPLACED:
             return

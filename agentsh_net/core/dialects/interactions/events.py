@@ -14,10 +14,14 @@ from agentsh_net.core.framing.sse import Frame
 from agentsh_net.core.values.members import folded, plain, twice
 from agentsh_net.core.values.strict_json import Path, Reading, dump
 
-_PARTS: Final = {"start": Part.START, "delta": Part.DELTA, "stop": Part.STOP}
 _ENDS: Final = frozenset({"interaction.completed", "interaction.complete"})
 # A step begins under one of these; until 2026 it was the other.
 _STEP, _CONTENT = "step", "content"
+_PARTS: Final = {
+    f"{word}.{part.name.lower()}": part for word in (_STEP, _CONTENT) for part in (Part.START, Part.DELTA, Part.STOP)
+}  # fmt: skip
+# Every start is seen, so that steps are counted alike whatever else is: the dot may be spelled as an escape.
+STARTS: Final = (b".star", b"u002e")
 
 
 def words(rulings: Rulings) -> Words:
@@ -53,7 +57,7 @@ def words(rulings: Rulings) -> Words:
         data = rewrite(frame.data or b"", reading, rulings, out)
         return frame.raw if data is None else with_data(frame, data)
 
-    return Words(read_event, notice, rest)
+    return Words(read_event, notice, rest, frozenset({Part.START}))
 
 
 def read(kind: str, reading: Reading) -> Event:
@@ -107,7 +111,7 @@ def _part(name: str, top: dict[str, Any]) -> Part:
         return Part.ERROR
     if name in _ENDS:
         return Part.END
-    return _PARTS.get(name.rpartition(".")[2], Part.OTHER)
+    return _PARTS.get(name, Part.OTHER)
 
 
 def _begun(top: dict[str, Any]) -> Any:

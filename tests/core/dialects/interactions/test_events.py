@@ -178,6 +178,48 @@ def test_a_call_before_2026s_words_is_read_and_replaced_in_them() -> None:
     assert run([stream], denying()).out == stream
 
 
+ODD_START = {"a": "b"}  # of no type that anybody knows
+PIECE = {"type": "arguments_delta", "arguments": '{"a": 1}'}
+
+
+@pytest.mark.parametrize("heeded", [False, True])
+@pytest.mark.parametrize("spelled", ["step.start", "step\\u002estart"])
+def test_a_call_at_the_index_of_another_step_is_refused_be_frames_skipped_or_not(
+    heeded: bool, spelled: str
+) -> None:
+    before = event("step.start", index=0, step={"type": "model_output"}).replace(
+        b'"step.start"', f'"{spelled}"'.encode()
+    )
+    machine = DIALECT.stream(denying(), limits=Limits(), fail_closed=True)
+    if heeded:
+        machine.heed()  # type: ignore[attr-defined] # every frame is read, as none is skipped
+    result = run(begin() + before + streamed(0, call(WEATHER, CITY)) + DONE, denying(), stream=machine)
+    assert result.reasons == ["two blocks at one index"]
+    assert b"function_call" not in result.out
+
+
+@pytest.mark.parametrize("heeded", [False, True])
+def test_text_without_a_start_takes_no_index(heeded: bool) -> None:
+    stream = begin() + event("step.delta", index=0, delta={"type": "text", "text": "a"})
+    stream += streamed(0, call(WEATHER, CITY)) + DONE
+    machine = DIALECT.stream(denying(), limits=Limits(), fail_closed=True)
+    if heeded:
+        machine.heed()  # type: ignore[attr-defined] # every frame is read, as none is skipped
+    assert run(stream, denying(), stream=machine).out == stream
+
+
+@pytest.mark.parametrize("heeded", [False, True])
+def test_pieces_of_a_step_of_no_known_type_pass_be_frames_skipped_or_not(heeded: bool) -> None:
+    stream = (
+        begin() + event("step.start", index=0, step=ODD_START) + event("step.delta", index=0, delta=PIECE)
+    )
+    machine = DIALECT.stream(denying(), limits=Limits(), fail_closed=True)
+    if heeded:
+        machine.heed()  # type: ignore[attr-defined] # every frame is read, as none is skipped
+    result = run(stream, denying(), stream=machine)
+    assert (result.out, result.faults) == (stream, [])
+
+
 START = json.dumps({"event_type": "step.start", "index": 0, "step": call(DELETE)})
 STOP = event("step.stop", index=0)
 HOSTILE: dict[str, bytes] = {
