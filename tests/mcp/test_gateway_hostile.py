@@ -196,7 +196,8 @@ class Talk:
 def messages(got: httpx2.Response) -> list[Any]:
     if not got.headers["content-type"].startswith("text/event-stream"):
         return [got.json()]
-    return [json.loads(line[6:]) for line in got.text.splitlines() if line.startswith("data: ")]
+    data = (line[6:] for line in got.text.splitlines() if line.startswith("data: "))
+    return [json.loads(each) for each in data if each]  # the event that lets a client come back has none
 
 
 def told(here: Running, kind: str, server: str) -> dict[str, Any]:
