@@ -17,7 +17,14 @@ from agentsh_net.kernel.cgroups import cgroup
 from agentsh_net.kernel.sockets import clients
 
 # Bits of the effective set (capabilities(7)).
-_BITS = {"CAP_SETGID": 6, "CAP_SETUID": 7, "CAP_SYS_PTRACE": 19, "CAP_SYS_ADMIN": 21, "CAP_BPF": 39}
+_BITS = {
+    "CAP_SETGID": 6,
+    "CAP_SETUID": 7,
+    "CAP_NET_ADMIN": 12,
+    "CAP_SYS_PTRACE": 19,
+    "CAP_SYS_ADMIN": 21,
+    "CAP_BPF": 39,
+}
 _PROC = Path("/proc")
 
 
@@ -43,7 +50,7 @@ def limits(
     if network.mode != "off":
         if here:
             found.append(_WITHOUT_EBPF)
-        elif not _has(held, "CAP_SYS_ADMIN"):
+        elif not has(held, "CAP_SYS_ADMIN"):
             found.append(_OWN_SOCKETS_ONLY)
         if not here and "ebpf" in network.layers and is_a_part(hierarchy or _mounted()):
             found.append(_OWN_CGROUPS_ONLY)
@@ -51,7 +58,7 @@ def limits(
             found.append(_OWN_NETWORK_ONLY)
         if not sees_the_host(proc):
             found.append(_OWN_PROCESSES_ONLY)
-        elif not _has(held, "CAP_SYS_PTRACE"):
+        elif not has(held, "CAP_SYS_PTRACE"):
             found.append(_NO_EXECUTABLES)
         if not here and not clients.are_shown():
             found.append(_TOKENS_ONLY)
@@ -81,7 +88,7 @@ def beside_provider(providers: Sequence[str], server_ids: Sequence[str]) -> Limi
 def may_change_user(held: int | None = None, proc: Path = _PROC) -> bool:
     """Say whether this process can become another user."""
     held = effective_capabilities() if held is None else held
-    return _has(held, "CAP_SETUID") and _has(held, "CAP_SETGID") and not is_only_user(proc)
+    return has(held, "CAP_SETUID") and has(held, "CAP_SETGID") and not is_only_user(proc)
 
 
 def is_only_user(proc: Path = _PROC) -> bool:
@@ -95,7 +102,7 @@ def is_only_user(proc: Path = _PROC) -> bool:
 def may_load_programs(held: int | None = None) -> bool:
     """Say whether this process could ever have attached an eBPF program, and so have left one."""
     held = effective_capabilities() if held is None else held
-    return _has(held, "CAP_BPF") or _has(held, "CAP_SYS_ADMIN")
+    return has(held, "CAP_BPF") or has(held, "CAP_SYS_ADMIN")
 
 
 def effective_capabilities(status: str | None = None) -> int:
@@ -105,7 +112,8 @@ def effective_capabilities(status: str | None = None) -> int:
     return int(found[1], 16) if found else 0
 
 
-def _has(held: int, name: str) -> bool:
+def has(held: int, name: str) -> bool:
+    """Say whether a set of capabilities has the one of this name."""
     return bool(held >> _BITS[name] & 1)
 
 

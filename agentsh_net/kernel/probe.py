@@ -19,7 +19,7 @@ from agentsh_net.core.abi import sock_diag
 from agentsh_net.core.errors import KernelError
 from agentsh_net.kernel.bpf import attachment, headers, loader, probe_source, syscall
 from agentsh_net.kernel.cgroups import cgroup, own_cgroups
-from agentsh_net.kernel.limits import effective_capabilities
+from agentsh_net.kernel.limits import effective_capabilities, has
 from agentsh_net.kernel.netlink import SOCK_DIAG, Netlink
 from agentsh_net.kernel.nft import nftables
 from agentsh_net.kernel.sockets.diag import UNLISTED, destroy, listener, look_up
@@ -27,7 +27,6 @@ from agentsh_net.kernel.sockets.sweep import REMEDY as SWEEP_REMEDY
 
 # The probes' helpers and the ring buffer came with Linux 5.8.
 _OLDEST_KERNEL = (5, 8)
-_CAPABILITIES = {"CAP_NET_ADMIN": 12, "CAP_SYS_ADMIN": 21, "CAP_BPF": 39}
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +124,7 @@ def _kernel(release: str) -> Probe:
 
 def _privilege(layer: str, wanted: tuple[str, ...]) -> Probe:
     held = effective_capabilities()
-    lacking = [name for name in wanted if not held >> _CAPABILITIES[name] & 1]
+    lacking = [name for name in wanted if not has(held, name)]
     if not lacking:
         return Probe(layer, usable=True, detail=f"has {', '.join(wanted)}")
     reason = f"lacks {', '.join(lacking)}"

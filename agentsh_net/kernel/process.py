@@ -86,21 +86,12 @@ class Processes:
         if cgroup_id and cgroup_id in self._cgroups:
             self._cgroups.move_to_end(cgroup_id)
             return self._cgroups[cgroup_id]
-        path = self._present_cgroup(pid)
+        path = cgroup.of_process(self._proc / str(pid)) or ""
         if cgroup_id and self._hierarchy is not None:
             if not path or _inode(self._hierarchy / path.lstrip("/")) != cgroup_id:
                 path = cgroup.path_of(self._hierarchy, cgroup_id)
             remember(self._cgroups, cgroup_id, path, _REMEMBERED)
         return path
-
-    def _present_cgroup(self, pid: int) -> str:
-        try:
-            lines = (
-                (self._proc / str(pid) / "cgroup").read_text(encoding="utf-8", errors="replace").splitlines()
-            )
-        except OSError:
-            return ""
-        return next((line.removeprefix("0::") for line in lines if line.startswith("0::")), "")
 
 
 def container_of(path: str) -> str:

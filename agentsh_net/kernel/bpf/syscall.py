@@ -12,7 +12,7 @@ import os
 import platform
 import re
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -287,13 +287,6 @@ def delete_all(map_fd: int, keys: Sequence[bytes]) -> None:
             if error.errno != errno.ENOENT:
                 raise
             start += struct.unpack_from("=I", error.attr, 32)[0] + 1  # past the one that was not there
-
-
-def elements(map_fd: int, key_size: int, value_size: int) -> Iterator[tuple[bytes, bytes]]:
-    """Yield every element of a hash map, as the kernel has it now."""
-    k, v = contents(map_fd, key_size, value_size)
-    for i in range(len(k) // key_size):
-        yield k[i * key_size : (i + 1) * key_size], v[i * value_size : (i + 1) * value_size]
 
 
 def contents(map_fd: int, key_size: int, value_size: int) -> tuple[bytes, bytes]:

@@ -53,6 +53,15 @@ def _unescaped(field: str) -> str:
     return field
 
 
+def of_process(process: Path) -> str | None:
+    """Return the path of a process's cgroup (`/proc/PID`) in the version 2 hierarchy; None of one that has ended."""
+    try:
+        lines = (process / "cgroup").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return None
+    return next((line.removeprefix("0::") for line in lines if line.startswith("0::")), "")
+
+
 def path_of(hierarchy: Path, cgroup_id: int) -> str:
     """Return the path of the cgroup with this id below the hierarchy (`/` is the root), or nothing. Ids are inode numbers."""
     stack, visited = [hierarchy], 0

@@ -113,7 +113,7 @@ class OwnCgroups:
 
     def _is_at_work(self, pid: int) -> bool:
         """Say whether a process is where the proxy's belong; of one that ends just now it does not matter."""
-        path = _path_of(pid)
+        path = cgroup.of_process(Path(f"/proc/{pid}"))
         return path is None or path.endswith(f"/{NAME}/{WORKERS}")
 
     def ended(self) -> list[str]:
@@ -138,7 +138,7 @@ class OwnCgroups:
 
     def session_of_process(self, pid: int) -> str:
         """Return the session in which a process runs; empty where it runs in none, or has ended."""
-        return self.session_of_path(_path_of(pid) or "")
+        return self.session_of_path(cgroup.of_process(Path(f"/proc/{pid}")) or "")
 
     def session_of_sender(self, packet: Packet) -> str | None:
         """Return the session in which the socket was made that sends such packets; empty where in none, None where nobody can say.
@@ -259,15 +259,6 @@ def _remove_tree(path: Path) -> None:
     for folder, _, _ in os.walk(path, topdown=False):
         with contextlib.suppress(FileNotFoundError):
             Path(folder).rmdir()
-
-
-def _path_of(pid: int) -> str | None:
-    """Return the path of a process's cgroup in the version 2 hierarchy; None of one that has ended."""
-    try:
-        lines = Path(f"/proc/{pid}/cgroup").read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return None
-    return next((line.removeprefix("0::") for line in lines if line.startswith("0::")), "")
 
 
 def _id(path: Path) -> int:

@@ -36,7 +36,6 @@ class Nflog:
         self._netlink.socket.setblocking(False)
         self._sequence: int | None = None
         self.lost = 0
-        self.unreadable = 0
 
     def listen(self) -> None:
         """Bind the group. Raises KernelError, with the remedy where somebody else reads it; may be tried again."""
@@ -83,7 +82,7 @@ class Nflog:
                 if logged is not None:
                     found.append(logged)
         except KernelError:
-            self.unreadable += 1
+            self.lost += 1
         return found
 
     def _count(self, sequence: int | None) -> None:

@@ -22,6 +22,7 @@ from netns.stage import BOTH, EBPF, NFT, PLANES
 from agentsh_net.control.client import Client
 from agentsh_net.core.abi import wire
 from agentsh_net.kernel.bpf import links, syscall
+from agentsh_net.kernel.bpf.map_contents import MapContents
 from agentsh_net.kernel.leftovers import hierarchy, leftovers, programs, remove
 
 pytestmark = pytest.mark.kernel
@@ -67,11 +68,8 @@ def forget_the_rule() -> list[str]:
     assert root is not None
     number, _, _ = syscall.maps_of(programs(root)[0])["rules"]
     descriptor = syscall.map_fd(number)
-    keys = [
-        key
-        for key, _ in syscall.elements(descriptor, wire.KEY.size, wire.RULE.size)
-        if wire.decode_key(key).address == at(EVIL).address
-    ]
+    rules = MapContents({"rules": descriptor}).rules()
+    keys = [key for key in rules if wire.decode_key(key).address == at(EVIL).address]
     syscall.delete_all(descriptor, keys)
     os.close(descriptor)
     return []

@@ -79,6 +79,16 @@ def test_chunking_changes_no_event(stream: bytes, one: list[int], other: list[in
 @pytest.mark.parametrize(
     ("stream", "data"),
     [
+        (b"event: m\ndata: x\n\n", b"x"),
+        (b"event: m\ndata: \n\n", b""),
+        (b"event: m\nid: 1\ndata: x\n\n", b"x"),
+        (b"event: m\nid: 1: 2\ndata: x\n\n", b"x"),
+        (b"event: m\ndata: x\ndata: y\n\n", b"x\ny"),
+        (b"id: 1\nevent: m\ndata: x\n\n", b"x"),
+        (b"event: m\nmyata: z\ndata: x\n\n", b"x"),
+        (b"data: x\nevent: m\n\n", b"x"),
+        (b"event: m\ndata\n\n", b""),
+        (b"data: x\nevent: m\ndata\n\n", b"x\n"),
         (b"event: m\r\ndata: x\r\n\r\n", b"x"),
         (b"event: m\r\ndata: \r\n\r\n", b""),
         (b"event: m\r\nid: 1\r\ndata: x\r\n\r\n", b"x"),
@@ -124,9 +134,32 @@ def test_an_event_above_the_bound_comes_out_in_marked_pieces_and_the_next_is_who
     long = b"data: " + b"x" * 300 + b"\n\n"
     *pieces, last = decode(long + b"data: y\n\n", cuts, max_frame=bound)
     assert b"".join(f.raw for f in pieces) == long
-    # Whole where a single feed completed it (then nothing was ever held), else marked to the last piece.
-    assert [f.oversize for f in pieces] in ([False], [True] * len(pieces))
+    assert all(f.oversize for f in pieces)
     assert last == Frame(b"data: y\n\n", "", b"y")
+
+
+@pytest.mark.parametrize("cut", [0, 5, 99])
+def test_an_event_of_just_the_bound_is_whole(cut: int) -> None:
+    event = b"data: " + b"x" * 92 + b"\n\n"
+    assert [f.oversize for f in decode(event, [cut], 100)] == [False]
+    assert all(f.oversize for f in decode(event, [cut], 99))
+
+
+def test_what_waits_is_handed_over_and_taken_back_and_nothing_is_in_the_middle_of_an_oversize_event() -> None:
+    decoder = Decoder(20)
+    assert not decoder.aligned  # the first frame may begin with a BOM
+    assert decoder.take() == b""
+    decoder.feed(b"data: x\n")
+    assert (decoder.pending, decoder.aligned) == (8, False)
+    assert decoder.take() == b"data: x\n"
+    assert (decoder.pending, decoder.take()) == (0, b"")
+    decoder.skip()
+    assert decoder.aligned
+    assert decoder.feed(b"\xef\xbb\xbfdata: x\n\n") == [Frame(b"\xef\xbb\xbfdata: x\n\n")]
+    decoder.feed(b"x" * 30)
+    assert (decoder.take(), decoder.aligned) == (None, False)
+    assert [f.oversize for f in decoder.feed(b"\n\ndata: y\n\n")] == [True, False]
+    assert (decoder.take(), decoder.aligned) == (b"", True)
 
 
 def test_what_is_held_never_passes_the_bound() -> None:

@@ -11,6 +11,7 @@ from netns import box
 
 from agentsh_net.kernel.bpf import syscall
 from agentsh_net.kernel.bpf.loader import load_prebuilt
+from agentsh_net.kernel.bpf.map_contents import MapContents
 
 pytestmark = pytest.mark.kernel
 
@@ -37,11 +38,11 @@ def test_batches_set_list_and_delete_every_element_and_skip_what_is_absent() -> 
         rules = loaded.maps["rules"]
         keys = [key(n) for n in range(40_000)]
         syscall.update_all(rules, keys, [struct.pack("=I", n) for n in range(40_000)])
-        held = dict(syscall.elements(rules, 20, 4))
+        held = MapContents({"rules": rules}).rules()
         syscall.delete_all(rules, [keys[0], key(99_999), *keys[1:39_999], key(99_998)])
-        return held == {k: struct.pack("=I", n) for n, k in enumerate(keys)}, dict(
-            syscall.elements(rules, 20, 4)
-        )
+        return held == {k: struct.pack("=I", n) for n, k in enumerate(keys)}, MapContents(
+            {"rules": rules}
+        ).rules()
 
     whole, left = in_loaded_box(inside)
     assert whole
@@ -67,7 +68,7 @@ def test_a_full_map_refuses_and_keeps_what_it_has() -> None:
             syscall.update_all(rules, [key(n) for n in range(262_145)], [bytes(4)] * 262_145)
         except OSError as error:
             number = error.errno
-        return number, sum(1 for _ in syscall.elements(rules, 20, 4))
+        return number, len(MapContents({"rules": rules}).rules())
 
     number, held = in_loaded_box(inside)
     assert number in {errno.E2BIG, errno.ENOSPC}
