@@ -5,6 +5,7 @@ What agents and servers wrote never reaches a terminal raw: control and invisibl
 
 from __future__ import annotations
 
+import codecs
 import io
 import re
 import sys
@@ -68,10 +69,11 @@ def show(
 
 
 def json_text(value: Any) -> str:
-    """Return a value as JSON on one line, with everything that does not show as an escape."""
+    """Return a value as JSON on one line, with everything that does not show as an escape; JSON is UTF-8 or ASCII (RFC 8259 8.1)."""
     from agentsh_net.core.values import jsontext
 
-    return _SUSPECT.sub(_escaped, jsontext.dumps(value).decode())
+    utf8 = codecs.lookup(sys.stdout.encoding or "utf-8").name == "utf-8"
+    return _SUSPECT.sub(_escaped_unless_plain if utf8 else _escaped, jsontext.dumps(value).decode())
 
 
 def table(rows: Sequence[Row], columns: Sequence[Column]) -> str:
@@ -145,9 +147,11 @@ def _style(row: Row) -> str:
     return "yellow" if row.get("would") == "block" else ""
 
 
-def _escaped(match: re.Match[str]) -> str:
+def _escaped_unless_plain(match: re.Match[str]) -> str:
     char = match[0]
-    if char != "\x7f" and visible(char) == char:
-        return char
-    units = char.encode("utf-16-be", "surrogatepass")
+    return char if char != "\x7f" and visible(char) == char else _escaped(match)
+
+
+def _escaped(match: re.Match[str]) -> str:
+    units = match[0].encode("utf-16-be", "surrogatepass")
     return "".join(f"\\u{units[i] << 8 | units[i + 1]:04x}" for i in range(0, len(units), 2))

@@ -266,6 +266,10 @@ def _mended(error: yaml.MarkedYAMLError) -> str:
             return f"a `key: value` indented as the mapping that begins {began}"
         case words if "block collection" in words:
             return f"a `- ` indented as the list that begins {began}"
+        case words if "unknown escape" in words:
+            return "single quotes around text with a `\\`, or each `\\` doubled"
+        case words if "escape code" in words:
+            return "the letter itself, or `\\U` and its 8 hex digits"
         case words if "quoted scalar" in words:
             return f"the quote that ends the text {began}"
         case words if "flow node" in words:

@@ -1,5 +1,6 @@
 """A caller that closes, fills or stops reading a stream gets an exit code that says so, and never a traceback."""
 
+import json
 import os
 import shlex
 import subprocess
@@ -56,3 +57,12 @@ def test_a_letter_that_a_terminal_cannot_spell_is_an_escape():
         env={"PYTHONIOENCODING": "ascii", "PYTHONPATH": os.environ.get("PYTHONPATH", "")},
     )  # fmt: skip
     assert (seen.stdout, seen.stderr) == (b"caf\\xe9\n", b"")
+
+
+def test_json_is_ascii_where_the_output_is_not_in_utf8():
+    code = "from agentsh_net.cli import output, streams; streams.prepare(); print(output.json_text(['é🙂\\\\xe9']))"
+    seen = subprocess.run(
+        [sys.executable, "-X", "utf8=0", "-c", code], capture_output=True,
+        env={"PYTHONIOENCODING": "latin-1", "PYTHONPATH": os.environ.get("PYTHONPATH", "")},
+    )  # fmt: skip
+    assert (json.loads(seen.stdout.decode("ascii")), seen.stderr) == (["é🙂\\xe9"], b"")

@@ -213,6 +213,8 @@ def test_what_is_dumped_with_quoted_text_reads_back(data: Any) -> None:
         ("a:\n  b: 1\n c: 2\n", "line 3", "a `key: value` indented as the mapping that begins on line 1"),
         ("a:\n  - b\n  c: d\n", "line 3", "a `- ` indented as the list that begins on line 2"),
         ('a: "b\nc: d\n', "line 3", "the quote that ends the text on line 1"),
+        ('a: "\\d+"\n', "line 1", "single quotes around text with a `\\`, or each `\\` doubled"),
+        ('a: "\\ud83d\\ude00"\n', "line 1", "the letter itself, or `\\U` and its 8 hex digits"),
         ("a: b: c\n", "line 1", "quotes around text with `: ` in it, and each key on a line of its own"),
         ("a: @b\n", "line 1", "quotes around text that begins with this character"),
         ("a: [b,\n", "line 2", "a value here, or the `]` or `}` of what begins before"),
