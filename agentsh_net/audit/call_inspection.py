@@ -72,11 +72,13 @@ class CallInspector:
         """Say whether arguments, each as compact JSON, surely hold nothing."""
         if self._patterns():
             return False
-        plain = [text for text in texts if text.isascii() and "\\" not in text and "%" not in text]
-        if QUIET.json("\n".join(plain)):
-            if len(plain) == len(texts):
-                return True
-            texts = [text for text in texts if not text.isascii() or "\\" in text or "%" in text]
+        plain: list[str] = []
+        others: list[str] = []
+        for text in texts:
+            (plain if text.isascii() and "\\" not in text and "%" not in text else others).append(text)
+        texts = [*QUIET.doubtful(plain), *others]
+        if not texts:
+            return True
         if max(map(len, texts)) > MAX_AT_ONCE:
             return False
         # Those that no glance tells apart from others by themselves.

@@ -7,7 +7,7 @@ every text that this one is a part of; where a sign stands, the detectors themse
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Final
 
 from agentsh_net.core.inspect import commands, credentials, links
@@ -60,9 +60,12 @@ class Quiet:
         plainly = [plain(string) for string in strings if len(string) >= SHORTEST]
         return not any(matches(phrase, text) for phrase in candidates for text in plainly)
 
-    def json(self, text: str) -> bool:
-        """Say whether nothing is held by any string in compact JSON without escapes, values of many calls a line each."""
-        return self._candidates(text) == []
+    def doubtful(self, lines: Sequence[str]) -> list[str]:
+        """Return those lines in which something may be held: values of a call each, in compact JSON without escapes."""
+        candidates = self._candidates("\n".join(lines))
+        if candidates is None:
+            return [*lines]
+        return [line for line in lines if candidates and _matched(candidates, line)]
 
     def _candidates(self, text: str) -> list[Phrase] | None:
         """Return the phrases that may stand in one of the strings in a text, None where there is a sign of something else.
@@ -76,11 +79,22 @@ class Quiet:
         raw, low = text.encode(), text.lower()
         if _SPACED[1] in raw.translate(_SPACED[0]) or ("&" in text and ENTITY.search(text)):
             return None
-        plainly = " ".join(low.translate(MARKS).split())
+        plainly = _unmarked(low)
         words = words_of(plainly)
         if _refers(text, low) or _reaches(text, low, plainly, words) or _disguises(text, low):
             return None
         return self._index.candidates(plainly, words)
+
+
+def _unmarked(low: str) -> str:
+    """Return what `plain` makes of text in lower case that has no other disguise than marks."""
+    return " ".join(low.translate(MARKS).split())
+
+
+def _matched(candidates: Sequence[Phrase], line: str) -> bool:
+    """Say whether one of the strings on a line holds a phrase: without escapes what stands between two quotes is one."""
+    texts = [_unmarked(text) for text in line.lower().split('"')[1::2] if len(text) >= SHORTEST]
+    return any(matches(phrase, text) for phrase in candidates for text in texts)
 
 
 def _refers(text: str, low: str) -> bool:

@@ -60,6 +60,7 @@ HONEST: tuple[dict[str, Any], ...] = (
     {"owner": "octo", "repo": "hello-world", "title": "Fix a crash at start (#12)", "labels": ["bug", "p1"]},
     {"a": 1, "b": 2.5, "c": None, "d": True},
 )
+WITHOUT_ESCAPES = tuple(arguments for arguments in HONEST if "\\" not in json.dumps(arguments))
 
 
 def written(arguments: Any) -> str:
@@ -87,7 +88,8 @@ def test_what_holds_something_is_never_quiet(arguments: Any) -> None:
     if found:
         assert not QUIET.strings(strings)
         assert not QUIET.strings(sorted(honest | strings))
-        assert not QUIET.json("\n".join(map(written, (*HONEST, arguments, *HONEST))))
+        assert written(arguments) in QUIET.doubtful([*map(written, (*HONEST, arguments, *HONEST))])
+        assert written(arguments) in QUIET.doubtful([*map(written, (*WITHOUT_ESCAPES, arguments))])
         assert inspect_calls([*HONEST, arguments]) == [()] * len(HONEST) + [found]
 
 
@@ -113,13 +115,19 @@ def test_every_host_that_catches_is_known_by_a_part_of_it() -> None:
 
 def test_honest_calls_are_quiet_together() -> None:
     assert QUIET.strings(set().union(*map(strings_in, HONEST)))
-    assert QUIET.json("\n".join(map(written, (HONEST[0], HONEST[-1]))))
+    assert not QUIET.doubtful([*map(written, WITHOUT_ESCAPES)])
+
+
+def test_a_call_that_holds_a_phrase_has_no_others_looked_at_that_only_have_its_words() -> None:
+    poisonous = written({"note": POISON})
+    lines = [*map(written, WITHOUT_ESCAPES)]
+    assert QUIET.doubtful([*lines, poisonous]) == [poisonous]
 
 
 def test_past_its_bound_nothing_is_quiet() -> None:
     assert QUIET.strings(["to be " * 100])
     assert not QUIET.strings(["to be " * MAX_CHARS])
-    assert not QUIET.json("1" * (MAX_CHARS + 1))
+    assert QUIET.doubtful(["1" * (MAX_CHARS + 1), "{}"]) == ["1" * (MAX_CHARS + 1), "{}"]
 
 
 def test_whatever_is_made_of_poisonous_pieces_is_found_among_others_as_it_is_alone() -> None:
@@ -151,5 +159,6 @@ def test_whatever_is_made_of_poisonous_pieces_is_found_among_others_as_it_is_alo
         assert inspect_calls(calls) == alone
         if any(alone):
             hostile += 1
-            assert not QUIET.json("\n".join(map(written, calls)))
+            doubtful = QUIET.doubtful([*map(written, calls)])
+            assert all(written(call) in doubtful for call, found in zip(calls, alone, strict=True) if found)
     assert hostile > 20
