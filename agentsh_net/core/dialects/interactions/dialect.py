@@ -17,7 +17,7 @@ from agentsh_net.core.dialects.call_signs import may_hide_call
 from agentsh_net.core.dialects.gemini.dialect import error
 from agentsh_net.core.dialects.inspection import streamed
 from agentsh_net.core.dialects.interactions import request as interactions_request
-from agentsh_net.core.dialects.interactions.events import STARTS, words
+from agentsh_net.core.dialects.interactions.events import SIGNS, words
 from agentsh_net.core.dialects.interactions.steps import NAME, Rulings, rewrite
 from agentsh_net.core.dialects.machine import Wire
 from agentsh_net.core.dialects.output import Output
@@ -54,7 +54,7 @@ DIALECT: Final = Dialect(
     NAME,
     _PATHS,
     request=interactions_request.read,
-    stream=streamed(_machine, Wire(signs=_SIGNS + STARTS), _error_frame),
+    stream=streamed(_machine, Wire(signs=_SIGNS + SIGNS), _error_frame),
     body=whole(_rewrite, error, _HARMLESS),
     error=error,
     error_frame=_error_frame,

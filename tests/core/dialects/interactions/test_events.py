@@ -199,6 +199,24 @@ def test_a_call_at_the_index_of_another_step_is_refused_be_frames_skipped_or_not
 
 
 @pytest.mark.parametrize("heeded", [False, True])
+@pytest.mark.parametrize(
+    "over",
+    [
+        event("interaction.completed", interaction={"status": "done"}),
+        event("interaction.complete").replace(b".", b"\\u002e"),
+        event("error", code="x"),
+    ],
+)
+def test_a_call_behind_the_end_is_refused_be_frames_skipped_or_not(heeded: bool, over: bytes) -> None:
+    machine = DIALECT.stream(denying(), limits=Limits(), fail_closed=True)
+    if heeded:
+        machine.heed()  # type: ignore[attr-defined] # every frame is read, as none is skipped
+    result = run(begin() + over + streamed(0, call(WEATHER, CITY)) + DONE, denying(), stream=machine)
+    assert result.reasons == ["a call after the end of the message"]
+    assert b"function_call" not in result.out
+
+
+@pytest.mark.parametrize("heeded", [False, True])
 def test_text_without_a_start_takes_no_index(heeded: bool) -> None:
     stream = begin() + event("step.delta", index=0, delta={"type": "text", "text": "a"})
     stream += streamed(0, call(WEATHER, CITY)) + DONE
