@@ -36,10 +36,9 @@ from agentsh_net.core.mcp.exchange import (
 from agentsh_net.core.mcp.jsonrpc import Body, ErrorResponse, Notification, Request, Response
 from agentsh_net.core.mcp.pages import PageLimits, Pages
 
-HEADER_MISMATCH = -32020
 MISSING_CLIENT_CAPABILITY = -32021
 UNSUPPORTED_VERSION = -32022
-MODERN_ERRORS = frozenset((HEADER_MISMATCH, MISSING_CLIENT_CAPABILITY, UNSUPPORTED_VERSION))
+MODERN_ERRORS = frozenset((jsonrpc.HEADER_MISMATCH, MISSING_CLIENT_CAPABILITY, UNSUPPORTED_VERSION))
 
 META = "io.modelcontextprotocol/"
 CLIENT_INFO = {"name": "agentsh-net", "version": __version__}

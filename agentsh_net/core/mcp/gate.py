@@ -45,9 +45,9 @@ from agentsh_net.core.model import Verdict
 from agentsh_net.core.naming.folding import visible
 from agentsh_net.core.values import json_splice, strict_json
 
-# Codes of our own, in the range JSON-RPC 2.0 (section 5.1) leaves to implementations, where MCP uses none.
+# A code of our own, in the range JSON-RPC 2.0 (section 5.1) leaves to implementations, where MCP uses none.
 BLOCKED = -32090
-UNREADABLE = -32600
+UNREADABLE = jsonrpc.INVALID_REQUEST
 
 AT_THE_EDGE = 4096  # bytes at either end of a message in which its id is looked for
 _CALLS = (Request, Notification)  # what may be a call

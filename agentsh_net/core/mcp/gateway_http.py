@@ -20,7 +20,6 @@ from agentsh_net.core.web.http_access import host_allowed, origin_allowed
 Headers = tuple[tuple[str, str], ...]
 
 VERSION_KEY: Final = "io.modelcontextprotocol/protocolVersion"
-HEADER_MISMATCH: Final = -32020  # 2026-07-28, Streamable HTTP, "server validation"
 # Method -> the parameter that Mcp-Name repeats (2026-07-28, Streamable HTTP, "standard headers").
 NAMED: Final[Mapping[str, str]] = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 

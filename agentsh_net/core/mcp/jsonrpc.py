@@ -19,7 +19,14 @@ from agentsh_net.core.values import strict_json
 
 Id = int | str  # `1` is not `"1"`: compare with same_id
 
+# Codes of errors (JSON-RPC 2.0, section 5.1).
+INVALID_REQUEST = -32600
 METHOD_NOT_FOUND = -32601
+INTERNAL_ERROR = -32603
+# MCP's own: what SDK servers say of a session that they do not know; a header field that contradicts its body (2026-07-28,
+# Streamable HTTP, "server validation").
+SESSION_NOT_FOUND = -32001
+HEADER_MISMATCH = -32020
 
 MAX_ID_LENGTH = 1024  # a UUID has 36; some servers put a token here
 MAX_ID = 2**53 - 1  # past it a JavaScript peer answers with another number (RFC 8259, section 6)

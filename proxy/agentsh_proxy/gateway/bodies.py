@@ -5,9 +5,11 @@ What is changed is the review's business, and sending is `forward`'s.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from agentsh_net.core.framing import line_ends, sse
+from agentsh_net.core.mcp import jsonrpc
+from agentsh_net.core.mcp.jsonrpc import Id
 
 _FIELDS = (b"data:", b"event:", b"id:", b"retry:")  # of an event (HTML standard, 9.2.6)
 
@@ -22,6 +24,16 @@ def as_body(messages: Collection[bytes]) -> bytes | None:
     if not messages:
         return None
     return next(iter(messages)) if len(messages) == 1 else b"[" + b",".join(messages) + b"]"
+
+
+def errors(ids: Iterable[Id], why: str) -> list[bytes]:
+    """Return an error for each request that has no answer."""
+    return [jsonrpc.error(id_, jsonrpc.INTERNAL_ERROR, f"[agentsh] {why}") for id_ in ids]
+
+
+def failure(ids: Iterable[Id], why: str) -> bytes:
+    """Return those errors as a body; where there is no request, one that answers none."""
+    return as_body(errors(ids, why)) or jsonrpc.error(None, jsonrpc.INTERNAL_ERROR, f"[agentsh] {why}")
 
 
 def event_of(message: bytes) -> bytes:

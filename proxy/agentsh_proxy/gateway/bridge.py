@@ -37,8 +37,6 @@ SESSION_IDLE: Final = 1800.0
 SHARED_IDLE: Final = 120.0  # seconds that a server without sessions is kept warm
 # Servers that fell silent and may still hold a stream of somebody's; the oldest is cut.
 MAX_LEAVING: Final = 4
-NOT_FOUND: Final = -32001  # what SDK servers say of a session that they do not know
-INVALID: Final = -32600
 
 OpenPipe = Callable[[Asked, Place, str], Pipe]  # for an agent's session
 
@@ -223,8 +221,9 @@ class Bridge:
         session = self._sessions.get((session_id, named)) if named else None
         if session is None or session.ended or session.credentials != self._credentials(asked, place):
             status = 404 if named else 400
+            code = jsonrpc.SESSION_NOT_FOUND if named else jsonrpc.INVALID_REQUEST
             what = "Session not found" if named else "Mcp-Session-Id is required"
-            client.answer(status, jsonrpc.error(None, NOT_FOUND if named else INVALID, what))
+            client.answer(status, jsonrpc.error(None, code, what))
             return None
         version = asked.fields.get("mcp-protocol-version", LEGACY[0])
         if version not in LEGACY:
@@ -269,4 +268,4 @@ def _objection(method: str, accept: str, content_type: str) -> tuple[int, str]:
 
 
 def _error(message: Any) -> bytes:
-    return jsonrpc.error(None, INVALID, f"agentsh-net: {message}")
+    return jsonrpc.error(None, jsonrpc.INVALID_REQUEST, f"agentsh-net: {message}")

@@ -18,7 +18,16 @@ from agentsh_net.core.mcp.gateway_http import Headers
 from agentsh_net.core.mcp.jsonrpc import Body, Id, Request
 from agentsh_net.core.web.http_head import is_opaque
 from agentsh_proxy.gateway import unauthorized
-from agentsh_proxy.gateway.bodies import as_body, event_of, is_plain, joined, on_one_line, rewritten
+from agentsh_proxy.gateway.bodies import (
+    as_body,
+    errors,
+    event_of,
+    failure,
+    is_plain,
+    joined,
+    on_one_line,
+    rewritten,
+)
 from agentsh_proxy.gateway.connection import JSON, GatewayConnection
 from agentsh_proxy.gateway.eras import begins, is_modern
 from agentsh_proxy.gateway.requests import Asked
@@ -29,7 +38,6 @@ from agentsh_proxy.http_client import Response
 from agentsh_proxy.mcp_client.site import EVENT_STREAM, is_json, is_stream
 from agentsh_proxy.mcp_client.site import JSON as JSON_TYPE
 
-INTERNAL: Final = -32603
 # What a server of HTTP+SSE says to `initialize` (2025-11-25, "backwards compatibility").
 OLDER: Final = (400, 404, 405)
 MAX_OTHER: Final = 1 << 20  # bytes of an answer that is neither JSON nor events: an error page
@@ -204,9 +212,9 @@ class Exchange:
             self._upstream.answer_server(passed.replies, self._headers, self._place, self._session_id)
             body = passed.forward
         if data and body is None and self._ids and response.status < 300:
-            body = as_body(self._errors("the server's answer is none to this request"))
+            body = failure(self._ids, "the server's answer is none to this request")
             review.forget(self._ids)
-            fields = (*(f for f in fields if f[0].lower() != "content-type"), *JSON)
+            fields = _as_json(fields)
         if self._extra:
             self._complete(response.status, body, review, fields)
         else:
@@ -218,8 +226,8 @@ class Exchange:
         verdict = await review.page(body, self._ids)
         if verdict.blocked:
             why = f"the server's answer is blocked by policy: {verdict.reason}"
-            body = as_body(self._errors(why)) or jsonrpc.error(None, INTERNAL, f"[agentsh] {why}")
-            fields = (*(f for f in fields if f[0].lower() != "content-type"), *JSON)
+            body = failure(self._ids, why)
+            fields = _as_json(fields)
         if self._extra:
             self._complete(response.status, None, review, fields)
         else:
@@ -227,12 +235,11 @@ class Exchange:
 
     def _complete(self, status: int, body: bytes | None, review: Review, fields: Headers) -> None:
         """Answer a batch of which a part did not go on: each of its members, whatever the server said to the others."""
-        errors = self._errors(f"the server did not answer it (HTTP {status})")
+        missing = errors(self._ids, f"the server did not answer it (HTTP {status})")
         review.forget(self._ids)
-        kept = (field for field in fields if field[0].lower() != "content-type")
         # A fault of the request as a whole (login, session) the client has to see; a failure of the server is of its part alone.
         shown = status if 400 <= status < 500 else 200
-        self._client.answer(shown, joined(body, (*errors, *self._extra)) or b"", (*kept, *JSON))
+        self._client.answer(shown, joined(body, (*missing, *self._extra)) or b"", _as_json(fields))
 
     async def _stream(self, response: Response, review: Review, fields: Headers) -> None:
         client = self._client
@@ -293,7 +300,7 @@ class Exchange:
         """End a stream that grew past its bound: whoever waits is told so."""
         review.doubts.oversize(size)
         message = f"the answer is longer than {self._max} bytes (gateway.max_response)"
-        out += map(event_of, self._errors(message))
+        out += map(event_of, errors(self._ids, message))
         review.forget(self._ids)
         response.close()
         await self._client.send(b"".join(out))
@@ -319,22 +326,21 @@ class Exchange:
 
     def _fail(self, error: ProtocolError) -> None:
         """Tell the client that there is no answer: as an HTTP error while nothing is sent, as an event in a stream."""
-        errors = self._errors(str(error))
         client = self._client
         # Its other members have their answers: an answer, and no failure of HTTP.
         if not client.streaming and self._extra:
-            client.answer(200, joined(as_body(errors), self._extra) or b"")
+            client.answer(200, joined(as_body(errors(self._ids, str(error))), self._extra) or b"")
         elif not client.streaming:
-            body = as_body(errors) or jsonrpc.error(None, INTERNAL, f"[agentsh] {error}")
-            client.answer(error.status if error.status >= 500 else 502, body)
+            client.answer(error.status if error.status >= 500 else 502, failure(self._ids, str(error)))
         elif self._resumable:
             client.abort()
         else:
-            client.last(b"".join(map(event_of, errors)))
+            client.last(b"".join(map(event_of, errors(self._ids, str(error)))))
 
-    def _errors(self, why: str) -> list[bytes]:
-        """Return an error for each request that still waits."""
-        return [jsonrpc.error(id_, INTERNAL, f"[agentsh] {why}") for id_ in self._ids]
+
+def _as_json(fields: Headers) -> Headers:
+    """Return the fields of a server's answer for a body of ours in its place."""
+    return (*(field for field in fields if field[0].lower() != "content-type"), *JSON)
 
 
 def _contradiction(asked: Asked, body: Body) -> str:

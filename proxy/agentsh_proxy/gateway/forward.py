@@ -29,10 +29,8 @@ from agentsh_proxy.gateway.view import Place
 from agentsh_proxy.http_client import HttpClient, Response
 
 MAX_IDLE: Final = 256  # connections kept to one server; as many calls as a busy agent farm has in flight
-MAX_SESSIONS: Final = (
-    10_000  # whose listings and open requests are remembered; past it who was heard longest ago begins anew
-)
-NOT_FOUND: Final = -32001  # what SDK servers say of a session that they do not know
+# Whose listings and open requests are remembered; past it who was heard longest ago begins anew.
+MAX_SESSIONS: Final = 10_000
 MAX_REPLIES: Final = 64  # each is a connection while the server does not take it
 OLDER_SECONDS: Final = 10.0  # for it to name its endpoint
 
@@ -89,7 +87,8 @@ class Forward:
         exchange = Exchange(self, asked, client, place, session_id, limits[1])
         mcp_session = asked.fields.get("mcp-session-id", "")
         if mcp_session and session_id not in self._owners.get(mcp_session, (session_id,)):
-            client.answer(404, jsonrpc.error(None, NOT_FOUND, "Session not found"))  # as if it were nobody's
+            # As if it were nobody's.
+            client.answer(404, jsonrpc.error(None, jsonrpc.SESSION_NOT_FOUND, "Session not found"))
             return True
         if mcp_session in self._owners:
             self._owners.move_to_end(mcp_session)  # it is in use: others are forgotten before it

@@ -12,8 +12,7 @@ from typing import Final
 
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.mcp import jsonrpc
-from agentsh_net.core.mcp.jsonrpc import Id
-from agentsh_proxy.gateway.bodies import as_body, flattened, joined
+from agentsh_proxy.gateway.bodies import errors, failure, flattened, joined
 from agentsh_proxy.gateway.connection import JSON, Fields, GatewayConnection
 from agentsh_proxy.gateway.delivery import deliver
 from agentsh_proxy.gateway.pipe import Pipe
@@ -21,7 +20,6 @@ from agentsh_proxy.gateway.review import Review, Taken
 from agentsh_proxy.gateway.routes import Routes
 from agentsh_proxy.gateway.stream import Stream, event, priming
 
-INTERNAL: Final = -32603
 STREAM: Final = (("Content-Type", "text/event-stream"), ("Cache-Control", "no-cache"))
 # Seconds after which an answer becomes a stream that its client can resume, where it knows how: a quick one is not worth it.
 PROMPT: Final = 0.1
@@ -199,17 +197,10 @@ class Reply:
                 self._ends.tell(jsonrpc.notification("notifications/cancelled", params))
         # Its other members have their answers: an answer, and no failure of HTTP.
         if not client.streaming and replies:
-            client.answer(200, joined(failures(ids, why), replies) or b"")
+            client.answer(200, joined(failure(ids, why), replies) or b"")
         elif not client.streaming:
-            client.answer(status, failures(ids, why))
+            client.answer(status, failure(ids, why))
         elif stream.cut:
             client.abort()  # it comes back for the rest
         else:
-            errors = [jsonrpc.error(id_, INTERNAL, f"[agentsh] {why}") for id_ in ids]
-            client.last(b"".join(event(stream.number, 0, error) for error in errors))
-
-
-def failures(ids: tuple[Id, ...], why: str) -> bytes:
-    """Return the errors of requests that have no answer, as a body."""
-    errors = [jsonrpc.error(id_, INTERNAL, f"[agentsh] {why}") for id_ in ids]
-    return as_body(errors) or jsonrpc.error(None, INTERNAL, f"[agentsh] {why}")
+            client.last(b"".join(event(stream.number, 0, error) for error in errors(ids, why)))

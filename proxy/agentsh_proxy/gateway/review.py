@@ -114,7 +114,7 @@ class Review:
         if mcp_gate.is_call(message):
             self._judged(mcp_gate.call_in(message), verdict, None)
         id_ = message.id if isinstance(message, Request) else None
-        error = jsonrpc.error(id_, gateway_http.HEADER_MISMATCH, f"[agentsh] {why}")
+        error = jsonrpc.error(id_, jsonrpc.HEADER_MISMATCH, f"[agentsh] {why}")
         return Taken(None, (error,), body, (), 400)
 
     def _doubtful(self, data: bytes, why: str, danger: str) -> Taken:

@@ -7,23 +7,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Final
 
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.mcp import jsonrpc
 from agentsh_net.core.mcp.exchange import LEGACY
-from agentsh_proxy.gateway.bodies import as_body, flattened
+from agentsh_proxy.gateway.bodies import as_body, failure, flattened
 from agentsh_proxy.gateway.connection import GatewayConnection
 from agentsh_proxy.gateway.delivery import deliver
 from agentsh_proxy.gateway.pipe import Pipe
-from agentsh_proxy.gateway.reply import STREAM, Ends, Reply, failures
+from agentsh_proxy.gateway.reply import STREAM, Ends, Reply
 from agentsh_proxy.gateway.requests import Asked
 from agentsh_proxy.gateway.review import Review, Taken
 from agentsh_proxy.gateway.routes import Routes
 from agentsh_proxy.gateway.stream import GENERAL, event, place_in, priming
 from agentsh_proxy.gateway.view import Place
-
-INVALID: Final = -32600
 
 
 class Session:
@@ -64,7 +61,7 @@ class Session:
             await self._pipe.open()
         except ProtocolError as error:
             self.ended = str(error)
-            client.answer(502, failures(taken.ids, str(error)))
+            client.answer(502, failure(taken.ids, str(error)))
             return
         self._pipe.attach(self._hear)
         self._reader = asyncio.get_running_loop().create_task(self._read())
@@ -93,7 +90,9 @@ class Session:
             return None
         used = self._routes.first_used(taken.ids)
         if used is not None:
-            client.answer(400, jsonrpc.error(used, INVALID, "this id is that of a request under way"))
+            client.answer(
+                400, jsonrpc.error(used, jsonrpc.INVALID_REQUEST, "this id is that of a request under way")
+            )
             return None
         if not taken.ids:
             return self._note(taken, client)
@@ -115,7 +114,7 @@ class Session:
         resumed = place_in(asked.fields.get("last-event-id", ""))
         stream, seq, missed = self._routes.listen(resumed)
         if stream is None:
-            client.answer(409, jsonrpc.error(None, INVALID, "this stream is open already"))
+            client.answer(409, jsonrpc.error(None, jsonrpc.INVALID_REQUEST, "this stream is open already"))
             return
         client.endless = stream.number == GENERAL
         client.begin(200, (*STREAM, ("Mcp-Session-Id", self.id)))

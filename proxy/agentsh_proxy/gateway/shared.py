@@ -19,12 +19,12 @@ from agentsh_net.core.mcp import params as mcp_params
 from agentsh_net.core.mcp.exchange import MODERN
 from agentsh_net.core.mcp.jsonrpc import Body, ErrorResponse, Id, Limits, Notification, Request, Response
 from agentsh_net.core.values import json_splice, strict_json
-from agentsh_proxy.gateway.bodies import as_body, flattened
+from agentsh_proxy.gateway.bodies import as_body, failure, flattened
 from agentsh_proxy.gateway.connection import JSON, GatewayConnection
 from agentsh_proxy.gateway.delivery import PING, deliver
 from agentsh_proxy.gateway.exchange import ENDLESS
 from agentsh_proxy.gateway.pipe import Pipe
-from agentsh_proxy.gateway.reply import INTERNAL, STREAM
+from agentsh_proxy.gateway.reply import STREAM
 from agentsh_proxy.gateway.requests import Asked
 from agentsh_proxy.gateway.review import Review, Taken
 from agentsh_proxy.gateway.routes import progress_token
@@ -32,7 +32,6 @@ from agentsh_proxy.gateway.stream import Stream, event
 from agentsh_proxy.gateway.view import Place
 
 MAX_IN_FLIGHT: Final = 4096  # requests of all clients
-NOT_FOUND: Final = -32601
 # The first request on a pipe decides for good which era a server of both speaks on it: it is ours, and no client's.
 OPENING: Final = jsonrpc.request(0, "server/discover", {"_meta": mcp_client.envelope()})
 SUBSCRIPTION: Final = "io.modelcontextprotocol/subscriptionId"
@@ -108,7 +107,10 @@ class Shared:
         if request.method == "initialize":
             review.forget(taken.ids)
             client.answer(
-                404, jsonrpc.error(request.id, NOT_FOUND, f"[agentsh] {MODERN} knows no initialize")
+                404,
+                jsonrpc.error(
+                    request.id, jsonrpc.METHOD_NOT_FOUND, f"[agentsh] {MODERN} knows no initialize"
+                ),
             )
             return
         if len(self._flights) >= MAX_IN_FLIGHT:
@@ -169,7 +171,7 @@ class Shared:
         client.end()
 
     def _fail(self, flight: _Flight, client: GatewayConnection, why: str, status: int) -> None:
-        error = jsonrpc.error(flight.own_id, INTERNAL, f"[agentsh] {why}")
+        error = failure((flight.own_id,), why)
         if client.streaming:
             client.last(event(0, 0, error))
         else:
@@ -225,8 +227,7 @@ class Shared:
             told.review.doubts.undeliverable(len(message), why)
         if flight is not None:
             flight.stream.ids = []
-            unreadable = f"[agentsh] the server's answer cannot be read: {why}"
-            flight.stream.put(0, jsonrpc.error(flight.own_id, INTERNAL, unreadable))
+            flight.stream.put(0, failure((flight.own_id,), f"the server's answer cannot be read: {why}"))
 
     def _flight_of(self, body: Body) -> tuple[_Flight, dict[strict_json.Path, Any]] | None:
         """Return whose a message is, and what makes it the one that its client expects."""

@@ -38,9 +38,8 @@ class SsePipe:
         server: Server,
         tls: Callable[[], ssl.SSLContext],
         headers: Headers,
-        scheme: Callable[
-            [bytes], SecurityScheme | None
-        ],  # the credential of a message; of the stream: of none
+        # The credential of a message; of the stream: of none.
+        scheme: Callable[[bytes], SecurityScheme | None],
         limits: Callable[[], tuple[int, float]],  # bytes of one event, seconds
         tell: Callable[[Response], None],
     ) -> None:
