@@ -93,9 +93,8 @@ def inspect_handshake(
 ) -> tuple[Finding, ...]:
     """Return what a server says of itself: its instructions, and who it is (`serverInfo`)."""
     said = {"instructions": instructions, "serverInfo": info}
-    return concluded(
-        _found(strings({key: value for key, value in said.items() if value}, MAX_CHARS), customs)
-    )
+    told = {key: value for key, value in said.items() if value}
+    return concluded(_found(strings(told, MAX_CHARS), customs)) if told else ()
 
 
 def strings_of(definition: Mapping[str, Any]) -> Strings:

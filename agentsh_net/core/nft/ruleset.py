@@ -15,7 +15,7 @@ from agentsh_net.core.network.plane import Fate, Plan
 from agentsh_net.core.nft import flows as nft_flows
 from agentsh_net.core.nft import sets as nft_sets
 from agentsh_net.core.nft import verdicts as nft_verdicts
-from agentsh_net.core.nft.sets import Element
+from agentsh_net.core.nft.sets import Element, Room
 from agentsh_net.core.nft.sockets import Sockets
 from agentsh_net.core.nft.verdicts import match
 
@@ -67,15 +67,14 @@ def fill(plan: Plan, *, nflog_group: int, sockets: Sockets = NOWHERE, table: str
 
     `table` BRIDGE is the other one, which holds the line while the table is replaced.
     """
-    elements = list(_elements("add", nft_sets.elements(plan.rules)))
-    counts = {e["add"]["element"]["name"]: len(e["add"]["element"]["elem"]) for e in elements}
+    room = nft_sets.room(plan.rules)
     filled = _transaction(
         *({"add": {"counter": _ours(name=name)}} for name in COUNTERS),
-        *({"add": {"set": _set(name, counts.get(name, 0))}} for name in nft_sets.TYPES),
+        *({"add": {"set": _set(name, room)}} for name in nft_sets.TYPES),
         *({"add": {"set": _ours(name=name, **made)}} for name, made in nft_flows.SETS.items()),
         *({"add": {"chain": chain}} for chain in _chains(plan)),
-        *elements,
-        *_rules(plan, nft_sets.used(plan.rules), nflog_group, sockets),
+        *_elements("add", nft_sets.elements(plan.rules)),
+        *_rules(plan, room.used, nflog_group, sockets),
     )
     return filled if table == TABLE else _in_table(filled, table)
 
@@ -85,12 +84,13 @@ class Change:
     """Two transactions: `widen` adds, `narrow` deletes afterwards (None where nothing has to go).
 
     Rules and set elements do not switch at one instant for a packet that is being judged: it may be looked up by the old
-    rules in the new sets. So in between everything is there that either plan has, until no such packet is left.
+    rules in the new sets. So in between everything is there that either plan has, until no such packet is left. A set that is
+    too small is made anew under its name: such a packet has the old one before it, as it was.
     """
 
     widen: dict[str, Any]
     narrow: dict[str, Any] | None
-    used: frozenset[str]  # the sets that have elements afterwards
+    room: Room  # of the table afterwards
 
 
 def change(
@@ -100,26 +100,31 @@ def change(
     *,
     nflog_group: int,
     sockets: Sockets = NOWHERE,
-    before: frozenset[str] | None = None,
+    room: Room | None = None,
 ) -> Change:
     """Return how the table goes from `old`, which must be what it holds, to `new`; `step` is their diff.
 
-    `before` are the sets that `old` uses, where the caller remembers them (`Change.used` of the change before this one).
+    `room` is that of the table, where the caller remembers it (`Change.room` of the change before this one).
     """
     fresh, renamed, gone = nft_sets.steps(old, step)
-    before = nft_sets.used(old.rules) if before is None else before
-    after = nft_sets.used(new.rules) if gone else before | {name for name, _, _ in fresh}
+    before = room or nft_sets.room(old.rules)
+    between = before.more(fresh)
+    small = {name for name in nft_sets.TYPES if between.sizes[name] != before.sizes[name]}
+    kept = {e: note for e, note in nft_sets.elements(old.rules) if e[0] in small} if small else {}
     flush = [{"flush": {"chain": {k: c[k] for k in ("family", "table", "name")}}} for c in _chains(new)]
     widen = _transaction(
-        # A comment cannot be changed. The same key goes and comes in one transaction, and a lookup finds one of the two.
-        *_elements("delete", renamed.items()),
-        *_elements("add", [*renamed.items(), *fresh.items()]),
         *flush,
-        *_rules(new, before | after, nflog_group, sockets),
+        *({"delete": {"set": _ours(name=name)}} for name in small),
+        *({"add": {"set": _set(name, between)}} for name in small),
+        # A comment cannot be changed. The same key goes and comes in one transaction, and a lookup finds one of the two.
+        *_elements("delete", (e for e in renamed.items() if e[0][0] not in small)),
+        *_elements("add", (kept | renamed | fresh).items()),
+        *_rules(new, between.used, nflog_group, sockets),
     )
-    if not gone and before <= after:
-        return Change(widen, None, after)
-    narrow = (*flush, *_rules(new, after, nflog_group, sockets), *_elements("delete", gone.items()))
+    if not gone:
+        return Change(widen, None, between)
+    after = between.less(gone)
+    narrow = (*flush, *_rules(new, after.used, nflog_group, sockets), *_elements("delete", gone.items()))
     return Change(widen, _transaction(*narrow), after)
 
 
@@ -127,9 +132,8 @@ def _ours(**fields: Any) -> _Command:
     return {"family": FAMILY, "table": TABLE, **fields}
 
 
-def _set(name: str, count: int) -> _Command:
-    kind, size = nft_sets.TYPES[name], nft_sets.size(count)
-    return _ours(name=name, type=kind, size=size, stmt=[{"counter": None}])
+def _set(name: str, room: Room) -> _Command:
+    return _ours(name=name, type=nft_sets.TYPES[name], size=room.sizes[name], stmt=[{"counter": None}])
 
 
 def _chains(plan: Plan) -> Iterator[_Command]:

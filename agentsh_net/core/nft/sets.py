@@ -7,7 +7,9 @@ of this host, whichever of its addresses is used. What ends in `_llm` does not c
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from ipaddress import IPv6Address
 
 from agentsh_net.core.network.addresses import LOOPBACKS
@@ -30,6 +32,28 @@ _UNPRINTED = re.compile(r"[^A-Za-z0-9._:/-]")
 _MAX_COMMENT = 100  # bytes; the kernel's user data for an element ends at 128
 
 Element = tuple[str, str, int]  # set, address or nothing, port or 0
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """How many elements each set of a table has, and how many it was made for."""
+
+    held: Counter[str]
+    sizes: Mapping[str, int]
+
+    @property
+    def used(self) -> frozenset[str]:
+        """The sets that have elements."""
+        return frozenset(name for name, count in self.held.items() if count)
+
+    def more(self, added: Iterable[Element]) -> Room:
+        """Return it with elements that come; a set that they do not fit into is made for twice as many."""
+        held = self.held + Counter(name for name, _, _ in added)
+        return Room(held, {n: most if held[n] <= most else size(held[n]) for n, most in self.sizes.items()})
+
+    def less(self, gone: Iterable[Element]) -> Room:
+        """Return it without elements that go."""
+        return Room(self.held - Counter(name for name, _, _ in gone), self.sizes)
 
 
 def version(name: str) -> int:
@@ -86,9 +110,10 @@ def keys(plan: Plan) -> dict[str, set[bytes]]:
     return found
 
 
-def used(rules: Mapping[Endpoint, Rule]) -> frozenset[str]:
-    """Return the sets that have elements."""
-    return frozenset(name for endpoint, rule in rules.items() for name, _ in _places(endpoint, rule))
+def room(rules: Mapping[Endpoint, Rule]) -> Room:
+    """Return that of a table which is made for these rules."""
+    held = Counter(name for endpoint, rule in rules.items() for name, _ in _places(endpoint, rule))
+    return Room(held, {name: size(held[name]) for name in TYPES})
 
 
 def steps(old: Plan, step: Diff) -> tuple[dict[Element, str], dict[Element, str], dict[Element, str]]:

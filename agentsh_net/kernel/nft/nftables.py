@@ -60,7 +60,7 @@ class Nftables:
             raise KernelError(
                 f"the kernel refuses nftables: {error.strerror}", layer=LAYER, remedy=_remedy(error)
             ) from error
-        self._used: tuple[Plan | None, frozenset[str]] = (None, frozenset())  # what the last plan used
+        self._room: tuple[Plan | None, nft_sets.Room] = (None, nft_sets.room({}))  # of the last plan
         self._writer = Writer(library, commits)
         self._contents = Contents(self._table, commits, nft_sets.keys)
         self._fence = PacketFence(self._netlink, commits, self._writer, nflog_group)
@@ -79,7 +79,7 @@ class Nftables:
 
         with _answered(), self._contents.made():
             self._writer.replace(self._table, self._bridge, fill)
-        self._used = (plan, nft_sets.used(named.rules))
+        self._room = (plan, nft_sets.room(named.rules))
         with _answered():
             self._fence.start(plan)
 
@@ -89,11 +89,11 @@ class Nftables:
         A table that is not `old` any more, because somebody changed it, is replaced by `new` whole.
         """
         named = self._named(new)
-        before = self._used[1] if self._used[0] is old else None
+        room = self._room[1] if self._room[0] is old else None
         change = nft_ruleset.change(
-            old, named, step, nflog_group=self._group, sockets=self._sockets, before=before
+            old, named, step, nflog_group=self._group, sockets=self._sockets, room=room
         )
-        self._used = (new, change.used)
+        self._room = (new, change.room)
         try:
             with _answered(), self._contents.rules_changed():
                 self._writer.run(change.widen)

@@ -8,6 +8,8 @@ from ipaddress import ip_address
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from agentsh_net.core.network.addresses import canonical
 from agentsh_net.core.network.kernel_plan import diff
@@ -229,6 +231,69 @@ def test_a_change_of_generation_alone_rewrites_the_rules_and_no_element() -> Non
     assert elements(widen, "add") == elements(widen, "delete") == {}
     assert "agentsh-net:deny:2" in json.dumps(widen)
     assert narrow is None
+
+
+class Table:
+    """What nf_tables makes of a transaction: sets of a size, which refuse what does not fit."""
+
+    def __init__(self, made: dict[str, Any]) -> None:
+        self.sizes: dict[str, int] = {}
+        self.held: dict[str, dict[str, str]] = {}
+        self.commit(made)
+
+    def commit(self, transaction: dict[str, Any]) -> None:
+        flushed = False
+        for verb, kind, body in commands(transaction):
+            name = body.get("name")
+            if kind == "set" and verb == "delete":
+                assert flushed, "rules look into it"
+                del self.sizes[name], self.held[name]
+            elif kind == "set" and name in nft_sets.TYPES:
+                assert name not in self.sizes
+                self.sizes[name], self.held[name] = body["size"], {}
+            elif kind == "element":
+                for element in body["elem"]:
+                    self._one(verb, name, element)
+            flushed = flushed or verb == "flush"
+
+    def _one(self, verb: str, name: str, element: Any) -> None:
+        held = self.held[name]
+        if verb == "delete":
+            del held[json.dumps(element)]
+            return
+        key = json.dumps(element["elem"]["val"])
+        assert key not in held
+        held[key] = element["elem"]["comment"]
+        assert len(held) <= self.sizes[name]
+
+
+ENDPOINTS = st.builds(
+    lambda number, port: Endpoint(canonical(ip_address("10.0.0.0") + number), port),
+    st.integers(0, 400),
+    st.sampled_from([0, 443]),
+)
+PLANS = st.dictionaries(ENDPOINTS, st.sampled_from([DENY, TAG, Rule(Fate.DENY, ("bad", "worse"))]))
+
+
+@given(st.lists(st.tuples(PLANS, st.integers(0, 400)), min_size=2, max_size=5))
+def test_however_plans_follow_each_other_the_sets_are_the_last_ones_and_both_in_between(
+    drawn: list[tuple[dict[Endpoint, Rule], int]],
+) -> None:
+    first, *others = [
+        plan({Endpoint(canonical(ip_address("10.9.0.0") + n)): DENY for n in range(many)} | drawn_rules)
+        for drawn_rules, many in drawn
+    ]
+    table, old, room = Table(nft_ruleset.fill(first, nflog_group=5)), first, nft_sets.room(first.rules)
+    for new in others:
+        before = {name: set(held) for name, held in table.held.items()}
+        step = nft_ruleset.change(old, new, diff(old, new), nflog_group=5, room=room)
+        table.commit(step.widen)
+        wanted = Table(nft_ruleset.fill(new, nflog_group=5)).held
+        assert all(table.held[name].keys() >= before[name] | wanted[name].keys() for name in wanted)
+        table.commit(step.narrow or {"nftables": []})
+        assert table.held == wanted
+        assert (step.room.held, step.room.sizes) == (nft_sets.room(new.rules).held, table.sizes)
+        old, room = new, step.room
 
 
 def test_the_bridge_is_the_same_table_under_another_name() -> None:
