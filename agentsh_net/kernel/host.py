@@ -78,7 +78,7 @@ class Host:
     def apply(self, plan: Plan) -> None:
         """Make every layer enforce exactly `plan`. Raises KernelError with the old plan in force."""
         self._cgroups.require(plan)
-        with self._changing:
+        with self._changing, self._unheard():
             self._wanted = plan
             plan = plan if self._knows_workers() else without_providers(plan)
             if self._plan is None:
@@ -177,6 +177,10 @@ class Host:
             self._off[layer] = error
             if self._required:
                 raise
+
+    def _unheard(self) -> contextlib.AbstractContextManager[None]:
+        """Commit within what the alarm is not to hear."""
+        return self._alarm.deaf() if self._alarm is not None else contextlib.nullcontext()
 
     def _knows_workers(self) -> bool:
         """Say whether every plane can tell our proxy from others, so that what is denied to others does not cut it off."""

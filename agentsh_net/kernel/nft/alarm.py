@@ -6,11 +6,13 @@ Says that there is something to look at, never what: what stands is asked of the
 from __future__ import annotations
 
 import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from agentsh_net.core.errors import KernelError
 from agentsh_net.kernel.netlink import NETFILTER, RECEIVE, Netlink
 
-_SOL_NETLINK, _ADD_MEMBERSHIP = 270, 1
+_SOL_NETLINK, _ADD_MEMBERSHIP, _DROP_MEMBERSHIP = 270, 1, 2
 _GROUP = 7  # NFNLGRP_NFTABLES
 # Messages read at one time; of more it is enough to know that there are some.
 _MOST = 64
@@ -21,16 +23,30 @@ class Alarm:
 
     def __init__(self) -> None:
         self._netlink = Netlink(NETFILTER)
+        self._deaf = False  # since the last call of `rang`
         try:
-            self._netlink.socket.setsockopt(_SOL_NETLINK, _ADD_MEMBERSHIP, _GROUP)
-        except OSError as error:
+            self._subscribe(_ADD_MEMBERSHIP)
+        except KernelError:
             self._netlink.close()
-            raise KernelError(f"no news of nf_tables: {error.strerror}") from error
+            raise
         self._netlink.socket.setblocking(False)
+
+    @contextmanager
+    def deaf(self) -> Iterator[None]:
+        """Listen to nobody within, and ring once afterwards: whoever committed something may not have been alone.
+
+        Where somebody listens the kernel tells of every element by itself, which takes as long as to add it. Raises KernelError.
+        """
+        self._deaf = True
+        self._subscribe(_DROP_MEMBERSHIP)
+        try:
+            yield
+        finally:
+            self._subscribe(_ADD_MEMBERSHIP)
 
     def rang(self) -> bool:
         """Say whether anything was committed since the last call."""
-        heard = False
+        heard, self._deaf = self._deaf, False
         for _ in range(_MOST):
             try:
                 self._netlink.socket.recv(RECEIVE, socket.MSG_TRUNC)
@@ -44,3 +60,9 @@ class Alarm:
     def close(self) -> None:
         """End the subscription."""
         self._netlink.close()
+
+    def _subscribe(self, option: int) -> None:
+        try:
+            self._netlink.socket.setsockopt(_SOL_NETLINK, option, _GROUP)
+        except OSError as error:
+            raise KernelError(f"no news of nf_tables: {error.strerror}") from error

@@ -11,6 +11,8 @@ from agentsh_net.kernel.nft.alarm import Alarm
 
 pytestmark = pytest.mark.kernel
 
+SOL_NETLINK, LIST_MEMBERSHIPS = 270, 9  # netlink(7): the groups as bits
+
 
 def nft(text: str) -> None:
     subprocess.run(["nft", *text.split()], check=True)
@@ -33,6 +35,20 @@ def rings() -> list[bool]:
 
 def test_a_commit_rings_once_and_reading_does_not() -> None:
     assert box.in_box(rings) == [False, True, False, False, False, True]
+
+
+def interrupted() -> list[bool]:
+    alarm = Alarm()
+    with alarm.deaf():
+        nft("add table inet ours")
+        within = alarm._netlink.socket.getsockopt(SOL_NETLINK, LIST_MEMBERSHIPS)
+    heard = [bool(within), alarm.rang(), alarm.rang()]
+    nft("add table inet theirs")
+    return [*heard, alarm.rang(), alarm.rang()]
+
+
+def test_what_is_not_heard_of_our_own_commits_rings_once_and_others_are_heard_again() -> None:
+    assert box.in_box(interrupted) == [False, True, False, True, False]
 
 
 def flooded() -> list[bool]:
