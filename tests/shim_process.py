@@ -13,12 +13,11 @@ from typing import Any
 
 CALL = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t"}}'
 PING = b'{"jsonrpc":"2.0","id":2,"method":"ping"}'
+NOWHERE = Path("/nowhere/control.sock")
 LISTED = b'{"jsonrpc":"2.0","id":3,"method":"tools/list"}'
 
 
-def command(
-    *server: str, options: tuple[str, ...] = (), socket: Path = Path("/nowhere/control.sock")
-) -> list[str]:
+def command(*server: str, options: tuple[str, ...] = (), socket: Path = NOWHERE) -> list[str]:
     return [sys.executable, "-m", "agentsh_net", "--socket", str(socket), "shim", "--server", "s", *options, "--", *server]  # fmt: skip
 
 
@@ -32,12 +31,16 @@ def run(
 
 @contextlib.contextmanager
 def started(
-    *server: str, options: tuple[str, ...] = (), patience: str = "", **more: Any
+    *server: str,
+    options: tuple[str, ...] = (),
+    patience: str = "",
+    socket: Path = NOWHERE,
+    **more: Any,
 ) -> Iterator[subprocess.Popen[bytes]]:
     """Start a shim; `patience` is code that sets other times than its modules `child` and `relay` have."""
     code = f"from agentsh_proxy.shim import child, relay; {patience}\nfrom agentsh_net.__main__ import main; main()"
-    whole = [sys.executable, "-c", code, *command(*server, options=options)[3:]]
-    with subprocess.Popen(whole, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more) as process:  # fmt: skip
+    whole = [sys.executable, "-c", code, *command(*server, options=options, socket=socket)[3:]]
+    with subprocess.Popen(whole, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0, **more) as process:  # fmt: skip
         try:
             yield process
         finally:

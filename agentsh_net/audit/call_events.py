@@ -164,3 +164,17 @@ class Teller:
                 **self._who,
             )
         )
+
+    def stopped(self, denied: Verdict, *, sessions: int, requests: int) -> None:
+        """Tell of a server that was in use when policy came to deny it."""
+        self._emit(
+            events.ServerStopped(
+                **decided(denied),
+                session_id=self._session_id,
+                server_id=self._server_id,
+                via=self._via,
+                sessions=sessions,
+                requests=requests,
+                **self._who,
+            )
+        )

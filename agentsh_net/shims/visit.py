@@ -133,6 +133,10 @@ class Visit:
                 return self._server(payload, [_asked(item) for item in asked], stray=stray)
             case {"ask": shim_link.LONG, "sender": "client" | "server" as sender}:
                 return self._long(sender)
+            case {"ask": shim_link.STOPPED, "requests": int(requests)} if requests >= 0:
+                if (denied := self._denied()) is not None:
+                    self._tell.stopped(denied, sessions=1, requests=requests)
+                return b""
             case _:
                 raise LinkError("a question that is none")
 
@@ -339,13 +343,14 @@ class Visit:
         edit = {"forward": text, "replies": [reply.decode() for reply in replies]}
         return self._say(shim_link.EDIT, jsontext.dumps(edit))
 
-    def _say(self, do: str, payload: bytes = b"", **facts: bool) -> bytes:
+    def _say(self, do: str, payload: bytes = b"", **facts: bool | str) -> bytes:
         mcp = self._mcp()
         closed = mcp.fail_closed and mcp.enforce_policy  # what the shim does while we are away
         if mcp.output_inspection.enabled:
             facts["results"] = True
-        if self._denied() is not None:
+        if (denied := self._denied()) is not None:
             facts["denied"] = True
+            facts["denial"] = mcp_gate.denial(self.server_id, denied.reason)
         return shim_link.frame({"do": do, "closed": closed, **facts}, payload)
 
     def _mcp(self) -> Mcp:

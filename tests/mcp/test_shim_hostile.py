@@ -285,7 +285,7 @@ def test_a_call_in_disguise_never_reaches_the_server(tmp_path: Path, data: bytes
         it.list(1)
         assert "result" in it.call(2)  # a verdict stands by now
         it.send(data)
-        assert json.loads(it.line())["error"]["code"] in {-32600, -32090}
+        assert json.loads(it.line())["error"]["code"] in {-32600, -31090}
         assert it.got() == ["initialize", "tools/list", "tools/call"]
         here.await_event("mcp_message_uninspected", lambda e: e["action"] == "block")
 

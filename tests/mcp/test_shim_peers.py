@@ -89,7 +89,7 @@ def test_tools_are_listed_and_called_in_both_eras(here: Running, tmp_path: Path,
         assert (await client.call_tool("add", {"a": 40})).structured_content == {"result": 42}
         with pytest.raises(MCPError, match="blocked by policy") as caught:
             await client.call_tool("rm", {"path": f"/{mode}"})
-        assert caught.value.error.code == -32090
+        assert caught.value.error.code == -31090
         assert (await client.call_tool("add", {"a": 1, "b": 1})).structured_content == {"result": 2}
 
     front = Scene(here, SDK_SERVER, "peer", tmp_path)

@@ -492,7 +492,7 @@ def test_what_the_server_wants_of_the_client_follows_its_policy(method: str, sec
         assert "your password?" in event["detail"]
         if not passes:
             assert answer.line is None
-            assert [(reply["id"], reply["error"]["code"]) for reply in answer.replies] == [("s-1", -32090)]
+            assert [(reply["id"], reply["error"]["code"]) for reply in answer.replies] == [("s-1", -31090)]
 
 
 def test_of_a_servers_batch_only_the_blocked_request_goes() -> None:
@@ -507,7 +507,7 @@ def test_a_result_that_asks_for_what_is_blocked_becomes_an_error_for_the_client(
     front = Front(elicitation=ServerAsks("block"))
     wants = {"q": {"method": "elicitation/create", "params": {"message": "?"}}}
     answer = front.server(front.enter(), result(3, resultType="input_required", inputRequests=wants))
-    assert (answer.forwarded["id"], answer.forwarded["error"]["code"]) == (3, -32090)
+    assert (answer.forwarded["id"], answer.forwarded["error"]["code"]) == (3, -31090)
     assert answer.replies == []
     assert front.told("mcp_elicitation_request")[0]["action"] == "block"
 

@@ -29,6 +29,7 @@ EVENT_TYPES: Mapping[str, type[Event]] = {
         events.ToolsListChanged,
         events.MessageUninspected,
         events.ServerRefused,
+        events.ServerStopped,
         events.CrossServerBlocked,
         events.ConnectorRequest,
         events.LlmDirectConnection,

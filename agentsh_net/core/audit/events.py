@@ -249,6 +249,19 @@ class ServerRefused(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ServerStopped(Event):
+    """A server was in use when policy came to deny it: it was ended, and what its clients waited for was refused."""
+
+    type = "mcp_server_stopped"
+    server_id: str = ""
+    via: str = ""  # shim | gateway
+    sessions: int = 0  # that ended with it
+    requests: int = 0  # that were in flight
+    pid: int = 0
+    uid: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CrossServerBlocked(Event):
     """A session rule over several servers stopped a call."""
 

@@ -52,6 +52,7 @@ WORKER_EVENTS: tuple[type[events.Event], ...] = (
     events.ToolsListChanged,
     events.MessageUninspected,
     events.ServerRefused,
+    events.ServerStopped,
     events.NetworkConnection,  # of its own alone
 )
 

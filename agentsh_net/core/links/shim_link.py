@@ -15,12 +15,14 @@ if TYPE_CHECKING:
     from typing import Any, Final
 
 # Questions: `open` begins; `client` and `server` carry a line of that side; `long` is about one past MAX_LINE.
-# `called` is none: it tells of calls that passed by a verdict that stands, a line each, before the server sees them.
+# Two are none: `called` tells of calls that passed by a verdict that stands, a line each, before the server sees them, and
+# `stopped` of a server that ran, was ended because policy denies it, and left so many `requests` unanswered.
 OPEN: Final = "open"
 CLIENT: Final = "client"
 SERVER: Final = "server"
 LONG: Final = "long"
 CALLED: Final = "called"
+STOPPED: Final = "stopped"
 
 # Answers: forward the line as it is (`stands`: and so for every call of this tool, until `revoke`); do what the payload
 # says instead; the answer to `open`. `wait` is none yet, and `revoke` none at all; neither is `noted`, which says how

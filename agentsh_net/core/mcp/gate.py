@@ -45,8 +45,8 @@ from agentsh_net.core.model import Verdict
 from agentsh_net.core.naming.folding import visible
 from agentsh_net.core.values import json_splice, strict_json
 
-# A code of our own, in the range JSON-RPC 2.0 (section 5.1) leaves to implementations, where MCP uses none.
-BLOCKED = -32090
+# Ours: MCP 2026-07-28 ("error codes") keeps all of -32020 to -32099 for itself, and has others allocate outside JSON-RPC's range.
+BLOCKED = -31090
 UNREADABLE = jsonrpc.INVALID_REQUEST
 
 AT_THE_EDGE = 4096  # bytes at either end of a message in which its id is looked for
@@ -192,7 +192,12 @@ def refusal(id_: Id | None, tool: str, reason: str) -> bytes:
 
 def denied_server(id_: Id | None, server_id: str, reason: str) -> bytes:
     """Return the JSON-RPC error that any request gets for a server that policy denies."""
-    return jsonrpc.error(id_, BLOCKED, f"[agentsh] server {server_id} is denied by policy: {reason}")
+    return jsonrpc.error(id_, BLOCKED, denial(server_id, reason))
+
+
+def denial(server_id: str, reason: str) -> str:
+    """Return what a client is told of a server that policy denies."""
+    return f"[agentsh] server {visible(server_id)} is denied by policy: {reason}"
 
 
 def refused_result(id_: Id | None, named: str, reason: str, method: str = CALL) -> bytes:

@@ -32,12 +32,13 @@ GRACE: Final = 0.5
 _TWICE: Final = frozenset((signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM))
 
 _PR_SET_PDEATHSIG: Final = 1  # prctl(2)
+_PR_SET_CHILD_SUBREAPER: Final = 36
 
 
 class Child:
     """A running server. `stdin` and `stdout` are our ends of its pipes; `started` is readable (empty) once it runs."""
 
-    __slots__ = ("_due", "pid", "started", "status", "stdin", "stdout")
+    __slots__ = ("_adopts", "_due", "pid", "started", "status", "stdin", "stdout")
 
     def __init__(self, pid: int, stdin: int, stdout: int, started: int) -> None:
         self.pid = pid
@@ -46,6 +47,7 @@ class Child:
         self.started = started
         self.status: int | None = None  # as waitpid(2) tells it, once it is dead
         self._due: list[tuple[float, int]] = []  # signals to send, and when
+        self._adopts = False
 
     @property
     def deadline(self) -> float | None:
@@ -70,6 +72,18 @@ class Child:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, number)
 
+    def adopt(self) -> None:
+        """Be the parent of what it started and leaves behind, so that `kill_all` finds that too."""
+        import ctypes
+
+        self._adopts = ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1) == 0
+
+    def kill_all(self, number: int) -> None:
+        """Send a signal to it and to all that it started: launchers (npx, uvx, a shell) do not always pass one on."""
+        for pid in _descendants(os.getpid()):
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, number)
+
     def reap(self) -> bool:
         """Say whether it is dead, and keep its status."""
         if self.status is None:
@@ -77,6 +91,10 @@ class Child:
             if pid:
                 self.status = status
                 self._due = []
+        if self._adopts:
+            with contextlib.suppress(ChildProcessError):
+                while os.waitpid(-1, os.WNOHANG)[0]:
+                    pass
         return self.status is not None
 
     def fault(self) -> int:
@@ -98,6 +116,13 @@ def spawn(command: Sequence[str], environ: Mapping[str, str]) -> Child:
         os.close(theirs)
     os.set_blocking(our_stdin, False)
     return Child(pid, our_stdin, our_stdout, started)
+
+
+def nobody() -> Child:
+    """Return a server that is none: it was never started, and is dead."""
+    child = Child(0, -1, -1, -1)
+    child.status = 0
+    return child
 
 
 def leave_as(status: int) -> int:
@@ -130,6 +155,19 @@ def _become(
         os.write(tell, str(error.errno).encode())
     finally:
         os._exit(NOT_FOUND)
+
+
+def _descendants(ancestor: int) -> list[int]:
+    """Return the processes that a process started, and those that they did (proc_pid_stat(5))."""
+    parents: dict[int, int] = {}
+    for name in os.listdir("/proc"):  # noqa: PTH208 - pathlib costs a start
+        if name.isdecimal():
+            with contextlib.suppress(OSError), open(f"/proc/{name}/stat", "rb") as file:  # noqa: PTH123 - as above
+                parents[int(name)] = int(file.read().rpartition(b")")[2].split()[1])
+    found = [ancestor]
+    for known in found:
+        found += [pid for pid, parent in parents.items() if parent == known]
+    return found[1:]
 
 
 def _die_with(parent: int) -> None:

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 # Seconds without a sign of life while a question waits: far beyond a reload or a listing of thousands of tools.
 PATIENCE: Final = 10.0
 RETRY: Final = 0.2  # seconds between tries to connect, so that a burst of calls does not try each time
+LOOK: Final = (
+    2.0  # seconds between tries while nobody asks anything: the daemon that comes back may deny the server
+)
 _READ: Final = 1 << 16
 # Bytes of news that wait while the daemon does other things; Linux grants twice what net.core.wmem_max says.
 _BUFFER: Final = 1 << 20
@@ -75,7 +78,7 @@ class Daemon:
         self._opening = opening
         self._closed = closed
         self._now = now
-        self._say = say
+        self.say = say
         self._socket: socket.socket | None = None
         self._heard = select.poll()  # what it said, without waiting
         self.fd: int | None = None  # the descriptor to wait for, None while the daemon is away
@@ -84,6 +87,7 @@ class Daemon:
         self._asks: deque[Callable[[Answer | None], None]] = deque()
         self._deadline = 0.0
         self._next_try = 0.0
+        self._look = 0.0  # when it is looked for again, though nobody asks anything
         self._told = False  # that the daemon is away
         self._undeclared = False  # that it does not know the server
         self._standing: set[str] = set()  # tools whose calls pass until the daemon revokes it
@@ -95,6 +99,7 @@ class Daemon:
         self.results = False  # results of calls are to be looked at
         self.pins_binary = False  # the program that is started has to be the one that is trusted
         self.denied = False  # the server is, whatever it is
+        self.denial = "[agentsh] the server is denied by policy"  # what its client is told then
         self.refusal = ""  # why it may not be started
         self.unjudged = 0  # calls that passed while it was away
         self.unrecorded = 0  # calls that it was told of and perhaps forgot, because it ended
@@ -103,6 +108,11 @@ class Daemon:
     def closed(self) -> bool:
         """Say whether nothing passes while the daemon is away."""
         return self._closed
+
+    @property
+    def wants_all(self) -> bool:
+        """Say whether every line of the client is asked about: the server is denied, or nobody said yet that it is not."""
+        return self.denied or self._opening_sent
 
     @property
     def lets_pass(self) -> bool:
@@ -121,7 +131,9 @@ class Daemon:
 
     @property
     def deadline(self) -> float | None:
-        """When the daemon counts as away, unless it answers or reads before; None while nothing waits for it."""
+        """When the daemon counts as away, unless it answers or reads before (None while nothing waits for it), or is looked for."""
+        if self.fd is None:
+            return self._look
         return self._deadline if self._asks or self._out else None
 
     def connect(self) -> bool:
@@ -130,7 +142,7 @@ class Daemon:
             return True
         if self._now() < self._next_try:
             return False
-        self._next_try = self._now() + RETRY
+        self._next_try, self._look = self._now() + RETRY, self._now() + LOOK
         connection = socket.socket(
             socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC | socket.SOCK_NONBLOCK
         )
@@ -186,8 +198,10 @@ class Daemon:
         return self._standing.issuperset(tools)
 
     def hear(self) -> None:
-        """Take what the daemon says by now: what is read of the client after that is decided by it."""
-        if self._standing and self._heard.poll(0):
+        """Take what the daemon says by now, where there is one: what is read of the client after that is decided by it."""
+        if self.fd is None:
+            self.connect()
+        elif self._standing and self._heard.poll(0):
             self.read()
 
     def tell(self, lines: bytes, calls: int = 1) -> bool:
@@ -197,6 +211,15 @@ class Daemon:
         self._news.append(lines)
         self._untold += calls
         return True
+
+    def report(self, facts: dict[str, Any]) -> None:
+        """Tell the daemon of something that wants no answer, where there is one."""
+        if self._socket is None:
+            return
+        if not (self._asks or self._out):
+            self._deadline = self._now() + PATIENCE
+        self._out += frame(facts)
+        self.write()
 
     def flush(self) -> bool:
         """Send what is to be told; False where not all of it could be, and the server must not see those calls yet."""
@@ -251,8 +274,11 @@ class Daemon:
             self._lose(f"the line to the daemon broke: {error.strerror}")
 
     def expire(self) -> None:
-        """Give up on a daemon that does not answer in time."""
-        if (self._asks or self._out) and self._now() >= self._deadline:
+        """Give up on a daemon that does not answer in time; look for one that is away."""
+        if self.fd is None:
+            if self._now() >= self._look:
+                self.connect()
+        elif (self._asks or self._out) and self._now() >= self._deadline:
             self._lose(f"the daemon did not answer within {PATIENCE:g} s")
 
     def _send(self, data: bytes, then: Callable[[Answer | None], None]) -> None:
@@ -287,7 +313,7 @@ class Daemon:
             self.refusal = payload.decode("utf-8", "replace")
         if do == OPENED and header.get("declared") is False and not self._undeclared:
             self._undeclared = True
-            self._say(
+            self.say(
                 f"the policy declares no server {self._opening['server']!r}: it is judged as an unknown one"
             )
         answer = Answer(passes=True, stands=header.get("stands") is True)
@@ -304,6 +330,7 @@ class Daemon:
         self._closed = header.get("closed") is True
         self.results = header.get("results") is True
         self.denied = header.get("denied") is True
+        self.denial = str(header.get("denial", self.denial))
 
     def _lose(self, reason: str) -> None:
         """Let go of the daemon; who waits for an answer is told that there is none."""
@@ -314,7 +341,7 @@ class Daemon:
         self._unnoted = self._untold = 0
         self._news = []
         self._standing.clear()
-        self._next_try = self._now() + RETRY
+        self._next_try, self._look = self._now() + RETRY, self._now() + LOOK
         self._tell(reason)
         asks, self._asks = self._asks, deque()
         for then in asks:
@@ -330,7 +357,8 @@ class Daemon:
         if not self._told:
             self._told = True
             happens = "blocked (fail_closed)" if self._closed else "let through UNJUDGED"
-            self._say(f"{reason}: calls are {happens} until it does")
+            happens = "blocked (the server is denied)" if self.denied else happens
+            self.say(f"{reason}: calls are {happens} until it does")
 
 
 def _ignore(answer: Answer | None) -> None:

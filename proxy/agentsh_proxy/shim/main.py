@@ -10,7 +10,7 @@ import signal
 import time
 
 from agentsh_net.core.links.shim_link import OPEN
-from agentsh_proxy.shim.child import FORWARDED, NOT_EXECUTABLE, NOT_FOUND, leave_as, spawn
+from agentsh_proxy.shim.child import FORWARDED, NOT_EXECUTABLE, NOT_FOUND, leave_as, nobody, spawn
 from agentsh_proxy.shim.daemon import Daemon
 from agentsh_proxy.shim.relay import Relay
 
@@ -47,21 +47,21 @@ def run(options: Options) -> int:
     opening = {"ask": OPEN, "server": options.server, "session": session, "hide": options.hide}
     daemon = Daemon(options.socket, opening, closed=options.closed, now=time.monotonic, say=_say)
     known = daemon.connect() and daemon.opened()
-    if known and daemon.denied:
-        from agentsh_proxy.shim.denied import refuse
-
-        _say(f"{options.server} is not started: {daemon.refusal}")
-        return refuse(daemon, woken)
-    if known and daemon.pins_binary:
+    if known and daemon.pins_binary and not daemon.denied:
         from agentsh_proxy.shim.binary import describe
 
         daemon.reopen({"binary": describe(options.command, environ)})
-        if daemon.opened() and daemon.refusal:
+        if daemon.opened() and daemon.refusal and not daemon.denied:
             _say(f"{options.command[0]!r} is not started: {daemon.refusal}")
             return NOT_EXECUTABLE
-    child = spawn(options.command, environ)
+    if daemon.denied:
+        _say(f"{options.server} is not started: {daemon.refusal}")
+    child = nobody() if daemon.denied else spawn(options.command, environ)
     _let_others_finish()
-    fault = Relay(child, daemon, woken).run()
+    relay = Relay(child, daemon, woken)
+    fault = relay.run()
+    if relay.status is not None:
+        return relay.status
     if fault:
         _say(f"cannot start {options.command[0]!r}: {os.strerror(fault)}")
         return NOT_FOUND if fault == 2 else NOT_EXECUTABLE

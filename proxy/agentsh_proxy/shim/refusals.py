@@ -13,10 +13,11 @@ TYPE_CHECKING = False  # see agentsh_net.core.links.shim_link
 if TYPE_CHECKING:
     from typing import Any, Final
 
-BLOCKED: Final = -32090  # as core.mcp.gate
+BLOCKED: Final = -31090  # as core.mcp.gate
 UNREADABLE: Final = -32600
 
 AWAY: Final = "[agentsh] blocked: the agentsh-net daemon cannot be asked (fail_closed)"
+AGAIN: Final = "[agentsh] policy allows this server again, but it does not run any more: start it anew"
 TOO_LONG: Final = "[agentsh] refused: a message longer than 16 MiB"
 
 
@@ -26,13 +27,13 @@ def error(id_: Any, code: int, message: str) -> bytes:
     return json.dumps(value, separators=(",", ":")).encode()
 
 
-def of_calls(line: bytes) -> list[bytes]:
+def of_line(line: bytes, text: str = AWAY) -> list[bytes]:
     """Return the errors for a client's line that does not go on: one for each request on it."""
     try:
         found = messages(line)
     except UnreadableError:
-        return [error(None, UNREADABLE, AWAY)]
-    return [error(m["id"], BLOCKED, AWAY) for m in found if "method" in m and m.get("id") is not None]
+        return [error(None, UNREADABLE, text)]
+    return [error(m["id"], BLOCKED, text) for m in found if "method" in m and m.get("id") is not None]
 
 
 def of_server(line: bytes, results: list[Any], *, notes: bool = False) -> tuple[bytes | None, list[bytes]]:

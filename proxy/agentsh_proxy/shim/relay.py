@@ -1,6 +1,6 @@
-"""The shim's loop: client, server and daemon, each read when there is room for what it says, and lines given to who decides.
+"""The shim's loop: client, server and daemon, each read when there is room for what it says, and a server ended that policy denies.
 
-How a server is started and mourned is `child`'s business, what fail_closed says `refusals`'. Light on purpose
+How a server is started and mourned is `child`'s business, what becomes of its lines `conversation`'s. Light on purpose
 (see `shim`).
 """
 
@@ -11,15 +11,11 @@ import select
 import signal
 import time
 
-from agentsh_net.core.links.shim_link import CLIENT, LONG, SERVER
-from agentsh_net.core.mcp import bursts
-from agentsh_net.core.mcp.glance import INSPECTED, id_of, plain_call
-from agentsh_net.core.mcp.skim import Skim
-from agentsh_proxy.shim import refusals
-from agentsh_proxy.shim.child import Child
-from agentsh_proxy.shim.daemon import Answer, Daemon
-from agentsh_proxy.shim.traffic import Traffic, calls, read
-from agentsh_proxy.shim.way import Held, Way
+from agentsh_net.core.links.shim_link import STOPPED
+from agentsh_proxy.shim.child import NOT_EXECUTABLE, Child
+from agentsh_proxy.shim.conversation import Conversation
+from agentsh_proxy.shim.daemon import Daemon
+from agentsh_proxy.shim.refusals import AGAIN
 
 TYPE_CHECKING = False  # see agentsh_net.core.links.shim_link
 if TYPE_CHECKING:
@@ -33,6 +29,7 @@ _WRITE: Final = select.PIPE_BUF
 # Seconds after the client closed our input in which a server that says nothing is let be, then asked to end, then killed.
 PATIENCE: Final = 60.0
 KILL_AFTER: Final = 5.0
+DENIED_PATIENCE: Final = 2.0  # seconds for one that policy denies to end by itself
 # Seconds of silence after which a dead server's output counts as ended, though a process that it left has it open.
 SILENCE: Final = 1.0
 
@@ -50,40 +47,85 @@ class Relay:
         self._child = child
         self._daemon = daemon
         self._woken = woken
-        self._skim = Skim()
-        self._traffic = Traffic(self._skim)
-        self._up = Way(self._from_client, self._calls, self._long_from_client, self._lost_from_client)
-        self._down = Way(self._from_server, self._results, self._long_from_server, self._lost_from_server)
+        self._talk = Conversation(daemon)
+        self._up, self._down = self._talk.up, self._talk.down
         self._stdin: int | None = 0
         self._stdout: int | None = 1
-        self._child_in: int | None = child.stdin
-        self._child_out: int | None = child.stdout
-        self._starting: int | None = child.started
+        runs = child.status is None
+        self._child_in: int | None = child.stdin if runs else None
+        self._child_out: int | None = child.stdout if runs else None
+        self._starting: int | None = child.started if runs else None
         self._fault = 0
         self._ending: float | None = None  # when a server whose input has ended is asked to end, then killed
         self._asked_to_end = False
+        self._denied = False  # policy denies the server: it is ended, and asked nothing any more
+        self._unanswered = 0  # requests that it left so
+        self._signal = False  # told us to end
+        self.status: int | None = None  # of a shim that has no server: its own
         self._silent_since = 0.0
         self._poll = select.poll()
         self._ready_to_write = select.poll()
         self._ready_to_write.register(1, select.POLLOUT)
         self._more = select.poll()  # of the server, by now
-        self._more.register(child.stdout, select.POLLIN)
+        if runs:
+            self._more.register(child.stdout, select.POLLIN)
         self._watched: dict[int, int] = {}
         self._wants: tuple[int | None, ...] = ()
         self._due: float | None = None  # when something is to be done though nobody says anything
 
     def run(self) -> int:
-        """Relay until the server is dead and all it said is written; return why it could not be started (errno), or 0."""
-        while self._child.status is None or not self._over():
+        """Relay until the server is dead and all it said is written; return why it could not be started (errno), or 0.
+
+        Where policy denies the server, until the client closes, a signal comes, or policy allows it again.
+        """
+        while True:
+            if self._denied is not self._daemon.denied:
+                self._turn()
+            if self._left() if self._denied else self._child.status is not None and self._over():
+                break
             self._watch()
             for fd, _ in self._poll.poll(self._timeout()):
                 self._serve(fd)
             if self._due is not None:
                 self._expire(time.monotonic())
             self._write()
-            if self._child_out is None and self._stdout is not None and self._down.idle:
+            if self._child_out is None and self._stdout is not None and not self._denied and self._down.idle:
                 self._end_output()
+        if self._denied and self._ending is not None:
+            self._child.kill_all(signal.SIGKILL)  # what it left behind
         return self._fault
+
+    def _turn(self) -> None:
+        """Follow a policy that denies the server by now; one that allows it again finds none, and its client has to start it anew."""
+        if self._denied:
+            if self._stdin is not None:
+                self._daemon.say(AGAIN)
+                self._leave(NOT_EXECUTABLE)
+            return
+        self._denied, self.status = True, 0
+        self._unanswered = self._talk.deny()
+        if self._child.status is not None:
+            return
+        self._daemon.say(f"the server is ended: {self._daemon.denial}")
+        self._child.adopt()
+        if self._child_in is not None:
+            self._close(self._child_in)
+            self._child_in = None
+        self._ending, self._asked_to_end = time.monotonic() + DENIED_PATIENCE, False
+
+    def _leave(self, status: int) -> None:
+        """Hear the client no more, and end once it is answered and the server is dead."""
+        self.status = status
+        self._stdin = None
+
+    def _left(self) -> bool:
+        """Say whether a shim whose server is denied has nothing more to do."""
+        if self._child.status is None:
+            return False
+        asked = self._stdout is not None and (
+            self._stdin is not None or not (self._up.idle and self._down.idle)
+        )
+        return self._signal or not asked
 
     def _over(self) -> bool:
         """Say whether a server that is dead has nothing more to say."""
@@ -123,11 +165,12 @@ class Relay:
     def _timeout(self) -> float | None:
         """Return the milliseconds until something is due, None where nothing is."""
         times = (self._child.deadline, self._daemon.deadline, self._ending)
-        if times == _NEVER and self._child.status is None:
+        dead = self._child.status is not None and not self._denied
+        if times == _NEVER and not dead:
             self._due = None
             return None
         due = [moment for moment in times if moment is not None]
-        if self._child.status is not None:
+        if dead:
             due.append(self._silent_since + SILENCE)
         self._due = min(due)
         return max(0.0, (self._due - time.monotonic()) * 1000 + 1)
@@ -160,7 +203,8 @@ class Relay:
             self._stdin = None
             self._daemon.hear()
             self._up.end()
-            self._ending = time.monotonic() + PATIENCE
+            if not self._denied:
+                self._ending = time.monotonic() + PATIENCE
 
     def _read_server(self, fd: int) -> None:
         for _ in range(_IN_A_ROW):
@@ -169,12 +213,14 @@ class Relay:
                 return
             if self._due is not None:  # otherwise nobody counts its silence
                 self._silent_since = time.monotonic()
-                if self._ending is not None and not self._asked_to_end:
+                if self._ending is not None and not self._asked_to_end and not self._denied:
                     self._ending = self._silent_since + PATIENCE
             if not data:
                 self._down.end()
                 self._close_child_out()
                 return
+            if self._denied:
+                return  # its client hears no more of it
             self._down.feed(data)
             if self._down.full or not self._more.poll(0):
                 return
@@ -182,22 +228,33 @@ class Relay:
     def _signalled(self) -> None:
         for number in os.read(self._woken, 64):
             if number == signal.SIGCHLD:
-                if self._child.reap():
-                    self._silent_since = time.monotonic()
+                self._reap()
+            elif self._denied:
+                self._child.kill_all(signal.SIGKILL)
+                self._signal = True
+                self._leave(128 + number)
             elif self._child.status is not None:
                 self._down.out.clear()  # the client wants us gone, and so is the server
                 self._close_child_out()
             else:
                 self._child.forward(number, time.monotonic())
 
+    def _reap(self) -> None:
+        alive = self._child.status is None
+        if self._child.reap() and alive:
+            self._silent_since = time.monotonic()
+            if self._denied:
+                self._daemon.report({"ask": STOPPED, "requests": self._unanswered})
+
     def _expire(self, now: float) -> None:
         """Do what is due."""
         self._child.expire(now)
         self._daemon.expire()
         if self._ending is not None and now >= self._ending:
-            self._child.kill(signal.SIGKILL if self._asked_to_end else signal.SIGTERM)
+            end = self._child.kill_all if self._denied else self._child.kill
+            end(signal.SIGKILL if self._asked_to_end else signal.SIGTERM)
+            self._ending = None if self._denied and self._asked_to_end else now + KILL_AFTER
             self._asked_to_end = True
-            self._ending = now + KILL_AFTER
 
     def _write(self) -> None:
         """Write what is decided, as much as goes without waiting."""
@@ -261,110 +318,6 @@ class Relay:
             self._wants = ()
         os.close(fd)
 
-    # Lines, and what becomes of them.
-
-    def _calls(self, lines: bytes) -> bool:
-        """Let calls pass whose verdicts stand, where there is nothing else on the lines."""
-        found = bursts.calls(_text(lines)) if self._daemon.lets_pass else []
-        if not found:
-            return False
-        tools = [groups[1] for groups in found]
-        if not self._daemon.stands(*tools) or not self._daemon.tell(lines[:-1], len(found)):
-            return False
-        self._traffic.called(bursts.ids_of(found), tools, results=self._daemon.results)
-        return True
-
-    def _results(self, lines: bytes) -> bool:
-        """Let answers pass that nobody has to look at, where there is nothing else on the lines."""
-        found = bursts.results(_text(lines))
-        return bool(found) and self._traffic.settle(found)
-
-    def _from_client(self, line: bytes) -> None:
-        denied = self._daemon.denied  # then the daemon refuses whatever is asked
-        seen = None if denied else self._skim.of_client(line)
-        if seen is not None:
-            id_, tool = seen
-            if not tool or (self._daemon.stands(tool) and self._daemon.tell(line)):
-                self._traffic.skimmed(id_, tool, results=self._daemon.results)
-                self._up.forward(line)
-                return
-        found = read(line) if line.strip() else []
-        if found is not None and not calls(found) and not denied:
-            self._traffic.sent(found, results=self._daemon.results)
-            self._up.forward(line)
-            return
-        found = found or []
-        tool = plain_call(found)
-        if tool and self._daemon.stands(tool) and self._daemon.tell(line):
-            self._traffic.sent(found, results=self._daemon.results)
-            self._up.forward(line)
-            return
-        held = self._up.hold(line)
-
-        def decided(answer: Answer | None) -> None:
-            if answer is None and self._daemon.closed:
-                answer = Answer(passes=False, replies=tuple(refusals.of_calls(line)))
-            elif answer is None:
-                self._daemon.unjudged += refusals.count_calls(line)
-                answer = Answer(passes=True)
-            if answer.stands:
-                self._daemon.stand(tool)
-            forward = line if answer.passes else answer.forward
-            if forward is not None:
-                self._traffic.sent(found, results=self._daemon.results)
-            self._up.release(held, forward)
-            for reply in answer.replies:
-                self._down.insert(reply)
-
-        self._daemon.ask({"ask": CLIENT}, line, decided)
-
-    def _from_server(self, line: bytes) -> None:
-        why = self._traffic.matters(line, results=self._daemon.results) if line.strip() else None
-        if why is None:
-            self._down.forward(line)
-            return
-        held = self._down.hold(line)
-
-        def decided(answer: Answer | None) -> None:
-            if answer is None and self._daemon.closed:
-                results = [id_ for _, id_, method, *_ in why["asked"] if method in INSPECTED]
-                forward, replies = refusals.of_server(line, results, notes=self._daemon.results)
-                answer = Answer(passes=False, forward=forward, replies=tuple(replies))
-            forward = line if answer is None or answer.passes else answer.forward
-            self._down.release(held, forward)
-            for reply in answer.replies if answer is not None else ():
-                self._up.insert(reply)
-
-        self._daemon.ask({"ask": SERVER, **why}, line, decided)
-
-    def _long_from_client(self, held: Held) -> None:
-        self._long("client", self._up, held)
-
-    def _long_from_server(self, held: Held) -> None:
-        self._long("server", self._down, held)
-
-    def _long(self, sender: str, way: Way, held: Held) -> None:
-        def decided(answer: Answer | None) -> None:
-            if answer is None and not self._daemon.closed:
-                self._daemon.unjudged += sender == "client"
-            if answer.passes if answer is not None else not self._daemon.closed:
-                way.release_long(held)
-            else:
-                way.cut(held)
-
-        self._daemon.ask({"ask": LONG, "sender": sender}, b"", decided)
-
-    def _lost_from_client(self, head: bytes, tail: bytes) -> None:
-        answers = b'"result"' in head and b'"method"' not in head + tail
-        self._refuse_long(self._up if answers else self._down, head, tail)
-
-    def _lost_from_server(self, head: bytes, tail: bytes) -> None:
-        self._refuse_long(self._down, head, tail)
-
-    def _refuse_long(self, way: Way, head: bytes, tail: bytes) -> None:
-        """Tell whoever waits for an answer: to a message of the client, the server's or, where it asked for that one, the client's."""
-        way.insert(refusals.error(id_of(head, tail), refusals.UNREADABLE, refusals.TOO_LONG))
-
 
 def _drop(out: bytearray, count: int) -> None:
     """Forget the bytes that were written, as nearly always all of them."""
@@ -372,16 +325,6 @@ def _drop(out: bytearray, count: int) -> None:
         out.clear()
     else:
         del out[:count]
-
-
-def _text(lines: bytes) -> str:
-    """Return what a burst says; nothing for one that is to be read line by line."""
-    if len(lines) > bursts.MAX_BURST:
-        return ""
-    try:
-        return lines.decode()
-    except UnicodeDecodeError:
-        return ""
 
 
 def _read(fd: int) -> bytes | None:

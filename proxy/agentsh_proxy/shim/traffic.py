@@ -69,6 +69,12 @@ class Traffic:
             del requests[id_]
         return True
 
+    def abandon(self) -> list[int | str]:
+        """Forget the requests that wait for their answers, and return their ids."""
+        waiting = [*self._requests]
+        self._requests.clear()
+        return waiting
+
     def _expect(self, id_: int | str, request: list[Any] | None) -> None:
         if len(self._requests) >= MAX_OUTSTANDING:
             del self._requests[next(iter(self._requests))]

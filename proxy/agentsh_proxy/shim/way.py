@@ -101,6 +101,20 @@ class Way:
         if rest:
             self._take(rest)
 
+    def stop(self) -> None:
+        """Take no more: what has no end yet is let go, and a line of which a part has gone on gets one."""
+        self._parts, self._size = [], 0
+        long, self._long = self._long, None
+        if long is not None and long.decided and not self._cutting:
+            self._hold(Held(b"\n", decided=True))
+        elif long is not None and not long.decided:
+            self.waiting -= len(long.line)
+            long.line = b""
+        deferred, self._deferred = self._deferred, []
+        for message in deferred:
+            self._hold(Held(message + b"\n", decided=True))
+        self._flush()
+
     def forward(self, line: bytes) -> None:
         """Let a line pass as it is."""
         if self._queue:

@@ -282,7 +282,7 @@ def test_sampling_is_refused_to_the_server_and_the_client_never_sees_it() -> Non
             id_="e-1",
         )
         reply = await replies.get()
-        assert (reply["id"], reply["error"]["code"]) == (77, -32090)
+        assert (reply["id"], reply["error"]["code"]) == (77, -31090)
         await wire.event(result_of(asked, RESULT))
         await wire.end()
 
@@ -311,7 +311,7 @@ def test_an_elicitation_inside_a_result_is_refused_to_the_client() -> None:
         await wire.result(asked, {"resultType": "input_required", "inputRequests": wanted})
 
     async def scene(front: GatewayFront, server: Scripted) -> None:
-        assert (await front.post(call())).json["error"]["code"] == -32090
+        assert (await front.post(call())).json["error"]["code"] == -31090
         assert front.told("mcp_elicitation_request")[0]["action"] == "block"
 
     play(answering(answer), scene, elicitation={"policy": "block"})

@@ -106,7 +106,7 @@ def test_blocked_sampling_is_answered_to_the_server() -> None:
         pipe.say(request("sampling/createMessage", 8))
         while not pipe.sent:
             await asyncio.sleep(0)
-        assert (pipe.sent[0]["id"], pipe.sent[0]["error"]["code"]) == (8, -32090)
+        assert (pipe.sent[0]["id"], pipe.sent[0]["error"]["code"]) == (8, -31090)
         assert front.told("mcp_sampling_request")[0]["action"] == "block"
         assert session
 

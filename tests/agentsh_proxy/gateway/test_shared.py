@@ -198,7 +198,7 @@ def test_a_request_without_its_headers_is_refused(missing: str) -> None:
 def test_a_blocked_call_is_answered_here() -> None:
     async def scene(front: Any, pipes: list[FakePipe]) -> None:
         asked = modern(call("rm"))
-        assert (await front.post(asked, **headers(asked))).json["error"]["code"] == -32090
+        assert (await front.post(asked, **headers(asked))).json["error"]["code"] == -31090
         assert (await first(pipes)).sent == []
 
     play(scene, denied_tools=[{"tool": "rm"}])

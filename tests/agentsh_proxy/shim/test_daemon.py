@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agentsh_proxy.shim.daemon import MAX_STANDING, PATIENCE, RETRY, Answer, Daemon
+from agentsh_proxy.shim.daemon import LOOK, MAX_STANDING, PATIENCE, RETRY, Answer, Daemon
 
 from agentsh_net.core.links.shim_link import Frames, frame
 
@@ -123,7 +123,7 @@ def test_when_the_daemon_dies_everybody_who_waits_is_told(there: Scene) -> None:
     there.daemon.read()
     assert there.answers == [None, None]
     assert there.daemon.fd is None
-    assert there.daemon.deadline is None
+    assert there.daemon.deadline == there.now + LOOK  # when it is looked for
 
 
 def test_what_the_policy_wants_is_kept_while_the_daemon_is_away(there: Scene) -> None:

@@ -1,15 +1,16 @@
-"""A server that policy denies is not started under the shim, and its client gets an answer to whatever it asks."""
+"""A server that policy denies does not run under the shim: it is not started, or ended; its client gets an answer to whatever it asks."""
 
 from __future__ import annotations
 
 import json
 import signal
 import subprocess
+import threading
 from pathlib import Path
 from typing import Any
 
 from running import Running, awaited, running
-from shim_process import CALL, LISTED, PING, command, line
+from shim_process import CALL, LISTED, PING, command, line, started
 
 from agentsh_net.core.mcp.gate import BLOCKED
 
@@ -34,9 +35,9 @@ def say(process: subprocess.Popen[bytes], *messages: bytes) -> None:
 
 
 def test_it_is_not_started_and_every_request_is_refused(tmp_path: Path) -> None:
-    started = tmp_path / "started"
+    mark = tmp_path / "started"
     with running(tmp_path, policy("s")) as here:
-        process = shim(here, "sh", "-c", f"echo > {started}; cat")
+        process = shim(here, "sh", "-c", f"echo > {mark}; cat")
         say(process, CALL, b'{"jsonrpc":"2.0","method":"notifications/initialized"}', LISTED, b"oops", PING)
         errors = [json.loads(line(process)) for _ in range(4)]
         out, err = process.communicate(timeout=60)
@@ -55,40 +56,158 @@ def test_it_is_not_started_and_every_request_is_refused(tmp_path: Path) -> None:
             "shim",
         )
         assert told["pid"] == process.pid
-    assert not started.exists()
+    assert not mark.exists()
+
+
+def refused(process: subprocess.Popen[bytes], *ids: int) -> None:
+    """Read the policy's error for each of these requests."""
+    for id_ in ids:
+        error = json.loads(line(process))
+        assert (error["id"], error["error"]["code"]) == (id_, BLOCKED)
+        assert "server s is denied" in error["error"]["message"]
 
 
 def test_it_ends_with_its_signal_and_where_policy_allows_the_server_again(tmp_path: Path) -> None:
     with running(tmp_path, policy("s")) as here:
         process = shim(here, "cat")
         say(process, PING)
-        assert b"denied" in line(process)
+        refused(process, 2)
         process.send_signal(signal.SIGTERM)
         assert process.wait(timeout=60) == 128 + signal.SIGTERM
         process.communicate()
         process = shim(here, "cat")
         say(process, PING)
-        assert b"denied" in line(process)
+        refused(process, 2)
         here.write(policy())
-        here.await_event("policy_reloaded")
-        say(process, PING)  # to be started again, by a client that sees it end
-        process.communicate(timeout=60)
-        assert process.returncode == 126
+        assert process.wait(timeout=60) == 126  # to be started again, by a client that sees it end
+        assert b"start it anew" in process.communicate()[1]
 
 
-def test_one_that_is_denied_while_it_runs_is_asked_nothing_any_more(tmp_path: Path) -> None:
+# Reads nothing and answers nothing: what it is asked stays in flight.
+DEAF = "trap 'echo asked >> {mark}' TERM; {launched} & echo $! > {mark}.new; mv {mark}.new {mark}; while :; do sleep 0.05; done"
+
+
+def test_one_that_is_denied_while_it_runs_is_ended_and_what_is_in_flight_is_answered(tmp_path: Path) -> None:
+    mark = tmp_path / "ended"
     with running(tmp_path, policy()) as here:
+        process = shim(here, "sh", "-c", f"cat > {mark}.asked; echo > {mark}; exec sleep 600")
+        say(process, LISTED, PING)
+        awaited(lambda: Path(f"{mark}.asked").exists() and PING in Path(f"{mark}.asked").read_bytes())
+        here.write(policy("s"))
+        refused(process, 3, 2)
+        awaited(mark.exists)  # its input has ended
+        told = here.await_event("mcp_server_stopped")  # though it took a signal
+        assert {
+            k: told[k] for k in ("action", "rule", "server_id", "via", "sessions", "requests", "pid")
+        } == {
+            "action": "block",
+            "rule": "sandbox.mcp.denied_servers[0]",
+            "server_id": "s",
+            "via": "shim",
+            "sessions": 1,
+            "requests": 2,
+            "pid": process.pid,
+        }
+        say(process, PING)
+        refused(process, 2)
+        assert here.await_event("mcp_server_refused")["method"] == "ping"
+        _, err = process.communicate(timeout=60)
+        assert process.returncode == 0
+        assert err.count(b"the server is ended: ") == 1
+
+
+def test_one_that_does_not_end_is_killed_and_so_is_what_it_started(tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    patience = "relay.DENIED_PATIENCE = 0.2; relay.KILL_AFTER = 0.5"
+    stubborn = DEAF.format(mark=mark, launched="(trap '' TERM; exec sleep 600)")
+    socket = tmp_path / "control.sock"
+    with (
+        running(tmp_path, policy()) as here,
+        started("sh", "-c", stubborn, patience=patience, socket=socket) as process,
+    ):
+        awaited(mark.exists)
+        launched = int(mark.read_text())
+        here.write(policy("s"))
+        here.await_event("mcp_server_stopped")
+        assert "asked" in mark.read_text()  # to end, before that
+        awaited(lambda: not Path(f"/proc/{launched}").exists())
+        say(process, PING)
+        refused(process, 2)
+
+
+def test_a_signal_ends_it_while_its_server_is_being_ended(tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    with running(tmp_path, policy()) as here:
+        process = shim(here, "sh", "-c", DEAF.format(mark=mark, launched="(trap '' TERM; exec sleep 600)"))
+        awaited(mark.exists)
+        launched = int(mark.read_text())
+        say(process, PING)
+        here.write(policy("s"))
+        refused(process, 2)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=60) == 128 + signal.SIGTERM
+        awaited(lambda: not Path(f"/proc/{launched}").exists())
+        process.communicate()
+
+
+def test_without_a_daemon_it_is_refused_as_before_and_the_next_policy_is_found(tmp_path: Path) -> None:
+    with running(tmp_path, policy("s")) as here:
         process = shim(here, "cat")
         say(process, PING)
-        assert line(process) == PING + b"\n"
-        here.write(policy("s"))
-        here.await_event("policy_reloaded")
-
-        def refused() -> bool:  # once the news is there
-            say(process, PING)
-            return b"server s is denied by policy" in line(process)
-
-        awaited(refused)
+        refused(process, 2)
+    say(process, PING, CALL)
+    refused(process, 2, 1)
+    with running(tmp_path, policy("s")) as here:
+        here.await_event("mcp_server_refused", lambda event: event["method"] == "ping")
+        awaited(lambda: here.status()["shims"])  # without being asked anything
         say(process, LISTED)
-        assert json.loads(line(process))["error"]["code"] == BLOCKED
+        refused(process, 3)
+        here.await_event("mcp_server_refused", lambda event: event["method"] == "tools/list")
+    say(process, PING)
+    refused(process, 2)
+    with running(tmp_path, policy()):
+        assert process.wait(timeout=60) == 126
+    out, err = process.communicate()
+    assert out == b""
+    assert b"Traceback" not in err and b"UNJUDGED" not in err
+
+
+def test_one_that_was_denied_while_the_daemon_was_away_is_ended_though_nobody_calls_a_tool(
+    tmp_path: Path,
+) -> None:
+    with running(tmp_path, policy()) as here:
+        process = shim(here, "sleep", "600")
+        say(process, PING)
+        awaited(lambda: here.status()["shims"])
+    with running(tmp_path, policy("s")) as here:
+        refused(process, 2)
+        assert here.await_event("mcp_server_stopped")["requests"] == 1
+        say(process, PING)
+        refused(process, 2)
         process.communicate(timeout=60)
+
+
+def test_a_client_that_reads_no_more_and_one_that_does_not_wait_for_the_daemon_are_let_go(
+    tmp_path: Path,
+) -> None:
+    with running(tmp_path, policy("s")) as here:
+        process = shim(here, "cat")
+        say(process, PING)
+        refused(process, 2)
+        assert process.stdout is not None and process.stderr is not None
+        process.stdout.close()
+        say(process, PING)
+        assert process.wait(timeout=60) == 0
+        assert b"Traceback" not in process.stderr.read()
+        process = shim(here, "cat")
+        say(process, PING)
+        refused(process, 2)
+        go_on = threading.Event()
+        here.loop.call_soon_threadsafe(go_on.wait)  # it answers nobody
+        try:
+            say(process, PING)
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(timeout=5) == 128 + signal.SIGTERM  # less than it waits for the daemon
+        finally:
+            go_on.set()
+        process.communicate()

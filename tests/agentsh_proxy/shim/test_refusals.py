@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from agentsh_proxy.shim import refusals
-from agentsh_proxy.shim.refusals import count_calls, of_calls, of_server
+from agentsh_proxy.shim.refusals import count_calls, of_line, of_server
 
 from agentsh_net.core.mcp import gate as mcp_gate
 
@@ -26,13 +26,13 @@ def test_the_codes_are_those_of_the_gate() -> None:
 def test_every_request_of_a_refused_line_gets_its_error() -> None:
     answers = [
         json.loads(a)
-        for a in of_calls(
+        for a in of_line(
             line([CALL, {"method": "notifications/x"}, {**CALL, "id": 2}, {"id": 3, "result": 1}])
         )
     ]
     assert [a["id"] for a in answers] == ["1", 2]
     assert all(a["error"]["code"] == mcp_gate.BLOCKED and a["jsonrpc"] == "2.0" for a in answers)
-    (answer,) = map(json.loads, of_calls(b"nonsense"))
+    (answer,) = map(json.loads, of_line(b"nonsense"))
     assert answer["id"] is None
 
 

@@ -7,14 +7,12 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from agentsh_proxy.shim import relay
-from agentsh_proxy.shim.daemon import Answer
 from agentsh_proxy.shim.relay import Relay
-from agentsh_proxy.shim.way import Way
 from shim_process import CALL, LISTED, PING, flood, line, run, started
 
 
@@ -132,72 +130,13 @@ def test_a_server_that_outlives_its_client_in_silence_is_asked_to_end_and_then_k
         assert process.wait(60) == -signal.SIGKILL
 
 
-class Desk:
-    """A daemon in the test's hands, and the shim's loop between a client and a server that say nothing by themselves."""
-
-    def __init__(
-        self,
-        *standing: str,
-        closed: bool = False,
-        results: bool = False,
-        away: bool = False,
-        output: int = 0,  # of the server
-    ) -> None:
-        self.standing = set(standing)
-        self.closed, self.results, self.away, self.denied = closed, results, away, False
-        self.told: list[tuple[bytes, int]] = []
-        self.asked: list[tuple[bytes, Callable[[Answer | None], None]]] = []
-        self.takes_news = True
-        self.unjudged = 0
-        child = SimpleNamespace(stdin=None, stdout=output, started=None)
-        self.relay = Relay(child, self, -1)  # type: ignore[arg-type] # as far as lines are concerned
-
-    @property
-    def lets_pass(self) -> bool:
-        return bool(self.standing)
-
-    def stands(self, *tools: str) -> bool:
-        return self.standing.issuperset(tools)
-
-    def stand(self, tool: str) -> None:
-        self.standing.add(tool)
-
-    def tell(self, lines: bytes, calls: int = 1) -> bool:
-        if self.takes_news:
-            self.told.append((lines, calls))
-        return self.takes_news
-
-    def ask(self, header: object, line: bytes, then: Callable[[Answer | None], None]) -> None:
-        if self.away:
-            then(None)
-        else:
-            self.asked.append((line, then))
-
-    def client(self, data: bytes) -> bytes:
-        """Say it as the client; return what goes on to the server."""
-        return self._passed(self.relay._up, data)
-
-    def server(self, data: bytes) -> bytes:
-        """Say it as the server; return what goes on to the client."""
-        return self._passed(self.relay._down, data)
-
-    def _passed(self, way: Way, data: bytes) -> bytes:
-        way.feed(data)
-        passed = bytes(way.out)
-        way.out.clear()
-        return passed
-
-
-def called(tool: str, id_: int, *, spaced: bool = False) -> bytes:
-    message = {"jsonrpc": "2.0", "id": id_, "method": "tools/call", "params": {"name": tool, "arguments": {}}}
-    return json.dumps(message, separators=None if spaced else (",", ":")).encode() + b"\n"
-
-
 def test_what_a_server_says_while_it_is_read_goes_to_the_client_with_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     said, says = os.pipe()
-    desk = Desk(output=said)
+    child: Any = SimpleNamespace(status=None, stdin=None, stdout=said, started=None)
+    daemon: Any = SimpleNamespace(denied=False, results=False)
+    loop = Relay(child, daemon, -1)
     first, *others = (PING.replace(b"2,", b"%d," % n) + b"\n" for n in range(5))
     further = list(others)
 
@@ -214,67 +153,8 @@ def test_what_a_server_says_while_it_is_read_goes_to_the_client_with_it(
     os.write(says, first)
     passed = []
     for _ in range(2):
-        desk.relay._read_server(said)
-        passed.append(desk.server(b""))
+        loop._read_server(said)
+        passed.append(bytes(loop._down.out))
+        loop._down.out.clear()
     assert passed == [first + b"".join(others[:2]), b"".join(others[2:])]
-    assert desk.relay._child_out is None  # its end came third
-
-
-RESULT = b'{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"x"}]}}\n'
-
-
-def test_a_burst_of_calls_whose_verdicts_stand_passes_and_is_told_of() -> None:
-    desk = Desk("t", "u")
-    burst = called("t", 1) + called("u", 2)
-    assert desk.client(burst) == burst
-    assert (desk.told, desk.asked) == ([(burst[:-1], 2)], [])
-
-
-@pytest.mark.parametrize("spaced", [False, True])
-def test_of_a_burst_a_call_whose_verdict_does_not_stand_waits_and_so_does_what_follows(spaced: bool) -> None:
-    desk = Desk("t")
-    first, second, third = called("t", 1), called("u", 2, spaced=spaced), called("t", 3)
-    assert desk.client(first + second + third) == first
-    assert [line for line, _ in desk.asked] == [second[:-1]]
-    assert [line for line, _ in desk.told] == [first[:-1], third[:-1]]
-    desk.asked[0][1](Answer(passes=False))
-    assert desk.client(b"") == third
-
-
-def test_calls_that_the_daemon_takes_no_news_of_are_asked_about() -> None:
-    desk = Desk("t")
-    desk.takes_news = False
-    assert desk.client(called("t", 1) + called("t", 2)) == b""
-    assert len(desk.asked) == 2
-
-
-def test_a_verdict_that_stands_is_asked_for_once() -> None:
-    desk = Desk()
-    assert desk.client(called("t", 1)) == b""
-    desk.asked.pop()[1](Answer(passes=True, stands=True))
-    assert desk.client(called("t", 2)) == called("t", 1) + called("t", 2)
-    assert (desk.told, desk.asked) == ([(called("t", 2)[:-1], 1)], [])
-
-
-@pytest.mark.parametrize("standing", [["t"], []])
-@pytest.mark.parametrize("results", [False, True])
-def test_the_result_of_a_call_is_looked_at_where_the_policy_says_so(
-    standing: list[str], results: bool
-) -> None:
-    desk = Desk(*standing, results=results)
-    desk.client(called("t", 1))
-    while desk.asked:
-        desk.asked.pop()[1](Answer(passes=True))
-    assert desk.server(RESULT) == (b"" if results else RESULT)
-    assert len(desk.asked) == results
-
-
-def test_calls_are_counted_that_pass_while_nobody_judges_them() -> None:
-    desk = Desk(away=True)
-    lines = called("t", 1) + called("u", 2)
-    assert desk.client(lines) == lines
-    assert desk.unjudged == 2
-    closed = Desk(away=True, closed=True)
-    assert closed.client(lines) == b""
-    assert [json.loads(line)["id"] for line in bytes(closed.relay._down.out).splitlines()] == [1, 2]
-    assert closed.unjudged == 0
+    assert loop._child_out is None  # its end came third

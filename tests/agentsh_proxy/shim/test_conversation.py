@@ -1,0 +1,193 @@
+"""Lines between a client and a server: what stands passes and is told of, what does not waits, and a denied server hears nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+from agentsh_proxy.shim.conversation import Conversation
+from agentsh_proxy.shim.daemon import Answer
+from agentsh_proxy.shim.way import Way
+from shim_process import PING
+
+from agentsh_net.core.links.shim_link import MAX_LINE
+
+
+class Desk:
+    """A daemon in the test's hands, and what a client and a server say to each other before it."""
+
+    def __init__(
+        self,
+        *standing: str,
+        closed: bool = False,
+        results: bool = False,
+        away: bool = False,
+    ) -> None:
+        self.standing = set(standing)
+        self.closed, self.results, self.away, self.wants_all = closed, results, away, False
+        self.denied, self.denial = False, "no such server today"
+        self.told: list[tuple[bytes, int]] = []
+        self.asked: list[tuple[bytes, Callable[[Answer | None], None]]] = []
+        self.takes_news = True
+        self.unjudged = 0
+        self.talk = Conversation(self)  # type: ignore[arg-type] # as far as lines are concerned
+
+    @property
+    def lets_pass(self) -> bool:
+        return bool(self.standing)
+
+    def stands(self, *tools: str) -> bool:
+        return self.standing.issuperset(tools)
+
+    def stand(self, tool: str) -> None:
+        self.standing.add(tool)
+
+    def tell(self, lines: bytes, calls: int = 1) -> bool:
+        if self.takes_news:
+            self.told.append((lines, calls))
+        return self.takes_news
+
+    def ask(self, header: object, line: bytes, then: Callable[[Answer | None], None]) -> None:
+        if self.away:
+            then(None)
+        else:
+            self.asked.append((line, then))
+
+    def client(self, data: bytes) -> bytes:
+        """Say it as the client; return what goes on to the server."""
+        return self._passed(self.talk.up, data)
+
+    def server(self, data: bytes) -> bytes:
+        """Say it as the server; return what goes on to the client."""
+        return self._passed(self.talk.down, data)
+
+    def _passed(self, way: Way, data: bytes) -> bytes:
+        way.feed(data)
+        passed = bytes(way.out)
+        way.out.clear()
+        return passed
+
+
+def called(tool: str, id_: int, *, spaced: bool = False) -> bytes:
+    message = {"jsonrpc": "2.0", "id": id_, "method": "tools/call", "params": {"name": tool, "arguments": {}}}
+    return json.dumps(message, separators=None if spaced else (",", ":")).encode() + b"\n"
+
+
+RESULT = b'{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"x"}]}}\n'
+
+
+def test_a_burst_of_calls_whose_verdicts_stand_passes_and_is_told_of() -> None:
+    desk = Desk("t", "u")
+    burst = called("t", 1) + called("u", 2)
+    assert desk.client(burst) == burst
+    assert (desk.told, desk.asked) == ([(burst[:-1], 2)], [])
+
+
+@pytest.mark.parametrize("spaced", [False, True])
+def test_of_a_burst_a_call_whose_verdict_does_not_stand_waits_and_so_does_what_follows(spaced: bool) -> None:
+    desk = Desk("t")
+    first, second, third = called("t", 1), called("u", 2, spaced=spaced), called("t", 3)
+    assert desk.client(first + second + third) == first
+    assert [line for line, _ in desk.asked] == [second[:-1]]
+    assert [line for line, _ in desk.told] == [first[:-1], third[:-1]]
+    desk.asked[0][1](Answer(passes=False))
+    assert desk.client(b"") == third
+
+
+def test_calls_that_the_daemon_takes_no_news_of_are_asked_about() -> None:
+    desk = Desk("t")
+    desk.takes_news = False
+    assert desk.client(called("t", 1) + called("t", 2)) == b""
+    assert len(desk.asked) == 2
+
+
+def test_a_verdict_that_stands_is_asked_for_once() -> None:
+    desk = Desk()
+    assert desk.client(called("t", 1)) == b""
+    desk.asked.pop()[1](Answer(passes=True, stands=True))
+    assert desk.client(called("t", 2)) == called("t", 1) + called("t", 2)
+    assert (desk.told, desk.asked) == ([(called("t", 2)[:-1], 1)], [])
+
+
+@pytest.mark.parametrize("standing", [["t"], []])
+@pytest.mark.parametrize("results", [False, True])
+def test_the_result_of_a_call_is_looked_at_where_the_policy_says_so(
+    standing: list[str], results: bool
+) -> None:
+    desk = Desk(*standing, results=results)
+    desk.client(called("t", 1))
+    while desk.asked:
+        desk.asked.pop()[1](Answer(passes=True))
+    assert desk.server(RESULT) == (b"" if results else RESULT)
+    assert len(desk.asked) == results
+
+
+def test_calls_are_counted_that_pass_while_nobody_judges_them() -> None:
+    desk = Desk(away=True)
+    lines = called("t", 1) + called("u", 2)
+    assert desk.client(lines) == lines
+    assert desk.unjudged == 2
+    closed = Desk(away=True, closed=True)
+    assert closed.client(lines) == b""
+    assert [json.loads(line)["id"] for line in bytes(closed.talk.down.out).splitlines()] == [1, 2]
+    assert closed.unjudged == 0
+
+
+def error(id_: int | str, text: str) -> bytes:
+    value = {"jsonrpc": "2.0", "id": id_, "error": {"code": -31090, "message": text}}
+    return json.dumps(value, separators=(",", ":")).encode() + b"\n"
+
+
+def test_a_server_that_is_denied_leaves_no_request_unanswered_and_says_nothing_more() -> None:
+    desk = Desk("t", results=True)
+    desk.client(called("t", 1) + PING + b"\n" + called("u", 3))
+    desk.server(RESULT[:20])  # the beginning of an answer
+    desk.denied = desk.wants_all = True
+    assert desk.talk.deny() == 2  # the third waits for the daemon
+    assert desk.server(b"") == error(1, desk.denial) + error(2, desk.denial)
+    desk.asked.pop()[1](Answer(passes=True))  # said before it heard of the change
+    assert (desk.server(b""), desk.client(b"")) == (error(3, desk.denial), b"")
+
+
+def test_whatever_is_asked_of_a_denied_server_is_refused_though_nobody_judges() -> None:
+    desk = Desk(away=True)
+    desk.denied = desk.wants_all = True
+    desk.talk.deny()
+    assert desk.client(PING + b"\n" + called("t", 1)) == b""
+    assert desk.server(b"") == error(2, desk.denial) + error(1, desk.denial)
+    assert desk.unjudged == 0
+    desk.denied = False
+    desk.client(PING + b"\n")
+    assert b"start it anew" in desk.server(b"")
+
+
+def test_a_line_that_passed_in_part_when_its_server_was_denied_gets_an_end() -> None:
+    desk = Desk()
+    desk.talk.up.feed(PING + b"\n")
+    desk.talk.up.out.clear()
+    desk.talk.down.feed(b"x" * (MAX_LINE + 1))
+    desk.asked.pop()[1](Answer(passes=True))
+    desk.denied = True
+    desk.talk.deny()
+    assert desk.server(b"").endswith(b"x\n" + error(2, desk.denial))
+
+
+def test_one_that_waited_for_its_verdict_then_is_let_go() -> None:
+    desk = Desk()
+    desk.talk.down.feed(b"x" * (MAX_LINE + 1))
+    desk.denied = True
+    desk.talk.deny()
+    desk.asked.pop()[1](Answer(passes=True))
+    assert desk.server(b"") == b"" and desk.talk.down.waiting == 0
+
+
+@pytest.mark.parametrize("closed", [False, True])
+def test_until_the_daemon_has_said_whether_the_server_is_denied_every_line_is_asked_about(
+    closed: bool,
+) -> None:
+    desk = Desk(closed=closed)
+    desk.wants_all = True
+    assert desk.client(PING + b"\n") == b""
+    desk.asked.pop()[1](None)  # it ended before it said so
+    assert desk.client(b"") == PING + b"\n"
