@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import select
 import socket
 import struct
 import tempfile
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from ipaddress import ip_address
@@ -17,7 +19,7 @@ from netns import box, tls
 from netns.scene import MARK, attempt, listening, outcome
 from netns.stage import BOTH, EBPF, NFT, PLANES
 
-from agentsh_net.core.audit.events import LlmDirectConnection
+from agentsh_net.core.audit.events import Event, LlmDirectConnection
 from agentsh_net.core.configuration import config as configuration
 from agentsh_net.core.network import attribution, kernel_plan, llm_plan
 from agentsh_net.core.network.plane import ConnectRecord
@@ -181,33 +183,52 @@ def test_a_direct_connection_that_stood_before_is_closed(played: Refused) -> Non
     assert [(e.type, e.layer, e.action) for e in swept] == [("llm_direct_connection", "sweep", "block")]
 
 
+class Shared:
+    """The provider and an MCP server live at one endpoint, and names decide there."""
+
+    def __init__(self, layers: tuple[str, ...], server: str, direct: str, **rules: object) -> None:
+        there = box.there()
+        pem = tls.authority(Path(tempfile.mkdtemp()), "llm.test", f"{server}.test")
+        tls.TlsServer([listening(there, PROVIDER, 443)], pem)
+        self.trust = tls.context(pem)
+        declared = [{"id": server, "type": "http", "url": f"https://{server}.test/mcp"}]
+        mapping = {
+            "version": 1,
+            "sandbox": {"mcp": {"servers": declared, **rules}},
+            "proxy": {"providers": {"corp": {"dialect": "openai", "base_url": "https://llm.test/v1"}}},
+            "network": {"mode": "enforce", "llm_direct": direct, "layers": list(layers), "required": True}
+            | {"on_shared_address": "sni", "on_unknown_sni": "tag"},
+        }
+        config = configuration.parse(mapping)
+        self.snapshot = Snapshot(1, "d", config, Registry(config.sandbox.mcp.servers), Pins(), mapping)
+        known = {key: [ip_address(PROVIDER)] for key in (llm_plan.key("corp"), server)}
+        self.kernel = open_kernel(config.network)
+        self.plan = kernel_plan.build(self.snapshot, known)
+        self.kernel.apply(self.plan)
+        self.records: list[ConnectRecord] = []
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self) -> None:
+        """Read what the kernel tells, as the daemon does, which ends what was refused by its name."""
+        while select.select(self.kernel.filenos(), [], [])[0]:
+            self.records += self.kernel.records()
+
+    def visit(self, name: str, *, as_proxy: bool = False) -> str:
+        return in_child(
+            lambda: (as_proxy and enter("workers"), tls.visit(self.trust, name, PROVIDER))[1]
+        ).said
+
+    def event(self, name: str) -> Event:
+        """Return what is told of the first connection that said a name, once it is."""
+        found = box.await_that(lambda: [r for r in self.records if r.sni == name])
+        return attribution.attribute(self.snapshot, found[0], self.plan)
+
+
 def by_name(layers: tuple[str, ...]) -> dict[str, str]:
-    """The provider and an allowed MCP server live at one endpoint, and names decide there."""
-    there = box.there()
-    pem = tls.authority(Path(tempfile.mkdtemp()), "llm.test", "good.test")
-    tls.TlsServer([listening(there, PROVIDER, 443)], pem)
-    trust = tls.context(pem)
-    mapping = {
-        "version": 1,
-        "sandbox": {"mcp": {"servers": [{"id": "good", "type": "http", "url": "https://good.test/mcp"}]}},
-        "proxy": {"providers": {"corp": {"dialect": "openai", "base_url": "https://llm.test/v1"}}},
-        "network": {"mode": "enforce", "llm_direct": "refuse", "layers": list(layers), "required": True}
-        | {"on_shared_address": "sni", "on_unknown_sni": "tag"},
-    }
-    config = configuration.parse(mapping)
-    snapshot = Snapshot(1, "d", config, Registry(config.sandbox.mcp.servers), Pins(), mapping)
-    known = {key: [ip_address(PROVIDER)] for key in (llm_plan.key("corp"), "good")}
-    kernel = open_kernel(config.network)
-    plan = kernel_plan.build(snapshot, known)
-    kernel.apply(plan)
-
-    def visit(name: str) -> str:
-        return tls.visit(trust, name, PROVIDER)
-
-    said = {name: in_child(lambda n=name: visit(n)).said for name in ("good.test", "llm.test")}
-    records = box.await_that(lambda: [r for r in kernel.records() if r.sni == "llm.test"])
-    said["event"] = attribution.attribute(snapshot, records[0], plan).type
-    said["proxy"] = in_child(lambda: (enter("workers"), visit("llm.test"))[1]).said
+    place = Shared(layers, "good", "refuse")
+    said = {name: place.visit(name) for name in ("good.test", "llm.test")}
+    said["event"] = place.event("llm.test").type
+    said["proxy"] = place.visit("llm.test", as_proxy=True)
     return said
 
 
@@ -220,6 +241,27 @@ def test_at_a_shared_endpoint_the_providers_name_is_refused_and_the_proxy_says_i
     assert said["proxy"] == "1 bytes for llm.test"
     assert "bytes for" not in said["llm.test"]
     assert said["event"] == "llm_direct_connection"
+
+
+def denied_name(layers: tuple[str, ...]) -> dict[str, object]:
+    place = Shared(layers, "evil", "off", denied_servers=[{"id": "evil"}], enforce_policy=True)
+    said: dict[str, object] = {name: place.visit(name) for name in ("llm.test", "evil.test")}
+    told = place.event("evil.test")
+    said["event"] = (told.type, told.action, told.server_id, told.layer, bool(told.pid))
+    said["proxy"] = place.visit("llm.test", as_proxy=True)
+    said["told"] = {record.sni for record in place.records}
+    return said
+
+
+@pytest.mark.parametrize("layers", [EBPF, BOTH], ids="+".join)
+def test_a_denied_name_at_the_providers_endpoint_is_refused_and_the_providers_is_nobodys_business(
+    layers: tuple[str, ...],
+) -> None:
+    said = box.in_box(denied_name, layers)
+    assert said["llm.test"] == said["proxy"] == "1 bytes for llm.test"
+    assert said["evil.test"] == "ECONNABORTED"
+    assert said["event"] == ("mcp_network_connection", "block", "evil", "ebpf", True)
+    assert said["told"] == {"evil.test"}
 
 
 def tagged(layers: tuple[str, ...], scope: str) -> tuple[Met, Met, Met]:
