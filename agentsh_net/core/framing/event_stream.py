@@ -61,11 +61,9 @@ def with_payload(raw: bytes, payload: bytes) -> bytes:
 
 def read(raw: bytes) -> Message:
     """Return what a whole message says. Raises ProtocolError where its checks fail, or its headers can be read in two ways."""
-    total, size, check = _PRELUDE.unpack_from(raw)
-    if crc32(raw[:8]) != check:
-        raise ProtocolError("the CRC of a message's lengths is wrong")
-    if total != len(raw) or size > total - OVERHEAD:
-        raise ProtocolError("a message is shorter than its lengths say")
+    total, size = _lengths(raw)
+    if total != len(raw):
+        raise ProtocolError("a message is not as long as it says")
     if crc32(raw[: -_CRC.size]) != _CRC.unpack_from(raw, total - _CRC.size)[0]:
         raise ProtocolError("the CRC of a message is wrong")
     end = _PRELUDE.size + size
@@ -73,6 +71,16 @@ def read(raw: bytes) -> Message:
     if (kind := headers.get(":message-type", "event")) not in _TYPES:
         raise ProtocolError(f"a message of the type {kind[:80]!r}")
     return Message(headers, raw[end : -_CRC.size])
+
+
+def _lengths(raw: bytes | bytearray) -> tuple[int, int]:
+    """Return the length of a message and of its headers. Raises ProtocolError where they cannot be."""
+    total, size, check = _PRELUDE.unpack_from(raw)
+    if crc32(raw[:8]) != check:
+        raise ProtocolError("the CRC of a message's lengths is wrong")
+    if total < OVERHEAD or size > total - OVERHEAD:
+        raise ProtocolError("a message's lengths cannot be")
+    return total, size
 
 
 def _made(headers: bytes, payload: bytes) -> bytes:
@@ -158,12 +166,10 @@ class EventStreamDecoder:
             return Frame(self._taken(len(self._buffer)), flaw=self._broken) if self._buffer else None
         if len(self._buffer) < _PRELUDE.size:
             return None
-        total, size, check = _PRELUDE.unpack_from(self._buffer)
-        if crc32(self._buffer[:8]) != check:
-            self._broken = "the CRC of a message's lengths is wrong"
-            return self._next()
-        if total < OVERHEAD or size > total - OVERHEAD:
-            self._broken = "a message's lengths cannot be"
+        try:
+            total, _ = _lengths(self._buffer)
+        except ProtocolError as error:
+            self._broken = str(error)
             return self._next()
         if total > self._max:
             self._left = total

@@ -129,6 +129,39 @@ def test_after_lengths_that_cannot_be_there_is_no_next_message(total: int, size:
         assert b"".join(f.raw for f in found) == data
 
 
+def test_what_comes_after_lengths_that_cannot_be_is_given_out_at_once_and_nothing_is_held() -> None:
+    decoder = EventStreamDecoder(1 << 20)
+    bad = b"\xff" * 12
+    assert [(f.raw, bool(f.flaw)) for f in decoder.feed(bad)] == [(bad, True)]
+    assert [(f.raw, bool(f.flaw)) for f in decoder.feed(ONE)] == [(ONE, True)]
+    assert (decoder.feed(b""), decoder.finish()) == ([], None)
+
+
+def test_lengths_stand_before_a_message_and_are_its_own() -> None:
+    assert read(make({}, b"")).payload == b""  # the shortest there is
+    for raw in (ONE + b"\0", ONE[:-1]):
+        with pytest.raises(ProtocolError, match="not as long as it says"):
+            read(raw)
+    for total, size in ((15, 0), (len(ONE), len(ONE) - 15)):
+        prelude = struct.pack(">II", total, size)
+        with pytest.raises(ProtocolError, match="lengths cannot be"):
+            read(prelude + struct.pack(">I", crc32(prelude)) + ONE[12:])
+
+
+def test_what_a_stream_ends_in_the_middle_of_is_told_once() -> None:
+    decoder = EventStreamDecoder(100)
+    assert decoder.feed(ONE[:20]) == []
+    assert decoder.finish() == Frame(ONE[:20], flaw="a message without its end")
+    assert decoder.finish() is None
+    long = make(HEADERS, b"x" * 500)
+    assert [f.oversize for f in frames(long[:-1], [5], max_frame=200)] == [True]
+
+
+def test_a_message_of_just_the_bound_is_whole() -> None:
+    assert frames(ONE, max_frame=len(ONE)) == frames(ONE)
+    assert all(f.oversize for f in frames(ONE, max_frame=len(ONE) - 1))
+
+
 def test_a_length_that_spans_another_message_is_a_flaw() -> None:
     prelude = struct.pack(">II", len(ONE) + len(TWO), 0)
     data = prelude + struct.pack(">I", crc32(prelude)) + ONE[12:] + TWO
