@@ -328,6 +328,8 @@ class Policy:
         """Return the step as a verdict; in audit mode a block is let pass, and says so in `would`."""
         if deciding.outcome is not _BLOCK:
             return Verdict(Action.ALLOW, deciding.reason, deciding.rule, None, candidates)
+        if deciding.about in candidates[1:]:  # events are of the first
+            candidates = (deciding.about, *(c for c in candidates if c != deciding.about))
         if self._mcp.enforce_policy:
             return Verdict(Action.BLOCK, deciding.reason, deciding.rule, None, candidates, deciding.crossing)
         return Verdict(

@@ -101,7 +101,9 @@ class Connectors:
         return replace(verdict, would=Action.BLOCK, reason=why, rule=_TOOLS)
 
     def _tell_of(self, connector: Connector, verdict: Verdict) -> None:
-        self._service.reporter.connector(connector.server_id, connector.url, verdict, self._subject)
+        # Whom the verdict is about: a request may call a declared server by any name.
+        server_id = verdict.candidates[0].server_id if verdict.candidates else connector.server_id
+        self._service.reporter.connector(server_id, connector.url, verdict, self._subject)
 
     def _refusal(self, message: str) -> RefusalError:
         return RefusalError(403, message, dialect=self._dialect)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import orjson
 import pytest
 from agentsh_proxy.llm.admission import RefusalError
@@ -39,6 +41,17 @@ async def test_a_denied_server_is_refused_by_its_name_and_told_of(opened):
     ((kind, action, _, rule),) = told(proxy)
     assert (kind, action) == ("mcp_connector_request", "block")
     assert rule.startswith("sandbox.mcp.denied_servers")
+
+
+@pytest.mark.parametrize("denied", [["weather"], []])
+@on_loop
+async def test_a_declared_server_is_told_of_by_its_id_whatever_the_request_calls_it(opened, denied):
+    proxy = await opened(Proxy(snapshot(1, denied_servers=denied)))
+    here = connectors(proxy)
+    with pytest.raises(RefusalError, match="MCP server 'x'") if denied else contextlib.nullcontext():
+        here.refuse_confined(here.judged([Connector("x", ASKED.url)]))
+    proxy.service.reporter.flush()
+    assert [event["server_id"] for event in proxy.events] == ["weather"]
 
 
 @pytest.mark.parametrize("understood", [True, False])

@@ -95,13 +95,14 @@ def test_a_star_crosses_slashes():
 
 def test_a_denial_is_not_laundered_by_offering_the_name_elsewhere():
     snapshot = situation(
-        ["prod-db", "other"], {"prod-db": ["drop_table"], "other": ["drop_table"]}, **NO_DROP
+        ["other", "prod-db"], {"other": ["drop_table"], "prod-db": ["drop_table"]}, **NO_DROP
     )
     bare = verdict(snapshot, "drop_table")
     assert bare.action is BLOCK
     assert pairs(bare) == {("prod-db", "drop_table"), ("other", "drop_table")}
     assert bare.rule == "sandbox.mcp.denied_tools[0]"
     assert "prod-db/drop_table" in bare.reason
+    assert bare.candidates[0].server_id == "prod-db"  # whose rule decided: events are of the first
     assert "may mean 2 tools" in bare.reason
     prefixed = verdict(snapshot, "mcp__other__drop_table")
     assert prefixed.action is ALLOW
