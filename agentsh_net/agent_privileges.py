@@ -5,20 +5,16 @@ Raises OSError where the kernel refuses: an agent that cannot be confined is not
 
 from __future__ import annotations
 
-import ctypes
 import os
 import pwd
 import socket
 import stat
 from collections.abc import Mapping
 
+from agentsh_net import capabilities
 from agentsh_net.core.agent_environment import Account
 from agentsh_net.core.errors import ConfigError, Problem
 from agentsh_net.privileges import WORKERS
-
-_PR_CAPBSET_READ, _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS = 23, 24, 38
-_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
-_CAPABILITIES = 64  # as many as the sets have bits; of those that the kernel has not, it says so
 
 
 def account(wanted: str, environ: Mapping[str, str], euid: int) -> Account | None:
@@ -46,18 +42,15 @@ def _entry(wanted: str) -> Account:
 
 def give_up(who: Account | None) -> None:
     """Become `who`, without capabilities, and never gain a privilege again: neither setuid nor file capabilities count."""
-    libc = ctypes.CDLL(None, use_errno=True)
     if who is not None:
-        _prctl(libc, _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL)
-        for capability in range(_CAPABILITIES):
-            if libc.prctl(_PR_CAPBSET_READ, capability, 0, 0, 0) == 1:
-                _prctl(libc, _PR_CAPBSET_DROP, capability)
+        capabilities.clear_ambient()
+        capabilities.bound()
         os.setgroups(os.getgrouplist(who.name, who.gid))
         os.setresgid(who.gid, who.gid, who.gid)
         os.setresuid(who.uid, who.uid, who.uid)
         if os.getresuid() != (who.uid,) * 3 or os.getresgid() != (who.gid,) * 3:
             raise OSError("the change of user did not take hold")
-    _prctl(libc, _PR_SET_NO_NEW_PRIVS, 1)
+    capabilities.gain_nothing()
 
 
 def close_internet_sockets() -> list[int]:
@@ -82,10 +75,3 @@ def _is_internet(number: int) -> bool:
         return False
     with socket.socket(fileno=os.dup(number)) as copy:
         return copy.family not in {socket.AF_UNIX, socket.AF_NETLINK, socket.AF_VSOCK}
-
-
-def _prctl(libc: ctypes.CDLL, option: int, argument: int) -> None:
-    zero = ctypes.c_ulong(0)
-    if libc.prctl(ctypes.c_int(option), ctypes.c_ulong(argument), zero, zero, zero):
-        number = ctypes.get_errno()
-        raise OSError(number, f"prctl({option}): {os.strerror(number)}")

@@ -6,25 +6,16 @@ For `status`, `doctor` and the start-up lines. A layer that cannot be had at all
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from agentsh_net import capabilities
 from agentsh_net.core.configuration.settings import Network
 from agentsh_net.core.errors import KernelError
 from agentsh_net.kernel.cgroups import cgroup
 from agentsh_net.kernel.sockets import clients
 
-# Bits of the effective set (capabilities(7)).
-_BITS = {
-    "CAP_SETGID": 6,
-    "CAP_SETUID": 7,
-    "CAP_NET_ADMIN": 12,
-    "CAP_SYS_PTRACE": 19,
-    "CAP_SYS_ADMIN": 21,
-    "CAP_BPF": 39,
-}
 _PROC = Path("/proc")
 
 
@@ -44,13 +35,13 @@ def limits(
     network: Network, *, held: int | None = None, proc: Path = _PROC, hierarchy: Path | None = None
 ) -> list[Limit]:
     """Return what is missing for all that `network` could have. `held` is the effective capability set, by default this process's."""
-    held = effective_capabilities() if held is None else held
+    held = capabilities.effective() if held is None else held
     here = network.scope == "netns"
     found = []
     if network.mode != "off":
         if here:
             found.append(_WITHOUT_EBPF)
-        elif not has(held, "CAP_SYS_ADMIN"):
+        elif not capabilities.has(held, "CAP_SYS_ADMIN"):
             found.append(_OWN_SOCKETS_ONLY)
         if not here and "ebpf" in network.layers and is_a_part(hierarchy or _mounted()):
             found.append(_OWN_CGROUPS_ONLY)
@@ -58,7 +49,7 @@ def limits(
             found.append(_OWN_NETWORK_ONLY)
         if not sees_the_host(proc):
             found.append(_OWN_PROCESSES_ONLY)
-        elif not has(held, "CAP_SYS_PTRACE"):
+        elif not capabilities.has(held, "CAP_SYS_PTRACE"):
             found.append(_NO_EXECUTABLES)
         if not here and not clients.are_shown():
             found.append(_TOKENS_ONLY)
@@ -87,8 +78,12 @@ def beside_provider(providers: Sequence[str], server_ids: Sequence[str]) -> Limi
 
 def may_change_user(held: int | None = None, proc: Path = _PROC) -> bool:
     """Say whether this process can become another user."""
-    held = effective_capabilities() if held is None else held
-    return has(held, "CAP_SETUID") and has(held, "CAP_SETGID") and not is_only_user(proc)
+    held = capabilities.effective() if held is None else held
+    return (
+        capabilities.has(held, "CAP_SETUID")
+        and capabilities.has(held, "CAP_SETGID")
+        and not is_only_user(proc)
+    )
 
 
 def is_only_user(proc: Path = _PROC) -> bool:
@@ -101,20 +96,8 @@ def is_only_user(proc: Path = _PROC) -> bool:
 
 def may_load_programs(held: int | None = None) -> bool:
     """Say whether this process could ever have attached an eBPF program, and so have left one."""
-    held = effective_capabilities() if held is None else held
-    return has(held, "CAP_BPF") or has(held, "CAP_SYS_ADMIN")
-
-
-def effective_capabilities(status: str | None = None) -> int:
-    """Return the effective capability set as a bit mask (proc_pid_status(5))."""
-    text = (_PROC / "self/status").read_text(encoding="ascii", errors="replace") if status is None else status
-    found = re.search(r"^CapEff:\s*([0-9a-f]+)$", text, re.MULTILINE)
-    return int(found[1], 16) if found else 0
-
-
-def has(held: int, name: str) -> bool:
-    """Say whether a set of capabilities has the one of this name."""
-    return bool(held >> _BITS[name] & 1)
+    held = capabilities.effective() if held is None else held
+    return capabilities.has(held, "CAP_BPF") or capabilities.has(held, "CAP_SYS_ADMIN")
 
 
 def sees_the_host(proc: Path) -> bool:

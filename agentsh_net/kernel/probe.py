@@ -15,11 +15,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from agentsh_net import capabilities
 from agentsh_net.core.abi import sock_diag
 from agentsh_net.core.errors import KernelError
 from agentsh_net.kernel.bpf import attachment, headers, loader, probe_source, syscall
 from agentsh_net.kernel.cgroups import cgroup, own_cgroups
-from agentsh_net.kernel.limits import effective_capabilities, has
 from agentsh_net.kernel.netlink import SOCK_DIAG, Netlink
 from agentsh_net.kernel.nft import nftables
 from agentsh_net.kernel.sockets.diag import UNLISTED, destroy, listener, look_up
@@ -123,8 +123,8 @@ def _kernel(release: str) -> Probe:
 
 
 def _privilege(layer: str, wanted: tuple[str, ...]) -> Probe:
-    held = effective_capabilities()
-    lacking = [name for name in wanted if not has(held, name)]
+    held = capabilities.effective()
+    lacking = [name for name in wanted if not capabilities.has(held, name)]
     if not lacking:
         return Probe(layer, usable=True, detail=f"has {', '.join(wanted)}")
     reason = f"lacks {', '.join(lacking)}"

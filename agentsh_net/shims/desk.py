@@ -55,9 +55,8 @@ class Desk:
     def __init__(self, around: Surroundings) -> None:
         self.around = around
         self._visits: set[Visit] = set()
-        self._taken: dict[
-            str, tuple[str, int]
-        ] = {}  # folded server id -> what was taken last, by which snapshot
+        # Folded server id -> what was taken last, by which snapshot.
+        self._taken: dict[str, tuple[str, int]] = {}
         self._customs: tuple[tuple[CustomPattern, ...], tuple[Custom, ...]] = (), ()
         self._owners: dict[str, int] = {}  # folded server id -> the user whose listings count
 

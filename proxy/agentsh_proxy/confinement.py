@@ -5,31 +5,22 @@ Raises OSError where the kernel refuses: a worker that cannot be confined does n
 
 from __future__ import annotations
 
-import ctypes
 import os
 import resource
 import signal
 import site
 import sys
-from pathlib import Path
 
+from agentsh_net import capabilities
 from agentsh_proxy import landlock
 
-_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_NO_NEW_PRIVS = 1, 4, 38
-_PR_CAPBSET_READ, _PR_CAPBSET_DROP = 23, 24
-_CAPABILITY_V3 = 0x20080522
-_CAP_SETPCAP = 8
-_CAPABILITIES = 64  # as many as the sets have bits; of those that the kernel has not, it says so
+_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE = 1, 4
 # What an HTTPS client and the interpreter read while they run. /etc as a folder, not as files: resolv.conf is replaced
 # by renaming, and a rule on a file would hold on to the old one. Secrets in it are guarded by their modes.
 _READABLE = (
     "/etc", "/usr", "/lib", "/lib64", "/run/systemd/resolve", "/run/resolvconf", "/run/NetworkManager",
     "/dev/urandom", "/dev/null",
 )  # fmt: skip
-
-
-class _CapHeader(ctypes.Structure):
-    _fields_ = [("version", ctypes.c_uint32), ("pid", ctypes.c_int)]
 
 
 def confine(uid: int, gid: int, *, supervisor: int, keep_user: bool = False) -> int:
@@ -41,15 +32,16 @@ def confine(uid: int, gid: int, *, supervisor: int, keep_user: bool = False) -> 
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    # First: after it, no program that is run gets what the process does not have, be it root's or set-user-id.
-    _prctl(_PR_SET_NO_NEW_PRIVS, 1)
+    capabilities.gain_nothing()
     # Before the change of user: an installation in somebody's home (0700) is beyond `uid`. What it needs of it is imported by now.
     with landlock.opened(_readable()) as readable:
         if os.geteuid() == 0 and not keep_user:
             _become(uid, gid)
-        _drop_capabilities()
-        _prctl(_PR_SET_DUMPABLE, 0)
-        _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)  # after the change of user, which clears it (prctl(2))
+        capabilities.keep(0, 0, 0)  # the change of user leaves the inheritable ones
+        capabilities.prctl(_PR_SET_DUMPABLE, 0)
+        capabilities.prctl(
+            _PR_SET_PDEATHSIG, signal.SIGKILL
+        )  # after the change of user, which clears it (prctl(2))
         if os.getppid() != supervisor:
             raise OSError("the supervisor is gone")
         return landlock.restrict_to_reading(readable)
@@ -59,33 +51,13 @@ def _become(uid: int, gid: int) -> None:
     if uid == 0 or gid == 0:
         raise OSError("a worker must not run as root: pass --uid and --gid of an unprivileged user")
     # Without it nothing that is in the bounding set can be had either (no_new_privs).
-    if _held() >> _CAP_SETPCAP & 1:
-        libc = ctypes.CDLL(None, use_errno=True)
-        for capability in range(_CAPABILITIES):
-            if libc.prctl(_PR_CAPBSET_READ, capability, 0, 0, 0) == 1:
-                _prctl(_PR_CAPBSET_DROP, capability)
+    if capabilities.has(capabilities.effective(), "CAP_SETPCAP"):
+        capabilities.bound()
     os.setgroups([])
     os.setresgid(gid, gid, gid)
     os.setresuid(uid, uid, uid)
     if os.getresuid() != (uid, uid, uid) or os.getresgid() != (gid, gid, gid):
         raise OSError("the change of user did not take hold")
-
-
-def _drop_capabilities() -> None:
-    """Empty the effective, permitted and inheritable sets (the change of user leaves the last one), and with them the ambient one."""
-    header = _CapHeader(_CAPABILITY_V3, 0)
-    data = (ctypes.c_uint32 * 6)()
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.capset(ctypes.byref(header), ctypes.byref(data)):
-        raise OSError(ctypes.get_errno(), "capset failed")
-
-
-def _held() -> int:
-    """Return the effective capability set (proc_pid_status(5))."""
-    for line in Path("/proc/self/status").read_text(encoding="ascii", errors="replace").splitlines():
-        if line.startswith("CapEff:"):
-            return int(line.split()[1], 16)
-    return 0
 
 
 def _readable() -> list[str]:
@@ -98,10 +70,3 @@ def _readable() -> list[str]:
     }
     certificates = [os.environ[name] for name in ("SSL_CERT_FILE", "SSL_CERT_DIR") if name in os.environ]
     return [*_READABLE, *sorted(code), *certificates]
-
-
-def _prctl(option: int, argument: int) -> None:
-    libc = ctypes.CDLL(None, use_errno=True)
-    zero = ctypes.c_ulong(0)
-    if libc.prctl(ctypes.c_int(option), ctypes.c_ulong(argument), zero, zero, zero):
-        raise OSError(ctypes.get_errno(), f"prctl({option}) failed: {os.strerror(ctypes.get_errno())}")

@@ -105,14 +105,6 @@ def test_every_limit_reads_as_a_cost_and_a_remedy(host: Path) -> None:
         assert limit.remedy
 
 
-def test_capabilities_are_read_from_the_effective_set() -> None:
-    assert (
-        limits.effective_capabilities("Name:\tx\nCapPrm:\tffff\nCapEff:\t0000008000001000\n")
-        == 1 << 39 | 1 << 12
-    )
-    assert limits.effective_capabilities("") == 0
-
-
 def test_who_may_load_no_program_has_left_none() -> None:
     assert not limits.may_load_programs(NET_ADMIN | SETUID_SETGID)
     assert limits.may_load_programs(1 << 39)

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from netns import box
 
+from agentsh_net import capabilities
 from agentsh_net.core.errors import KernelError
 from agentsh_net.kernel import probe
 from agentsh_net.kernel.bpf import headers, loader
@@ -45,7 +46,7 @@ def test_a_kernel_without_ring_buffers_is_too_old(release: str, usable: bool) ->
 
 
 def test_a_user_without_privilege_is_told_to_be_root(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(probe, "effective_capabilities", lambda: 1 << 12)
+    monkeypatch.setattr(capabilities, "effective", lambda: 1 << 12)
     found = probe._privilege("ebpf", ("CAP_BPF", "CAP_NET_ADMIN"))
     assert (found.usable, found.reason) == (False, "lacks CAP_BPF")
     assert found.remedy
@@ -95,7 +96,7 @@ def test_a_kernel_that_lists_no_sockets_is_not_taken_for_one_that_destroys_them(
         raise FileNotFoundError(errno.ENOENT, "No such file or directory")
 
     monkeypatch.setattr(Netlink, "ask", ask)
-    monkeypatch.setattr(probe, "effective_capabilities", lambda: -1)
+    monkeypatch.setattr(capabilities, "effective", lambda: -1)
     found = probe._sweep()
     assert not found.usable
     assert (found.reason, found.remedy) == (str(UNLISTED), UNLISTED.remedy)

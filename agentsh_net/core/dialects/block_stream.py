@@ -129,9 +129,8 @@ class BlockMachine:
         self._rulings = rulings
         self._limit = limits.held
         self._words = words
-        self._queue: list[
-            tuple[bytes, bool]
-        ] = []  # from the start of the held call on; is it a part of that?
+        # From the start of the held call on; is it a part of that?
+        self._queue: list[tuple[bytes, bool]] = []
         self._waiting = 0  # bytes in the queue
         self._held: _Block | None = None
         self._blocks: dict[int | None, _Block] = {}

@@ -77,9 +77,8 @@ class Restorer:
         self._frames, self._write = framing
         self._waiting: list[_Event] = []
         self._size = 0
-        self._open: dict[
-            Channel, str
-        ] = {}  # what may be the beginning of a token, by the channel it stands in
+        # What may be the beginning of a token, by the channel it stands in.
+        self._open: dict[Channel, str] = {}
 
     @property
     def holding(self) -> bool:

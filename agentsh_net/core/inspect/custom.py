@@ -11,9 +11,8 @@ from agentsh_net.core.inspect import regex_cost
 from agentsh_net.core.inspect.findings import Category, Finding, Severity, excerpt
 from agentsh_net.core.inspect.strings import Text
 
-MAX_SEARCHED = (
-    64 << 10
-)  # characters of one value, for each pattern; what stands behind them only the built-in detectors search
+# Characters of one value, for each pattern; what stands behind them only the built-in detectors search.
+MAX_SEARCHED = 64 << 10
 
 
 @dataclass(frozen=True, slots=True)

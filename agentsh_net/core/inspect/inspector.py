@@ -73,9 +73,8 @@ class Inspector:
         self._readings: dict[str, _Reading] = {}
         # Folded server id -> instructions and `serverInfo`, as last reported.
         self._said: dict[str, tuple[str, Mapping[str, Any]]] = {}
-        self._versions: dict[
-            ToolKey, Sequence[Definition]
-        ] = {}  # tools that their server lists more than once
+        # Tools that their server lists more than once.
+        self._versions: dict[ToolKey, Sequence[Definition]] = {}
         self._shapes: names.Shapes = {}
         self._told: dict[str, tuple[Finding, ...]] = {}  # folded server id -> findings that were told of
 

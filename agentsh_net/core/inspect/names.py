@@ -20,9 +20,8 @@ MAX_SHOWN = 200
 
 # Shorter names are a letter apart by chance: add and and, get and set.
 SHORTEST_TOOL, SHORTEST_SERVER = 8, 5
-MAX_NEIGHBOURS = (
-    64  # characters of a name whose neighbours are worked out: a longer one has longer neighbours
-)
+# Characters of a name whose neighbours are worked out: a longer one has longer neighbours.
+MAX_NEIGHBOURS = 64
 
 
 def unusual(name: str, path: str) -> Iterator[Finding]:
@@ -61,9 +60,8 @@ class Alike:
         self._shapes = _shapes(names, shortest, {} if shapes is None else shapes)
         self._age = {owner: age for age, owner in enumerate(names)}
         self._looks: dict[str, list[tuple[str, str]]] = {}
-        self._near: dict[
-            str, list[tuple[str, str]]
-        ] = {}  # where there are two at least: most neighbours are one name's
+        # Where there are two at least: most neighbours are one name's.
+        self._near: dict[str, list[tuple[str, str]]] = {}
         self._mixed: set[str] = set()  # the neighbours where names of several stems meet
         first: dict[str, tuple[str, str]] = {}
         for owner, theirs in names.items():
