@@ -118,3 +118,17 @@ async def begun(front: GatewayFront, pipes: list[FakePipe]) -> tuple[dict[str, s
     answer = await asking
     assert answer.json["result"] == READY
     return {"Mcp-Session-Id": answer.headers["mcp-session-id"], "MCP-Protocol-Version": LEGACY[0]}, pipes[-1]
+
+
+VERSION = "2026-07-28"
+META = {"io.modelcontextprotocol/protocolVersion": VERSION, "io.modelcontextprotocol/clientCapabilities": {}}
+
+
+def modern(message: dict[str, Any], **meta: Any) -> dict[str, Any]:
+    return message | {"params": message["params"] | {"_meta": META | meta}}
+
+
+def headers(message: dict[str, Any]) -> dict[str, str]:
+    named = message["params"].get("name")
+    fields = {"MCP-Protocol-Version": VERSION, "Mcp-Method": message["method"]}
+    return fields | ({"Mcp-Name": named} if named else {})

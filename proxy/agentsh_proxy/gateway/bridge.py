@@ -18,7 +18,7 @@ from agentsh_net.core.mcp import gateway_http, jsonrpc
 from agentsh_net.core.mcp import http_rules as mcp_http
 from agentsh_net.core.mcp.exchange import LEGACY
 from agentsh_net.core.model import Server, Transport
-from agentsh_proxy.gateway.carrier import Served
+from agentsh_proxy.gateway.carrier import Denied, Served
 from agentsh_proxy.gateway.connection import JSON, GatewayConnection
 from agentsh_proxy.gateway.eras import asks_modern, begins
 from agentsh_proxy.gateway.offer import Unnamed
@@ -60,6 +60,7 @@ class Bridge:
         self._unnamed = Unnamed()
         self._leaving: list[Shared] = []  # replaced; they end when what is under way there has ended
         self._now = asyncio.get_running_loop().time()
+        self._closed = False
 
     @property
     def sessions(self) -> int:
@@ -81,8 +82,16 @@ class Bridge:
                 self._leaving.remove(shared)
                 shared.close()
 
+    def deny(self, error: Denied) -> tuple[int, int]:
+        """End every session; what is in flight gets the policy's error. Return how many of each there were."""
+        used: list[Session | Shared] = [*self._sessions.values(), *self._shared.values(), *self._leaving]
+        requests = sum(each.deny(error) for each in used)
+        self.close()
+        return len(used), requests
+
     def close(self) -> None:
-        """End every session."""
+        """End every session, for good."""
+        self._closed = True
         for key in tuple(self._sessions):
             self._end(key)
         for shared in (*self._shared.values(), *self._leaving):
@@ -125,6 +134,8 @@ class Bridge:
         self, asked: Asked, client: GatewayConnection, place: Place, session_id: str, limits: tuple[int, int]
     ) -> bool:
         """Answer what has no session."""
+        if self._closed:  # since it was admitted
+            raise ProtocolError(f"server {self.server.id} was let go", status=503)
         if asks_modern(asked):
             shared = await self._share(asked, place, session_id, limits[1])
             shared.used = self._now

@@ -5,9 +5,10 @@ Whether a server speaks HTTP itself or sits behind a pipe is the carriers' busin
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from typing import Protocol
 
+from agentsh_net.core.mcp.jsonrpc import Id
 from agentsh_net.core.model import Server
 from agentsh_proxy.gateway.connection import GatewayConnection
 from agentsh_proxy.gateway.requests import Asked
@@ -16,6 +17,8 @@ from agentsh_proxy.gateway.view import Place
 # Whether a request is answered or will be, at once or once it is awaited; False where the server turned out to be of a kind that
 # this carrier cannot serve, and nothing was answered.
 Served = bool | Awaitable[bool]
+# What a request gets for a server that policy denies; without an id, what a GET gets.
+Denied = Callable[[Id | None], bytes]
 
 
 class Carrier(Protocol):
@@ -31,6 +34,10 @@ class Carrier(Protocol):
 
     def tick(self, now: float) -> None:
         """Let go of what nobody uses (once a second)."""
+        ...
+
+    def deny(self, error: Denied) -> tuple[int, int]:
+        """End everything with a server that policy denies; return how many sessions, and requests in flight, that ended."""
         ...
 
     def close(self) -> None:

@@ -91,7 +91,7 @@ class GatewayConnection(asyncio.Protocol):
     """One connection of a client."""
 
     __slots__ = (
-        "_closing", "_front", "_idle", "_loop", "_paused", "_requests", "_seen", "_streaming", "_transport", "_work", "_writable",
+        "_answered", "_closing", "_front", "_idle", "_loop", "_paused", "_requests", "_seen", "_streaming", "_transport", "_work", "_writable",
         "admitted", "cors", "endless", "here",
     )  # fmt: skip
 
@@ -104,6 +104,7 @@ class GatewayConnection(asyncio.Protocol):
         self._idle: asyncio.Future[None] | None = None  # whoever waits until nobody is
         self._writable: asyncio.Future[None] | None = None  # set while the client is slow
         self._streaming = False
+        self._answered = False
         self._closing = False
         self._paused = False
         self._seen = front.now
@@ -166,6 +167,7 @@ class GatewayConnection(asyncio.Protocol):
     def answer(self, status: int, body: bytes = b"", fields: Fields = JSON) -> None:
         """Send a whole answer."""
         own = tuple(fields) if body else tuple(f for f in fields if f not in JSON)  # nothing is not JSON
+        self._answered = True
         length = b"Content-Length: %d\r\n" % len(body) if status not in (204, 304) else b""
         self._write(b"%b%b\r\n%b" % (self._head_of(status, own), length, body))
 
@@ -185,6 +187,7 @@ class GatewayConnection(asyncio.Protocol):
     def end(self) -> None:
         """End an answer that was begun."""
         self._streaming = False
+        self._answered = True
         if self._chunked:
             self._write(LAST_CHUNK)
 
@@ -227,6 +230,11 @@ class GatewayConnection(asyncio.Protocol):
     def streaming(self) -> bool:
         """Say whether an answer was begun and not ended: nothing else can be said but its end, or a cut."""
         return self._streaming
+
+    @property
+    def answered(self) -> bool:
+        """Say whether all of an answer to the request under way was said."""
+        return self._answered
 
     def abort(self) -> None:
         """Cut the connection, so that nobody takes the answer for complete."""
@@ -299,6 +307,7 @@ class GatewayConnection(asyncio.Protocol):
 
     def _finish(self) -> None:
         self._work = None
+        self._answered = False
         self._requests.done()
         self.endless = False
         self._quiet()

@@ -28,6 +28,7 @@ from agentsh_proxy.gateway.bodies import (
     on_one_line,
     rewritten,
 )
+from agentsh_proxy.gateway.carrier import Denied
 from agentsh_proxy.gateway.connection import JSON, GatewayConnection
 from agentsh_proxy.gateway.eras import begins, is_modern
 from agentsh_proxy.gateway.requests import Asked
@@ -100,6 +101,7 @@ class Exchange:
         self._begins = False  # a session may begin with the answer
         self.session_ended = False
         self.older = False  # nothing was answered: the server speaks HTTP+SSE
+        self.denied: Denied | None = None  # policy denies the server by now
 
     async def post(self, review: Review, max_request: int) -> str:
         """Carry a message to the server; return the id of the session that began with it."""
@@ -336,6 +338,16 @@ class Exchange:
             client.abort()
         else:
             client.last(b"".join(map(event_of, errors(self._ids, str(error)))))
+
+    def refuse(self, error: Denied) -> None:
+        """Give the policy's error to what waits, in the place of what the server might say."""
+        client, refusals = self._client, [error(id_) for id_ in self._ids]
+        if client.streaming:
+            client.last(b"".join(map(event_of, refusals)))
+        elif not client.answered:
+            status = 200 if self._asked.method == "POST" else 403
+            body = joined(as_body(refusals), self._extra) if self._extra else as_body(refusals)
+            client.answer(status, body or error(None))
 
 
 def _as_json(fields: Headers) -> Headers:

@@ -18,6 +18,7 @@ from agentsh_net.core.mcp.gateway_http import Headers
 from agentsh_net.core.model import Server
 from agentsh_net.core.trust.certificate import Fingerprints
 from agentsh_net.core.values.recent import remember
+from agentsh_proxy.gateway.carrier import Denied
 from agentsh_proxy.gateway.connection import GatewayConnection
 from agentsh_proxy.gateway.dialing import Tell
 from agentsh_proxy.gateway.exchange import Exchange
@@ -63,6 +64,8 @@ class Forward:
         self._report = report  # as `discovery` reports
         self._shown: Fingerprints | None = None  # the certificate that was reported last
         self._replies = 0  # of ours that the server has not taken yet
+        self._closed = False
+        self._flights: dict[Exchange, asyncio.Task[Any]] = {}
         self._reviews: OrderedDict[tuple[str, str], Review] = OrderedDict()
         self._unnamed = Unnamed()
         # Session of the server's -> of which agents.
@@ -76,15 +79,47 @@ class Forward:
     def tick(self, now: float) -> None:
         """Keep everything: sessions are the server's, and are bounded in number here."""
 
+    def deny(self, error: Denied) -> tuple[int, int]:
+        """Answer what is in flight with the policy's error; sessions are the server's. Return how much that was."""
+        for exchange, task in self._flights.items():
+            exchange.denied = error
+            task.cancel()
+        self.close()
+        return 0, len(self._flights)
+
     def close(self) -> None:
-        """Close every connection to the server."""
+        """Close every connection to the server, for good."""
+        self._closed = True
         self._http.close()
 
     async def serve(
         self, asked: Asked, client: GatewayConnection, place: Place, session_id: str, limits: tuple[int, int]
     ) -> bool:
         """Answer a request of a client; False where the server speaks HTTP+SSE. Raises ProtocolError where there is no answer yet."""
+        if self._closed:  # since it was admitted
+            raise ProtocolError(f"server {self.server.id} was let go", status=503)
         exchange = Exchange(self, asked, client, place, session_id, limits[1])
+        task = asyncio.current_task()
+        assert task is not None  # noqa: S101 - coroutines run in tasks
+        self._flights[exchange] = task
+        try:
+            return await self._carry(exchange, asked, client, session_id, limits)
+        except asyncio.CancelledError:
+            if exchange.denied is None or task.uncancel():
+                raise
+            exchange.refuse(exchange.denied)
+            return True
+        finally:
+            del self._flights[exchange]
+
+    async def _carry(
+        self,
+        exchange: Exchange,
+        asked: Asked,
+        client: GatewayConnection,
+        session_id: str,
+        limits: tuple[int, int],
+    ) -> bool:
         mcp_session = asked.fields.get("mcp-session-id", "")
         if mcp_session and session_id not in self._owners.get(mcp_session, (session_id,)):
             # As if it were nobody's.

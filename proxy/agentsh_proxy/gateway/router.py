@@ -12,9 +12,11 @@ import socket
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
-from agentsh_net.core.audit.events import Event
+from agentsh_net.audit.call_events import Teller
+from agentsh_net.core.audit.events import DEFAULT_SESSION, Event
 from agentsh_net.core.configuration.settings import GatewayServer
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.mcp import gate as mcp_gate
@@ -93,13 +95,16 @@ class Gateway:
         self._timer = loop.call_later(TICK, self._tick)
 
     def follow(self, snapshot: Snapshot) -> None:
-        """Judge by another snapshot from now on; servers that are declared otherwise now are let go."""
+        """Judge by another snapshot from now on; servers that are declared otherwise now are let go, denied ones ended."""
         self.view = unfold(snapshot)
         for key, carrier in tuple(self._carriers.items()):
             place = self.view.places.get(key)
             if place is None or place.server != carrier.server:
                 del self._carriers[key]
                 carrier.close()
+            elif (denied := snapshot.judge_server(place.server.id)).blocked:
+                del self._carriers[key]
+                self._stop(carrier, denied)
         self._changed.set()
         self._changed = asyncio.Event()
 
@@ -181,6 +186,15 @@ class Gateway:
             return
         review.refused((asked.method,), denied)
         client.answer(403, error(None))
+
+    def _stop(self, carrier: Carrier, denied: Verdict) -> None:
+        """End what is under way with a server that policy has come to deny, and tell of it."""
+        server_id = carrier.server.id
+        error = partial(mcp_gate.denied_server, server_id=server_id, reason=denied.reason)
+        sessions, requests = carrier.deny(error)
+        if sessions or requests:
+            events = Teller(self._means.emit, server_id, DEFAULT_SESSION, via="gateway")
+            events.stopped(denied, sessions=sessions, requests=requests)
 
     def _carrier(self, place: Place) -> Carrier:
         carrier = self._carriers.get(place.key)

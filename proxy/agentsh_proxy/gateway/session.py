@@ -12,12 +12,13 @@ from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.mcp import jsonrpc
 from agentsh_net.core.mcp.exchange import LEGACY
 from agentsh_proxy.gateway.bodies import as_body, failure, flattened
+from agentsh_proxy.gateway.carrier import Denied
 from agentsh_proxy.gateway.connection import GatewayConnection
 from agentsh_proxy.gateway.delivery import deliver
 from agentsh_proxy.gateway.pipe import Pipe
 from agentsh_proxy.gateway.reply import STREAM, Ends, Reply
 from agentsh_proxy.gateway.requests import Asked
-from agentsh_proxy.gateway.review import Review, Taken
+from agentsh_proxy.gateway.review import Passed, Review, Taken
 from agentsh_proxy.gateway.routes import Routes
 from agentsh_proxy.gateway.stream import GENERAL, event, place_in, priming
 from agentsh_proxy.gateway.view import Place
@@ -63,6 +64,10 @@ class Session:
             self.ended = str(error)
             client.answer(502, failure(taken.ids, str(error)))
             return
+        if self.ended:  # meanwhile
+            self._pipe.close()
+            client.answer(502, failure(taken.ids, self.ended))
+            return
         self._pipe.attach(self._hear)
         self._reader = asyncio.get_running_loop().create_task(self._read())
         fields = (("Mcp-Session-Id", self.id),)
@@ -71,6 +76,14 @@ class Session:
             await reply.run()
         finally:
             self.begun = reply.begun
+
+    def deny(self, error: Denied) -> int:
+        """Answer what is in flight with the policy's error, and say how much that was; to be closed."""
+        ids = self._routes.ids
+        self._review.forget(ids)
+        for id_ in ids:
+            self._routes.carry(Passed(error(id_), (), (id_,)))
+        return len(ids)
 
     def close(self) -> None:
         """End it: whoever waits is told."""

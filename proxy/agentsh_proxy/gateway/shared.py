@@ -20,6 +20,7 @@ from agentsh_net.core.mcp.exchange import MODERN
 from agentsh_net.core.mcp.jsonrpc import Body, ErrorResponse, Id, Limits, Notification, Request, Response
 from agentsh_net.core.values import json_splice, strict_json
 from agentsh_proxy.gateway.bodies import as_body, failure, flattened
+from agentsh_proxy.gateway.carrier import Denied
 from agentsh_proxy.gateway.connection import JSON, GatewayConnection
 from agentsh_proxy.gateway.delivery import PING, deliver
 from agentsh_proxy.gateway.exchange import ENDLESS
@@ -80,6 +81,14 @@ class Shared:
         if self._opening.cancelled():
             raise ProtocolError(self.ended, status=503)
         self._opening.result()
+
+    def deny(self, error: Denied) -> int:
+        """Answer what is in flight with the policy's error, and say how much that was; to be closed."""
+        waiting = [flight for flight in self._flights.values() if flight.stream.ids]
+        for flight in waiting:
+            flight.stream.ids = []
+            flight.stream.put(0, error(flight.own_id))
+        return len(waiting)
 
     def close(self) -> None:
         """End it: whoever waits is told."""

@@ -50,6 +50,9 @@ class Starter:
         except TimeoutError as error:
             self.end(number)
             raise ProtocolError("the supervisor does not start the server", status=503) from error
+        except asyncio.CancelledError:
+            self.end(number)
+            raise
         finally:
             del self._waiting[number]
 
@@ -118,6 +121,11 @@ class StdioPipe:
         """Start the process. Raises ProtocolError."""
         loop = asyncio.get_running_loop()
         self._number, pipes = await self._starter.start(self._server.id, self._on_ended)
+        if self._closed:  # meanwhile
+            self._starter.end(self._number)
+            for pipe in pipes:
+                os.close(pipe)
+            raise ProtocolError(f"server {self._server.id} was let go while it started", status=503)
         files = [os.fdopen(fd, mode, 0) for fd, mode in zip(pipes, ("wb", "rb", "rb"), strict=True)]
         transport, _ = await loop.connect_write_pipe(lambda: self._writing, files[0])
         self._in = transport
@@ -163,7 +171,8 @@ class StdioPipe:
             self._in.close()
         self._lines.close()
         self._errors.close()
-        self._starter.end(self._number)
+        if self._number:
+            self._starter.end(self._number)
 
     def _on_ended(self, status: str) -> None:
         self._status = status

@@ -8,22 +8,9 @@ from typing import Any
 
 import pytest
 from gateway_front import call, request, snapshot
-from gateway_pipes import RESULT, FakePipe, play
+from gateway_pipes import META, RESULT, VERSION, FakePipe, headers, modern, play
 
 from agentsh_net.core.trust.pins import Pins, tool_of, trust
-
-VERSION = "2026-07-28"
-META = {"io.modelcontextprotocol/protocolVersion": VERSION, "io.modelcontextprotocol/clientCapabilities": {}}
-
-
-def modern(message: dict[str, Any], **meta: Any) -> dict[str, Any]:
-    return message | {"params": message["params"] | {"_meta": META | meta}}
-
-
-def headers(message: dict[str, Any]) -> dict[str, str]:
-    named = message["params"].get("name")
-    fields = {"MCP-Protocol-Version": VERSION, "Mcp-Method": message["method"]}
-    return fields | ({"Mcp-Name": named} if named else {})
 
 
 async def first(pipes: list[FakePipe], number: int = 0) -> FakePipe:

@@ -199,3 +199,30 @@ def test_a_flood_of_lines_waits_in_the_pipe() -> None:
         pipe.close()
 
     play(scene)
+
+
+def test_a_process_that_nobody_wants_any_more_when_it_has_started_is_ended() -> None:
+    async def scene(supervisor: Supervisor) -> None:
+        pipe = StdioPipe(PEER, supervisor.starter, lambda: 1000)
+        opening = asyncio.create_task(pipe.open())
+        await asyncio.sleep(0)
+        pipe.close()
+        in_read, _, _ = await supervisor.give()
+        with pytest.raises(ProtocolError, match="let go"):
+            await opening
+        assert await supervisor.question() == {"end": 1}
+        assert os.read(in_read, 1) == b""  # nobody holds its input open
+
+    play(scene)
+
+
+def test_one_whose_starting_was_given_up_is_ended() -> None:
+    async def scene(supervisor: Supervisor) -> None:
+        opening = asyncio.create_task(StdioPipe(PEER, supervisor.starter, lambda: 1000).open())
+        assert (await supervisor.question())["start"] == 1
+        opening.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await opening
+        assert await supervisor.question() == {"end": 1}
+
+    play(scene)
