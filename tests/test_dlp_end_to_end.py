@@ -10,6 +10,7 @@ from typing import Any
 
 import anthropic
 import pytest
+from agentsh_proxy.llm.guarding import LONG
 from model_server import Provider, serving, streamed, tool_use
 from running import awaited, running
 
@@ -40,9 +41,10 @@ def test_a_model_works_with_tokens_and_the_agent_with_values(tmp_path: Path, mod
     }
     with running(tmp_path, policy) as here:
         base = here.status()["proxy"]["listen"] + "/anthropic"
-        for _ in range(4):  # connections of their own, so that both workers take some
+        # Connections of their own, so that both workers take some; a long request is searched in a process apart.
+        for padding in ("", "", "", "\nwords" * (LONG // 6)):
             client = anthropic.Anthropic(api_key="k", base_url=base, max_retries=0)
-            content = f"mail {EMAIL} about {CARD}"
+            content = f"mail {EMAIL} about {CARD}{padding}"
             with client.messages.stream(
                 model="m", max_tokens=9, messages=[{"role": "user", "content": content}]
             ) as stream:

@@ -14,7 +14,7 @@ from agentsh_net.core.dialects.base import RequestFacts
 from agentsh_net.core.web.familiar_heads import Mould
 from agentsh_net.core.web.http_head import RequestHead, forwarded_request
 from agentsh_proxy.llm.admission import Admitted, admit
-from agentsh_proxy.llm.signing import without_credentials
+from agentsh_proxy.llm.signing import credentialed, without_credentials
 from agentsh_proxy.llm.view import View
 
 # Files, as they are uploaded. Of any other type a body may be JSON: servers read it as that whatever it is called (`curl -d` names a form).
@@ -44,6 +44,19 @@ class Asked:
     def stands(self, view: View, sessions: Mapping[str, str]) -> bool:
         """Say whether the same head still leads to the same."""
         return self.view is view and self.sessions is sessions
+
+    def request(self, body: bytes | None) -> bytes:
+        """Return the request to the upstream; without a body, where one streams, its head."""
+        head, opening, aws = self.head, self.opening, self.admitted.provider.aws
+        if aws is not None:
+            opening = credentialed(opening, body or b"", aws)
+        if body is not None and (head.length is not None or head.chunked):
+            return b"%b\r\nContent-Length: %d\r\n\r\n%b" % (opening, len(body), body)
+        if head.chunked:
+            return opening + b"\r\nTransfer-Encoding: chunked\r\n\r\n"
+        if head.length is not None:
+            return b"%b\r\nContent-Length: %d\r\n\r\n" % (opening, head.length)
+        return opening + b"\r\n\r\n"
 
 
 def renewed(what: Asked, view: View, sessions: Mapping[str, str]) -> Asked:

@@ -9,11 +9,12 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from agentsh_net.core.dialects.base import Dialect, RequestFacts
+from agentsh_net.core.dialects.base import Dialect
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.trust.offers import Lessons
 from agentsh_net.core.web.http_head import ResponseHead, forwarded_response
 from agentsh_proxy.chunks import LAST_CHUNK, chunk
+from agentsh_proxy.llm.admission import RefusalError
 from agentsh_proxy.llm.answers import StreamInspection
 from agentsh_proxy.llm.any_file import any_file
 from agentsh_proxy.llm.asked import Asked, renewed
@@ -24,7 +25,6 @@ from agentsh_proxy.llm.judging import Judging
 from agentsh_proxy.llm.overhearing import Overhearing, overheard
 from agentsh_proxy.llm.receiving import NO_FACTS, Reception, dialect_of
 from agentsh_proxy.llm.relaying import Answer, Client, Relay, opening
-from agentsh_proxy.llm.signing import credentialed
 from agentsh_proxy.llm.sniffing import PACKED
 from agentsh_proxy.llm.trail import Trail, begin
 from agentsh_proxy.llm.upstream import UpstreamConnection
@@ -41,7 +41,7 @@ class Exchange:
 
     __slots__ = (
         "_answer", "_asked", "_began", "_body", "_client", "_connecting", "_connection", "_facts", "_lessons", "_over", "_paused_at",
-        "_reused", "_seen", "_service", "_stream", "_trail", "_wrote", "uploaded",
+        "_reused", "_searching", "_seen", "_service", "_stream", "_trail", "_wrote", "uploaded",
     )  # fmt: skip
 
     def __init__(self, service: Service, client: ClientConnection, what: Asked) -> None:
@@ -55,6 +55,7 @@ class Exchange:
         self._body: bytes | None = None  # kept so that the request can be sent again
         self._connection: UpstreamConnection | None = None
         self._connecting: asyncio.Task[None] | None = None
+        self._searching: asyncio.Task[None] | None = None
         self._trail: Trail | None = None  # what the exchange leaves behind, where something asks for it
         self._over = False
         self._reused = False  # the connection, which may have gone stale while it lay idle
@@ -95,17 +96,17 @@ class Exchange:
         facts = what.reads(body) if body and what.reads is not None else None
         if facts is not None and facts.quiet:
             self._facts = facts
-        elif what.admitted.inspected is not None:
-            body = self._received(body, None if body.startswith(PACKED) else facts)
-        elif body:
-            received = Reception(self._service, what)
-            body = received.pass_by(body)
-            self._asked = received.asked
-        if what.trails:
-            self._trail = begin(self._service, self._asked, body)
-        self._body = body
-        self.uploaded = True
-        self._ask()
+        elif body or what.admitted.inspected is not None:
+            received = Reception(self._service, what, defers=True)
+            if what.admitted.inspected is not None:
+                body = received.take(body, None if body.startswith(PACKED) else facts)
+            else:
+                body = received.pass_by(body)
+            if received.unsearched:
+                self._searching = asyncio.get_running_loop().create_task(self._search(received, body))
+                return
+            self._take(received)
+        self._leave_with(body)
 
     def on_streamed_request(self) -> None:
         """Begin with a request whose body follows in pieces (not `held`)."""
@@ -161,7 +162,7 @@ class Exchange:
         self._connecting = None
         if self._over:
             connection.abort()
-        elif connection.ask(self, self._request()):
+        elif connection.ask(self, self._asked.request(self._body)):
             self._connection = connection
             self._reused = False
             self._seen = self._service.now
@@ -293,17 +294,40 @@ class Exchange:
         origin, seconds = self._asked.admitted.provider.origin, self._asked.view.proxy.connect_timeout
         self._connecting = self._service.pool.connect(origin, self, seconds=seconds)
 
-    def _received(self, body: bytes, facts: RequestFacts | None) -> bytes:
-        """Return the body as policy lets it leave. Raises RefusalError."""
-        received = Reception(self._service, self._asked)
-        body = received.take(body, facts)
+    async def _search(self, received: Reception, body: bytes) -> None:
+        """Go on with a request once DLP searched it, which takes its time."""
+        load, size = self._service.load, len(body)
+        load.size += size
+        try:
+            body = await received.search(body)
+            self._take(received)
+            self._leave_with(body)
+        except RefusalError as refused:
+            self._client.refuse(refused)
+        except Exception:
+            self._fail(ProtocolError("an internal error; the daemon's log has it", status=502))
+            raise
+        finally:
+            load.size -= size
+            self._searching = None
+
+    def _take(self, received: Reception) -> None:
+        """Go by what a body led to."""
         self._asked, self._facts, self._lessons = received.asked, received.facts, received.lessons
-        return body
+
+    def _leave_with(self, body: bytes) -> None:
+        """Send the request with the body that policy lets leave. Raises RefusalError where a limit is used up."""
+        if self._asked.trails:
+            self._trail = begin(self._service, self._asked, body)
+        self._body = body
+        self.uploaded = True
+        self._ask()
 
     def _ask(self) -> None:
         """Send the request over a connection that lies idle, or have one made for it."""
-        origin = self._asked.admitted.provider.origin
-        connection = self._service.pool.ask(origin, self, self._request())
+        origin, pool = self._asked.admitted.provider.origin, self._service.pool
+        # One that is long is put together once.
+        connection = pool.ask(origin, self, self._asked.request(self._body)) if pool.idle[origin] else None
         if connection is None:
             self._connect()
             return
@@ -328,20 +352,6 @@ class Exchange:
             self._service.enforcing,
             restores,
         )
-
-    def _request(self) -> bytes:
-        """Return the request, or its head where the body streams."""
-        what, body = self._asked, self._body
-        head, opening, aws = what.head, what.opening, what.admitted.provider.aws
-        if aws is not None:
-            opening = credentialed(opening, body or b"", aws)
-        if body is not None and (head.length is not None or head.chunked):
-            return b"%b\r\nContent-Length: %d\r\n\r\n%b" % (opening, len(body), body)
-        if head.chunked:
-            return opening + b"\r\nTransfer-Encoding: chunked\r\n\r\n"
-        if head.length is not None:
-            return b"%b\r\nContent-Length: %d\r\n\r\n" % (opening, head.length)
-        return opening + b"\r\n\r\n"
 
     def _write(self, data: bytes) -> None:
         if data:
@@ -380,9 +390,10 @@ class Exchange:
             self._trail.end(outcome)
 
     def _let_go(self) -> None:
-        if self._connecting is not None:
-            self._connecting.cancel()
-            self._connecting = None
+        for task in (self._connecting, self._searching):
+            if task is not None:
+                task.cancel()
+        self._connecting = self._searching = None
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.abort()

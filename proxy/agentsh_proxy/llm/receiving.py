@@ -1,7 +1,7 @@
 """A request before it leaves: what its head led to, what its body says, and the body as policy lets it go.
 
-Approvals are judged, offered tools learned and hidden, DLP applied. MCP servers that it names are `connectors`', connections the exchange's
-business.
+Approvals are judged, offered tools learned and hidden, DLP applied: to a long body apart from the worker. MCP servers that it names
+are `connectors`', connections the exchange's business.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from agentsh_net.core.dialects import foreign_connectors
 from agentsh_net.core.dialects.base import Dialect, Fault, Judged, RequestFacts, Step
-from agentsh_net.core.dlp.guard import Guard
+from agentsh_net.core.dlp.guard import Guard, Scrubbed
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.trust.offers import NOTHING, Lessons
 from agentsh_net.core.values import strict_json
@@ -20,7 +20,7 @@ from agentsh_proxy.inflating import inflate_whole, partly_known
 from agentsh_proxy.llm.admission import RefusalError
 from agentsh_proxy.llm.asked import Asked
 from agentsh_proxy.llm.connectors import Connectors
-from agentsh_proxy.llm.guarding import scrubbed, without_description
+from agentsh_proxy.llm.guarding import LONG, scrubbed, scrubbed_apart, without_description
 from agentsh_proxy.llm.offering import reduced
 from agentsh_proxy.llm.reporting import Subject
 from agentsh_proxy.llm.sniffing import Kind, kind_of
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from agentsh_proxy.llm.service import Service
 
 NO_FACTS = RequestFacts()
+_OURS: Final = 503  # the status of an error that is not the client's
 _COUNTS: Final = re.compile(rb"(?:count_?tokens|/input_tokens)(?:\?|\Z)", re.IGNORECASE)  # and calls nothing
 _TYPE: Final = re.compile(rb"\r\ncontent-type:([^\r;]*)", re.IGNORECASE)
 
@@ -44,18 +45,23 @@ def subject_of(what: Asked, request_id: str = "") -> Subject:
 
 
 class Reception:
-    """One inspected request's body, read and judged; afterwards `asked`, `facts` and `lessons` say what it led to."""
+    """One inspected request's body, read and judged; afterwards `asked`, `facts` and `lessons` say what it led to.
 
-    __slots__ = ("_service", "asked", "facts", "lessons")
+    `unsearched` is what DLP has yet to search of it, decoded, where `defers` leaves what is too long to `search`.
+    """
 
-    def __init__(self, service: Service, what: Asked) -> None:
+    __slots__ = ("_defers", "_service", "asked", "facts", "lessons", "unsearched")
+
+    def __init__(self, service: Service, what: Asked, *, defers: bool = False) -> None:
         self._service = service
+        self._defers = defers
         self.asked = what
         self.facts = NO_FACTS
         self.lessons: Lessons = NOTHING
+        self.unsearched = b""
 
     def take(self, body: bytes, facts: RequestFacts | None = None) -> bytes:
-        """Return the body that leaves; `facts` is what it says, if that was read already. Raises RefusalError."""
+        """Return the body that leaves once nothing of it is `unsearched`; `facts` is what it says, if that was read. Raises RefusalError."""
         plain = self._read(body, facts)
         confined = self._confined(plain)
         self._judge_approvals()
@@ -116,18 +122,41 @@ class Reception:
             return None
         return plain
 
+    async def search(self, body: bytes) -> bytes:
+        """Return the body that leaves, of which something is `unsearched`. Raises RefusalError."""
+        guard, plain = self.asked.view.guard, self.unsearched
+        assert guard is not None  # noqa: S101 - nothing is unsearched where nobody searches
+        service = self._service
+        try:
+            vault = service.vaults.of(self.asked.admitted.session_id)
+            return self._scrubbed(guard, await scrubbed_apart(guard, plain, vault, service.apart), body)
+        except ProtocolError as error:
+            return self._unsearchable(error, body)
+
     def _guarded(self, guard: Guard, plain: bytes, body: bytes) -> bytes:
         """Return the body as DLP lets it leave. Raises RefusalError where it cannot be read and fail_closed says to stop it."""
+        if self._defers and len(plain) > LONG:
+            self.unsearched = plain
+            return body
         try:
             done = scrubbed(guard, plain, self._service.vaults.of(self.asked.admitted.session_id))
         except ProtocolError as error:
-            self._unread(Fault("dlp_unread", f"{error}, so DLP did not search it", cut=False), 400)
-            return body
+            return self._unsearchable(error, body)
+        return self._scrubbed(guard, done, body)
+
+    def _scrubbed(self, guard: Guard, done: Scrubbed, body: bytes) -> bytes:
         if not done.counts:
             return body
         self.asked = replace(self.asked, opening=without_description(self.asked.opening))
         self._service.reporter.redacted(guard.mode, done.counts, subject_of(self.asked))
         return done.body
+
+    def _unsearchable(self, error: ProtocolError, body: bytes) -> bytes:
+        """Go by fail_closed where a body cannot be read; refuse it where it was not for what it says. Raises RefusalError."""
+        ours = error.status == _OURS
+        fault = Fault("dlp_unread", f"{error}, so DLP did not search it", cut=ours)
+        self._unread(fault, error.status if ours else 400)
+        return body
 
     def _learned(self, plain: bytes) -> bytes:
         """Learn what the offered tools are, and return the body without those that policy hides."""

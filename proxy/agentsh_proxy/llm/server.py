@@ -133,6 +133,21 @@ class ClientConnection(asyncio.Protocol):
         self._reply(status, error_body(status, message, dialect), close=not self.keeps_alive())
         self._next()
 
+    def refuse(self, refused: RefusalError, *, close: bool = False, bodiless: bool = False) -> None:
+        """Answer with an error of ours; what was under way is cancelled."""
+        self._service.note_refused(refused)
+        exchange, self._exchange = self._exchange, None
+        if exchange is not None:
+            exchange.cancel()
+            if exchange.answering:
+                self.abort()
+                return
+        body = error_body(refused.status, str(refused), refused.dialect)
+        self._reply(
+            refused.status, body, close=close or self._closing, fields=refused.fields, bodiless=bodiless
+        )
+        self._next()
+
     def on_answered(self, *, keep_alive: bool, whole: bool) -> None:
         """Go on after an answer. Without `whole` the connection is cut, so that nobody takes the answer for complete."""
         self._exchange = None
@@ -181,14 +196,14 @@ class ClientConnection(asyncio.Protocol):
             self._exchange.tick(now)
         elif self._head is not None and not self._upload_paused:
             if quiet > BODY_SECONDS:
-                self._refuse(RefusalError(408, "the request body did not come in time"), close=True)
+                self.refuse(RefusalError(408, "the request body did not come in time"), close=True)
         elif self._exchange is not None:
             if self._half_open is not None:
                 self._half_open.ask()
             self._exchange.tick(now)
         elif self._buffer:
             if quiet > HEAD_SECONDS:
-                self._refuse(RefusalError(408, "the request head did not come in time"), close=True)
+                self.refuse(RefusalError(408, "the request head did not come in time"), close=True)
         elif quiet > IDLE_SECONDS or self._service.draining:
             self.close_now()
 
@@ -226,7 +241,7 @@ class ClientConnection(asyncio.Protocol):
                     if not self._repeated(raw):
                         self._begin(raw)
         except ProtocolError as error:
-            self._refuse(RefusalError(error.status, str(error)), close=True)
+            self.refuse(RefusalError(error.status, str(error)), close=True)
             return
         finally:
             self._in_loop = False
@@ -248,7 +263,7 @@ class ClientConnection(asyncio.Protocol):
         try:
             exchange.on_request(body)
         except RefusalError as refused:
-            self._refuse(refused, close=False)
+            self.refuse(refused)
         return True
 
     def _next(self) -> None:
@@ -268,7 +283,7 @@ class ClientConnection(asyncio.Protocol):
         service.counts.requests += 1
         self._exchange = exchange = Exchange(service, self, known)
         if length > known.view.proxy.max_request:
-            self._refuse(too_large(exchange.dialect), close=True)
+            self.refuse(too_large(exchange.dialect), close=True)
         else:
             self._head, self._body = known.head, RequestBody(known.head, length, service.load)
         return True
@@ -301,7 +316,7 @@ class ClientConnection(asyncio.Protocol):
                 exchange.on_request(b"")
                 return
         except RefusalError as refused:
-            self._refuse(refused, close=head.has_body, bodiless=bodiless)
+            self.refuse(refused, close=head.has_body, bodiless=bodiless)
             return
         if what.held and head.keep_alive and not head.expects_continue:
             self._known = replace(what, mould=mould(raw))
@@ -334,7 +349,7 @@ class ClientConnection(asyncio.Protocol):
             else:
                 body.hold(data, exchange.dialect)
         except RefusalError as refused:
-            self._refuse(refused, close=not last)
+            self.refuse(refused, close=not last)
         return rest
 
     def _set_reading(self) -> None:
@@ -350,20 +365,6 @@ class ClientConnection(asyncio.Protocol):
             self._transport.resume_reading()
 
     # Answering.
-
-    def _refuse(self, refused: RefusalError, *, close: bool, bodiless: bool = False) -> None:
-        """Answer with an error of ours; what was under way is cancelled."""
-        self._service.note_refused(refused)
-        exchange, self._exchange = self._exchange, None
-        if exchange is not None:
-            exchange.cancel()
-            if exchange.answering:
-                self.abort()
-                return
-        body = error_body(refused.status, str(refused), refused.dialect)
-        self._reply(
-            refused.status, body, close=close or self._closing, fields=refused.fields, bodiless=bodiless
-        )
 
     def _reply(
         self, status: int, body: bytes, *, close: bool, fields: bytes = b"", bodiless: bool = False

@@ -19,6 +19,7 @@ from agentsh_net.core.dlp.tokens import Vaults
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.model import ToolCall, Verdict
 from agentsh_net.core.web.http_head import RequestHead
+from agentsh_proxy.apart import Apart
 from agentsh_proxy.callers import place
 from agentsh_proxy.charging import Charges
 from agentsh_proxy.counting import Counts
@@ -67,6 +68,7 @@ class Service:
         self.offering = Offering(reporter)
         self.draining = False
         self.load = Load()
+        self.apart = Apart()
         self.clock = loop.time
         self.now = loop.time()
         self.charges = charges

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 MAX_IDLE = 512  # kept per origin; as many as agents stream at once on one worker, a few KiB each
 MAX_INTERIM = 16  # 1xx answers before the real one; more is a peer playing for time
+SLICE = 256 << 10  # of a long request, sent in one turn of the loop: a millisecond of TLS
 _HEAD_END = b"\r\n\r\n"
+_NOTHING = memoryview(b"")
 
 
 class Waiting(Protocol):
@@ -78,7 +80,7 @@ class UpstreamConnection(asyncio.Protocol):
     """One connection. Serves one exchange at a time; between two it lies idle in the pool."""
 
     __slots__ = (
-        "_buffer", "_chunked", "_exchange", "_head", "_heads", "_idle", "_interim", "_left", "_pool", "_sent_whole", "_transport", "_turn", "idle_since",
+        "_buffer", "_chunked", "_exchange", "_full", "_head", "_heads", "_idle", "_interim", "_left", "_pool", "_sent_whole", "_transport", "_turn", "_unsent", "idle_since",
     )  # fmt: skip
 
     def __init__(self, pool: Pool, origin: Origin) -> None:
@@ -94,6 +96,8 @@ class UpstreamConnection(asyncio.Protocol):
         self._left: int | None = None  # body bytes to come; None: until the end of the connection
         self._interim = 0
         self._sent_whole = False
+        self._unsent = _NOTHING  # of a long request
+        self._full = False  # the transport takes no more for now
         self.idle_since = 0.0
 
     # What an exchange asks.
@@ -105,6 +109,9 @@ class UpstreamConnection(asyncio.Protocol):
             return False
         self._exchange = exchange
         self._sent_whole = exchange.uploaded
+        if len(data) > SLICE:
+            self._unsent, data = memoryview(data)[SLICE:], data[:SLICE]
+            asyncio.get_running_loop().call_soon(self._send_on)
         self._turn.write(transport, data)
         return True
 
@@ -133,7 +140,7 @@ class UpstreamConnection(asyncio.Protocol):
         """Give the connection back, since the answer with this head came whole and nothing behind it: the next request may follow."""
         self._exchange = None
         self._interim = 0
-        if not (self._sent_whole and head.keep_alive):
+        if not (self._sent_whole and head.keep_alive) or self._unsent:
             self._drop()
             return
         self.idle_since = self._pool.now
@@ -185,7 +192,7 @@ class UpstreamConnection(asyncio.Protocol):
             self._idle.remove(self)
         if self._transport is not None:
             self._turn.drop(self._transport)
-        self._transport = None
+        self._transport, self._unsent = None, _NOTHING
         exchange, self._exchange = self._exchange, None
         if exchange is None:
             return
@@ -200,13 +207,24 @@ class UpstreamConnection(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         """Tell the exchange that no more can be sent for now."""
+        self._full = True
         if self._exchange is not None:
             self._exchange.on_writable(writable=False)
 
     def resume_writing(self) -> None:
         """Tell the exchange that more can be sent."""
+        self._full = False
+        self._send_on()
         if self._exchange is not None:
             self._exchange.on_writable(writable=True)
+
+    def _send_on(self) -> None:
+        """Send another slice of a long request: at once it would keep every other stream waiting while it is encrypted."""
+        if not self._unsent or self._full or self._transport is None:
+            return
+        piece, self._unsent = self._unsent[:SLICE], self._unsent[SLICE:]
+        self._transport.write(piece)
+        asyncio.get_running_loop().call_soon(self._send_on)
 
     # Reading.
 
@@ -274,6 +292,7 @@ class UpstreamConnection(asyncio.Protocol):
             self._drop()
 
     def _drop(self) -> None:
+        self._unsent = _NOTHING
         if self._transport is not None:
             self._turn.drop(self._transport)
             self._transport.abort()

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+
 import orjson
 import pytest
+from agentsh_proxy.llm import guarding
 from agentsh_proxy.llm.admission import RefusalError, admit
 from agentsh_proxy.llm.asked import asked
 from agentsh_proxy.llm.receiving import Reception, dialect_of, subject_of
@@ -11,6 +14,7 @@ from loopback import on_loop
 from loopback.client import request
 from loopback.proxy import Proxy, snapshot
 
+from agentsh_net.core.dlp.tokens import Vaults
 from agentsh_net.core.web.http_head import parse_request
 
 
@@ -120,3 +124,57 @@ async def test_a_connector_is_judged_at_paths_that_nobody_lists(opened, body):
     assert [(e["type"], e["action"], e["server_id"]) for e in proxy.events] == [
         ("mcp_connector_request", "block", "weather")
     ]
+
+
+LONG_TEXT = "x " * guarding.LONG + "mail ann@example.com"
+
+
+@pytest.mark.parametrize("mode", ["redact", "tokenize"])
+@pytest.mark.parametrize("path", ["/openai/v1/responses", "/openai/v1/embeddings"])
+@on_loop
+async def test_a_long_body_is_searched_apart_and_leaves_as_if_it_had_been_searched_here(opened, mode, path):
+    proxy = await opened(Proxy(snapshot(1, dlp={"mode": mode})))
+    what, body = asking(proxy, path), orjson.dumps({"model": "m", "input": LONG_TEXT})
+    here, apart = (Reception(proxy.service, what, defers=defers) for defers in (False, True))
+    left = here.take(body) if what.admitted.inspected else here.pass_by(body)
+    assert b"ann@example.com" not in left
+    assert not here.unsearched
+    proxy.service.vaults = Vaults(proxy.service.vaults._key)
+    unsearched = apart.take(body) if what.admitted.inspected else apart.pass_by(body)
+    assert unsearched is body is apart.unsearched
+    assert await apart.search(unsearched) == left
+    assert apart.asked.opening == here.asked.opening
+    known = proxy.service.vaults.of("default").restored(left.decode())
+    assert ("ann@example.com" in known) == (mode == "tokenize")
+    proxy.service.reporter.flush()
+    assert [(e["type"], e["counts"]) for e in proxy.events] == [("llm_request_redacted", {"email": 1})] * 2
+
+
+@on_loop
+async def test_a_long_body_that_cannot_be_read_goes_by_fail_closed(opened):
+    for closed in (False, True):
+        proxy = await opened(Proxy(snapshot(1, dlp={"mode": "redact"}, fail_closed=closed)))
+        body = orjson.dumps({"model": "m", "input": LONG_TEXT}) + b"]"
+        reception = Reception(proxy.service, asking(proxy, "/openai/v1/responses"), defers=True)
+        if not closed:
+            assert await reception.search(reception.take(body)) is body
+        else:
+            reception.unsearched = body
+            with pytest.raises(RefusalError, match="DLP did not search it") as refused:
+                await reception.search(body)
+            assert refused.value.status == 400
+        proxy.service.reporter.flush()
+        assert proxy.events[-1]["cause"] == "dlp_unread"
+
+
+@on_loop
+async def test_a_search_that_comes_to_nothing_lets_nothing_leave(opened, monkeypatch):
+    proxy = await opened(Proxy(snapshot(1, dlp={"mode": "redact"})))
+    monkeypatch.setattr(guarding.Guard, "scrub", lambda *_: os._exit(9))
+    reception = Reception(proxy.service, asking(proxy, "/openai/v1/responses"), defers=True)
+    body = reception.take(orjson.dumps({"model": "m", "input": LONG_TEXT}))
+    with pytest.raises(RefusalError, match="died") as refused:
+        await reception.search(body)
+    assert refused.value.status == 503
+    proxy.service.reporter.flush()
+    assert [(e["cause"], e["action"]) for e in proxy.events] == [("dlp_unread", "block")]

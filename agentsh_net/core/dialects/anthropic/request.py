@@ -56,10 +56,10 @@ def read(body: bytes) -> RequestFacts:
         # Few, where the body may be a megabyte; one that stands twice is among them.
         keys = ",".join(value).casefold()
         offers, connects = "tools" in keys, "mcp_servers" in keys
-    if connects or (offers and _may_name_server(body)):
+    if connects or (offers and _may_name_server(body, value)):
         return _strictly(body)
     streams = value.get("stream") is True
-    if offers and value.get("tools"):
+    if offers and value["tools"]:
         return RequestFacts(stream=streams, parsed=value)
     return _STREAMED if streams else _WHOLE
 
@@ -77,9 +77,14 @@ def _spells_ascii(body: bytes) -> bool:
     return body.find(b"\\u00") >= 0 and _ESCAPED_ASCII.search(body) is not None
 
 
-def _may_name_server(body: bytes) -> bool:
+def _may_name_server(body: bytes, value: dict[str, Any]) -> bool:
     """Say whether a tool may stand for a server, or leave open which tools count."""
-    return body.count(b'"tools"') > 1 or _NAMES_SERVER.search(body.lower()) is not None
+    if "tools" not in value or body.count(b'"tools"') > 1:
+        return True
+    try:
+        return _NAMES_SERVER.search(orjson.dumps(value["tools"]).lower()) is not None
+    except orjson.JSONEncodeError:  # nested deeper than it writes
+        return True
 
 
 def _facts(body: bytes, reading: Reading) -> RequestFacts:

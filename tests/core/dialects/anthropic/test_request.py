@@ -124,3 +124,14 @@ def test_null_is_no_connector() -> None:
 
 def test_what_strict_parsers_refuse_is_read_all_the_same() -> None:
     assert DIALECT.request(b'{"stream":true,"temperature":NaN,"x":"\\ud800"}') == RequestFacts(stream=True)
+
+
+def test_a_server_named_deep_in_the_tools_or_beside_them_is_read_strictly() -> None:
+    deep = {"mcp_server_name": "a"}
+    for _ in range(300):  # orjson reads that deep, and writes no deeper than 254
+        deep = {"x": deep}
+    read = facts(tools=[deep])
+    assert read.fault is not None
+    assert (read.fault.cause, read.fault.cut) == ("unreadable_json", True)
+    assert facts(Tools=[{"type": "MCP_Toolset", "mcp_server_name": "a"}]).connectors == (Connector("a", ""),)
+    assert facts(messages=[{"content": "mcp_toolset"}], tools=[{"name": "x"}]).fault is None

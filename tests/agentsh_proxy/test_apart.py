@@ -1,0 +1,137 @@
+"""What is computed apart comes back whole, one after the other, and holds up nothing; a process that dies or is not wanted leaves nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import mmap
+import os
+import signal
+import socket
+
+import pytest
+from agentsh_proxy.apart import Apart
+from loopback import on_loop, until
+
+from agentsh_net.core.errors import ProtocolError
+
+
+def shared() -> mmap.mmap:
+    """Return memory that a forked process shares."""
+    return mmap.mmap(-1, 4096)
+
+
+def wait_for(memory: mmap.mmap, at: int) -> None:
+    while not memory[at]:
+        os.sched_yield()
+
+
+@on_loop
+async def test_the_loop_turns_while_work_is_done_and_gets_all_of_its_outcome(opened):
+    memory = shared()
+
+    def work() -> bytes:
+        memory[0] = 1
+        wait_for(memory, 1)
+        return b"abc" * (1 << 20)
+
+    computing = asyncio.ensure_future(Apart().run(work))
+    await until(lambda: memory[0])  # in turns of this loop
+    assert not computing.done()
+    memory[1] = 1
+    assert await computing == b"abc" * (1 << 20)
+
+
+@on_loop
+async def test_one_computes_at_a_time_in_the_order_in_which_they_came(opened):
+    memory, apart = shared(), Apart()
+
+    def work(number: int) -> bytes:
+        order = memory[0] = memory[0] + 1
+        return bytes([number, order])
+
+    def first() -> bytes:
+        memory[1] = 1
+        wait_for(memory, 2)
+        return work(0)
+
+    asked = [asyncio.ensure_future(apart.run(first))]
+    asked += [asyncio.ensure_future(apart.run(lambda at=at: work(at))) for at in range(1, 4)]
+    await until(lambda: memory[1])
+    memory[2] = 1
+    assert await asyncio.gather(*asked) == [bytes([at, at + 1]) for at in range(4)]
+
+
+@pytest.mark.parametrize("how", ["raises", "is killed"])
+@on_loop
+async def test_work_that_comes_to_nothing_is_an_error_and_the_next_is_done(opened, how):
+    def work() -> bytes:
+        if how == "is killed":
+            os.kill(os.getpid(), signal.SIGKILL)
+        raise ValueError
+
+    apart = Apart()
+    with pytest.raises(ProtocolError, match="died") as failed:
+        await apart.run(work)
+    assert failed.value.status == 503
+    assert await apart.run(lambda: b"x") == b"x"
+
+
+@on_loop
+async def test_a_process_that_cannot_be_started_is_an_error(opened, monkeypatch):
+    def fork() -> int:
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+
+    monkeypatch.setattr(os, "fork", fork)
+    before = len(os.listdir("/proc/self/fd"))
+    with pytest.raises(ProtocolError, match="temporarily unavailable"):
+        await Apart().run(lambda: b"x")
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+@on_loop
+async def test_what_is_not_wanted_any_more_is_killed_and_reaped(opened):
+    memory = shared()
+
+    def work() -> bytes:
+        memory[1:5] = os.getpid().to_bytes(4, "little")
+        memory[0] = 1
+        wait_for(memory, 9)
+        return b""
+
+    computing = asyncio.ensure_future(Apart().run(work))
+    await until(lambda: memory[0])
+    pid = int.from_bytes(memory[1:5], "little")
+    os.kill(pid, 0)
+    computing.cancel()
+
+    def gone() -> bool:
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return True
+        return False
+
+    await until(gone)
+    assert computing.cancelled()
+
+
+@on_loop
+async def test_it_holds_no_socket_of_the_workers(opened):
+    ours, peer = socket.socketpair()
+    memory = shared()
+
+    def work() -> bytes:
+        memory[0] = 1
+        wait_for(memory, 1)
+        return b""
+
+    computing = asyncio.ensure_future(Apart().run(work))
+    await until(lambda: memory[0])
+    ours.close()
+    peer.setblocking(False)
+    assert (
+        peer.recv(1) == b""
+    )  # the end of the connection is its end, though a process was forked while it was open
+    memory[1] = 1
+    assert await computing == b""
+    peer.close()
