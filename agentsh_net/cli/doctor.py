@@ -22,7 +22,7 @@ from agentsh_net.cli.file_name import FILE
 from agentsh_net.cli.main import Daemon
 from agentsh_net.cli.output import Column, Format, show, shown
 from agentsh_net.cli.source import formatted
-from agentsh_net.core.configuration.settings import Config, Network
+from agentsh_net.core.configuration.settings import Config, Gateway, Metrics, Network, Proxy
 from agentsh_net.core.errors import ConfigError
 
 ANSWER = 5.0  # seconds that a daemon is waited for: without it there is still much to tell
@@ -94,7 +94,7 @@ def _wanted(network: Network) -> set[str]:
         layers.discard("ebpf")
     elif layers and (network.scope == "sessions" or network.llm_direct != "off"):
         layers.add("cgroups")  # what `exec` needs, and what exempts the proxy
-    return {*layers, "store", "proxy"}
+    return {*layers, "store", "proxy", "gateway", "metrics"}
 
 
 _COLUMNS = (
@@ -170,10 +170,15 @@ def _store(path: Path) -> Check:
 
 def _ports(settings: Config, daemon: Daemon) -> Iterator[Check]:
     if settings.proxy.mode != "disabled":
-        yield _port("proxy", settings.proxy.listen, settings.proxy.port, daemon)
+        yield _port("proxy", settings.proxy, daemon)
+    if settings.gateway.enabled:
+        yield _port("gateway", settings.gateway, daemon)
+    if settings.metrics.listen:
+        yield _port("metrics", settings.metrics, daemon)
 
 
-def _port(layer: str, address: str, port: int, daemon: Daemon) -> Check:
+def _port(layer: str, asked: Proxy | Gateway | Metrics, daemon: Daemon) -> Check:
+    address, port = asked.listen, asked.port
     place = f"{address}:{port}"
     try:
         family, kind, _, _, where = socket.getaddrinfo(address, port, type=socket.SOCK_STREAM)[0]

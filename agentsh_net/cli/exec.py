@@ -62,7 +62,9 @@ def run_agent(daemon: Daemon, session_id: str | None, user: str, command: tuple[
         agent_privileges.give_up(account)
     except OSError as error:
         raise Failure(
-            f"the agent cannot be confined, so it is not started: {error}", code=Exit.ENVIRONMENT
+            f"the agent cannot be confined, so it is not started: {error}",
+            code=Exit.ENVIRONMENT,
+            remedy="run exec with CAP_SETPCAP, CAP_SETUID and CAP_SETGID, or as the agent's own user",
         ) from error
     environ = agent_environment(os.environ, told["env"], account)
     try:

@@ -17,6 +17,7 @@ import click
 from agentsh_net import __version__, places
 from agentsh_net.cli import streams
 from agentsh_net.cli.failures import Exit, failure
+from agentsh_net.cli.file_name import FILE
 from agentsh_net.cli.lazy import LazyGroup
 from agentsh_net.control.errors import ControlError
 from agentsh_net.core.errors import ConfigError, KernelError, ProtocolError, StoreError
@@ -99,9 +100,7 @@ def _output_errors() -> Iterator[None]:
 )
 @click.option(
     "--socket",
-    type=click.Path(
-        path_type=Path, readable=False
-    ),  # who may not ask is told so by the client, with the remedy
+    type=FILE,
     default=lambda: places.socket_to_ask(os.environ, os.geteuid()),
     show_default=f"{places.SYSTEM_SOCKET}, or a user's own",
     envvar="AGENTSH_NET_SOCKET",

@@ -134,7 +134,9 @@ def _parsed(arguments: str) -> Any:
     try:
         return jsontext.loads(arguments)
     except ValueError as error:
-        raise Failure(f"--args is not JSON: {error}", code=Exit.USAGE) from None
+        raise Failure(
+            f"--args is not JSON: {error}", code=Exit.USAGE, remedy="""--args '{"path": "/etc/hosts"}'"""
+        ) from None
 
 
 def _explained_by_daemon(daemon: Daemon, tool: str, server: str | None, arguments: Any) -> Mapping[str, Any]:

@@ -101,7 +101,9 @@ def _line(answers: IO[bytes]) -> bytes:
         raise _hung_up()
     if not line.endswith(b"\n"):
         raise ControlError(
-            f"the daemon's answer is longer than {MAX_ANSWER} bytes, or was cut", kind="request"
+            f"the daemon's answer is longer than {MAX_ANSWER} bytes, or was cut",
+            kind="request",
+            remedy="ask for less at a time (--limit)",
         )
     return line
 

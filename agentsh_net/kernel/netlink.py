@@ -23,6 +23,9 @@ RECEIVE = 1 << 15
 TIMEOUT = 5.0
 
 
+REMEDY = "allow AF_NETLINK here (systemd: RestrictAddressFamilies=), on a kernel with nfnetlink and sock_diag"
+
+
 class Netlink:
     """A netlink socket of the network namespace in which it was made."""
 
@@ -32,7 +35,9 @@ class Netlink:
             self.socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, protocol)
             self.socket.bind((0, 0))
         except OSError as error:
-            raise KernelError(f"no netlink socket of protocol {protocol}: {error.strerror}") from error
+            raise KernelError(
+                f"no netlink socket of protocol {protocol}: {error.strerror}", remedy=REMEDY
+            ) from error
         self.socket.settimeout(TIMEOUT)
         self._sequence = 0
 

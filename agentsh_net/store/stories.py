@@ -116,11 +116,10 @@ def _meanwhile(connection: sqlite3.Connection, intent: Row | None, executions: l
 
 def _opened_before(connection: sqlite3.Connection, call: Row) -> tuple[Row, ...]:
     """Return the connection that the gateway had open for the call's session: its last one to the server."""
-    sql = (
-        f"type = ? AND server_id = ? AND session_id = ? AND id BETWEEN ? AND '{call['id']}' ORDER BY id DESC"
-    )
+    wanted = "type = ? AND server_id = ? AND session_id = ? AND id BETWEEN ? AND ? ORDER BY id DESC"
     since = lowest_id(max(0, _ns(call) - PATIENCE))
-    found = _one(connection, sql, NetworkConnection.type, call["server_id"], call["session_id"], since)
+    asked = (NetworkConnection.type, call["server_id"], call["session_id"], since, call["id"])
+    found = _one(connection, wanted, *asked)
     return (found,) if found is not None and found.get("layer") == "proxy" else ()
 
 

@@ -154,6 +154,19 @@ def test_a_port_in_use_by_the_daemon_is_fine(run, daemon, taken):
     assert "the daemon runs" in checks(result)["proxy"]["detail"]
 
 
+def test_every_port_that_a_policy_asks_for_is_looked_at(run, taken, tmp_path):
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(
+        f"version: 1\nproxy: {{mode: disabled}}\nstore: {{path: {tmp_path}/its.db}}\nnetwork: {{mode: off}}\n"
+        f"gateway: {{enabled: true, port: {taken}}}\nmetrics: {{listen: 127.0.0.1, port: 0}}\n"
+    )
+    result = run("doctor", "--config", str(policy), "--json")
+    assert result.exit_code == 3
+    found = checks(result)
+    assert found["gateway"]["remedy"] == f"set gateway.port, or see: ss -ltnp sport = :{taken}"
+    assert (found["metrics"]["usable"], "proxy" in found) == (True, False)
+
+
 def test_without_a_file_what_the_running_daemon_follows_is_checked(run, daemon, tmp_path):
     policy = tmp_path / "policy.yaml"
     policy.write_text(f"version: 1\nproxy: {{mode: disabled}}\nstore: {{path: {tmp_path}/its.db}}\n")

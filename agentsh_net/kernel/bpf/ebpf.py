@@ -63,7 +63,9 @@ class Ebpf:
                 self._held = attachment.choose(cgroup_root, self._cgroup, self._loaded, self._pins)
             except OSError as error:
                 self._loaded.close()
-                raise KernelError(f"the loaded programs are unusable: {error}", layer=LAYER) from error
+                raise KernelError(
+                    f"the loaded programs are unusable: {error}", layer=LAYER, remedy="agentsh-net doctor"
+                ) from error
         except KernelError:
             os.close(self._cgroup)
             raise

@@ -102,7 +102,11 @@ def load_with_bcc() -> Loaded:
     if len(fds) != len(programs) + len(maps):
         for fd in fds:
             os.close(fd)
-        raise KernelError(f"the loader sent {len(fds)} descriptors (limit of open files?)", layer="ebpf")
+        raise KernelError(
+            f"the loader sent {len(fds)} descriptors of {len(programs) + len(maps)}",
+            layer="ebpf",
+            remedy="raise the limit of open files (ulimit -n, LimitNOFILE=)",
+        )
     return Loaded(
         programs=dict(zip(programs, fds, strict=False)),
         maps=dict(zip(maps, fds[len(programs) :], strict=True)),
