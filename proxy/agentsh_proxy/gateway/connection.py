@@ -22,6 +22,7 @@ from agentsh_proxy.replies import CONTINUE
 HEAD_SECONDS: Final = 20.0  # as the LLM proxy's: from a head's first byte to its last
 BODY_SECONDS: Final = 60.0  # between two reads of a body
 IDLE_SECONDS: Final = 75.0  # between two requests, as nginx
+LINGER_SECONDS: Final = 5.0  # in which what a refused client still sends is dropped, so that it can read why
 WRITE_BUFFER: Final = 256 << 10  # bytes waiting for a slow client before its server is read no further
 READ_AHEAD: Final = 64 << 10  # bytes of requests that came before their turn
 MAX_CONNECTIONS: Final = 4096  # each client holds a stream and a request or two; a thousand sessions fit
@@ -91,7 +92,7 @@ class GatewayConnection(asyncio.Protocol):
     """One connection of a client."""
 
     __slots__ = (
-        "_answered", "_closing", "_front", "_idle", "_loop", "_paused", "_requests", "_seen", "_streaming", "_transport", "_work", "_writable",
+        "_answered", "_closing", "_front", "_idle", "_lingering", "_loop", "_paused", "_requests", "_seen", "_streaming", "_transport", "_work", "_writable",
         "admitted", "cors", "endless", "here",
     )  # fmt: skip
 
@@ -106,6 +107,7 @@ class GatewayConnection(asyncio.Protocol):
         self._streaming = False
         self._answered = False
         self._closing = False
+        self._lingering = False
         self._paused = False
         self._seen = front.now
         self.endless = False  # this answer lasts as long as the client listens
@@ -141,6 +143,8 @@ class GatewayConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Read requests."""
+        if self._lingering:
+            return
         self._seen = self._front.now
         self._requests.add(data)
         if self._work is None:
@@ -246,7 +250,10 @@ class GatewayConnection(asyncio.Protocol):
         quiet = now - self._seen
         if self._work is not None:
             return
-        if self._requests.head is not None:
+        if self._lingering:
+            if quiet > LINGER_SECONDS:
+                self.abort()
+        elif self._requests.head is not None:
             if quiet > BODY_SECONDS:
                 self._refuse(ProtocolError("the request body did not come in time", status=408))
         elif self._requests.ahead:
@@ -332,10 +339,13 @@ class GatewayConnection(asyncio.Protocol):
         return head is None or bool(head.minor)
 
     def _refuse(self, error: ProtocolError) -> None:
-        self._closing = True
+        """Answer and close; read on a little, or a reset could overtake the answer (RFC 9112, section 9.6)."""
+        self._closing = self._lingering = True
+        self._requests.drop()
+        self._seen = self._front.now
         self.answer(error.status, _error(str(error)))
         if self._transport is not None:
-            self._transport.close()
+            self._transport.write_eof()
 
     def _head_of(self, status: int, fields: tuple[tuple[str, str], ...]) -> bytes:
         closing = (("Connection", "close"),) if self._closing else ()

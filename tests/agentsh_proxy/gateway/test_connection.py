@@ -11,6 +11,7 @@ import pytest
 from agentsh_proxy.gateway.connection import (
     BODY_SECONDS,
     IDLE_SECONDS,
+    LINGER_SECONDS,
     Front,
     GatewayConnection,
     Handler,
@@ -107,6 +108,22 @@ def test_requests_behind_each_other_are_answered_in_their_order() -> None:
 def test_what_is_no_sound_request_is_refused_with_the_reason(data: bytes, status: bytes) -> None:
     answer = asked(data)
     assert answer.startswith(b"HTTP/1.1 " + status) and b'"message":"agentsh-net: ' in answer
+
+
+def test_a_client_that_sends_on_reads_why_it_was_refused_and_is_cut_in_the_end() -> None:
+    async def main() -> None:
+        async with front_over(echo) as (front, port):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(HEAD + b"Content-Length: 100000000\r\n\r\n")
+            for _ in range(64):  # more than the sockets between hold
+                writer.write(bytes(1 << 20))
+                await writer.drain()
+            assert (await reader.read()).startswith(b"HTTP/1.1 413 ")
+            front.tick(LINGER_SECONDS + 1)
+            await until(lambda: not front.connections)
+            writer.close()
+
+    run(main())
 
 
 def test_an_answer_may_be_streamed_and_an_older_client_reads_to_the_end() -> None:
