@@ -14,6 +14,7 @@ from netns.box import HERE_V4, HERE_V6, Namespace
 IP, IPV6, ARP, VLAN, QINQ, LOCAL_EXPERIMENTAL, ALL = 0x0800, 0x86DD, 0x0806, 0x8100, 0x88A8, 0x88B5, 3
 UDP, SCTP = 17, 132
 _SOL_PACKET, _PACKET_QDISC_BYPASS = 263, 20
+_PACKET_TX_RING, _PACKET_VNET_HDR, _TP_STATUS_SEND_REQUEST = 13, 15, 1
 _AF_XDP, _SOL_XDP = 44, 283
 _SIOCGIFHWADDR = 0x8927
 
@@ -64,6 +65,25 @@ def send_frame(
         if bypass:
             sender.setsockopt(_SOL_PACKET, _PACKET_QDISC_BYPASS, 1)
         sender.sendto(data, ("here", says, 0, 0, to))
+
+
+def send_with_header(data: bytes, to: bytes) -> None:
+    """Send as a hypervisor does, behind a header that speaks of offloads (struct virtio_net_hdr)."""
+    with socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0) as sender:
+        sender.setsockopt(_SOL_PACKET, _PACKET_VNET_HDR, 1)
+        sender.sendto(bytes(10) + data, ("here", 0, 0, 0, to))
+
+
+def send_by_ring(data: bytes, to: bytes, *, bypass: bool = False) -> None:
+    """Send out of memory shared with the kernel (packet_mmap.rst): all but the frame's first bytes stays there."""
+    with socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0) as sender:
+        if bypass:
+            sender.setsockopt(_SOL_PACKET, _PACKET_QDISC_BYPASS, 1)
+        sender.setsockopt(_SOL_PACKET, _PACKET_TX_RING, struct.pack("=IIII", 4096, 1, 2048, 2))
+        with mmap.mmap(sender.fileno(), 4096) as ring:
+            ring[32 : 32 + len(data)] = data
+            ring[:16] = struct.pack("@LII", _TP_STATUS_SEND_REQUEST, len(data), 0)
+            sender.sendto(b"", ("here", 0, 0, 0, to))
 
 
 def hardware_address(namespace: Namespace, device: str) -> bytes:

@@ -44,6 +44,7 @@ REFUSED = {"ebpf": {"EPERM"}, "nftables": {"EPERM"}}
 # A dropped first packet is tried again until the attacker gives up; a reset would come from the denied server, not from here.
 HANGS = {"ebpf": {"ETIMEDOUT"}, "nftables": {"ETIMEDOUT", "ECONNREFUSED"}}
 DROPPED = {"nftables": {"ENOBUFS"}}
+UNTOLD = {"nftables": {"connected", "ENOBUFS"}}
 
 NO_HOOK = (
     "no cgroup hook sees a packet socket, and its frames pass no socket that a program could be attached to; it takes "
@@ -123,6 +124,14 @@ def packet_socket(make: Callable[[bytes], bytes], **how: object) -> Callable[[St
     return attack
 
 
+def sent_by(send: Callable[..., None], **how: bool) -> Callable[[Stage], str]:
+    def attack(stage: Stage) -> str:
+        to = hardware_address(stage.there, "there")
+        return outcome(lambda: send(frame(to, IP, PACKET), to, **how))
+
+    return attack
+
+
 def framed(packet: bytes, kind: int = IP, *tags: int) -> Callable[[bytes], bytes]:
     return lambda to: frame(to, kind, packet, *tags)
 
@@ -164,6 +173,9 @@ ROWS = {
     "12 says it is not tagged, past the queue": by_frame(packet_socket(framed(PACKET, IP, VLAN), says=IP, bypass=True)),
     "12 tagged three times": by_frame(packet_socket(framed(PACKET, IP, VLAN, VLAN, VLAN))),
     "12 tagged twice, says it is not, past the queue": by_frame(packet_socket(framed(PACKET, IP, VLAN, VLAN), says=IP, bypass=True)),
+    "12 as a hypervisor": by_frame(sent_by(packets.send_with_header)),
+    "12 out of a ring": by_frame(sent_by(packets.send_by_ring), says=UNTOLD),
+    "12 out of a ring, past the queue": by_frame(sent_by(packets.send_by_ring, bypass=True), says=UNTOLD),
     "12 AF_XDP": Row(from_xdp, "udp", {}, open_on=dict.fromkeys(("ebpf", "nftables"), NO_HOOK_AT_ALL)),
     "13 SCTP": by_hand(sctp, "sctp", says={layer: REFUSED[layer] | HANGS[layer] for layer in HANGS}),
     "source route, TCP": by_hand(lambda s: source_route(socket.SOCK_STREAM, OTHER), "tcp", says=HANGS, unnamed=True),
