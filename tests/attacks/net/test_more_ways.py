@@ -23,6 +23,7 @@ pytestmark = pytest.mark.kernel
 
 NOT_HERE = "EINVAL"  # as a kernel answers that does not know the operation
 TUN = Path("/dev/net/tun")
+VMADDR_CID_LOCAL = 1
 # linux/if_tun.h
 TUNSETIFF, IFF_TUN, IFF_NO_PI = 0x400454CA, 1, 0x1000
 CLONE_NEWUSER = 0x10000000
@@ -138,7 +139,7 @@ def aliased_in_container(stage: Stage) -> str:
 
     def reach() -> str:
         with socket.socket() as client:
-            client.settimeout(0.5)
+            client.settimeout(2)
             client.setsockopt(*NOTHING_LATER)
             return outcome(lambda: client.connect((ALIAS, 443)))
 
@@ -147,9 +148,27 @@ def aliased_in_container(stage: Stage) -> str:
     return said
 
 
-def through_unix_socket(stage: Stage) -> Told:
-    """A forwarder behind a Unix socket: no plane sees the way to it, and it is the one that is refused, and named."""
-    ours, theirs = socket.socketpair()
+def by_vsock() -> tuple[socket.socket, socket.socket]:
+    """Return both ends of a connection within this machine that has no address of a network. Raises OSError."""
+    with socket.socket(socket.AF_VSOCK) as server:
+        server.bind((VMADDR_CID_LOCAL, socket.VMADDR_PORT_ANY))
+        server.listen()
+        client = socket.socket(socket.AF_VSOCK)
+        client.connect(server.getsockname())
+        return client, server.accept()[0]
+
+
+def through(pair: Callable[[], tuple[socket.socket, socket.socket]]) -> Callable[[Stage], Told]:
+    """A forwarder behind a socket of a family without addresses: no plane sees the way to it."""
+    return lambda _: forwarded(pair)
+
+
+def forwarded(pair: Callable[[], tuple[socket.socket, socket.socket]]) -> Told:
+    """The forwarder is the one that is refused, and named."""
+    try:
+        ours, theirs = pair()
+    except OSError:
+        return Told(NOT_HERE, os.getpid())
     forwarder = os.fork()
     if forwarder == 0:
         theirs.recv(1)
@@ -176,7 +195,8 @@ ROWS = {
     ),
     "17 user-mode network": Row(user_mode_network, "udp", UDP),
     "18 DNAT within a container": Row(aliased_in_container, "tcp", DROPPED, unnamed=True),
-    "19 forwarder behind a Unix socket": Row(through_unix_socket, "tcp", TCP),
+    "19 forwarder behind a Unix socket": Row(through(socket.socketpair), "tcp", TCP),
+    "19 forwarder behind a vsock": Row(through(by_vsock), "tcp", TCP),
     "27 port 0": Row(lambda s: attempt(BAD, 0), "tcp", TCP, port=0),
 }
 

@@ -26,6 +26,14 @@ TCP = {"ebpf": {"EPERM"}, "nftables": {"ECONNREFUSED"}}
 UDP = {"ebpf": {"EPERM"}, "nftables": {"EPERM"}}
 # What is written is accepted into the socket's buffer; none of it leaves.
 DROPPED = {"ebpf": {"EPERM"}, "nftables": {"ETIMEDOUT"}}
+# Devices on top of this namespace's uplink, by which its frames leave all the same.
+SHARED = (
+    "macvlan mode bridge",
+    "macvlan mode private",
+    "ipvlan mode l2",
+    "ipvlan mode l3",
+    "ipvlan mode l3s",
+)
 BUFFERED = {"ebpf": {"connected"}, "nftables": {"connected", "ECONNRESET", "EPIPE"}}
 
 OWN_UPLINK = (
@@ -55,6 +63,13 @@ ip link set port master bridge up
 ip link set here master bridge
 ip link set bridge up
 """
+# The route: what this namespace would answer to a container that it has no way to ends here, and nobody is told that it did.
+SHARING = """
+ip link add own link here type {kind}
+ip link set own netns /proc/self/fd/{fd}
+ip route replace blackhole 10.99.0.98
+"""
+BRIDGED = Path("/proc/sys/net/bridge/bridge-nf-call-iptables")
 NOT_HERE = "ENOTSUP"
 CONTAINER = """
 ip link set lo up
@@ -202,11 +217,17 @@ def in_container(stage: Stage, router: str) -> str:
     return str(container.call(lambda: attempt(BAD)))
 
 
-def on_the_bridge(stage: Stage) -> str:
+def bridged(stage: Stage) -> str:
+    """As container engines set it: tables of `inet` see a bridge's packets too."""
+    if not BRIDGED.exists():
+        return NOT_HERE
+    return on_the_bridge(stage, "1")
+
+
+def on_the_bridge(stage: Stage, seen: str = "0") -> str:
     """From a container on one bridge with the denied server: no packet is routed by anybody."""
-    filtered = Path("/proc/sys/net/bridge/bridge-nf-call-iptables")
-    if filtered.exists():  # where container engines set it, tables of `inet` see a bridge's packets too
-        filtered.write_text("0")
+    if BRIDGED.exists():
+        BRIDGED.write_text(seen)
     container = box.new_namespace()
     shell(BRIDGE.format(fd=container.fd), container.fd)
     container.call(lambda: shell("ip addr add 10.99.0.99/24 dev inside; ip link set inside up"))
@@ -221,6 +242,25 @@ def with_own_uplink(stage: Stage) -> str:
     elsewhere.call(lambda: shell(UPLINK.format(fd=far.fd), far.fd))
     far.call(lambda: shell(FAR))
     return str(elsewhere.call(lambda: attempt(BAD)))
+
+
+def sharing(kind: str) -> Callable[[Stage], str]:
+    """From a container with a device of its own on top of this namespace's uplink."""
+
+    def attack(stage: Stage) -> str:
+        container = box.new_namespace()
+        try:
+            shell(SHARING.format(kind=kind, fd=container.fd), container.fd)
+        except subprocess.CalledProcessError:
+            return NOT_HERE
+        container.call(
+            lambda: shell("ip addr add 10.99.0.98/24 dev own; ip link set lo up; ip link set own up")
+        )
+        said = str(container.call(lambda: attempt(BAD)))
+        container.call(lambda: shell("ip link del own"))
+        return said
+
+    return attack
 
 
 def old_connection(stage: Stage) -> str:
@@ -280,6 +320,8 @@ ROWS = {
     "16 cgroup namespace": Row(in_cgroup_namespace, "tcp", TCP, unnamed=True),
     "17 container behind a veth": Row(behind(ROUTER), "tcp", TCP),
     "17 container on the same bridge": Row(on_the_bridge, "tcp", DROPPED, unnamed=True),
+    "17 container on the same bridge, which tables see": Row(bridged, "tcp", TCP, unnamed=True),
+    **{f"17 container's {kind}": Row(sharing(kind), "tcp", DROPPED, unnamed=True) for kind in SHARED},
     "17 container behind netkit": Row(behind(NETKIT), "tcp", TCP),
     "17 namespace with its own uplink": Row(with_own_uplink, "tcp", TCP, open_on={"nftables": OWN_UPLINK}),
     "19 forwarder on loopback": Row(through_forwarder, "tcp", TCP),
