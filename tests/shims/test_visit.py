@@ -396,6 +396,16 @@ def test_the_result_of_a_task_is_inspected_as_that_of_a_call() -> None:
     ]
 
 
+@pytest.mark.parametrize("padding", [300_000, 3_000_000])
+def test_a_result_that_is_padded_is_read_or_is_blocked(padding: int) -> None:
+    front = Front(output_inspection=OutputInspection(enabled=True, on_detection="block"))
+    padded = [{"type": "text", "text": "word " * (padding // 5)}, *POISON]
+    answer = front.server(front.enter(), result(5, content=padded), [0, 5, "tools/call", False, "t"])
+    assert "blocked by policy" in answer.forwarded["error"]["message"]
+    (told,) = front.told("mcp_tool_result_inspected")
+    assert (told["action"], told["max_severity"]) == ("block", "critical" if padding < 1 << 20 else "medium")
+
+
 def test_a_long_request_of_a_server_is_read_to_its_end() -> None:
     front = Front(output_inspection=OutputInspection(enabled=True, on_detection="block"))
     padded = [{"role": "user", "content": {"type": "text", "text": "x y " * 25_000 + POISON[0]["text"]}}]

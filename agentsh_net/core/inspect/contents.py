@@ -37,10 +37,13 @@ from agentsh_net.core.inspect.order_rules import IN_CONTENTS
 from agentsh_net.core.inspect.orders import orders
 from agentsh_net.core.inspect.plain import plain
 from agentsh_net.core.inspect.quiet import Quiet
-from agentsh_net.core.inspect.strings import VOCABULARY, Strings, Text, as_written, strings
+from agentsh_net.core.inspect.strings import VOCABULARY, Strings, Text, as_written, pieces, strings
 
-# Characters of one call or result: a long file. A text that is made to be slow takes a second, and holds up the calls behind it.
+# Characters of one call, or of a piece of a result: a long file. A text that is made to be slow takes a second, and holds up the calls
+# behind it.
 MAX_CHARS = 256 << 10
+# Characters of a result: half a million tokens, more than clients hand to a model. Nobody may hide behind a shorter padding.
+MAX_RESULT = 2 << 20
 
 # Arguments of so many members, none of which has members, are read without a walk.
 MAX_FLAT = 32
@@ -128,29 +131,36 @@ def _flat(arguments: Any) -> bool:
 
 
 def inspect_content(
-    value: Any, customs: Sequence[Custom] = (), max_chars: int = MAX_CHARS, *, opens: bool = False
+    value: Any, customs: Sequence[Custom] = (), *, opens: bool = False
 ) -> tuple[Finding, ...]:
     """Return what a result, an error, or a request of a server to its client holds; `opens`: one to open URLs, perhaps."""
-    read = strings(value, max_chars)
-    texts = (*read.texts, *unmasked(read.texts))
-    urls = opened(read.texts) if opens else ()
-    return concluded([*urls, *orders(IN_CONTENTS, texts), *_shared(read, texts, customs, RESULTS_INDEX)])
+    found: list[Finding] = []
+    for read in pieces(value, MAX_CHARS, MAX_RESULT):
+        texts = (*read.texts, *unmasked(read.texts))
+        if opens:
+            found += opened(read.texts)
+        found += [*orders(IN_CONTENTS, texts), *_shared(texts, customs, RESULTS_INDEX)]
+        if read.left_out:  # whoever wrote it may have wished for that
+            found.append(_too_large(Severity.MEDIUM, MAX_RESULT))
+        # Those that search no whole piece have told so.
+        customs = [each for each in customs if each.reach >= 2 * MAX_CHARS]
+    return concluded(found)
 
 
 def _in_arguments(read: Strings, customs: Sequence[Custom]) -> list[Finding]:
     texts = (*read.texts, *decoded(read.texts))
-    return [*paths_in_arguments(read.texts), *commands(read.texts), *_shared(read, texts, customs, INDEX)]
+    found = [*paths_in_arguments(read.texts), *commands(read.texts), *_shared(texts, customs, INDEX)]
+    return [*found, _too_large(Severity.LOW, MAX_CHARS)] if read.left_out else found
 
 
-def _shared(
-    read: Strings, texts: Sequence[Text], customs: Sequence[Custom], index: phrases.Index
-) -> list[Finding]:
+def _too_large(severity: Severity, read: int) -> Finding:
+    reason = f"longer than {read} characters or nested too deeply: the rest was not read"
+    return Finding("too-large", Category.OVERSIZE, severity, "$", reason)
+
+
+def _shared(texts: Sequence[Text], customs: Sequence[Custom], index: phrases.Index) -> list[Finding]:
     found = [*_of_each(texts), *custom.find(customs, texts)]
     found += phrases.find(index.phrases, texts, index)
-    if read.left_out:
-        read_of_it = sum(len(text.raw) for text in read.texts)
-        reason = f"longer than {read_of_it} characters or nested too deeply: the rest was not read"
-        found.append(Finding("too-large", Category.OVERSIZE, Severity.LOW, "$", reason))
     return found
 
 

@@ -16,6 +16,10 @@ from agentsh_net.core.values.differences import dotted
 Path = tuple[str | int, ...]
 
 MAX_DEPTH = 200  # levels; definitions have about 20
+HANDLING = 8  # characters' worth that each string costs: a million empty ones are not free
+OVERLAP = (
+    1 << 10
+)  # characters of a string that both sides of a cut have: longer than a sentence that orders something
 
 # A picture in a URL: its type is inspected, its bytes are not text. SVG is text.
 IMAGE = re.compile(r"data:image/(?!svg)[\w.+-]{1,40};base64,[A-Za-z0-9+/=_-]*\Z")
@@ -66,7 +70,7 @@ def strings(value: Any, max_chars: int) -> Strings:
             return Strings(tuple(found), left_out=True)
         if raw in VOCABULARY:
             continue
-        left -= len(raw) + 8  # each string costs its handling, too: a million empty ones are not free
+        left -= len(raw) + HANDLING
         if left < 0:
             kept = raw[: max(0, len(raw) + left)]
             if kept:
@@ -74,6 +78,31 @@ def strings(value: Any, max_chars: int) -> Strings:
             return Strings(tuple(found), left_out=True)
         found.append(Text(steps, raw, plain(raw), key))
     return Strings(tuple(found))
+
+
+def pieces(value: Any, size: int, most: int) -> Iterator[Strings]:
+    """Yield the strings of a value in groups of up to `size` characters, `most` in all; of one that is cut, the ends overlap."""
+    group: list[Text] = []
+    left = size
+    for steps, raw, key in _walk(value):
+        if steps is None:
+            yield Strings(tuple(group), left_out=True)
+            return
+        if raw in VOCABULARY:
+            continue
+        for start in range(0, max(1, len(raw) - OVERLAP), size - OVERLAP):
+            twice = OVERLAP if start else 0
+            part = raw[start : start + min(size, most + twice)]
+            if len(part) > left and group:
+                yield Strings(tuple(group))
+                group, left = [], size
+            group.append(Text(steps, part, plain(part), key))
+            left -= len(part) + HANDLING
+            most -= len(part) + HANDLING - twice
+            if most < 0:
+                yield Strings(tuple(group), left_out=True)
+                return
+    yield Strings(tuple(group))
 
 
 def as_written(value: Any) -> list[str] | None:

@@ -1,6 +1,6 @@
 """What becomes of a tool's result in which detectors found something (`output_inspection`).
 
-A finding of low severity (a text too long to be read whole) is told of and never blocks. What they find is `inspect`'s business.
+A finding of low severity (an operator's pattern that is too costly for all of a text) is told of and never blocks. What they find is `inspect`'s business.
 """
 
 from __future__ import annotations

@@ -44,9 +44,17 @@ def test_it_is_found_across_the_windows_of_a_long_text() -> None:
 
 
 def test_what_is_searched_is_bounded() -> None:
-    assert not find(["x" * regex_cost.SEARCHED + " project falcon"], CODENAME)
+    assert find(["x" * (MAX_SEARCHED - 100) + " project falcon"], CODENAME)
     many = ["x" * 4000 for _ in range(MAX_SEARCHED // 4000 + 1)]
-    assert not find([*many, "project falcon"], CODENAME)
+    for texts in (["x" * MAX_SEARCHED + " project falcon"], [*many, "project falcon"]):
+        (told,) = find(texts, CODENAME)
+        assert (told.pattern, told.severity, told.category) == ("not-searched", "low", "oversize")
+        assert f"codename searched the first {MAX_SEARCHED} characters" in told.excerpt
+
+
+def test_one_that_can_match_in_few_ways_searches_much_more() -> None:
+    plain = CustomPattern("plain", "project falcon")
+    assert [f.pattern for f in find(["x" * 500_000 + " project falcon"], plain)] == ["plain"]
 
 
 def test_a_pattern_that_was_never_checked_is_not_run() -> None:
@@ -59,7 +67,8 @@ def test_the_dearest_pattern_that_is_accepted_ends_soon_on_the_worst_text() -> N
     pattern = r"a.{0,50}b.{0,50}c"
     assert regex_cost.window(pattern)
     began = time.process_time()
-    assert not find(["ab" * 60_000], CustomPattern("dear", pattern))
+    (told,) = find(["ab" * 60_000], CustomPattern("dear", pattern))
+    assert told.pattern == "not-searched"
     assert time.process_time() - began < 5.0
 
 
