@@ -18,6 +18,20 @@ def test_messages_read_back_in_order_with_their_padding_skipped() -> None:
     assert list(netlink.messages(data)) == [netlink.Message(16, 1, b"abc"), netlink.Message(17, 2, b"")]
 
 
+def test_a_message_is_what_the_kernel_reads() -> None:
+    """include/uapi/linux/netlink.h: length, type, flags, sequence, port."""
+    flags = netlink.REQUEST | netlink.ACK | netlink.DUMP
+    assert netlink.message(16, flags, 7, b"abc") == struct.pack("=IHHII", 19, 16, 0x305, 7, 0) + b"abc"
+    assert (netlink.NOOP, netlink.ERROR, netlink.DONE, netlink.OVERRUN) == (1, 2, 3, 4)
+    assert netlink.attribute(3, b"ab") == struct.pack("=HH", 6, 3) + b"ab\0\0"
+
+
+def test_what_ends_with_a_header_alone_is_read_to_its_end() -> None:
+    assert netlink.attributes(netlink.attribute(1, b"ab") + netlink.attribute(2, b"")) == {1: b"ab", 2: b""}
+    assert netlink.attributes(b"skip" + netlink.attribute(1, b"ab"), 4) == {1: b"ab"}
+    assert netlink.Message(netlink.ERROR, 1, struct.pack("=i", -2)).errno == 2
+
+
 def test_attributes_read_back_without_their_flags() -> None:
     data = netlink.attribute(1, b"ab") + netlink.attribute(2 | 0x8000, netlink.attribute(1, b"x"))
     found = netlink.attributes(data)

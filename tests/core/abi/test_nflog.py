@@ -33,6 +33,18 @@ def message(family: int = 2, **changes: bytes | None) -> netlink.Message:
     return netlink.Message(nflog.PACKET, 0, body)
 
 
+def test_a_group_is_bound_by_one_message_that_the_kernel_reads() -> None:
+    """include/uapi/linux/netfilter/nfnetlink_log.h: bound, whole packets, a buffer, a timeout, with sequence numbers."""
+    body = nflog.bind(4848)
+    assert (nflog.PACKET, nflog.CONFIG) == (0x400, 0x401)
+    assert body[:4] == struct.pack(">BBH", 0, 0, 4848)
+    found = netlink.attributes(body, 4)
+    assert set(found) == {1, 2, 3, 4, 6}
+    assert found[1] == b"\x01"
+    assert (found[2][4:], found[6]) == (b"\x02\0", b"\0\x01")
+    assert [struct.unpack(">I", found[n])[0] for n in (3, 4)] == [nflog.BUFFER, nflog.TIMEOUT]
+
+
 def test_a_logged_packet_says_what_happened_to_whom() -> None:
     logged = nflog.parse(message())
     assert logged is not None

@@ -79,7 +79,6 @@ CONSTANTS = {
     "AGENTSH_PASSED": wire.PASSED,
     "AGENTSH_REFUSED": wire.REFUSED,
     **{f"AGENTSH_{finding.name}": number for finding, number in wire.FINDINGS.items()},
-    "AGENTSH_HELLO": 6,
     "AGENTSH_DENIED": wire.DENIED,
     "AGENTSH_TAGGED": wire.TAGGED,
     "AGENTSH_LOST": wire.LOST,
@@ -88,11 +87,7 @@ CONSTANTS = {
     "AGENTSH_UNLESS_OURS": wire.UNLESS_OURS,
     "AGENTSH_ENFORCE": wire.ENFORCE,
     "AGENTSH_SESSIONS_ONLY": wire.SESSIONS_ONLY,
-    "AGENTSH_CONNECT4": 1,
-    "AGENTSH_CONNECT6": 2,
-    "AGENTSH_SENDMSG4": 3,
-    "AGENTSH_SENDMSG6": 4,
-    "AGENTSH_EGRESS": 5,
+    **{f"AGENTSH_{hook.upper()}": number for number, hook in wire.HOOKS.items()},
     "AGENTSH_SIEVE_BITS": sieve.BITS,
     "AGENTSH_SIEVE_WORDS": sieve.WORDS,
     "AGENTSH_SIEVE_DENY": sieve.SET[Fate.DENY],
@@ -258,3 +253,22 @@ def test_a_name_is_a_key_of_bytes_with_its_port_as_the_wire_has_it() -> None:
 def test_a_stream_tells_its_verdict_and_its_name() -> None:
     value = wire.STREAM.pack(*range(10), wire.PASSED, *range(5)) + wire.encode_name(Name("good.test"))
     assert wire.decode_stream(value) == wire.Stream(wire.PASSED, "good.test")
+
+
+@pytest.mark.parametrize("size", [0, wire.STREAM_SIZE - 1, wire.STREAM_SIZE + 1])
+def test_a_socket_without_a_stream_of_this_layout_has_none(size: int) -> None:
+    assert wire.decode_stream(bytes(size)) is None
+
+
+def test_the_fate_of_a_name_is_a_number_of_four_bytes() -> None:
+    assert [wire.encode_fate(fate) for fate in (Fate.DENY, Fate.TAG)] == [b"\x01\0\0\0", b"\x02\0\0\0"]
+
+
+def test_every_switch_is_off_unless_it_is_asked_for() -> None:
+    assert wire.CONFIG.unpack(wire.encode_config(generation=2**32 + 5, enforce=True)) == (
+        5,
+        wire.ENFORCE,
+        0,
+        0,
+    )
+    assert wire.CONFIG.unpack(wire.encode_config(generation=5, enforce=False))[1] == 0
