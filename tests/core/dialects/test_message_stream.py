@@ -78,7 +78,7 @@ def test_a_second_answer_on_the_connection_is_judged_anew_and_is_no_late_call():
 def test_a_call_that_a_new_answer_interrupts_is_never_released():
     left, judged, faults = run(streaming(), answer("read")[:3] + answer("other"))
     assert faults == ["incomplete_call"]
-    assert judged == [("read", False)] or judged[0][0] == "read"
+    assert judged == [("read", False)]
     assert b"raw1" not in left
     assert left[-1] == "end"
 
