@@ -121,7 +121,9 @@ class Review:
         verdict = self.doubts.of_client(len(data), why, danger)
         if not verdict.blocked:
             return Taken(data, (), None, ())
-        return Taken(None, (refusal(mcp_gate.id_in(flattened(data)), verdict),), None, ())
+        id_ = mcp_gate.id_in(flattened(data))
+        # Where nobody waits for an answer the status says it (MCP 2025-11-25, Streamable HTTP, "sending messages").
+        return Taken(None, (refusal(id_, verdict),), None, (), 400 if id_ is None else 200)
 
     def _judge(self, call: Call) -> Verdict:
         """Judge a call and tell of it."""

@@ -69,9 +69,10 @@ def test_a_session_that_nobody_uses_is_ended() -> None:
     async def scene(front: Any, pipes: list[FakePipe]) -> None:
         _, pipe = await begun(front, pipes)
         (carrier,) = front.gateway._carriers.values()
-        carrier.tick(carrier._now + SESSION_IDLE)
+        begun_at = carrier._now
+        carrier.tick(begun_at + SESSION_IDLE - 1)
         assert not pipe.closed
-        carrier.tick(carrier._now + SESSION_IDLE + 1)
+        carrier.tick(begun_at + SESSION_IDLE + 1)
         assert pipe.closed and carrier.sessions == 0
 
     play(scene)

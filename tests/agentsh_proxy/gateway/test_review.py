@@ -169,6 +169,20 @@ def test_a_message_whose_headers_say_another_thing_is_refused_and_told_of_where_
     )
 
 
+@pytest.mark.parametrize(
+    ("data", "status", "id_"),
+    [
+        (b'{"jsonrpc":"2.0","id":1', 400, None),
+        (b'{"jsonrpc":"2.0","id":1,"method":"a","method":"b"}', 200, 1),
+    ],
+)
+def test_a_message_that_cannot_be_read_is_refused_by_status_where_nobody_waits_for_an_answer(
+    data: bytes, status: int, id_: int | None
+) -> None:
+    taken = Front().review.client(data, LIMIT)
+    assert (taken.forward, taken.status, json.loads(taken.replies[0])["id"]) == (None, status, id_)
+
+
 def test_a_listing_that_cannot_be_read_is_refused_whatever_else_it_may_answer() -> None:
     front = Front()
     front.client(request("tools/list", 1))
