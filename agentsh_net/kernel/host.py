@@ -129,7 +129,6 @@ class Host:
 
     def status(self) -> list[LayerStatus]:
         """Ask the kernel what is in force."""
-        self._witness.cut()  # what had to wait
         self._witness.hear_again()
         with self._changing:
             cgroups = self._cgroups.status(self._wanted, knows_workers=self._knows_workers())

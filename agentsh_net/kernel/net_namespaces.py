@@ -33,6 +33,13 @@ def others(proc: Path = Path("/proc")) -> Iterator[Path]:
                 return
 
 
+def of(*numbers: int, proc: Path = Path("/proc")) -> Path | None:
+    """Return a path for the network namespace of the first of these tasks that lives; None where that is our own, or none does."""
+    paths = (proc / str(number) / "ns/net" for number in numbers if number)
+    found = next(((path, identity) for path in paths if (identity := _identity(path))), None)
+    return found[0] if found and found[1] != _identity(proc / "self/ns/net") else None
+
+
 def within(path: Path, function: Callable[[], T]) -> T:
     """Run `function` in the network namespace at `path`. Raises OSError where it may not be entered."""
     results: list[T] = []

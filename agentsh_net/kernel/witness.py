@@ -14,7 +14,7 @@ from agentsh_net.core.network.plane import ConnectRecord
 from agentsh_net.kernel.bpf.ebpf import Ebpf
 from agentsh_net.kernel.nft.nflog import Nflog
 from agentsh_net.kernel.sightings import Sighted
-from agentsh_net.kernel.sockets.cutter import Cutter
+from agentsh_net.kernel.sockets import cutter
 
 
 class Witness:
@@ -22,7 +22,6 @@ class Witness:
 
     def __init__(self, sighted: Sighted) -> None:
         self._sighted = sighted
-        self._cutter = Cutter()
         self._reading = threading.Lock()
         self._ebpf: Ebpf | None = None
         self._nflog: Nflog | None = None
@@ -69,7 +68,7 @@ class Witness:
             # In this order: whatever made a packet that was logged by now has its connect record in the ring by now.
             logged = self._nflog.records() if self._nflog else []
             records = self._ebpf.records() if self._ebpf else []
-            self._cutter.cut(records)
+            cutter.cut(records)
             connects = self._sighted.connects(records)
             return connects + self._sighted.packets(logged)
         finally:
@@ -79,10 +78,6 @@ class Witness:
         """Return the records of sockets that a sweep closed."""
         with self._reading:
             return self._sighted.swept(closed, generation, named=named)
-
-    def cut(self) -> None:
-        """Cut the connections for which the last batch had no time."""
-        self._cutter.cut(())
 
     def close(self) -> None:
         """Hear nothing more; the programs are closed by whoever has them."""

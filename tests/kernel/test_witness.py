@@ -107,10 +107,3 @@ def test_programs_that_are_about_to_be_closed_are_read_no_more(hearing: Witness)
     hearing.hear_programs(Ear(SEEN))  # type: ignore[arg-type]
     hearing.hear_programs(None)
     assert (hearing.records(), hearing.filenos()) == ([], [])
-
-
-def test_who_had_to_wait_is_cut_whenever_it_is_asked_for(hearing: Witness) -> None:
-    asked = []
-    hearing._cutter.cut = asked.append  # type: ignore[method-assign]
-    hearing.cut()
-    assert asked == [()]

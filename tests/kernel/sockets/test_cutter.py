@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import queue
 import socket
 import subprocess
+import threading
 from dataclasses import replace
 from ipaddress import IPv6Address, ip_address
+from pathlib import Path
 
 import pytest
 from netns import box
@@ -14,7 +18,8 @@ from netns.scene import listening, outcome
 from agentsh_net.core.abi import wire
 from agentsh_net.core.network.addresses import canonical
 from agentsh_net.core.network.plane import Fate, Finding
-from agentsh_net.kernel.sockets.cutter import Cutter
+from agentsh_net.kernel import net_namespaces
+from agentsh_net.kernel.sockets.cutter import cut
 
 pytestmark = pytest.mark.kernel
 
@@ -44,7 +49,7 @@ def cutting() -> list[str]:
         socket.create_connection((a, 443), 5)
         for a in ("10.99.0.2", "fd00:99::2", "10.99.0.2", "10.99.0.2", "10.99.0.2", "::ffff:10.99.0.2")
     )
-    Cutter().cut(
+    cut(
         [
             refusal(four),
             refusal(six),
@@ -64,24 +69,46 @@ def test_the_connections_that_records_tell_of_are_ended_and_no_others() -> None:
 
 
 def elsewhere() -> list[str]:
-    """Refuse two connections of another namespace, one right after the other."""
+    """Refuse connections of another namespace: of a process there, of a thread of ours, of a process that is gone."""
     there = box.there()
     process = there.call(lambda: subprocess.Popen(["sleep", "60"]))
-    here = [socket.create_server(("10.99.0.1", p)) for p in (443, 444)]
+    here = [socket.create_server(("10.99.0.1", p)) for p in (443, 444, 445)]
     clients = [there.socket(socket.AF_INET) for _ in here]
-    for client, port in zip(clients, (443, 444), strict=True):
-        client.connect(("10.99.0.1", port))
+    for client, server in zip(clients, here, strict=True):
+        client.connect(server.getsockname())
+    done, tids = threading.Event(), queue.SimpleQueue()
+    guest = threading.Thread(
+        target=there.call, args=(lambda: (tids.put(threading.get_native_id()), done.wait()),)
+    )
+    guest.start()
     try:
-        cutter = Cutter()
-        cutter.cut([refusal(clients[0])])
-        first = [state(c) for c in clients]
-        cutter.cut([refusal(clients[1])])
-        box.await_that(lambda: cutter.cut(()) or state(clients[1]) == "ECONNABORTED")
-        return first
+        cut([refusal(clients[0], pid=process.pid, tid=process.pid)])
+        cut([refusal(clients[1], pid=os.getpid(), tid=tids.get())])
     finally:
+        done.set()
+        guest.join()
         process.kill()
         process.wait()
+    cut([refusal(clients[2], pid=process.pid, tid=process.pid)])
+    return [state(client) for client in clients]
 
 
-def test_in_another_namespace_it_is_ended_too_if_need_be_a_moment_later() -> None:
-    assert box.in_box(elsewhere) == ["ECONNABORTED", "EAGAIN"]
+def test_in_another_namespace_it_is_ended_as_long_as_its_process_is_there() -> None:
+    assert box.in_box(elsewhere) == ["ECONNABORTED", "ECONNABORTED", "EAGAIN"]
+
+
+def test_who_has_many_namespaces_and_is_gone_is_looked_for_in_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    def crowded() -> int:
+        entered: list[Path] = []
+        monkeypatch.setattr(net_namespaces, "within", lambda path, _: entered.append(path))
+        there = box.there()
+        process = there.call(lambda: subprocess.Popen(["sleep", "60"]))
+        server = socket.create_server(("10.99.0.1", 443))
+        with socket.create_connection(server.getsockname()) as client:
+            gone = refusal(client, pid=os.getpid(), tid=os.getpid())
+        cut([gone])
+        process.kill()
+        process.wait()
+        return len(entered)
+
+    assert box.in_box(crowded) == 0
