@@ -26,6 +26,11 @@ class Conversation:
         self.up = Way(self._from_client, self._calls, self._long_from_client, self._lost_from_client)
         self.down = Way(self._from_server, self._results, self._long_from_server, self._lost_from_server)
 
+    @property
+    def waiting(self) -> int:
+        """How many requests of the client wait for their answers."""
+        return self._traffic.waiting
+
     def deny(self) -> int:
         """Have no server any more: each request that waits for it gets the policy's error; return how many did."""
         self._denied = True

@@ -57,7 +57,6 @@ def run(options: Options) -> int:
     if daemon.denied:
         _say(f"{options.server} is not started: {daemon.refusal}")
     child = nobody() if daemon.denied else spawn(options.command, environ)
-    _let_others_finish()
     relay = Relay(child, daemon, woken)
     fault = relay.run()
     if relay.status is not None:
@@ -67,18 +66,6 @@ def run(options: Options) -> int:
         return NOT_FOUND if fault == 2 else NOT_EXECUTABLE
     assert child.status is not None  # noqa: S101 - the relay ends with the child
     return leave_as(child.status)
-
-
-def _let_others_finish() -> None:
-    """Have the kernel not interrupt who wakes us (sched(7), SCHED_BATCH): a server that writes eight answers is read once, not eight times.
-
-    Where a processor is idle we run at once all the same. The server is started before and keeps what the client gave it.
-    """
-    try:
-        if os.sched_getscheduler(0) == os.SCHED_OTHER:
-            os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
-    except OSError:
-        return  # a sandbox does not allow it
 
 
 def _noted(number: int, frame: object) -> None:

@@ -15,6 +15,7 @@ from agentsh_net.core.links.shim_link import STOPPED
 from agentsh_proxy.shim.child import NOT_EXECUTABLE, Child
 from agentsh_proxy.shim.conversation import Conversation
 from agentsh_proxy.shim.daemon import Daemon
+from agentsh_proxy.shim.pace import Pace
 from agentsh_proxy.shim.refusals import AGAIN
 
 TYPE_CHECKING = False  # see agentsh_net.core.links.shim_link
@@ -48,6 +49,7 @@ class Relay:
         self._daemon = daemon
         self._woken = woken
         self._talk = Conversation(daemon)
+        self._pace = Pace()
         self._up, self._down = self._talk.up, self._talk.down
         self._stdin: int | None = 0
         self._stdout: int | None = 1
@@ -199,6 +201,7 @@ class Relay:
         if data:
             self._daemon.hear()
             self._up.feed(data)
+            self._pace.keep(self._talk.waiting)
         else:
             self._stdin = None
             self._daemon.hear()

@@ -36,6 +36,11 @@ class Traffic:
         # id -> [method, whether it continues a listing, tool or what else it names] where the answer matters. Ids are typed: 1 is not "1".
         self._requests: dict[int | str, list[Any] | None] = {}
 
+    @property
+    def waiting(self) -> int:
+        """How many requests wait for their answers."""
+        return len(self._requests)
+
     def sent(self, found: list[dict[str, Any]], *, results: bool = False) -> None:
         """Remember the requests among messages that go on to the server; `results`: what they bring to read matters too."""
         for message in found:

@@ -40,21 +40,6 @@ def test_a_server_that_cannot_be_started_is_told_of_as_shells_do(program: str, s
     assert f"cannot start '{program}'".encode() in done.stderr
 
 
-@pytest.mark.parametrize(
-    ("given", "kept"), [(os.SCHED_OTHER, os.SCHED_BATCH), (os.SCHED_IDLE, os.SCHED_IDLE)]
-)
-def test_it_interrupts_nobody_and_the_server_is_scheduled_as_the_client_said(given: int, kept: int) -> None:
-    script = "import os; input(); print(os.sched_getscheduler(0), os.sched_getscheduler(os.getppid()))"
-    done = run(
-        sys.executable,
-        "-c",
-        script,
-        feed=b"\n",
-        preexec_fn=lambda: os.sched_setscheduler(0, given, os.sched_param(0)),
-    )
-    assert [*map(int, done.stdout.split())] == [given, kept]
-
-
 TRAP = (
     "trap 'echo caught; exit 5' TERM INT HUP; trap 'echo usr' USR1; echo ready; while :; do sleep 0.05; done"
 )
