@@ -26,6 +26,11 @@ class Visitor:
     def revoked(self) -> bytes:
         return frame({"do": "revoke"})
 
+    def failed(self, header: Mapping[str, Any], payload: bytes) -> bytes:
+        if payload == b"worse":
+            raise ZeroDivisionError
+        return frame({"do": "failed"}, payload)
+
     def noted(self, calls: int) -> bytes:
         return frame({"do": "noted"}, b"%d" % calls)
 
@@ -40,6 +45,8 @@ class Visitor:
                 return self._later(payload)
             case "bug":
                 return self._bug()
+            case "bug at once":
+                raise ZeroDivisionError
             case "nonsense":
                 raise LinkError("nonsense")
         return frame({"do": "echo"}, payload)

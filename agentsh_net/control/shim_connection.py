@@ -48,6 +48,9 @@ class Visitor(Protocol):
     def answer(self, header: Mapping[str, Any], payload: bytes) -> bytes | Awaitable[bytes]:
         """Return the answer to a question (empty: none), or what to await for it. Raises LinkError for one that is none."""
 
+    def failed(self, header: Mapping[str, Any], payload: bytes) -> bytes:
+        """Return the answer to a question that `answer` failed on, which is a bug. Raises LinkError where it has none."""
+
     def noted(self, calls: int) -> bytes:
         """Return the news that so many calls are on record (empty: the shim does not care)."""
 
@@ -90,6 +93,7 @@ class ShimConnection(asyncio.BufferedProtocol):
         self._frames = Frames()
         self._questions: deque[tuple[dict[str, Any], bytes]] = deque()
         self._task: asyncio.Task[None] | None = None
+        self._alive: asyncio.TimerHandle  # while there is one
         self._timer: asyncio.TimerHandle | None = None
         self._resting = False
         self._full = False  # the shim does not read its answers
@@ -228,13 +232,19 @@ class ShimConnection(asyncio.BufferedProtocol):
                 answers += [frame({"do": WAIT})] if delay else []
                 self._timer = self._timer or self._loop.call_later(min(delay, KEEP_WAITING), self._resume)
                 break
-            answer = self._answer(*self._questions.popleft())
+            header, payload = self._questions.popleft()
+            try:
+                answer = self._answer(header, payload)
+            except LinkError:
+                raise
+            except Exception as error:  # noqa: BLE001 - a bug of ours
+                answer = self._failed(header, payload, error)
             if isinstance(answer, bytes):
                 answers.append(answer)
                 self._note(calls)
             else:
                 self._note(0)
-                self._task = self._loop.create_task(self._later(answer))
+                self._task = self._loop.create_task(self._later(answer, header, payload))
                 self._task.add_done_callback(partial(_give_up, answer))
         self._say(answers)
         if self._resting:
@@ -284,17 +294,36 @@ class ShimConnection(asyncio.BufferedProtocol):
         self._visit = self._desk.begin(self._peer, header, trusted=trusted)
         return self._visit.opened()
 
-    async def _later(self, answer: Awaitable[bytes]) -> None:
+    async def _later(self, answer: Awaitable[bytes], header: dict[str, Any], payload: bytes) -> None:
+        self._alive = self._loop.call_later(KEEP_WAITING, self._say_alive)
         try:
-            self._transport.write(await answer)
-        except asyncio.CancelledError:
-            raise
-        except Exception as error:  # noqa: BLE001 - a bug of ours: told, and this shim follows fail_closed
-            self._on_bug(error)
+            try:
+                said = await answer
+            except Exception as error:  # noqa: BLE001 - a bug of ours
+                said = self._failed(header, payload, error)
+        except LinkError:
             self.abort()
-        else:
-            self._task = None
-            self._resume()
+            return
+        finally:
+            self._alive.cancel()
+        self._transport.write(said)
+        self._task = None
+        self._resume()
+
+    def _say_alive(self) -> None:
+        """Have a shim wait on: what takes long to read must not pass because it does."""
+        self._transport.write(frame({"do": WAIT}))
+        self._alive = self._loop.call_later(KEEP_WAITING, self._say_alive)
+
+    def _failed(self, header: dict[str, Any], payload: bytes, error: Exception) -> bytes:
+        """Tell of a bug, and refuse the line that it is about: nobody may have it pass by making us fail. Raises LinkError."""
+        self._on_bug(error)
+        if self._visit is None:
+            raise LinkError("the opening failed") from error
+        try:
+            return self._visit.failed(header, payload)
+        except Exception as another:
+            raise LinkError("there is no answer to it") from another
 
     def _count(self) -> None:
         """Keep what waits here within the user's bounds: read no further, and past the user's share hang up."""

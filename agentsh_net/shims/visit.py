@@ -140,6 +140,17 @@ class Visit:
             case _:
                 raise LinkError("a question that is none")
 
+    def failed(self, header: Mapping[str, Any], payload: bytes) -> bytes:
+        """Return the answer to a question that judging fails on: as for any line that cannot be read for certain. Raises LinkError."""
+        why = "judging it failed, which is a bug of agentsh-net: its log has more"
+        match header:
+            case {"ask": shim_link.CLIENT}:
+                return self._uncertain(payload, "client", why, why)
+            case {"ask": shim_link.SERVER, "asked": list(asked)}:
+                return self._uncertain(payload, "server", why, why, [_asked(item).id for item in asked])
+            case _:
+                raise LinkError(why)
+
     # What the client sends.
 
     def _client(self, line: bytes) -> bytes:

@@ -89,16 +89,40 @@ def test_who_does_not_speak_the_protocol_is_hung_up_on(tmp_path: Path, data: byt
     play(tmp_path / "s.sock", scene)
 
 
-def test_a_bug_in_an_answer_is_told_and_ends_that_connection_alone(tmp_path: Path) -> None:
+@pytest.mark.parametrize("ask", ["bug", "bug at once"])
+def test_a_bug_in_an_answer_is_told_and_its_line_does_not_pass_for_it(tmp_path: Path, ask: str) -> None:
     async def scene(here: Scene) -> None:
         one, two = await here.shim(), await here.shim()
-        one.send("bug")
+        one.send(ask, b"line")
+        assert await one.answer() == ("failed", b"line")
+        assert [type(bug) for bug in here.bugs] == [ZeroDivisionError]
+        one.send("now", b"still here")
+        assert await one.answer() == ("echo", b"still here")
+        one.send(ask, b"worse")  # for which there is no answer at all
         with pytest.raises((EOFError, ConnectionError)):
             await one.answer()
-        assert [type(bug) for bug in here.bugs] == [ZeroDivisionError]
         two.send("now", b"still here")
         assert await two.answer() == ("echo", b"still here")
         assert here.desk.ended == 1
+
+    play(tmp_path / "s.sock", scene)
+
+
+def test_who_waits_for_an_answer_that_takes_long_hears_that_it_is_worked_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "KEEP_WAITING", 0.01)
+
+    async def scene(here: Scene) -> None:
+        shim = await here.shim()
+        shim.send("later", b"x")
+        assert [await shim.answer() for _ in range(3)] == [("wait", b"")] * 3
+        here.desk.gate.set()
+        while (answer := await shim.answer())[0] == "wait":
+            pass
+        assert answer == ("echo", b"x")
+        shim.send("now", b"y")
+        assert await shim.answer() == ("echo", b"y")  # and no more of that
 
     play(tmp_path / "s.sock", scene)
 

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from shim_front import Front, call, message, result, tools
+from shim_front import Answered, Front, call, message, result, tools
 
 from agentsh_net.core.configuration.settings import (
     ArgumentMatch,
@@ -404,6 +404,41 @@ def test_a_result_that_is_padded_is_read_or_is_blocked(padding: int) -> None:
     assert "blocked by policy" in answer.forwarded["error"]["message"]
     (told,) = front.told("mcp_tool_result_inspected")
     assert (told["action"], told["max_severity"]) == ("block", "critical" if padding < 1 << 20 else "medium")
+
+
+@pytest.mark.parametrize("odd", [[], {}, None, 1, True])
+def test_a_request_in_an_answer_may_have_any_method_and_is_judged_none_the_less(odd: Any) -> None:
+    front = Front(sampling=ServerAsks("block"))
+    wanted = {"a": {"method": odd}, "b": {"method": "sampling/createMessage", "params": {}}}
+    asks = result(5, resultType="input_required", inputRequests=wanted)
+    for stray in (False, True):
+        answer = front.server(front.enter(), asks, [0, 5, "tools/call", False, "t"], stray=stray)
+        assert "blocked by policy" in json.dumps(answer.forwarded) or "refused" in json.dumps(
+            answer.forwarded
+        )
+    batch = json.dumps([result(5, content=[]), {"jsonrpc": "2.0", "id": 6, "method": odd}]).encode()
+    front.server(front.enter(), batch, [0, 5, "tools/call", False, "t"])  # is no crash
+
+
+@pytest.mark.parametrize("enforce", [True, False])
+def test_a_line_that_judging_fails_on_does_not_pass(enforce: bool) -> None:
+    front = Front(enforce_policy=enforce)
+    visit = front.enter()
+    line = json.dumps(call("t", 5)).encode()
+    failed = Answered(visit.failed({"ask": "client"}, line), line)
+    said = json.dumps(result(5)).encode()
+    asked = {"ask": "server", "asked": [[0, 5, "tools/call", False, "t"]], "stray": False}
+    answer = Answered(visit.failed(asked, said), said)
+    assert (failed.passed, answer.passed) == (not enforce, not enforce)
+    if enforce:
+        assert failed.replies[0]["id"] == answer.forwarded["id"] == 5
+    told = front.told("mcp_message_uninspected")
+    assert [(t["sender"], t["action"], t["would"]) for t in told] == [
+        (sender, "block" if enforce else "allow", None if enforce else "block")
+        for sender in ("client", "server")
+    ]
+    with pytest.raises(LinkError):
+        visit.failed({"ask": "called"}, line)
 
 
 def test_a_long_request_of_a_server_is_read_to_its_end() -> None:

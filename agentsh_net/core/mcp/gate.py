@@ -323,8 +323,8 @@ def embedded(index: int, id_: Id | None, requests: Any) -> Iterator[Asking]:
     values: Iterable[Any] = requests.values() if isinstance(requests, dict) else requests or ()
     for request in values if isinstance(values, Iterable) else ():
         method = request.get("method") if isinstance(request, dict) else None
-        if method in ASKED:
-            yield Asking(index, id_, str(method), request.get("params"), embedded=True)
+        if isinstance(method, str) and method in ASKED:
+            yield Asking(index, id_, method, request.get("params"), embedded=True)
 
 
 def answer_to_note(id_: Id, method: str, reason: str) -> bytes:

@@ -80,8 +80,8 @@ def _passes_for(messages: Iterable[dict[str, Any]]) -> str:
 def _askings(message: dict[str, Any]) -> Iterator[Asking]:
     id_, method, error = message.get("id"), message.get("method"), message.get("error")
     known = id_ if isinstance(id_, str) or type(id_) is int else None
-    if method in {SAMPLING, ELICITATION}:
-        yield Asking(0, known, str(method), message.get("params"))
+    if isinstance(method, str) and method in {SAMPLING, ELICITATION}:
+        yield Asking(0, known, method, message.get("params"))
     for place in (message.get("result"), message.get("params")):
         if isinstance(place, dict):
             for key, value in place.items():
