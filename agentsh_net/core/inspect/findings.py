@@ -47,7 +47,7 @@ class Category(StrEnum):
 
 
 SEVERITIES = tuple(Severity)
-_RANK = {severity: rank for rank, severity in enumerate(SEVERITIES)}
+_RANK: dict[str, int] = {severity: rank for rank, severity in enumerate(SEVERITIES)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +82,9 @@ def worse(left: str, right: str) -> str:
     return max(left, right, key=lambda s: _RANK[Severity(s)] if s else -1)
 
 
-def at_least(severity: Severity, bound: Severity) -> bool:
-    """Say whether a severity is `bound` or worse."""
-    return _RANK[severity] >= _RANK[bound]
+def at_least(severity: str, bound: str) -> bool:
+    """Say whether a severity is `bound` or worse; one that nobody knows counts as the worst."""
+    return _RANK.get(severity, len(_RANK) - 1) >= _RANK[bound]
 
 
 def bounded(findings: Iterable[Finding]) -> tuple[Finding, ...]:

@@ -11,12 +11,11 @@ from typing import Any
 
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.mcp import jsonrpc
+from agentsh_net.core.mcp.glance import LIST_CHANGED
 from agentsh_net.core.mcp.jsonrpc import ErrorResponse, Notification, Request, Response
 
 MODERN = "2026-07-28"
 LEGACY = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")  # newest first; we offer the first
-
-LIST_CHANGED = "notifications/tools/list_changed"
 
 QUOTE = 300  # characters of a peer's text in an error of ours: enough to recognise it, too few to flood a log
 

@@ -6,7 +6,6 @@ One side's credential never reaches the other unless `passthrough` says so. Send
 from __future__ import annotations
 
 import base64
-import binascii
 import hmac
 import re
 from collections.abc import Iterable, Mapping
@@ -15,9 +14,9 @@ from typing import Any, Final
 from urllib.parse import parse_qsl, quote, unquote
 
 from agentsh_net.core.configuration.settings import Gateway, SecurityScheme
+from agentsh_net.core.mcp.http_rules import Headers
+from agentsh_net.core.mcp.params import decoded
 from agentsh_net.core.web.http_access import host_allowed, origin_allowed
-
-Headers = tuple[tuple[str, str], ...]
 
 VERSION_KEY: Final = "io.modelcontextprotocol/protocolVersion"
 # Method -> the parameter that Mcp-Name repeats (2026-07-28, Streamable HTTP, "standard headers").
@@ -57,7 +56,6 @@ _READ_BY: Final = re.compile("json|event-stream", re.IGNORECASE)  # what clients
 _DESCRIBED: Final = re.compile(
     r"(application/json|text/event-stream)(?:[ \t]*;[ \t]*charset=\"?utf-?8\"?)?", re.IGNORECASE
 )
-_ENCODED: Final = re.compile(r"=\?base64\?([A-Za-z0-9+/=_-]*)\?=")
 _PATH: Final = re.compile(r"(?:/s/([A-Za-z0-9_-]{1,256}))?/mcp/([^/?]{1,768})/?(?:\?(.*))?")
 
 
@@ -253,7 +251,7 @@ def disagreement(fields: Mapping[str, str], repeated: Iterable[str], message: Ma
     params = message.get("params")
     params = params if isinstance(params, Mapping) else {}
     named = params.get(NAMED.get(method, ""))
-    if isinstance(named, str) and "mcp-name" in fields and _decoded(fields["mcp-name"]) != named:
+    if isinstance(named, str) and "mcp-name" in fields and decoded(fields["mcp-name"]) != named:
         return f"the header Mcp-Name is not the `{NAMED[method]}` of the request"
     meta = params.get("_meta")
     version = meta.get(VERSION_KEY) if isinstance(meta, Mapping) else None
@@ -273,14 +271,3 @@ def missing(fields: Mapping[str, str], message: Mapping[str, Any]) -> str:
     if method in NAMED and "mcp-name" not in fields and isinstance(params, Mapping):
         return "" if params.get(NAMED[method]) is None else "the header Mcp-Name is missing"
     return ""
-
-
-def _decoded(value: str) -> str:
-    """Return what a field says that may be written in base64, as names outside ASCII are."""
-    match = _ENCODED.fullmatch(value)
-    if match is None:
-        return value
-    try:
-        return base64.b64decode(match[1], validate=True).decode()
-    except (binascii.Error, UnicodeDecodeError):
-        return value

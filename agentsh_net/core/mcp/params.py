@@ -12,13 +12,14 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final
 
+from agentsh_net.core.mcp.http_rules import TOKEN
+
 ANNOTATION: Final = "x-mcp-header"
 PREFIX: Final = "mcp-param-"
 MAX_DEPTH: Final = 16  # of objects in objects: no tool of any known server has a third of it
 MAX_ANNOTATED: Final = 64  # a request's head has no room for more
 MIRRORED: Final = frozenset(("string", "integer", "boolean"))
 
-_TOKEN: Final = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")  # RFC 9110, section 5.6.2
 _BASE64: Final = re.compile(r"=\?base64\?(.*)\?=", re.DOTALL)
 _WHOLE: Final = re.compile(r"(-?[0-9]{1,40})(?:\.0{1,40})?")
 
@@ -44,6 +45,17 @@ def disagreement(
     return ""
 
 
+def decoded(value: str) -> str | None:
+    """Return what a field says that may be written in base64, as text outside ASCII is; None for what is no such text."""
+    match = _BASE64.fullmatch(value)
+    if match is None:
+        return value
+    try:
+        return base64.b64decode(match[1], validate=True).decode()
+    except (binascii.Error, UnicodeDecodeError):
+        return None
+
+
 def annotated(schema: Any) -> Mirrored:
     """Return the arguments that a schema wants repeated; none of them where one field would stand for two."""
     found = tuple(_walk(schema, ()))
@@ -59,7 +71,7 @@ def _walk(schema: Any, path: Path) -> Iterator[tuple[Path, str, str]]:
         if not isinstance(inner, Mapping):
             continue
         token, kind = inner.get(ANNOTATION), inner.get("type")
-        if isinstance(token, str) and _TOKEN.fullmatch(token) and isinstance(kind, str) and kind in MIRRORED:
+        if isinstance(token, str) and TOKEN.fullmatch(token) and isinstance(kind, str) and kind in MIRRORED:
             yield (*path, name), token, kind
         yield from _walk(inner, (*path, name))
 
@@ -85,12 +97,7 @@ def _text(value: Any) -> str | None:
 
 
 def _same(kind: str, wanted: str, given: str) -> bool:
-    match = _BASE64.fullmatch(given)
-    if match is not None:
-        try:
-            given = base64.b64decode(match[1], validate=True).decode()
-        except (binascii.Error, UnicodeDecodeError):
-            return False
-    if kind == "integer" and (whole := _WHOLE.fullmatch(given)) is not None:
+    said = decoded(given)
+    if kind == "integer" and said is not None and (whole := _WHOLE.fullmatch(said)) is not None:
         return whole[1] == wanted
-    return given == wanted
+    return said == wanted

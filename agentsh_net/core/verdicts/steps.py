@@ -17,7 +17,7 @@ from agentsh_net.core.configuration.settings import (
     RateLimits,
     VersionPinning,
 )
-from agentsh_net.core.inspect.findings import Finding
+from agentsh_net.core.inspect.findings import Finding, at_least
 from agentsh_net.core.limits.ratelimit import limit_of
 from agentsh_net.core.model import Candidate, Crossing, PinState, Tool
 from agentsh_net.core.naming import globs
@@ -34,8 +34,6 @@ MAX_NAME = 100  # characters of a name in a reason: what people read; events car
 PROTOCOL = "protocol"  # the rule of verdicts on a call's shape: no line of the configuration stands behind it
 
 ASPECTS = {Aspect.TLS: "TLS certificate", Aspect.BINARY: "binary", Aspect.INSTRUCTIONS: "instructions text"}
-
-SEVERITIES = ("low", "medium", "high", "critical")
 
 
 class Outcome(StrEnum):
@@ -214,7 +212,7 @@ def inspection_step(inspection: Inspection, tool: Tool | None, about: Candidate)
         return None
     found, bound = tool.max_severity, inspection.block_severity
     reason = f"the definition of tool {shown(about)} has findings up to {visible(found, MAX_NAME)}"
-    if _rank(found) >= _rank(bound):
+    if at_least(found, bound):
         reason += f" (inspection.block_severity: {bound})"
         return Step("inspection", Outcome.BLOCK, reason, f"{ROOT}.inspection.block_severity", about)
     return Step("inspection", Outcome.ALERT, reason, about=about)
@@ -253,11 +251,6 @@ def arguments_step(found: Sequence[Finding]) -> Step:
     more = f" and {len(found) - 1} more" if len(found) > 1 else ""
     reason = f"the arguments have findings up to {worst.severity}: {worst.pattern} at {worst.path}{more}"
     return Step("arguments", Outcome.ALERT, reason)
-
-
-def _rank(severity: str) -> int:
-    """Return a severity's place; one that nobody knows counts as the worst."""
-    return SEVERITIES.index(severity) if severity in SEVERITIES else len(SEVERITIES) - 1
 
 
 def gateway_step(gateway: Gateway, about: Candidate) -> Step | None:

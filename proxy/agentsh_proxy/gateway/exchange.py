@@ -14,7 +14,7 @@ from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.framing import sse
 from agentsh_net.core.mcp import gateway_http, jsonrpc
 from agentsh_net.core.mcp.gate import lone_call
-from agentsh_net.core.mcp.gateway_http import Headers
+from agentsh_net.core.mcp.http_rules import Headers
 from agentsh_net.core.mcp.jsonrpc import Body, Id, Request
 from agentsh_net.core.web.http_head import is_opaque
 from agentsh_proxy.gateway import unauthorized

@@ -14,7 +14,7 @@ from typing import Any, Final
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.mcp import gateway_http, jsonrpc
 from agentsh_net.core.mcp import http_rules as mcp_http
-from agentsh_net.core.mcp.gateway_http import Headers
+from agentsh_net.core.mcp.http_rules import Headers
 from agentsh_net.core.model import Server
 from agentsh_net.core.trust.certificate import Fingerprints
 from agentsh_net.core.values.recent import remember
@@ -121,7 +121,7 @@ class Forward:
         limits: tuple[int, int],
     ) -> bool:
         mcp_session = asked.fields.get("mcp-session-id", "")
-        if mcp_session and session_id not in self._owners.get(mcp_session, (session_id,)):
+        if session_id not in self._owners.get(mcp_session, (session_id,)):
             # As if it were nobody's.
             client.answer(404, jsonrpc.error(None, jsonrpc.SESSION_NOT_FOUND, "Session not found"))
             return True

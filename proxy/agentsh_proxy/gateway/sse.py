@@ -17,7 +17,7 @@ from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.framing import sse
 from agentsh_net.core.mcp import gateway_http
 from agentsh_net.core.mcp import http_rules as mcp_http
-from agentsh_net.core.mcp.gateway_http import Headers
+from agentsh_net.core.mcp.http_rules import Headers
 from agentsh_net.core.model import Server
 from agentsh_proxy.gateway.pipe import Failed, Hear
 from agentsh_proxy.http_client import HttpClient, Response

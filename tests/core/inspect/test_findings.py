@@ -7,15 +7,16 @@ from hypothesis import strategies as st
 
 from agentsh_net.core.inspect import findings
 from agentsh_net.core.inspect.findings import MAX_EXCERPT, MAX_FINDINGS, Category, Finding, Severity, excerpt
-from agentsh_net.core.verdicts.steps import SEVERITIES
 
 
 def finding(severity: Severity = Severity.LOW, pattern: str = "p", path: str = "$") -> Finding:
     return Finding(pattern, Category.CUSTOM, severity, path, "e")
 
 
-def test_the_severities_are_those_of_the_policy_in_its_order() -> None:
-    assert tuple(s.value for s in findings.SEVERITIES) == SEVERITIES
+def test_a_severity_is_as_bad_as_itself_and_one_that_nobody_knows_as_the_worst() -> None:
+    assert tuple(findings.SEVERITIES) == ("low", "medium", "high", "critical")
+    assert [findings.at_least(s, "high") for s in findings.SEVERITIES] == [False, False, True, True]
+    assert findings.at_least("dreadful", "critical")
 
 
 def test_the_worst_of_none_is_none() -> None:

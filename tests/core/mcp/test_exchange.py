@@ -7,7 +7,6 @@ import json
 import pytest
 
 from agentsh_net.core.mcp.exchange import (
-    LIST_CHANGED,
     Listing,
     changes_tools,
     failure,
@@ -15,6 +14,7 @@ from agentsh_net.core.mcp.exchange import (
     refusal,
     reply,
 )
+from agentsh_net.core.mcp.glance import LIST_CHANGED
 from agentsh_net.core.mcp.jsonrpc import ErrorResponse, Notification, Request
 
 
