@@ -83,14 +83,13 @@ def _wholly(word: str) -> bool:
 
 def _foreign(raw: str) -> bool:
     """Say whether a text is really written in another alphabet: it has letters there that look like no Latin one."""
-    own = sum(
+    return any(
         c.isalpha()
         and not c.isascii()
         and ord(c) not in LATIN
         and unicodedata.name(c, "")[:5] in ("CYRIL", "GREEK", "ARMEN")
-        for c in raw
+        for c in set(raw)
     )
-    return own > 0
 
 
 def _escaped(word: str) -> str:

@@ -54,6 +54,7 @@ ZEROES = (
     "\u2064\u2062",
 )
 MANY = 8  # zero-width characters in one string: one is a slip of an editor, a byte of them is a message
+FEWEST_BITS = 16  # zero-width characters that spell something: two letters
 
 # Scripts whose letters are joined or kept apart by U+200C and U+200D.
 JOINING = ("ARABIC", "SYRIAC", "MONGOLIAN", "NKO", "DEVANAGARI", "BENGALI", "GURMUKHI", "GUJARATI", "ORIYA", "TAMIL", "TELUGU", "KANNADA", "MALAYALAM", "SINHALA", "KHMER", "MYANMAR", "TIBETAN")  # fmt: skip
@@ -176,10 +177,12 @@ def _pictograph(char: str) -> bool:
 
 def _spelled(run: str) -> str:
     """Return the ASCII text that zero-width characters spell as bits, most significant first; empty where they spell none."""
+    if len(run) < FEWEST_BITS:
+        return ""
     for pair in ZEROES:
         zero, one = pair[0], pair[1]
         bits = "".join("0" if c == zero else "1" for c in run if c in (zero, one))
-        if len(bits) >= 16:
+        if len(bits) >= FEWEST_BITS:
             text = bytes(int(bits[i : i + 8], 2) for i in range(0, len(bits) - 7, 8)).decode(
                 "ascii", "replace"
             )

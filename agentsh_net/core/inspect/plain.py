@@ -47,5 +47,5 @@ def _undisguised(text: str) -> str:
     text = unicodedata.normalize("NFKD", BUT_TAGS.sub("", text).translate(TAGS))
     if text.isascii():
         return text
-    kept = (c for c in text if c.isascii() or unicodedata.category(c) not in HIDDEN)
-    return unicodedata.normalize("NFC", "".join(kept)).translate(LATIN)
+    hidden = [ord(c) for c in set(text) if not c.isascii() and unicodedata.category(c) in HIDDEN]
+    return unicodedata.normalize("NFC", text.translate(dict.fromkeys(hidden))).translate(LATIN)
