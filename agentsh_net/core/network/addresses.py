@@ -126,15 +126,17 @@ class Book:
         names = {host for host in hosts.values() if literal(host) is None}
         self._questions = {k: q for k, q in self._questions.items() if k[0] in names}
         self._given = {host: a for host, a in self._given.items() if host in names}
-        self._sorted.clear()
+        self._sorted = {host: a for host, a in self._sorted.items() if host in names}
         for name in names:
             for kind in KINDS:
                 self._questions.setdefault((name, kind), _Question(due=now))
 
     def given(self, name: str, addresses: Iterable[Address]) -> None:
         """Take what the hosts file says of a name: it stands as long as the file says so, whatever the address."""
-        self._given[name] = tuple(addresses)
-        self._sorted.pop(name, None)
+        said = tuple(addresses)
+        if said != self._given.get(name, ()):
+            self._given[name] = said
+            self._sorted.pop(name, None)
 
     def recall(
         self, name: str, addresses: Iterable[Address], *, now: float, own: Collection[Address] = ()

@@ -136,7 +136,8 @@ def without_providers(plan: Plan) -> Plan:
 def diff(old: Plan, new: Plan) -> Diff:
     """Return what must change so that `old` becomes `new`."""
     return Diff(
-        adds={e: rule for e, rule in new.rules.items() if old.rules.get(e) != rule},
+        # Most rules are the very same: to compare two takes three times as long as to find them.
+        adds={e: r for e, r in new.rules.items() if (was := old.rules.get(e)) is not r and was != r},
         deletes=tuple(e for e in old.rules if e not in new.rules),
         names={n: fate for n, fate in new.names.items() if old.names.get(n) != fate},
         forgotten=tuple(n for n in old.names if n not in new.names),
