@@ -20,7 +20,7 @@ _HOLDERS: Final = frozenset({"mcpservers", "mcpserver"})
 # Keys that name a server whatever stands around them, and all that may hold its address.
 _TELLING: Final = frozenset({"serverurl", "connectorid", "tunnelid", "mcpservername"})
 _ADDRESSES: Final = frozenset({"serverurl", "connectorid", "tunnelid", "url", "uri", "httpurl"})
-_LABELS: Final = ("serverlabel", "mcpservername", "name", "servername", "label", "id")
+_LABELS: Final = ("serverlabel", "mcpservername", "name", "servername", "label", "id", "connectorid")
 _HEADERS: Final = frozenset({"headers"})
 _INTEGRATIONS: Final = "integrations"
 _CONFIGURED: Final = "mcp/"

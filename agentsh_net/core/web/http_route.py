@@ -35,7 +35,9 @@ _UNREAD = re.compile(
 )
 # Those that let a client, or the provider, do what nobody sees here: what is asked for stands in a file, or goes another way.
 _UNSEEN = re.compile(
-    r"/(?:realtime(?:/(?:calls|sessions|client_secrets)(?:/.+)?)?|live/sessions(?:/.+)?|v1[^/]*/auth_tokens|(?<!messages/)batches)$"
+    r"/(?:realtime(?:/(?:calls|sessions|client_secrets)(?:/.+)?)?|live/sessions(?:/.+)?|v1[^/]*/auth_tokens|(?<!messages/)batches"
+    r"|batch/jobs|audio/sessions|connectors/[^/]+/tools/[^/]+/call"  # Mistral
+    r"|v1[^/]*/(?:.+/)?batchpredictionjobs)$"  # Vertex AI
 )
 _WITHOUT_CALLS = frozenset(("DELETE", "HEAD", "OPTIONS"))
 _UNQUOTES = 3  # an upstream behind a gateway may decode twice; three settles every honest path

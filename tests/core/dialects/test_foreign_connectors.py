@@ -32,11 +32,13 @@ def test_a_server_without_an_address_is_known_by_its_name() -> None:
         "tools": [
             {"type": "mcp_toolset", "mcp_server_name": "fs"},
             {"type": "mcp", "server_label": "m", "connector_id": "c"},
+            {"type": "connector", "connector_id": "gh"},
         ]
     }
     assert [(c.server_id, c.url) for c in read(json.dumps(body).encode()).connectors] == [
         ("fs", ""),
         ("m", "c"),
+        ("gh", "gh"),
     ]
 
 

@@ -145,6 +145,11 @@ UNREAD = [
     ("POST", "/openai/v1/realtime/calls/c/accept"),
     ("POST", "/openai/v1/live/sessions"),
     ("POST", "/openai/v1/batches"),
+    ("POST", "/mistral/v1/batch/jobs"),
+    ("POST", "/mistral/v1/audio/sessions"),
+    ("POST", "/mistral/v1/connectors/gh/tools/search/call"),
+    ("POST", "/g/v1/projects/p/locations/l/batchpredictionjobs"),
+    ("POST", "/g/v1beta1/batchpredictionjobs"),
 ]
 
 
@@ -174,6 +179,10 @@ def test_known_endpoints_with_calls_nobody_reads_are_known(method, path):
         ("GET", "/openai/v1/batches"),
         ("GET", "/openai/v1/batches/b"),
         ("POST", "/openai/v1/batches/b/cancel"),
+        ("GET", "/mistral/v1/batch/jobs"),
+        ("POST", "/mistral/v1/batch/jobs/j/cancel"),
+        ("POST", "/mistral/v1/connectors"),
+        ("GET", "/mistral/v1/connectors/gh/tools"),
         ("POST", "/openai/v1/assistants"),
         ("GET", "/openai/v1/threads/t/messages"),
         ("POST", "/openai/v1/threads"),

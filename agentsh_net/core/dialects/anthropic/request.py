@@ -5,6 +5,7 @@ The request itself is never changed, and nothing else in it is our business.
 
 from __future__ import annotations
 
+import contextlib
 import re
 from typing import Any, Final
 
@@ -25,6 +26,7 @@ _NAMING: Final = frozenset({"type", "name", "url", "mcp_server_name"})
 
 # Every way in which tools name a server; the `mcp` in the names of an agent's own tools is none.
 _NAMES_SERVER: Final = re.compile(rb"mcp_(?:server_name|toolset)")
+_LONG: Final = 64 << 10  # of such a body the tools are a small part, and are looked through alone
 _BACKSLASH: Final = b"\\"
 _ESCAPED_ASCII: Final = re.compile(rb"\\u00[0-7]")
 
@@ -79,12 +81,13 @@ def _spells_ascii(body: bytes) -> bool:
 
 def _may_name_server(body: bytes, value: dict[str, Any]) -> bool:
     """Say whether a tool may stand for a server, or leave open which tools count."""
-    if "tools" not in value or body.count(b'"tools"') > 1:
+    if body.count(b'"tools"') > 1:
         return True
-    try:
-        return _NAMES_SERVER.search(orjson.dumps(value["tools"]).lower()) is not None
-    except orjson.JSONEncodeError:  # nested deeper than it writes
-        return True
+    told = body
+    if len(body) > _LONG and "tools" in value:
+        with contextlib.suppress(orjson.JSONEncodeError):  # nested deeper than it writes
+            told = orjson.dumps(value["tools"])
+    return _NAMES_SERVER.search(told.lower()) is not None
 
 
 def _facts(body: bytes, reading: Reading) -> RequestFacts:

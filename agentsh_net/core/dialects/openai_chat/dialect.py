@@ -50,7 +50,7 @@ _ERROR_TYPES: Final = {
 def _request(body: bytes) -> RequestFacts:
     """Read whether a stream is asked for, and which MCP servers the provider is asked to call itself.
 
-    Chat Completions has no such connectors; gateways that speak it do, as tools of type `mcp`.
+    Chat Completions has no such connectors; gateways that speak it do, as tools of type `mcp`, and Mistral, of type `connector`.
     """
     if not body.strip():
         return RequestFacts()
@@ -73,7 +73,7 @@ def _connectors(tools: Any, clashes: set[str]) -> tuple[Connector, ...]:
             continue
         keys = fold(tool, clashes)
         kind = tool.get(keys.get("type", "type"))
-        if not isinstance(kind, str) or kind.casefold() != "mcp":
+        if not isinstance(kind, str) or kind.strip().casefold() not in {"mcp", "connector"}:
             continue
         inner = tool.get(keys.get("mcp", "mcp"))
         told = inner if isinstance(inner, dict) else tool

@@ -26,11 +26,14 @@ from agentsh_net.core.dialects.whole_answer import whole
 from agentsh_net.core.values import strict_json
 from agentsh_net.core.values.strict_json import Reading
 
-# Whatever stands before it: Azure has /openai/responses, ChatGPT /backend-api/codex/responses.
+# Whatever stands before it: Azure has /openai/responses, ChatGPT /backend-api/codex/responses. Mistral's conversations go on, begin
+# anew and are listed below their own path.
 _PATHS: Final = {
-    "POST": re.compile(r"(?:/.*)?/(?:responses(?:/compact|/[^/]+/cancel)?|conversations(?:/[^/]+/items)?)"),
+    "POST": re.compile(
+        r"(?:/.*)?/(?:responses(?:/compact|/[^/]+/cancel)?|conversations(?:/[^/]+(?:/items|/restart)?)?)"
+    ),
     "GET": re.compile(
-        r"(?:/.*)?/(?:responses(?:/[^/]+(?:/input_items)?)?|conversations/[^/]+/items(?:/[^/]+)?)"
+        r"(?:/.*)?/(?:responses(?:/[^/]+(?:/input_items)?)?|conversations/[^/]+/(?:items(?:/[^/]+)?|history|messages))"
     ),
 }
 

@@ -49,6 +49,7 @@ _NATIVE: Final = {
     "program": "program",
 }
 
+MISTRALS: Final = "function.call"  # the call of Mistral's conversations
 _NAMED: Final = frozenset({"function_call", "custom_tool_call", "mcp_call", "mcp_approval_request"})
 
 _ARGUMENTS: Final = ("arguments", "input", "action", "actions", "operation", "code")
@@ -261,8 +262,12 @@ def message(notice: str, replaced: Call, position: int | None, *, begun: bool = 
         return function_call(notice, replaced.id or f"fc_{replaced.call_id}", replaced.call_id, begun=begun)
     ids = (replaced.id, replaced.call_id) if replaced.reply_id else (str(position),)
     place = sha256("\0".join(ids).encode("utf-8", "replace"))
+    own = f"msg_agentsh_{place.hexdigest()[:32]}"
+    if replaced.kind == MISTRALS:
+        told = {"id": own, "role": "assistant", "content": str(notice)}
+        return {"object": "entry", "type": "message.output", **told}
     return {
-        "id": f"msg_agentsh_{place.hexdigest()[:32]}",
+        "id": own,
         "type": "message",
         "status": "in_progress" if begun else "completed",
         "content": [] if begun else [text_part(notice)],

@@ -31,6 +31,9 @@ Extra = Callable[[int, Call], Call]
 # What a compaction lists was said before.
 COMPACTED: Final = "response.compaction"
 
+# Under which stored items are listed, by OpenAI and by Mistral.
+_STORED: Final = ("data", "entries")
+
 # A page of stored responses has 100 at most.
 _MAX_LISTED: Final = 1000
 
@@ -84,7 +87,7 @@ class _Listed:
 
     def refused(self, holder: dict[str, Any]) -> Iterator[tuple[int, dict[str, Any]]]:
         """Yield the messages that take the place of what is refused, by position."""
-        kept = _listing(holder).casefold() == "data" or holder.get("object") == COMPACTED
+        kept = _listing(holder).casefold() in _STORED or holder.get("object") == COMPACTED
         ids: set[str] = set()
         for at, entry in enumerate(_entries(holder)):
             item = folded(entry)
@@ -152,8 +155,8 @@ def _single(value: Any) -> dict[str, Any] | None:
 
 
 def _listing(holder: dict[str, Any]) -> str:
-    """Return the key of the items: `output`, `outputs` (Mistral), or `data` of a page of a conversation's or request's items."""
-    keys = [spelled(holder, name) for name in ("output", "outputs", "data")]
+    """Return the key of the items: `output`, `outputs` (Mistral), or what a page of a conversation's or request's items has."""
+    keys = [spelled(holder, name) for name in ("output", "outputs", *_STORED)]
     return next((key for key in keys if key in holder), keys[0])
 
 

@@ -29,6 +29,7 @@ _NAMING: Final = frozenset(
         "arguments",
     }
 )  # fmt: skip
+_KINDS: Final = frozenset({"mcp", "connector"})
 _ADDRESSES: Final = ("server_url", "connector_id", "tunnel_id")
 
 # A connector, an approval, or something in disguise; the `mcp` in the names of an agent's own tools is none.
@@ -107,8 +108,9 @@ def _offered(tools: Any, clashes: set[str]) -> Iterator[Connector]:
         tool = _fold(entries.pop(), clashes)
         kind = tool.get("type")
         addresses = [tool[key] for key in _ADDRESSES if tool.get(key) is not None]
-        if text_of(kind).strip().casefold() == "mcp" or (addresses and not isinstance(kind, str)):
-            label = text_of(tool.get("server_label"))
+        if text_of(kind).strip().casefold() in _KINDS or (addresses and not isinstance(kind, str)):
+            # Mistral's connectors have no label: their id names them.
+            label = text_of(tool.get("server_label")) or text_of(tool.get("connector_id"))
             # Where there are two addresses, nobody but the provider knows which it takes.
             yield from (Connector(label, text_of(address)) for address in addresses or [""])
         entries += _listed(tool.get("tools"))[::-1]  # of a namespace

@@ -253,6 +253,7 @@ def test_a_request_tells_its_stream_flag_and_its_connectors() -> None:
         {"type": "mcp", "server_label": "s", "server_url": "https://s.test/mcp"},
         {"type": "MCP", "mcp": {"server_label": "t", "server_url": "https://t.test"}},
         {"type": "mcp", "connector_id": "connector_mail"},
+        {"type": "connector", "connector_id": "gh"},  # Mistral's
         "odd",
     ]
     facts = DIALECT.request(json.dumps({"model": "m", "stream": True, "tools": tools}).encode())
@@ -262,6 +263,7 @@ def test_a_request_tells_its_stream_flag_and_its_connectors() -> None:
         Connector("s", "https://s.test/mcp"),
         Connector("t", "https://t.test"),
         Connector("connector_mail", ""),
+        Connector("gh", ""),
     )
 
 

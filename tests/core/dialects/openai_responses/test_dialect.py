@@ -299,7 +299,11 @@ def test_a_whole_answer_in_broken_utf_8_follows_fail_closed() -> None:
         ("GET", "/openai/v1/responses/resp_1/input_items?limit=3", True),
         ("POST", "/v1/conversations/conv_1/items", True),
         ("POST", "/v1/conversations", True),
-        ("POST", "/v1/conversations/conv_1", False),
+        ("POST", "/v1/conversations/conv_1", True),  # Mistral's goes on there, OpenAI's is renamed
+        ("POST", "/v1/conversations/conv_1/restart", True),
+        ("GET", "/v1/conversations/conv_1/history", True),
+        ("GET", "/v1/conversations/conv_1/messages", True),
+        ("POST", "/v1/conversations/conv_1/else", False),
         ("GET", "/v1/responses/resp_1/input_items", True),
         ("POST", "/v1/responses/input_tokens", False),
         ("POST", "/v1/responses/compact", True),

@@ -168,7 +168,7 @@ def test_a_page_of_a_conversations_items_is_read_again_and_again_and_tells_only_
     [{}, {"object": "list"}, {"OBJECT": "list"}, {"object": "page"}],
     ids=["none", "list", "case", "other"],
 )
-@pytest.mark.parametrize("key", ["data", "Data", "output", "outputs"])
+@pytest.mark.parametrize("key", ["data", "Data", "output", "outputs", "entries"])
 def test_items_are_read_under_every_key_that_lists_them_whatever_the_page_says_it_is(
     key: str, about: dict[str, str]
 ) -> None:
@@ -180,6 +180,39 @@ def test_items_are_read_under_every_key_that_lists_them_whatever_the_page_says_i
         "message",
     ]
     assert [j.call.name for j in out.step().judged if j.verdict.blocked] == [DELETE]
+
+
+MISTRALS = {
+    "object": "entry",
+    "type": "function.call",
+    "tool_call_id": "t1",
+    "id": "fc1",
+    "arguments": {"a": 1},
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "key"), [("conversation.response", "outputs"), ("conversation.history", "entries")]
+)
+def test_a_refused_call_of_a_mistral_conversation_becomes_what_its_client_takes_for_text(
+    kind: str, key: str
+) -> None:
+    entries = [
+        {"type": "message.input", "content": "x"},
+        *({**MISTRALS, "name": n} for n in (WEATHER, DELETE)),
+    ]
+    text = json.dumps({"object": kind, "conversation_id": "c", key: entries})
+    result, out = rewrite(text, DELETE)
+    left = json.loads(result.data or b"")[key]
+    assert left[:2] == entries[:2]
+    assert {name: left[2][name] for name in ("object", "type", "role")} == {
+        "object": "entry",
+        "type": "message.output",
+        "role": "assistant",
+    }
+    assert "blocked by policy" in left[2]["content"]
+    judged = out.step().judged
+    assert [(j.call.name, j.call.input) for j in judged if j.verdict.blocked] == [(DELETE, {"a": 1})]
 
 
 def test_an_item_that_stands_alone_is_replaced_or_left() -> None:

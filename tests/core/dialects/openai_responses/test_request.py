@@ -36,6 +36,13 @@ def test_a_request_without_anything_says_nothing(body: bytes) -> None:
     assert DIALECT.request(body) == RequestFacts()
 
 
+@pytest.mark.parametrize("kind", ["connector", "Connector "])
+def test_a_connector_of_mistrals_is_named_by_its_id(kind: str) -> None:
+    found = facts(inputs="x", tools=[{"type": kind, "connector_id": "gh"}, {"type": "web_search"}])
+    assert found.connectors == (Connector("gh", "gh"),)
+    assert found.parsed is not None
+
+
 @pytest.mark.parametrize(
     ("tool", "url"),
     [
