@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from agentsh_net.core.inspect import blobs
 from agentsh_net.core.inspect.plain import plain
 from agentsh_net.core.values.differences import dotted
 
@@ -124,8 +125,11 @@ def _walk(value: Any) -> Iterator[tuple[Path | None, str, bool]]:
                 return
             binary = _binary(node)
             for name in reversed(list(node)):
-                if name != binary:
-                    stack.append(((*steps, name), node[name], False))
+                told = (
+                    blobs.text_of(node[name], str(node.get("mimeType", ""))) if name == binary else node[name]
+                )
+                if told is not None:
+                    stack.append(((*steps, name), told, False))
                 stack.append(((*steps, name), name, True))
         elif isinstance(node, Sequence) and not isinstance(node, bytes | bytearray):
             if len(steps) > MAX_DEPTH:
@@ -135,10 +139,7 @@ def _walk(value: Any) -> Iterator[tuple[Path | None, str, bool]]:
 
 
 def _binary(node: Mapping[str, Any]) -> str | None:
-    """Return the key whose value is an image, a sound or a blob in base64: megabytes that no model reads as text."""
-    media = str(node.get("mimeType", ""))
+    """Return the key whose value is an image, a sound or a blob in base64."""
     if node.get("type") in ("image", "audio") and "data" in node:
         return "data"
-    if "blob" in node and "uri" in node and not media.startswith("text/"):
-        return "blob"
-    return None
+    return "blob" if "blob" in node and "uri" in node else None
