@@ -164,6 +164,8 @@ def _explained_by(path: Path, tool: str, server: str, arguments: Any) -> Mapping
     loaded = policy_file.load(path, os.environ)
     registry = Registry(loaded.config.sandbox.mcp.servers)
     if server:
+        if registry.server(server) is None:  # a slip would find nothing that denies it
+            click.echo(visible(f"note: {path} declares no server {server!r}"), err=True)
         registry, _ = registry.register(server, [pins.tool_of(server, {"name": tool})])
     snapshot = Snapshot(0, loaded.digest, loaded.config, registry, pins.Pins(), loaded.mapping)
     return asdict(explain(snapshot, ToolCall(tool, server_name=server, input=arguments)))

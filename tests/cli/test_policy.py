@@ -88,6 +88,13 @@ def test_a_file_explains_a_call_without_a_daemon(run, policy, args, code, words)
     assert result.stdout.splitlines()[-1].startswith("VERDICT      " + ("block" if code else "allow"))
 
 
+@pytest.mark.parametrize(("server", "told"), [("wether", True), ("Weather", False)])
+def test_a_server_that_the_file_does_not_declare_is_told_of(run, policy, server, told):
+    result = run("policy", "explain", "--config", policy, "--server", server, "--tool", "delete_all")
+    assert result.stderr == (f"note: {policy} declares no server '{server}'\n" if told else "")
+    assert result.exit_code == (0 if told else 1)
+
+
 def test_a_tool_that_the_gateway_leaves_out_is_told_of(run, policy):
     policy.write_text(
         POLICY.format(enforce="true") + "gateway: {servers: {weather: {allow_tools: [get_city]}}}\n"
