@@ -133,7 +133,7 @@ def tunnelled(kind: str, more: str = "", device: str = "tunnel") -> Callable[[St
     """To an innocent address, through a tunnel of the kernel's whose far end is the denied server."""
 
     def attack(stage: Stage) -> str:
-        make = f"link add {device} type {kind} local {box.HERE_V4} remote {BAD} {more}"
+        make = f"link add {device} type {kind} remote {BAD} {more}"
         steps = (
             *(make, f"link set {device} addrgenmode none", f"link set {device} multicast off up"),
             *(f"addr add 192.0.2.1/24 dev {device}", f"neigh add 192.0.2.7 lladdr 02:00:00:00:00:01 dev {device}"),
@@ -256,6 +256,8 @@ TUNNELS = {
     "SIT": ("sit", "ipip", 0, "mode any"),
     "GRE": ("gre", "gre"),
     "GRETAP": ("gretap", "gre"),
+    "Geneve": ("geneve", "udp", 6081, "id 5"),
+    "IPIP in UDP": ("ipip", "udp", 5555, "encap fou encap-sport 5555 encap-dport 5555"),
 }
 
 ROWS = {
