@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from agentsh_net.core.mcp.http_rules import TOKEN
@@ -28,9 +28,14 @@ Mirrored = tuple[tuple[Path, str, str], ...]  # path of the argument, name that 
 
 
 def disagreement(
-    mirrored: Mirrored, arguments: Any, fields: Mapping[str, str], repeated: Collection[str]
+    mirrored: Mirrored,
+    arguments: Any,
+    fields: Mapping[str, str],
+    repeated: Collection[str],
+    *,
+    complete: bool = True,
 ) -> str:
-    """Say where the fields of a call contradict its arguments; empty where they do not."""
+    """Say where the fields of a call contradict its arguments; empty where they do not. `complete`: none may be missing."""
     for path, token, kind in mirrored:
         name, argument = PREFIX + token.lower(), ".".join(path)
         if name in repeated:
@@ -38,7 +43,7 @@ def disagreement(
         wanted, given = _text(_at(arguments, path)), fields.get(name)
         if wanted is None and given is not None:
             return f"the header {name} repeats an argument {argument!r} that is not there"
-        if wanted is not None and given is None:
+        if complete and wanted is not None and given is None:
             return f"the header {name} is missing: the argument {argument!r} is there"
         if wanted is not None and given is not None and not _same(kind, wanted, given):
             return f"the header {name} is not the argument {argument!r}"
@@ -54,6 +59,11 @@ def decoded(value: str) -> str | None:
         return base64.b64decode(match[1], validate=True).decode()
     except (binascii.Error, UnicodeDecodeError):
         return None
+
+
+def repeats(fields: Iterable[str]) -> bool:
+    """Say whether a request has such a field at all."""
+    return any(name.startswith(PREFIX) for name in fields)
 
 
 def annotated(schema: Any) -> Mirrored:

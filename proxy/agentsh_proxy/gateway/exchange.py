@@ -13,7 +13,8 @@ from typing import Any, Final, Protocol
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.framing import sse
 from agentsh_net.core.mcp import gateway_http, jsonrpc
-from agentsh_net.core.mcp.gate import lone_call
+from agentsh_net.core.mcp import params as mcp_params
+from agentsh_net.core.mcp.gate import call_in, is_call, lone_call
 from agentsh_net.core.mcp.http_rules import Headers
 from agentsh_net.core.mcp.jsonrpc import Body, Id, Request
 from agentsh_net.core.web.http_head import is_opaque
@@ -105,7 +106,9 @@ class Exchange:
 
     async def post(self, review: Review, max_request: int) -> str:
         """Carry a message to the server; return the id of the session that began with it."""
-        taken = review.client(self._asked.body, max_request, lambda body: _contradiction(self._asked, body))
+        taken = review.client(
+            self._asked.body, max_request, lambda body: _contradiction(self._asked, body, review)
+        )
         if taken.forward is None:
             body = as_body(taken.replies)
             self._client.answer(taken.status if body else 202, body or b"")
@@ -355,7 +358,14 @@ def _as_json(fields: Headers) -> Headers:
     return (*(field for field in fields if field[0].lower() != "content-type"), *JSON)
 
 
-def _contradiction(asked: Asked, body: Body) -> str:
-    """Say where the header fields of a message contradict it; empty where they do not."""
+def _contradiction(asked: Asked, body: Body, review: Review) -> str:
+    """Say where the header fields of a message contradict it; empty where they do not. What is missing is the server's business."""
     message: Any = body.messages[0]
-    return "" if body.batch else gateway_http.disagreement(asked.fields, asked.repeated, message.raw)
+    if body.batch:
+        return ""
+    why = gateway_http.disagreement(asked.fields, asked.repeated, message.raw)
+    if why or not is_call(message) or not mcp_params.repeats(asked.fields):
+        return why
+    call = call_in(message)
+    mirrored = review.mirrored(call.tool)
+    return mcp_params.disagreement(mirrored, call.input, asked.fields, asked.repeated, complete=False)

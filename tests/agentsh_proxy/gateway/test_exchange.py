@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from gateway_front import RESULT, GatewayFront, answering, call, plain, play, request, snapshot
 from mcp_peers.roles import legacy, result_of
 from mcp_peers.scripted import STREAM, Scripted, Seen, Wire
+
+from agentsh_net.core.trust.pins import tool_of
 
 FRAMES = [
     b": hello\n\n",
@@ -475,3 +478,25 @@ def test_a_server_that_compresses_unasked_is_judged_by_what_its_client_would_rea
         assert (told["action"], told["max_severity"]) == ("block", "critical")
 
     play(answering(answer), scene, **BLOCK)
+
+
+def test_a_field_that_repeats_an_argument_does_not_say_another_one_to_who_routes_by_it() -> None:
+    """A rule over arguments reads the body: a server that went by the field would carry out what the rule forbids."""
+
+    async def scene(front: GatewayFront, server: Scripted) -> None:
+        schema = {"type": "object", "properties": {"region": {"type": "string", "x-mcp-header": "Region"}}}
+        current = front.gateway.view.snapshot
+        registry, _ = current.registry.register(
+            "peer", [tool_of("peer", {"name": "add", "inputSchema": schema})]
+        )
+        front.follow(replace(current, registry=registry))
+        asked = call("add", region="eu")
+        for body, region in ((asked, "us"), (call("add"), "us"), (call("add", region="us"), "eu")):
+            answer = await front.post(body, **{"Mcp-Param-Region": region})
+            assert (answer.status, answer.json["error"]["code"]) == (400, -32020)
+        assert server.seen == []
+        assert [e["action"] for e in front.told("mcp_tool_called")] == ["block"] * 3
+        for fields in ({"Mcp-Param-Region": "eu"}, {}, {"Mcp-Param-Other": "us"}):
+            assert (await front.post(asked, **fields)).status == 200
+
+    play(answering(plain), scene)
