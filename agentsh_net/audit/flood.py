@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Final
 
 from agentsh_net.core.audit.events import DEFAULT_SESSION, Event, EventsLost
-from agentsh_net.core.limits.ratelimit import Bucket
+from agentsh_net.core.limits.token_bucket import Bucket
 from agentsh_net.core.naming.folding import visible
 
 TOLD_EVERY: Final = 10.0  # seconds between two events that say how many others there were

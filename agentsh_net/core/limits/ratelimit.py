@@ -1,4 +1,4 @@
-"""Token buckets, one per server: how many calls a minute, how many at once. `now` is an argument.
+"""The calls of each server: how many a minute, how many at once. `now` is an argument.
 
 Who may call is policy's business; the supervisor asks here last, so that a denied call costs nothing.
 """
@@ -6,9 +6,9 @@ Who may call is policy's business; the supervisor asks here last, so that a deni
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass
 
 from agentsh_net.core.configuration.settings import RateLimit, RateLimits
+from agentsh_net.core.limits.token_bucket import Bucket
 from agentsh_net.core.naming.folding import fold
 from agentsh_net.core.values.recent import remember
 
@@ -28,35 +28,6 @@ def limit_of(limits: RateLimits, server_id: str) -> RateLimit:
         if fold(name) == wanted:
             return limit
     return RateLimit(limits.default_rpm, limits.default_burst)
-
-
-@dataclass(slots=True)
-class Bucket:
-    """A token bucket: `tokens` could be taken at `at` (seconds of the caller's clock)."""
-
-    rate: float  # tokens a second
-    size: float
-    tokens: float
-    at: float
-
-    @classmethod
-    def full(cls, size: float, rate: float, now: float = 0.0) -> Bucket:
-        """Return a bucket from which nothing was taken yet."""
-        return cls(rate, size, size, now)
-
-    def wait(self, now: float) -> float:
-        """Return the seconds until there is a token."""
-        there = min(self.size, self.tokens + max(0.0, now - self.at) * self.rate)
-        return max(0.0, (1 - there) / self.rate)
-
-    def take(self, now: float) -> bool:
-        """Take a token, if there is one, and say so."""
-        self.tokens = min(self.size, self.tokens + max(0.0, now - self.at) * self.rate)
-        self.at = max(self.at, now)
-        if self.tokens < 1:
-            return False
-        self.tokens -= 1
-        return True
 
 
 class Buckets:

@@ -29,7 +29,6 @@ _NAT64 = IPv6Network("64:ff9b::/96")  # RFC 6052
 _SIX_TO_FOUR = IPv6Network("2002::/16")  # RFC 3056
 _LOW_32 = 0xFFFFFFFF
 
-
 # This host under the one name that both planes look up, for each IP version.
 LOOPBACKS = (IPv6Address(_MAPPED | 0x7F000001), IPv6Address(1))
 
@@ -153,7 +152,7 @@ class Book:
         known: dict[str, set[Address]] = {}
         for (name, _), question in self._questions.items():
             known.setdefault(name, set()).update(question.kept_until)
-        return {name: tuple(sorted(found, key=_by_number)) for name, found in sorted(known.items()) if found}
+        return {name: tuple(sorted(found, key=by_number)) for name, found in sorted(known.items()) if found}
 
     def names(self) -> set[str]:
         """Return the names under watch, without literals."""
@@ -294,8 +293,9 @@ class Book:
         known = set(self._given.get(host, ()))
         for kind in KINDS:
             known |= self._questions[host, kind].kept_until.keys()
-        return tuple(sorted(known, key=_by_number))
+        return tuple(sorted(known, key=by_number))
 
 
-def _by_number(address: Address) -> tuple[int, int]:
+def by_number(address: Address) -> tuple[int, int]:
+    """Return what addresses are sorted by, IPv4 first."""
     return address.version, int(address)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 
 from agentsh_net.core.configuration.settings import Resolve
-from agentsh_net.core.network.addresses import Address
+from agentsh_net.core.network.addresses import Address, by_number
 
 
 class Source(IntEnum):
@@ -76,9 +76,7 @@ class Hearsay:
     def known(self) -> dict[str, dict[Address, Source]]:
         """Return what stands, by name."""
         return {
-            name: {
-                a: source for a, (source, _) in sorted(held.items(), key=lambda i: (i[0].version, int(i[0])))
-            }
+            name: {address: held[address][0] for address in sorted(held, key=by_number)}
             for name, held in self._heard.items()
             if held
         }

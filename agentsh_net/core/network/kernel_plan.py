@@ -96,7 +96,7 @@ def build(
     if network.mode != "off":
         made = (claims or Claims()).of(snapshot.registry.servers, addresses, blocked)
         rules = _claimed(made, network)
-        for endpoint, rule in _overheard(snapshot, addresses, hearsay).items():
+        for endpoint, rule in _overheard(snapshot, blocked, addresses, hearsay).items():
             rules.setdefault(endpoint, rule)
         rules = llm_plan.with_providers(rules, snapshot.config, snapshot.registry.servers, addresses)
         for address in sorted(name_servers):
@@ -205,24 +205,25 @@ def _at(
 
 
 def _overheard(
-    snapshot: Judge, addresses: Mapping[str, Sequence[Address]], hearsay: Mapping[str, Sequence[Address]]
+    snapshot: Judge,
+    blocked: Collection[str],
+    addresses: Mapping[str, Sequence[Address]],
+    hearsay: Mapping[str, Sequence[Address]],
 ) -> dict[Endpoint, Rule]:
     """Return the denials that rest on hearsay: none where our own questions named any server or provider for the address.
 
     There the name alone is refused, where names are read: whoever else is there loses nothing by it.
     """
     network = snapshot.config.network
-    if network.mode != "enforce" or not hearsay:
+    if not hearsay:
         return {}
     taken: dict[IPv6Address, list[str]] = defaultdict(list)
     for key, known in addresses.items():
         for a in known:
             taken[home(canonical(a))].append(key)
-    blocked = [
-        s for s in snapshot.registry.servers if s.id in hearsay and snapshot.judge_server(s.id).blocked
-    ]
+    refused = [s for s in snapshot.registry.servers if s.id in hearsay and s.id in blocked]
     rules = {}
-    for a, servers in _by_address(blocked, hearsay).items():
+    for a, servers in _by_address(refused, hearsay).items():
         if a in LOOPBACKS:
             continue
         there = [s for s in snapshot.registry.servers if s.id in taken.get(a, ())]

@@ -19,6 +19,15 @@ GET_TABLE, GET_CHAIN, GET_RULE, GET_SET, GET_ELEMENT, GET_GENERATION, GET_OBJECT
 INET, NETDEV = 1, 5  # NFPROTO_*
 DORMANT = 1  # NFT_TABLE_F_DORMANT: the table is there and does nothing
 
+# enum nft_*_attributes: the names of these attributes, without NFTA_
+_GEN_ID = 1
+_TABLE_FLAGS, _TABLE_HANDLE, _TABLE_OWNER = 2, 4, 7
+_CHAIN_HANDLE, _CHAIN_NAME, _CHAIN_HOOK, _HOOK_DEVS = 2, 3, 4, 4
+_RULE_CHAIN, _RULE_HANDLE = 2, 3
+_SET_NAME, _SET_HANDLE = 2, 16
+_SET_ELEM_LIST_ELEMENTS, _SET_ELEM_KEY = 3, 1
+_OBJ_NAME, _OBJ_DATA, _COUNTER_PACKETS = 2, 4, 2
+
 _GENMSG = struct.Struct(">BBH")
 _ATTRIBUTE = struct.Struct("=HH")
 _TYPE = 0x3FFF
@@ -58,57 +67,57 @@ def fields(body: bytes) -> dict[int, bytes]:
 
 def generation(body: bytes) -> int:
     """Return the count of commits in a network namespace, whoever made them."""
-    return netlink.number(fields(body).get(1, b""))
+    return netlink.number(fields(body).get(_GEN_ID, b""))
 
 
 def table(body: bytes) -> Table:
     """Return a table."""
     found = fields(body)
-    handle, flags, owner = (netlink.number(found.get(kind, b"")) for kind in (4, 2, 7))
-    return Table(handle, flags, owner)
+    kinds = (_TABLE_HANDLE, _TABLE_FLAGS, _TABLE_OWNER)
+    return Table(*(netlink.number(found.get(kind, b"")) for kind in kinds))
 
 
 def chain(body: bytes) -> Chain:
     """Return a chain."""
     found = fields(body)
-    hook = netlink.attributes(found.get(4, b""))
-    several = [netlink.text(value) for _, value in _entries(hook.get(4, b""))]
+    hook = netlink.attributes(found.get(_CHAIN_HOOK, b""))
+    devices = [netlink.text(value) for _, value in _entries(hook.get(_HOOK_DEVS, b""))]
     return Chain(
-        name=netlink.text(found.get(3, b"")),
-        handle=netlink.number(found.get(2, b"")),
-        hooked=4 in found,
-        devices=tuple(sorted(several)),
+        name=netlink.text(found.get(_CHAIN_NAME, b"")),
+        handle=netlink.number(found.get(_CHAIN_HANDLE, b"")),
+        hooked=_CHAIN_HOOK in found,
+        devices=tuple(sorted(devices)),
     )
 
 
 def rule(body: bytes) -> tuple[str, int]:
     """Return the chain and the handle of a rule."""
     found = fields(body)
-    return netlink.text(found.get(2, b"")), netlink.number(found.get(3, b""))
+    return netlink.text(found.get(_RULE_CHAIN, b"")), netlink.number(found.get(_RULE_HANDLE, b""))
 
 
 def name_of_set(body: bytes) -> tuple[str, int]:
     """Return the name and the handle of a set."""
     found = fields(body)
-    return netlink.text(found.get(2, b"")), netlink.number(found.get(16, b""))
+    return netlink.text(found.get(_SET_NAME, b"")), netlink.number(found.get(_SET_HANDLE, b""))
 
 
 def counter(body: bytes) -> tuple[str, int]:
     """Return the name and the packets of a named counter."""
     found = fields(body)
-    return netlink.text(found.get(2, b"")), netlink.number(netlink.attributes(found.get(4, b"")).get(2, b""))
+    packets = netlink.attributes(found.get(_OBJ_DATA, b"")).get(_COUNTER_PACKETS, b"")
+    return netlink.text(found.get(_OBJ_NAME, b"")), netlink.number(packets)
 
 
 def keys(body: bytes) -> Iterator[bytes]:
     """Yield the keys of a message of elements. Quick, because there may be hundreds of thousands: a key comes first in its element."""
     for kind, elements in _entries(body[_GENMSG.size :]):
-        if kind != 3:  # NFTA_SET_ELEM_LIST_ELEMENTS
+        if kind != _SET_ELEM_LIST_ELEMENTS:
             continue
         for _, element in _entries(elements):
-            # NFTA_SET_ELEM_KEY { NFTA_DATA_VALUE { key } }
             length, nested = _ATTRIBUTE.unpack_from(element)
-            if nested & _TYPE == 1 and length <= len(element):
-                yield element[8:length]
+            if nested & _TYPE == _SET_ELEM_KEY and length <= len(element):
+                yield element[8:length]  # behind its own header and that of NFTA_DATA_VALUE
 
 
 def _entries(data: bytes) -> Iterator[tuple[int, bytes]]:

@@ -16,7 +16,7 @@ from agentsh_net.core.nft import flows as nft_flows
 from agentsh_net.core.nft import sets as nft_sets
 from agentsh_net.core.nft import verdicts as nft_verdicts
 from agentsh_net.core.nft.sets import Element, Room
-from agentsh_net.core.nft.sockets import Sockets
+from agentsh_net.core.nft.sockets import NOWHERE, Sockets
 from agentsh_net.core.nft.verdicts import match
 
 FAMILY, TABLE = "inet", "agentsh_net"
@@ -26,9 +26,6 @@ COUNTERS = ("denied", "tagged")
 # Transport protocols whose first four bytes are the ports: TCP, UDP, DCCP, SCTP, UDP-Lite.
 _WITH_PORTS = [6, 17, 33, 132, 136]
 _Command = dict[str, Any]
-
-
-NOWHERE = Sockets()
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from typing import Any
 
 from agentsh_net.core.network.plane import Fate, Plan
 from agentsh_net.core.nft import flows as nft_flows
-from agentsh_net.core.nft.sockets import Sockets
+from agentsh_net.core.nft.sockets import NOWHERE, Sockets
 
 PREFIX = "agentsh-net"
 # The largest headers whose ports and sequence number are wanted: IPv4 with all options (60) or IPv6 (40) with extension headers, and 8 bytes.
@@ -44,7 +44,7 @@ def rules(
     for stem, fate in (("refuse", Fate.DENY), *([("tag", Fate.TAG)] if tags else [])):
         act = _refuse if fate is Fate.DENY else _tag
         yield from ((stem, e) for e in act(plan, nflog_group, sockets))
-        yield from ((stem + ROUTED, e) for e in act(plan, nflog_group, Sockets()))
+        yield from ((stem + ROUTED, e) for e in act(plan, nflog_group, NOWHERE))
         if plan.sessions_only:
             yield from ((f"{stem}_scope", [e, {"goto": {"target": stem}}]) for e in sockets.of_sessions())
         if ours:

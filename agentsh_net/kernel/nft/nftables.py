@@ -15,7 +15,7 @@ from agentsh_net.core.network.plane import LayerStatus, Plan
 from agentsh_net.core.nft import dump as nft_dump
 from agentsh_net.core.nft import ruleset as nft_ruleset
 from agentsh_net.core.nft import sets as nft_sets
-from agentsh_net.core.nft.sockets import Sockets
+from agentsh_net.core.nft.sockets import NOWHERE, Sockets
 from agentsh_net.kernel.netlink import NETFILTER, Netlink
 from agentsh_net.kernel.nft.library import LAYER, REMEDY, Library, Transaction
 from agentsh_net.kernel.nft.packet_fence import PacketFence
@@ -42,7 +42,7 @@ class Nftables:
     def __init__(
         self,
         nflog_group: int,
-        sockets: Sockets = nft_ruleset.NOWHERE,
+        sockets: Sockets = NOWHERE,
         present: Callable[[tuple[str, ...]], tuple[str, ...]] = lambda _: (),
     ) -> None:
         """Open libnftables. `sockets`: where our cgroups are; `present`: which sessions of some have one. Raises KernelError where binding, kernel support or privilege is missing; changes nothing."""

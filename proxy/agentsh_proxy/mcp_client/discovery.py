@@ -16,7 +16,7 @@ from typing import Any, Self
 
 from agentsh_net.core.configuration.settings import SecurityScheme
 from agentsh_net.core.errors import ProtocolError
-from agentsh_net.core.limits.ratelimit import Bucket
+from agentsh_net.core.limits.token_bucket import Bucket
 from agentsh_net.core.mcp.exchange import Listing
 from agentsh_net.core.model import Server, Transport
 from agentsh_proxy.http_client import tls_context

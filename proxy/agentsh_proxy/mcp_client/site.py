@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator
 from agentsh_net.core.configuration.settings import SecurityScheme
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.framing import sse
-from agentsh_net.core.limits.ratelimit import Bucket
+from agentsh_net.core.limits.token_bucket import Bucket
 from agentsh_net.core.mcp import http_rules as mcp_http
 from agentsh_net.core.mcp import stream as mcp_stream
 from agentsh_net.core.mcp.gateway_http import with_credential
