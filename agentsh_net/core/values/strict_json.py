@@ -16,11 +16,15 @@ import orjson
 from agentsh_net.core.errors import ProtocolError
 
 _END_OF_KEY: Final = re.compile(rb'"(?<!\\")[ \t\r\n]*:')  # the quote first: a literal is looked for quickly
-_LONG_NUMBER: Final = re.compile(rb"[0-9]{16}")  # past 2**53 parsers differ
+_LONG: Final = 16  # digits; past 2**53 parsers differ
+_LONG_NUMBER: Final = re.compile(rb"[0-9]{%d}" % _LONG)
 # Of 16 digits in a row three in a row stand at places that 5 divides: they are looked for first, at a tenth of the cost.
 _EACH: Final = 5
 _DIGITS: Final = bytes(ord("0") if chr(code).isdecimal() else 0 for code in range(0x100))
 _LONG_ENOUGH: Final = b"000"
+_MAX_TRIES: Final = (
+    1 << 16
+)  # places that are looked at; an image of 80 MB has as many, numbers of 15 digits soon more
 _UNSURE: Final = object()
 _TOO_DEEP: Final = "JSON nested too deeply"
 # A string that is never closed ends the text: one pass, whatever it holds.
@@ -197,7 +201,15 @@ def _is_written(data: bytes, value: Any) -> bool:
 
 def _has_long_number(data: bytes) -> bool:
     sampled = data[::_EACH].translate(_DIGITS)
-    return sampled.find(_LONG_ENOUGH) >= 0 and _LONG_NUMBER.search(data) is not None
+    at = sampled.find(_LONG_ENOUGH)
+    for _ in range(_MAX_TRIES):
+        if at < 0:
+            return False
+        place = at * _EACH  # in a long number, a few digits behind its first
+        if _LONG_NUMBER.search(data, max(0, place - _EACH), place + _LONG):
+            return True
+        at = sampled.find(_LONG_ENOUGH, at + 1)
+    return _LONG_NUMBER.search(data) is not None
 
 
 def _is_deep(text: str) -> bool:

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentsh_net.core.errors import ProtocolError
+from agentsh_net.core.values import strict_json
 from agentsh_net.core.values.strict_json import MAX_DEPTH, DivergentError, read
 
 VALUES = st.recursive(
@@ -184,3 +185,15 @@ def test_the_fast_reader_is_sure_only_where_no_key_stands_twice(text: str) -> No
     reading = read(text.encode())
     assert reading.value == expected
     assert bool(reading.duplicates) is bool(twice)
+
+
+@pytest.mark.parametrize("tries", [1, 2, 1 << 16])
+@given(st.lists(st.tuples(st.integers(0, 20), st.sampled_from(["", "a", ",", "b" * 7])), max_size=8))
+def test_a_number_past_what_all_parsers_tell_apart_is_found_wherever_it_stands(
+    tries: int, runs: list[tuple[int, str]]
+) -> None:
+    text = "".join("7" * digits + behind for digits, behind in runs).encode()
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(strict_json, "_MAX_TRIES", tries)
+        found = strict_json._has_long_number(text)
+    assert found == (b"7" * 16 in text)
