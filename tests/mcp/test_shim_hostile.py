@@ -237,6 +237,23 @@ def test_an_injection_in_a_result_is_stopped_where_that_is_wanted(tmp_path: Path
         assert "ignore-instructions" in {d["pattern"] for d in event["detections"]}
 
 
+def test_nothing_passes_by_a_line_that_no_judge_was_made_for(tmp_path: Path) -> None:
+    """The shim would go on without a daemon that fails on a line, or hangs up on it."""
+    inspection = {"enabled": True, "on_detection": "block"}
+    denied = [{"tool": "rm"}]
+    with scene(tmp_path, "odd-method", output_inspection=inspection, denied_tools=denied) as (here, it):
+        it.send({"jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": {"name": "ls"}})
+        told = here.await_event("mcp_message_uninspected")
+        assert (told["action"], told["max_severity"]) == ("block", "critical")
+        assert blocked(it.call(6, "rm"), "denied_tools[0]")
+        assert blocked(
+            it.ask("resources/read", 7, uri="file:///" + "a" * (2 << 20)), "Result of resources/read"
+        )
+        event = here.await_event("mcp_tool_result_inspected")
+        assert (event["action"], event["method"]) == ("block", "resources/read")
+        assert it.got() == ["initialize", "tools/call", "resources/read"]
+
+
 @pytest.mark.parametrize("closed", [False, True])
 def test_a_result_past_the_bound_passes_whole_or_becomes_an_error(tmp_path: Path, closed: bool) -> None:
     with scene(tmp_path, "long", fail_closed=closed) as (here, it):

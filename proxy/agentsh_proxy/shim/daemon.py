@@ -12,6 +12,7 @@ from collections import deque
 
 from agentsh_net.core.links.shim_link import (
     EDIT,
+    MAX_HEADER,
     NOTED,
     OPENED,
     PASS,
@@ -237,8 +238,11 @@ class Daemon:
 
     def ask(self, header: dict[str, Any], line: bytes, then: Callable[[Answer | None], None]) -> None:
         """Ask about a line; `then` gets the answer, or None, perhaps at once, where there is nobody to answer."""
-        if self.connect():
-            self._send(frame(header, line), then)
+        question = frame(header, line)
+        if len(question) - len(line) > MAX_HEADER:
+            then(Answer(passes=False))  # it would hang up on us, and the line would pass
+        elif self.connect():
+            self._send(question, then)
         else:
             then(None)
 

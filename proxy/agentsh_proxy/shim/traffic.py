@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 # Requests without an answer that are remembered: more than any client has in flight. The oldest go first.
 MAX_OUTSTANDING: Final = 65_536
+MAX_NAMED: Final = (
+    2_000  # characters; a resource's URI is as long as its server likes, and the question about it is not
+)
 
 
 class Traffic:
@@ -140,9 +143,9 @@ def calls(found: list[dict[str, Any]]) -> bool:
 
 
 def _named(message: dict[str, Any]) -> tuple[bool, str]:
-    """Return whether a request continues a listing, and the tool, prompt or resource it names."""
+    """Return whether a request continues a listing, and the tool, prompt or resource it names, as far as events show it."""
     params = message.get("params")
     if not isinstance(params, dict):
         return False, ""
     name = params.get("name", params.get("uri"))
-    return params.get("cursor") is not None, name if isinstance(name, str) else ""
+    return params.get("cursor") is not None, name[:MAX_NAMED] if isinstance(name, str) else ""

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from agentsh_proxy.shim.daemon import LOOK, MAX_STANDING, PATIENCE, RETRY, Answer, Daemon
 
-from agentsh_net.core.links.shim_link import Frames, frame
+from agentsh_net.core.links.shim_link import MAX_HEADER, Frames, frame
 
 
 class Scene:
@@ -287,3 +287,11 @@ def test_an_undeclared_server_is_said_once(scene: Scene) -> None:
         scene.daemon.read()
         scene.now += RETRY
     assert len([line for line in scene.said if "declares no server" in line]) == 1
+
+
+def test_a_question_that_the_daemon_would_hang_up_on_is_answered_here(there: Scene) -> None:
+    there.daemon.ask({"ask": "server", "asked": "x" * MAX_HEADER}, b"{}", there.answers.append)
+    (answer,) = there.answers
+    assert answer is not None and not answer.passes and answer.forward is None
+    there.ask()  # the conversation goes on
+    assert [question["ask"] for question in there.asked()] == ["client"]
