@@ -4,8 +4,9 @@ Beside it what looks at nothing: `cat` on both sides of the server, and a relay 
 those lose is lost to any process between client and server. No two calls and no two results are alike. `mixed` are calls
 of many kinds: paths, prose, escapes, other alphabets, nested arguments.
 
-`python tests/bench/shim_bench.py [--rounds N] [--seconds S] [--in-flight N]`. Servers: server-everything (node) and a
-Python one that does nothing, so that the shim's own cost shows.
+`python tests/bench/shim_bench.py [--rounds N] [--seconds S] [--in-flight N] [--one-cpu]`. Servers: server-everything (node) and
+a Python one that does nothing, so that the shim's own cost shows. With `--one-cpu` client, server and what is between them take
+turns on one processor, the daemon has the others: then CPU alone counts, not where the kernel puts whom.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ def child_of(pid: int) -> int:
 
 
 @contextmanager
-def daemon(folder: Path):
+def daemon(folder: Path, cpus: set[int]):
     policy = {
         "version": 1,
         "sandbox": {"mcp": {"servers": [{"id": "s", "type": "stdio", "command": "x"}], "denied_tools": [{"server": "s", "tool": "rm"}]}},
@@ -79,7 +80,10 @@ def daemon(folder: Path):
     (folder / "policy.yaml").write_text(json.dumps(policy))
     command = [sys.executable, "-m", "agentsh_net", "run", "--config", str(folder / "policy.yaml")]
     command += ["--ready-file", str(folder / "ready")]
+    ours = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, cpus)  # it inherits them
     with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.DEVNULL) as process:
+        os.sched_setaffinity(0, ours)
         while not (folder / "ready").exists():
             assert process.poll() is None, "the daemon did not start"
             time.sleep(0.05)
@@ -216,7 +220,12 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=2.0)
     parser.add_argument("--in-flight", type=int, default=8)
+    parser.add_argument("--one-cpu", action="store_true")
     given = parser.parse_args()
+    first, *others = sorted(os.sched_getaffinity(0))
+    if given.one_cpu:
+        os.sched_setaffinity(0, {first})
+    cpus = {*others} if given.one_cpu and others else {first, *others}  # the daemon's
     node, why = everything()
     sdk = [sys.executable, str(ROOT / "tests" / "mcp_peers" / "sdk_stdio.py")]
     servers = {"bare python": ([sys.executable, "-S", "-c", BARE], (ECHO,)), "Python SDK": (sdk, (ADD,))}
@@ -245,7 +254,7 @@ def main() -> None:
                     rate = measure([*command, *server], given.seconds, given.in_flight, {}, params)["rate"]
                     between[what].append(rate / direct[-1]["rate"])
                 # A daemon of its own: what one has let pass counts (see MOST).
-                with daemon(Path(name)) as pid:
+                with daemon(Path(name), cpus) as pid:
                     through.append(
                         measure([*shim, *server], given.seconds, given.in_flight, {"daemon": pid}, params)
                     )
@@ -265,7 +274,7 @@ def main() -> None:
                     print(
                         f"  {part}: direct {median(d[part] for d in direct):.3f} ms, shim {median(t[part] for t in through):.3f} ms"
                     )
-        with daemon(Path(name)):
+        with daemon(Path(name), cpus):
             started_with(name)
 
 
