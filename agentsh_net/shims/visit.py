@@ -226,7 +226,7 @@ class Visit:
             noise = mcp_gate.is_noise(line)
             listed = listing and not noise
             danger = "a list of tools that peers may read differently" if listed else mcp_gate.doubt(line)
-            waited = [] if noise else [ask.id for ask in asked] or [mcp_gate.answered_in(line)]
+            waited = [] if noise else [ask.id for ask in asked] or [*mcp_gate.answered_in(line)]
             return self._doubtful(line, str(error), danger, waited)
         if stray:
             answered = [m.id for m in body.messages if isinstance(m, Response | ErrorResponse)]

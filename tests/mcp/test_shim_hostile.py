@@ -242,7 +242,7 @@ def test_nothing_passes_by_a_line_that_no_judge_was_made_for(tmp_path: Path) -> 
     inspection = {"enabled": True, "on_detection": "block"}
     denied = [{"tool": "rm"}]
     with scene(tmp_path, "odd-method", output_inspection=inspection, denied_tools=denied) as (here, it):
-        it.send({"jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": {"name": "ls"}})
+        assert blocked(it.call(5), "message refused")
         told = here.await_event("mcp_message_uninspected")
         assert (told["action"], told["max_severity"]) == ("block", "critical")
         assert blocked(it.call(6, "rm"), "denied_tools[0]")

@@ -281,7 +281,12 @@ def id_in(line: bytes) -> Id | None:
         value = strict_json.read(line.removeprefix(BOM)).value
     except ProtocolError:
         return None
-    id_ = value.get("id") if isinstance(value, dict) else None
+    return _id_of(value)
+
+
+def _id_of(message: Any) -> Id | None:
+    """Return the id by which a message can be answered."""
+    id_ = message.get("id") if isinstance(message, dict) else None
     if isinstance(id_, float) and id_.is_integer():
         id_ = int(id_)  # JavaScript and pydantic take 1.0 for 1
     usable = (isinstance(id_, str) and len(id_) <= jsonrpc.MAX_ID_LENGTH) or (
@@ -290,16 +295,22 @@ def id_in(line: bytes) -> Id | None:
     return id_ if usable else None
 
 
-def answered_in(line: bytes) -> Id | None:
-    """Return the id of a single answer that no strict reader takes: who waits for it must be told. None for anything else."""
+def answered_in(line: bytes) -> list[Id]:
+    """Return the ids of the answers on a line that no strict reader takes: who waits for them must be told."""
     if jsonrpc.crowded(line):
-        return id_in(line)
-    try:
-        value = strict_json.read(line.removeprefix(BOM)).value
-    except ProtocolError:
-        return None
-    keys = {key.casefold() for key in value} if isinstance(value, dict) else set()
-    return id_in(line) if keys & {"result", "error"} and "method" not in keys else None
+        found = [id_in(line)]
+    else:
+        try:
+            value = strict_json.read(line.removeprefix(BOM)).value
+        except ProtocolError:
+            return []
+        found = [_id_of(m) for m in (value if isinstance(value, list) else [value]) if _answers_something(m)]
+    return [*dict.fromkeys(id_ for id_ in found if id_ is not None)]
+
+
+def _answers_something(message: Any) -> bool:
+    keys = {key.casefold() for key in message} if isinstance(message, dict) else set()
+    return bool(keys & {"result", "error"}) and "method" not in keys
 
 
 def askings(body: Body) -> Iterator[Asking]:

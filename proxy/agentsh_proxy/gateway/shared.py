@@ -229,12 +229,11 @@ class Shared:
 
     def _refuse(self, message: bytes, why: str) -> None:
         """Let go of a message that cannot be read for certain, and tell whom it seems to answer, and the audit trail."""
-        id_ = mcp_gate.answered_in(message)
-        flight = self._flights.get(id_) if id_ is not None else None
-        told = flight or next(iter(self._flights.values()), None)
+        meant = [self._flights[id_] for id_ in mcp_gate.answered_in(message) if id_ in self._flights]
+        told = next(iter(meant or self._flights.values()), None)
         if told is not None:
             told.review.doubts.undeliverable(len(message), why)
-        if flight is not None:
+        for flight in meant:
             flight.stream.ids = []
             flight.stream.put(0, failure((flight.own_id,), f"the server's answer cannot be read: {why}"))
 

@@ -293,13 +293,17 @@ def test_a_refusal_becomes_a_result_only_where_somebody_waits_for_one():
 @pytest.mark.parametrize(
     ("data", "id_"),
     [
-        (b'{"id":7,"result":{},"result":{}}', 7),
-        (b'{"id":"a","error":{"code":1,"code":2}}', "a"),
-        (b'{"id":7,"Method":"sampling/createMessage","result":{}}', None),
-        (b'{"id":7,"method":"ping","params":{"a":1,"a":2}}', None),
-        (b'{"id":7,"x":1,"x":2}', None),
-        (b"[1]", None),
-        (b"noise", None),
+        (b'{"id":7,"result":{},"result":{}}', [7]),
+        (b'{"id":"a","error":{"code":1,"code":2}}', ["a"]),
+        (
+            b'[{"id":1.0,"result":{}},{"id":2,"method":[]},{"id":"3","Error":{}},{"id":[],"result":{}}]',
+            [1, "3"],
+        ),
+        (b'{"id":7,"Method":"sampling/createMessage","result":{}}', []),
+        (b'{"id":7,"method":"ping","params":{"a":1,"a":2}}', []),
+        (b'{"id":7,"x":1,"x":2}', []),
+        (b"[1]", []),
+        (b"noise", []),
     ],
 )
 def test_an_answer_that_nobody_reads_for_certain_has_somebody_who_waits_for_it(data: bytes, id_: Any) -> None:
@@ -309,7 +313,7 @@ def test_an_answer_that_nobody_reads_for_certain_has_somebody_who_waits_for_it(d
 def test_what_holds_too_many_values_is_a_danger_and_its_id_is_found_unread() -> None:
     data = b'{"jsonrpc":"2.0","id":7,"result":{"x":[' + b"[]," * jsonrpc.MAX_VALUES + b"[]]}}"
     assert doubt(data) == doubt_of_client(data) == "JSON of more than 500000 values"
-    assert id_in(data) == answered_in(data) == 7
+    assert (id_in(data), answered_in(data)) == (7, [7])
 
 
 @pytest.mark.parametrize(
