@@ -12,10 +12,9 @@ import click
 from agentsh_net.cli.examples import examples
 from agentsh_net.cli.lazy import LazyGroup
 from agentsh_net.cli.output import Column, Format, Row, decision, moment, session, short_hash, show, shown
-from agentsh_net.cli.source import Source, reading
+from agentsh_net.cli.source import EVERY, Source, reading
 
 _ALL: Final = ("session", "server", "tool", "type", "action", "since")
-_EVERY_SERVER: Final = 1_000_000
 
 _TIME: Final = Column("TIME (UTC)", lambda row: moment(row.get("timestamp")))
 _ACTION: Final = Column("ACTION", decision)
@@ -124,6 +123,7 @@ def detections(source: Source, filters: Mapping[str, Any], form: Format) -> None
 )
 @reading(
     *_ALL,
+    limit=EVERY,
     session="Only tools that events of this session are about.",
     type="Only tools that events of this type are about (* stands for anything).",
     action="Only tools of which something was allowed or blocked.",
@@ -148,6 +148,7 @@ def tools(source: Source, filters: Mapping[str, Any], form: Format) -> None:
 )
 @reading(
     *_ALL,
+    limit=EVERY,
     session="Only servers that events of this session are about.",
     tool="Only servers that offer this tool (* stands for anything).",
     type="Only servers of this type: stdio, http or sse.",
@@ -184,7 +185,7 @@ def _declared(source: Source, filters: Mapping[str, Any]) -> list[Row]:
     rows: Sequence[Row] = source.call("status")["servers"]
     recorded = {name: filters[name] for name in ("session", "tool", "since") if name in filters}
     if recorded:
-        found = {row["server_id"] for row in source.rows("servers", {**recorded, "limit": _EVERY_SERVER})}
+        found = {row["server_id"] for row in source.rows("servers", {**recorded, "limit": EVERY})}
         rows = [row for row in rows if row.get("server_id") in found]
     for key, name in (("server_id", "server"), ("type", "type"), ("action", "action")):
         wanted = str(filters.get(name, "*")).split("*")

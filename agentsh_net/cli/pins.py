@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import wraps
+from itertools import islice
 from typing import Any, NamedTuple, cast
 
 import click
@@ -16,7 +17,7 @@ from agentsh_net.cli.failures import Exit
 from agentsh_net.cli.lazy import LazyGroup
 from agentsh_net.cli.main import Daemon
 from agentsh_net.cli.output import Column, Format, Row, moment, short_hash, show
-from agentsh_net.cli.source import Command, Source, formatted, reading
+from agentsh_net.cli.source import EVERY, Command, Source, formatted, reading
 from agentsh_net.core.naming.folding import visible
 
 
@@ -72,7 +73,7 @@ def pins() -> None:
     short_help="List every pin, and whether it still holds.",
     epilog=examples("agentsh-net mcp pins list --server weather"),
 )
-@reading("server", "tool")
+@reading("server", "tool", limit=EVERY)
 def list_pins(source: Source, filters: Mapping[str, Any], form: Format) -> None:
     """List every pin, and whether the tool (or the server itself) is still what was trusted."""
     columns = (
@@ -93,7 +94,7 @@ def list_pins(source: Source, filters: Mapping[str, Any], form: Format) -> None:
         "agentsh-net mcp pins diff", "agentsh-net mcp pins diff --server weather --tool get_city --json"
     ),
 )
-@reading("server", "tool")
+@reading("server", "tool", limit=EVERY)
 def diff(source: Source, filters: Mapping[str, Any], form: Format) -> None:
     """Show what changed between the trusted definition and the one offered now, field by field."""
     columns = (
@@ -104,7 +105,8 @@ def diff(source: Source, filters: Mapping[str, Any], form: Format) -> None:
         Column("TRUSTED", lambda row: str(row["old"]), fold=True),
         Column("OFFERED", lambda row: str(row["new"]), fold=True),
     )
-    show(_differences(source.rows("pins", filters)), form, columns, empty="nothing changed")
+    pins = source.rows("pins", {**filters, "limit": EVERY})  # the limit is one of differences
+    show(islice(_differences(pins), filters["limit"]), form, columns, empty="nothing changed")
 
 
 @pins.command(

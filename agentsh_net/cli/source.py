@@ -25,6 +25,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 DEFAULT_LIMIT: Final = 100
 MAX_LIMIT: Final = 1_000_000  # as the store: more than this is an export
+EVERY: Final = MAX_LIMIT  # of tools, pins and servers, which are there or not, and none of them is the newest
 
 _FILTERS: Final[Mapping[str, tuple[Any, str]]] = {
     "session": (None, "Only this session."),
@@ -100,12 +101,12 @@ def formatted(command: Command, what: str = "One JSON array.") -> Command:
 
 
 def reading(
-    *filters: str, limited: bool = True, json: str = "One JSON array.", **meanings: str
+    *filters: str, limit: int | None = DEFAULT_LIMIT, json: str = "One JSON array.", **meanings: str
 ) -> Callable[[Command], Command]:
     """Give a command a format, --direct-db, --limit and the named filters; it gets `source`, `filters` and `form`.
 
-    `meanings` are helps of filters that mean something of their own there; `json` says what --json prints. What is not a list of
-    rows is not `limited`. A bad --since is refused before anybody is asked.
+    `meanings` are helps of filters that mean something of their own there; `json` says what --json prints. `limit` is that of who
+    names none: EVERY for what is there now, None for what is no list of rows. A bad --since is refused before anybody is asked.
     """
 
     def decorate(command: Command) -> Command:
@@ -122,13 +123,16 @@ def reading(
             given = {name: value for name, value in chosen.items() if value is not None}
             _check_since(given.get("since"))
             database = (db or _default_database()) if direct_db or db else None
-            if limited:
+            if limit is not None:
                 given["limit"] = kwargs.pop("limit")
             return command(source=Source(daemon, database), filters=given, **kwargs)
 
         made = cast("Command", with_source)
-        if limited:
-            made = click.option("--limit", type=click.IntRange(1, MAX_LIMIT), default=DEFAULT_LIMIT, show_default=True, help="At most this many, the newest.")(made)  # fmt: skip
+        if limit is not None:
+            shown, text = (
+                ("all", "At most this many.") if limit == EVERY else (True, "At most this many, the newest.")
+            )
+            made = click.option("--limit", type=click.IntRange(1, MAX_LIMIT), default=limit, show_default=shown, help=text)(made)  # fmt: skip
         for name in reversed(filters):
             kind, text = _FILTERS[name]
             made = click.option(f"--{name}", type=kind, help=meanings.get(name, text))(made)

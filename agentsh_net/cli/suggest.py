@@ -34,7 +34,7 @@ _EVERYTHING = 1_000_000  # events; what is older than that is another policy's
     type=FILE,
     help="Write it to a new file instead of printing it.",
 )
-@reading("session", "since", limited=False, json="The policy as one JSON object.")
+@reading("session", "since", limit=None, json="The policy as one JSON object.")
 def suggest(
     source: Source, filters: Mapping[str, Any], form: Format, base: Path | None, out: Path | None
 ) -> None:

@@ -142,16 +142,16 @@ def _detections(connection: sqlite3.Connection, filters: Filters) -> Page:
 
 
 def _tools(connection: sqlite3.Connection, filters: Filters) -> Page:
-    return _few(connection, _TOOLS, filters.of_tools(), "tools.server_id, tools.name", filters.limit)
+    return _few(connection, _TOOLS, filters.of_tools(), "tools.server_id, tools.name", filters)
 
 
 def _servers(connection: sqlite3.Connection, filters: Filters) -> Page:
-    return _few(connection, _SERVERS, filters.of_servers(), "server_id", filters.limit)
+    return _few(connection, _SERVERS, filters.of_servers(), "server_id", filters)
 
 
 def _pins(connection: sqlite3.Connection, filters: Filters) -> Page:
     where = filters.of_names("server_id", "tool_name", "trusted_at")
-    found = _few(connection, _PINS, where, "server_id, kind = 'tool', kind, tool_name", filters.limit)
+    found = _few(connection, _PINS, where, "server_id, kind = 'tool', kind, tool_name", filters)
     for row in found.rows:
         row["pinned"] = jsontext.loads(row["pinned"])
         row["offered"] = jsontext.loads(row["offered"]) if row["offered"] else None
@@ -174,10 +174,19 @@ def _requests(connection: sqlite3.Connection, filters: Filters) -> Page:
     return Page(rows, next=rows[-1]["id"] if len(rows) == PAGE_ROWS else None)
 
 
-def _few(connection: sqlite3.Connection, select: str, where: Where, order: str, limit: int) -> Page:
-    """Return the rows of a table that is small by nature (tools, pins, servers) as one page."""
-    found = connection.execute(f"{select} WHERE {where.sql} ORDER BY {order} LIMIT ?", (*where.values, limit))
-    return Page([dict(row) for row in found])
+def _few(connection: sqlite3.Connection, select: str, where: Where, order: str, filters: Filters) -> Page:
+    """Return a page of a table that is small by nature (tools, pins, servers); `after` counts the rows of the pages before."""
+    start = int(filters.after) if filters.after.isdecimal() else 0
+    found = connection.execute(
+        f"{select} WHERE {where.sql} ORDER BY {order} LIMIT ? OFFSET ?", (*where.values, filters.limit, start)
+    )
+    rows, size = [], 0
+    for row in found:
+        rows.append(dict(row))
+        size += sum(len(value) for value in row if isinstance(value, str))
+        if size >= PAGE_BYTES or len(rows) >= PAGE_ROWS:
+            return Page(rows, next=str(start + len(rows)))
+    return Page(rows)
 
 
 # In both: a pin is written when it is trusted; that the tool has changed since is seen by its hash.

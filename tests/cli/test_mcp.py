@@ -118,6 +118,14 @@ def test_servers_of_the_daemon_are_shown_with_addresses_and_verdict(run, daemon,
     ] * found
 
 
+def test_no_server_and_no_tool_is_left_out_however_many_there_are(run, daemon):
+    recorded = daemon(status={"servers": [SERVER] * 150}, query={"rows": [], "next": None})
+    assert len(json.loads(run("mcp", "servers", "--json").stdout)) == 150
+    assert len(json.loads(run("mcp", "servers", "--limit", "120", "--json").stdout)) == 120
+    run("mcp", "tools")
+    assert recorded.asked[-1] == ("query", {"kind": "tools", "filters": {"limit": 1_000_000}})
+
+
 @pytest.mark.parametrize(
     ("option", "value", "found"),
     [

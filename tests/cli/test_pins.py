@@ -49,6 +49,25 @@ def test_the_diff_shows_every_field_that_changed_and_nothing_else(run, daemon, d
     assert {r["tool_hash"] for r in rows} == {"sha256:new"}
 
 
+@pytest.mark.parametrize("direct", [True, False], ids=["direct", "daemon"])
+def test_no_pin_is_left_out_however_many_there_are_unless_it_is_asked(
+    run, daemon, database, monkeypatch, direct
+):
+    many = [PinRecord("a", f"t{n}", "sha256:x", {}, "trusted") for n in range(150)]  # before the changed one
+    connection = open_writer(database)
+    for sql, rows in records.save_pins(many):
+        connection.executemany(sql, rows)
+    connection.close()
+    monkeypatch.setattr(queries, "PAGE_ROWS", 40)
+    daemon(query=lambda args: queries.page(database, args["kind"], args["filters"]).to_json())
+    where = ["--json", *(["--db", database] if direct else [])]
+    listed = [row["tool_name"] for row in json.loads(run("mcp", "pins", "list", *where).stdout)]
+    assert sorted(listed) == sorted([*(f"t{n}" for n in range(150)), "gone", "same", "t"])
+    assert len(json.loads(run("mcp", "pins", "list", "--limit", "50", *where).stdout)) == 50
+    (first,) = json.loads(run("mcp", "pins", "diff", "--limit", "1", *where).stdout)
+    assert (first["tool_name"], first["path"]) == ("t", "$.description")
+
+
 def test_a_diff_of_nothing_says_so(run, database):
     assert run("mcp", "pins", "diff", "--tool", "same", "--db", database).stderr == "nothing changed\n"
 
