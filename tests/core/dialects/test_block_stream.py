@@ -31,7 +31,9 @@ from transcripts.bedrock import (
 
 from agentsh_net.core.dialects.base import Limits
 from agentsh_net.core.dialects.bedrock.dialect import CONVERSE_STREAM
+from agentsh_net.core.dialects.block_stream import MAX_BLOCKS
 
+TWICE = '{"contentBlockIndex": 1, "delta": {"toolUse": {"input": "{}", "input": "{\\"x\\": 1}"}}}'
 STREAM = (
     begin() + text(0, "Hel", "lo") + call(1, WEATHER, {"city": "Bern", "n": 1.5}) + call(2, "Bash") + end()
 )
@@ -113,6 +115,7 @@ def test_what_came_in_between_stays_where_a_call_is_refused() -> None:
         (start("1", "a") + stop("1"), "the block has no index"),
         (start(1, "a") + piece(1, ["x"]) + stop(1), "arguments of an odd type"),
         (start(1, "a") + say(1, "x") + stop(1), "something else within the call"),
+        (start(1, "a") + message("contentBlockDelta", TWICE) + stop(1), "the key 'input' stands twice"),
         (start(1, ["a"]) + stop(1), "a call without a name"),
         (end() + call(1, "a"), "a call after the end of the message"),
         (exception("throttlingException", "x") + call(1, "a"), "a call after the end of the message"),
@@ -176,6 +179,10 @@ def test_what_is_held_is_bounded_and_under_fail_closed_cut() -> None:
     closed = run(stream, denying(), fail_closed=True, limits=Limits(held=3000))
     assert closed.ended
     assert b"toolUse" not in closed.out
+    # The audit hears of the call that the client does not.
+    assert [(j.call.name, j.verdict.reason) for j in closed.judged] == [
+        (WEATHER, f"a call of {WEATHER!r} outgrew 3000 bytes")
+    ]
     open_ = run(stream, denying(), limits=Limits(held=3000))
     assert open_.out == stream
     assert [f.cause for f in open_.faults] == ["held_too_long"]
@@ -223,6 +230,21 @@ def test_chunks_decide_nothing(soup: list[bytes], cuts: list[int]) -> None:
     whole, pieces = run(data, denying(DELETE)), run(cut_at(data, cuts), denying(DELETE))
     assert (whole.out, whole.judged, whole.faults) == (pieces.out, pieces.judged, pieces.faults)
     assert DELETE not in json.dumps([v for k, v in events(whole.out) if k == "contentBlockStart"])
+
+
+@pytest.mark.parametrize("fail_closed", [True, False])
+def test_an_answer_has_so_many_blocks_and_a_call_beyond_them_ends_it(fail_closed: bool) -> None:
+    texts = [say(at, "x") for at in range(MAX_BLOCKS)]
+    last = MAX_BLOCKS - 1
+    fits = begin() + b"".join(texts[:last]) + call(last, WEATHER) + end()
+    result = run(fits, denying(), fail_closed=fail_closed)
+    assert (result.out, result.faults) == (fits, [])
+    over = run(
+        begin() + b"".join(texts) + call(MAX_BLOCKS, WEATHER) + end(), denying(), fail_closed=fail_closed
+    )
+    assert [(f.cause, f.cut) for f in over.faults] == [("too_many_blocks", True)]
+    assert (over.ended, over.judged) == (True, [])
+    assert b"toolUse" not in over.out
 
 
 LONG = say(0, "x" * 5000)
