@@ -20,6 +20,7 @@ from agentsh_net.core.errors import ConfigError
 from agentsh_net.core.naming.folding import visible
 
 if TYPE_CHECKING:
+    from agentsh_net.config.policy_file import Loaded
     from agentsh_net.core.configuration.settings import Config
 
 
@@ -30,16 +31,14 @@ def policy() -> None:
 
 @policy.command(
     short_help="Tell every problem of a file, or what it would do.",
-    epilog=examples("agentsh-net policy check policy.yaml"),
+    epilog=examples("agentsh-net policy check policy.yaml", "helm template . | agentsh-net policy check -"),
 )
 @click.argument("file", type=FILE)
 @click.pass_context
 def check(ctx: click.Context, file: Path) -> None:
-    """Read FILE as the daemon would; tell every problem, or what the policy would do."""
-    from agentsh_net.config import policy_file
-
+    """Read FILE (- for standard input) as the daemon would; tell every problem, or what the policy would do."""
     try:
-        loaded = policy_file.load(file, os.environ)
+        loaded = _loaded(file)
     except ConfigError as error:
         for problem in error.problems:
             click.echo(visible(problem.within(str(file))))
@@ -139,6 +138,12 @@ def _parsed(arguments: str) -> Any:
         ) from None
 
 
+def _loaded(file: Path) -> Loaded:
+    from agentsh_net.config import policy_file
+
+    return policy_file.load(Path("/dev/stdin") if str(file) == "-" else file, os.environ, pipe=True)
+
+
 def _explained_by_daemon(daemon: Daemon, tool: str, server: str | None, arguments: Any) -> Mapping[str, Any]:
     """Return the explanation by the policy in force. Raises ControlError that names --config where there is no daemon."""
     try:
@@ -155,13 +160,12 @@ def _explained_by(path: Path, tool: str, server: str, arguments: Any) -> Mapping
     """Return the explanation by a file alone: nothing was seen yet, so a server that is named is taken to offer the tool."""
     from dataclasses import asdict
 
-    from agentsh_net.config import policy_file
     from agentsh_net.core.model import ToolCall
     from agentsh_net.core.registry import Registry
     from agentsh_net.core.snapshot import Snapshot, explain
     from agentsh_net.core.trust import pins
 
-    loaded = policy_file.load(path, os.environ)
+    loaded = _loaded(path)
     registry = Registry(loaded.config.sandbox.mcp.servers)
     if server:
         if registry.server(server) is None:  # a slip would find nothing that denies it

@@ -58,12 +58,12 @@ class Loaded:
     referred: frozenset[str] = frozenset()
 
 
-def load(path: Path, environ: Mapping[str, str]) -> Loaded:
+def load(path: Path, environ: Mapping[str, str], *, pipe: bool = False) -> Loaded:
     """Read a policy file. Raises ConfigError with every problem: of the file, of what it refers to, of its content.
 
-    KernelError where the host cannot open it.
+    KernelError where the host cannot open it. With `pipe` it may be one, whose writer is waited for.
     """
-    text, version = read_text(path, MAX_FILE)
+    text, version = read_text(path, MAX_FILE, pipe=pipe)
     expansion = _Expansion(environ)
     document = strict_yaml.read(text, expansion.expand)
     # An editor that truncates before it writes: never a policy that allows all.
@@ -113,12 +113,13 @@ def sourced(config: Config, sources: Mapping[str, str]) -> Config:
     return replace(config, sandbox=replace(config.sandbox, mcp=replace(config.sandbox.mcp, servers=servers)))
 
 
-def read_text(path: Path, limit: int) -> tuple[str, Stamp]:
+def read_text(path: Path, limit: int, *, pipe: bool = False) -> tuple[str, Stamp]:
     """Return the text of a regular file and the version that was read. Raises ConfigError, KernelError where the host is out of files."""
+    flags = FLAGS & ~os.O_NONBLOCK if pipe else FLAGS
     try:
-        with open(path, "rb", opener=lambda name, _: os.open(name, FLAGS)) as file:
+        with open(path, "rb", opener=lambda name, _: os.open(name, flags)) as file:
             status = os.fstat(file.fileno())
-            if not stat.S_ISREG(status.st_mode):
+            if not (stat.S_ISREG(status.st_mode) or (pipe and stat.S_ISFIFO(status.st_mode))):
                 raise ConfigError([Problem(str(path), "no regular file", "a file")])
             data = file.read(limit + 1)
     except OSError as error:

@@ -1,6 +1,8 @@
 """A file's problems are told one a line, and the reasoning that is printed is the one that would decide."""
 
 import json
+import subprocess
+import sys
 from dataclasses import asdict
 
 import pytest
@@ -56,6 +58,15 @@ def test_every_problem_is_a_line_with_file_path_found_and_expected(run, tmp_path
     for line, key in zip(sorted(lines), ("network.mode", "proxy.modus", "proxy.port"), strict=True):
         assert line.startswith(f"{path}: ") and key in line
         assert "found" in line and "expected" in line
+
+
+@pytest.mark.parametrize("file", ["-", "/dev/stdin"])
+@pytest.mark.parametrize(("text", "code", "told"), [("version: 1\n", 0, "ok\n"), ("a: 1\n", 2, ": a: found")])
+def test_a_policy_may_come_through_a_pipe(file, text, code, told):
+    asked = [sys.executable, "-m", "agentsh_net", "policy", "check", file]
+    seen = subprocess.run(asked, input=text, capture_output=True, text=True)
+    assert (seen.returncode, seen.stderr) == (code, "")
+    assert told in seen.stdout
 
 
 def test_a_file_that_is_not_there_is_a_problem_like_another(run, tmp_path):
