@@ -420,6 +420,16 @@ def test_a_request_in_an_answer_may_have_any_method_and_is_judged_none_the_less(
     front.server(front.enter(), batch, [0, 5, "tools/call", False, "t"])  # is no crash
 
 
+@pytest.mark.parametrize("kind", ["complete", "INPUT_REQUIRED", "task", None])
+def test_what_a_result_asks_is_judged_whatever_it_calls_itself(kind: Any) -> None:
+    front = Front(sampling=ServerAsks("block"))
+    wanted = {"a": {"method": "sampling/createMessage", "params": {}}}
+    asks = result(5, resultType=kind, inputRequests=wanted)
+    answer = front.server(front.enter(), asks, [0, 5, "tools/call", False, "t"])
+    assert "sampling blocked by policy" in answer.forwarded["error"]["message"]
+    assert [told["action"] for told in front.told("mcp_sampling_request")] == ["block"]
+
+
 @pytest.mark.parametrize("enforce", [True, False])
 def test_a_line_that_judging_fails_on_does_not_pass(enforce: bool) -> None:
     front = Front(enforce_policy=enforce)

@@ -43,6 +43,7 @@ WATCHED: Final = frozenset((SAMPLING, ELICITATION, LIST_CHANGED, TASK))
 ASKED: Final = frozenset((SAMPLING, ELICITATION))
 
 INPUT_REQUIRED: Final = "input_required"  # 2026-07-28: a result that asks, or a task that does
+INPUT_REQUESTS: Final = "inputRequests"  # what it asks
 URL_ELICITATION_REQUIRED: Final = -32042  # 2025-11-25: an error that asks
 
 BOM: Final = b"\xef\xbb\xbf"
@@ -59,7 +60,7 @@ RESULT_KEYS: Final = frozenset(
         "instructions",
         "serverInfo",
         "resultType",
-        "inputRequests",
+        INPUT_REQUESTS,
     )
 )
 
@@ -137,11 +138,11 @@ def respelt(method: str) -> bool:
 
 
 def asks_for_input(message: Mapping[str, Any]) -> bool:
-    """Say whether an answer asks the client for something before the request is done."""
+    """Say whether an answer asks the client for something before the request is done, be it to clients that go by its requests alone."""
     result, error = message.get("result"), message.get("error")
-    return (isinstance(result, dict) and INPUT_REQUIRED in result.values()) or (
-        isinstance(error, dict) and error.get("code") == URL_ELICITATION_REQUIRED
-    )
+    if isinstance(result, dict):
+        return INPUT_REQUESTS in result or INPUT_REQUIRED in result.values()
+    return isinstance(error, dict) and error.get("code") == URL_ELICITATION_REQUIRED
 
 
 def tells(message: Mapping[str, Any]) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 
-from agentsh_net.core.mcp.glance import CALL, INPUT_REQUIRED, respelt
+from agentsh_net.core.mcp.glance import CALL, INPUT_REQUESTS, INPUT_REQUIRED, respelt
 
 TYPE_CHECKING = False  # see shim_link
 if TYPE_CHECKING:
@@ -20,7 +20,8 @@ MAX_SKIMMED: Final = 1 << 16
 _ASKING: Final = frozenset(("jsonrpc", "id", "method", "params"))
 _ANSWERING: Final = frozenset(("jsonrpc", "id", "result"))
 _CALLING: Final = frozenset(("name", "arguments", "_meta"))
-_MAY_ASK: Final = INPUT_REQUIRED.encode()
+_REQUIRED: Final = INPUT_REQUIRED.encode()
+_REQUESTS: Final = INPUT_REQUESTS.encode()
 
 
 def is_id(value: Any) -> TypeGuard[int | str]:
@@ -67,7 +68,8 @@ class Skim:
         message = objects[-1]
         if message.keys() == _ANSWERING:
             # A result that asks says so in these letters, escaped or not.
-            return None if line.find(_MAY_ASK) >= 0 or line.find(b"\\u") >= 0 else ("", message["id"])
+            asks = _REQUIRED in line or _REQUESTS in line or b"\\u" in line
+            return None if asks else ("", message["id"])
         method = message.get("method")
         return (method, None) if method and type(method) is str and message.keys() <= _ASKING else None
 

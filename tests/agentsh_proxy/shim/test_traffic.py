@@ -121,6 +121,8 @@ def test_a_result_that_asks_matters() -> None:
     assert traffic.matters(answer(1, {"resultType": "input_required"})) == {"asked": [], "stray": False}
     traffic = after(request("tasks/get", 1))
     assert traffic.matters(answer(1, {"status": "input_required"})) == {"asked": [], "stray": False}
+    traffic = after(request("tools/call", 1))
+    assert traffic.matters(answer(1, {"inputRequests": {}})) == {"asked": [], "stray": False}
 
 
 def test_a_line_that_cannot_be_read_matters_with_the_listings_it_may_answer() -> None:

@@ -70,6 +70,7 @@ def test_a_call_with_anything_odd_about_it_is_not_plain(change: dict[str, object
 
 def test_answers_that_ask_are_found_in_both_eras() -> None:
     assert asks_for_input({"id": 1, "result": {"resultType": "input_required"}})
+    assert asks_for_input({"id": 1, "result": {"resultType": "complete", "inputRequests": None}})
     assert asks_for_input({"id": 1, "error": {"code": -32042, "message": "open this"}})
     assert not asks_for_input({"id": 1, "result": {"resultType": "complete"}})
     assert not asks_for_input({"id": 1, "error": {"code": -32600}})

@@ -116,7 +116,7 @@ def test_whatever_a_line_is_changed_into_is_read_alike_or_not_skimmed(message: d
         b'{"method":"ping"}\r', b'{"method":"ping","method":"ping"}', b'{"method":"ping","params":{"a":1,"a":1}}', b'{"method":"ping","id":"\xff"}', b"[[" * 30_000,
         b'{"method":"ping","extra":1}', b'{"method":["ping"]}', b'{"method":""}', b'{"method":"ping","result":{}}', b'{"Method":"ping"}',
         b'{"id":1,"error":{"code":1,"message":""},"jsonrpc":"2.0"}', b'{"id":1,"result":{}}', b'{"id":1' + b"1" * 5000 + b',"result":{},"jsonrpc":"2.0"}',
-        b'{"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required"}}', b'{"jsonrpc":"2.0","id":1,"result":{"resultType":"\\u0069nput_required"}}',
+        b'{"jsonrpc":"2.0","id":1,"result":{"inputRequests":{}}}', b'{"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required"}}', b'{"jsonrpc":"2.0","id":1,"result":{"resultType":"\\u0069nput_required"}}',
         b'{"jsonrpc":"2.0","id":1,"result":"' + b"x" * MAX_SKIMMED + b'"}',
     ],
 )  # fmt: skip
