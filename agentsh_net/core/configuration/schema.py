@@ -114,10 +114,15 @@ def nearest(name: str, known: Iterable[str]) -> str:
     return "one of " + ", ".join(names) if names else "no key here"
 
 
+def _or_none(at: At, value: Any, what: str) -> str:
+    """Return what is expected; a key whose every line was commented out has nothing below it, and may go too."""
+    return f"{what}, or no key `{at.name}`" if value is None and at.name else what
+
+
 def mapping(at: At, value: Any) -> Mapping[str, Any]:
     """Read a mapping with text keys; other keys are noted and left out."""
     if not isinstance(value, Mapping):
-        at.refuse(value, "a mapping")
+        at.refuse(value, _or_none(at, value, "a mapping"))
     found = {k: v for k, v in value.items() if isinstance(k, str)}
     if len(found) < len(value):
         for key in value:
@@ -189,7 +194,7 @@ def items(read: Reader[T], *, same: Callable[[T], Any] | None = None) -> Reader[
 
     def read_items(at: At, value: Any) -> tuple[T, ...]:
         if not isinstance(value, list | tuple):
-            at.refuse(value, "a list")
+            at.refuse(value, _or_none(at, value, "a list"))
         result: list[T] = []
         first: dict[Any, str] = {}
         for index, item in enumerate(value):

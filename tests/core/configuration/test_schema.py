@@ -16,6 +16,7 @@ from agentsh_net.core.configuration.schema import (
     describe,
     items,
     key_path,
+    mapping,
     meant,
     nearest,
     quoted,
@@ -78,6 +79,11 @@ def test_a_list_goes_on_past_a_bad_item() -> None:
 def test_a_list_is_no_text_and_no_mapping() -> None:
     for value in ("abc", {"a": 1}, None):
         assert run(items(number), value)[1] == [Problem("root", describe(value), "a list")]
+
+
+def test_a_key_with_nothing_below_it_may_be_left_out() -> None:
+    problems = run(record({"a": items(number), "b": mapping}), {"a": None, "b": None})[1]
+    assert [p.expected for p in problems] == ["a list, or no key `a`", "a mapping, or no key `b`"]
 
 
 def test_items_that_are_the_same_name_the_first() -> None:
