@@ -62,6 +62,14 @@ def test_the_parts_of_a_start_a_piece_and_an_end() -> None:
     )
     assert read("", reading({"event_type": "interaction.completed"})).part is Part.END
     assert read("", reading({"event_type": "error", "error": {}})).part is Part.ERROR
+    assert read("", reading({"error": {"code": "x"}})).part is Part.ERROR
+    beside = {
+        "event_type": "step.delta",
+        "index": 1,
+        "delta": {"type": "text", "text": "a"},
+        "error": {"code": "x"},
+    }
+    assert read("step.delta", reading(beside)).part is Part.DELTA  # the answer goes on
 
 
 @pytest.mark.parametrize(
