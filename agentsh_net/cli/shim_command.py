@@ -35,7 +35,8 @@ def shim(ctx: click.Context, server: str, hide_denied: bool, closed: bool, comma
     """Run a stdio MCP server behind policy: agentsh-net shim --server ID -- COMMAND...
 
     The bytes of both sides pass as they are; tool calls are judged by the daemon before the server sees them. Exit
-    status and signals are the server's.
+    status and signals are the server's. One that policy denies is not started, or ended while it runs, and whatever is
+    asked is refused, until policy allows it again: then the shim ends with 126, to be started anew.
     """
     if not 0 < len(server) <= quick.MAX_ID:
         raise click.BadParameter(f"an id has 1 to {quick.MAX_ID} characters", param_hint="--server")
