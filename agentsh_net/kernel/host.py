@@ -23,10 +23,11 @@ from agentsh_net.kernel import leftovers
 from agentsh_net.kernel.bpf import ebpf, loader, streams
 from agentsh_net.kernel.bpf.ebpf import Ebpf
 from agentsh_net.kernel.cgroups import cgroup
+from agentsh_net.kernel.cgroups.cgroup import hierarchy
 from agentsh_net.kernel.cgroups.layer import CgroupLayer
 from agentsh_net.kernel.cgroups.own_cgroups import OwnCgroups
 from agentsh_net.kernel.claims import Claim, claim_namespace
-from agentsh_net.kernel.leftovers import down, hierarchy, owners
+from agentsh_net.kernel.leftovers import down, owners
 from agentsh_net.kernel.nft import nftables
 from agentsh_net.kernel.nft.alarm import Alarm
 from agentsh_net.kernel.nft.nftables import Nftables

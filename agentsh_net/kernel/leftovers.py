@@ -17,17 +17,9 @@ from agentsh_net.kernel.cgroups import cgroup, own_cgroups
 from agentsh_net.kernel.nft import nftables
 
 
-def hierarchy() -> Path | None:
-    """Return the cgroup v2 mount point, None on a host without one."""
-    try:
-        return cgroup.root()
-    except KernelError:
-        return None
-
-
 def leftovers(cgroup_root: Path | None = None) -> list[str]:
     """Return what of ours is in the kernel now. Raises KernelError where the kernel does not say."""
-    root = cgroup_root or hierarchy()
+    root = cgroup_root or cgroup.hierarchy()
     attached = programs(root) if root is not None else []
     pinned = bpffs.left(root.stat().st_ino) if root is not None else []
     return [
@@ -39,7 +31,7 @@ def leftovers(cgroup_root: Path | None = None) -> list[str]:
 
 def down() -> list[str]:
     """Remove everything of ours from the kernel, in any state, and return what it was. Raises KernelError."""
-    found, root = leftovers(), hierarchy()
+    found, root = leftovers(), cgroup.hierarchy()
     for layer in (ebpf.LAYER, nftables.LAYER):
         remove(layer, root)
     if root is not None:
@@ -49,7 +41,7 @@ def down() -> list[str]:
 
 def owners() -> list[int]:
     """Return the daemons that live and enforce here: what `down` removes they would put back, or it is refused. Raises KernelError."""
-    root = hierarchy()
+    root = cgroup.hierarchy()
     claimed = {claims.namespace_holder(), claims.hierarchy_holder(root) if root is not None else None}
     return sorted({pid for pid in (*nftables.owners(), *claimed) if pid})
 

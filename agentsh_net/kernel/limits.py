@@ -12,7 +12,6 @@ from pathlib import Path
 
 from agentsh_net import capabilities
 from agentsh_net.core.configuration.settings import Network
-from agentsh_net.core.errors import KernelError
 from agentsh_net.kernel.cgroups import cgroup
 from agentsh_net.kernel.sockets import clients
 
@@ -43,7 +42,7 @@ def limits(
             found.append(_WITHOUT_EBPF)
         elif not capabilities.has(held, "CAP_SYS_ADMIN"):
             found.append(_OWN_SOCKETS_ONLY)
-        if not here and "ebpf" in network.layers and is_a_part(hierarchy or _mounted()):
+        if not here and "ebpf" in network.layers and is_a_part(hierarchy or cgroup.hierarchy()):
             found.append(_OWN_CGROUPS_ONLY)
         if not here and "nftables" in network.layers and _is_elsewhere(proc):
             found.append(_OWN_NETWORK_ONLY)
@@ -106,13 +105,6 @@ def sees_the_host(proc: Path) -> bool:
         return (proc / "2/comm").read_text(encoding="utf-8", errors="replace").strip() == "kthreadd"
     except OSError:
         return False
-
-
-def _mounted() -> Path | None:
-    try:
-        return cgroup.root()
-    except KernelError:
-        return None  # then there is no such layer, which it says itself
 
 
 def is_a_part(hierarchy: Path | None) -> bool:

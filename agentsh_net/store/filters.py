@@ -13,6 +13,7 @@ from typing import Any, Final, Self
 
 from agentsh_net.clock import lowest_id, rfc3339
 from agentsh_net.core.errors import ProtocolError
+from agentsh_net.core.values.canonical import SURROGATE
 
 DEFAULT_LIMIT: Final = 100
 MAX_LIMIT: Final = 1_000_000  # more than this is an export: take the file
@@ -23,8 +24,6 @@ _TYPE_OF_SERVER: Final = """(SELECT json_extract(e.json, '$.server_type') FROM e
     WHERE e.server_id = known.server_id AND e.type IN ('mcp_tool_call_intercepted', 'mcp_network_connection')
     AND json_extract(e.json, '$.server_type') > '' ORDER BY e.id DESC LIMIT 1)"""
 
-# An argument of a command that was no UTF-8 has these; SQLite takes none.
-LONE: Final = re.compile("[\ud800-\udfff]")
 _KNOWN: Final = ("session", "server", "tool", "type", "action", "since", "limit", "after")
 
 
@@ -71,7 +70,9 @@ class Filters:
         for name, value in given.items():
             if not isinstance(value, str):
                 raise ProtocolError(f"filter {name}: found {value!r}; expected text")
-            if LONE.search(value):  # an argument that was no UTF-8; events have no such names either
+            if SURROGATE.search(
+                value
+            ):  # an argument that was no UTF-8: SQLite takes none, and events have no such names either
                 raise ProtocolError(f"filter {name}: found {value!r}; expected text in UTF-8")
         if given.get("action", "allow") not in {"allow", "block"}:
             raise ProtocolError(f"filter action: found {given['action']!r}; expected allow or block")

@@ -25,8 +25,8 @@ from agentsh_net.core.audit.events import (
 from agentsh_net.core.audit.story import Story
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.values import jsontext
+from agentsh_net.core.values.canonical import SURROGATE
 from agentsh_net.store.connect import reader
-from agentsh_net.store.filters import LONE
 from agentsh_net.store.queries import DEADLINE
 
 Row = dict[str, Any]
@@ -41,7 +41,7 @@ MAX_MEANWHILE: Final = 2_000  # events; a busy host has more, and then the first
 
 def find(path: Path, call: str) -> Story | None:
     """Return the story of a call, None where no event has this id. Raises ProtocolError for a text that is no id."""
-    if not 0 < len(call) <= 256 or LONE.search(call):
+    if not 0 < len(call) <= 256 or SURROGATE.search(call):
         raise ProtocolError("the id of a call has 1 to 256 characters, in UTF-8")
     deadline = time.monotonic() + DEADLINE
     with reader(path) as connection:

@@ -24,10 +24,10 @@ from agentsh_net.core.limits.api_limits import ApiLimits
 from agentsh_net.core.links.link import MAX_CHARGE, MAX_CHARGE_NAME, MAX_TOKENS
 from agentsh_net.core.model import Crossing
 from agentsh_net.core.registry import Registry
+from agentsh_net.core.web.urls import MAX_PORT
 from agentsh_net.workers.sockets import WorkerSockets
 
 MAX_SERVERS = 4096
-MAX_PORT = 0xFFFF
 
 
 class Buckets(Protocol):

@@ -22,7 +22,8 @@ from agentsh_net.core.network.plane import Kernel, LayerStatus
 from agentsh_net.kernel import host
 from agentsh_net.kernel.bpf import loader
 from agentsh_net.kernel.bpf.probe_source import PROGRAMS
-from agentsh_net.kernel.leftovers import hierarchy, leftovers, remove
+from agentsh_net.kernel.cgroups.cgroup import hierarchy
+from agentsh_net.kernel.leftovers import leftovers, remove
 from agentsh_net.kernel.nft import table as nft_table
 from agentsh_net.kernel.nft.nflog import Nflog
 

@@ -14,7 +14,8 @@ from netns.scene import BOTH, at, opened, plan
 from agentsh_net.core.errors import KernelError
 from agentsh_net.kernel.bpf import syscall
 from agentsh_net.kernel.bpf.probe_source import PROGRAMS
-from agentsh_net.kernel.leftovers import down, hierarchy, leftovers, programs, remove
+from agentsh_net.kernel.cgroups.cgroup import hierarchy
+from agentsh_net.kernel.leftovers import down, leftovers, programs, remove
 
 BAD = plan(1, deny=(at("10.99.0.2"),))
 

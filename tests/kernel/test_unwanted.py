@@ -11,7 +11,7 @@ from netns.scene import at, opened, plan
 from agentsh_net.core.configuration.settings import Network
 from agentsh_net.core.errors import KernelError
 from agentsh_net.kernel import leftovers, unwanted
-from agentsh_net.kernel.leftovers import hierarchy
+from agentsh_net.kernel.cgroups.cgroup import hierarchy
 from agentsh_net.kernel.unwanted import Unwanted
 
 BAD = plan(1, deny=(at("10.99.0.2"),))

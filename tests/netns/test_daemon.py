@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from agentsh_net.core.configuration.settings import Network
-from agentsh_net.kernel.leftovers import hierarchy, remove
+from agentsh_net.kernel.cgroups.cgroup import hierarchy
+from agentsh_net.kernel.leftovers import remove
 from agentsh_net.kernel.nft.nflog import Nflog
 from netns.box import await_that, in_box, there
 from netns.daemon import mcp_client, mcp_server, running

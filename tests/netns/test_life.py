@@ -20,7 +20,8 @@ from agentsh_net.kernel.bpf import prebuilt, syscall
 from agentsh_net.kernel.bpf.ebpf import Ebpf
 from agentsh_net.kernel.bpf.loader import Loaded
 from agentsh_net.kernel.bpf.probe_source import PROGRAMS
-from agentsh_net.kernel.leftovers import hierarchy, leftovers
+from agentsh_net.kernel.cgroups.cgroup import hierarchy
+from agentsh_net.kernel.leftovers import leftovers
 from netns import box
 from netns.daemon import running
 from netns.scene import at, attempt, listening, plan, trying

@@ -12,6 +12,7 @@ from typing import Any
 
 from agentsh_net.core.configuration.schema import At, Reader, nearest, quoted
 from agentsh_net.core.naming.folding import fold
+from agentsh_net.core.values.canonical import SURROGATE
 from agentsh_net.core.web import urls
 
 SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
@@ -37,7 +38,6 @@ RESERVED_PROVIDERS = frozenset(("s", "v1", "mcp"))
 HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,256}")  # RFC 9110, section 5.6.2: token
 # RFC 9110, section 5.5: no controls but the tab, and nothing outside Latin-1, which HTTP/1.1 cannot carry.
 HEADER_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
-SURROGATE = re.compile("[\ud800-\udfff]")
 # What patterns give a meaning to, which ids may not have.
 PATTERN_CHARACTER = re.compile(r"[*?\[]")
 FINGERPRINT = re.compile(r"(?:sha256:)?((?:[0-9a-f]{2}:?){31}[0-9a-f]{2})", re.IGNORECASE)

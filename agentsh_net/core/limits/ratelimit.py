@@ -16,11 +16,6 @@ from agentsh_net.core.values.recent import remember
 MAX_REMEMBERED = 65_536
 
 
-def default_burst(calls_per_minute: float) -> int:
-    """Return the burst of a limit that names none: ten seconds' worth, at least one."""
-    return max(1, int(calls_per_minute / 6))
-
-
 def limit_of(limits: RateLimits, server_id: str) -> RateLimit:
     """Return the limit that holds for a server."""
     wanted = fold(server_id)
@@ -69,6 +64,6 @@ class Buckets:
         bucket = self._buckets.get(server)
         if bucket is None:
             limit = limit_of(self._limits, server)
-            size = limit.burst if limit.burst >= 1 else default_burst(limit.calls_per_minute)
-            bucket = self._buckets[server] = Bucket.full(size, limit.calls_per_minute / 60, now)
+            rate = limit.calls_per_minute / 60
+            bucket = self._buckets[server] = Bucket.full(limit.burst, rate, now)
         return bucket

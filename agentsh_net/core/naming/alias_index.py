@@ -14,9 +14,7 @@ from typing import NamedTuple
 
 from agentsh_net.core.model import Candidate
 from agentsh_net.core.naming import aliases
-from agentsh_net.core.naming.folding import fold
-
-NOT_ALNUM = re.compile(r"[^0-9a-z]+")
+from agentsh_net.core.naming.folding import NOT_ALNUM, fold
 
 # What a client appends to a name that is too long or taken: Cline and openai-agents 8 digits of SHA-1, Codex 12 or 40.
 HASHED = re.compile(r"(.+?)_?(?:[0-9a-f]{40}|[0-9a-f]{12}|[0-9a-f]{8})")

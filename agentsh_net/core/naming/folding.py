@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 import unicodedata
 
+NOT_ALNUM = re.compile(r"[^0-9a-z]+")  # of a folded name: what every client may replace
+
 CONTROLS = re.compile(r"[\x00-\x1f\x7f]")
 
 # Invisible by the Unicode property Default_Ignorable_Code_Point, but not format characters (category Cf) themselves.

@@ -6,7 +6,6 @@ that has the name of a registered tool and says something else was changed betwe
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -14,7 +13,7 @@ from agentsh_net.core.dialects.request_offers import Offer
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.model import Candidate, Shown, ToolCall
 from agentsh_net.core.naming import aliases
-from agentsh_net.core.naming.folding import fold
+from agentsh_net.core.naming.folding import NOT_ALNUM, fold
 from agentsh_net.core.snapshot import Snapshot
 from agentsh_net.core.trust import outline
 from agentsh_net.core.trust.outline import Outline
@@ -22,7 +21,6 @@ from agentsh_net.core.values import canonical
 from agentsh_net.core.values.strict_json import Path
 from agentsh_net.core.verdicts.inner_calls import inner_calls
 
-NOT_ALNUM = re.compile(r"[^0-9a-z]+")
 SHORTEST_SHARED = 3  # letters by which a tool's name is known in that of a client
 
 Key = tuple[str, str]  # folded namespace and name

@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping
 from hashlib import sha256
 from typing import Any, Final, NamedTuple
 
+from agentsh_net.core.naming.folding import NOT_ALNUM
+
 # Half a SHA-1's worth of bits: a text that collides with a given one takes 2**64 tries.
 _DIGITS: Final = 16
 # Where clients cut descriptions (OpenAI takes 1,024 characters, Claude Code shows 2,048), less what they put at the cut.
@@ -20,7 +22,6 @@ _CUT_AT: Final = (1024, 2048)
 _MARK: Final = re.compile(r"(?:\.\.\.|…)(?:\s*[\[(][^\])]{0,24}[\])])?$")
 MAX_TEXTS: Final = 5000  # of one schema; a larger one counts as having texts that nobody knows
 _SPACE: Final = re.compile(r"\s+")
-_LETTERS: Final = re.compile(r"[^0-9a-z]+")
 
 # Keywords whose text says how a value is built, not what to do; clients drop, add and translate them.
 _STRUCTURE: Final = frozenset({"type", "$schema", "$id", "$ref", "format", "required", "contentencoding", "propertyordering", "additionalproperties"})  # fmt: skip
@@ -116,4 +117,4 @@ def _texts(schema: Any, name: Any) -> Iterator[str]:
 
 
 def _letters(text: Any) -> str:
-    return _LETTERS.sub("", text.lower()) if isinstance(text, str) else ""
+    return NOT_ALNUM.sub("", text.lower()) if isinstance(text, str) else ""

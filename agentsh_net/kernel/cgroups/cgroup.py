@@ -35,6 +35,14 @@ def root(mountinfo: str | None = None) -> Path:
     return points[0].point
 
 
+def hierarchy() -> Path | None:
+    """Return the mount point of the cgroup v2 hierarchy, None on a host without one."""
+    try:
+        return root()
+    except KernelError:
+        return None
+
+
 def mounts(kind: str, mountinfo: str | None = None) -> list[Mount]:
     """Return where file systems of a kind are mounted (proc_pid_mountinfo(5))."""
     found = []

@@ -12,9 +12,9 @@ from pathlib import Path
 from agentsh_net.core.abi import netlink, nflog
 from agentsh_net.core.errors import KernelError
 from agentsh_net.kernel.netlink import NETFILTER, RECEIVE, Netlink
+from agentsh_net.kernel.nft.library import LAYER
 from agentsh_net.kernel.nft.table_owner import process_of
 
-LAYER = "nftables"
 _GROUPS = Path("/proc/thread-self/net/netfilter/nfnetlink_log")  # group, port of the socket, ...
 # Some 8,000 records, packed: a burst of them is held whole. In a longer flood whatever is read is this far behind, and what
 # was lost is told as late: a larger buffer would hold no more of it, and lag by more.

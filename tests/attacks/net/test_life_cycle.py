@@ -23,7 +23,8 @@ from agentsh_net.control.client import Client
 from agentsh_net.core.abi import wire
 from agentsh_net.kernel.bpf import links, syscall
 from agentsh_net.kernel.bpf.map_contents import MapContents
-from agentsh_net.kernel.leftovers import hierarchy, leftovers, programs, remove
+from agentsh_net.kernel.cgroups.cgroup import hierarchy
+from agentsh_net.kernel.leftovers import leftovers, programs, remove
 
 pytestmark = pytest.mark.kernel
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from agentsh_net.core.configuration.settings import RateLimit, RateLimits
 from agentsh_net.core.limits import ratelimit
-from agentsh_net.core.limits.ratelimit import MAX_REMEMBERED, Buckets, default_burst, limit_of
+from agentsh_net.core.limits.ratelimit import MAX_REMEMBERED, Buckets, limit_of
 
 
 def buckets(rpm=60, burst=3, **per_server):
@@ -49,13 +48,6 @@ def test_a_call_without_a_key_is_a_call_each_time():
 def test_limits_that_are_off_charge_nothing():
     off = Buckets(RateLimits(False, 1, 1))
     assert all(off.take("a", str(i), 0.0) for i in range(100))
-
-
-@pytest.mark.parametrize(("rpm", "burst"), [(60, 10), (6, 1), (1, 1), (0.5, 1), (600, 100)])
-def test_a_burst_that_is_not_named_is_ten_seconds_worth(rpm, burst):
-    assert default_burst(rpm) == burst
-    limited = Buckets(RateLimits(True, rpm, 0))
-    assert sum(limited.take("a", str(i), 0.0) for i in range(200)) == burst
 
 
 def test_a_clock_that_goes_back_gives_nothing():

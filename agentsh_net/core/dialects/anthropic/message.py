@@ -17,7 +17,7 @@ from agentsh_net.core.dialects.anthropic.blocks import (
 )
 from agentsh_net.core.dialects.base import Judge
 from agentsh_net.core.dialects.output import Output
-from agentsh_net.core.values import json_splice, strict_json
+from agentsh_net.core.values import json_splice, members, strict_json
 from agentsh_net.core.values.strict_json import Path, Reading
 
 
@@ -47,7 +47,7 @@ def rewritten(
     """
     top = reading.value
     prefix: Path = (spelled(top, key),) if key else ()
-    message = _at(top, prefix)
+    message = members.at(top, prefix)
     content = folded(message).get("content")
     entries = content if isinstance(content, list) else []
     flaw = flaw or told(twice(top, message, *entries, duplicates=reading.duplicates))
@@ -74,8 +74,8 @@ def rewrite_whole(data: bytes, reading: Reading, judge: Judge, out: Output) -> b
 def _anew(top: dict[str, Any], edits: Mapping[Path, Any], prefix: Path) -> bytes:
     """Return JSON text in which every key of the envelope, the message and its blocks stands once."""
     for path, value in edits.items():
-        _at(top, path[:-1])[path[-1]] = value
-    message = _once(_at(top, prefix))
+        members.at(top, path[:-1])[path[-1]] = value
+    message = _once(members.at(top, prefix))
     content = spelled(message, "content")
     if isinstance(message.get(content), list):
         message[content] = [_once(entry) for entry in message[content]]
@@ -84,12 +84,6 @@ def _anew(top: dict[str, Any], edits: Mapping[Path, Any], prefix: Path) -> bytes
     if prefix and "type" in top:
         plain = {"type": top["type"], **plain}
     return strict_json.dump(plain).encode()
-
-
-def _at(value: Any, path: Path) -> Any:
-    for step in path:
-        value = value[step]
-    return value
 
 
 def _once(value: Any) -> Any:
