@@ -246,6 +246,16 @@ def test_pieces_of_a_step_of_no_known_type_pass_be_frames_skipped_or_not(heeded:
     assert (result.out, result.faults) == (stream, [])
 
 
+@pytest.mark.parametrize("before", ["step.delta", "step.stop"])
+def test_pieces_of_a_step_that_never_began_do_not_pass(before: str) -> None:
+    machine = DIALECT.stream(denying(), limits=Limits(), fail_closed=True)
+    machine.heed()  # type: ignore[attr-defined] # every frame is read, as none is skipped
+    fields = {"delta": {"type": "text", "text": "a"}} if before == "step.delta" else {}
+    passed = begin() + event(before, index=0, **fields)
+    result = run(passed + event("step.delta", index=0, delta=PIECE), denying(), stream=machine)
+    assert (result.out, [f.cause for f in result.faults]) == (passed, ["event_out_of_place"])
+
+
 START = json.dumps({"event_type": "step.start", "index": 0, "step": call(DELETE)})
 STOP = event("step.stop", index=0)
 HOSTILE: dict[str, bytes] = {
