@@ -24,9 +24,6 @@
 #define AGENTSH_SIEVE_B 0xc2b2ae3d27d4eb4fULL
 #define AGENTSH_SIEVE_C 0x165667b19e3779f9ULL
 #define AGENTSH_SIEVE_D 0xd6e8feb86659fd93ULL
-/* Makers of sockets whose packets are judged one by one: raw, ping, UDP-Lite, SCTP. The eldest is forgotten; only a name is lost. */
-#define AGENTSH_MAX_MAKERS 4096
-
 /* Names of declared servers. */
 #define AGENTSH_MAX_NAMES 16384
 /* RFC 6066 allows 65,535 bytes, the DNS 253. */
@@ -100,7 +97,10 @@ struct agentsh_config {
 #define AGENTSH_ENFORCE 1       /* unset: denials are recorded as observed and let pass */
 #define AGENTSH_SESSIONS_ONLY 2 /* network.scope: who is in no session is not looked at */
 
-/* Who made a socket, by its cookie: a packet does not say who sent it. */
+/*
+ * Who made a socket whose packets are judged one by one (raw, ping, UDP-Lite, SCTP; streams to shared endpoints), kept in the
+ * socket: a packet does not say who sent it.
+ */
 struct agentsh_maker {
 	__u32 pid;
 	__u32 tid;

@@ -14,8 +14,8 @@ BPF_F_TABLE("hash", struct agentsh_key, struct agentsh_rule, rules, AGENTSH_MAX_
 BPF_TABLE("array", __u32, __u64, sieve, AGENTSH_SIEVE_WORDS);
 BPF_TABLE("array", __u32, struct agentsh_config, config, 1);
 BPF_TABLE("percpu_array", __u32, __u64, counters, AGENTSH_COUNTERS);
-BPF_TABLE("lru_hash", __u64, struct agentsh_maker, makers, AGENTSH_MAX_MAKERS);
 BPF_F_TABLE("hash", struct agentsh_name, struct agentsh_rule, names, AGENTSH_MAX_NAMES, BPF_F_NO_PREALLOC);
+BPF_SK_STORAGE(makers, struct agentsh_maker);
 BPF_SK_STORAGE(streams, struct agentsh_stream);
 BPF_RINGBUF_OUTPUT(records, AGENTSH_RING_BYTES / 4096);
 
@@ -23,8 +23,8 @@ static inline struct agentsh_rule *find_rule(struct agentsh_key *key) { return r
 static inline __u64 *find_sieve(__u32 *word) { return sieve.lookup(word); }
 static inline struct agentsh_config *find_config(__u32 *slot) { return config.lookup(slot); }
 static inline __u64 *find_counter(__u32 *slot) { return counters.lookup(slot); }
-static inline struct agentsh_maker *find_maker(__u64 *cookie) { return makers.lookup(cookie); }
-static inline void set_maker(__u64 *cookie, struct agentsh_maker *maker) { makers.update(cookie, maker); }
+static inline struct agentsh_maker *find_maker(struct bpf_sock *socket) { return makers.sk_storage_get(socket, 0, 0); }
+static inline struct agentsh_maker *make_maker(struct bpf_sock *socket) { return makers.sk_storage_get(socket, 0, 1 /* CREATE */); }
 static inline struct agentsh_rule *find_name(struct agentsh_name *name) { return names.lookup(name); }
 static inline struct agentsh_stream *find_stream(struct bpf_sock *socket) { return streams.sk_storage_get(socket, 0, 0); }
 static inline struct agentsh_stream *make_stream(struct bpf_sock *socket) { return streams.sk_storage_get(socket, 0, 1 /* CREATE */); }
@@ -67,9 +67,9 @@ struct {
 	__type(value, __u64);
 } counters SEC(".maps");
 struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, AGENTSH_MAX_MAKERS);
-	__type(key, __u64);
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
 	__type(value, struct agentsh_maker);
 } makers SEC(".maps");
 struct {
@@ -94,8 +94,8 @@ static __always_inline struct agentsh_rule *find_rule(struct agentsh_key *key) {
 static __always_inline __u64 *find_sieve(__u32 *word) { return bpf_map_lookup_elem(&sieve, word); }
 static __always_inline struct agentsh_config *find_config(__u32 *slot) { return bpf_map_lookup_elem(&config, slot); }
 static __always_inline __u64 *find_counter(__u32 *slot) { return bpf_map_lookup_elem(&counters, slot); }
-static __always_inline struct agentsh_maker *find_maker(__u64 *cookie) { return bpf_map_lookup_elem(&makers, cookie); }
-static __always_inline void set_maker(__u64 *cookie, struct agentsh_maker *maker) { bpf_map_update_elem(&makers, cookie, maker, BPF_ANY); }
+static __always_inline struct agentsh_maker *find_maker(struct bpf_sock *socket) { return bpf_sk_storage_get(&makers, socket, 0, 0); }
+static __always_inline struct agentsh_maker *make_maker(struct bpf_sock *socket) { return bpf_sk_storage_get(&makers, socket, 0, BPF_LOCAL_STORAGE_GET_F_CREATE); }
 static __always_inline struct agentsh_rule *find_name(struct agentsh_name *name) { return bpf_map_lookup_elem(&names, name); }
 static __always_inline struct agentsh_stream *find_stream(struct bpf_sock *socket) { return bpf_sk_storage_get(&streams, socket, 0, 0); }
 static __always_inline struct agentsh_stream *make_stream(struct bpf_sock *socket) { return bpf_sk_storage_get(&streams, socket, 0, BPF_LOCAL_STORAGE_GET_F_CREATE); }
@@ -239,16 +239,16 @@ INLINE struct agentsh_record *begin_record(struct agentsh_config *current, struc
 	return record;
 }
 
-/* Whose socket it is, for what is told later of its packets. */
-INLINE void remember(__u64 cookie)
+/* Whose socket it is, for what is told later of its packets. NULL: there was no memory for that. */
+INLINE void remember(struct agentsh_maker *maker)
 {
-	struct agentsh_maker maker = {};
 	__u64 ids = bpf_get_current_pid_tgid();
 
-	maker.pid = ids >> 32;
-	maker.tid = (__u32)ids;
-	bpf_get_current_comm(maker.comm, sizeof(maker.comm));
-	set_maker(&cookie, &maker);
+	if (!maker)
+		return;
+	maker->pid = ids >> 32;
+	maker->tid = (__u32)ids;
+	bpf_get_current_comm(maker->comm, sizeof(maker->comm));
 }
 
 /* A stream at its beginning, of which nothing is left that the same socket said before. */
@@ -264,12 +264,12 @@ INLINE struct agentsh_stream *new_stream(struct bpf_sock *socket)
 /* Egress knows whose the socket is, and not who uses it: a stream that is there already concerns it in either case. */
 INLINE int expect_hello(struct bpf_sock_addr *ctx, __u32 fate)
 {
-	__u64 cookie = bpf_get_socket_cookie(ctx);
 	struct agentsh_audience who = {};
 	struct agentsh_config *current;
 	__u32 slot = 0;
 
-	remember(cookie);
+	if (ctx->sk)
+		remember(make_maker(ctx->sk));
 	current = find_config(&slot);
 	if (!current)
 		return AGENTSH_REFUSE;
@@ -361,6 +361,7 @@ struct agentsh_packet {
 	struct agentsh_transport where;
 	__u64 session;
 	__u32 fate;
+	struct agentsh_maker maker;
 };
 
 INLINE void find_transport_v4(struct __sk_buff *skb, struct agentsh_transport *found)
@@ -430,30 +431,35 @@ INLINE int is_bare_reset(struct __sk_buff *skb, struct agentsh_transport *where)
 }
 
 /* A packet may leave long after it was sent, in anybody's time: who made the socket is what can be known of its process. */
-INLINE void describe_packet(struct agentsh_record *record, struct __sk_buff *skb, __u8 protocol, __u64 session)
+INLINE void find_out_maker(struct __sk_buff *skb, struct agentsh_maker *found)
 {
+	struct bpf_sock *socket = skb->sk;
 	struct agentsh_maker *maker;
-	__u64 cookie;
 
-	cookie = bpf_get_socket_cookie(skb);
+	if (!socket)
+		return;
+	socket = bpf_sk_fullsock(socket);
+	if (!socket)
+		return;
+	maker = find_maker(socket);
+	if (maker)
+		*found = *maker;
+}
+
+INLINE void describe_packet(struct agentsh_record *record, struct __sk_buff *skb, struct agentsh_packet *packet)
+{
 	record->cgroup_id = bpf_skb_cgroup_id(skb);
 	record->netns_cookie = 0;
-	record->socket_cookie = cookie;
+	record->socket_cookie = bpf_get_socket_cookie(skb);
+	record->pid = packet->maker.pid;
+	record->tid = packet->maker.tid;
 	record->uid = bpf_get_socket_uid(skb);
-	record->protocol = protocol;
+	record->protocol = (__u8)packet->where.protocol;
 	record->family = skb->protocol == bpf_htons(AGENTSH_ETH_IP) ? AGENTSH_AF_INET : AGENTSH_AF_INET6;
 	record->fate = AGENTSH_DENY;
 	record->hook = AGENTSH_EGRESS;
-	record->session = session;
-	record->pid = 0;
-	record->tid = 0;
-	__builtin_memset(record->comm, 0, sizeof(record->comm));
-	maker = find_maker(&cookie);
-	if (maker) {
-		record->pid = maker->pid;
-		record->tid = maker->tid;
-		__builtin_memcpy(record->comm, maker->comm, sizeof(record->comm));
-	}
+	record->session = packet->session;
+	__builtin_memcpy(record->comm, packet->maker.comm, sizeof(record->comm));
 }
 
 INLINE void record_packet(struct __sk_buff *skb, struct agentsh_config *current, struct agentsh_packet *packet)
@@ -462,7 +468,7 @@ INLINE void record_packet(struct __sk_buff *skb, struct agentsh_config *current,
 
 	if (!record)
 		return;
-	describe_packet(record, skb, packet->where.protocol, packet->session);
+	describe_packet(record, skb, packet);
 	submit_record(record);
 }
 
@@ -553,6 +559,7 @@ INLINE int judge_egress(struct __sk_buff *skb)
 	}
 	if (!packet.fate || !is_concerned(skb, &packet))
 		return AGENTSH_PASS;
+	find_out_maker(skb, &packet.maker);
 	forget_packet(skb, &packet);
 	return packet.fate == AGENTSH_DENY ? refuse_packet(skb, &packet) : judge_stream(skb, &packet);
 }
@@ -564,7 +571,7 @@ INLINE int remember_maker(struct bpf_sock *socket)
 		return AGENTSH_PASS;
 	if (socket->type == AGENTSH_SOCK_DGRAM && (socket->protocol == AGENTSH_UDP || socket->protocol == 0))
 		return AGENTSH_PASS;
-	remember(bpf_get_socket_cookie(socket));
+	remember(make_maker(socket));
 	return AGENTSH_PASS;
 }
 

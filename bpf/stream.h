@@ -77,6 +77,13 @@ INLINE void forget_packet(struct __sk_buff *skb, struct agentsh_packet *packet)
 	packet->where.protocol = forget(packet->where.protocol, unknown);
 	packet->session = forget(packet->session, unknown);
 	packet->fate = forget(bare(packet->fate), unknown);
+	packet->maker.pid = forget(packet->maker.pid, unknown);
+	packet->maker.tid = forget(packet->maker.tid, unknown);
+	word = (__u32 *)packet->maker.comm;
+	word[0] = forget(word[0], unknown);
+	word[1] = forget(word[1], unknown);
+	word[2] = forget(word[2], unknown);
+	word[3] = forget(word[3], unknown);
 }
 
 /* Say whether the packet has a TCP header. */
@@ -230,7 +237,7 @@ INLINE void record_hello(struct __sk_buff *skb, struct agentsh_config *current, 
 		return;
 	}
 	describe(&hello->record, current, &packet->key, packet->key.port);
-	describe_packet(&hello->record, skb, packet->where.protocol, packet->session);
+	describe_packet(&hello->record, skb, packet);
 	hello->record.fate = fate;
 	hello->record.hook = AGENTSH_HELLO;
 	hello->source_port = segment->source_port;

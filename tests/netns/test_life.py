@@ -76,8 +76,8 @@ def other_version(layers: tuple[str, ...]) -> None:
         probes = prebuilt.read()
         size = wire.STREAM_SIZE + 8
         wider = {"streams": replace(probes.maps["streams"], value_size=size)}
-        makers = {"makers": replace(probes.maps["makers"], max_entries=64)}
-        other_programs(replace(probes, maps={**probes.maps, **wider, **makers}))
+        fewer = {"names": replace(probes.maps["names"], max_entries=64)}
+        other_programs(replace(probes, maps={**probes.maps, **wider, **fewer}))
     if "nftables" in layers:
         for text in OLD_TABLES:
             subprocess.run(["nft", "-f", "-"], input=text, text=True, check=True)
