@@ -6,6 +6,7 @@ import binascii
 import re
 from base64 import b64decode
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 
 from agentsh_net.core.inspect.ciphers import readings
 from agentsh_net.core.inspect.disguised import undisguised
@@ -17,7 +18,9 @@ from agentsh_net.core.inspect.strings import Text
 BASE64 = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{24,}={0,2}(?![A-Za-z0-9+/_-])")
 HEX = re.compile(r"(?<![0-9A-Za-z])(?:[0-9a-fA-F]{2}){18,}(?![0-9A-Za-z])|(?:\\x[0-9a-fA-F]{2}){12,}")
 SHORTEST = 24  # characters of a text with a run
-MAX_RUNS = 8  # of one value; one is enough to be told of
+# Characters of one value that are read besides those that stand there, a run for so many at least: nobody hides behind a few decoys.
+MAX_SPELLED = 128 << 10
+LEAST = 64
 FEWEST_LETTERS = 8
 MAX_RUN = 16_384  # characters of a run that are decoded
 # What a shell is given: nobody has an honest reason to encode it in the definition of a tool.
@@ -30,23 +33,25 @@ def unmasked(texts: Iterable[Text]) -> Iterator[Text]:
     """Yield what texts say without any disguise, the rarer ones too: for definitions and results."""
     texts = tuple(texts)
     yield from decoded(texts)
-    left = MAX_RUNS
-    for text in texts:
-        for spelled in readings(text.raw):
-            yield Text(text.steps, spelled, plain(spelled), text.key)
-            left -= 1
-            if not left:
-                return
+    yield from _read((text, spelled) for text in texts for spelled in readings(text.raw))
 
 
 def decoded(texts: Iterable[Text]) -> Iterator[Text]:
-    """Yield what runs in texts spell, each at the place of its text; the first MAX_RUNS."""
-    left = MAX_RUNS
-    for text in texts:
-        for spelled in (*_spelled(text.raw), *undisguised(text.raw)):
+    """Yield what runs in texts spell, each at the place of its text; up to MAX_SPELLED characters."""
+    yield from _read(
+        (text, spelled) for text in texts for spelled in chain(_spelled(text.raw), undisguised(text.raw))
+    )
+
+
+def _read(found: Iterable[tuple[Text, str]]) -> Iterator[Text]:
+    """Yield what was found, once at each place, within the bound."""
+    left, seen = MAX_SPELLED, set()
+    for text, spelled in found:
+        if (text.steps, spelled) not in seen:
+            seen.add((text.steps, spelled))
             yield Text(text.steps, spelled, plain(spelled), text.key)
-            left -= 1
-            if not left:
+            left -= max(len(spelled), LEAST)
+            if left < 0:
                 return
 
 

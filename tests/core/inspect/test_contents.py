@@ -150,3 +150,11 @@ def test_calls_that_are_long_together_are_each_read_as_far_as_one_alone() -> Non
     calls = [{"text": f"{n} " * (MAX_CHARS // 8)} for n in range(6)] + [{"text": POISON}]
     assert inspect_calls(calls) == [inspect_arguments(call) for call in calls]
     assert inspect_calls(calls)[-1]
+
+
+@pytest.mark.parametrize("decoys", [8, 20, 500])
+def test_nobody_hides_behind_decoys(decoys: int) -> None:
+    honest = (f"some quite ordinary prose, number {number}" for number in range(decoys))
+    text = "\n".join(b64encode(said.encode()).decode() for said in (*honest, ORDER))
+    found = inspect_content({"content": [{"type": "text", "text": text}]})
+    assert at_least(found[0].severity, Severity.HIGH)
