@@ -133,7 +133,7 @@ def test_who_can_wait_is_told_to_before_anything_is_lost_and_not_while_the_disk_
 def test_after_closing_events_are_counted_as_lost(store):
     store.close()
     store.put([call("late")])
-    assert store.status().lost == 1
+    assert (store.status().lost, store.status().trouble) == (1, "")
 
 
 def test_a_change_is_on_the_disk_when_its_future_ends(store, path):
@@ -192,6 +192,15 @@ def test_the_queue_is_bounded_in_bytes_too(store, path, monkeypatch):
     store.put([call("x" * 2000)])
     awaited(lambda: lost(path) == 1)
     assert stored(path) == []
+
+
+def test_what_is_written_leaves_room_in_the_queue(store, path, monkeypatch):
+    monkeypatch.setattr(writer, "MAX_QUEUED_BYTES", 4000)  # for one alone
+    names = ["a" * 2000, "b" * 2000]
+    for name in names:
+        store.put([call(name)])
+        awaited(lambda: store.status().queued == 0)
+    assert (stored(path), store.status().lost) == (names, 0)
 
 
 def test_a_full_disk_is_told_and_survived(path, told, monkeypatch):

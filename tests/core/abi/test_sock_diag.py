@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import struct
 from dataclasses import replace
 from ipaddress import IPv4Address, IPv6Address
@@ -35,6 +36,18 @@ def test_a_listed_socket_has_its_ends_its_user_and_its_inode() -> None:
         IDENTITY,
         state=1,
     )
+
+
+def test_a_listed_socket_has_the_kernels_number_of_it() -> None:
+    found = sock_diag.parse(listed(), sock_diag.TCP)
+    assert found is not None
+    assert found.cookie == 0xBB_0000_00AA
+
+
+def test_protocols_and_states_have_the_kernels_numbers() -> None:
+    assert (sock_diag.TCP, sock_diag.UDP) == (socket.IPPROTO_TCP, socket.IPPROTO_UDP)
+    assert (sock_diag.INET, sock_diag.INET6) == (socket.AF_INET, socket.AF_INET6)
+    assert (sock_diag.UDPLITE, sock_diag.SYN_SENT) == (136, 2)  # in.h, tcp_states.h
 
 
 def test_an_ipv6_socket_has_ipv6_ends() -> None:
