@@ -235,6 +235,14 @@ def test_nothing_tool_like_follows_an_error() -> None:
     assert result.blocked == [GOOD]
 
 
+def test_a_piece_that_parsers_read_differently_spoils_the_call_that_is_held() -> None:
+    data = '{"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":"{}","partial_json":"[]"}}'
+    sent = start(0, name=GOOD, **BLOCK) + raw("content_block_delta", data) + stop(0)
+    result = run(begin() + sent + end(), denying())
+    assert result.reasons == ["duplicate key 'partial_json'"]
+    assert b"tool_use" not in result.out.replace(b'"stop_reason": "tool_use"', b"")
+
+
 def test_a_second_start_at_an_index_brings_the_first_its_verdict() -> None:
     judge = denying()
     first = start(0, name=GOOD, **BLOCK) + arguments(0, '{"a":1}')
