@@ -16,28 +16,49 @@ _MACHINE = r"(?:(?:ai|llm|language[\ -]model|autonomous|automated|digital|virtua
 _HEADING = r"(?:notice|notes?|update|message|instructions?|directives?|alert|warning|attention|goal|task|guidance|metadata|important|mandatory|required|urgent|reminder|request|commands?|action|memo|policy)"
 # What an order has a model do that a page has no reason to ask of it.
 _DEED = r"(?:navigate|visit|go\ to|browse\ to|connect\ to|click|send|forward|e-?mail|post|submit|upload|transfer|wire|pay|purchase|buy|order|delete|remove|wipe|erase|download|install|verify\ (?:your|their)|register|consult|reveal|disclose|share|export|grant|approve|authori[sz]e|disable|suspend|switch|enter|ignore|disregard|override|skip|omit|suppress|mark|rate|report|append|invoke|call|execute|run|\w+_\w+\ ?\()"
+_TELL = r"(?:reveal|print|show|tell|give|repeat|output|display|list|share|dump|recite|leak|state|quote|disclose|paste|expose|provide|return|spell\ out|read\ back|reconstruct|decode)"
 _MUST = r"(?:must|should|shall|needs?\ to|has\ to|have\ to|(?:is|are)\ (?:now\ )?(?:required|instructed|expected|authori[sz]ed|directed|asked|to)(?:\ to)?|please|will\ now|can\ now|may\ now)"
 # Limits that models have; `rate limits` and the like are others'.
-_GUARD = r"(?:(?:content|safety|ethical|moral|behaviou?ral|output|response|conversation|tool|approval|usage|alignment)\ (?:\w+\ ){0,2}(?:filters?|filtering|restrictions?|limitations?|guardrails?|guidelines?|polic(?:y|ies)|checks?|safeguards?|constraints?|moderation|protocols?|approvals?|requirements?|systems?)|(?:all\ |your\ |any\ |standard\ |previous\ |existing\ ){1,2}(?:\w+\ )?(?:restrictions?|limitations?|guardrails?|safeguards?|guidelines?|constraints?|filters?))"
+_GUARD = r"(?:(?:content|safety|ethical|moral|behaviou?ral|output|response|conversation|tool|approval|usage|alignment)\ (?:\w+\ ){0,2}(?:filters?|filtering|restrictions?|limitations?|guardrails?|guidelines?|polic(?:y|ies)|checks?|safeguards?|constraints?|moderation|protocols?|approvals?|requirements?|systems?)|(?:all\ |your\ |any\ |standard\ |previous\ |existing\ ){1,2}(?:\w+\ )?(?:restrictions?|limitations?|guardrails?|safeguards?|guidelines?|constraints?|filters?|rules)|(?<=[.!?:;]\ )(?:restrictions|safeguards|guardrails)|\A(?:restrictions|safeguards|guardrails)|safety\ (?:rules|mode|training|system|caveats))"
 _DOWN = r"(?:suspended|lifted|waived|relaxed|bypassed|overridden|invalidated|disabled|deactivated|revoked|switched\ off|turned\ off|removed|void|off)"
 _UNBOUND = (
     r"(?:unrestricted|unfiltered|uncensored|unlimited|jailbreak|jailbroken|god|no-restrictions?|unaligned)"
 )
-_FREE = r"(?:(?:ethical|moral|content|safety|corporate|behaviou?ral|such)\ (?:\w+\ )?(?:restrictions?|constraints?|polic(?:y|ies)|guidelines?|filters?|limits?|limitations?|boundaries|codes?|rules?)|restrictions?(?!\ on\b)|censorship|morals?|ethics|filters\b)"
+_FREE = r"(?:(?:ethical|moral|content|safety|corporate|behaviou?ral|such)\ (?:\w+\ )?(?:restrictions?|constraints?|polic(?:y|ies)|guidelines?|filter\w*|limits?|limitations?|boundaries|codes?|rules?|training)|restrictions?(?!\ on\b)|guidelines|guardrails|safeguards|moderation|censorship|morals?|ethics|filters\b)"
 # What a model calls its own limits, as people call theirs, and what is done to them.
 _LIMITS = r"(?:restrictions?|limits|limitations?|guidelines|rules|filters?|constraints?|programming|guardrails?|safeguards?|safety\ \w+|content\ \w+|ethical\ \w+|moral\ \w+|moderation|boundaries|inhibitions|alignment|censorship)"
 _SHED = r"(?:bypass|disable|deactivate|turn\ off|switch\ off|remove|ignore|evade|circumvent|abandon|disregard|drop|lower|override|forget|suspend|break|violate|neglect|overlook|relax|loosen|shut\ down)"
 
+# No order begins so.
+_NO_ORDER = r"(?:if|when|the|your?|we|i|this|that|these|those|they|he|she|it|there|in|for|from|to|as|at|on|by|with|an?|any|and|but|or|what|how|is|are|was|all|upon|after|once|based|thanks?|note|always|never|no|not|do|then|so|now|let)\b"
+# What people ask of each other's answers: in mails, forms, exercises and forums.
+_OF_PEOPLE = r"(?:accept|appreciat|ask|await|call|check|choos|circl|cit|clarif|classif|click|compar|confirm|consider|cop[iy]|correct|delet|discuss|edit|elaborat|ensur|enter|expand|explain|express|find|fix|g[eo]t|giv|go\b|hav|hope|improv|includ|indicat|justif|keep|know|learn|leav|log|look|mak(?:e|ing)\ sure|mark|need|pars|pay|please|post|press|print|process|provid|quot|rat|read|receiv|record|remember|repl(?:y|ies)\b|return|review|round|sav|scroll|se[et]|select|send|shar|show|sign|simplif|specif|stat|stor|stud|submit|support|tap|think|try|typ|updat|view|visit|wait|want|wish|writ)"
+
 PHRASES = (
+    phrase(
+        "asks-for-the-hidden", Category.EXFILTRATION, Severity.MEDIUM,
+        "reveal,print,show,tell,give,repeat,output,display,list,share,dump,recite,leak,state,quote,disclose,summari,paste,describe,expose,provide,return,spell out,read back,reconstruct,decode;code,flag,prompt,instruction,rules,configuration,string,value,data,passphrase,message,context,briefing,guideline,directive,password,encryption,secret;hidden,confidential,protected,secret,canary,concealed,your system,your developer,your initial,your internal,your own,your full,your exact,your original,your entire,your current,your instruction,your prompt,your guideline,your directive,your rules,your briefing,your password,your context,password,passphrase,encryption key,access code,tell me,give me",
+        rf"""\b{_TELL}\b~30~\b(?:hidden|confidential|protected|secret|canary|concealed)\ (?:\w+\ ){{0,2}}?(?:codes?|flags?|prompts?|instructions(?!\ that\b)|rules|configuration|strings?|values?|passphrase|passcode|message|data)\b
+          | \b{_TELL}\b~24~\byour\ (?:\w+\ ){{0,3}}?(?:system\ prompt|system\ message|developer\ (?:message|instructions)|hidden\ prompt|initial\ (?:prompt|instructions)|context\ window|internal\ (?:instructions|rules|configuration))\b
+          | \b(?:reveal|print|show|tell|give|repeat|display|dump|recite|leak|quote|disclose|summari[sz]e|describe|list|paste|read\ back)\b~12~\byour\ (?:\w+\ ){{0,2}}?(?:instructions|guidelines|directives|rules|briefing|prompt|secret|password)\b
+          | \b(?:reveal|disclose|recite|leak|spell\ out|tell\ me|give\ me)\ (?:me\ )?(?:the\ |your\ |any\ |all\ )?(?:\w+\ )?(?:password|passphrase|secret|encryption\ key|access\ code|code)\b""",
+        unless_negated=True,
+    ),
     phrase(
         "orders-machines", _OF, Severity.MEDIUM,
         "ai agent,ai assistant,ai model,ai system,ai process,ai reader,ai review,ai crawl,ai tool,ai bot,ai coding,ai browser,llm,language model,language-model,autonomous,automated,digital,virtual,browsing,intelligent,chatbot,agents and,assistants and,chatgpt,copilot,claude,gemini,are an ai",
-        rf"""\b{_HEADING}\ (?:\w+\ ){{0,2}}(?:for|to)\ (?:all\ |any\ |the\ |every\ ){{0,2}}{_MACHINE}\b.{{0,8}}?[:,.!)\]-].{{0,90}}?(?:\b(?:you|agents?|assistants?)\ (?:\w+\ )?{_MUST}\ (?:\w+\ ){{0,2}}|\b(?:please|immediately|first|instead|also|now)\ |[:.!,-]\ ){_DEED}\b
+        rf"""(?:\A|[.!?>\]\[(*-]\ ?)(?:notice|notes?|step|message|directive|alert|warning|attention|important|mandatory|required|urgent|reminder|action|memo|p\.?\ ?s\.?)\ (?:\w+\ ){{0,2}}?(?:for|to)\ (?:all\ |any\ |the\ |every\ ){{0,2}}{_MACHINE}\ ?(?:\w+\ (?:this|the)\ \w+\ ?)?[\]):]
+          | \b{_HEADING}\ (?:\w+\ ){{0,2}}(?:for|to)\ (?:all\ |any\ |the\ |every\ ){{0,2}}{_MACHINE}\b.{{0,8}}?[:,.!)\]-].{{0,90}}?(?:\b(?:you|agents?|assistants?)\ (?:\w+\ )?{_MUST}\ (?:\w+\ ){{0,2}}|\b(?:please|immediately|first|instead|also|now)\ |[:.!,-]\ ){_DEED}\b
           | \b(?:hey|hi|hello|dear|attention)[,:!]?\ (?:all\ |any\ |to\ )?{_MACHINE}\b.{{0,120}}?\b{_DEED}\b
           | (?:\A|[.!?:\]>-]\ ?){_MACHINE}:\ (?:\w+\ ){{0,12}}?{_DEED}\b
           | \b(?:the|all|any|this)\ {_MACHINE}\ (?:\w+\ )?{_MUST}\ (?:\w+\ ){{0,2}}{_DEED}\b
           | \b(?:if|when|since|because)\ you(?:'re|\ are)\ (?:an?\ )?(?:{_MACHINE}|ai|llm|language\ model|bot)\b.{{0,100}}?\b{_DEED}\b""",
         unless_negated=True,
+    ),
+    phrase(
+        "hails-a-machine", _OF, Severity.MEDIUM,
+        "hey,dear,hello,hi ,attention,okay;ai,agent,assistant,llm,bot,model",
+        r"""\b(?:hey|hi|hello|dear|attention|okay),?\ (?:all\ |any\ |to\ )?(?:ais?|agents?|assistants?|llms?|bots?|models?|language\ models?|ai\ \w+)\ ?[,:!.-]""",
     ),
     phrase(
         "calls-by-name", _OF, Severity.MEDIUM,
@@ -50,7 +71,7 @@ PHRASES = (
         "limits-lifted", _OF, Severity.MEDIUM,
         "filter,restriction,limitation,guardrail,guideline,polic,check,safeguard,constraint,moderation,protocol,approval,requirement,system;suspended,lifted,waived,relaxed,bypassed,overridden,invalidated,disabled,deactivated,revoked,switched off,turned off,removed,void,off;you,proceed,respond,comply,answer,execute,process,all requests,session,conversation,response,without,freely",
         rf"""\b{_GUARD}\ ?(?:(?:is|are|was|were|has\ been|have\ been|should\ be|must\ be|will\ be|be|:)\ )?(?:now\ |all\ |temporarily\ |hereby\ |currently\ |fully\ |completely\ ){{0,2}}{_DOWN}\b
-            (?:.{{0,40}}?(?:\byou\ (?:can|may|are|should|must|will|have)\b|[.,;:!-]\ (?:please\ )?(?:proceed|respond|comply|answer|execute|process|continue|ignore|reveal)\b|\b(?:process|execute|answer|approve|accept)\ (?:all|any|every)\b)|.{{0,24}}?\b(?:for|during|in)\ (?:this|the\ (?:current|next|rest|remainder|duration))\b)""",
+            (?:.{{0,40}}?(?:\byou\ (?:can|may|are|should|must|will|have)\b|[.,;:!-]\ (?:please\ )?(?:proceed|respond|comply|answer|execute|process|continue|ignore|reveal)\b|\b(?:process|execute|answer|approve|accept)\ (?:all|any|every)\b)|.{{0,24}}?\b(?:for|during|in)\ (?:this|the\ (?:current|next|rest|remainder|duration)|your)\b)""",
         unless_negated=True,
     ),
     phrase(
@@ -62,25 +83,22 @@ PHRASES = (
     ),
     phrase(
         "unbound-part", _OF, Severity.MEDIUM,
-        "role,pretend,imagine,simulate,act,you are,you will be,play,become,called,named;restriction,ethic,moral,content,safety,corporate,behavio,filter,censor,unrestricted,unfiltered,uncensored;ai,assistant,model,bot,gpt,machine,system",
-        rf"""\b(?:role-?play(?:ing)?|pretend|imagine|simulate|act|you(?:'re|\ are)|you\ will\ be|play|become|called|named)\b.{{0,60}}?\b(?:ai|assistant|model|chatbot|bot|gpt|dan)\b.{{0,60}}?
-            (?:\b(?:has|have|had|with|without|free\ (?:of|from)|lacks?|ignor(?:es|ing)|bypass(?:es|ing))\ (?:absolutely\ |been\ )?(?:no\ |any\ |all\ |its\ ){{0,2}}(?:\w+\ )?{_FREE}\b|\b(?:unrestricted|unfiltered|uncensored)\b)""",
-        unless_negated=True,
-    ),
-    phrase(
-        "consent-beforehand", _OF, Severity.MEDIUM,
-        "authori,approv;confirm,approval,permission,verif,prompt",
-        r"""\b(?:pre-?\ ?authori[sz]ed|pre-?\ ?approved|auto-?approved|already\ (?:been\ )?(?:authori[sz]ed|approved))\b.{0,60}?\b(?:no\ (?:further\ |additional\ |user\ |extra\ )?(?:confirmation|approval|permission|verification|prompt)s?|without\ (?:further\ |additional\ |asking\ |user\ |any\ ){0,2}(?:confirmation|approval|permission|verification|prompting))\b
-          | \bno\ (?:further\ |additional\ |user\ )?(?:confirmation|approval|permission)\ (?:is\ )?(?:needed|required|necessary)\b.{0,60}?\b(?:pre-?\ ?authori[sz]ed|pre-?\ ?approved|auto-?approved)\b""",
+        "role,pretend,imagine,simulate,act,you are,you're,you will be,play,become,embody,channel,persona,character,respond,switch,speak as,called,name;restriction,limits,limitation,guideline,rules,ethic,moral,content,safety,corporate,behavio,filter,censor,refuse,decline,say no,says no,no matter how,boundar,codes",
+        rf"""(?:\b(?:role-?play(?:ing)?|pretend|imagine|simulate|act\ as|become|embody|channel|persona|in\ character|respond\ (?:only\ )?as|switch\ (?:\w+\ ){{0,2}}(?:in)?to|speak\ as|name\ is)\b|\b(?:act|you(?:'re|\ are)|you\ will\ be|play|called|named)\b.{{0,60}}?\b(?:ai|assistant|model|chatbot|bot|character|entity|\w*gpt|dan)\b).{{0,120}}?
+            (?:\b(?:has|have|had|with|without|free\ (?:of|from)|freed\ from|lacks?|ignor(?:es|ing)|bypass(?:es|ing)|immun\w+\ to|beyond|given|bound\ by|knows)\ (?:absolutely\ |been\ |given\ ){{0,2}}(?:no\ |any\ |all\ |its\ |every\ ){{0,2}}(?:\w+\ )?{_FREE}\b
+              |\b(?:never|cannot|can't|does\ not|doesn't)\ (?:refuses?|decline|says?\ no)\b|\bno\ matter\ how\ (?:harmful|illegal|dangerous|unethical)\b|\b(?:unrestricted|unfiltered|uncensored)\b)""",
         unless_negated=True,
     ),
     phrase(
         "speaks-for-user", _OF, Severity.MEDIUM,
-        "user's actual,user actual,user's real,user real,user's true,user tru,user asked me,user has asked me,user will,user would,says the user,an authori,an approved",
+        "user's,user actual,user real,user tru,asked me,asked you,wants you,wanted you,like you,needs you,expects you,that you,requested,user will,user would,says the user,an authori,an approved,before you,tasks",
         r"""\buser(?:'s)?\ (?:actual(?:ly)?|real(?:ly)?|true)\ (?:wish|wants|request|intent|task|goal|asked)\b
           | \bthe\ user\ (?:has\ )?asked\ me\ to\b
           | \bthe\ user\ (?:will|would)\ (?:really\ )?(?:appreciate|thank|be\ (?:happy|grateful|pleased|glad))\b
           | \bsays\ the\ user\b
+          | \bthe\ (?:user|human|owner|customer)\ (?:also\ |now\ |has\ )?(?:wants|wanted|would\ like|asked|needs|expects|requested)\ (?:that\ )?you\b(?!\ (?:for|if|whether|an?)\b)
+          | \bbefore\ you\ (?:can\ |may\ )?(?:continue|proceed|finish|answer|complete|solve|start|begin|respond|summari[sz]e)\b[^.!?;|]{0,20}\b(?:the|your|this|that|my)\ (?:\w+\ )?(?:task|request|question|query|summary|user)\b
+          | \bno\ (?:further|more|other|remaining)\ tasks\ (?:to\ |left\b|remain)
           | \bthis\ is\ an?\ (?:authori[sz]ed|approved)\ (?:\w+\ ){0,2}(?:directive|test|diagnostic|audit|instruction|command|exercise|maintenance|operation)\b""",
         unless_negated=True,
     ),
@@ -125,8 +143,14 @@ PHRASES = (
         unless_negated=True,
     ),
     phrase(
+        "rewords-the-answer", _OF, Severity.MEDIUM,
+        "your;reply,response,answer,output,summary,completion",
+        rf"""(?:\A|[.!?:>|]\ )(?:please\ |(?:can|could)\ you\ )?(?!{_NO_ORDER}|{_OF_PEOPLE})[a-z]+\b(?:(?![.!?;]\ |\ \|\ |\byour\b).){{0,50}}?\byour\ (?:\w+\ )?(?:reply|response|answer|output|summary|completion)\b""",
+        unless_negated=True,
+    ),
+    phrase(
         "dictates-to-readers", _OF, Severity.MEDIUM,
-        "your response,your answer,your reply,your summary,your output,your final,your next,new important,new urgent,new critical,new mandatory,urgent new,urgent: new,important new,important: new,critical new,critical: new,regardless of,irrespective of",
+        "your response,your answer,your reply,your summary,your output,your completion,your final,your next,new important,new urgent,new critical,new mandatory,urgent new,urgent: new,important new,important: new,critical new,critical: new,regardless of,irrespective of",
         r"""\b(?:include|insert|put|add|embed|write|place|append)\ (?:also\ |exactly\ )?(?:in|into|to)\ your\ (?:final\ |next\ )?(?:response|answer|reply|summary|output)\b.{0,20}?\b(?:following|this|string|text|sentence|link|image|code|words?)\b
           | \b(?:repeat|write|output|say|print|insert|append|add|include|put|place|state|mention)\b~80~\b(?:at|to)\ the\ (?:end|start|beginning|top|bottom)\ of\ your\ (?:\w+\ )?(?:response|answer|reply|summary|output)\b
           | \bnew\ (?:important|urgent|critical|mandatory)\ (?:instructions?|task|orders?|directives?)\b | \b(?:urgent|important|critical)[:!]?\ new\ (?:task|instructions?|orders?|directives?)\b

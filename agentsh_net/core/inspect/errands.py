@@ -32,7 +32,18 @@ _GIVEN = (
 _PRETEXT = r"(?:to\ (?:complete|continue|proceed|finish|unlock|activate|resume)\b|before\ (?:you\ )?(?:continu|proceed|go\b|going|read|answer|display|summari)\w*|for\ (?:security|compliance|audit\w*|verification|back-?up|logging|debugging|monitoring|diagnostics?|inventory|retention)\b|(?:action\ required|mandatory|compliance|immediately)\b)"
 _PRETEXTS = "to complete,to continue,to proceed,to finish,to unlock,to activate,to resume,before,for security,compliance,for audit,for verification,for back,for logging,for debugging,for monitoring,for diagnostic,for inventory,for retention,action required,mandatory,immediately"
 
+# An errand that begins a sentence or a field: fetch something, then send it off. Who is told to do it with what is theirs (`your
+# form`) is a person.
+_FETCH = r"(?:get|retrieve|fetch|find|look\ up|list|collect|gather|extract|download|export|access|read|search|concatenate|compile|obtain|check|query|summari[sz]e|copy|take|open|use|call)"
+_NOT_YOURS = r"(?:(?!\byour?\b|\bform\b|\bapplication\b|\ \|\ ).)"
+
 PHRASES = (
+    phrase(
+        "fetches-and-sends", Category.EXFILTRATION, Severity.MEDIUM,
+        f"@,http;and,then,once,after;{_SENDS},text",
+        rf"""(?:\A|[.!?:;,>\]'-]\ ?'?)(?:please\ |first,?\ |now\ |kindly\ ){{0,2}}{_FETCH}\ {_NOT_YOURS}{{4,160}}?\b(?:and|then|,|once\ \w+,?)\ (?:then\ |also\ |once\ \w+,\ |after\ \w+(?:\ the\ \w+)?,\ ){{0,2}}(?:{_SEND}|text)\ {_NOT_YOURS}{{2,100}}?\b(?:to|at|with|as)\ {_NOT_YOURS}{{0,30}}?{_ADDRESS}""",
+        unless_negated=True,
+    ),
     phrase(
         "sends-for-others", Category.EXFILTRATION, Severity.LOW,
         f"@;{_SENDS},invite,add,grant,give,loop in",

@@ -30,14 +30,14 @@ PHRASES = (
     phrase(
         "block-tag", _OF, Severity.HIGH,
         "important,information,hidden,secret,system,developer,critical,instruction,admin,priority,override,mandatory,urgent,internal,attention",
-        r"""<(?:(?:important(?:[_ -](?:instruction|order|directive)s?)?|hidden)>|(?:hidden|secret|system|admin|internal|llm|ai|model|agent|assistant)[_ -](?:instructions?|prompt|note|message|directive)s?
+        r"""<(?:(?:important(?:[_ -](?:instruction|order|directive)s?)?|hidden)>|(?:hidden|secret|system|admin|internal|llm|ai|model|agent|assistant)[_ -](?:instructions?|prompt|note|message|directive|reminder|notice|override|alert)s?
               (?:[_ -]\w{1,20})?>)
           | <(?P<tag>system|secret|critical|admin|priority|override|mandatory|urgent|internal|attention)>
             (?=(?:(?!</?(?P=tag)).){12,2000}</(?P=tag)>)
           | <information>(?=(?:(?!</?information>).){12,2000}</information>) | \{\{/?(?:system|admin|developer)\}\}
           | (?<![\w)\]\[=])\[/?(?:system|inst|admin|hidden|root)\](?!\()
           | (?<![\w)\]\[=])\[/?(?:system|inst|admin|hidden|priority|root)[_ -](?:instructions?|override|directive|prompt)\](?!\()
-          | (?<![\w)\]\[=])\[(?:system|admin|administrator|priority|security)[_ -]\w{1,20}[_ -]?(?:instructions?|override|directive)?\](?![(\]])
+          | (?<![\w)\]\[=])\[(?:system|admin|administrator|priority)[_ -]\w{1,20}[_ -]?(?:instructions?|override|directive)?\](?![(\[\]])
           | <!--\ ?\[?(?:system|admin|hidden|important|instructions?|note\ to\ (?:ai|llm|model|assistant))\b""",
     ),
     phrase(
@@ -47,10 +47,10 @@ PHRASES = (
     ),
     phrase(
         "role-marker", _OF, Severity.HIGH,
-        "<|,[inst],<<sys>>,###,begin,start of",
+        "<|,[inst],<<sys>>,###,begin,start of,invoke,function_calls,tool_call,tool_use",
         r"""<\|(?:im_start|im_end|system|user|assistant|priority|endoftext|start_header_id|end_header_id|eot_id|begin_of_text|end)
               [^|<>]{0,20}\|>
-          | <<sys>> | \[/?inst\]
+          | <<sys>> | \[/?inst\] | <(?:\w+:)?(?:invoke\ name=|function_calls>|tool_calls?>|tool_use>)
           | \#\#\#\ ?(?:system|instruction|human|assistant|response)\ ?:
           | \b(?:begin|start\ of)\ (?:the\ )?(?:new\ |hidden\ |secret\ |admin\ )?(?:system\ prompt|hidden\ instructions|secret\ instructions)\b""",
     ),

@@ -65,7 +65,7 @@ _ENGLISH = {
     "9": "followed obeyed",
     "f": "follow comply obey heed adhere",
     "n": "apply applies applicable bound binding",
-    "0": "lifted void suspended waived revoked superseded rescinded released disabled deactivated cancelled canceled freed",
+    "0": "lifted void suspended waived revoked superseded rescinded released disabled deactivated cancelled canceled cleared freed",
     "3": "switched changed replaced redirected rerouted pointed swapped",
     "p": "deprecated insecure unsafe broken unreliable outdated obsolete compromised malicious untrusted incorrect wrong inaccurate stale corrupt corrupts buggy inferior dangerous",
     "g": "continue proceed retry recover unlock unblock resume",

@@ -82,11 +82,6 @@ PHRASES = (
         unless_negated=True,
     ),
     phrase(
-        "protection-off", _OF, Severity.MEDIUM,
-        "safety,security,content;protocol,filter,measure,restriction,check,guardrail;disabled,off,suspended,lifted,removed,deactivated",
-        r"""\b(?:safety|security|content)\ (?:protocols?|filters?|measures|restrictions|checks|guardrails)\ (?:now\ |temporarily\ )?(?:disabled|off|suspended|lifted|removed|deactivated)~8~[.,;:!]\ ?(?:proceed|respond|answer|you|continue|do|output|now)\b""",
-    ),
-    phrase(
         "decode-and-obey", _OF, Severity.MEDIUM,
         "decode,decrypt,translate,decipher,unscramble,decompress,deobfuscate;follow,execute,obey,do what,do exactly,act on,carry out,comply",
         r"""\b(?:decode|decrypt|translate|decipher|unscramble|decompress|deobfuscate)\b.{0,60}?\b(?:and|then)\b.{0,12}?\b(?:follow|obey|act\ on|carry\ out|comply|do\ (?:exactly\ )?(?:what|as)|execute\ (?:it\ as|the\ (?:instruction|command|order)s?|what))\b""",
@@ -108,9 +103,9 @@ PHRASES = (
         "asks-of-a-model", _OF, Severity.MEDIUM,
         "assistant, ai,[ai,#ai,/ai,-ai,(ai,ais ,ai that,ai which,ai who,copilot,claude,cursor,chatgpt,llm,model,bot,agent,persona;to the ,for the ,[,instruction,directive,command,#,//,--,/*,<!--,coding,must,obliged,have to,required,persona,never refuses;:,],must,obliged,have to,required,refuses",
         r"""\b(?:p\.?\ ?s\.?\ |a\ word\ |hint\ |hello\ |dear\ )?(?:to|for)\ (?:the\ )?(?:summari[sz]ing|reading|translating|reviewing|assisting)\ (?:ai|llm|assistant|model|bot|agent)s?\b\ ?[:,]
-          | \[\ ?(?:assistant|ai|agent|model|bot|llm|copilot)[ _-](?:note|instruction|message|directive|hint|command)s?\ ?\]
+          | (?<!\[)\[\ ?(?:assistant|ai|agent|model|bot|llm|copilot)[ _-](?:note|instruction|message|directive|hint|command)s?\ ?\]
           | \b(?:bot|agent|assistant|copilot)\ (?:instruction|directive|command)s?\ ?:
-          | (?:\#|//|--|/\*|<!--)\ ?(?:copilot|claude|cursor|chatgpt|ai\ (?:agent|assistant)|assistant|llm)\ ?[:,]
+          | (?:\#|//|--\ |/\*|<!--)\ ?(?:copilot|claude|cursor|chatgpt|ai\ (?:agent|assistant)|assistant|llm)\ ?[:,]
           | \bcoding\ (?:assistants?|agents?)\ ?:\ (?:also|please|add|run|do|always|insert|install|when|you|never|use|must)\b
           | \b(?:ais?|assistants?|llms?|chatbots?|agents)\ (?:that|which|who)\ \w+~40~\b(?:must|are\ obliged\ to|have\ to|are\ required\ to)\ (?:name|book|recommend|choose|buy|prefer|rate|praise|rank)\b
           | \bnew\ persona\ ?: | \ba\ (?:model|bot|assistant|ai)\ (?:that|which|who)\ never\ refuses\b""",
@@ -128,30 +123,11 @@ PHRASES = (
         unless_negated=True,
     ),
     phrase(
-        "kept-in-memory", _OF, Severity.MEDIUM,
-        "memory,remember,future;save,store,write,commit,add,keep,remember;future,every,always,from now on,persist",
-        r"""\b(?:save|store|write|commit|add|keep)\ (?:this|the\ following|these|it)\b~24~\b(?:to|in)\ your\ (?:long-term\ |persistent\ |permanent\ )?memory\b~60~\b(?:every|always|future|from\ now\ on|persists?)\b
-          | \bremember\ (?:this\ |the\ following\ )?(?:for|in)\ (?:all|every|any)\ future\ (?:tasks?|sessions?|conversations?|chats?|repl(?:y|ies)|requests?)\b""",
-        unless_negated=True,
-    ),
-    phrase(
         "tool-to-address", Category.EXFILTRATION, Severity.MEDIUM,
         "use ,call ,invoke ,run ;@,http;send,post,forward,mail,upload,submit,deliver,share,file",
         r"""\b(?:use|call|invoke|run)\ (?:the\ )?[a-z]+(?:_[a-z]+)+\ (?:tool\ )?to\ (?:send|post|forward|e-?mail|upload|submit|deliver|share)\ (?:this|the|a\ copy|it|them|all|your)\b[^!?;|]{0,70}?(?:\S@\S|https?://\S)
           | \b(?:call|use|invoke)\ (?:http_\w+|send_\w+|post_\w+|upload_\w+)\ (?:to|with)\ (?:https?://\S{4,120})\ (?:with|and)\b""",
         unless_negated=True,
-    ),
-    phrase(
-        "speaks-as-the-model", _OF, Severity.MEDIUM,
-        "as the assistant,as an assistant,as the ai,as an ai,(assistant),<thinking>;comply,restriction,exempt,disregard,bypass,authori,append,not apply",
-        r"""(?:\bas\ (?:the|an)\ (?:ai\ )?(?:assistant|agent|model|ai)\b|\(assistant\)|<thinking>)~60~(?:\bi\ (?:have|will|should|can|am|now|must)\b|\bi've\b|\bi'll\b|\bthe\ user\ is\b)
-            .{0,120}?\b(?:comply|without\ restrictions?|restricted\ content|disregard\ the|exempt|bypass|proceed\ and\ output|will\ append|do\ not\ apply)\b""",
-    ),
-    phrase(
-        "lures", _OF, Severity.MEDIUM,
-        "must,required,critical,mandatory,necessary;your task,your objective,the task,anything else,any other action,continue;click,go to,visit,open,follow,navigate,url,link",
-        r"""\b(?:to|order\ to)\ (?:complete|finish|continue|proceed\ with|fulfil\w*)\ (?:your|the|this)\ (?:current\ )?(?:task|objective|request)\b~60~\b(?:must|need\ to|have\ to|required\ to)\ (?:now\ |first\ |also\ )?(?:click|go\ to|visit|open|follow|navigate)\b
-          | \b(?:must|need\ to|have\ to|required|critical|mandatory|necessary)\b~60~\b(?:click|go\ to|visit|open|follow|navigate)\b~60~\b(?:before\ (?:doing\ )?(?:anything\ else|any\ other\ action)|to\ (?:complete|finish|continue)\ (?:your|the|this)\ (?:task|objective|request))\b""",
     ),
     phrase(
         "all-text-else", _OF, Severity.HIGH,

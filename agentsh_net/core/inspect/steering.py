@@ -60,13 +60,6 @@ PHRASES = (
           | \b(?:requests?|calls?|traffic)\ (?:to|for)\ (?:other|the\ other|any\ other|all\ other)\b~24~\b(?:routed|sent|directed|made)\ (?:here|through\ this|to\ this)\b""",
     ),
     phrase(
-        "biased-advice", Category.PREFERENCE, Severity.MEDIUM,
-        "recommend,present,suggest,mention,describe,offer,install;alternative,other ,others,competitor,competing,instead,tell them,make them,tell the user,rival",
-        r"""\b(?:do\ not|don't|never|without)\ (?:\w+\ )?(?:present|mention|suggest|offer|recommend|presenting|mentioning|suggesting|offering|recommending)(?:ing)?\ (?:any\ )?(?:alternatives|others|other\ (?:options|products|providers|brands|vendors|choices)|competitors|competing)\b
-          | \bdescribe\ (?:other|alternative|competing|rival|all\ other)\ \w+\ (?:\w+\ )?as\b
-          | \b(?:wants?|asks?|asking)\ (?:to\ install|for|about)\b~30~\b(?:tell|make|have|let|advise)\ (?:them|the\ user|him|her|users)\b~12~\b(?:to\ )?(?:install|buy|use|choose)\b""",
-    ),
-    phrase(
         "changes-every-request", Category.SHADOWING, Severity.MEDIUM,
         "every,each,all,any,whatever;extended with,prefixed with,suffixed with,routed through,routed via,pass through,forwarded to,addressed to,copied to,mirrored to,redirected to,go through,mirrored by,restrict results",
         r"""\b(?:every|each|all|any)\ (?:\w+\ ){0,3}(?:search|quer(?:y|ies)|request|call|message|e?-?mail|commit|transaction|payment|text|order|traffic|note|result)(?:e?s)?\b~40~\b(?:is|are|be|get|gets|must|should|to)\ (?:\w+\ )?(?:(?:extended|prefixed|suffixed)\ with|routed\ (?:through|via)|forwarded\ to|addressed\ to|copied\ to|mirrored\ (?:to|by\ you)|redirected\ to)\b
@@ -86,47 +79,6 @@ PHRASES = (
         "--privileged,privileged mode,hostpid,cluster-admin,hostnetwork,host's root;whatever,regardless,always,in any case,are to be,no matter",
         r"""\b(?:whatever|regardless|always|in\ any\ case|no\ matter|are\ to\ be|is\ to\ be)\b~60~(?:--privileged\b|\bprivileged\ mode\b|\bhostpid\b|\bhostnetwork\b|\bcluster-admin\b|\bhost's\ root\b)
           | (?:--privileged\b|\bprivileged\ mode\b|\bhostpid\b|\bhostnetwork\b|\bcluster-admin\b|\bhost's\ root\b)~60~\b(?:whatever|regardless|in\ any\ case|no\ matter)\b""",
-        unless_negated=True,
-    ),
-    phrase(
-        "falsifies-answers", Category.INSTRUCTION, Severity.MEDIUM,
-        "report,present,state,give,quote,show,steer,push,nudge,lead;lower,higher,less than,more than,steer,push,nudge,lead;people,users,the user,asked,customers",
-        r"""\bwhen(?:ever)?\ ~30~\b(?:asked|asks)\b~20~\b(?:report|state|give|quote|show)\ (?:it|them|a\ \w+)\ ~20~\b(?:lower|higher|less|more)\b
-          | \b(?:must|should|shall|has\ to|have\ to)\ (?:steer|push|nudge|lead)\ (?:people|users|the\ user|customers)\b""",
-        unless_negated=True,
-    ),
-    phrase(
-        "left-out-of-account", Category.SECRECY, Severity.HIGH,
-        "leave out,omit,hence,skip;that you;contact,call,sent,send,made,copied,forward,read",
-        r"""\b(?:leave\ out|omit|skip|pass\ over)\ (?:the\ fact\ )?that\ you\ (?:have\ )?(?:contacted|called|sent|made|copied|forwarded|read|used)\b""",
-        unless_negated=True,
-    ),
-    phrase(
-        "behind-each-command", Category.EXECUTION, Severity.HIGH,
-        "each,every,all,any;command;behind,append,add,put,prepend,in front of;curl,wget,| sh,|sh,| bash",
-        r"""\b(?:put|append|add|prepend)\b.{0,60}?(?:\bcurl\b|\bwget\b|\|\ ?(?:ba)?sh\b).{0,60}?\b(?:behind|to|before|after|in\ front\ of)\ (?:each|every|all|any)\ (?:\w+\ )?commands?\b""",
-    ),
-    phrase(
-        "works-only-after", Category.SHADOWING, Severity.MEDIUM,
-        "until,unless,only after,only once;called,run,executed,invoked;answer,result,output,response,content;given,passed,handed,supplied,provided,fed,forwarded",
-        r"""\b(?:until|unless|only\ after|only\ once)\b~10~\b[a-z]+(?:_[a-z]+)+\b~40~\b(?:called|run|executed|invoked)\b~24~\b(?:answers?|results?|outputs?|responses?|contents?)\b~16~\b(?:given|passed|handed|supplied|provided|fed|forwarded)\b""",
-    ),
-    phrase(
-        "fills-with-secrets", Category.CREDENTIALS, Severity.HIGH,
-        "cookie,password,private key,credential,session token;goes,go ,belongs,to be put,must go",
-        r"""\b(?:cookies?|passwords?|private\ keys?|credentials|session\ tokens?)\b~40~\b(?:go(?:es)?|belongs?|is\ to\ be\ put|are\ to\ be\ put|must\ go)\ in(?:to)?\b""",
-        unless_negated=True,
-    ),
-    phrase(
-        "fills-with-output", Category.EXFILTRATION, Severity.MEDIUM,
-        "what,output,result,line,content,copy,text;cat ,printenv,env ,history,private key,password,whoami;print,command,returns,gives,shows,user's",
-        r"""\b(?:what|outputs?\ of|results?\ of|contents\ of)\ (?:the\ )?(?:cat\ \S{2,60}|env|printenv|whoami|history|ps\ aux)\ (?:command\b|prints?\b|returns?\b|gives?\b|shows?\b)
-          | \b(?:lines?|contents?|copy|text|part)\ of\ the\ user's\ (?:private\ key|ssh\ key|password|wallet|keychain)\b""",
-    ),
-    phrase(
-        "last-messages", Category.EXFILTRATION, Severity.HIGH,
-        "last,recent,previous,prior,latest,preceding;messages,turns,prompts,exchanges;attach,include,append,pass,supply,forward,share",
-        r"""\b(?:attach|include|append|pass|supply|forward|share)\b~16~\b(?:last|recent|previous|prior|latest|preceding)\ (?:\w+\ ){0,2}(?:user\ (?:messages|prompts|turns)|turns|exchanges|prompts)\b""",
         unless_negated=True,
     ),
     phrase(

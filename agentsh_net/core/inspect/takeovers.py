@@ -19,12 +19,22 @@ PHRASES = (
           | (?:>>>|===|---|\#\#\#)\ ?[(\[<](?:system|developer|admin)[ _-](?:message|note|prompt|instruction)s?[)\]>]""",
     ),
     phrase(
+        "closes-the-frame", _OF, Severity.HIGH,
+        "human:,thought:,end of,end user,end tool,end system,end assistant,end document,end context,closed,close ,</;system,developer,admin,assistant,user,human,task",
+        r"""(?:\b(?:end|close)\ (?:of\ )?(?:the\ )?(?:user|tool|system|assistant|document|page|data|context|conversation|message|input|retrieved|external|untrusted)\b[^.:<>]{0,24}?|</(?:document|tool\w{0,12}|untrusted\w{0,12}|user_\w{1,10}|context|retrieved_\w{1,12}|page|email)>|\bconversation\ closed)[^\w<]{0,16}(?:<|begin\ |new\ )?(?:system|developer|admin|assistant|user|human)(?:\ [\w=]+){0,2}\ ?(?:[:\]>%]|-{2,}|the\ assistant\b)
+          | (?:\A|[.!?>\]]\ )human:\ .{2,300}?\ assistant: | \bthought:\ .{0,160}\b(?:no\ (?:further|more|other)\ tasks?\b|task\b.{0,30}\bcompleted\b)""",
+    ),
+    phrase(
         "ends-the-task", _OF, Severity.HIGH,
-        "task,assignment,request,question,query,job,goal,objective,mission,instruction,doing;new,next,real,actual,updated,original,initial,previous,current,ongoing,before you,user,stop what,stop working,stop following,stop doing",
+        "task,assignment,request,question,query,job,goal,objective,mission,instruction,doing;new,next,real,actual,updated,original,initial,previous,current,ongoing,before you,you were,you have been,user,stop what,stop working,stop following,stop doing",
         r"""\byour\ (?:new|next|real|actual|updated)\ (?:task|assignment|job|goal|objective|mission|instruction)s?\ ?(?::|is\b|are\b)
           | \b(?:original|initial|previous|user's)\ (?:request|task|question|assignment|query|instruction)s?\ (?:is|are|was|were|has\ been|have\ been)\ (?:now\ )?(?:cancell?ed|void|replaced|superseded|obsolete|revoked|withdrawn)
           | \b(?:drop|abandon|stop|pause|leave|quit)\ (?:the|your)\ (?:current|original|present|ongoing|user's)\ (?:task|assignment|request|job)
           | \bnew\ (?:instructions?|orders?)\ from\b
+          | \b(?:before|prior\ to|ahead\ of|over)\ [^.!?;|]{0,30}\b(?:any|every|all|anything)\b[^.!?;|]{0,30}\b(?:including|even)\ (?!if\b)(?:\w+\ ){0,2}the\ user\b
+          | \b(?:precedence|priority)\ over\ the\ (?:user|human)(?:'s)?\ (?:\w+\ )?(?:request|task|query|question|instruction)s?
+          | \b(?:instead\ of|rather\ than)\ the\ (?:task|request|question|work)\ (?:that\ )?you\ (?:were|have\ been)\b
+          | \b(?:first|before|then|afterwards?|after\ (?:that|this|doing\ so))\b[^.!?;|]{0,60}\b(?:proceed|continue|return|go\ back|resume)(?:ing)?\ (?:with\ |to\ )?(?:the\ )?(?:user's|original|initial)\ (?:original\ |initial\ )?(?:request|task|query|question)\b
           | \bstop\ what\ you(?:'re|\ are)\ doing\b
           | \bstop\ (?:following|working\ on|doing)\ (?:the|your)\ (?:\w+\ )?(?:task|assignment|request|instruction|job)s?
           | \bbefore\ you\ (?:can\ )?(?:solve|complete|finish|continue|proceed|answer|do)\b~20~\b(?:task|request|question)\b~50~\b(?:do|perform|please|you\ (?:must|need|have))\b""",
@@ -34,7 +44,7 @@ PHRASES = (
         "hidden-markup", _OF, Severity.HIGH,
         "<!--,[//],<;ai,llm,agent,assistant,model,bot,gpt,claude,copilot",
         r"""(?:<!--|\[//\]:\ \#\ \(?|<\w{1,12}[^<>]{0,80}(?:\bhidden\b|display:\ ?none|font-size:\ ?0|visibility:\ ?hidden|opacity:\ ?0|color:\ ?(?:\#fff\w{0,3}|white|transparent))[^<>]{0,80}>)
-          [^<>]{0,30}\b(?:ais?|llms?|language\ models?|agents?|assistants?|the\ model|models|bots?|chatgpt|claude|gpt|copilot)\b(?=\ ?[:,]|\ \w+\ ?:|\ (?:must|should|shall|has\ to|have\ to|need|will|please))""",
+          [^<>]{0,30}\b(?:ais?|llms?|language\ models?|agents?|assistants?|models?|bots?|chatgpt|claude|gpt|copilot)\b(?=\ ?[:,]|\ \w+\ ?:|\ (?:must|should|shall|has\ to|have\ to|need|will|please))""",
     ),
     phrase(
         "speaks-to-readers", _OF, Severity.MEDIUM,
@@ -43,8 +53,11 @@ PHRASES = (
     ),
     phrase(
         "claims-consent", _OF, Severity.MEDIUM,
-        "user,human,owner,admin;asked,requested,approved,confirmed,agreed,consented,authori",
-        r"""(?<!unless\ )(?<!if\ )(?<!until\ )(?<!once\ )(?<!when\ )(?<!after\ )(?<!whether\ )(?<!only\ )\bthe\ (?:user|human|owner|administrator|admin)\ (?:has\ )?(?:already\ |pre-?)?(?:asked\ for|requested|approved|confirmed|agreed\ to|consented\ to|authori[sz]ed)\ (?:this|that|it|all|the\ above)\b""",
+        "user,human,owner,customer,admin;asked,requested,approv,confirmed,agreed,consent,authori,permission",
+        r"""\bthe(?<!unless\ the)(?<!if\ the)(?<!until\ the)(?<!once\ the)(?<!when\ the)(?<!after\ the)(?<!whether\ the)(?<!only\ the)\ (?:account\ )?(?:user|human|owner|customer|administrator|admin)\ (?:
+              (?:has\ )?(?:already\ |pre-?)?(?:asked\ for|requested|approved|confirmed|agreed\ to|consented\ to|authori[sz]ed)\ (?:this|that|it|all|every|the\ above)\b
+            | (?:(?!\b(?:if|unless|until|must|should|can|not|whether|cannot|once|when)\b|\ \|\ ).){0,70}?\b(?:approved|agreed|consented|authori[sz]ed|approval|consent|permission|on\ file)\b
+              (?:(?!\b(?:if|unless|until|must|once|when)\b).){0,80}?\b(?:no\ need\ to\ (?:ask|confirm|check)|confirmation\ is\ (?:not|no\ longer)|without\ (?:asking|requesting|waiting|seeking|any|further|a\ question)|proceed|continue|go\ ahead)\b)""",
         unless_negated=True,
     ),
     phrase(
