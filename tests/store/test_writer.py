@@ -15,7 +15,7 @@ from agentsh_net.clock import new_id, now_rfc3339
 from agentsh_net.core.audit.events import ToolCalled
 from agentsh_net.core.configuration.settings import Retention
 from agentsh_net.core.errors import StoreError
-from agentsh_net.store import connect, queries, records, writer
+from agentsh_net.store import connect, queries, records, retention, writer
 from agentsh_net.store.records import PinRecord
 from agentsh_net.store.writer import Writer
 
@@ -330,6 +330,15 @@ def test_old_events_are_pruned_while_running(path, told, monkeypatch):
     store.put([call("old at once")])
     awaited(lambda: store.status().written == 1 and stored(path) == [])
     store.close()
+
+
+def test_all_that_is_old_goes_at_once_not_a_chunk_each_minute(store, path, told, monkeypatch):
+    store.put([call(f"t{n}") for n in range(30)])
+    assert store.close() == 0
+    monkeypatch.setattr(retention, "CHUNK", 10)
+    later = Writer(path, Retention(max_age_days=1), told, now_ns=lambda: time.time_ns() + 2 * 86_400 * 10**9)
+    awaited(lambda: stored(path) == [])
+    later.close()
 
 
 FILL = """

@@ -35,11 +35,8 @@ def loads(text: bytes | str) -> Any:
 def _dumps_slowly(value: Any) -> bytes:
     try:
         return json.dumps(value, separators=(",", ":"), default=repr, allow_nan=False).encode("ascii")
-    except (
-        RecursionError,
-        ValueError,
-        TypeError,
-    ):  # too deep, too many digits, NaN, keys that are no JSON keys
+    except (RecursionError, ValueError, TypeError):
+        # Too deep, too many digits, NaN, keys that are no JSON keys.
         if isinstance(value, Mapping):
             return json.dumps({str(k): _shallow(v) for k, v in value.items()}, separators=(",", ":")).encode(
                 "ascii"
