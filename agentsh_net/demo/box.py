@@ -30,10 +30,10 @@ _NAME: Final = "agentsh-net-demo-"
 
 
 def cgroup_mount() -> Path | None:
-    """Return where cgroup v2 is mounted, None where it is not."""
+    """Return where cgroup v2 is mounted and no other mount covers it, None where it is not."""
     for line in Path("/proc/self/mountinfo").read_text(encoding="utf-8").splitlines():
         fields = line.split()
-        if fields[fields.index("-") + 1] == "cgroup2":
+        if fields[fields.index("-") + 1] == "cgroup2" and Path(fields[4], "cgroup.procs").exists():
             return Path(fields[4])
     return None
 

@@ -13,11 +13,11 @@ from agentsh_net.core.errors import KernelError
 from agentsh_net.demo import box
 
 INSIDE = """
-import sys, time, os
+import sys, time
 from pathlib import Path
 from agentsh_net.demo import box
 box.enter(Path(sys.argv[1]))
-links = sorted(p.name for p in Path("/sys/class/net").iterdir()) if False else [l.split(":")[0].strip() for l in open("/proc/net/dev").readlines()[2:]]
+links = [line.split(":")[0].strip() for line in open("/proc/net/dev").readlines()[2:]]
 print(open("/proc/self/cgroup").read().strip().splitlines()[-1], Path("/sys/fs/cgroup/cgroup.procs").exists(), ",".join(links), flush=True)
 time.sleep(1000)
 """
@@ -34,6 +34,21 @@ def test_a_process_in_the_corner_sees_its_own_cgroup_and_network_and_ends_with_i
         assert os.readlink(f"/proc/{process.pid}/ns/net") != os.readlink("/proc/self/ns/net")
     assert process.wait(60) == -9
     assert not cgroup.exists()
+
+
+COVERED = """
+import subprocess
+from agentsh_net.demo import box
+subprocess.run(["mount", "--make-rprivate", "/"], check=True)
+subprocess.run(["mount", "-t", "cgroup2", "none", "/sys/fs/cgroup"], check=True)
+print(box.cgroup_mount(), flush=True)
+"""
+
+
+@pytest.mark.kernel
+def test_a_hierarchy_that_another_mount_covers_is_not_the_one() -> None:
+    command = ["unshare", "-m", "-C", sys.executable, "-c", COVERED]
+    assert subprocess.run(command, check=True, capture_output=True, text=True).stdout == "/sys/fs/cgroup\n"
 
 
 def test_without_cgroup_v2_there_is_none_and_the_remedy_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
