@@ -70,9 +70,8 @@ class Filters:
         for name, value in given.items():
             if not isinstance(value, str):
                 raise ProtocolError(f"filter {name}: found {value!r}; expected text")
-            if SURROGATE.search(
-                value
-            ):  # an argument that was no UTF-8: SQLite takes none, and events have no such names either
+            # An argument that was no UTF-8: SQLite takes none, and events have no such names either.
+            if SURROGATE.search(value):
                 raise ProtocolError(f"filter {name}: found {value!r}; expected text in UTF-8")
         if given.get("action", "allow") not in {"allow", "block"}:
             raise ProtocolError(f"filter action: found {given['action']!r}; expected allow or block")

@@ -39,9 +39,8 @@ def confine(uid: int, gid: int, *, supervisor: int, keep_user: bool = False) -> 
             _become(uid, gid)
         capabilities.keep(0, 0, 0)  # the change of user leaves the inheritable ones
         capabilities.prctl(_PR_SET_DUMPABLE, 0)
-        capabilities.prctl(
-            _PR_SET_PDEATHSIG, signal.SIGKILL
-        )  # after the change of user, which clears it (prctl(2))
+        # After the change of user, which clears it (prctl(2)).
+        capabilities.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != supervisor:
             raise OSError("the supervisor is gone")
         return landlock.restrict_to_reading(readable)

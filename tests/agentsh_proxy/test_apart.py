@@ -129,9 +129,8 @@ async def test_it_holds_no_socket_of_the_workers(opened):
     await until(lambda: memory[0])
     ours.close()
     peer.setblocking(False)
-    assert (
-        peer.recv(1) == b""
-    )  # the end of the connection is its end, though a process was forked while it was open
+    # The end of the connection is its end, though a process was forked while it was open.
+    assert peer.recv(1) == b""
     memory[1] = 1
     assert await computing == b""
     peer.close()

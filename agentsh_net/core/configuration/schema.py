@@ -29,9 +29,8 @@ class Refused(Exception):  # noqa: N818  it is control flow between readers, and
     """The value cannot be used; its problem is noted already."""
 
 
-class At(
-    NamedTuple
-):  # not a dataclass: a policy of 10,000 servers steps 50,000 times, and one takes three times as long to make
+# Not a dataclass: a policy of 10,000 servers steps 50,000 times, and one takes three times as long to make.
+class At(NamedTuple):
     """Where a reader stands. `secret` hides values from problems; `names` holds what references may point to."""
 
     path: str

@@ -15,9 +15,8 @@ _TEXTUAL: Final = re.compile(r"text/|[\w.+/-]*(?:json|xml|yaml|javascript|html)"
 _BASE64: Final = bytes(
     c for c in range(256) if chr(c).isascii() and (chr(c).isalnum() or chr(c) in "+/=-_ \r\n\t")
 )
-_FOREIGN: Final = re.compile(
-    r"[\x00-\x08\x0e-\x1a\x1c-\x1f\ufffd]"
-)  # to text, which may be coloured (escape)
+# To text, which may be coloured (escape).
+_FOREIGN: Final = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\ufffd]")
 
 
 def text_of(value: Any, media_type: str) -> Any:

@@ -29,9 +29,8 @@ UNSEEN = re.compile(
     "[\U000e0080-\U000e00ff\U000e01f0-\U000e0fff\ufff0-\ufff8\u2065\U0001d173-\U0001d17a\U0001bca0-\U0001bca3]+"
 )
 MAX_HIDDEN = 400  # characters of one that are read
-ORDERS = frozenset(
-    "RGXVON8xw"
-)  # of core.inspect.lexicon: to take, to give, to call, to ignore, must, never, to delete, to change
+# Of core.inspect.lexicon: to take, to give, to call, to ignore, must, never, to delete, to change.
+ORDERS = frozenset("RGXVON8xw")
 _BLANK = r"[ \t\u00a0\u2000-\u200a\u3000\u2800]"
 # Where a line begins it is an indentation, which tables have.
 PADDING = re.compile(rf"(?:(?<![\n \t]){_BLANK}{{60}}|{_BLANK}{{100}}|(?:[ \t]?\r?\n){{30}})")

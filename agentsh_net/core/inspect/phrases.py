@@ -60,11 +60,9 @@ def phrase(
 ) -> Phrase:
     """Return a phrase; `~n~` in the pattern is a gap of up to n characters within a sentence, anchors stand between commas, groups of them between semicolons."""
     gaps = re.sub(r"~(\d+)~", r"(?:(?![.!?;] | \\| ).){0,\1}?", pattern)
-    groups = tuple(
-        sorted((tuple(group.split(",")) for group in anchors.split(";")), key=len)
-    )  # the rarest first
+    rarest_first = sorted((tuple(group.split(",")) for group in anchors.split(";")), key=len)
     compiled = re.compile(gaps, re.VERBOSE | re.DOTALL)
-    return Phrase(name, category, severity, groups, compiled, unless_negated)
+    return Phrase(name, category, severity, tuple(rarest_first), compiled, unless_negated)
 
 
 class Index:

@@ -18,9 +18,8 @@ Path = tuple[str | int, ...]
 
 MAX_DEPTH = 200  # levels; definitions have about 20
 HANDLING = 8  # characters' worth that each string costs: a million empty ones are not free
-OVERLAP = (
-    1 << 10
-)  # characters of a string that both sides of a cut have: longer than a sentence that orders something
+# Characters of a string that both sides of a cut have: longer than a sentence that orders something.
+OVERLAP = 1 << 10
 
 # A picture in a URL: its type is inspected, its bytes are not text. SVG is text.
 IMAGE = re.compile(r"data:image/(?!svg)[\w.+-]{1,40};base64,[A-Za-z0-9+/=_-]*\Z")

@@ -22,9 +22,8 @@ _LONG_NUMBER: Final = re.compile(rb"[0-9]{%d}" % _LONG)
 _EACH: Final = 5
 _DIGITS: Final = bytes(ord("0") if chr(code).isdecimal() else 0 for code in range(0x100))
 _LONG_ENOUGH: Final = b"000"
-_MAX_TRIES: Final = (
-    1 << 16
-)  # places that are looked at; an image of 80 MB has as many, numbers of 15 digits soon more
+# Places that are looked at; an image of 80 MB has as many, numbers of 15 digits soon more.
+_MAX_TRIES: Final = 1 << 16
 _UNSURE: Final = object()
 _TOO_DEEP: Final = "JSON nested too deeply"
 # A string that is never closed ends the text: one pass, whatever it holds.

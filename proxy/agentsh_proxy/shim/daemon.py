@@ -32,9 +32,8 @@ if TYPE_CHECKING:
 # Seconds without a sign of life while a question waits: far beyond a reload or a listing of thousands of tools.
 PATIENCE: Final = 10.0
 RETRY: Final = 0.2  # seconds between tries to connect, so that a burst of calls does not try each time
-LOOK: Final = (
-    2.0  # seconds between tries while nobody asks anything: the daemon that comes back may deny the server
-)
+# Seconds between tries while nobody asks anything: the daemon that comes back may deny the server.
+LOOK: Final = 2.0
 _READ: Final = 1 << 16
 # Bytes of news that wait while the daemon does other things; Linux grants twice what net.core.wmem_max says.
 _BUFFER: Final = 1 << 20

@@ -43,9 +43,8 @@ _NUMBER: Final = re.compile(rb'"sequence_number"[ \t\r\n]*:[ \t\r\n]*([0-9]++)(?
 _ENDS: Final = ("completed", "incomplete", "failed", "cancelled", "done")
 
 
-@dataclass(
-    slots=True
-)  # not frozen: one is made for every event, and freezing it would double what reading costs
+# Not frozen: one is made for every event, and freezing it would double what reading costs.
+@dataclass(slots=True)
 class Event:
     """The parts of an event that matter. `flaw` says what makes parsers read different events in it."""
 
