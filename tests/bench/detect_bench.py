@@ -23,7 +23,7 @@ ROOT = Path(__file__).parent.parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 import poison
-from poison import campaigns, manners, paraphrases
+from poison import campaigns, errands, manners, paraphrases
 from transcripts import definitions
 
 from agentsh_net.core.inspect.contents import inspect_arguments, inspect_content
@@ -62,6 +62,7 @@ MANNERS = (
     ("seventh look", {}, manners.SEVENTH_RESULTS),
     ("eighth look", campaigns.EIGHTH_DEFINITIONS, {}),
     ("ninth look", campaigns.NINTH_DEFINITIONS, {}),
+    ("tenth look", {}, errands.TENTH_RESULTS),
 )
 
 
