@@ -235,9 +235,12 @@ def test_what_root_takes_away_is_put_back_and_told(
 
 
 def established(folder: Path) -> tuple[str, dict[str, Any]]:
-    server = listening(there(), "10.99.0.2", 8000)
-    client = socket.create_connection(("10.99.0.2", 8000), timeout=10)
-    with server, running(folder, policy("four")) as daemon:
+    # A port of its own: daemons sweep every namespace, and those of other tests deny the usual one.
+    server = listening(there(), "10.99.0.2", 8017)
+    client = socket.create_connection(("10.99.0.2", 8017), timeout=10)
+    settings = policy("four")
+    settings["sandbox"]["mcp"]["servers"][0]["url"] = "http://10.99.0.2:8017/mcp"
+    with server, running(folder, settings) as daemon:
         try:
             ended = "closed" if client.recv(1) == b"" else "alive"
         except OSError as error:
