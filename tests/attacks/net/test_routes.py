@@ -393,6 +393,7 @@ def by_declaration(folder: Path, layers: tuple[str, ...]) -> dict[str, tuple[set
         with running(folder / str(number), {"sandbox": {"mcp": mcp}, "network": network, **off}) as daemon:
             said = {attempt(name, 9000) for name in NAMES}
             neighbours = {attempt(name, 9001) for name in NAMES}
+            daemon.await_connection(action="block")
             told = {event["server_id"] for event in daemon.connections() if event["action"] == "block"}
             # What is not this host's is none of its business, whatever the port.
             with listening(far, OTHER, 9000):
