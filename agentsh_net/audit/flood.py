@@ -1,4 +1,4 @@
-"""Events that a server causes, and could cause without end: what comes too fast is counted, so that it cannot push out the rest.
+"""Events that a server or a client causes, and could cause without end: what comes too fast is counted, so that it cannot push out the rest.
 
 The store keeps so many megabytes of events, the newest: whoever fills it wipes it. Verdicts do not depend on what is told.
 """
@@ -17,12 +17,12 @@ TOLD_EVERY: Final = 10.0  # seconds between two events that say how many others 
 
 
 class Flood:
-    """Lets events of one server through as long as there are not too many, and says how many it kept back."""
+    """Lets events of one origin through as long as there are not too many, and says how many it kept back."""
 
     def __init__(
         self,
         emit: Callable[[Event], None],
-        server_id: str,
+        origin: str,
         *,
         layer: str,
         burst: int,
@@ -31,7 +31,7 @@ class Flood:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._emit = emit
-        self._server_id = server_id
+        self._origin = origin
         self._layer = layer
         self._session_id = session_id
         self._clock = clock
@@ -52,5 +52,5 @@ class Flood:
 
     def _tell_kept(self, now: float) -> None:
         self._told, kept, self._kept = now, self._kept, 0
-        reason = f"{visible(self._server_id)} causes more than {self._rate:g} events a second: these are counted, not told"
+        reason = f"{visible(self._origin)} causes more than {self._rate:g} events a second: these are counted, not told"
         self._emit(EventsLost(layer=self._layer, lost=kept, session_id=self._session_id, reason=reason))

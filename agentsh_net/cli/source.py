@@ -37,12 +37,13 @@ _FILTERS: Final[Mapping[str, tuple[Any, str]]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Source:
-    """Answers queries: from the daemon, or from `database` where one is given."""
+    """Answers queries: from the daemon, or from `database` where one is given. `older`: a limit left rows out that are older."""
 
     daemon: Daemon
     database: Path | None = None
+    older: bool = False
 
     def rows(self, kind: str, filters: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
         """Yield the rows of a query, page by page, oldest first."""
@@ -50,6 +51,7 @@ class Source:
         asked = {**filters, "limit": left}
         while True:
             page = self._page(kind, asked)
+            self.older |= page.get("older", False)  # a daemon of an earlier version says nothing of it
             yield from page["rows"]
             left -= len(page["rows"])
             if page["next"] is None or left <= 0:
@@ -125,7 +127,13 @@ def reading(
             database = (db or _default_database()) if direct_db or db else None
             if limit is not None:
                 given["limit"] = kwargs.pop("limit")
-            return command(source=Source(daemon, database), filters=given, **kwargs)
+            source = Source(daemon, database)
+            told = command(source=source, filters=given, **kwargs)
+            if source.older and limit is not None:
+                click.echo(
+                    f"note: these are the newest {given['limit']}; --limit N shows older ones too", err=True
+                )
+            return told
 
         made = cast("Command", with_source)
         if limit is not None:

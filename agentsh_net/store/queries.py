@@ -34,14 +34,18 @@ _INSPECTED: Final = (*_CALLS, "mcp_tool_result_inspected", "mcp_tool_seen", "mcp
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Some rows of an answer; `next` is what to pass as filter `after` for the following ones, None at the end."""
+    """Some rows of an answer; `next` is what to pass as filter `after` for the following ones, None at the end.
+
+    `older`, of a first page: the limit left some out that are older than all that it lets through.
+    """
 
     rows: list[dict[str, Any]]
     next: str | None = None
+    older: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """Return the page as the control socket sends it."""
-        return {"rows": self.rows, "next": self.next}
+        return {"rows": self.rows, "next": self.next, "older": self.older}
 
 
 def page(path: Path, kind: str, filters: Mapping[str, Any]) -> Page:
@@ -106,7 +110,7 @@ def load_sessions(path: Path) -> list[SessionRecord]:
 def _events(
     connection: sqlite3.Connection, filters: Filters, types: Sequence[str] = (), *, detected: bool = False
 ) -> Page:
-    order = ""
+    order, older = "", False
     if not filters.after and filters.limit <= PAGE_ROWS:
         order = "DESC"  # the newest; they are told oldest first all the same
     elif not filters.after:  # the newest too, but more of them than a page has: find the one before them
@@ -114,19 +118,22 @@ def _events(
         before = connection.execute(
             f"{found.sql} ORDER BY 1 DESC LIMIT 1 OFFSET ?", (*found.values, filters.limit)
         ).fetchone()
+        older = before is not None
         filters = replace(filters, after=before["id"] if before else "")
-    found = search(connection, filters, types, detected=detected)
+    found, most = search(connection, filters, types, detected=detected), min(filters.limit, PAGE_ROWS)
+    ids = connection.execute(f"{found.sql} ORDER BY 1 {order} LIMIT ?", (*found.values, most + 1)).fetchall()
+    older = older or (order == "DESC" and len(ids) > most)
     selected = connection.execute(
-        f"SELECT id, json FROM events WHERE id IN ({found.sql} ORDER BY 1 {order} LIMIT ?) ORDER BY id",  # noqa: S608 - fixed text, bound values
-        (*found.values, min(filters.limit, PAGE_ROWS)),
+        "SELECT id, json FROM events WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id",
+        (jsontext.dumps([row["id"] for row in ids[:most]]).decode(),),
     )
     rows, size = [], 0
     for row in selected:
         rows.append(jsontext.loads(row["json"]))
         size += len(row["json"])
         if size >= PAGE_BYTES or len(rows) >= PAGE_ROWS:
-            return Page(rows, next=row["id"])
-    return Page(rows)
+            return Page(rows, next=row["id"], older=older)
+    return Page(rows, older=older)
 
 
 def _any_events(connection: sqlite3.Connection, filters: Filters) -> Page:
@@ -159,19 +166,19 @@ def _pins(connection: sqlite3.Connection, filters: Filters) -> Page:
 
 
 def _requests(connection: sqlite3.Connection, filters: Filters) -> Page:
-    where, after = filters.of_requests(), filters.after
+    where, after, older = filters.of_requests(), filters.after, False
     if not after:
         before = connection.execute(
             f"SELECT id FROM llm_requests WHERE {where.sql} ORDER BY id DESC LIMIT 1 OFFSET ?",  # noqa: S608 - fixed text, bound values
             (*where.values, filters.limit),
         ).fetchone()
-        after = before["id"] if before else ""
+        after, older = (before["id"], True) if before else ("", False)
     selected = connection.execute(
         f"SELECT * FROM llm_requests WHERE {where.sql} AND id > ? ORDER BY id LIMIT ?",  # noqa: S608 - fixed text, bound values
         (*where.values, after, min(filters.limit, PAGE_ROWS)),
     )
     rows = [{**dict(row), "truncated": bool(row["truncated"])} for row in selected]
-    return Page(rows, next=rows[-1]["id"] if len(rows) == PAGE_ROWS else None)
+    return Page(rows, next=rows[-1]["id"] if len(rows) == PAGE_ROWS else None, older=older)
 
 
 def _few(connection: sqlite3.Connection, select: str, where: Where, order: str, filters: Filters) -> Page:

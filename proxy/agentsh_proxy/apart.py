@@ -90,8 +90,7 @@ def _compute(work: Callable[[], bytes], writing: int) -> NoReturn:
         os.closerange(writing + 1, _MAX_FD)
         os.nice(_NICE)
         resource.setrlimit(resource.RLIMIT_CPU, (MAX_SECONDS, MAX_SECONDS))
-        # Left to the kernel to close, which does so once the memory is gone; the worker may be gone, too.
-        with contextlib.suppress(BrokenPipeError), open(writing, "wb", closefd=False) as pipe:
+        with contextlib.suppress(BrokenPipeError), open(writing, "wb") as pipe:  # the worker may be gone
             pipe.write(work())
         status = 0
     except BaseException:

@@ -59,6 +59,22 @@ def test_pages_are_followed_to_the_limit(run, serving, database, monkeypatch, di
     assert names(run("mcp", "calls", "--limit", 5, "--json", *where)) == ["t1", "t2", "t3", "t4", "t5"]
 
 
+@pytest.mark.parametrize("form", [(), ("--json",), ("--jsonl",)])
+@pytest.mark.parametrize("direct", [True, False], ids=["direct", "daemon"])
+def test_who_gets_the_newest_alone_is_told_so_beside_the_rows(run, serving, database, direct, form):
+    where = ["--db", database] if direct else []
+    some = run("mcp", "calls", "--limit", 5, *form, *where)
+    assert some.stderr == "note: these are the newest 5; --limit N shows older ones too\n"
+    assert "note" not in some.stdout and "t1" in some.stdout
+    for limit in (6, 7, 2000):
+        assert run("mcp", "calls", "--limit", limit, *form, *where).stderr == ""
+
+
+def test_a_daemon_of_an_earlier_version_says_nothing_of_older_ones(run, daemon):
+    daemon(query={"rows": [CALLS[0].to_json()], "next": None})
+    assert run("mcp", "calls", "--limit", 1).stderr == ""
+
+
 def test_without_a_daemon_the_other_way_is_named_and_not_taken(run):
     result = run("mcp", "calls", "--json")
     assert (result.exit_code, result.stdout) == (4, "")

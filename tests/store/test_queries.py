@@ -101,6 +101,20 @@ def test_a_limit_keeps_the_newest(database):
     assert types(ask(database, "events", limit=2)) == ["mcp_tool_called", "mcp_tool_changed"]
 
 
+@pytest.mark.parametrize("rows", [queries.PAGE_ROWS, 1], ids=["one page", "many"])
+@pytest.mark.parametrize("direct", ["events", "calls"])
+def test_a_first_page_says_whether_the_limit_left_older_ones_out(database, monkeypatch, direct, rows):
+    monkeypatch.setattr(queries, "PAGE_ROWS", rows)
+    whole = len(EVENTS) if direct == "events" else 3
+    for limit in range(1, whole + 2):
+        page = queries.page(database, direct, {"limit": limit})
+        assert (page.older, page.to_json()["older"]) == (limit < whole, limit < whole)
+        assert (
+            page.next is None
+            or not queries.page(database, direct, {"limit": limit, "after": page.next}).older
+        )
+
+
 def test_calls_are_what_models_asked_for_and_what_servers_were_sent(database):
     assert types(ask(database, "calls")) == ["mcp_tool_call_intercepted"] * 2 + ["mcp_tool_called"]
 
@@ -274,6 +288,7 @@ def test_more_requests_than_a_page_has_come_in_pages(database, monkeypatch):
     seen, after = [], None
     while after is not None or not seen:
         page = queries.page(database, "requests", {"limit": 4 - len(seen) or 1, "after": after})
+        assert page.older == (not seen)
         seen += [row["id"] for row in page.rows]
         after = page.next if len(seen) < 4 else None
     assert seen == ["1", "2", "3", "4"]

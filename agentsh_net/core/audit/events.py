@@ -321,7 +321,7 @@ class RequestLimited(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestRefused(Event):
-    """A request went no further than its head: a WebSocket, another site's page, a path with two readings, an unknown session ..."""
+    """A request was refused for what it is, not for what it calls: no HTTP, too large, another site's page, an unknown session ..."""
 
     type = "llm_request_refused"
     dialect: str = ""

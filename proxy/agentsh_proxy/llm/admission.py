@@ -34,7 +34,8 @@ _ALLOW = b"Allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS\r\n"
 class RefusalError(Exception):
     """The request goes no further: `status`, a message for the client, and the dialect to say it in, if one is known.
 
-    `unread` is set where it would have been admitted, had policy allowed what nobody reads; `turned_away` where its head was enough.
+    `unread` is set where it would have been admitted, had policy allowed what nobody reads; `turned_away` where its head was enough;
+    `told` where an event of its own says so already.
     """
 
     def __init__(
@@ -45,11 +46,13 @@ class RefusalError(Exception):
         dialect: Dialect | None = None,
         fields: bytes = b"",
         unread: Admitted | None = None,
+        told: bool = False,
     ) -> None:
         self.status = status
         self.dialect = dialect
         self.fields = fields
         self.unread = unread
+        self.told = told
         self.turned_away: TurnedAway | None = None
         super().__init__(message)
 
@@ -69,11 +72,11 @@ class Admitted:
 
 
 class TurnedAway(NamedTuple):
-    """What is told of a request that was refused by its head: whose it was, and what it asked for."""
+    """What is told of a request that was refused: whose it was, and what it asked for, as far as that is known."""
 
     session_id: str
-    method: str
-    path: str  # without its query and its token
+    method: str = ""
+    path: str = ""  # without its query and its token
 
 
 class Answered(NamedTuple):
@@ -103,7 +106,7 @@ def admit(head: RequestHead, view: View, sessions: Mapping[str, str], here: str 
 
 
 def turned_away(head: RequestHead, sessions: Mapping[str, str], here: str) -> TurnedAway:
-    """Return what is told of a request that was refused by its head."""
+    """Return what is told of a request that was refused and has this head."""
     path = http_redaction.target(head.target.partition(b"?")[0])
     token = _TOKEN.search(path)
     try:

@@ -106,4 +106,4 @@ class Connectors:
         self._service.reporter.connector(server_id, connector.url, verdict, self._subject)
 
     def _refusal(self, message: str) -> RefusalError:
-        return RefusalError(403, message, dialect=self._dialect)
+        return RefusalError(403, message, dialect=self._dialect, told=True)

@@ -40,14 +40,14 @@ class Exchange:
     """One request on its way."""
 
     __slots__ = (
-        "_answer", "_asked", "_began", "_body", "_client", "_connecting", "_connection", "_facts", "_lessons", "_over", "_paused_at",
-        "_reused", "_searching", "_seen", "_service", "_stream", "_trail", "_wrote", "uploaded",
+        "_answer", "_began", "_body", "_client", "_connecting", "_connection", "_facts", "_lessons", "_over", "_paused_at",
+        "_reused", "_searching", "_seen", "_service", "_stream", "_trail", "_wrote", "asked", "uploaded",
     )  # fmt: skip
 
     def __init__(self, service: Service, client: ClientConnection, what: Asked) -> None:
         self._service = service
         self._client = client
-        self._asked = what
+        self.asked = what
         self._facts = NO_FACTS
         self._lessons: Lessons | None = None  # of the request's own tools
         self._answer: Answer | None = None
@@ -67,12 +67,12 @@ class Exchange:
     @property
     def held(self) -> bool:
         """Say whether the body must be whole before anything leaves."""
-        return self._asked.held
+        return self.asked.held
 
     @property
     def method(self) -> str:
         """The method of the request."""
-        return self._asked.head.method
+        return self.asked.head.method
 
     @property
     def answering(self) -> bool:
@@ -82,17 +82,17 @@ class Exchange:
     @property
     def dialect(self) -> Dialect:
         """The dialect in which the client expects errors."""
-        return dialect_of(self._asked)
+        return dialect_of(self.asked)
 
     # The client's side.
 
     def renew(self) -> None:
         """Go by the policy and the sessions of now: the body took its time. Raises RefusalError."""
-        self._asked = renewed(self._asked, self._service.view, self._service.sessions)
+        self.asked = renewed(self.asked, self._service.view, self._service.sessions)
 
     def on_request(self, body: bytes) -> None:
         """Take the whole request (`held`). Raises RefusalError."""
-        what = self._asked
+        what = self.asked
         facts = what.reads(body) if body and what.reads is not None else None
         if facts is not None and facts.quiet:
             self._facts = facts
@@ -119,7 +119,7 @@ class Exchange:
         self.uploaded = last
         if self._connection is None:
             return
-        if self._asked.head.chunked:
+        if self.asked.head.chunked:
             data = chunk(data) + LAST_CHUNK if last else chunk(data)
         self._connection.write(data, last=last)
 
@@ -141,7 +141,7 @@ class Exchange:
 
     def tick(self, now: float) -> None:
         """Once a second: time out what is silent, keep alive what waits on a held call."""
-        idle = self._asked.view.proxy.idle_timeout
+        idle = self.asked.view.proxy.idle_timeout
         if self._paused_at:
             if now - self._paused_at > idle:
                 self._client.abort()
@@ -162,7 +162,7 @@ class Exchange:
         self._connecting = None
         if self._over:
             connection.abort()
-        elif connection.ask(self, self._asked.request(self._body)):
+        elif connection.ask(self, self.asked.request(self._body)):
             self._connection = connection
             self._reused = False
             self._seen = self._service.now
@@ -180,31 +180,31 @@ class Exchange:
     def on_interim(self, head: ResponseHead) -> None:
         """Pass a 1xx answer on (RFC 9110 section 15.2), but for 100, which was answered here."""
         self._seen = self._service.now
-        if head.status != 100 and self._asked.head.minor == 1:
+        if head.status != 100 and self.asked.head.minor == 1:
             # Without what describes a body: there is none, and some clients would wait for it.
             self._write(b"HTTP/1.1" + head.line[8:] + forwarded_response(head, rewritten=True) + b"\r\n\r\n")
 
     def on_head(self, head: ResponseHead) -> None:
         """Settle what becomes of the answer. Raises ProtocolError where it has to be stopped."""
         self._seen = self._service.now
-        client = Client(chunks=self._asked.head.minor == 1, keep_alive=self._client.keeps_alive())
+        client = Client(chunks=self.asked.head.minor == 1, keep_alive=self._client.keeps_alive())
         if self._trail is not None:
             self._trail.head(head)
-        service, dialect = self._service, self._asked.admitted.inspected
+        service, dialect = self._service, self.asked.admitted.inspected
         if dialect is None:
-            unread = "unknown_dialect" if self._asked.admitted.unread else "other_endpoint"
+            unread = "unknown_dialect" if self.asked.admitted.unread else "other_endpoint"
             service.counts.uninspected[unread] += 1
         service.counts.head.observe(service.clock() - self._began)
-        lessons = self._lessons or service.offering.last(self._asked.admitted.session_id)
-        judging = Judging(service, self._asked, lessons, head)
+        lessons = self._lessons or service.offering.last(self.asked.admitted.session_id)
+        judging = Judging(service, self.asked, lessons, head)
         if dialect is not None and (elsewhere := redirection(head)):
             unreadable(
                 self._inspection(dialect, judging), "redirected", f"it sends the client to {elsewhere[:200]}"
             )
-        if not head.has_body(self.method) or self._asked.admitted.unread:  # which was told of
+        if not head.has_body(self.method) or self.asked.admitted.unread:  # which was told of
             self._answer = Relay(head, client, bodiless=not head.has_body(self.method))
         elif dialect is None:
-            hearing = Overhearing(self._asked.view.fail_closed, service.enforcing, judging.note)
+            hearing = Overhearing(self.asked.view.fail_closed, service.enforcing, judging.note)
             self._answer = overheard(head, client, hearing)
         elif dialect.files and head.status < 300:
             self._answer = any_file(head, client, self._inspection(dialect, judging))
@@ -214,7 +214,7 @@ class Exchange:
 
     def takes(self, connection: UpstreamConnection, head: ResponseHead, data: bytes, whole: bytes) -> bool:
         """Take an answer that came whole in one read (`data`, behind its head `whole`) if it leaves as it came, as most of JSON do."""
-        what = self._asked
+        what = self.asked
         if (
             what.glances is None
             or not head.plain_json
@@ -291,7 +291,7 @@ class Exchange:
     # Within.
 
     def _connect(self) -> None:
-        origin, seconds = self._asked.admitted.provider.origin, self._asked.view.proxy.connect_timeout
+        origin, seconds = self.asked.admitted.provider.origin, self.asked.view.proxy.connect_timeout
         self._connecting = self._service.pool.connect(origin, self, seconds=seconds)
 
     async def _search(self, received: Reception, body: bytes) -> None:
@@ -313,21 +313,21 @@ class Exchange:
 
     def _take(self, received: Reception) -> None:
         """Go by what a body led to."""
-        self._asked, self._facts, self._lessons = received.asked, received.facts, received.lessons
+        self.asked, self._facts, self._lessons = received.asked, received.facts, received.lessons
 
     def _leave_with(self, body: bytes) -> None:
         """Send the request with the body that policy lets leave. Raises RefusalError where a limit is used up."""
-        if self._asked.trails:
-            self._trail = begin(self._service, self._asked, body)
+        if self.asked.trails:
+            self._trail = begin(self._service, self.asked, body)
         self._body = body
         self.uploaded = True
         self._ask()
 
     def _ask(self) -> None:
         """Send the request over a connection that lies idle, or have one made for it."""
-        origin, pool = self._asked.admitted.provider.origin, self._service.pool
+        origin, pool = self.asked.admitted.provider.origin, self._service.pool
         # One that is long is put together once.
-        connection = pool.ask(origin, self, self._asked.request(self._body)) if pool.idle[origin] else None
+        connection = pool.ask(origin, self, self.asked.request(self._body)) if pool.idle[origin] else None
         if connection is None:
             self._connect()
             return
@@ -337,10 +337,10 @@ class Exchange:
             self._client.resume_upload()
 
     def _inspection(self, dialect: Dialect, judging: Judging) -> Inspection:
-        view = self._asked.view
+        view = self.asked.view
         restores = view.guard is not None and view.guard.mode == "tokenize"
         if restores:
-            dialect = restoring(dialect, self._service.vaults.of(self._asked.admitted.session_id))
+            dialect = restoring(dialect, self._service.vaults.of(self.asked.admitted.session_id))
         return Inspection(
             dialect,
             judging.judge,

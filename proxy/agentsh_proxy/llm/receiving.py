@@ -178,9 +178,8 @@ class Reception:
         told = Fault(fault.cause, f"request: {fault.detail}", cut, would=grave and not cut)
         self._service.reporter.fault(told, subject_of(self.asked))
         if cut:
-            raise RefusalError(
-                status, f"the request could not be inspected: {fault.detail}", dialect=dialect_of(self.asked)
-            )
+            why = f"the request could not be inspected: {fault.detail}"
+            raise RefusalError(status, why, dialect=dialect_of(self.asked), told=True)
 
     def _judge_foreign(self, plain: bytes) -> None:
         """Judge the MCP servers of a request that is not understood. Raises RefusalError."""
@@ -221,4 +220,5 @@ class Reception:
                     403,
                     f"the approval of tool {call.name!r} is blocked by policy: {verdict.reason}",
                     dialect=dialect_of(self.asked),
+                    told=True,
                 )

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import orjson
 
+from agentsh_net.audit.flood import Flood
 from agentsh_net.clock import now_rfc3339
 from agentsh_net.core.audit.event_values import bounded, bounded_input, decided
 from agentsh_net.core.audit.events import (
@@ -34,7 +35,12 @@ MAX_WAITING = 16 << 20
 _MAX_BATCH = 1 << 20  # one message: a dozen full-size events, so that the supervisor reads in small bites
 # What may carry a credential in a URL: user information, query and fragment. The URL is a client's, and may be none.
 _SECRETS = re.compile(r"(?<=[/\\]{2})[^/\\?#]*@|[?#].*", re.DOTALL)
-_UPGRADE_REQUIRED = 426  # by which WebSockets are refused
+_RULES = {
+    413: "proxy.max_request",
+    426: "proxy.websockets",
+}  # that refuse a request, by the status of the answer
+# Refused requests that are told of at once, and a second for good: nobody has to show anything to be refused.
+REFUSALS, REFUSALS_A_SECOND = 1000, 5.0
 _MAX_CANDIDATES = 64  # of one name; more than any real registry gives
 
 
@@ -49,7 +55,7 @@ class Subject(NamedTuple):
 class Reporter:
     """Collects events until `call_soon` calls back, or something was refused, and hands them on in one batch."""
 
-    __slots__ = ("_call_soon", "_encoded", "_lost", "_size", "_waiting", "_write")
+    __slots__ = ("_call_soon", "_encoded", "_lost", "_refusals", "_size", "_waiting", "_write")
 
     def __init__(
         self,
@@ -63,6 +69,13 @@ class Reporter:
         self._encoded: list[bytes] = []
         self._size = 0
         self._lost = 0
+        self._refusals = Flood(
+            self.emit,
+            "who is refused by the LLM proxy",
+            layer="proxy",
+            burst=REFUSALS,
+            rate=REFUSALS_A_SECOND,
+        )
 
     def step(self, step: Step, subject: Subject, servers: Mapping[str, Server]) -> None:
         """Tell of everything in a step."""
@@ -167,13 +180,13 @@ class Reporter:
         )
 
     def refused(self, asked: TurnedAway, status: int, reason: str, dialect: Dialect | None) -> None:
-        """Tell of a request that was refused by its head."""
-        self.emit(
+        """Tell of a request that was refused; of a flood of them, which anyone can cause, how many there were."""
+        self._refusals.tell(
             RequestRefused(
                 session_id=asked.session_id,
                 action="block",
                 reason=bounded(reason),
-                rule="proxy.websockets" if status == _UPGRADE_REQUIRED else "protocol",
+                rule=_RULES.get(status, "protocol"),
                 dialect=dialect.name if dialect is not None else "",
                 method=bounded(asked.method),
                 path=bounded(asked.path),

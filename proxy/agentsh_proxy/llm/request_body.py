@@ -5,7 +5,6 @@ What becomes of it is the connection's business.
 
 from __future__ import annotations
 
-from agentsh_net.core.dialects.base import Dialect
 from agentsh_net.core.web.http_head import RequestHead
 from agentsh_proxy.chunks import ChunkedReader
 from agentsh_proxy.llm.admission import RefusalError
@@ -42,12 +41,12 @@ class RequestBody:
         self.size += len(data)
         return data, rest
 
-    def hold(self, data: bytes, dialect: Dialect) -> None:
+    def hold(self, data: bytes) -> None:
         """Keep a piece until the body is whole. Raises RefusalError where too many keep too much."""
         self._held.append(data)
         self._load.size += len(data)
         if self._load.too_much:
-            raise RefusalError(503, "too many large requests are on their way; try again", dialect=dialect)
+            raise RefusalError(503, "too many large requests are on their way; try again")
 
     def joined(self, last: bytes) -> bytes:
         """Return all of the body, given its last piece."""
@@ -63,6 +62,6 @@ class RequestBody:
         self._held.clear()
 
 
-def too_large(dialect: Dialect) -> RefusalError:
+def too_large() -> RefusalError:
     """Return the refusal of a body that is."""
-    return RefusalError(413, "the request body is larger than proxy.max_request", dialect=dialect)
+    return RefusalError(413, "the request body is larger than proxy.max_request")

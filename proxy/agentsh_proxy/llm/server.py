@@ -67,7 +67,7 @@ class ClientConnection(asyncio.Protocol):
         try:
             self._here = self._service.take(self, transport)
         except ProtocolError as error:
-            self._reply(error.status, error_body(error.status, str(error), None), close=True)
+            self.refuse(RefusalError(error.status, str(error)), close=True)
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - gone is gone
         """Cancel what the client asked for."""
@@ -135,17 +135,16 @@ class ClientConnection(asyncio.Protocol):
 
     def refuse(self, refused: RefusalError, *, close: bool = False, bodiless: bool = False) -> None:
         """Answer with an error of ours; what was under way is cancelled."""
-        self._service.note_refused(refused)
         exchange, self._exchange = self._exchange, None
+        self._service.note_refused(refused, exchange.asked if exchange is not None else None, self._here)
         if exchange is not None:
             exchange.cancel()
             if exchange.answering:
                 self.abort()
                 return
         body = error_body(refused.status, str(refused), refused.dialect)
-        self._reply(
-            refused.status, body, close=close or self._closing, fields=refused.fields, bodiless=bodiless
-        )
+        close = close or self._closing
+        self._reply(refused.status, body, close=close, fields=refused.fields, bodiless=bodiless)
         self._next()
 
     def on_answered(self, *, keep_alive: bool, whole: bool) -> None:
@@ -281,9 +280,9 @@ class ClientConnection(asyncio.Protocol):
         if not (length := known.mould.length_in(raw)):
             return False
         service.counts.requests += 1
-        self._exchange = exchange = Exchange(service, self, known)
+        self._exchange = Exchange(service, self, known)
         if length > known.view.proxy.max_request:
-            self.refuse(too_large(exchange.dialect), close=True)
+            self.refuse(too_large(), close=True)
         else:
             self._head, self._body = known.head, RequestBody(known.head, length, service.load)
         return True
@@ -311,7 +310,7 @@ class ClientConnection(asyncio.Protocol):
             if admitted.unread:
                 service.note_unread(admitted)
             if what.held and (head.length or 0) > view.proxy.max_request:
-                raise too_large(exchange.dialect)
+                raise too_large()
             if not head.has_body:
                 exchange.on_request(b"")
                 return
@@ -342,12 +341,12 @@ class ClientConnection(asyncio.Protocol):
             return rest
         try:
             if body.size > self._service.view.proxy.max_request:
-                raise too_large(exchange.dialect)
+                raise too_large()
             if last:
                 exchange.renew()
                 exchange.on_request(body.joined(data))
             else:
-                body.hold(data, exchange.dialect)
+                body.hold(data)
         except RefusalError as refused:
             self.refuse(refused, close=not last)
         return rest

@@ -14,6 +14,7 @@ from operator import attrgetter
 from secrets import token_bytes
 from typing import TYPE_CHECKING
 
+from agentsh_net.core.audit.events import DEFAULT_SESSION
 from agentsh_net.core.dialects.base import Fault, Judge, Step
 from agentsh_net.core.dlp.tokens import Vaults
 from agentsh_net.core.errors import ProtocolError
@@ -23,9 +24,11 @@ from agentsh_proxy.apart import Apart
 from agentsh_proxy.callers import place
 from agentsh_proxy.charging import Charges
 from agentsh_proxy.counting import Counts
-from agentsh_proxy.llm.admission import Admitted, Answered, RefusalError, admit
+from agentsh_proxy.llm.admission import Admitted, Answered, RefusalError, TurnedAway, admit, turned_away
+from agentsh_proxy.llm.asked import Asked
 from agentsh_proxy.llm.guarding import masked
 from agentsh_proxy.llm.offering import Offering
+from agentsh_proxy.llm.receiving import dialect_of
 from agentsh_proxy.llm.reporting import Reporter, Subject
 from agentsh_proxy.llm.upstream_pool import Pool
 from agentsh_proxy.llm.view import View
@@ -111,13 +114,23 @@ class Service:
         told = masked(guard, step) if guard is not None and step.judged else step
         self.reporter.step(told, subject, self.view.servers)
 
-    def note_refused(self, refused: RefusalError) -> None:
-        """Count a request that goes no further, and report it where nothing else did: it was refused by its head."""
+    def note_refused(self, refused: RefusalError, what: Asked | None, here: str = "") -> None:
+        """Count a request that goes no further, and report it where nothing else did.
+
+        `what` its head had led to, if it came so far; `here` is the session in which its client's socket was made.
+        """
         self.counts.refused += 1
+        if what is not None:
+            refused.dialect = dialect_of(what)
         if refused.unread is not None:
             self.note_unread(refused.unread)
-        elif refused.turned_away is not None:
-            self.reporter.refused(refused.turned_away, refused.status, str(refused), refused.dialect)
+        elif not refused.told:
+            asked = refused.turned_away or (
+                turned_away(what.head, self.sessions, what.admitted.here)
+                if what is not None
+                else TurnedAway(here or DEFAULT_SESSION)
+            )
+            self.reporter.refused(asked, refused.status, str(refused), refused.dialect)
 
     def note_unread(self, admitted: Admitted) -> None:
         """Report a request to an endpoint whose answers cannot be read: it passes, or fail_closed refuses it."""

@@ -131,4 +131,5 @@ def _refuse(service: Service, asked: Asked, wait: float) -> None:
         f"the limit of requests or tokens a minute for {provider.name!r} is used up; try again in {seconds} s",
         dialect=dialect,
         fields=b"Retry-After: %d\r\n" % seconds,
+        told=True,
     )

@@ -19,7 +19,7 @@ from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.model import ToolCall, Verdict
 from agentsh_net.core.trust.offers import NOTHING, Lessons
 from agentsh_net.core.web.websocket import Message, Opcode, Reader, close, frame
-from agentsh_proxy.llm.admission import RefusalError, turned_away
+from agentsh_proxy.llm.admission import RefusalError
 from agentsh_proxy.llm.asked import Asked, renewed
 from agentsh_proxy.llm.guarding import restoring
 from agentsh_proxy.llm.receiving import Reception, dialect_of, subject_of
@@ -39,14 +39,14 @@ class Tunnel:
     """One WebSocket."""
 
     __slots__ = (
-        "_answer", "_asked", "_client", "_connecting", "_dialect", "_from_client", "_from_upstream", "_judge_of_answer",
-        "_lessons", "_over", "_seen", "_service", "_upstream", "answering", "held", "method",
+        "_answer", "_client", "_connecting", "_dialect", "_from_client", "_from_upstream", "_judge_of_answer",
+        "_lessons", "_over", "_seen", "_service", "_upstream", "answering", "asked", "held", "method",
     )  # fmt: skip
 
     def __init__(self, service: Service, client: ClientConnection, what: Asked) -> None:
         self._service = service
         self._client = client
-        self._asked = what
+        self.asked = what
         self._dialect = self._reading(what)
         self._upstream: WebSocketUpstream | None = None
         self._connecting: asyncio.Task[None] | None = None
@@ -65,7 +65,7 @@ class Tunnel:
     @property
     def dialect(self) -> Dialect:
         """The dialect in which the client expects errors."""
-        return dialect_of(self._asked)
+        return dialect_of(self.asked)
 
     # The client's side, as an exchange has it.
 
@@ -94,7 +94,7 @@ class Tunnel:
 
     def tick(self, now: float) -> None:
         """Once a second: end what is silent."""
-        idle = self._asked.view.proxy.idle_timeout
+        idle = self.asked.view.proxy.idle_timeout
         if now - self._seen > idle and not self._over:
             if self.answering:
                 self._end(_REFUSED, f"silent for {idle:g} s")
@@ -116,7 +116,7 @@ class Tunnel:
     # The upstream's side.
 
     async def _connect(self) -> None:
-        what = self._asked
+        what = self.asked
         try:
             upstream = await self._service.pool.open(
                 what.admitted.provider.origin,
@@ -180,7 +180,7 @@ class Tunnel:
         try:
             self.renew()
         except RefusalError as refused:
-            self._service.note_refused(refused)
+            self._service.note_refused(refused, self.asked)
             self._end(_REFUSED, str(refused))
             return
         if not message.text:
@@ -189,7 +189,7 @@ class Tunnel:
         try:
             text = self._judged(message.payload)
         except RefusalError as refused:
-            self._service.note_refused(refused)
+            self._service.note_refused(refused, self.asked)
             told = orjson.loads(self._dialect.error(refused.status, str(refused)))
             self._to_client(orjson.dumps({"type": "error", "status": refused.status, **told}))
             return
@@ -200,33 +200,35 @@ class Tunnel:
 
     def renew(self) -> None:
         """Go by the policy and the sessions of now. Raises RefusalError where they would not let this WebSocket be opened."""
-        was = self._asked
-        self._asked = what = renewed(was, self._service.view, self._service.sessions)
+        was = self.asked
+        self.asked = what = renewed(was, self._service.view, self._service.sessions)
         if what.admitted.provider.origin != was.admitted.provider.origin:
-            refused = RefusalError(503, "the provider is another one now")
-            refused.turned_away = turned_away(was.head, self._service.sessions, was.admitted.here)
-            raise refused
+            raise RefusalError(503, "the provider is another one now")
         self._dialect = self._reading(what)
 
     def _judged(self, text: bytes) -> bytes:
         """Return a client's message as it may leave; it is judged as the request that it is. Raises RefusalError."""
-        reception = Reception(self._service, self._asked)
+        reception = Reception(self._service, self.asked)
         left = reception.take(text)
         value = _read(text)
         inner = value.get("response")
         if isinstance(inner, dict):
             nested = orjson.dumps(inner)
-            if Reception(self._service, self._asked).take(nested) is not nested:
+            if Reception(self._service, self.asked).take(nested) is not nested:
                 self._tell(
                     Fault("nested_request", "a request inside another that policy would change", cut=True)
                 )
-                raise RefusalError(403, "policy would change the request, which stands inside another")
+                raise RefusalError(
+                    403, "policy would change the request, which stands inside another", told=True
+                )
         kind = value.get("type")
         if not (isinstance(kind, str) and kind.startswith(_REQUESTS)):
-            view, detail = self._asked.view, f"a client's message of type {str(kind)[:80]!r}"
+            view, detail = self.asked.view, f"a client's message of type {str(kind)[:80]!r}"
             self._tell(Fault("unknown_message", detail, view.closed, would=view.would_close))
             if view.closed:
-                raise RefusalError(400, "a message of this type cannot be inspected, and fail_closed is set")
+                raise RefusalError(
+                    400, "a message of this type cannot be inspected, and fail_closed is set", told=True
+                )
         if kind == "response.create":
             self._lessons = reception.lessons
         return left
@@ -245,8 +247,8 @@ class Tunnel:
     def _leave(self, leaving: Leaving) -> None:
         facts = leaving.facts
         if facts.judged or facts.faults:
-            session_id = self._asked.admitted.session_id
-            self._service.note(facts, subject_of(self._asked))
+            session_id = self.asked.admitted.session_id
+            self._service.note(facts, subject_of(self.asked))
             for judged in facts.judged:
                 self._service.offering.propose(session_id, judged.call)
         for raw, text in leaving.messages:
@@ -259,20 +261,20 @@ class Tunnel:
 
     def _unread(self, cause: str, detail: str, raw: bytes, pass_on: Any) -> None:
         """By fail_closed: end, or pass on what cannot be read and say so."""
-        cut = self._asked.view.closed
-        self._tell(Fault(cause, detail, cut, would=self._asked.view.would_close))
+        cut = self.asked.view.closed
+        self._tell(Fault(cause, detail, cut, would=self.asked.view.would_close))
         if cut:
             self._end(_UNSUPPORTED, f"{detail} cannot be inspected, and fail_closed is set")
         else:
             pass_on(raw)
 
     def _tell(self, fault: Fault) -> None:
-        self._service.reporter.fault(fault, subject_of(self._asked))
+        self._service.reporter.fault(fault, subject_of(self.asked))
 
     def _machine(self) -> Stream:
         """Return the machine of the next answer."""
-        view = self._asked.view
-        self._judge_of_answer = self._service.judge_for(self._asked.admitted.session_id)
+        view = self.asked.view
+        self._judge_of_answer = self._service.judge_for(self.asked.admitted.session_id)
         limits = replace(view.limits, max_frame=view.limits.max_frame + GAIN)
         return self._dialect.stream(
             self._judge, limits=limits, fail_closed=view.fail_closed, enforce=self._service.enforcing
@@ -281,7 +283,7 @@ class Tunnel:
     def _judge(self, call: ToolCall) -> Verdict:
         verdict = self._judge_of_answer(self._lessons.applied(call))
         if verdict.blocked and steers(
-            self._service.view.snapshot, self.dialect.name, self._asked.opening, call
+            self._service.view.snapshot, self.dialect.name, self.asked.opening, call
         ):
             verdict = replace(verdict, steered=True)
         return verdict

@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 
 # Requests without an answer that are remembered: more than any client has in flight. The oldest go first.
 MAX_OUTSTANDING: Final = 65_536
-# Characters: a resource's URI is as long as its server likes, and the question about it is not.
-MAX_NAMED: Final = 2_000
+MAX_NAMED: Final = (
+    2_000  # characters; a resource's URI is as long as its server likes, and the question about it is not
+)
 
 
 class Traffic:

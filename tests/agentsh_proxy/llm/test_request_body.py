@@ -8,7 +8,6 @@ from agentsh_proxy.llm.admission import RefusalError
 from agentsh_proxy.llm.request_body import RequestBody
 from agentsh_proxy.load import Load
 
-from agentsh_net.core.dialects.anthropic.dialect import DIALECT
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.web.http_head import parse_request
 
@@ -47,8 +46,8 @@ def test_what_is_held_comes_back_whole_and_weighs_until_then():
     load = Load()
     body = RequestBody(PLAIN, 5, load)
     assert body.joined(b"all") == b"all"
-    body.hold(b"he", DIALECT)
-    body.hold(b"ll", DIALECT)
+    body.hold(b"he")
+    body.hold(b"ll")
     assert load.size == 4
     assert body.joined(b"o") == b"hello"
     assert load.size == 0
@@ -58,11 +57,11 @@ def test_too_much_of_all_bodies_together_is_refused_until_some_is_dropped(monkey
     monkeypatch.setattr(loads, "MAX_LOAD", 5)
     load = Load()
     first, second = RequestBody(PLAIN, 5, load), RequestBody(PLAIN, 5, load)
-    first.hold(b"hell", DIALECT)
+    first.hold(b"hell")
     with pytest.raises(RefusalError) as refused:
-        second.hold(b"he", DIALECT)
+        second.hold(b"he")
     assert refused.value.status == 503
     second.drop()
     first.drop()
     assert load.size == 0
-    second.hold(b"hell", DIALECT)
+    second.hold(b"hell")

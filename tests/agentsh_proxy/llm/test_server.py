@@ -89,6 +89,11 @@ async def test_what_could_be_read_in_two_ways_is_refused_and_reaches_no_upstream
     if sent.endswith(b"\r\n\r\n{}") and status in (403, 404, 421):
         assert await client.closed()
     assert upstream.connections == 0
+    (told,) = proxy.events
+    assert (told["type"], told["action"], told["status"]) == ("llm_request_refused", "block", status)
+    assert told["reason"] and f"agentsh-net: {told['reason']}".encode() in answer.body
+    rules = {413: "proxy.max_request", 426: "proxy.websockets"}
+    assert told["rule"] == rules.get(status, "protocol")
 
 
 @pytest.mark.parametrize("cut", [1, 7, 33])
@@ -211,22 +216,38 @@ async def test_a_refused_client_can_read_why_although_it_still_sends(opened):
     proxy = await opened(Proxy(snapshot(upstream.port, proxy={"max_request": 1024})))
     client = await opened(Client(proxy.port))
     sending = asyncio.ensure_future(client.send(request(PATH, b"x" * (8 << 20))))
-    assert (await client.answer()).status == 413
+    answer = await client.answer()
+    assert (answer.status, orjson.loads(answer.body)["error"]["type"]) == (413, "request_too_large")
     assert await client.closed()
     await asyncio.wait([sending])
+    (told,) = proxy.events
+    assert (told["session_id"], told["dialect"], told["method"], told["path"]) == ("default", "anthropic", "POST", PATH)  # fmt: skip
+
+
+@on_loop
+async def test_a_flood_of_refused_requests_is_counted_and_does_not_fill_the_record(opened, monkeypatch):
+    monkeypatch.setattr("agentsh_proxy.llm.reporting.REFUSALS", 2)
+    monkeypatch.setattr("agentsh_proxy.llm.reporting.REFUSALS_A_SECOND", 1e-9)
+    proxy = await opened(Proxy(snapshot(1)))
+    for _ in range(5):
+        client = await opened(Client(proxy.port))
+        assert (await client.ask(b"\x16\x03\x01")).status == 400
+    assert [event["type"] for event in proxy.events] == ["llm_request_refused"] * 2 + ["events_lost"]
+    assert proxy.events[-1]["layer"] == "proxy" and proxy.service.counts.refused == 5
 
 
 @pytest.mark.parametrize(
     ("sent", "limit", "status"),
     [
         (b"POST / HT", "HEAD_SECONDS", 408),
-        (request(PATH, b"{}")[:-1], "BODY_SECONDS", 408),
+        (request("/s/test" + PATH, b"{}")[:-1], "BODY_SECONDS", 408),
         (b"", "IDLE_SECONDS", None),
     ],
 )
 @on_loop
 async def test_what_comes_too_slowly_is_not_waited_for(opened, sent, limit, status):
     proxy = await opened(Proxy(snapshot(1)))
+    proxy.service.sessions = {"9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08": "agent"}
     client = await opened(Client(proxy.port))
     await client.send(sent)
     await until(lambda: proxy.service._clients)
@@ -238,6 +259,9 @@ async def test_what_comes_too_slowly_is_not_waited_for(opened, sent, limit, stat
     if status is not None:
         assert (await client.answer()).status == status
     assert await client.closed()
+    told = [(event["status"], event["session_id"], event["path"]) for event in proxy.events]
+    whose = ("agent", "/s/[redacted]" + PATH) if limit == "BODY_SECONDS" else ("default", "")
+    assert told == ([(status, *whose)] if status is not None else [])
 
 
 @on_loop
@@ -275,6 +299,7 @@ async def test_more_clients_at_work_than_the_bound_are_told_so(opened, monkeypat
     second = await opened(Client(proxy.port))
     assert (await second.answer()).status == 503
     assert await second.closed()
+    assert [(event["type"], event["status"]) for event in proxy.events] == [("llm_request_refused", 503)]
 
 
 @pytest.mark.parametrize("begun", [b"", b"POST / HT", request(PATH, b"{}" * 9)[:-1]])
