@@ -90,7 +90,8 @@ def _compute(work: Callable[[], bytes], writing: int) -> NoReturn:
         os.closerange(writing + 1, _MAX_FD)
         os.nice(_NICE)
         resource.setrlimit(resource.RLIMIT_CPU, (MAX_SECONDS, MAX_SECONDS))
-        with contextlib.suppress(BrokenPipeError), open(writing, "wb") as pipe:  # the worker may be gone
+        # Left to the kernel to close, which does so once the memory is gone; the worker may be gone, too.
+        with contextlib.suppress(BrokenPipeError), open(writing, "wb", closefd=False) as pipe:
             pipe.write(work())
         status = 0
     except BaseException:

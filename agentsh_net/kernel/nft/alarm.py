@@ -37,11 +37,11 @@ class Alarm:
 
         Where somebody listens the kernel tells of every element by itself, which takes as long as to add it. Raises KernelError.
         """
-        self._deaf = True
         self._subscribe(_DROP_MEMBERSHIP)
         try:
             yield
         finally:
+            self._deaf = True
             self._subscribe(_ADD_MEMBERSHIP)
 
     def rang(self) -> bool:

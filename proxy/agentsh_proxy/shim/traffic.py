@@ -24,9 +24,8 @@ if TYPE_CHECKING:
 
 # Requests without an answer that are remembered: more than any client has in flight. The oldest go first.
 MAX_OUTSTANDING: Final = 65_536
-MAX_NAMED: Final = (
-    2_000  # characters; a resource's URI is as long as its server likes, and the question about it is not
-)
+# Characters: a resource's URI is as long as its server likes, and the question about it is not.
+MAX_NAMED: Final = 2_000
 
 
 class Traffic:

@@ -53,15 +53,17 @@ def read(body: bytes) -> RequestFacts:
         return _strictly(body)
     if body.find(_BACKSLASH) >= 0 and _spells_ascii(body):
         return _strictly(body)
-    offers, connects = "tools" in value, False
+    alone = offers = "tools" in value
+    connects = False
     if not _ORDINARY.issuperset(value):
         # Few, where the body may be a megabyte; one that stands twice is among them.
         keys = ",".join(value).casefold()
         offers, connects = "tools" in keys, "mcp_servers" in keys
-    if connects or (offers and _may_name_server(body, value)):
+        alone = alone and keys.count("tools") == 1
+    if connects or (offers and _may_name_server(body, value["tools"] if alone else None)):
         return _strictly(body)
     streams = value.get("stream") is True
-    if offers and value["tools"]:
+    if offers and (not alone or value["tools"]):
         return RequestFacts(stream=streams, parsed=value)
     return _STREAMED if streams else _WHOLE
 
@@ -79,14 +81,14 @@ def _spells_ascii(body: bytes) -> bool:
     return body.find(b"\\u00") >= 0 and _ESCAPED_ASCII.search(body) is not None
 
 
-def _may_name_server(body: bytes, value: dict[str, Any]) -> bool:
-    """Say whether a tool may stand for a server, or leave open which tools count."""
+def _may_name_server(body: bytes, tools: Any) -> bool:
+    """Say whether a tool may stand for a server, or leave open which tools count; None: what the tools are is not plain."""
     if body.count(b'"tools"') > 1:
         return True
     told = body
-    if len(body) > _LONG and "tools" in value:
+    if len(body) > _LONG and tools is not None:
         with contextlib.suppress(orjson.JSONEncodeError):  # nested deeper than it writes
-            told = orjson.dumps(value["tools"])
+            told = orjson.dumps(tools)
     return _NAMES_SERVER.search(told.lower()) is not None
 
 

@@ -6,6 +6,8 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from agentsh_net.core.dialects.anthropic.dialect import DIALECT
 from agentsh_net.core.dialects.base import Connector, RequestFacts
@@ -135,3 +137,40 @@ def test_a_server_named_deep_in_the_tools_or_beside_them_is_read_strictly() -> N
     assert (read.fault.cause, read.fault.cut) == ("unreadable_json", True)
     assert facts(Tools=[{"type": "MCP_Toolset", "mcp_server_name": "a"}]).connectors == (Connector("a", ""),)
     assert facts(messages=[{"content": "mcp_toolset"}], tools=[{"name": "x"}]).fault is None
+
+
+# What a body holds that is longer than one whose tools alone are searched.
+LONG = [{"role": "user", "content": "x" * (64 << 10)}]
+TOOLSET = {"type": "mcp_toolset", "mcp_server_name": "a"}
+
+
+@pytest.mark.parametrize("messages", [[], LONG], ids=["short", "long"])
+@pytest.mark.parametrize("key", ["Tools", "toolset", "my_tools_x", "TOOL\u017f"])
+def test_a_key_that_only_looks_like_tools_breaks_nothing_and_hides_no_server(
+    key: str, messages: list[Any]
+) -> None:
+    honest = [{"name": "x", "input_schema": {}}]
+    assert facts(messages=messages, **{key: honest}).fault is None
+    assert facts(messages=messages, tools=honest, **{key: honest}).fault is None
+    if key.casefold() == "tools":
+        assert facts(messages=messages, **{key: [TOOLSET]}).connectors == (Connector("a", ""),)
+        assert facts(messages=messages, tools=honest, **{key: [TOOLSET]}).fault is not None
+
+
+KEYS = st.sampled_from(
+    ["tools", "Tools", "toolset", "xtools", "mcp_servers", "MCP_servers", "stream", "messages", "type", "name", "url", "x"]
+)  # fmt: skip
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5) | st.sampled_from([TOOLSET, SERVER]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=4),
+    max_leaves=8,
+)
+
+
+@given(st.dictionaries(KEYS, VALUES), st.sampled_from([[], LONG]))
+def test_no_request_is_an_error_of_ours_and_a_server_is_found_beside_anything(
+    fields: dict[str, Any], messages: list[Any]
+) -> None:
+    facts(**{"messages": messages} | fields)
+    found = facts(**{"messages": messages} | fields | {"tools": [TOOLSET]})
+    assert Connector("a", "") in found.connectors or found.fault is not None
