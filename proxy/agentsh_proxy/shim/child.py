@@ -38,7 +38,7 @@ _PR_SET_CHILD_SUBREAPER: Final = 36
 class Child:
     """A running server. `stdin` and `stdout` are our ends of its pipes; `started` is readable (empty) once it runs."""
 
-    __slots__ = ("_adopts", "_due", "pid", "started", "status", "stdin", "stdout")
+    __slots__ = ("_due", "pid", "started", "status", "stdin", "stdout")
 
     def __init__(self, pid: int, stdin: int, stdout: int, started: int) -> None:
         self.pid = pid
@@ -47,7 +47,6 @@ class Child:
         self.started = started
         self.status: int | None = None  # as waitpid(2) tells it, once it is dead
         self._due: list[tuple[float, int]] = []  # signals to send, and when
-        self._adopts = False
 
     @property
     def deadline(self) -> float | None:
@@ -72,12 +71,6 @@ class Child:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, number)
 
-    def adopt(self) -> None:
-        """Be the parent of what it started and leaves behind, so that `kill_all` finds that too."""
-        import ctypes
-
-        self._adopts = ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1) == 0
-
     def kill_all(self, number: int) -> None:
         """Send a signal to it and to all that it started: launchers (npx, uvx, a shell) do not always pass one on."""
         for pid in _descendants(os.getpid()):
@@ -85,16 +78,12 @@ class Child:
                 os.kill(pid, number)
 
     def reap(self) -> bool:
-        """Say whether it is dead, and keep its status."""
-        if self.status is None:
-            pid, status = os.waitpid(self.pid, os.WNOHANG)
-            if pid:
-                self.status = status
-                self._due = []
-        if self._adopts:
-            with contextlib.suppress(ChildProcessError):
-                while os.waitpid(-1, os.WNOHANG)[0]:
-                    pass
+        """Say whether it is dead, and keep its status; what it left to us is buried too."""
+        with contextlib.suppress(ChildProcessError):
+            while (dead := os.waitpid(-1, os.WNOHANG))[0]:
+                if dead[0] == self.pid:
+                    self.status = dead[1]
+                    self._due = []
         return self.status is not None
 
     def fault(self) -> int:
@@ -116,6 +105,11 @@ def spawn(command: Sequence[str], environ: Mapping[str, str]) -> Child:
         os.close(theirs)
     os.set_blocking(our_stdin, False)
     return Child(pid, our_stdin, our_stdout, started)
+
+
+def adopt() -> None:
+    """Be the parent, from now on, of what a server starts and leaves behind, so that `Child.kill_all` finds that too."""
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
 def nobody() -> Child:
@@ -172,8 +166,12 @@ def _descendants(ancestor: int) -> list[int]:
 
 def _die_with(parent: int) -> None:
     """Have the kernel kill us when the shim is killed: nobody would be between client and server any more."""
-    import ctypes
-
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(NOT_FOUND)
+
+
+def _prctl(option: int, value: int) -> None:
+    import ctypes
+
+    ctypes.CDLL(None).prctl(option, value)

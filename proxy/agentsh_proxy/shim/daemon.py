@@ -31,7 +31,9 @@ if TYPE_CHECKING:
 
 # Seconds without a sign of life while a question waits: far beyond a reload or a listing of thousands of tools.
 PATIENCE: Final = 10.0
-RETRY: Final = 0.2  # seconds between tries to connect, so that a burst of calls does not try each time
+RETRY: Final = (
+    0.2  # seconds until one is asked again that hangs up on us at once: it has as many shims as it takes
+)
 # Seconds between tries while nobody asks anything: the daemon that comes back may deny the server.
 LOOK: Final = 2.0
 _READ: Final = 1 << 16
@@ -142,7 +144,7 @@ class Daemon:
             return True
         if self._now() < self._next_try:
             return False
-        self._next_try, self._look = self._now() + RETRY, self._now() + LOOK
+        self._look = self._now() + LOOK
         connection = socket.socket(
             socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC | socket.SOCK_NONBLOCK
         )
@@ -338,13 +340,14 @@ class Daemon:
     def _lose(self, reason: str) -> None:
         """Let go of the daemon; who waits for an answer is told that there is none."""
         self._hang_up()
+        self._next_try = self._now() + (RETRY if self._opening_sent else 0.0)
         self._opening_sent = False
         self._out.clear()
         self.unrecorded += (self._unnoted if self._several else 0) + self._untold
         self._unnoted = self._untold = 0
         self._news = []
         self._standing.clear()
-        self._next_try, self._look = self._now() + RETRY, self._now() + LOOK
+        self._look = self._now() + LOOK
         self._tell(reason)
         asks, self._asks = self._asks, deque()
         for then in asks:

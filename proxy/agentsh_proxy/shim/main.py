@@ -10,7 +10,7 @@ import signal
 import time
 
 from agentsh_net.core.links.shim_link import OPEN
-from agentsh_proxy.shim.child import FORWARDED, NOT_EXECUTABLE, NOT_FOUND, leave_as, nobody, spawn
+from agentsh_proxy.shim.child import FORWARDED, NOT_EXECUTABLE, NOT_FOUND, adopt, leave_as, nobody, spawn
 from agentsh_proxy.shim.daemon import Daemon
 from agentsh_proxy.shim.relay import Relay
 
@@ -56,6 +56,7 @@ def run(options: Options) -> int:
             return NOT_EXECUTABLE
     if daemon.denied:
         _say(f"{options.server} is not started: {daemon.refusal}")
+    adopt()
     child = nobody() if daemon.denied else spawn(options.command, environ)
     relay = Relay(child, daemon, woken)
     fault = relay.run()

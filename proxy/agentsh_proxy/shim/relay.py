@@ -109,7 +109,6 @@ class Relay:
         if self._child.status is not None:
             return
         self._daemon.say(f"the server is ended: {self._daemon.denial}")
-        self._child.adopt()
         if self._child_in is not None:
             self._close(self._child_in)
             self._child_in = None

@@ -34,6 +34,7 @@ class Scene:
         self.listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.listening.bind(str(self.path))
         self.listening.listen()
+        self.listening.settimeout(60)
 
     def accept(self) -> list[dict[str, Any]]:
         assert self.listening is not None
@@ -102,18 +103,32 @@ def test_a_daemon_that_comes_is_found_and_hears_what_it_missed(scene: Scene) -> 
     scene.ask()
     scene.daemon.unjudged += 3
     scene.listen()
-    scene.now += RETRY
-    scene.ask()
+    scene.ask()  # the very next line: none passes because one was just tried in vain
     opening, question = scene.accept()
     assert (opening["unjudged"], question["ask"]) == (3, "client")
     assert scene.daemon.unjudged == 0
 
 
-def test_a_burst_does_not_try_to_connect_each_time(scene: Scene) -> None:
-    scene.ask()
+def test_a_daemon_that_lets_nobody_in_is_not_asked_with_every_line(scene: Scene) -> None:
     scene.listen()
+    scene.daemon.connect()
+    scene.accept()
+    scene.hang_up()
+    scene.daemon.read()
     scene.ask()
-    assert scene.answers == [None, None]
+    assert scene.answers == [None]
+    scene.now += RETRY
+    scene.ask()
+    assert [asked["ask"] for asked in scene.accept()] == ["open", "client"]
+
+
+def test_a_line_after_a_conversation_that_broke_begins_the_next_one(there: Scene) -> None:
+    there.ask()
+    there.hang_up()
+    there.daemon.read()
+    there.ask()
+    assert there.answers == [None]
+    assert [asked["ask"] for asked in there.accept()] == ["open", "client"]
 
 
 def test_when_the_daemon_dies_everybody_who_waits_is_told(there: Scene) -> None:
@@ -247,7 +262,6 @@ def test_calls_that_a_daemon_took_and_did_not_note_are_counted_when_it_ends(scen
     scene.hang_up()
     scene.daemon.read()
     assert scene.daemon.unrecorded == 2
-    scene.now += RETRY
     assert scene.daemon.connect()
     (opening,) = scene.accept()
     assert (opening["unrecorded"], opening["unjudged"]) == (2, 0)
@@ -285,7 +299,6 @@ def test_an_undeclared_server_is_said_once(scene: Scene) -> None:
         scene.say("opened", declared=False)
         scene.hang_up()
         scene.daemon.read()
-        scene.now += RETRY
     assert len([line for line in scene.said if "declares no server" in line]) == 1
 
 

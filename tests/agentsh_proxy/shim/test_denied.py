@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import select
 import signal
 import subprocess
 import threading
@@ -133,6 +135,41 @@ def test_one_that_does_not_end_is_killed_and_so_is_what_it_started(tmp_path: Pat
         awaited(lambda: not Path(f"/proc/{launched}").exists())
         say(process, PING)
         refused(process, 2)
+
+
+def test_what_left_its_server_long_before_the_denial_is_killed_too(tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    daemonized = f"setsid sh -c 'sleep 600 & echo $! > {mark}.new; mv {mark}.new {mark}'; cat"
+    patience = "relay.DENIED_PATIENCE = 0.2; relay.KILL_AFTER = 0.5"
+    socket = tmp_path / "control.sock"
+    with (
+        running(tmp_path, policy()) as here,
+        started("sh", "-c", daemonized, patience=patience, socket=socket) as process,
+    ):
+        awaited(mark.exists)
+        orphan = int(mark.read_text())
+        awaited(lambda: f"PPid:\t{process.pid}\n" in Path(f"/proc/{orphan}/status").read_text())
+        here.write(policy("s"))
+        here.await_event("mcp_server_stopped")
+        awaited(lambda: not Path(f"/proc/{orphan}").exists())
+
+
+def test_what_a_server_left_behind_outlives_it_where_nothing_is_denied(tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    daemonized = (
+        f"setsid sh -c 'sleep 600 > /dev/null 2>&1 & echo $! > {mark}.new; mv {mark}.new {mark}'; cat"
+    )
+    with running(tmp_path, policy()) as here:
+        process = shim(here, "sh", "-c", daemonized)
+        awaited(mark.exists)
+        process.communicate(timeout=60)
+        orphan = os.pidfd_open(int(mark.read_text()))
+    try:
+        assert process.returncode == 0
+        assert select.select([orphan], [], [], 0)[0] == []
+    finally:
+        signal.pidfd_send_signal(orphan, signal.SIGKILL)
+        os.close(orphan)
 
 
 def test_a_signal_ends_it_while_its_server_is_being_ended(tmp_path: Path) -> None:
