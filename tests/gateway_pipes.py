@@ -19,9 +19,8 @@ class FakePipe:
 
     def __init__(self, refuses: str = "", *, waits: bool = False) -> None:
         self.waits = waits
-        self.failed: Callable[[ProtocolError], None] = lambda _: (
-            None
-        )  # tells that the last message was not taken
+        # Tells that the last message was not taken.
+        self.failed: Callable[[ProtocolError], None] = lambda _: None
         self._hear: Callable[[bytes], bool] = lambda _: False
         self.sent: list[Any] = []
         self.closed = False

@@ -46,10 +46,8 @@ def test_a_layer_taken_away_is_told_and_the_plan_put_back(kernel: FakeKernel) ->
         ("ebpf", "not in force"),
         ("ebpf", "in force"),
     ]
-    assert (kernel.reasserted, len(kernel.plans)) == (
-        1,
-        1,
-    )  # the plan in force, whatever is being applied by others
+    # The plan in force, whatever is being applied by others.
+    assert (kernel.reasserted, len(kernel.plans)) == (1, 1)
 
 
 def test_what_the_kernel_says_is_asked_and_not_remembered(kernel: FakeKernel) -> None:

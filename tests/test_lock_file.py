@@ -76,9 +76,8 @@ def test_a_removed_file_is_known_and_anothers_is_not_removed_with_ours(path):
 
 def test_a_number_of_another_container_is_not_taken_for_a_process_here(path):
     held = take(path)
-    os.pwrite(
-        held.descriptor, b"1", 0
-    )  # as a container's first process calls itself; here it is somebody else
+    # As a container's first process calls itself; here it is somebody else.
+    os.pwrite(held.descriptor, b"1", 0)
     os.ftruncate(held.descriptor, 1)
     assert holder(path) == 0
     os.pwrite(held.descriptor, b"x", 0)

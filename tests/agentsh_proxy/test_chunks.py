@@ -48,9 +48,8 @@ def test_a_reader_is_between_two_chunks_only_where_the_next_byte_begins_one(chun
             reader.feed(wire[at : at + cut])
             at += cut
             assert not reader.between or at in ends
-            assert (
-                reader.between or at not in ends or cut == 1
-            )  # of a line end cut in two nothing is concluded
+            # Of a line end cut in two nothing is concluded.
+            assert reader.between or at not in ends or cut == 1
 
 
 @given(CHUNKS, st.integers(0, 6), st.integers(1, 9))

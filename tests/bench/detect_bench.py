@@ -37,10 +37,8 @@ POISONED = {
     ("challenge10", "get_user_profile"),
     ("challenge10", "malicious_check_system_status"),
     ("challenge5", "enhanced_calculate"),
-    (
-        "challenge5",
-        "calculate",
-    ),  # of two under this name the one that shadows the other: it alone has a block of orders
+    # Of two under this name the one that shadows the other: it alone has a block of orders.
+    ("challenge5", "calculate"),
 }
 # SAFE-T1001 of SAFE-MCP, by its own test.
 SAFE_POISONED = {"data_processor", "api_client", "analyzer", "formatter", "helper"}

@@ -69,10 +69,8 @@ class Session:
 
     async def call(self) -> None:
         self.number += 1
-        params = {
-            "name": "add",
-            "arguments": {"a": 1, "b": 10 ** (self.number % 9)},
-        }  # calls differ in length
+        # Calls differ in length, as real ones do.
+        params = {"name": "add", "arguments": {"a": 1, "b": 10 ** (self.number % 9)}}
         began = time.perf_counter()
         _, body = await self.post(
             {"jsonrpc": "2.0", "id": self.number, "method": "tools/call", "params": params}

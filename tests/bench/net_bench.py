@@ -235,9 +235,8 @@ def flood(_: argparse.Namespace) -> Iterator[Row]:
                 taken, made = beside(attacker, url)
                 waits["flood"].append(taken)
                 tries += made
-                found = counted(
-                    daemon, tries
-                )  # what was recorded is read by then: the next round is idle again
+                # What was recorded is read by then: the next round is idle again.
+                found = counted(daemon, tries)
             server.setblocking(False)
             try:
                 server.accept()

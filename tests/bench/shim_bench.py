@@ -90,10 +90,8 @@ def daemon(folder: Path, cpus: set[int]):
         yield process.pid
         process.send_signal(signal.SIGTERM)
         process.wait()
-        for left in (
-            folder / "ready",
-            *folder.glob("events.db*"),
-        ):  # another server's pins would block the next one
+        # Another server's pins would block the next one.
+        for left in (folder / "ready", *folder.glob("events.db*")):
             left.unlink(missing_ok=True)
 
 

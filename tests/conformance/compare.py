@@ -32,9 +32,8 @@ EVERYTHING = "from mcp_everything_server.server import mcp"
 REBINDING = "dns-rebinding-protection"
 STAMP = re.compile(r"-\d{4}-\d\d-\d\dT.*$")  # the suite dates its folders
 
-Checks = dict[
-    tuple[str, str, int], str
-]  # scenario, check and which of its kind there -> status; without what is only told (INFO)
+# Scenario, check and which of its kind there -> status; without what is only told (INFO)
+Checks = dict[tuple[str, str, int], str]
 # What a server can only do that is the HTTP server itself (the suite takes JSON in place of streams: it is INFO then).
 OF_HTTP = {"server-sse-streams-functional", "server-sse-disconnect-resume"}
 

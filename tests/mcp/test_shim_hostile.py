@@ -229,9 +229,8 @@ def test_an_injection_in_a_result_is_stopped_where_that_is_wanted(tmp_path: Path
     inspection = {"enabled": True, "on_detection": "block"}
     with scene(tmp_path, "injection", output_inspection=inspection) as (here, it):
         assert blocked(it.call(2), "Result of tool 'ls' blocked by policy")
-        assert blocked(
-            it.call(3), "Result of tool 'ls' blocked by policy"
-        )  # by a standing verdict on the call
+        # By a standing verdict on the call.
+        assert blocked(it.call(3), "Result of tool 'ls' blocked by policy")
         event = here.await_event("mcp_tool_result_inspected")
         assert (event["action"], event["tool_name"], event["jsonrpc_id"]) == ("block", "ls", 2)
         assert "ignore-instructions" in {d["pattern"] for d in event["detections"]}

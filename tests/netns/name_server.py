@@ -58,9 +58,8 @@ class NameServer:
         query = dns.message.from_wire(data)
         answer = dns.message.make_response(query)
         answer.flags |= dns.flags.RA
-        self.asked += (
-            query.question[0].name.to_text().endswith(".test.")
-        )  # not for the providers, whom the daemon knows
+        # Not for the providers, whom the daemon knows.
+        self.asked += query.question[0].name.to_text().endswith(".test.")
         if self.failing:
             answer.set_rcode(dns.rcode.SERVFAIL)
             return answer.to_wire()

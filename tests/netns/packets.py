@@ -111,14 +111,12 @@ def send_by_xdp(data: bytes) -> None:
         memory = mmap.mmap(-1, chunks * size)
         memory[: len(data)] = data
         where = ctypes.addressof(ctypes.c_char.from_buffer(memory))
-        sender.setsockopt(
-            _SOL_XDP, 4, struct.pack("=QQIIII", where, chunks * size, size, 0, 0, 0)
-        )  # XDP_UMEM_REG
+        # XDP_UMEM_REG
+        sender.setsockopt(_SOL_XDP, 4, struct.pack("=QQIIII", where, chunks * size, size, 0, 0, 0))
         for ring in (5, 6, 3):  # XDP_UMEM_FILL_RING, XDP_UMEM_COMPLETION_RING, XDP_TX_RING
             sender.setsockopt(_SOL_XDP, ring, struct.pack("=I", chunks))
-        offsets = struct.unpack(
-            "=16Q", sender.getsockopt(_SOL_XDP, 1, 128)
-        )  # XDP_MMAP_OFFSETS: rx, tx, fr, cr
+        # XDP_MMAP_OFFSETS: rx, tx, fr, cr
+        offsets = struct.unpack("=16Q", sender.getsockopt(_SOL_XDP, 1, 128))
         producer, descriptors = offsets[4], offsets[6]
         ring = mmap.mmap(sender.fileno(), descriptors + chunks * 16, offset=0x80000000)  # XDP_PGOFF_TX_RING
         address = struct.pack("=HHIII", _AF_XDP, 1 << 1, socket.if_nametoindex("here"), 0, 0)  # XDP_COPY

@@ -102,9 +102,8 @@ def through_ring(
 def _ring(entry: bytes, *, thread: bool) -> int:
     """Submit one entry to a ring of its own and return its result (include/uapi/linux/io_uring.h)."""
     parameters = bytearray(120)
-    struct.pack_into(
-        "=I", parameters, 8, 2 if thread else 0
-    )  # behind sq_entries and cq_entries: IORING_SETUP_SQPOLL
+    # Behind sq_entries and cq_entries: IORING_SETUP_SQPOLL.
+    struct.pack_into("=I", parameters, 8, 2 if thread else 0)
     buffer = (ctypes.c_char * len(parameters)).from_buffer(parameters)
     ring = _libc.syscall(ctypes.c_long(_IO_URING_SETUP), ctypes.c_uint(4), buffer)
     if ring < 0:

@@ -135,9 +135,8 @@ def from_one_port(layers: tuple[str, ...]) -> list[tuple[str, int]]:
     server = listening(far, GOOD)
     for _ in range(3):
         with socket.socket() as client:
-            client.setsockopt(
-                socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)
-            )  # reset: the port is free
+            # Reset: the port is free.
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             client.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             client.bind(("10.99.0.1", 5555))
             client.connect((GOOD, 443))

@@ -185,8 +185,7 @@ def test_clients_without_a_session_are_known_by_who_they_say_they_are_and_are_bo
     assert unnamed.known("s", {**fields, "accept": "y"}, offers[1]) is offers[0]
     assert unnamed.known("s", {**fields, "authorization": "Bearer b"}, offers[1]) is offers[1]
     assert unnamed.known("s", fields, offers[2]) is offers[0]
-    assert (
-        unnamed.known("other", fields, offers[2]) is offers[2]
-    )  # one too many: who came longest ago is forgotten
+    # One too many: who came longest ago is forgotten.
+    assert unnamed.known("other", fields, offers[2]) is offers[2]
     assert unnamed.known("s", fields, offers[3]) is offers[0]
     assert unnamed.known("s", {**fields, "authorization": "Bearer b"}, offers[3]) is offers[3]

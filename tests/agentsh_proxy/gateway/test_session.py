@@ -137,9 +137,8 @@ def test_a_client_that_lost_its_stream_has_the_rest_of_it() -> None:
         await pipe.answer("tools/call", RESULT)
         rest = await front.ask("GET", **session, **{"Last-Event-ID": last})
         assert rest.messages == [step, {"jsonrpc": "2.0", "id": 1, "result": RESULT}]
-        assert not [
-            m for m in pipe.sent if m.get("method") == "notifications/cancelled"
-        ]  # a lost stream is no cancellation
+        # A lost stream is no cancellation.
+        assert not [m for m in pipe.sent if m.get("method") == "notifications/cancelled"]
 
     play(scene)
 

@@ -211,9 +211,8 @@ async def test_an_odd_answer_without_a_call_leaves_as_it_came_too(opened, body, 
 async def test_a_session_is_named_by_its_token_and_by_nothing_else(opened):
     upstream = await opened(Upstream(answering(response(whole("delete_files")))))
     proxy = await opened(Proxy(snapshot(upstream.port)))
-    proxy.service.sessions = {
-        "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08": "agent-7"
-    }  # sha256("test")
+    # sha256("test")
+    proxy.service.sessions = {"9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08": "agent-7"}
     client = await opened(Client(proxy.port))
     assert (await client.ask(request("/s/test" + MESSAGES, b"{}", b"X-Session: root"))).status == 200
     assert (await client.ask(request(MESSAGES, b"{}"))).status == 200
@@ -277,9 +276,8 @@ async def test_a_connector_hides_in_no_compressed_request(opened, coding):
     body = orjson.dumps(
         {"mcp_servers": [{"type": "url", "name": "weather", "url": "http://127.0.0.1:9/mcp"}]}
     )
-    encode = dict(CODINGS).get(
-        coding, gzip.compress
-    )  # not labelled at all: some provider may look at the bytes
+    # Not labelled at all: some provider may look at the bytes.
+    encode = dict(CODINGS).get(coding, gzip.compress)
     upstream = await opened(Upstream())
     proxy = await opened(Proxy(snapshot(upstream.port, denied_servers=["weather"])))
     client = await opened(Client(proxy.port))

@@ -25,9 +25,10 @@ def policy(*denied: str) -> dict[str, Any]:
 
 def shim(here: Running, *server: str) -> subprocess.Popen[bytes]:
     words = command(*server, socket=here.folder / "control.sock")
+    # Unbuffered: `line` asks the pipe whether there is more.
     return subprocess.Popen(
         words, bufsize=0, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )  # unbuffered: `line` asks the pipe whether there is more
+    )
 
 
 def say(process: subprocess.Popen[bytes], *messages: bytes) -> None:

@@ -173,10 +173,9 @@ def test_nothing_behind_the_end_lets_a_denied_call_pass(name: str) -> None:  # r
     assert_stopped(name, end + MAKE[name](DENIED) + end)
 
 
+# Rows 14 and 16: two answers, whose indices and ids are the same.
 @pytest.mark.parametrize("name", WIRES)
-def test_calls_at_one_index_are_told_apart(
-    name: str,
-) -> None:  # rows 14 and 16: two answers, whose indices and ids are the same
+def test_calls_at_one_index_are_told_apart(name: str) -> None:
     assert_stopped(name, MAKE[name](ALLOWED, DENIED))
     assert_stopped(name, MAKE[name](ALLOWED) + MAKE[name](DENIED, ALLOWED))
 
@@ -217,13 +216,14 @@ def test_no_mark_before_a_line_hides_a_denied_call_from_clients_that_drop_it(nam
     assert_stopped(name, b": \n\n" + marked)
 
 
+# Row 20.
 @pytest.mark.parametrize("name", [name for name in WIRES if name not in BINARY])
 @pytest.mark.parametrize(
     ("before", "after"), [("\u00a0", ""), ("\u2003", "\u3000"), ("", " more"), ("", " ]")]
 )
 def test_no_client_that_trims_or_stops_early_is_handed_a_denied_call(
     name: str, before: str, after: str
-) -> None:  # row 20
+) -> None:
     stream = MAKE[name](DENIED).decode()
     odd = re.sub(r"(?m)^(data: |)(\{.*\})(\r?)$", rf"\g<1>{before}\g<2>{after}\g<3>", stream).encode()
     for fail_closed in (False, True):

@@ -78,9 +78,8 @@ def test_who_asks_the_stub_and_connects_at_once_never_gets_through(
 ) -> None:
     said = box.in_box(races, tmp_path, layers)
     refusal = REFUSALS[layers[0]]
-    assert (
-        said["past the stub"] == ["connected"] * 5
-    )  # the race is real: without the stub it is lost every time
+    # The race is real: without the stub it is lost every time.
+    assert said["past the stub"] == ["connected"] * 5
     assert said["by the stub"] == [refusal] * ROUNDS
     assert said["by an alias"] == refusal
     assert said["neighbour"] == "connected"

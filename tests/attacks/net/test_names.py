@@ -231,9 +231,8 @@ def neighbourly(folder: Path, layers: tuple[str, ...]) -> dict[str, Any]:
         found = told(daemon)
         assert daemon.stop() == 0
     assert (servers, names.records) == (servers, {})
-    unknown = [
-        name for name in known["problems"] if name.endswith(".local")
-    ]  # nobody here knows the providers
+    # Nobody here knows the providers.
+    unknown = [name for name in known["problems"] if name.endswith(".local")]
     return {"said": said, "problems": unknown, "told": found}
 
 

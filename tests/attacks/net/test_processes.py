@@ -266,9 +266,8 @@ def sharing(kind: str) -> Callable[[Stage], str]:
 def old_connection(stage: Stage) -> str:
     with stage.early.established as client:
         said = outcome(lambda: client.send(b"x"))
-        client.setsockopt(
-            socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("=ii", 1, 0)
-        )  # it would be tried again for minutes
+        # It would be tried again for minutes.
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("=ii", 1, 0))
     return said
 
 

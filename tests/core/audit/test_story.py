@@ -88,10 +88,8 @@ def test_a_connection_belongs_by_its_server_and_by_its_session_where_that_is_kno
     ("fields", "joined_by"),
     [
         ({"correlated": True, "session_id": "s1"}, "session"),
-        (
-            {"correlated": True},
-            "server and time",
-        ),  # of no known session: some call explains it, perhaps another's
+        # Of no known session: some call explains it, perhaps another's.
+        ({"correlated": True}, "server and time"),
         ({"session_id": "s1"}, "server and time"),
     ],
 )

@@ -204,9 +204,8 @@ def test_a_read_full_of_marks_costs_what_it_is_long() -> None:
         return time.process_time() - began
 
     short = min(seconds(500) for _ in range(3))
-    assert (
-        min(seconds(4000) for _ in range(3)) < 24 * short
-    )  # eight times as long; its square would be sixty-four
+    # Eight times as long; its square would be sixty-four.
+    assert min(seconds(4000) for _ in range(3)) < 24 * short
 
 
 def test_an_unfinished_frame_waits_and_then_passes_whole() -> None:
@@ -501,6 +500,5 @@ def test_a_read_of_nothing_does_not_begin_the_stream() -> None:
     stream = inspector()
     assert stream.feed(b"") == (b"", (), (), False)
     step = stream.feed(b"\xef\xbb\xbfdata: {tool\n\n")
-    assert [f.cause for f in step.faults] == [
-        "malformed_json"
-    ]  # the byte order mark was skipped, and the event read
+    # The byte order mark was skipped, and the event read.
+    assert [f.cause for f in step.faults] == ["malformed_json"]

@@ -105,9 +105,8 @@ def test_honest_arguments_are_quiet(arguments: dict[str, Any]) -> None:
 
 
 def test_every_host_that_catches_is_known_by_a_part_of_it() -> None:
-    assert (
-        len(CATCHERS) == len(CATCHING) == CATCHER.pattern.count("|") + 1 - 8
-    )  # alternatives within alternatives
+    # Alternatives within alternatives.
+    assert len(CATCHERS) == len(CATCHING) == CATCHER.pattern.count("|") + 1 - 8
     for host, part in zip(CATCHERS, CATCHING, strict=True):
         assert CATCHER.fullmatch(host)
         assert part in host

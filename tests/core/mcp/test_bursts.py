@@ -67,9 +67,8 @@ def same_results(text: str) -> bool:
             assert value.keys() == {"jsonrpc", "id", "result"}
             assert (type(id_), id_) == (type(value["id"]), value["id"])
             assert value["result"].keys() <= {"content", "structuredContent", "isError"}
-            if (
-                INPUT_REQUIRED not in line and "\\u" not in line
-            ):  # where a skim looks closer, and finds nothing
+            # Where a skim looks closer, and finds nothing.
+            if INPUT_REQUIRED not in line and "\\u" not in line:
                 assert Skim().of_server(line.encode()) == ("", id_)
     return bool(ids)
 

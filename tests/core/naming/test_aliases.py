@@ -27,11 +27,8 @@ LONG = "summarize_every_open_pull_request_of_the_organisation_and_its_forks"
         ("git.hub", "get_me", "git-hub-get_me"),  # Copilot CLI
         ("münchen", "get", "xn--mnchen-3ya-get"),  # Copilot CLI, punycode
         ("hub", "get.me", "hub__get.me"),  # Cline, gateways
-        (
-            "GitHub Enterprise Server",
-            "get.me",
-            "mcp_github_enterp_get_me",
-        ),  # VS Code: 18 characters of prefix
+        # VS Code: 18 characters of prefix.
+        ("GitHub Enterprise Server", "get.me", "mcp_github_enterp_get_me"),
         ("hub", "_get_", "mcp_hub__get"),  # openai-agents
         ("git hub", "get me", "git hub_get me"),  # LangChain
         ("hub", "get", "hub.get"),

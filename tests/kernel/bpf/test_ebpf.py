@@ -100,10 +100,8 @@ def test_a_datagram_without_connect_is_refused(family: int, address: str, hook: 
 
     result, hooks, protocols = box.in_box(inside)
     assert (result, protocols) == ("EPERM", [17])
-    assert hooks in (
-        [hook],
-        ["sendmsg6"],
-    )  # kernels differ in which hook a mapped address takes; none takes no hook
+    # Kernels differ in which hook a mapped address takes; none takes no hook.
+    assert hooks in ([hook], ["sendmsg6"])
 
 
 @BOTH_MAKES

@@ -21,9 +21,8 @@ def test_its_socket_is_the_one_that_it_writes_by() -> None:
     def inside() -> tuple[bool, bool, int]:
         with Netlink(NETFILTER), socket.socket() as _tcp:
             library = Library()
-            library.commit(
-                "add table inet mine { flags owner; }"
-            )  # belongs to the socket that it was sent by
+            # Belongs to the socket that it was sent by.
+            library.commit("add table inet mine { flags owner; }")
             duplicate = library.socket()
             assert duplicate is not None
             port, inheritable = duplicate.getsockname()[0], os.get_inheritable(library._fd)

@@ -86,9 +86,8 @@ def test_a_connection_in_another_namespace_is_closed() -> None:
         server.listen()
         connection = there.socket(socket.AF_INET)
         connection.connect((box.HERE_V4, 443))
-        hold = there.call(
-            lambda: __import__("subprocess").Popen(["sleep", "60"])
-        )  # a process that lives there
+        # A process that lives there.
+        hold = there.call(lambda: __import__("subprocess").Popen(["sleep", "60"]))
         closed = sweep(plan(deny=(at(box.HERE_V4),)))
         hold.kill()
         hold.wait()
