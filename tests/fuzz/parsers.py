@@ -16,13 +16,7 @@ from fuzz import readers
 from fuzz.streams import cut
 
 from agentsh_net.core.dialects import unread
-from agentsh_net.core.dialects.anthropic import dialect as anthropic
-from agentsh_net.core.dialects.bedrock import dialect as bedrock
 from agentsh_net.core.dialects.call_signs import Places, may_hide_call
-from agentsh_net.core.dialects.gemini import dialect as gemini
-from agentsh_net.core.dialects.ollama import dialect as ollama
-from agentsh_net.core.dialects.openai_chat import dialect as openai_chat
-from agentsh_net.core.dialects.openai_responses import dialect as openai_responses
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.framing.sse import Decoder
 from agentsh_net.core.network import dns_message, dns_packets
@@ -152,44 +146,6 @@ def http_response(data: bytes) -> None:
             fields = http_head.forwarded_response(head, rewritten=rewritten).lower()
             assert b"\r\ntransfer-encoding:" not in fields
             assert not rewritten or b"\r\ncontent-length:" not in fields
-
-
-def request_bodies(data: bytes) -> None:
-    """Every MCP server that json finds in a request is found, or the request may not pass."""
-    value = readers.loads(data)
-    for dialect in (
-        anthropic.DIALECT, openai_chat.DIALECT, openai_responses.DIALECT, gemini.DIALECT, gemini.STREAMED, ollama.DIALECT,
-        bedrock.DIALECT, bedrock.CONVERSE_STREAM, bedrock.INVOKE, bedrock.INVOKE_STREAM,
-    ):  # fmt: skip
-        facts = dialect.request(data)
-        if facts.fault is not None and facts.fault.cut:
-            continue
-        found = {connector.url for connector in facts.connectors}
-        for url in _servers(dialect.name, value):
-            assert url in found, (dialect.name, url, facts)
-
-
-def _servers(name: str, value: Any) -> list[str]:
-    if not isinstance(value, dict):
-        return []
-    urls: list[Any] = []
-    match name:
-        case "anthropic":
-            urls = [s.get("url") for s in _dicts(value.get("mcp_servers"))]
-        case "openai_responses":
-            urls = [t.get("server_url") for t in _dicts(value.get("tools")) if t.get("type") == "mcp"]
-        case "gemini":
-            for tool in _dicts(value.get("tools")):
-                for server in _dicts(tool.get("mcpServers")):
-                    transport = server.get("streamableHttpTransport")
-                    urls.append(transport.get("url") if isinstance(transport, dict) else None)
-        case _:
-            pass
-    return [url for url in urls if isinstance(url, str) and url]
-
-
-def _dicts(value: Any) -> list[dict[str, Any]]:
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 _SPELLINGS = (

@@ -11,7 +11,7 @@ from typing import Final
 
 import dns.message
 import dns.rrset
-from fuzz import parsers, streams
+from fuzz import parsers, requests, streams
 
 TRANSCRIPTS = Path(__file__).parent.parent / "transcripts"
 FOUND = Path(__file__).parent / "found"
@@ -25,7 +25,8 @@ TARGETS: Final[dict[str, Target]] = {
         for name, wire in streams.WIRES.items()
         if name != "invoke"
     },
-    "requests": parsers.request_bodies,
+    "requests": requests.check,
+    "requests-grown": requests.grown,
     "json": parsers.json_readings,
     "signs": parsers.call_signs,
     "unread": parsers.unread_answers,
@@ -69,17 +70,13 @@ def seeds(target: str) -> Iterator[bytes]:
         alike = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nX-Id: %d\r\nContent-Length: %d\r\n\r\n"
         yield b"".join(alike % (number, number) for number in range(4))
         yield b"HTTP/1.0 401 No\r\nContent-Length: 7\r\nConnection: close, ETag\r\nETag: x\r\nContent-Encoding: gzip\r\n\r\n"
+    elif target == "requests-grown":
+        for number in range(len(requests.BODIES)):
+            yield bytes([number])
+            yield bytes([number]) + random.Random(number).randbytes(80)
     else:
-        yield from (json.dumps(body).encode() for body in _BODIES)
-
-
-_BODIES = (
-    {"stream": True, "mcp_servers": [{"type": "url", "name": "a", "url": "https://a.test/"}], "tools": [{"type": "mcp_toolset"}]},
-    {"input": [], "tools": [{"type": "mcp", "server_label": "a", "server_url": "https://a.test", "require_approval": "never"}]},
-    {"contents": [], "tools": [{"mcpServers": [{"name": "a", "streamableHttpTransport": {"url": "https://a.test"}}]}]},
-    {"input": [{"type": "mcp_approval_response", "approve": True, "approval_request_id": "a"}], "previous_response_id": "r"},
-    {"model": "m", "messages": [{"role": "user", "content": "x\u2028"}], "tools": [{"function": {"name": "a"}}], "n": 1e400},
-)  # fmt: skip
+        yield from (json.dumps(body).encode() for body in requests.BODIES)
+        yield json.dumps({"messages": [{"role": "user", "content": "x\u2028"}], "n": 1e400}).encode()
 
 
 def _dns() -> Iterator[bytes]:

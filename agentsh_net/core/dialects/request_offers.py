@@ -96,7 +96,7 @@ def _entry(entry: Any, path: Path, namespace: str) -> Iterator[Offer]:
             for at, child in enumerate(entry[key]):
                 yield from _one(child, (*path, key, at), namespace)
             return
-    if kind not in _CLIENTS:
+    if not isinstance(kind, str) or kind not in _CLIENTS:
         return
     inner = next(
         (entry[k] for k in ("function", "custom", "toolSpec") if isinstance(entry.get(k), Mapping)), entry
@@ -176,7 +176,7 @@ def _choices(request: Mapping[str, Any], names: set[str], *, left_any: bool) -> 
             else:
                 edits |= {(*where, "tools", at): DELETE for at in out}
     call = request.get("function_call")
-    if isinstance(call, Mapping) and call.get("name") in names:
+    if _named(call) in names:
         edits[("function_call",)] = "auto"
     return edits | _configured(request, names)
 
@@ -195,10 +195,9 @@ def _configured(request: Mapping[str, Any], names: set[str]) -> dict[Path, Any]:
         ):
             calling = config.get(inner) if isinstance(config, Mapping) else None
             allowed = calling.get(listed) if isinstance(calling, Mapping) else None
-            out = (
-                [at for at, name in enumerate(allowed) if name in names] if isinstance(allowed, list) else []
-            )
-            if out and len(out) == len(allowed or ()):
+            listed_names = allowed if isinstance(allowed, list) else []
+            out = [at for at, name in enumerate(listed_names) if isinstance(name, str) and name in names]
+            if out and len(out) == len(listed_names):
                 edits[key, inner] = DELETE
             else:
                 edits |= {(key, inner, listed, at): DELETE for at in out}

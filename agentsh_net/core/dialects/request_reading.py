@@ -13,16 +13,29 @@ from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.values import strict_json
 from agentsh_net.core.values.strict_json import DivergentError, Reading
 
-# Every way to name a server has one of these in its keys or types; UTF-16 and escapes of ASCII can hide them.
-_SIGN: Final = re.compile(rb"mcp|connector_id|tunnel_id|server_url|\\u00[0-7]|\0")
+# Every way to name a server has one of these in its keys or types; UTF-16 (NUL) can hide them, and what is `disguised`.
+_SIGNS: Final = (b"mcp", b"connector_id", b"tunnel_id", b"server_url", b"\0")
+
+_LONG_S: Final = "\u017f".encode()
+_ESCAPED: Final = re.compile(rb"\\u0(?:0[0-7]|17f)")  # ASCII, or the long s
 
 # What these say is found out from the answer, whatever the request said.
 _HARMLESS: Final = frozenset({"stream"})
 
 
+def disguised(lowered: bytes) -> bool:
+    """Say whether a letter of a key may be written otherwise: as an escape, or as the long s, which Go's clients read as an `s`."""
+    if lowered.find(_LONG_S) >= 0:
+        return True
+    return (
+        lowered.find(b"\\u0") >= 0 and _ESCAPED.search(lowered) is not None
+    )  # found at a tenth of the search's cost
+
+
 def may_name_server(body: bytes) -> bool:
     """Say whether a request could ask the provider to call an MCP server."""
-    return _SIGN.search(body.lower()) is not None
+    lowered = body.lower()
+    return any(lowered.find(sign) >= 0 for sign in _SIGNS) or disguised(lowered)
 
 
 def read_object(body: bytes) -> Reading | Fault:

@@ -82,6 +82,30 @@ def test_odd_requests_offer_nothing():
         assert offered(request) == []
 
 
+@pytest.mark.parametrize("odd", [[], {}, [{}], None, 7, "\ud800"], ids=repr)
+def test_values_of_any_type_are_no_error_of_ours(odd):
+    offer = {"type": odd, "name": odd, "function": odd}
+    found = {
+        "tools": [offer, {**A, "type": odd}, A],
+        "functions": [odd],
+        "messages": [{"content": [{"type": odd}]}],
+    }
+    assert ("", "a", None, None, ("tools", 2)) in offered(found)
+    choice = {"tool_choice": {"type": odd, "name": odd}, "function_call": {"name": odd}}
+    config = {
+        "toolConfig": {
+            "toolChoice": {"tool": {"name": odd}},
+            "functionCallingConfig": {"allowedFunctionNames": [odd, "a"]},
+        }
+    }
+    told = left({**found, **choice, **config}, "a")
+    assert told["toolConfig"]["functionCallingConfig"]["allowedFunctionNames"] == [odd]
+    assert {"tools": told["tools"], **{key: told[key] for key in choice}} == {
+        "tools": [offer, {**A, "type": odd}],
+        **choice,
+    }
+
+
 def left(request, *names):
     text = json.dumps(request)
     paths = {o.path for o in request_offers.offers(request_offers.lists(request)) if o.name in names}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+from dataclasses import replace
 from typing import Any, Final
 
 import orjson
@@ -25,7 +26,8 @@ _DECISIVE: Final = frozenset({"stream", "mcp_servers", "tools"})
 _NAMING: Final = frozenset({"type", "name", "url", "mcp_server_name"})
 
 # Every way in which tools name a server; the `mcp` in the names of an agent's own tools is none.
-_NAMES_SERVER: Final = re.compile(rb"mcp_(?:server_name|toolset)")
+# Go's clients read the long s as an `s`.
+_NAMES_SERVER: Final = re.compile(rb"mcp_(?:(?:s|\xc5\xbf|\\u017f)erver_name|tool(?:s|\xc5\xbf|\\u017f)et)")
 _LONG: Final = 64 << 10  # of such a body the tools are a small part, and are looked through alone
 _BACKSLASH: Final = b"\\"
 _ESCAPED_ASCII: Final = re.compile(rb"\\u00[0-7]")
@@ -94,39 +96,46 @@ def _may_name_server(body: bytes, tools: Any) -> bool:
 
 def _facts(body: bytes, reading: Reading) -> RequestFacts:
     value: dict[str, Any] = reading.value
-    stream = value.get("stream") is True
     top = folded(value)
     repeated = {key.casefold() for key in reading.duplicates}
     if len(top) < len(value):
         keys = [key.casefold() for key in value]
         repeated |= {key for key in keys if keys.count(key) > 1}
     declared, toolsets = _listed(top.get("mcp_servers")), _toolsets(top.get("tools"))
+    additions = [tool for _, tool in added(value)]
     decisive = _DECISIVE | _NAMING if declared or toolsets else _DECISIVE
-    if (fault := ambiguous(body, repeated & decisive)) is not None:
-        return RequestFacts(stream=stream, fault=fault)
-    if (fault := too_many(len(declared) + len(toolsets), _MAX_CONNECTORS)) is not None:
-        return RequestFacts(stream=stream, fault=fault)
-    connectors: dict[str, Connector] = {}
+    facts = RequestFacts(
+        stream=value.get("stream") is True,
+        fault=ambiguous(body, repeated & decisive),
+        parsed=value,
+        adds_tools=bool(additions),
+    )
+    connectors = _connectors(declared, toolsets, additions)
+    if isinstance(connectors, Fault):
+        return replace(facts, fault=connectors)
+    return replace(facts, connectors=connectors)
+
+
+def _connectors(
+    declared: list[Any], toolsets: list[dict[str, Any]], additions: list[dict[str, Any]]
+) -> tuple[Connector, ...] | Fault:
+    """Return every server that is declared, or named by a tool; the fault of those that cannot be judged."""
+    found: dict[str, Connector] = {}
     for entry in declared:
         server = folded(entry)
         name, url = server.get("name"), server.get("url")
         clash = isinstance(entry, dict) and len(server) < len(entry)
-        if not isinstance(name, str) or not isinstance(url, str) or clash or name in connectors:
-            return _malformed("an entry of mcp_servers has no name and url of its own", stream=stream)
-        connectors[name] = Connector(name, url)
+        if not isinstance(name, str) or not isinstance(url, str) or clash or name in found:
+            return _malformed("an entry of mcp_servers has no name and url of its own")
+        found[name] = Connector(name, url)
     for toolset in toolsets:
         name = toolset.get("mcp_server_name")
         if not isinstance(name, str):
-            return _malformed("an mcp_toolset names no server", stream=stream)
-        connectors.setdefault(name, Connector(name, ""))
-    additions = [tool for _, tool in added(value)]
+            return _malformed("an mcp_toolset names no server")
+        found.setdefault(name, Connector(name, ""))
     for name in (name for tool in additions for name in servers(tool)):
-        connectors.setdefault(name, Connector(name, ""))
-    if (fault := too_many(len(connectors), _MAX_CONNECTORS)) is not None:
-        return RequestFacts(stream=stream, fault=fault)
-    return RequestFacts(
-        stream=stream, connectors=tuple(connectors.values()), parsed=value, adds_tools=bool(additions)
-    )
+        found.setdefault(name, Connector(name, ""))
+    return too_many(len(found), _MAX_CONNECTORS) or tuple(found.values())
 
 
 def _listed(value: Any) -> list[Any]:
@@ -149,6 +158,5 @@ def _toolsets(tools: Any) -> list[dict[str, Any]]:
     return found
 
 
-def _malformed(detail: str, *, stream: bool) -> RequestFacts:
-    """Return the facts of a request whose servers cannot be judged."""
-    return RequestFacts(stream=stream, fault=Fault("malformed_connector", detail, cut=True))
+def _malformed(detail: str) -> Fault:
+    return Fault("malformed_connector", detail, cut=True)

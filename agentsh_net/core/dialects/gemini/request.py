@@ -13,7 +13,7 @@ import orjson
 
 from agentsh_net.core.dialects.base import Connector, Fault, RequestFacts
 from agentsh_net.core.dialects.request_offers import offering
-from agentsh_net.core.dialects.request_reading import ambiguous, read_object, too_many
+from agentsh_net.core.dialects.request_reading import ambiguous, disguised, read_object, too_many
 from agentsh_net.core.values.members import find, folded, plain, twice
 
 # Gemini takes 128 functions a request; a request with more servers than that is not read further.
@@ -26,7 +26,7 @@ _OPAQUE: Final = frozenset(
 )
 # Twice anywhere, these leave open what the provider is asked for.
 _DECISIVE: Final = frozenset({"tools", "mcpservers", "name", "url", "streamablehttptransport", "request"})
-_SIGN: Final = re.compile(rb"mcp_?server|\\u00[0-7]|\0")
+_SIGN: Final = re.compile(rb"mcp_?server")
 _HEADERS: Final = frozenset({"headers"})
 _ADDRESS: Final = frozenset({"url", "uri", "httpurl"})
 
@@ -35,7 +35,9 @@ def read(body: bytes, *, stream: bool) -> RequestFacts:
     """Return the facts of a request body (content decoding is done by the caller); the path says whether the answer streams."""
     if not body.strip():
         return RequestFacts(stream=stream)
-    if not _SIGN.search(body.lower()) and (plain_body := _object(body)) is not None:
+    lowered = body.lower()
+    named = disguised(lowered) or (lowered.find(b"mcp") >= 0 and _SIGN.search(lowered) is not None)
+    if not named and (plain_body := _object(body)) is not None:
         return RequestFacts(stream=stream, parsed=offering(plain_body))
     reading = read_object(body)
     if isinstance(reading, Fault):

@@ -15,7 +15,7 @@ import orjson
 
 from agentsh_net.core.dialects.base import Connector, Fault, RequestFacts
 from agentsh_net.core.dialects.openai_responses.items import Call, folded, read_call, text_of
-from agentsh_net.core.dialects.request_reading import ambiguous, may_name_server, read_object
+from agentsh_net.core.dialects.request_reading import ambiguous, disguised, may_name_server, read_object
 from agentsh_net.core.model import ToolCall
 
 # OpenAI refuses more than 128 tools; a request with more connectors than tools can be is not read further.
@@ -32,8 +32,9 @@ _NAMING: Final = frozenset(
 _KINDS: Final = frozenset({"mcp", "connector"})
 _ADDRESSES: Final = ("server_url", "connector_id", "tunnel_id")
 
-# A connector, an approval, or something in disguise; the `mcp` in the names of an agent's own tools is none.
-_SUSPECT: Final = re.compile(rb'"\s*mcp\s*"|mcp_approval|\\u00[0-7]|tunnel_id|connector_id|server_url')
+# A connector or an approval; the `mcp` in the names of an agent's own tools is none. Found byte by byte before the expression is asked.
+_ADDRESSED: Final = (b"connector", b"tunnel_id", b"server_url")
+_MCP: Final = re.compile(rb'mcp(?:_approval|(?:\\.[0-9a-f]*|[^\w"\\])*")')  # white space may be an escape
 _ONCE: Final = (b'"stream"', b'"tools"', b'"input"')
 
 
@@ -73,7 +74,7 @@ def read(body: bytes) -> RequestFacts:
 def _plain(body: bytes) -> RequestFacts | None:
     """Return the facts of a body that names no connector and can be read in one way; None where that is not certain."""
     lowered = body.lower()
-    if _SUSPECT.search(lowered) or any(lowered.count(key) > 1 for key in _ONCE):
+    if _is_suspect(lowered) or any(lowered.count(key) > 1 for key in _ONCE):
         return None
     try:
         value = orjson.loads(body)
@@ -85,6 +86,13 @@ def _plain(body: bytes) -> RequestFacts | None:
     if isinstance(top.get("prompt"), dict):
         return None
     return RequestFacts(stream=_truth(top.get("stream")), parsed=value if b'"tools"' in body else None)
+
+
+def _is_suspect(lowered: bytes) -> bool:
+    """Say whether a body may name a connector or approve a call, plainly or in disguise."""
+    if any(lowered.find(word) >= 0 for word in _ADDRESSED) or disguised(lowered):
+        return True
+    return lowered.find(b"mcp") >= 0 and _MCP.search(lowered) is not None
 
 
 def _fold(value: Any, clashes: set[str]) -> dict[str, Any]:

@@ -139,6 +139,21 @@ def test_a_server_named_deep_in_the_tools_or_beside_them_is_read_strictly() -> N
     assert facts(messages=[{"content": "mcp_toolset"}], tools=[{"name": "x"}]).fault is None
 
 
+def test_a_server_is_judged_beside_keys_twice_that_stop_nothing() -> None:
+    body = json.dumps({"stream": True, "mcp_servers": [SERVER]}).replace("{", '{"stream": false, ', 1)
+    read = DIALECT.request(body.encode())
+    assert read.fault is not None
+    assert not read.fault.cut
+    assert read.connectors == (Connector("example", "https://mcp.example.com/mcp"),)
+
+
+def test_what_reads_as_a_key_to_go_names_a_server() -> None:
+    for name in ("mcp_\u017ferver_name", "MCP_server_name"):
+        assert facts(tools=[{"type": "x", name: "a"}]).connectors == (Connector("a", ""),)
+        body = json.dumps({"tools": [{name: "a"}]}, ensure_ascii=False).encode()
+        assert DIALECT.request(body).connectors == (Connector("a", ""),)
+
+
 # What a body holds that is longer than one whose tools alone are searched.
 LONG = [{"role": "user", "content": "x" * (64 << 10)}]
 TOOLSET = {"type": "mcp_toolset", "mcp_server_name": "a"}

@@ -77,6 +77,13 @@ def test_what_leaves_open_which_server_is_meant_must_not_pass(text: str) -> None
     assert (fault.cause, fault.cut) == ("duplicate_keys", True)
 
 
+def test_a_server_under_a_key_that_go_reads_is_found() -> None:
+    body = {"tools": [{"mcp_\u017ferver\u017f": [{"name": "a"}]}]}
+    for escaped in (True, False):
+        text = json.dumps(body, ensure_ascii=escaped).encode()
+        assert read(text, stream=True).connectors == (Connector("a", ""),)
+
+
 def test_a_server_in_disguise_is_found() -> None:
     assert facts('{"tools":[{"\\u006dcpServers":[{"name":"w"}]}]}').connectors == (Connector("w", ""),)
     fault = read('{"tools":[{"mcpServers":[]}]}'.encode("utf-16-le"), stream=True).fault

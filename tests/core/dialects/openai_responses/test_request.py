@@ -68,6 +68,17 @@ def test_a_connector_is_found(tool: dict[str, Any], url: str) -> None:
         assert facts(**place).connectors == (Connector("fs", url),)
 
 
+@pytest.mark.parametrize(
+    "entry",
+    [{"type": "connector"}, {"type": "\u00a0MCP\u2003"}, {"\u017ferver_url": URL}, {"type": "mcp\n"}],
+    ids=ascii,
+)
+@pytest.mark.parametrize("escaped", [True, False])
+def test_a_connector_in_odd_letters_is_found(entry: dict[str, Any], *, escaped: bool) -> None:
+    body = json.dumps({"tools": [entry]}, ensure_ascii=escaped).encode()
+    assert len(DIALECT.request(body).connectors) == 1
+
+
 def test_a_connector_with_two_addresses_is_two() -> None:
     both = facts(tools=[MCP | {"connector_id": "connector_gmail"}]).connectors
     assert both == (Connector("fs", URL), Connector("fs", "connector_gmail"))
