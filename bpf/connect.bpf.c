@@ -569,7 +569,7 @@ INLINE int remember_maker(struct bpf_sock *socket)
 {
 	if (socket->type == AGENTSH_SOCK_STREAM && (socket->protocol == AGENTSH_TCP || socket->protocol == AGENTSH_MPTCP))
 		return AGENTSH_PASS;
-	if (socket->type == AGENTSH_SOCK_DGRAM && (socket->protocol == AGENTSH_UDP || socket->protocol == 0))
+	if (socket->type == AGENTSH_SOCK_DGRAM && socket->protocol == AGENTSH_UDP)
 		return AGENTSH_PASS;
 	remember(make_maker(socket));
 	return AGENTSH_PASS;

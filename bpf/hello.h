@@ -133,7 +133,8 @@ INLINE void understand(struct agentsh_stream *s)
 		if (value == AGENTSH_EARLY_DATA)
 			s->marks |= AGENTSH_MARK_EARLY;
 		if (value == AGENTSH_SERVER_NAME) {
-			s->broken = size > s->left || (s->marks & AGENTSH_MARK_NAMED); /* RFC 8446, 4.2: each extension once */
+			if (size > s->left || (s->marks & AGENTSH_MARK_NAMED)) /* RFC 8446, 4.2: each extension once */
+				s->broken = 1;
 			s->marks |= AGENTSH_MARK_NAMED;
 			s->field = size;
 			s->phase = AGENTSH_PHASE_LIST;
@@ -193,7 +194,7 @@ INLINE int read_hello(struct __sk_buff *skb, struct agentsh_stream *s, __u32 at,
 		if (s->broken)
 			return AGENTSH_BROKEN;
 		if (s->phase == AGENTSH_PHASE_EXTENSION && !s->left && !s->skip && !s->have)
-			return AGENTSH_DONE;
+			return s->record_left ? AGENTSH_BROKEN : AGENTSH_DONE; /* RFC 8446, 5.1: it ends with its record */
 		if (s->at >= end)
 			return AGENTSH_MORE;
 		if (s->record_have == 5 && s->skip) {

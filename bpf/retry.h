@@ -55,14 +55,15 @@ INLINE int find_retry(struct __sk_buff *skb, struct agentsh_stream *s, __u32 end
 			return AGENTSH_WAITING;
 		if (bpf_skb_load_bytes(skb, s->at, head, sizeof(head)))
 			return AGENTSH_UNCLEAR;
-		if (head[0] == AGENTSH_TLS_HANDSHAKE)
-			return is_hello(skb, s->at + sizeof(head));
+		length = head[3] << 8 | head[4];
+		if (head[0] == AGENTSH_TLS_HANDSHAKE) /* of a shorter one the message's beginning goes on in the next */
+			return length < 4 ? AGENTSH_UNCLEAR : is_hello(skb, s->at + sizeof(head));
 		if (head[0] != AGENTSH_TLS_CIPHER_CHANGE && head[0] != AGENTSH_TLS_ALERT &&
 		    !(head[0] == AGENTSH_TLS_DATA && (s->marks & AGENTSH_MARK_EARLY)))
 			return AGENTSH_NEVER;
-		s->skip = sizeof(head) + (head[3] << 8 | head[4]);
-		if (s->skip > AGENTSH_CIPHER_BYTES + sizeof(head))
+		if (length > AGENTSH_CIPHER_BYTES)
 			return AGENTSH_UNCLEAR;
+		s->skip = sizeof(head) + length;
 	}
 	return AGENTSH_UNCLEAR;
 }

@@ -105,8 +105,9 @@ INLINE int find_segment(struct __sk_buff *skb, struct agentsh_transport *where, 
 }
 
 /*
- * Say whether a client's server has answered nothing yet: then the hello is still to come, and a stream of which nothing is
- * known was forgotten for others that came later. (Whoever is connected to has no SYN of its own acknowledged at first.)
+ * Say whether a client's server has answered nothing yet: then the hello is still to come, and nothing is known of the stream
+ * for want of memory, or because the rule is younger than its SYN. (Whoever is connected to has no SYN of its own acknowledged
+ * at first.)
  */
 INLINE int is_unanswered(struct __sk_buff *skb)
 {

@@ -140,6 +140,7 @@ SPELLINGS = {
     "mixed case": b"eViL.tEsT",
     "a dot at its end": b"evil.test.",
 }
+OUTSIDE = tls.server_name(b"web.test")
 UNKNOWN = {
     "no server name": tls.records(tls.message(tls.key_shares())),
     "no extensions": tls.records(tls.message()),
@@ -163,6 +164,7 @@ UNKNOWN = {
     "a hello of 20,000 bytes": tls.records(
         tls.message(tls.extension(21, bytes(20000)), tls.server_name(EVIL_B))
     ),
+    "a name behind its end": tls.records(tls.message(tls.key_shares(), OUTSIDE[:3]) + OUTSIDE[3:]),
     "records of one byte": tls.records(tls.hello(b"web.test")[5:], 1),
 }
 SAID = {

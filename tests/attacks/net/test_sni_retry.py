@@ -81,12 +81,17 @@ def test_early_data_in_between_hides_nothing() -> None:
     assert (seen.said, seen.heard, [e.sni for e in seen.events]) == (CUT, [WEB], [EVIL])
 
 
+SAID = tls.hello(EVIL_B)[5:]  # without the header of its record
+JOINED = tls.records(asking(WEB)[5:] + SAID[:1]) + tls.records(SAID[1:])
 UNCLEAR = {
     "both in one segment": [asking(WEB) + tls.hello(EVIL_B)],
     "cut in its header": [asking(WEB), *tls.pieces(tls.hello(EVIL_B), 3)],
     "cut in its length": [asking(WEB), *tls.pieces(tls.hello(EVIL_B), 7)],
     "behind many records": [asking(WEB), CIPHER_CHANGE * 20 + tls.hello(EVIL_B)],
     "garbled": [asking(WEB), tls.hello(b"web.test\0")],
+    "behind a record of its first byte": [asking(WEB), tls.records(SAID[:1]) + tls.records(SAID[1:])],
+    "behind an empty record": [asking(WEB), b"\x16\3\1\0\0" + tls.records(SAID)],
+    "begun in the record of the first": tls.pieces(JOINED, len(asking(WEB))),
 }
 
 
