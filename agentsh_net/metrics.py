@@ -75,7 +75,11 @@ def state(found: Iterable[Family], problems_: list[str]) -> dict[str, Any]:
 def _policy(daemon: Daemon) -> Iterator[Family]:
     snapshot, reloads = daemon.current.snapshot, daemon.tally.reloads
     enforcing = int(snapshot.config.sandbox.mcp.enforce_policy)
-    yield _gauge("policy_generation", "The policy in force, counted from the start.", snapshot.generation)
+    yield _gauge(
+        "policy_generation",
+        "What is judged by (policy, tools, pins), counted from the start.",
+        snapshot.generation,
+    )
     yield _gauge("policy_enforcing", "1 where verdicts are enforced, 0 in audit mode.", enforcing)
     yield _counter(
         "policy_reloads", "Policy files read again.", _by("result", reloads, ("applied", "rejected"))

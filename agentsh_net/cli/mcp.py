@@ -234,6 +234,8 @@ def detail(row: Row) -> str:
             counts: Mapping[str, int] = row.get("counts") or {}
             told = ", ".join(f"{count} {kind}" for kind, count in counts.items())
             told = f"{told} ({row.get('mode')})"
+        case "llm_request_refused" | "mcp_request_refused":
+            told = f"{row.get('method') or '?'} {row.get('path') or '?'}: {row.get('status')}"
         case "events_lost":
             told = f"{row.get('lost')} lost ({row.get('layer')})"
         case _:

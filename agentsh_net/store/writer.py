@@ -36,6 +36,7 @@ MAX_BATCH: Final = 2_000
 BATCH_DELAY: Final = 0.05  # seconds an event waits for company: a quick look at the CLI still finds it
 RETRY_DELAY: Final = 1.0  # seconds between tries while the disk does not answer
 PRUNE_EVERY: Final = 60.0  # seconds
+PRUNE_AFTER: Final = 5_000  # events, some megabytes: a flood fills a disk in less than a minute
 
 # While there is trouble and nothing to write, a write that says whether it is over.
 _PROBE: Final[Change] = [("INSERT OR REPLACE INTO meta VALUES ('writable', datetime())", [()])]
@@ -177,15 +178,17 @@ class Writer:
         return self._path.with_name(self._path.name + "-wal")
 
     def _run(self) -> None:
-        next_prune = time.monotonic()
+        next_prune, unpruned = time.monotonic(), 0
         while self._wait(next_prune):
             try:
                 self._follow_the_path()
                 self._apply_changes()
-                if not self._commit_batch() and self._trouble:
+                written = self._commit_batch()
+                if not written and self._trouble:
                     self._transact(_PROBE)
-                if time.monotonic() >= next_prune:
-                    more = retention.prune(self._connection, self._limits, self._now_ns())
+                unpruned += written
+                if unpruned >= PRUNE_AFTER or time.monotonic() >= next_prune:
+                    more, unpruned = self._prune(written), 0
                     next_prune = time.monotonic() + (0 if more else PRUNE_EVERY)
             except sqlite3.Error as error:
                 self._stumble(store_error(error, self._path))
@@ -247,8 +250,18 @@ class Writer:
                 raise
             future.set_result(None)
 
-    def _commit_batch(self) -> bool:
-        """Write the oldest events; they leave the queue only when they are on the disk. Return whether there were any."""
+    def _prune(self, written: int) -> bool:
+        """Delete what retention does not keep, more than was just written: a flood must not outrun it. Say whether there is more."""
+        gone = 0
+        while gone <= written:
+            chunk = retention.prune(self._connection, self._limits, self._now_ns())
+            if not chunk:
+                return False
+            gone += chunk
+        return True
+
+    def _commit_batch(self) -> int:
+        """Write the oldest events; they leave the queue only when they are on the disk. Return how many there were."""
         with self._wake:
             batch = list(islice(self._events, MAX_BATCH))
             lost = self._unreported
@@ -256,7 +269,7 @@ class Writer:
         if lost:
             rows.append(_lost_row(lost))
         if not rows:
-            return False
+            return 0
         candidates = [row for queued in batch for row in queued.candidates]
         self._transact([*records.insert_events(rows), (records.INSERT_CANDIDATE, candidates)])
         with self._wake:
@@ -265,7 +278,7 @@ class Writer:
                 self._queued_bytes -= len(queued.row[-1])
             self._unreported -= lost
             self._written += len(batch)
-        return True
+        return len(rows)
 
     def _transact(self, change: Change) -> None:
         self._connection.execute("BEGIN IMMEDIATE")

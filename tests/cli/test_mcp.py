@@ -6,6 +6,7 @@ import pytest
 
 from agentsh_net.core.audit import events
 from agentsh_net.core.audit.events import NetworkConnection, ToolCallIntercepted
+from agentsh_net.core.audit.refusals import McpRequestRefused, RequestRefused
 
 CALL = ToolCallIntercepted(
     timestamp="2025-01-31T12:00:00.000001Z",
@@ -70,6 +71,8 @@ def test_a_connection_is_shown_with_process_address_and_layer(run, answering):
         (events.PolicyRejected(problems=["a: b", "c: d"]), "a: b; c: d"),
         (events.LayerStateChanged(layer="ebpf", state="off", reason="no BCC"), "ebpf: off: no BCC"),
         (events.EventsLost(layer="store", lost=7), "7 lost (store)"),
+        (RequestRefused(method="GET", path="/x", status=421, reason="no", rule="protocol"), "GET /x: 421: no (protocol)"),
+        (McpRequestRefused(status=400, reason="no HTTP"), "? ?: 400: no HTTP"),
         (events.LlmDirectConnection(provider="openai", remote_addr="1.2.3.4:443", comm="x", pid=1), "x[1] -> 1.2.3.4:443 (openai)"),
         (events.ToolSeen(tool_name="get"), "get"),
         (events.ToolCallIntercepted(reason="only a reason"), "only a reason"),

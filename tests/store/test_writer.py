@@ -341,6 +341,21 @@ def test_all_that_is_old_goes_at_once_not_a_chunk_each_minute(store, path, told,
     later.close()
 
 
+def test_a_flood_does_not_outrun_retention(path, told, monkeypatch):
+    monkeypatch.setattr(writer, "PRUNE_AFTER", 4_000)
+    store = Writer(path, Retention(max_size_mb=2), told)
+    size, most = path.stat, 0
+    for _ in range(20):  # of which nothing is left to the next look at the clock, a minute later
+        store.put([call(f"t{n}") for n in range(2_000)])
+        assert awaited(lambda: not store.status().queued)
+        most = max(most, size().st_size)
+    assert awaited(lambda: size().st_size < 4_000_000)
+    store.close()
+    assert most < 15_000_000, "40,000 of them take 30 MB"
+    newest = queries.page(path, "events", {"limit": 1}).rows
+    assert newest[0]["tool_name"] == "t1999" and told.said == []
+
+
 FILL = """
 import subprocess, sys, threading
 from pathlib import Path

@@ -7,7 +7,7 @@ from dataclasses import fields
 from functools import cache
 from typing import Any
 
-from agentsh_net.core.audit import events
+from agentsh_net.core.audit import events, refusals
 from agentsh_net.core.audit.events import Event
 from agentsh_net.core.errors import ProtocolError
 
@@ -29,6 +29,7 @@ EVENT_TYPES: Mapping[str, type[Event]] = {
         events.ToolsListChanged,
         events.MessageUninspected,
         events.ServerRefused,
+        refusals.McpRequestRefused,
         events.ServerStopped,
         events.CrossServerBlocked,
         events.ConnectorRequest,
@@ -36,7 +37,7 @@ EVENT_TYPES: Mapping[str, type[Event]] = {
         events.ResponseUninspected,
         events.RequestRedacted,
         events.RequestLimited,
-        events.RequestRefused,
+        refusals.RequestRefused,
         events.PolicyReloaded,
         events.PolicyRejected,
         events.LayerStateChanged,

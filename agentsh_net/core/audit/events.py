@@ -320,17 +320,6 @@ class RequestLimited(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RequestRefused(Event):
-    """A request was refused for what it is, not for what it calls: no HTTP, too large, another site's page, an unknown session ..."""
-
-    type = "llm_request_refused"
-    dialect: str = ""
-    method: str = ""
-    path: str = ""  # without its query and the session's token
-    status: int = 0  # of the answer, as HTTP has it
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyReloaded(Event):
     """A new policy is in force in every layer."""
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import orjson
 
-from agentsh_net.core.audit import event_types, events
+from agentsh_net.core.audit import event_types, events, refusals
 from agentsh_net.core.errors import ProtocolError
 
 _LENGTH = struct.Struct("!I")
@@ -39,7 +39,7 @@ WORKER_EVENTS: tuple[type[events.Event], ...] = (
     events.ResponseUninspected,
     events.RequestRedacted,
     events.RequestLimited,
-    events.RequestRefused,
+    refusals.RequestRefused,
     events.ConnectorRequest,
     events.ToolAltered,
     events.EventsLost,
@@ -52,6 +52,7 @@ WORKER_EVENTS: tuple[type[events.Event], ...] = (
     events.ToolsListChanged,
     events.MessageUninspected,
     events.ServerRefused,
+    refusals.McpRequestRefused,
     events.ServerStopped,
     events.NetworkConnection,  # of its own alone
 )

@@ -75,6 +75,7 @@ def admit(
         _turn_away(asked, client, route, view)
         return None
     if asked.method not in METHODS:
+        client.note_refused(405, f"no {asked.method} here")
         body = jsonrpc.error(None, mcp_gate.UNREADABLE, f"agentsh-net: no {asked.method} here")
         client.answer(405, body, (*JSON, ("Allow", ", ".join(METHODS))))
         return None
@@ -103,9 +104,11 @@ def _turn_away(asked: Asked, client: GatewayConnection, route: gateway_http.Rout
     ]
     if not wanted:
         raise ProtocolError(f"server {named!r} is not declared; {usable}", status=404)
-    why = f"agentsh-net: server {named!r} is not declared, or wants a credential that the request has not; {usable}"
+    why = f"server {named!r} is not declared, or wants a credential that the request has not; {usable}"
     challenges = dict.fromkeys(field for scheme in wanted for field in gateway_http.challenge(scheme))
-    client.answer(401, jsonrpc.error(None, mcp_gate.UNREADABLE, why), (*JSON, *challenges))
+    client.note_refused(401, why)
+    body = jsonrpc.error(None, mcp_gate.UNREADABLE, f"agentsh-net: {why}")
+    client.answer(401, body, (*JSON, *challenges))
 
 
 def _usable(asked: Asked, query: str, view: GatewayView) -> str:

@@ -14,6 +14,7 @@ from typing import Final, Protocol, cast
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.mcp import jsonrpc
 from agentsh_net.core.mcp.gate import UNREADABLE
+from agentsh_net.core.web.http_head import RequestHead
 from agentsh_proxy.chunks import LAST_CHUNK, chunk
 from agentsh_proxy.gateway.requests import Asked, Requests
 from agentsh_proxy.load import Load
@@ -55,12 +56,14 @@ class Front:
         max_request: Callable[[], int],
         on_bug: Callable[[BaseException], None],
         whose: Callable[[asyncio.BaseTransport], str],
+        on_refused: Callable[[int, str, RequestHead | None, str], None],
         now: float,
     ) -> None:
         self.handler = handler
         self.max_request = max_request
         self.on_bug = on_bug
         self.whose = whose  # the session in which a client's socket was made, empty for none
+        self.on_refused = on_refused  # with status, reason, head and that session
         self.connections: set[GatewayConnection] = set()
         self.load = Load()
         self.draining = False
@@ -199,6 +202,10 @@ class GatewayConnection(asyncio.Protocol):
         """Send the last bytes of an answer that was begun, however slow the client is, and end it."""
         self._write(chunk(data) if self._chunked else data)
         self.end()
+
+    def note_refused(self, status: int, why: str) -> None:
+        """Tell of a request that goes no further than here."""
+        self._front.on_refused(status, why, self._requests.head, self.here)
 
     # Who answers.
 
@@ -343,6 +350,7 @@ class GatewayConnection(asyncio.Protocol):
         self._closing = self._lingering = True
         self._requests.drop()
         self._seen = self._front.now
+        self.note_refused(error.status, str(error))
         self.answer(error.status, _error(str(error)))
         if self._transport is not None:
             self._transport.write_eof()

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from agentsh_net.audit.call_events import Teller
 from agentsh_net.core.audit.events import DEFAULT_SESSION, Event
+from agentsh_net.core.audit.refusals import McpRequestRefused
 from agentsh_net.core.configuration.settings import GatewayServer
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.mcp import gate as mcp_gate
@@ -25,6 +26,7 @@ from agentsh_net.core.mcp.jsonrpc import Id
 from agentsh_net.core.model import Server, Transport, Verdict
 from agentsh_net.core.naming.folding import fold
 from agentsh_net.core.snapshot import Snapshot
+from agentsh_net.core.web.http_head import RequestHead
 from agentsh_proxy.callers import place
 from agentsh_proxy.charging import Charges
 from agentsh_proxy.counting import Counts
@@ -43,11 +45,14 @@ from agentsh_proxy.gateway.sse import SsePipe
 from agentsh_proxy.gateway.stdio import Starter, StdioPipe
 from agentsh_proxy.gateway.view import GatewayView, Place, unfold
 from agentsh_proxy.http_client import tls_context
+from agentsh_proxy.turned_away import Refusals, turned_away
 
 TICK: Final = 1.0  # seconds between two looks at what takes too long
 
 # Fields of a client's first request that say nothing about the session it begins.
 _OF_ONE_MESSAGE: Final = frozenset(("content-type", "accept", "last-event-id", "cache-control"))
+
+_RULES: Final = {401: "gateway.security_schemes", 413: "gateway.max_request"}  # that refuse a request
 
 log = logging.getLogger("agentsh_proxy")
 
@@ -71,8 +76,14 @@ class Gateway:
         self._means = means
         self.view: GatewayView = unfold(snapshot)
         self.sessions: Mapping[str, str] = {}
+        self._refusals = Refusals(means.emit, McpRequestRefused, "gateway", _RULES)
         self.front = Front(
-            self.serve, lambda: self.view.gateway.max_request, self._bug, self._whose, loop.time()
+            self.serve,
+            lambda: self.view.gateway.max_request,
+            self._bug,
+            self._whose,
+            self._refused,
+            loop.time(),
         )
         self._carriers: dict[str, Carrier] = {}
         self._tls: ssl.SSLContext | None = None
@@ -132,7 +143,7 @@ class Gateway:
         self._means.counts.requests += 1
         admitted = client.admitted
         if not isinstance(admitted, Admitted) or not admitted.holds(self.view, self.sessions, asked):
-            admitted = client.admitted = admit(asked, client, self.view, self.sessions)
+            admitted = client.admitted = self._admit(asked, client)
             if admitted is None:
                 return None  # it is answered
             if admitted.shown:
@@ -146,6 +157,17 @@ class Gateway:
         if served is True:
             return None
         return self._served(served, asked, client, admitted, limits)
+
+    def _admit(self, asked: Asked, client: GatewayConnection) -> Admitted | None:
+        """Return who asks which server; None where that was the end of it. Raises ProtocolError, which is told of."""
+        try:
+            return admit(asked, client, self.view, self.sessions)
+        except ProtocolError as error:
+            client.note_refused(error.status, str(error))
+            raise
+
+    def _refused(self, status: int, why: str, head: RequestHead | None, here: str) -> None:
+        self._refusals.tell(turned_away(head, self.sessions, here), status, why)
 
     async def _served(
         self,

@@ -5,27 +5,23 @@ Pure: a head, the view and the sessions go in, a decision comes out. Bodies and 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import orjson
 
-from agentsh_net.core.audit.events import DEFAULT_SESSION
 from agentsh_net.core.dialects.base import Dialect
 from agentsh_net.core.dialects.openai_responses import dialect as openai_responses
 from agentsh_net.core.errors import ProtocolError
-from agentsh_net.core.web import http_redaction
 from agentsh_net.core.web.http_access import host_allowed, origin_allowed
 from agentsh_net.core.web.http_head import RequestHead
 from agentsh_net.core.web.http_route import api_path, canonical, locate, split_target, unread, upstream_path
 from agentsh_proxy.callers import Caller, caller
 from agentsh_proxy.llm.signing import REMEDY, brings_key
 from agentsh_proxy.llm.view import ProviderView, View
+from agentsh_proxy.turned_away import TurnedAway, turned_away
 
-# Another token than those that `locate` reads opens nothing.
-_TOKEN = re.compile(rb"(?<=/s/)[^/]*")
 _METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"))
 MAX_WAYS = 1024  # remembered per policy; an agent uses a handful
 _ALLOW = b"Allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS\r\n"
@@ -71,14 +67,6 @@ class Admitted:
     shown: str = ""  # another one, whose token it had
 
 
-class TurnedAway(NamedTuple):
-    """What is told of a request that was refused: whose it was, and what it asked for, as far as that is known."""
-
-    session_id: str
-    method: str = ""
-    path: str = ""  # without its query and its token
-
-
 class Answered(NamedTuple):
     """A request for the proxy itself."""
 
@@ -103,19 +91,6 @@ def admit(head: RequestHead, view: View, sessions: Mapping[str, str], here: str 
     except RefusalError as refused:
         refused.turned_away = turned_away(head, sessions, here)
         raise
-
-
-def turned_away(head: RequestHead, sessions: Mapping[str, str], here: str) -> TurnedAway:
-    """Return what is told of a request that was refused and has this head."""
-    path = http_redaction.target(head.target.partition(b"?")[0])
-    token = _TOKEN.search(path)
-    try:
-        session_id = caller(here, token[0].decode() if token else "", sessions).session_id
-    except (ProtocolError, UnicodeError):
-        session_id = DEFAULT_SESSION
-    return TurnedAway(
-        session_id, head.method, _TOKEN.sub(http_redaction.REDACTED, path).decode("ascii", "replace")
-    )
 
 
 def _admit(head: RequestHead, view: View, sessions: Mapping[str, str], here: str) -> Admitted | Answered:

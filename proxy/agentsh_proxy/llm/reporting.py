@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 import orjson
 
-from agentsh_net.audit.flood import Flood
 from agentsh_net.clock import now_rfc3339
 from agentsh_net.core.audit.event_values import bounded, bounded_input, decided
 from agentsh_net.core.audit.events import (
@@ -21,14 +20,14 @@ from agentsh_net.core.audit.events import (
     EventsLost,
     RequestLimited,
     RequestRedacted,
-    RequestRefused,
     ResponseUninspected,
     ToolCallIntercepted,
 )
+from agentsh_net.core.audit.refusals import RequestRefused
 from agentsh_net.core.dialects.base import Dialect, Fault, Judged, Step
 from agentsh_net.core.links import link
 from agentsh_net.core.model import Server, Transport, Verdict
-from agentsh_proxy.llm.admission import TurnedAway
+from agentsh_proxy.turned_away import Refusals, TurnedAway
 
 # Waiting for the supervisor to read: some hundred full-size events. Beyond it events are counted as lost, never awaited.
 MAX_WAITING = 16 << 20
@@ -39,8 +38,6 @@ _RULES = {
     413: "proxy.max_request",
     426: "proxy.websockets",
 }  # that refuse a request, by the status of the answer
-# Refused requests that are told of at once, and a second for good: nobody has to show anything to be refused.
-REFUSALS, REFUSALS_A_SECOND = 1000, 5.0
 _MAX_CANDIDATES = 64  # of one name; more than any real registry gives
 
 
@@ -69,13 +66,7 @@ class Reporter:
         self._encoded: list[bytes] = []
         self._size = 0
         self._lost = 0
-        self._refusals = Flood(
-            self.emit,
-            "who is refused by the LLM proxy",
-            layer="proxy",
-            burst=REFUSALS,
-            rate=REFUSALS_A_SECOND,
-        )
+        self._refusals = Refusals(self.emit, RequestRefused, "proxy", _RULES)
 
     def step(self, step: Step, subject: Subject, servers: Mapping[str, Server]) -> None:
         """Tell of everything in a step."""
@@ -180,19 +171,8 @@ class Reporter:
         )
 
     def refused(self, asked: TurnedAway, status: int, reason: str, dialect: Dialect | None) -> None:
-        """Tell of a request that was refused; of a flood of them, which anyone can cause, how many there were."""
-        self._refusals.tell(
-            RequestRefused(
-                session_id=asked.session_id,
-                action="block",
-                reason=bounded(reason),
-                rule=_RULES.get(status, "protocol"),
-                dialect=dialect.name if dialect is not None else "",
-                method=bounded(asked.method),
-                path=bounded(asked.path),
-                status=status,
-            )
-        )
+        """Tell of a request that was refused for what it is."""
+        self._refusals.tell(asked, status, reason, dialect=dialect.name if dialect is not None else "")
 
     def emit(self, event: Event) -> None:
         """Hand on an event. Never waits: where the supervisor does not read, events are counted as lost."""

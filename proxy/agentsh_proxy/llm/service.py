@@ -14,7 +14,6 @@ from operator import attrgetter
 from secrets import token_bytes
 from typing import TYPE_CHECKING
 
-from agentsh_net.core.audit.events import DEFAULT_SESSION
 from agentsh_net.core.dialects.base import Fault, Judge, Step
 from agentsh_net.core.dlp.tokens import Vaults
 from agentsh_net.core.errors import ProtocolError
@@ -24,7 +23,7 @@ from agentsh_proxy.apart import Apart
 from agentsh_proxy.callers import place
 from agentsh_proxy.charging import Charges
 from agentsh_proxy.counting import Counts
-from agentsh_proxy.llm.admission import Admitted, Answered, RefusalError, TurnedAway, admit, turned_away
+from agentsh_proxy.llm.admission import Admitted, Answered, RefusalError, admit
 from agentsh_proxy.llm.asked import Asked
 from agentsh_proxy.llm.guarding import masked
 from agentsh_proxy.llm.offering import Offering
@@ -34,6 +33,7 @@ from agentsh_proxy.llm.upstream_pool import Pool
 from agentsh_proxy.llm.view import View
 from agentsh_proxy.load import Load
 from agentsh_proxy.recorder import Recorder
+from agentsh_proxy.turned_away import turned_away
 
 if TYPE_CHECKING:
     from agentsh_proxy.llm.server import ClientConnection
@@ -125,11 +125,8 @@ class Service:
         if refused.unread is not None:
             self.note_unread(refused.unread)
         elif not refused.told:
-            asked = refused.turned_away or (
-                turned_away(what.head, self.sessions, what.admitted.here)
-                if what is not None
-                else TurnedAway(here or DEFAULT_SESSION)
-            )
+            head = what.head if what is not None else None
+            asked = refused.turned_away or turned_away(head, self.sessions, here)
             self.reporter.refused(asked, refused.status, str(refused), refused.dialect)
 
     def note_unread(self, admitted: Admitted) -> None:

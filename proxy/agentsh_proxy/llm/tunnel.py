@@ -180,7 +180,7 @@ class Tunnel:
         try:
             self.renew()
         except RefusalError as refused:
-            self._service.note_refused(refused, self.asked)
+            self._service.note_refused(refused, self.asked, self.asked.admitted.here)
             self._end(_REFUSED, str(refused))
             return
         if not message.text:
@@ -189,7 +189,7 @@ class Tunnel:
         try:
             text = self._judged(message.payload)
         except RefusalError as refused:
-            self._service.note_refused(refused, self.asked)
+            self._service.note_refused(refused, self.asked, self.asked.admitted.here)
             told = orjson.loads(self._dialect.error(refused.status, str(refused)))
             self._to_client(orjson.dumps({"type": "error", "status": refused.status, **told}))
             return

@@ -21,6 +21,8 @@ def test_a_host_that_is_not_the_gateways_is_refused_as_a_rebound_name() -> None:
             )
             assert answer.startswith(b"HTTP/1.1 421 ")
         assert server.seen == []
+        told = [(e["status"], e["method"], e["path"]) for e in front.told("mcp_request_refused")]
+        assert told == [(421, "POST", "/mcp/peer")] * 3
 
     play_plainly(scene)
 
@@ -122,6 +124,10 @@ def test_where_every_server_wants_a_credential_a_client_without_one_learns_no_na
     async def scene(front: GatewayFront, server: Scripted) -> None:
         answer = await front.post(call(), server="nope")
         assert (answer.status, answer.json["error"]["message"].rpartition(": ")[2]) == (401, "none")
+        await front.post(call(), key="guess", path="/mcp/peer?key=guess")
+        told = [(e["status"], e["rule"], e["path"]) for e in front.told("mcp_request_refused")]
+        assert told == [(401, "gateway.security_schemes", p) for p in ("/mcp/nope", "/mcp/peer")]
+        assert "guess" not in str(front.events)
 
     play(answering(plain), scene, gateway=schemes(peer="header"))
 
@@ -137,6 +143,7 @@ def test_methods_that_mcp_does_not_know_are_refused() -> None:
     async def scene(front: GatewayFront, server: Scripted, _: Any) -> None:
         answer = await front.ask("PUT", call())
         assert (answer.status, answer.headers["allow"]) == (405, "GET, POST, DELETE")
+        assert [e["status"] for e in front.told("mcp_request_refused")] == [405]
 
     play_plainly(scene)
 
@@ -147,6 +154,7 @@ def test_a_token_in_the_path_names_the_session_and_an_unknown_one_is_refused() -
         assert (await front.ask("POST", call(), path="/s/tok/mcp/peer")).status == 200
         assert front.told("mcp_tool_called")[0]["session_id"] == "agent-7"
         assert (await front.ask("POST", call(), path="/s/other/mcp/peer")).status == 403
+        assert [e["path"] for e in front.told("mcp_request_refused")] == ["/s/[redacted]/mcp/peer"]
 
     play_plainly(scene)
 
@@ -197,6 +205,7 @@ def test_a_connection_of_which_nobody_says_whose_it_is_is_refused_before_it_is_r
     async def scene(front: GatewayFront, server: Scripted, _: Any) -> None:
         front.charges.here = None
         assert (await front.raw(b"")).startswith(b"HTTP/1.1 503 ")
+        assert [e["status"] for e in front.told("mcp_request_refused")] == [503]
         assert server.seen == []
 
     play_plainly(scene)

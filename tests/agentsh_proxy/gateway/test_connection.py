@@ -28,9 +28,14 @@ async def echo(asked: Asked, client: GatewayConnection) -> None:
 
 
 @contextlib.asynccontextmanager
-async def front_over(handler: Handler, max_request: int = 1000) -> AsyncIterator[tuple[Front, int]]:
+async def front_over(
+    handler: Handler, max_request: int = 1000, refused: list[int] | None = None
+) -> AsyncIterator[tuple[Front, int]]:
     bugs: list[BaseException] = []
-    front = Front(handler, lambda: max_request, bugs.append, lambda _: "", 0.0)
+    told = [] if refused is None else refused
+    front = Front(
+        handler, lambda: max_request, bugs.append, lambda _: "", lambda status, *_: told.append(status), 0.0
+    )
     server = await asyncio.get_running_loop().create_server(lambda: GatewayConnection(front), "127.0.0.1", 0)
     try:
         yield front, server.sockets[0].getsockname()[1]
@@ -48,11 +53,13 @@ async def say(port: int, data: bytes) -> bytes:
     return answer
 
 
-def asked(data: bytes, handler: Handler = echo, max_request: int = 1000) -> bytes:
+def asked(
+    data: bytes, handler: Handler = echo, max_request: int = 1000, refused: list[int] | None = None
+) -> bytes:
     found: list[bytes] = []
 
     async def main() -> None:
-        async with front_over(handler, max_request) as (_, port):
+        async with front_over(handler, max_request, refused) as (_, port):
             found.append(await say(port, data))
 
     run(main())
@@ -106,8 +113,10 @@ def test_requests_behind_each_other_are_answered_in_their_order() -> None:
     ],
 )
 def test_what_is_no_sound_request_is_refused_with_the_reason(data: bytes, status: bytes) -> None:
-    answer = asked(data)
+    refused: list[int] = []
+    answer = asked(data, refused=refused)
     assert answer.startswith(b"HTTP/1.1 " + status) and b'"message":"agentsh-net: ' in answer
+    assert refused == [int(status)]
 
 
 def test_a_client_that_sends_on_reads_why_it_was_refused_and_is_cut_in_the_end() -> None:

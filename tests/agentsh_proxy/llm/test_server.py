@@ -226,8 +226,8 @@ async def test_a_refused_client_can_read_why_although_it_still_sends(opened):
 
 @on_loop
 async def test_a_flood_of_refused_requests_is_counted_and_does_not_fill_the_record(opened, monkeypatch):
-    monkeypatch.setattr("agentsh_proxy.llm.reporting.REFUSALS", 2)
-    monkeypatch.setattr("agentsh_proxy.llm.reporting.REFUSALS_A_SECOND", 1e-9)
+    monkeypatch.setattr("agentsh_proxy.turned_away.REFUSALS", 2)
+    monkeypatch.setattr("agentsh_proxy.turned_away.REFUSALS_A_SECOND", 1e-9)
     proxy = await opened(Proxy(snapshot(1)))
     for _ in range(5):
         client = await opened(Client(proxy.port))
