@@ -13,6 +13,7 @@ from typing import Any, Self
 from agentsh_net.core.configuration import config as config_reader
 from agentsh_net.core.configuration.settings import Config
 from agentsh_net.core.dlp.guard import Guard
+from agentsh_net.core.mcp.glance import reads
 from agentsh_net.core.model import Candidate, PinState, Server, Tool, ToolCall, Transport, Verdict
 from agentsh_net.core.registry import Registry
 from agentsh_net.core.trust import identity
@@ -69,6 +70,10 @@ class Snapshot:
             return self._policy.explain(call)
         return inner_verdicts.explained(call, inner, explain=self._policy.explain, meant=self._policy.meant)
 
+    def explain_reading(self, call: ToolCall) -> Explanation:
+        """Return the steps of the verdict on a request to read, whose method is the call's name."""
+        return self._policy.explain_reading(call)
+
     def stands(self, call: ToolCall) -> bool:
         """Say whether the verdict on a call holds for every call of its name while this snapshot is in force."""
         return self._policy.stands(call)
@@ -84,6 +89,14 @@ class Snapshot:
     def judge_server(self, server_id: str) -> Verdict:
         """Return the verdict of the server step alone."""
         return self._policy.judge_server(server_id)
+
+    def reads(self, server_id: str, method: str = "") -> bool:
+        """Say whether a rule names a server's requests to read of this method (empty: of any)."""
+        return self._policy.readings.speak_of(server_id, method)
+
+    def judge_reading(self, server_id: str, method: str, params: Any) -> Verdict:
+        """Return the verdict on a request to read of a server that is not denied itself."""
+        return self._policy.judge_reading(server_id, method, params)
 
     def judge_connector(self, server_id: str, url: str) -> Verdict:
         """Return the verdict on an MCP server that a request asks the provider to call by itself."""
@@ -109,6 +122,8 @@ class Snapshot:
 
 def explain(snapshot: Snapshot, call: ToolCall) -> Explanation:
     """Return the steps of the verdict on a call, which `agentsh-net policy explain` prints, and what the gateway says besides."""
+    if call.server_name and reads(call.name):
+        return snapshot.explain_reading(call)
     told = snapshot.explain(call)
     gateway = snapshot.config.gateway
     beside = (steps.gateway_step(gateway, pair) for pair in told.verdict.candidates)

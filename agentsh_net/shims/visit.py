@@ -157,7 +157,7 @@ class Visit:
         denied = self._denied()
         try:
             body = mcp_gate.read(line, LIMITS)
-            ruling = mcp_gate.rule_calls(line, body, self._judge)
+            ruling = mcp_gate.rule_calls(line, body, self._judge, reads=self._reads)
         except ProtocolError as error:
             if denied is None:
                 return self._uncertain(line, "client", str(error), mcp_gate.doubt_of_client(line))
@@ -176,6 +176,10 @@ class Visit:
             )
         return self._ruled(line, ruling.forward, ruling.replies)
 
+    def _reads(self, method: str) -> bool:
+        """Say whether a rule names a request to read; whatever is asked of a denied server is refused as such."""
+        return self._around.snapshot().reads(self.server_id, method) and self._denied() is None
+
     def _denied(self) -> Verdict | None:
         """Return the verdict that denies the server as a whole, if one does."""
         verdict = self._around.snapshot().judge_server(self.server_id)
@@ -183,6 +187,10 @@ class Visit:
 
     def _judge(self, call: Call) -> Verdict:
         """Judge a call and tell of it."""
+        if call.reading:
+            verdict = self._around.snapshot().judge_reading(self.server_id, call.tool, call.input)
+            self._tell.called(call, verdict, None)
+            return verdict
         intent = self._news.claim(call)
         verdict, _ = self._ruled_on(call, intent)
         self._tell.called(call, verdict, intent)
@@ -359,6 +367,8 @@ class Visit:
         closed = mcp.fail_closed and mcp.enforce_policy  # what the shim does while we are away
         if mcp.output_inspection.enabled:
             facts["results"] = True
+        if self._around.snapshot().reads(self.server_id):
+            facts["reads"] = True
         if (denied := self._denied()) is not None:
             facts["denied"] = True
             facts["denial"] = mcp_gate.denial(self.server_id, denied.reason)

@@ -119,6 +119,20 @@ def blocked(answer: Any, why: str) -> bool:
     return "error" in answer and why in answer["error"]["message"]
 
 
+def test_a_resource_that_a_rule_denies_never_reaches_the_server(tmp_path: Path) -> None:
+    rule = {"server": "s", "tool": "resources/read", "args": {"uri": {"glob": "/etc/*"}}}
+    with scene(tmp_path, "honest", denied_tools=[rule]) as (here, it):
+        assert blocked(it.ask("resources/read", 1, uri="file:///etc/passwd"), "denied by denied_tools[0]")
+        it.send({"jsonrpc": "2.0", "method": "resources/read", "params": {"uri": "/etc/passwd"}})
+        assert "result" in it.ask("resources/read", 2, uri="file:///srv/notes")
+        assert it.got().count("resources/read") == 1
+        told = here.await_event("mcp_tool_called", lambda e: e["jsonrpc_id"] == 2)
+        assert (told["action"], told["tool_name"]) == ("allow", "resources/read")
+        told = here.await_event("mcp_tool_called", lambda e: e["jsonrpc_id"] == 1)
+        assert (told["action"], told["rule"]) == ("block", "sandbox.mcp.denied_tools[0]")
+        assert len(here.events("mcp_tool_called")) == 3
+
+
 def test_a_rug_pull_is_stopped_by_the_pin(tmp_path: Path) -> None:
     with scene(tmp_path, "rug-pull") as (here, it):
         it.list(1)

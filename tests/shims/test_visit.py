@@ -18,6 +18,7 @@ from agentsh_net.core.configuration.settings import (
     VersionPinning,
 )
 from agentsh_net.core.links.shim_link import LinkError
+from agentsh_net.core.mcp.gate import BLOCKED
 from agentsh_net.core.trust import pins
 from agentsh_net.core.trust.pins import Pins
 
@@ -774,3 +775,52 @@ def test_the_error_text_of_a_failed_list_or_handshake_is_looked_at_too(method: s
     error = {"jsonrpc": "2.0", "id": 3, "error": {"code": -32000, "message": INJECTED}}
     answer = front.server(front.enter(), error, [0, 3, method, False])
     assert "blocked by policy" in answer.forwarded["error"]["message"]
+
+
+SECRET = {"server": "fs", "tool": "resources/read", "args": (ArgumentMatch("uri", "glob", "/etc/*"),)}
+
+
+def test_a_resource_that_a_rule_denies_is_not_asked_for_and_what_it_allows_is_told_of() -> None:
+    front = Front(denied_tools=[SECRET])
+    visit = front.enter()
+    assert Answered(visit.opened(), b"").header["reads"] is True
+    answer = front.client(visit, message("resources/read", 5, uri="file:///etc/passwd"))
+    assert answer.line is None
+    (error,) = answer.replies
+    assert (error["id"], error["error"]["code"]) == (5, BLOCKED)
+    assert error["error"]["message"].startswith("[agentsh] resources/read blocked by policy: ")
+    assert front.client(visit, message("resources/read", 6, uri="file:///srv/x")).passed
+    assert front.client(visit, message("resources/list", 7)).passed  # no rule names it
+    first, second = front.told("mcp_tool_called")
+    assert (first["action"], first["tool_name"], first["input"]) == (
+        "block",
+        "resources/read",
+        {"uri": "file:///etc/passwd"},
+    )
+    assert (second["action"], second["input"]) == ("allow", {"uri": "file:///srv/x"})
+    assert first["rule"] == "sandbox.mcp.denied_tools[0]"
+    assert front.charged == []
+
+
+def test_of_a_batch_only_what_is_denied_does_not_go_on() -> None:
+    front = Front(denied_tools=[SECRET])
+    batch = [
+        message("resources/read", 1, uri="/etc/x"),
+        message("ping", 2),
+        message("resources/read", uri="/srv"),
+    ]
+    answer = front.client(front.enter(), batch)
+    assert answer.forwarded == batch[1:]
+    assert [reply[0]["id"] for reply in answer.replies] == [1]
+
+
+def test_what_is_read_of_a_denied_server_is_refused_as_such() -> None:
+    front = Front(denied_tools=[SECRET], denied_servers=["fs"])
+    answer = front.client(front.enter(), message("resources/read", 5, uri="file:///etc/passwd"))
+    assert [reply["id"] for reply in answer.replies] == [5]
+    assert [event["method"] for event in front.told("mcp_server_refused")] == ["resources/read"]
+    assert front.told("mcp_tool_called") == []
+
+
+def test_where_no_rule_names_what_is_read_shims_ask_about_calls_alone() -> None:
+    assert "reads" not in Answered(Front(denied_tools=["*"]).enter().opened(), b"").header

@@ -60,11 +60,12 @@ MAX_NAME = 200  # characters of a tool's name in an answer; the event has the wh
 
 @dataclass(slots=True)
 class Call:
-    """A tools/call. `id` is None for one that wants no answer."""
+    """A tools/call. `id` is None for one that wants no answer. `reading`: a request to read, whose method `tool` is."""
 
     id: Id | None
     tool: str
     input: Any
+    reading: bool = False
 
 
 Judge = Callable[[Call], Verdict]
@@ -136,9 +137,22 @@ def read(line: bytes, limits: Limits = DEFAULT_LIMITS) -> Body:
     return body
 
 
-def rule_calls(line: bytes, body: Body, judge: Judge, refuse: Refuse | None = None) -> Ruling:
-    """Judge every tools/call of a client's message or batch. Raises ProtocolError, before any verdict, where a tool is uncertain."""
+def rule_calls(
+    line: bytes,
+    body: Body,
+    judge: Judge,
+    refuse: Refuse | None = None,
+    reads: Callable[[str], bool] = lambda _: False,
+) -> Ruling:
+    """Judge every tools/call of a client's message or batch, and what it reads by a method that `reads` knows.
+
+    Raises ProtocolError, before any verdict, where a tool is uncertain.
+    """
     calls = {index: call_in(message) for index, message in enumerate(body.messages) if is_call(message)}
+    for index, message in enumerate(body.messages):
+        if isinstance(message, _CALLS) and message.method != CALL and reads(message.method):
+            id_ = message.id if isinstance(message, Request) else None
+            calls[index] = Call(id_, message.method, message.params, reading=True)
     edits: dict[int, Edit] = {}
     errors: list[tuple[Id, bytes]] = []
     for index, call in calls.items():
@@ -146,7 +160,8 @@ def rule_calls(line: bytes, body: Body, judge: Judge, refuse: Refuse | None = No
         if verdict.blocked:
             edits[index] = Drop()
             if call.id is not None:
-                errors.append((call.id, (refuse or refusal)(call.id, call.tool, verdict.reason)))
+                worded = answer_to_note if call.reading else refuse or refusal
+                errors.append((call.id, worded(call.id, call.tool, verdict.reason)))
     if not edits:
         return Ruling(line)
     answers = _answers([error for _, error in errors], batch=body.batch)

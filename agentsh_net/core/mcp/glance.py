@@ -32,6 +32,8 @@ READINGS: Final = frozenset(
     )
 )
 INSPECTED: Final = READINGS | {CALL}
+# How the methods begin that rules may name (`tool: resources/read`).
+_READ: Final = ("resources/", "prompts/", "completion/")
 HANDSHAKES: Final = frozenset(("initialize", "server/discover"))
 SAMPLING: Final = "sampling/createMessage"
 ELICITATION: Final = "elicitation/create"
@@ -135,6 +137,11 @@ def _folded(known: frozenset[str]) -> frozenset[str]:
 def respelt(method: str) -> bool:
     """Say whether a method is tools/call but for its case and the space around it: servers of one's own may take it for that."""
     return method != CALL and method.strip().casefold() == CALL
+
+
+def reads(method: object) -> bool:
+    """Say whether a method asks a server for something to read that is no tool's result."""
+    return isinstance(method, str) and method.strip().casefold().startswith(_READ)
 
 
 def asks_for_input(message: Mapping[str, Any]) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 
-from agentsh_net.core.mcp.glance import CALL, INPUT_REQUESTS, INPUT_REQUIRED, respelt
+from agentsh_net.core.mcp.glance import CALL, INPUT_REQUESTS, INPUT_REQUIRED
 
 TYPE_CHECKING = False  # see shim_link
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class Skim:
             return None
         id_ = message.get("id")
         if method != CALL:
-            return None if "id" in message or respelt(method) else (None, "")
+            return (None, "") if method.startswith("notifications/") and "id" not in message else None
         if len(objects) < 2 or not is_id(id_) or message.get("jsonrpc") != "2.0":
             return None
         params = objects[-2]  # no other member is an object, so no other one was read after it

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from agentsh_net.core.configuration.settings import Mcp
 from agentsh_net.core.inspect.contents import inspect_arguments
@@ -23,6 +23,7 @@ from agentsh_net.core.trust.identity import Identity
 from agentsh_net.core.trust.pins import Pins
 from agentsh_net.core.verdicts import connectors, steps, unseen
 from agentsh_net.core.verdicts.given import Given, given_by
+from agentsh_net.core.verdicts.readings import Readings
 from agentsh_net.core.verdicts.rules import Rules
 from agentsh_net.core.verdicts.steps import MAX_NAME, Outcome, Step
 
@@ -77,6 +78,7 @@ class Policy:
         self._asking = tuple(r for r in (rules.denied_tools, rules.allowed_tools) if r.looks_at_arguments)
         self._charges = mcp.rate_limits.enabled or mcp.cross_server.enabled
         self._natives = NativeTools(mcp.native_tools)
+        self.readings = Readings(mcp)
         self._customs = compiled(mcp.inspection.custom_patterns)
         self._names: Names | None = None  # made with the first call: the supervisor may never judge one
         self._rulings: dict[CallKey, _Ruling] = {}
@@ -106,6 +108,15 @@ class Policy:
         last = Step("verdict", deciding.outcome, verdict.reason, verdict.rule, deciding.about)
         return Explanation((self._name_step(call, verdict.candidates), *taken, *told, last), verdict)
 
+    def explain_reading(self, call: ToolCall) -> Explanation:
+        """Return the steps that lead to the verdict on a request to read, whose method is the call's name."""
+        server = self.server_step(call.server_name)
+        own = self.readings.step(self._registry.canonical_id(call.server_name), call.name, call.input)
+        deciding = _first_block([server, own]) or own
+        verdict = self._verdict(deciding, (deciding.about,) if deciding.about else ())
+        last = Step("verdict", deciding.outcome, verdict.reason, verdict.rule, deciding.about)
+        return Explanation((server, own, last), verdict)
+
     def stands(self, call: ToolCall) -> bool:
         """Say whether what `judge` says of a call holds for every call of its name, until the policy changes.
 
@@ -126,6 +137,11 @@ class Policy:
     def judge_server(self, server_id: str) -> Verdict:
         """Return the verdict of the server step alone."""
         return self._verdict(self.server_step(server_id), ())
+
+    def judge_reading(self, server_id: str, method: str, params: Any) -> Verdict:
+        """Return the verdict on a request to read of a server that is not denied itself."""
+        step = self.readings.step(self._registry.canonical_id(server_id), method, params)
+        return self._verdict(step, (step.about,) if step.about else ())
 
     def judge_connector(self, server_id: str, url: str) -> Verdict:
         """Return the verdict on an MCP server that a request asks the provider to call by itself."""

@@ -85,7 +85,8 @@ class Review:
             body = mcp_gate.read(flat, _limits(limit))
             if fault is not None and (why := fault(body)):
                 return self._contradicted(body, why)
-            ruling = mcp_gate.rule_calls(flat, body, self._judge, partial(self._refuse, flat))
+            reads = partial(self._around.snapshot().reads, self.server_id)
+            ruling = mcp_gate.rule_calls(flat, body, self._judge, partial(self._refuse, flat), reads)
         except ProtocolError as error:
             return self._doubtful(data, str(error), mcp_gate.doubt_of_client(flat))
         going: dict[Id, Asked] = {}
@@ -128,6 +129,10 @@ class Review:
     def _judge(self, call: Call) -> Verdict:
         """Judge a call and tell of it."""
         around, snapshot = self._around, self._around.snapshot()
+        if call.reading:
+            verdict = snapshot.judge_reading(self.server_id, call.tool, call.input)
+            self._tell_of(verdict, partial(self._judged, call, verdict, None))
+            return verdict
         intent = around.claim(
             self.server_id, call.tool, lambda: mark(snapshot.masked(call.input)), self.session_id
         )

@@ -11,7 +11,7 @@ from agentsh_net.core.mcp.glance import INSPECTED, id_of, plain_call
 from agentsh_net.core.mcp.skim import Skim
 from agentsh_proxy.shim import refusals
 from agentsh_proxy.shim.daemon import Answer, Daemon
-from agentsh_proxy.shim.traffic import Traffic, calls, read
+from agentsh_proxy.shim.traffic import Traffic, judged, read
 from agentsh_proxy.shim.way import Held, Way
 
 
@@ -67,7 +67,7 @@ class Conversation:
                 self.up.forward(line)
                 return
         found = read(line) if line.strip() else []
-        if found is not None and not calls(found) and not every:
+        if found is not None and not judged(found, reading=self._daemon.reads) and not every:
             self._traffic.sent(found, results=self._daemon.results)
             self.up.forward(line)
             return
@@ -83,7 +83,11 @@ class Conversation:
             if self._denied and (answer is None or answer.passes or answer.forward is not None):
                 text = self._daemon.denial if self._daemon.denied else refusals.AGAIN
                 answer = Answer(passes=False, replies=tuple(refusals.of_line(line, text)))
-            elif answer is None and self._daemon.closed and (calls(found) or not found):
+            elif (
+                answer is None
+                and self._daemon.closed
+                and (not found or judged(found, reading=self._daemon.reads))
+            ):
                 answer = Answer(passes=False, replies=tuple(refusals.of_line(line)))
             elif answer is None:
                 self._daemon.unjudged += refusals.count_calls(line)

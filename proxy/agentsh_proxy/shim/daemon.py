@@ -99,6 +99,7 @@ class Daemon:
         self._unnoted = 0  # calls it was told of and did not put on record yet
         self._opening_sent = False  # and not answered yet
         self.results = False  # results of calls are to be looked at
+        self.reads = closed  # so are requests to read; as long as nobody says, they may be
         self.pins_binary = False  # the program that is started has to be the one that is trusted
         self.denied = False  # the server is, whatever it is
         self.denial = "[agentsh] the server is denied by policy"  # what its client is told then
@@ -334,6 +335,7 @@ class Daemon:
         """Take what every frame says of the policy in force."""
         self._closed = header.get("closed") is True
         self.results = header.get("results") is True
+        self.reads = header.get("reads") is True
         self.denied = header.get("denied") is True
         self.denial = str(header.get("denial", self.denial))
 

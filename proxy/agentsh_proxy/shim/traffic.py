@@ -13,6 +13,7 @@ from agentsh_net.core.mcp.glance import (
     UnreadableError,
     asks_for_input,
     messages,
+    reads,
     tells,
 )
 from agentsh_net.core.mcp.skim import Skim, is_id
@@ -136,9 +137,10 @@ def read(line: bytes) -> list[dict[str, Any]] | None:
         return None
 
 
-def calls(found: list[dict[str, Any]]) -> bool:
-    """Say whether messages of a client call a tool."""
-    return any(message.get("method") == CALL for message in found)
+def judged(found: list[dict[str, Any]], *, reading: bool) -> bool:
+    """Say whether messages of a client call a tool; `reading`: or ask for something else to read."""
+    methods = [message.get("method") for message in found]
+    return CALL in methods or (reading and any(map(reads, methods)))
 
 
 def _named(message: dict[str, Any]) -> tuple[bool, str]:

@@ -15,6 +15,7 @@ from agentsh_proxy.gateway.view import unfold
 from gateway_front import FakeCharges, call, request, snapshot
 
 from agentsh_net.core.audit.joining import Intent
+from agentsh_net.core.mcp.gate import BLOCKED
 
 PEER = {"id": "peer", "type": "http", "url": "http://127.0.0.1:1/mcp"}
 LIMIT = 1 << 20
@@ -384,3 +385,19 @@ def test_a_task_that_asks_is_judged_as_a_request() -> None:
     passed = front.server(note)
     assert (passed.forward, passed.replies) == (None, ())
     assert [e["action"] for e in front.events] == ["block", "block"]
+
+
+def test_a_prompt_that_a_rule_denies_is_not_asked_for_and_its_refusal_is_never_a_result() -> None:
+    rule = {"server": "peer", "tool": "prompts/get", "args": {"name": {"equals": "deploy"}}}
+    front = Front(denied_tools=[rule], gateway={"blocked_as": "result"})
+    taken = front.client(request("prompts/get", 5, name="deploy"))
+    assert taken.forward is None
+    (reply,) = taken.replies
+    error = json.loads(reply)
+    assert (error["id"], error["error"]["code"]) == (5, BLOCKED)
+    assert error["error"]["message"].startswith("[agentsh] prompts/get blocked by policy: ")
+    assert front.client(request("prompts/get", 6, name="greet")).forward is not None
+    assert front.client(request("prompts/list", 7)).forward is not None
+    told = [(e["action"], e["tool_name"], e["input"]) for e in front.events if e["type"] == "mcp_tool_called"]
+    assert told == [("block", "prompts/get", {"name": "deploy"}), ("allow", "prompts/get", {"name": "greet"})]
+    assert front.charges.charged == []

@@ -23,9 +23,11 @@ class Desk:
         closed: bool = False,
         results: bool = False,
         away: bool = False,
+        reads: bool = False,
     ) -> None:
         self.standing = set(standing)
         self.closed, self.results, self.away, self.wants_all = closed, results, away, False
+        self.reads = reads
         self.denied, self.denial = False, "no such server today"
         self.told: list[tuple[bytes, int]] = []
         self.asked: list[tuple[bytes, Callable[[Answer | None], None]]] = []
@@ -132,6 +134,28 @@ def test_calls_are_counted_that_pass_while_nobody_judges_them() -> None:
     assert closed.client(lines) == b""
     assert [json.loads(line)["id"] for line in bytes(closed.talk.down.out).splitlines()] == [1, 2]
     assert closed.unjudged == 0
+
+
+READ = b'{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"file:///x"}}\n'
+
+
+def test_what_is_read_is_asked_about_where_a_rule_names_it() -> None:
+    assert Desk().client(READ) == READ
+    ways = (
+        READ,
+        b"[" + READ[:-1] + b"]\n",
+        READ.replace(b"resources/r", b"Resources/R"),
+        READ.replace(b'"id":1,', b""),
+    )
+    for line in ways:
+        desk = Desk(reads=True)
+        assert desk.client(line) == b""
+        assert [asked for asked, _ in desk.asked] == [line[:-1]]
+    listing = b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}\n'
+    assert Desk(reads=True).client(listing) == listing
+    away = Desk(reads=True, away=True, closed=True)
+    assert away.client(READ) == b""
+    assert json.loads(bytes(away.talk.down.out))["id"] == 1
 
 
 def error(id_: int | str, text: str) -> bytes:

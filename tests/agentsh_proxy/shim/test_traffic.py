@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from agentsh_proxy.shim import traffic as module
-from agentsh_proxy.shim.traffic import Traffic, calls, read
+from agentsh_proxy.shim.traffic import Traffic, judged, read
 
 from agentsh_net.core.mcp.skim import Skim
 
@@ -30,9 +30,9 @@ def test_a_call_is_seen_alone_and_in_a_batch_and_what_cannot_be_read_is_none() -
     one = json.dumps(request("tools/call")).encode()
     for line in (one, b'[{"method":"ping"},' + one + b"]"):
         found = read(line)
-        assert found is not None and calls(found)
+        assert found is not None and judged(found, reading=False)
     assert read(b'{"method":"a","method":"tools/call"}') is None
-    assert not calls(read(b'{"method":"tools/list"}') or [])
+    assert not judged(read(b'{"method":"tools/list"}') or [], reading=True)
 
 
 def test_answers_to_ordinary_requests_do_not_matter() -> None:
