@@ -125,7 +125,7 @@ def read(line: bytes, limits: Limits = DEFAULT_LIMITS) -> Body:
     for message in body.messages:
         if not message.raw.keys() <= MESSAGE_KEYS and misspelt(message.raw, MESSAGE_KEYS):
             raise ProtocolError("a key of JSON-RPC in another case")
-        if isinstance(message, _CALLS) and message.method != CALL and respelt(message.method):
+        if isinstance(message, _CALLS) and respelt(message.method):
             raise ProtocolError("tools/call in another spelling")
         if (
             isinstance(message, Response)
@@ -346,7 +346,7 @@ def askings(body: Body) -> Iterator[Asking]:
 
 def embedded(index: int, id_: Id | None, requests: Any) -> Iterator[Asking]:
     """Yield the requests in what a server of 2026-07-28 says (`inputRequests` maps names of the server's choice to requests)."""
-    values: Iterable[Any] = requests.values() if isinstance(requests, dict) else requests or ()
+    values: Iterable[Any] = requests.values() if isinstance(requests, dict) else requests
     for request in values if isinstance(values, Iterable) else ():
         method = request.get("method") if isinstance(request, dict) else None
         if isinstance(method, str) and method in ASKED:

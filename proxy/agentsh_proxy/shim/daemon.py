@@ -31,9 +31,8 @@ if TYPE_CHECKING:
 
 # Seconds without a sign of life while a question waits: far beyond a reload or a listing of thousands of tools.
 PATIENCE: Final = 10.0
-RETRY: Final = (
-    0.2  # seconds until one is asked again that hangs up on us at once: it has as many shims as it takes
-)
+# Seconds until one is asked again that hangs up on us at once: it has as many shims as it takes.
+RETRY: Final = 0.2
 # Seconds between tries while nobody asks anything: the daemon that comes back may deny the server.
 LOOK: Final = 2.0
 _READ: Final = 1 << 16

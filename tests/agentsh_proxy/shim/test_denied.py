@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import select
@@ -153,6 +154,25 @@ def test_what_left_its_server_long_before_the_denial_is_killed_too(tmp_path: Pat
         here.write(policy("s"))
         here.await_event("mcp_server_stopped")
         awaited(lambda: not Path(f"/proc/{orphan}").exists())
+
+
+def test_a_client_that_goes_at_once_leaves_nothing_of_a_denied_server_behind(tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    launched = f"(trap '' TERM; exec sleep 600 > /dev/null 2>&1) & echo $! > {mark}.new; mv {mark}.new {mark}"
+    with running(tmp_path, policy()) as here:
+        process = shim(here, "sh", "-c", f"{launched}; cat")
+        awaited(mark.exists)
+        orphan = os.pidfd_open(int(mark.read_text()))
+        try:
+            here.write(policy("s"))
+            here.await_event("mcp_server_stopped")  # `cat` ends with its input, before anything is killed
+            process.communicate(timeout=60)
+            assert process.returncode == 0
+            assert select.select([orphan], [], [], 10)[0] == [orphan]
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(orphan, signal.SIGKILL)
+            os.close(orphan)
 
 
 def test_what_a_server_left_behind_outlives_it_where_nothing_is_denied(tmp_path: Path) -> None:

@@ -130,6 +130,15 @@ def test_a_server_that_outlives_its_client_in_silence_is_asked_to_end_and_then_k
         assert process.wait(60) == -signal.SIGKILL
 
 
+def test_a_denied_shim_whose_server_is_dead_sleeps_until_somebody_speaks() -> None:
+    child: Any = SimpleNamespace(status=0, stdin=None, stdout=None, started=None, deadline=None)
+    daemon: Any = SimpleNamespace(denied=True, results=False, deadline=None, denial="denied")
+    loop = Relay(child, daemon, -1)
+    assert loop._timeout() == 0  # a dead server's silence is over long since
+    loop._turn()
+    assert loop._timeout() is None
+
+
 def test_what_a_server_says_while_it_is_read_goes_to_the_client_with_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

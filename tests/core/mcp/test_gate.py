@@ -40,6 +40,9 @@ def call(id_: Any, tool: Any = "rm", **more: Any) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": id_, "method": "tools/call", "params": {"name": tool, **more}}
 
 
+PING = {"jsonrpc": "2.0", "id": 2, "method": "ping"}
+
+
 def line(value: Any) -> bytes:
     return json.dumps(value).encode()
 
@@ -85,6 +88,31 @@ def test_of_a_batch_the_blocked_calls_go_and_the_rest_keeps_its_bytes() -> None:
 
 def test_of_a_batch_of_blocked_calls_nothing_goes_on() -> None:
     assert ruled(line([call(1), call(2)]), "rm").forward is None
+
+
+def test_a_batch_in_which_nobody_waits_for_the_blocked_call_gets_no_answer() -> None:
+    message = call(1)
+    del message["id"]
+    assert ruled(line([message, PING]), "rm").replies == ()
+
+
+def test_a_call_beside_a_clients_answer_to_its_server_is_judged() -> None:
+    ruling = ruled(line([{"jsonrpc": "2.0", "id": 5, "result": {}}, call(1)]), "rm")
+    assert ruling.forward is not None and [m["id"] for m in json.loads(ruling.forward)] == [5]
+    assert ruling.refused == {1}
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        PING | {"trace": "x"},
+        call(1, "ls", task={"ttl": 1}),
+        {"jsonrpc": "2.0", "id": 1, "result": {"vendor": 1}},
+    ],
+)
+def test_keys_that_nobody_knows_are_none_of_our_business(message: dict[str, Any]) -> None:
+    data = line(message)
+    assert ruled(data, "rm").forward is data
 
 
 @pytest.mark.parametrize(
@@ -199,6 +227,10 @@ def test_nobody_finds_a_call_in_what_no_value_begins(data: bytes) -> None:
 def test_the_id_of_a_refused_line_is_found_where_there_is_one() -> None:
     assert id_in(b'{"id":7,"method":"tools/call","method":"x"}') == 7
     assert id_in(b'{"id":"a","x":NaN}') == "a"
+    assert id_in(line({"id": "a" * jsonrpc.MAX_ID_LENGTH})) == "a" * jsonrpc.MAX_ID_LENGTH
+    assert id_in(line({"id": "a" * (jsonrpc.MAX_ID_LENGTH + 1)})) is None
+    assert id_in(line({"id": -jsonrpc.MAX_ID})) == -jsonrpc.MAX_ID
+    assert id_in(line({"id": jsonrpc.MAX_ID + 1})) is None
     assert id_in(b'{"id":true}') is id_in(b'{"id":1.5}') is id_in(b"[1]") is id_in(b"nonsense") is None
 
 
@@ -249,6 +281,22 @@ def test_what_a_result_or_an_error_asks_is_found_too() -> None:
     assert asked(error) == [(0, "u", "elicitation/create", True)]
 
 
+def test_what_a_task_that_waits_asks_is_found_too() -> None:
+    wants = {"a": {"method": "sampling/createMessage"}, "b": {"method": ["sampling/createMessage"]}}
+    note = {"jsonrpc": "2.0", "method": glance.TASK, "params": {"inputRequests": wants}}
+    assert asked(note) == [(0, None, "sampling/createMessage", True)]
+    assert asked(note | {"method": "notifications/other"}) == []
+    assert asked(note | {"params": [wants]}) == []
+
+
+def test_a_refusal_says_what_was_asked() -> None:
+    said = [
+        json.loads(mcp_gate.answer_to_asking(mcp_gate.Asking(0, 1, method, {}), BLOCK))["error"]["message"]
+        for method in (glance.SAMPLING, glance.ELICITATION)
+    ]
+    assert said == [f"[agentsh] {what} blocked by policy: not today" for what in ("sampling", "elicitation")]
+
+
 def test_edits_of_a_single_message() -> None:
     data = b'{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"a"}, {"name":"b" ,"x":1.0},{"name":"c"}],"nextCursor":""}}'
     body = read(data)
@@ -277,6 +325,8 @@ def test_edits_of_a_batch_leave_the_other_messages_alone() -> None:
     ]
     got = edited(data, body, {0: Swap(b'{"swapped":1}')})
     assert got is not None and json.loads(got)[0] == {"swapped": 1}
+    got = edited(data, body, dict.fromkeys(range(3), Swap(b"{}")))
+    assert got is not None and json.loads(got) == [{}, {}, {}]
 
 
 def test_a_refusal_becomes_a_result_only_where_somebody_waits_for_one():

@@ -91,6 +91,7 @@ def test_no_credential_of_a_server_travels_back_by_itself() -> None:
         ("www-authenticate", "Bearer"),
         ("mcp-session-id", "s"),
         ("content-length", "3"),
+        ("access-control-allow-origin", "*"),
     ]
     assert gateway_http.answered(headers, passthrough=False) == (("mcp-session-id", "s"),)
     assert len(gateway_http.answered(headers, passthrough=True)) == 3
@@ -123,6 +124,10 @@ def test_headers_that_tell_another_story_than_the_body_are_found(
         ({"mcp-method": "tools/call", "mcp-name": "x"}, message(name="x")),
         ({"mcp-name": "=?base64?w6k=?="}, message(name="é")),
         ({"mcp-method": "ping"}, {"jsonrpc": "2.0", "id": 1, "result": {}}),
+        ({"mcp-name": "x"}, message()),
+        ({"mcp-name": "x"}, message("ping")),
+        ({"mcp-protocol-version": "2026-07-28"}, message(_meta={gateway_http.VERSION_KEY: "2026-07-28"})),
+        ({"mcp-protocol-version": "2026-07-28"}, message(_meta={gateway_http.VERSION_KEY: 2026})),
     ],
 )
 def test_headers_that_agree_or_are_not_there_are_none_of_our_business(
@@ -141,6 +146,9 @@ def test_what_a_request_of_the_new_revision_lacks_is_named() -> None:
     for name in whole:
         lacking = {n: v for n, v in whole.items() if n != name}
         assert name in gateway_http.missing(lacking, message(name="x")).lower()
+    del whole["mcp-name"]
+    assert gateway_http.missing(whole, message("tools/list")) == ""
+    assert gateway_http.missing(whole, message() | {"params": ["x"]}) == ""
 
 
 def test_only_pages_of_this_machine_and_those_named_may_ask() -> None:
@@ -230,3 +238,17 @@ def test_an_answer_is_called_what_it_was_read_as_where_it_could_be_taken_for_ano
 ) -> None:
     fields = (("X-A", "json, event-stream"), ("content-Type", value))
     assert gateway_http.described(fields, kind) == (fields[0], ("content-Type", expected))
+
+
+@pytest.mark.parametrize(
+    ("headers", "wants"),
+    [
+        ([("WWW-Authenticate", 'Bearer Resource_Metadata="https://s.example/.well-known"')], True),
+        ([("WWW-Authenticate", 'Bearer realm="s"')], False),
+        ([("link", "resource_metadata")], False),
+    ],
+)
+def test_a_server_wants_a_login_where_its_challenge_says_so(
+    headers: list[tuple[str, str]], wants: bool
+) -> None:
+    assert gateway_http.wants_login(headers) == wants

@@ -18,6 +18,7 @@ from agentsh_net.core.mcp import jsonrpc
 from agentsh_net.core.mcp import judging as mcp_judging
 from agentsh_net.core.mcp.gate import Asking, Call, Drop, Swap
 from agentsh_net.core.mcp.glance import ELICITATION
+from agentsh_net.core.mcp.listing import refused
 from agentsh_net.core.mcp.pages import RepeatedCursorError
 from agentsh_net.core.model import Verdict
 
@@ -38,9 +39,25 @@ def test_a_call_is_judged_by_the_servers_own_name_for_its_tool() -> None:
     assert not other.blocked
 
 
+def test_what_a_client_was_shown_otherwise_is_refused_unless_policy_refuses_it_anyway() -> None:
+    def shown(tool: str) -> Verdict | None:
+        return refused(Mcp(), f"another {tool}", "pins") if tool != "ls" else None
+
+    snapshot = situation(("fs",), {"fs": ["ls", "cp", "rm"]}, denied_tools=[("fs", "rm")])
+    rules = [
+        mcp_judging.judge_call(snapshot, shown, "fs", Call(1, tool, {}), "s", lambda *_: True).rule
+        for tool in ("cp", "rm")
+    ]
+    assert rules == ["pins", "sandbox.mcp.denied_tools[0]"]
+    offered = [{"name": "ls"}, {"name": "cp"}, {"name": "rm"}]
+    assert mcp_judging.denied(snapshot, shown, "fs", offered) == (1, 2)
+
+
 def test_a_wrappers_name_on_the_wire_is_a_tool_of_the_server() -> None:
     assert mcp_judging.meant("fs", "use_mcp_tool", {"server_name": "web"}).input is None
+    assert "wrapper" in mcp_judging.meant("fs", " Use_MCP_tool").doubt
     assert mcp_judging.meant("fs", "ls", {"a": 1}).input == {"a": 1}
+    assert not mcp_judging.meant("fs", "ls").doubt
 
 
 def test_denied_tools_are_found_by_their_positions() -> None:
@@ -117,6 +134,31 @@ def test_what_a_server_says_while_it_asks_is_inspected_like_a_result(
     assert judged(mcp, asks % b"{}")[:2] == ([], {})
 
 
+def test_what_a_server_says_while_it_asks_is_told_of_in_audit_mode() -> None:
+    output = OutputInspection(enabled=True, on_detection="block")
+    mcp = Mcp(enforce_policy=False, output_inspection=output)
+    replies, edits, told = judged(
+        mcp, b'{"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":%s}' % INJECTED
+    )
+    assert (replies, edits) == ([], {})
+    assert [(v.action, v.would) for _, v in told] == [("allow", "block")]
+
+
+@pytest.mark.parametrize(("id_", "what"), [(None, "notification"), (7, "message")])
+def test_what_a_server_tells_is_dropped_and_its_request_answered(id_: int | None, what: str) -> None:
+    mcp = Mcp(output_inspection=OutputInspection(enabled=True, on_detection="block"))
+    note = mcp_judging.Note(3, id_, "vendor/say", "", json.loads(INJECTED))
+    replies: list[bytes] = []
+    edits: dict[int, Any] = {}
+    verdict = mcp_judging.judged_note(mcp, note, inspect_content(note.params), replies, edits)
+    assert verdict.blocked and what in verdict.reason
+    assert edits == {3: Drop()}
+    assert [body(reply).messages[0].id for reply in replies] == ([7] if id_ else [])  # type: ignore[union-attr] # an error has one
+    replies, edits = [], {}
+    assert not mcp_judging.judged_note(mcp, note, (), replies, edits).blocked
+    assert (replies, edits) == ([], {})
+
+
 def test_a_request_that_policy_blocks_keeps_its_reason_whatever_it_says() -> None:
     mcp = Mcp(
         sampling=ServerAsks("block"), output_inspection=OutputInspection(enabled=True, on_detection="block")
@@ -182,6 +224,7 @@ def test_what_is_pinned_is_not_read_as_a_result_and_all_beside_it_is() -> None:
     odd = {"result": {"instructions": ["i"], "tools": {"a": 1}}}
     assert mcp_judging.to_read("initialize", odd) == odd
     assert mcp_judging.to_read("tools/list", odd) == odd
+    assert mcp_judging.to_read("initialize", {"result": ["i"]}) == {"result": ["i"]}
     assert mcp_judging.to_read("initialize", {"error": {"message": "m"}}) == {"error": {"message": "m"}}
 
 

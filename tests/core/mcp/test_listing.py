@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from situations import situation
 
-from agentsh_net.core.configuration.settings import Mcp
+from agentsh_net.core.configuration.settings import Mcp, VersionPinning
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.mcp.jsonrpc import Response
 from agentsh_net.core.mcp.listing import Listing, refused
@@ -27,13 +27,17 @@ def test_pages_add_up_until_the_last() -> None:
     assert [d["name"] for d in listing.add(page("b"), 10, continues=True)] == ["a", "b"]
     assert not listing.partial
     assert set(listing.hashes) == {"a", "b"}
+    assert (listing._pages.tools, listing._tools) == ([], [])  # nothing follows that would need them
 
 
-def test_a_listing_from_the_start_begins_anew() -> None:
+@pytest.mark.parametrize("lean", [False, True])
+def test_a_listing_from_the_start_begins_anew(lean: bool) -> None:
     listing = Listing("fs")
+    listing.lean = lean
     listing.add(page("a", nextCursor="2"), 10, continues=False)
     assert [d["name"] for d in listing.add(page("c"), 10, continues=False)] == ["c"]
     assert set(listing.hashes) == {"c"}
+    assert listing._spellings == {"c": ["c"]}
 
 
 def test_what_is_on_a_page_that_repeats_a_cursor_is_known_all_the_same() -> None:
@@ -42,6 +46,7 @@ def test_what_is_on_a_page_that_repeats_a_cursor_is_known_all_the_same() -> None
     with pytest.raises(RepeatedCursorError, match="repeats"):
         listing.add(page("b", nextCursor="x"), 10, continues=True)
     assert set(listing.hashes) == {"a", "b"}
+    assert listing.partial
     listing.add(page("c"), 10, continues=True)
     assert set(listing.hashes) == {"a", "b", "c"}
 
@@ -84,6 +89,17 @@ def test_what_was_shown_is_held_against_the_pin_and_not_against_the_registry() -
     assert listing.verdict(situation(["fs"], pins=same), "a") is None
 
 
+def test_what_everybody_else_was_shown_does_not_excuse_what_this_client_was() -> None:
+    listing = Listing("fs")
+    listing.add(page("a"), 10, continues=False)
+    old = {"name": "a", "description": "old"}
+    pinned = Pins.of([trust(tool_of("fs", old), "now")])
+    verdict = listing.verdict(situation(["fs"], {"fs": [old]}, pins=pinned), "a")
+    assert verdict is not None and verdict.blocked
+    off = VersionPinning(enabled=False)
+    assert listing.verdict(situation(["fs"], {"fs": [old]}, pins=pinned, version_pinning=off), "a") is None
+
+
 def test_what_the_registry_has_too_is_left_to_the_policy() -> None:
     listing = Listing("fs")
     listing.add(page("a"), 10, continues=False)
@@ -108,6 +124,21 @@ def test_a_name_in_another_spelling_is_the_tool_that_was_shown(name: str) -> Non
     listing.add(page("a"), 10, continues=False)
     pinned = Pins.of([trust(tool_of("fs", {"name": "a", "description": "old"}), "now")])
     verdict = listing.verdict(situation(["fs"], pins=pinned), name)
+    assert verdict is not None and verdict.blocked
+
+
+def test_a_spelling_of_two_tools_is_refused_where_one_of_them_is_not_the_pinned_one() -> None:
+    listing = Listing("fs")
+    listing.add(page("a", "A"), 10, continues=False)
+    pinned = Pins.of(
+        [
+            trust(tool_of("fs", {"name": "a"}), "now"),
+            trust(tool_of("fs", {"name": "A", "title": "old"}), "now"),
+        ]
+    )
+    snapshot = situation(["fs"], pins=pinned)
+    assert listing.verdict(snapshot, "a") is None
+    verdict = listing.verdict(snapshot, "ａ")
     assert verdict is not None and verdict.blocked
 
 

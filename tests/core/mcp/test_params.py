@@ -49,6 +49,7 @@ def test_fields_that_agree_pass(arguments: Any, fields: dict[str, str]) -> None:
         ({"region": "eu"}, {}, "missing"),
         ({"region": "eu"}, {"mcp-param-region": "us"}, "is not the argument"),
         ({"region": "eu"}, {"mcp-param-region": "EU"}, "is not the argument"),
+        ({"region": "1"}, {"mcp-param-region": "1.0"}, "is not the argument"),
         ({}, {"mcp-param-region": "eu"}, "not there"),
         ({"region": ["eu"]}, {"mcp-param-region": "eu"}, "not there"),
         ("no object", {"mcp-param-region": "eu"}, "not there"),
@@ -63,6 +64,13 @@ def test_fields_that_agree_pass(arguments: Any, fields: dict[str, str]) -> None:
 )
 def test_fields_that_contradict_the_body_do_not(arguments: Any, fields: dict[str, str], why: str) -> None:
     assert why in disagreement(annotated(SCHEMA), arguments, fields, ())
+
+
+def test_a_field_that_is_missing_is_no_contradiction_where_they_need_not_all_be_there() -> None:
+    mirrored = annotated(SCHEMA)
+    assert disagreement(mirrored, {"region": "eu"}, {}, (), complete=False) == ""
+    found = disagreement(mirrored, {"region": "eu"}, {"mcp-param-region": "us"}, (), complete=False)
+    assert "is not the argument" in found
 
 
 def test_a_field_that_stands_twice_is_refused_whatever_it_says() -> None:

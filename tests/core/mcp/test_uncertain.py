@@ -83,6 +83,25 @@ def test_what_only_alerts_decides_nothing_and_audit_mode_says_what_would_be() ->
 def test_a_block_for_another_reason_stays_that() -> None:
     blocked = Verdict(Action.BLOCK, "hostile", "r")
     assert held(mcp(), "peer", PLAIN.encode()).decides(blocked, "odd") is blocked
+    would = Verdict(Action.ALLOW, "hostile", "r", Action.BLOCK)
+    assert held(mcp(enforce_policy=False), "peer", PLAIN.encode()).decides(would, "odd") is would
+
+
+@pytest.mark.parametrize(
+    ("id_", "known"), [("a", "a"), (7, 7), (True, None), (1.5, None), (["a"], None), (None, None)]
+)
+def test_who_asks_is_named_by_an_id_that_can_be_answered(id_: Any, known: Any) -> None:
+    error = {"code": -32042, "message": "log in", "data": {}}
+    for message, embedded in ((SAMPLING, False), ({"error": error}, True)):
+        ((asking, _),) = held(mcp(), "peer", json.dumps({"id": id_, **message}).encode()).asked
+        assert (asking.id, type(asking.id), asking.embedded) == (known, type(known), embedded)
+
+
+@pytest.mark.parametrize(
+    "message", [{"method": ["sampling/createMessage"]}, {"error": {"code": -32600, "message": "m"}}]
+)
+def test_a_message_that_asks_nothing_is_no_asking(message: Any) -> None:
+    assert held(mcp(), "peer", json.dumps({"id": 1, **message}).encode()).asked == ()
 
 
 @pytest.mark.parametrize("data", [b"", b"nonsense", b"[1, null]", b'{"id": 1, "result": {"content": []}}'])
