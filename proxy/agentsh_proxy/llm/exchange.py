@@ -23,7 +23,7 @@ from agentsh_proxy.llm.guarding import restoring
 from agentsh_proxy.llm.inspecting import Inspection, redirection, unreadable
 from agentsh_proxy.llm.judging import Judging
 from agentsh_proxy.llm.overhearing import Overhearing, overheard
-from agentsh_proxy.llm.receiving import NO_FACTS, Reception, dialect_of
+from agentsh_proxy.llm.receiving import NO_FACTS, Reception, dialect_of, subject_of
 from agentsh_proxy.llm.relaying import Answer, Client, Relay, opening
 from agentsh_proxy.llm.sniffing import PACKED
 from agentsh_proxy.llm.trail import Trail, begin
@@ -147,13 +147,9 @@ class Exchange:
                 self._client.abort()
         elif self._connection is not None and self.uploaded:
             if now - self._seen > idle:
-                self._fail(ProtocolError(f"the upstream was silent for {idle:g} s", status=504))
+                self.fail(ProtocolError(f"the upstream was silent for {idle:g} s", status=504))
             elif self._answer is not None and now - self._wrote >= PATIENCE:
                 self._write(self._answer.keep_alive())
-
-    def fail(self, error: ProtocolError) -> None:
-        """End with an error now (the worker is stopping)."""
-        self._fail(error)
 
     # The upstream's side.
 
@@ -162,20 +158,21 @@ class Exchange:
         self._connecting = None
         if self._over:
             connection.abort()
-        elif connection.ask(self, self.asked.request(self._body)):
-            self._connection = connection
-            self._reused = False
-            self._seen = self._service.now
-            if self._body is None:
-                self._client.resume_upload()
-        else:
-            self._fail(ProtocolError("the upstream closed the connection before it was asked", status=502))
+            return
+        self._connection = connection
+        if not connection.ask(self, self.asked.request(self._body)):
+            self.fail(ProtocolError("the upstream closed the connection before it was asked", status=502))
+            return
+        self._reused = False
+        self._seen = self._service.now
+        if self._body is None:
+            self._client.resume_upload()
 
     def on_unreachable(self, error: ProtocolError) -> None:
         """No connection could be made."""
         self._connecting = None
         if not self._over:
-            self._fail(error)
+            self.fail(error)
 
     def on_interim(self, head: ResponseHead) -> None:
         """Pass a 1xx answer on (RFC 9110 section 15.2), but for 100, which was answered here."""
@@ -259,12 +256,11 @@ class Exchange:
         try:
             out = answer.feed(data, last=last)
         except ProtocolError as error:
-            self._fail(error)
+            self.fail(error)
             return
-        except Exception:
-            # A bug of ours must leave no client waiting: it is answered here, and stays loud.
-            self._fail(ProtocolError("an internal error; the daemon's log has it", status=502))
-            raise
+        except Exception as error:  # noqa: BLE001 - a bug of ours
+            self.on_bug(error)
+            return
         if out:
             self._wrote = self._seen
             self._client.write(out)
@@ -279,7 +275,11 @@ class Exchange:
         if self._reused and not answered and self._body is not None:
             self._connect()
         else:
-            self._fail(error)
+            self.fail(error)
+
+    def on_bug(self, error: Exception) -> None:
+        """Answer for a bug of ours: it must leave no client waiting."""
+        self.fail(ProtocolError(self._service.note_bug(error, subject_of(self.asked)), status=502))
 
     def on_writable(self, *, writable: bool) -> None:
         """Make the client wait while the upstream takes no more."""
@@ -304,9 +304,8 @@ class Exchange:
             self._leave_with(body)
         except RefusalError as refused:
             self._client.refuse(refused)
-        except Exception:
-            self._fail(ProtocolError("an internal error; the daemon's log has it", status=502))
-            raise
+        except Exception as error:  # noqa: BLE001 - a bug of ours
+            self.on_bug(error)
         finally:
             load.size -= size
             self._searching = None
@@ -358,7 +357,7 @@ class Exchange:
             self._wrote = self._service.now
             self._client.write(data)
 
-    def _fail(self, error: ProtocolError) -> None:
+    def fail(self, error: ProtocolError) -> None:
         """End with an error: in the dialect's shape while nothing was sent, else as the answer can."""
         if self._over:
             return

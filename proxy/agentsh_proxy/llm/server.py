@@ -174,8 +174,8 @@ class ClientConnection(asyncio.Protocol):
 
     def abort(self) -> None:
         """Cut the connection, after what was written."""
-        self._flush()
         if self._transport is not None:
+            self._turn.flush(self._transport)
             self._transport.abort()
 
     # What the service asks.
@@ -208,8 +208,8 @@ class ClientConnection(asyncio.Protocol):
 
     def close_now(self) -> None:
         """Close without waiting for the client."""
-        self._flush()
         if self._transport is not None:
+            self._turn.flush(self._transport)
             self._transport.close()
 
     def stop(self, error: ProtocolError) -> None:
@@ -239,8 +239,8 @@ class ClientConnection(asyncio.Protocol):
                     data = data[length:]
                     if not self._repeated(raw):
                         self._begin(raw)
-        except ProtocolError as error:
-            self.refuse(RefusalError(error.status, str(error)), close=True)
+        except Exception as error:  # noqa: BLE001 - sorted there
+            self._fail(error)
             return
         finally:
             self._in_loop = False
@@ -261,8 +261,8 @@ class ClientConnection(asyncio.Protocol):
         self._exchange = exchange = Exchange(service, self, known)
         try:
             exchange.on_request(body)
-        except RefusalError as refused:
-            self.refuse(refused)
+        except Exception as error:  # noqa: BLE001 - sorted there
+            self._fail(error)
         return True
 
     def _next(self) -> None:
@@ -358,12 +358,18 @@ class ClientConnection(asyncio.Protocol):
         if waiting == self._reading_paused or self._transport is None or self._transport.is_closing():
             return
         self._reading_paused = waiting
-        if waiting:
-            self._transport.pause_reading()
-        else:
-            self._transport.resume_reading()
+        (self._transport.pause_reading if waiting else self._transport.resume_reading)()
 
     # Answering.
+
+    def _fail(self, error: Exception) -> None:
+        """Answer a refusal, a violation of HTTP, or a bug of ours, which must leave no client waiting."""
+        if isinstance(error, RefusalError):
+            self.refuse(error)
+        elif isinstance(error, ProtocolError):
+            self.refuse(RefusalError(error.status, str(error)), close=True)
+        else:
+            self.refuse(RefusalError(502, self._service.note_bug(error)), close=True)
 
     def _reply(
         self, status: int, body: bytes, *, close: bool, fields: bytes = b"", bodiless: bool = False
@@ -385,15 +391,10 @@ class ClientConnection(asyncio.Protocol):
         self.seen = self._service.now
         self._upload_paused = False
         self._set_reading()
-        self._flush()
+        self._turn.flush(self._transport)
         self._transport.write_eof()
 
     def _forget_body(self) -> None:
         if self._body is not None:
             self._body.drop()
             self._body = None
-
-    def _flush(self) -> None:
-        """Hand what was written to the transport."""
-        if self._transport is not None:
-            self._turn.flush(self._transport)

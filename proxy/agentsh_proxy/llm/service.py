@@ -129,6 +129,13 @@ class Service:
             asked = refused.turned_away or turned_away(head, self.sessions, here)
             self.reporter.refused(asked, refused.status, str(refused), refused.dialect)
 
+    def note_bug(self, error: Exception, about: Subject | None = None) -> str:
+        """Tell of an error of ours, in the log, and with `about` in the audit; return what the client is told."""
+        self._loop.call_exception_handler({"message": "a bug of agentsh-net", "exception": error})
+        if about is not None:
+            self.reporter.fault(Fault("internal_error", type(error).__name__, cut=True), about)
+        return "an internal error; the daemon's log has it"
+
     def note_unread(self, admitted: Admitted) -> None:
         """Report a request to an endpoint whose answers cannot be read: it passes, or fail_closed refuses it."""
         subject = Subject(admitted.session_id, "", admitted.provider.dialect.name)
@@ -178,8 +185,8 @@ class Service:
         self.pool.close()
 
     def _tick(self) -> None:
+        self._timer = self._loop.call_later(TICK, self._tick)  # first: a bug below must not end all timeouts
         self._tend()
-        self._timer = self._loop.call_later(TICK, self._tick)
 
     def _tend(self) -> None:
         self.now = now = self._loop.time()

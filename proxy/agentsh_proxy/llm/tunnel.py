@@ -40,7 +40,7 @@ class Tunnel:
 
     __slots__ = (
         "_answer", "_client", "_connecting", "_dialect", "_from_client", "_from_upstream", "_judge_of_answer",
-        "_lessons", "_over", "_seen", "_service", "_upstream", "answering", "asked", "held", "method",
+        "_lessons", "_over", "_seen", "_service", "_upstream", "answering", "asked", "asked", "held", "method",
     )  # fmt: skip
 
     def __init__(self, service: Service, client: ClientConnection, what: Asked) -> None:
@@ -86,6 +86,8 @@ class Tunnel:
                     self._sent(message)
         except ProtocolError as error:
             self._end(_TOO_BIG if error.status == 413 else _PROTOCOL_ERROR, str(error))
+        except Exception as error:  # noqa: BLE001 - a bug of ours
+            self.on_bug(error)
 
     def on_client_writable(self, *, writable: bool) -> None:
         """Make the upstream wait while the client takes no more."""
@@ -104,6 +106,10 @@ class Tunnel:
     def fail(self, error: ProtocolError) -> None:
         """End now (the worker is stopping)."""
         self._end(_INTERNAL, str(error))
+
+    def on_bug(self, error: Exception) -> None:
+        """Answer for a bug of ours: nothing of what it concerns passes."""
+        self._end(_INTERNAL, self._service.note_bug(error, subject_of(self.asked)))
 
     def cancel(self) -> None:
         """Drop everything: the client is gone."""
@@ -125,6 +131,9 @@ class Tunnel:
             )
         except ProtocolError as error:
             self._refuse(error.status, str(error))
+            return
+        except Exception as error:  # noqa: BLE001 - a bug of ours
+            self.on_bug(error)
             return
         self._connecting = None
         self._upstream = upstream
@@ -150,6 +159,8 @@ class Tunnel:
                     self._came(message)
         except ProtocolError as error:
             self._end(_TOO_BIG if error.status == 413 else _PROTOCOL_ERROR, f"the upstream: {error}")
+        except Exception as error:  # noqa: BLE001 - a bug of ours
+            self.on_bug(error)
 
     def lost(self) -> None:
         """Take the end of the upstream's connection."""

@@ -71,6 +71,10 @@ class Waiting(Protocol):
         """
         ...
 
+    def on_bug(self, error: Exception) -> None:
+        """Take an error of ours; the connection is no longer this exchange's."""
+        ...
+
     def on_writable(self, *, writable: bool) -> None:
         """Write on, or write no more for now."""
         ...
@@ -182,6 +186,9 @@ class UpstreamConnection(asyncio.Protocol):
             if self._exchange is exchange:
                 self._exchange = None
                 exchange.on_lost(error, answered=True)
+        except Exception as error:  # noqa: BLE001 - a bug of ours must leave no client waiting
+            self.abort()
+            exchange.on_bug(error)
 
     def eof_received(self) -> None:
         """Let the transport close; connection_lost tells the rest."""

@@ -96,11 +96,11 @@ class Pool:
 
     async def _connect(self, origin: Origin, exchange: Waiting, seconds: float) -> None:
         try:
-            connection = await self.open(origin, lambda: UpstreamConnection(self, origin), seconds)
+            exchange.on_connected(await self.open(origin, lambda: UpstreamConnection(self, origin), seconds))
         except ProtocolError as error:
             exchange.on_unreachable(error)
-            return
-        exchange.on_connected(connection)
+        except Exception as error:  # noqa: BLE001 - a bug of ours must leave no client waiting
+            exchange.on_bug(error)
 
 
 def tls_context() -> ssl.SSLContext:

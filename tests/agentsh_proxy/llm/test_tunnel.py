@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
+from unittest.mock import Mock
 
 import orjson
 import pytest
+from agentsh_proxy.llm.receiving import Reception
 from loopback import on_loop, until
 from loopback.client import Client, raw
 from loopback.proxy import Proxy, snapshot
 from loopback.upstream import Upstream, response
 
+from agentsh_net.core.dialects.message_stream import MessageStream
 from agentsh_net.core.web.websocket import Opcode, Reader, frame
 
 PATH = "/openai/v1/responses"
@@ -342,3 +345,25 @@ async def test_sockets_are_refused_unless_they_are_to_be_inspected_and_can_be(op
     )
     assert (event["method"], event["path"], event["status"]) == ("GET", path, 426)
     assert "WebSocket" in event["reason"]
+
+
+@pytest.mark.parametrize(
+    "owner", [Reception, MessageStream], ids=["a message of the client's", "one of the upstream's"]
+)
+@on_loop
+async def test_a_message_that_breaks_us_closes_the_socket_and_is_told_of(opened, monkeypatch, owner):
+    told = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context["exception"]))
+    _, proxy, socket = await connected(opened, Provider(b"\x81\x02{}"))
+    await socket.begin()
+    monkeypatch.setattr(owner, "take" if owner is Reception else "feed", Mock(side_effect=KeyError))
+    await socket.send(CREATE)
+    message = await socket.next()
+    assert message.payload[:2] == (1011).to_bytes(2, "big")
+    (event,) = proxy.events
+    assert (event["type"], event["action"], event["cause"]) == (
+        "llm_response_uninspected",
+        "block",
+        "internal_error",
+    )
+    assert list(map(type, told)) == [KeyError]
