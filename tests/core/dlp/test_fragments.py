@@ -24,6 +24,11 @@ from agentsh_net.core.dlp.fragments import fragments
             ("choices", 0, "delta", "tool_calls", 0, "function", "arguments"),
             True,
         ),
+        (
+            {"choices": [{"delta": {"tool_calls": [{"index": 0, "custom": {"input": "x"}}]}}]},
+            ("choices", 0, "delta", "tool_calls", 0, "custom", "input"),
+            False,
+        ),
         ({"choices": [{"delta": {"function_call": {"arguments": "x"}}}]}, ("choices", 0, "delta", "function_call", "arguments"), True),
         ({"candidates": [{"content": {"parts": [{"text": "x"}]}}]}, ("candidates", 0, "content", "parts", 0, "text"), False),
         ({"event_type": "step.delta", "index": 0, "delta": {"type": "text", "text": "x"}}, ("delta", "text"), False),

@@ -55,6 +55,28 @@ def test_two_keys_of_an_object_stay_two() -> None:
     assert block["input"] == {"[REDACTED:email]": 1, "[REDACTED:email] 2": 2}
 
 
+def test_only_keys_and_only_markers_are_numbered() -> None:
+    body = {"content": [EMAIL, EMAIL, {"type": "tool_use", "input": {EMAIL: 1, KEY: 2}}]}
+    text, again, block = json.loads(guard().scrub(json.dumps(body).encode()).body)["content"]
+    assert text == again == "[REDACTED:email]"
+    token = Vaults(b"k").of("s").token
+    done = json.loads(guard("tokenize").scrub(json.dumps(body).encode(), token).body)
+    assert done["content"][2]["input"] == {token(EMAIL, "email"): 1, token(KEY, "api_key"): 2}
+    assert list(block["input"]) == ["[REDACTED:email]", "[REDACTED:api_key] 2"]
+
+
+def test_what_only_begins_like_arguments_is_text_and_counted_once() -> None:
+    call = {"function": {"arguments": json.dumps({"to": EMAIL})[:-1]}}
+    done = guard().scrub(json.dumps({"messages": [{"tool_calls": [call]}]}).encode())
+    assert EMAIL.encode() not in done.body
+    assert done.counts == {"email": 1}
+
+
+def test_a_pattern_of_ones_own_may_be_short_without_a_name_to_show_and_find_nothing() -> None:
+    made = guard(custom_patterns=(CustomPattern("desk", "[A-Z][0-9]"), CustomPattern("none", "z*")))
+    assert json.loads(made.scrub(b'{"content":"at B7"}').body) == {"content": "at [REDACTED:desk]"}
+
+
 def test_a_pattern_that_is_switched_off_is_not_searched_for() -> None:
     body = json.dumps({"content": f"{EMAIL} {KEY}"}).encode()
     done = guard(patterns={"email": False}).scrub(body)
@@ -97,6 +119,14 @@ def test_tokens_are_no_finds() -> None:
     made = guard("tokenize", custom_patterns=(CustomPattern("upper", "[A-Z]{5}"),))
     once = made.scrub(json.dumps({"content": f"to {EMAIL}"}).encode(), vault.token)
     assert made.scrub(once.body, vault.token) == (once.body, {})
+
+
+def test_what_stands_behind_a_token_is_found() -> None:
+    vault = Vaults(b"k").of("s")
+    first, second = vault.token(EMAIL, "email"), vault.token(KEY, "api_key")
+    body = json.dumps({"content": f"{first}, and {KEY}, {first}"}).encode()
+    done = guard("tokenize").scrub(body, vault.token)
+    assert json.loads(done.body) == {"content": f"{first}, and {second}, {first}"}
 
 
 def test_the_input_of_an_event_is_masked_as_deep_as_it_goes() -> None:

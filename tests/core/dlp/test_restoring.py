@@ -132,6 +132,26 @@ def test_only_what_may_begin_a_token_waits() -> None:
     assert token
 
 
+def test_a_comment_does_not_part_a_token_and_the_end_of_its_block_lets_go_of_it() -> None:
+    vault, token = vault_and_token()
+    restorer = Restorer(vault, 1 << 20)
+    halves = [event("content_block_delta", index=0, delta={"text": text}) for text in (token[:9], token[9:])]
+    assert restorer.feed(halves[0]) + restorer.feed(b": still there\n\n") == b""
+    out = restorer.feed(halves[1])
+    assert read(out)[0] == VALUE and b": still there\n\n" in out
+    end = event("content_block_stop", index=0)
+    assert restorer.feed(halves[0]) == b""
+    assert restorer.feed(end) == halves[0] + end
+
+
+def test_what_waits_is_bounded_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    vault, _ = vault_and_token()
+    restorer = Restorer(vault, 1 << 20)
+    one = event("content_block_delta", index=0, delta={"text": "D"})
+    monkeypatch.setattr(restoring, "MAX_BYTES", 3 * len(one))
+    assert [len(restorer.feed(one)) for _ in range(6)] == [0, 0, 3 * len(one)] * 2
+
+
 def test_what_waits_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(restoring, "MAX_WAITING", 4)
     vault, _ = vault_and_token()

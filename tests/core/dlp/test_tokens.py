@@ -30,6 +30,12 @@ def test_a_token_is_plain_letters_whatever_the_kind(kind: str) -> None:
     assert len(token) <= tokens.LONGEST
 
 
+def test_a_token_says_what_kind_of_thing_it_stands_for() -> None:
+    vault = Vaults(b"key").of("s")
+    words = [vault.token("v", kind).split("_")[1] for kind in ("api_key", "ssn", "my.pattern", "\u00e9")]
+    assert words == ["KEY", "SSN", "MYPATTERN", "VALUE"]
+
+
 def test_what_may_begin_a_token_is_known_at_every_cut() -> None:
     token = Vaults(b"key").of("s").token("v", "email")
     assert [begun("see " + token[:n]) for n in range(len(token))] == list(range(len(token)))
@@ -43,11 +49,18 @@ def test_memory_is_bounded_the_oldest_is_forgotten(monkeypatch: pytest.MonkeyPat
     vaults = Vaults(b"key")
     made = [vaults.of("a").token(f"value {n}", "ssn") for n in range(5)]
     assert [vaults.of("a").restored(t) == t for t in made] == [True, True, False, False, False]
+    vaults.of("a").token("value 2", "ssn")  # in use: others are forgotten before it
+    vaults.of("a").token("value 5", "ssn")
+    assert [vaults.of("a").knows(token) for token in made[2:]] == [True, False, True]
     vaults.of("b")
+    vaults.of("a")
     vaults.of("c")
+    assert vaults.of("a").knows(made[-1])
+    vaults.of("d")
+    vaults.of("e")
     assert not vaults.of("a").knows(made[-1])
     monkeypatch.setattr(tokens, "MAX_BYTES", 10)
-    vault = vaults.of("d")
+    vault = vaults.of("f")
     assert [vault.knows(vault.token("123456", "x")), vault.knows(vault.token("abcdef", "x")), len(vault)] == [
         True,
         True,
