@@ -151,13 +151,13 @@ def _user(uid: int) -> str:
 
 def _store(path: Path) -> Check:
     from agentsh_net.core.errors import StoreError
-    from agentsh_net.store.connect import reader
+    from agentsh_net.store.connect import disk_bytes, reader
 
     found = f"{path} will be made"
     if path.exists():
         try:
             with reader(path):
-                found = f"{path}, {path.stat().st_size / 1e6:.1f} MB"
+                found = f"{path}, {disk_bytes(path) / 1e6:.1f} MB"
         except StoreError as error:
             return _missing("store", str(path), str(error), error.remedy)
     parent = next(p for p in path.absolute().parents if p.exists())

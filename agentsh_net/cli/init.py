@@ -132,6 +132,8 @@ def _write_policy(found: Found, out: Path, *, force: bool, port: int | None) -> 
     """Write the policy where the daemon takes it, and nowhere else. It may hold credentials: mode 0600."""
     from agentsh_net.config import first_policy, policy_file
 
+    if out.is_dir():
+        raise Failure(f"{out} is a directory", code=Exit.USAGE, remedy="name a file with --out")
     if out.exists() and not force:
         raise Failure(
             f"{out} exists",

@@ -130,9 +130,7 @@ def reading(
             source = Source(daemon, database)
             told = command(source=source, filters=given, **kwargs)
             if source.older and limit is not None:
-                click.echo(
-                    f"note: these are the newest {given['limit']}; --limit N shows older ones too", err=True
-                )
+                click.echo(f"note: --limit {given['limit']} left older ones out", err=True)
             return told
 
         made = cast("Command", with_source)

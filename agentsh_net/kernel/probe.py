@@ -169,7 +169,7 @@ def _cgroup_programs() -> str:
         raise KernelError(f"cgroup programs cannot be queried: {error.strerror}", remedy=remedy) from error
     finally:
         os.close(descriptor)
-    return f"cgroup/connect hooks on {platform.machine()}, {count} programs attached now"
+    return f"cgroup/connect hooks on {platform.machine()}, programs attached now: {count}"
 
 
 def _nf_tables() -> str:

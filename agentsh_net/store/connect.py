@@ -111,6 +111,10 @@ def reader(path: Path) -> Iterator[sqlite3.Connection]:
     try:
         with closing(_open_readable(path)) as connection:
             version = schema.check(connection, str(path))
+            if not version:
+                raise StoreError(
+                    f"{path} is empty", remedy="name the store's file with --db, or start the daemon"
+                )
             if version < schema.VERSION:
                 raise StoreError(
                     f"{path} has the older schema {version}; this program reads {schema.VERSION}",
@@ -120,6 +124,16 @@ def reader(path: Path) -> Iterator[sqlite3.Connection]:
             yield connection
     except sqlite3.Error as error:
         raise store_error(error, path) from error
+
+
+def disk_bytes(path: Path) -> int:
+    """Return the bytes that the database takes on the disk, those of its log among them."""
+    return sum(p.stat().st_size for p in (path, log_of(path)) if p.exists())
+
+
+def log_of(path: Path) -> Path:
+    """Return where SQLite keeps what is not yet in the database itself."""
+    return path.with_name(path.name + "-wal")
 
 
 def _unmade(path: Path, error: OSError) -> StoreError:
@@ -167,7 +181,7 @@ def _open_readable(path: Path) -> sqlite3.Connection:
     except sqlite3.OperationalError:
         connection.close()
         # Who may not write the directory cannot make the -shm file that WAL needs. Without a log nothing can be missed.
-        log = path.with_name(path.name + "-wal")
+        log = log_of(path)
         if log.exists() and log.stat().st_size > 0:
             raise
         connection = _connect_readonly(path, "&immutable=1")

@@ -22,7 +22,7 @@ from agentsh_net.core.configuration.settings import Retention
 from agentsh_net.core.errors import StoreError
 from agentsh_net.lock_file import LockFile
 from agentsh_net.store import records, retention
-from agentsh_net.store.connect import hold, open_writer, store_error
+from agentsh_net.store.connect import disk_bytes, hold, open_writer, store_error
 from agentsh_net.store.records import CandidateRow, Change, EventRow
 
 # Events: ten seconds of a thousand a second, longer than a checkpoint or a short lock takes.
@@ -150,7 +150,7 @@ class Writer:
 
     def status(self) -> StoreStatus:
         """Return how the store is doing."""
-        size = sum(p.stat().st_size for p in (self._path, self._wal()) if p.exists())
+        size = disk_bytes(self._path)
         with self._wake:
             trouble = self._trouble
             if not self._thread.is_alive() and not self._closing:
@@ -173,9 +173,6 @@ class Writer:
         self._thread.join(timeout)
         with self._wake:
             return len(self._events) + self._unreported
-
-    def _wal(self) -> Path:
-        return self._path.with_name(self._path.name + "-wal")
 
     def _run(self) -> None:
         next_prune, unpruned = time.monotonic(), 0

@@ -79,6 +79,10 @@ def test_a_place_that_cannot_be_written_is_told(home):
     result = init("--out", "no/such/folder.yaml")
     assert result.exit_code == 3
     assert "cannot write" in result.stderr
+    Path("folder").mkdir()
+    for words in ((), ("--force",)):
+        result = init("--out", "folder", *words)
+        assert (result.exit_code, "folder is a directory" in result.stderr) == (2, True)
 
 
 def test_without_any_server_there_is_a_policy(home):

@@ -64,7 +64,7 @@ def test_pages_are_followed_to_the_limit(run, serving, database, monkeypatch, di
 def test_who_gets_the_newest_alone_is_told_so_beside_the_rows(run, serving, database, direct, form):
     where = ["--db", database] if direct else []
     some = run("mcp", "calls", "--limit", 5, *form, *where)
-    assert some.stderr == "note: these are the newest 5; --limit N shows older ones too\n"
+    assert some.stderr == "note: --limit 5 left older ones out\n"
     assert "note" not in some.stdout and "t1" in some.stdout
     for limit in (6, 7, 2000):
         assert run("mcp", "calls", "--limit", limit, *form, *where).stderr == ""

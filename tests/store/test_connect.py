@@ -132,9 +132,26 @@ def test_a_reader_sees_what_a_running_writer_committed(made):
     writer.close()
 
 
+def test_an_empty_file_is_not_taken_for_an_old_database(tmp_path):
+    path = tmp_path / "empty.db"
+    path.touch()
+    with pytest.raises(StoreError, match="is empty") as refused, connect.reader(path):
+        pass
+    assert "start the daemon" in refused.value.remedy
+
+
+def test_what_waits_in_the_log_counts_among_the_bytes_on_the_disk(tmp_path):
+    path = tmp_path / "events.db"
+    assert connect.disk_bytes(path) == 0
+    writer = connect.open_writer(path)
+    assert connect.disk_bytes(path) == path.stat().st_size + connect.log_of(path).stat().st_size
+    assert connect.log_of(path).stat().st_size > path.stat().st_size, "nothing was checkpointed yet"
+    writer.close()
+
+
 def test_a_reader_refuses_an_older_schema_with_advice(made):
     with sqlite3.connect(made) as other:
-        other.execute("PRAGMA user_version=0")
+        other.execute("PRAGMA user_version=1")
     other.close()
     with pytest.raises(StoreError, match="older schema") as refused, connect.reader(made):
         pass
