@@ -14,9 +14,11 @@ from typing import Any, Final
 import click
 
 from agentsh_net.cli.examples import examples
-from agentsh_net.cli.failures import Exit
+from agentsh_net.cli.failures import Exit, Failure
 from agentsh_net.cli.main import Daemon
 from agentsh_net.cli.output import Column, Row, decision, json_text, shown, table
+from agentsh_net.control.errors import ControlError
+from agentsh_net.core.errors import KernelError
 from agentsh_net.core.naming.folding import visible
 
 _NAME: Final = 8  # columns of what a line is about
@@ -32,7 +34,16 @@ _NAME: Final = 8  # columns of what a line is about
 def status(ctx: click.Context, as_json: bool) -> None:
     """Show what is in force now. Exit code 1 if the configuration asked for more."""
     daemon: Daemon = ctx.obj
-    told = daemon.client().call("status")
+    try:
+        told = daemon.client().call("status")
+    except ControlError as error:
+        if error.kind != "unreachable" or not (left := _left()):
+            raise
+        raise Failure(
+            f"{error}, and this is in force without it: {left}",
+            code=Exit.UNREACHABLE,
+            remedy="start it, and it takes that over (sudo agentsh-net run); or remove it: sudo agentsh-net down --force",
+        ) from error
     missing = shortfall(told)
     if as_json:
         click.echo(json_text({**told, "shortfall": missing}))
@@ -43,6 +54,16 @@ def status(ctx: click.Context, as_json: bool) -> None:
             click.echo(_wrapped(f"NOT IN FORCE: {visible(line)}"))
     if missing:
         ctx.exit(Exit.DENIED)
+
+
+def _left() -> str:
+    """Return what of ours is in the kernel, as far as that can be seen: what a daemon that crashed refused is refused still."""
+    from agentsh_net.kernel import leftovers
+
+    try:
+        return ", ".join(leftovers.leftovers())
+    except KernelError:
+        return ""  # not ours to see: the daemon's absence is told all the same
 
 
 def shortfall(told: Mapping[str, Any]) -> list[str]:

@@ -5,6 +5,8 @@ import json
 import pytest
 
 from agentsh_net.cli.status import report, shortfall
+from agentsh_net.core.errors import KernelError
+from agentsh_net.kernel import leftovers
 
 GOOD = {
     "version": "0.1.0",
@@ -204,3 +206,26 @@ def test_on_a_terminal_long_lines_are_wrapped_between_words(monkeypatch):
     assert [line[:8] for line in note.splitlines()[1:]] == [" " * 8] * (len(note.splitlines()) - 1)
     monkeypatch.setattr("sys.stdout.isatty", lambda: False, raising=False)
     assert "note    " + "word " * 20 in list(report(told))
+
+
+def test_what_a_daemon_that_is_gone_left_in_force_is_told_with_both_ways_on(run, monkeypatch):
+    monkeypatch.setattr(leftovers, "leftovers", lambda: ["eBPF program 7 at /sys/fs/cgroup", "nftables table inet agentsh_net"])  # fmt: skip
+    result = run("status")
+    assert (result.exit_code, result.stdout) == (4, "")
+    assert "in force without it: eBPF program 7 at /sys/fs/cgroup, nftables table inet agentsh_net" in result.stderr  # fmt: skip
+    assert "agentsh-net run" in result.stderr and "down --force" in result.stderr
+
+
+@pytest.mark.parametrize("left", [[], KernelError("no", layer="ebpf", remedy="run as root")])
+def test_where_nothing_was_left_or_it_cannot_be_seen_the_daemons_absence_is_told_alone(
+    run, monkeypatch, left
+):
+    def leftovers_() -> list[str]:
+        if isinstance(left, KernelError):
+            raise left
+        return left
+
+    monkeypatch.setattr(leftovers, "leftovers", leftovers_)
+    result = run("status")
+    assert result.exit_code == 4
+    assert result.stderr.startswith("error: no daemon answers at ") and "in force" not in result.stderr
