@@ -43,6 +43,8 @@ from agentsh_proxy.mcp_client.site import JSON as JSON_TYPE
 # What a server of HTTP+SSE says to `initialize` (2025-11-25, "backwards compatibility").
 OLDER: Final = (400, 404, 405)
 MAX_OTHER: Final = 1 << 20  # bytes of an answer that is neither JSON nor events: an error page
+# Characters of a session's id: thousands are remembered. Servers that keep all they know of a session in it sign some 2,000.
+MAX_NAME: Final = 4096
 # Methods whose answer is a stream that stays open as long as the client listens (2026-07-28).
 ENDLESS: Final = frozenset(("subscriptions/listen",))
 MESSAGES: Final = frozenset(("", "message"))  # names of events that are messages
@@ -202,6 +204,9 @@ class Exchange:
         described = response.header("content-type").lower().encode("latin-1")
         if is_opaque(described) and (verdict := review.doubts.opaque()).blocked:
             raise ProtocolError(f"server {self._place.server.id}: {verdict.reason}", status=502)
+        if len(response.header("mcp-session-id")) > MAX_NAME:
+            why = f"names a session by more than {MAX_NAME} characters"
+            raise ProtocolError(f"server {self._place.server.id} {why}", status=502)
         if self._asked.method == "GET" and response.status < 300 and not is_stream(response):
             # They read events in it, whatever it is called.
             raise ProtocolError(

@@ -21,7 +21,7 @@ from agentsh_net.core.values.recent import remember
 from agentsh_proxy.gateway.carrier import Denied
 from agentsh_proxy.gateway.connection import GatewayConnection
 from agentsh_proxy.gateway.dialing import Tell
-from agentsh_proxy.gateway.exchange import Exchange
+from agentsh_proxy.gateway.exchange import MAX_NAME, Exchange
 from agentsh_proxy.gateway.offer import Unnamed
 from agentsh_proxy.gateway.pipe import Pipe
 from agentsh_proxy.gateway.requests import Asked
@@ -121,7 +121,7 @@ class Forward:
         limits: tuple[int, int],
     ) -> bool:
         mcp_session = asked.fields.get("mcp-session-id", "")
-        if session_id not in self._owners.get(mcp_session, (session_id,)):
+        if len(mcp_session) > MAX_NAME or session_id not in self._owners.get(mcp_session, (session_id,)):
             # As if it were nobody's.
             client.answer(404, jsonrpc.error(None, jsonrpc.SESSION_NOT_FOUND, "Session not found"))
             return True

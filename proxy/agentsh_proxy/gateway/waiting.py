@@ -11,6 +11,9 @@ from typing import Final, NamedTuple
 
 from agentsh_net.core.mcp.jsonrpc import Id, Request
 
+# Characters that are kept of what a request names, for events and errors: thousands wait, each as long as its client likes.
+MAX_NAMED: Final = 2_000
+
 
 class Asked(NamedTuple):
     """A request that waits for its answer. `continues`: a tools/list that named a cursor; `tool` is that of a call, or what else it names."""
@@ -32,8 +35,8 @@ NOBODYS_OWN: Final[Own] = MappingProxyType({})
 
 def asked_by(message: Request) -> Asked:
     """Return what a request asks."""
-    params = message.params
+    method, params = message.method[:MAX_NAMED], message.params
     if not isinstance(params, dict):
-        return Asked(message.method, continues=False, tool="")
+        return Asked(method, continues=False, tool="")
     name = params.get("name", params.get("uri"))
-    return Asked(message.method, params.get("cursor") is not None, name if isinstance(name, str) else "")
+    return Asked(method, params.get("cursor") is not None, name[:MAX_NAMED] if isinstance(name, str) else "")

@@ -129,6 +129,25 @@ def test_initialize_session_and_delete_are_the_servers_own() -> None:
     play(legacy(DELETE=ended), scene)
 
 
+def test_an_id_that_is_too_long_to_remember_thousands_of_names_no_session() -> None:
+    long = "s" * 5000
+
+    async def begun(seen: Seen, wire: Wire) -> None:
+        await wire.result(seen, {"protocolVersion": "2025-11-25"}, Mcp_Session_Id=long)
+
+    async def scene(front: GatewayFront, server: Scripted) -> None:
+        got = await front.post(INITIALIZE)
+        assert got.status == 502
+        assert "names a session by more than 4096 characters" in got.json["error"]["message"]
+        assert "mcp-session-id" not in got.headers
+        asked = len(server.seen)
+        got = await front.post(call(), **{"Mcp-Session-Id": long})
+        assert (got.status, got.json["error"]["code"]) == (404, -32001)
+        assert len(server.seen) == asked
+
+    play(legacy(initialize=begun), scene)
+
+
 def test_a_listing_is_told_to_the_registry_before_the_client_has_it() -> None:
     async def scene(front: GatewayFront, server: Scripted) -> None:
         peer = {"id": "peer", "type": "http", "url": server.url()}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from agentsh_proxy.gateway.waiting import ANSWERED, NOBODYS, SEVERAL, Asked, asked_by
+from agentsh_proxy.gateway.waiting import ANSWERED, MAX_NAMED, NOBODYS, SEVERAL, Asked, asked_by
 
 from agentsh_net.core.mcp.jsonrpc import Request
 
@@ -20,6 +20,8 @@ from agentsh_net.core.mcp.jsonrpc import Request
         ("tools/call", {"name": 1}, Asked("tools/call", False, "")),
         ("ping", None, Asked("ping", False, "")),
         ("ping", ["name"], Asked("ping", False, "")),
+        ("resources/read", {"uri": "u" * (1 << 20)}, Asked("resources/read", False, "u" * MAX_NAMED)),
+        ("m" * (1 << 20), None, Asked("m" * MAX_NAMED, False, "")),
     ],
 )
 def test_a_request_says_what_it_names_and_whether_it_goes_on(method: str, params: Any, asked: Asked) -> None:
