@@ -53,7 +53,7 @@ def requests(source: Source, filters: Mapping[str, Any], form: Format, record: s
         source.rows("requests", filters),
         form,
         columns,
-        empty="no requests found: see llm_storage.store_bodies",
+        empty=f"no requests found{source.place}: see llm_storage.store_bodies",
     )
 
 

@@ -76,7 +76,7 @@ def calls(source: Source, filters: Mapping[str, Any], form: Format, show_id: str
         Column("REASON", _reason, fold=True),
         Column("INPUT", _input, fold=True),
     )
-    show(source.rows("calls", filters), form, columns, empty=_nothing("calls", filters))
+    show(source.rows("calls", filters), form, columns, empty=_nothing("calls", source, filters))
 
 
 @mcp.command(
@@ -92,7 +92,7 @@ def events(source: Source, filters: Mapping[str, Any], form: Format) -> None:
     """List everything that was recorded, the newest last."""
     kind = Column("TYPE", lambda row: str(row.get("type", "-")))
     columns = (_TIME, _ACTION, kind, _SESSION, _SERVER, Column("DETAIL", detail, fold=True))
-    show(source.rows("events", filters), form, columns, empty=_nothing("events", filters))
+    show(source.rows("events", filters), form, columns, empty=_nothing("events", source, filters))
 
 
 @mcp.command(
@@ -112,7 +112,7 @@ def detections(source: Source, filters: Mapping[str, Any], form: Format) -> None
         _TOOL,
         Column("DETECTIONS", _detected, fold=True),
     )
-    show(source.rows("detections", filters), form, columns, empty=_nothing("detections", filters))
+    show(source.rows("detections", filters), form, columns, empty=_nothing("detections", source, filters))
 
 
 @mcp.command(
@@ -139,7 +139,7 @@ def tools(source: Source, filters: Mapping[str, Any], form: Format) -> None:
         Column("LAST SEEN (UTC)", lambda row: moment(row.get("last_seen"))),
         Column("DESCRIPTION", lambda row: shown(row.get("description")), fold=True),
     )
-    show(source.rows("tools", filters), form, columns, empty="no tools found")
+    show(source.rows("tools", filters), form, columns, empty=f"no tools found{source.place}")
 
 
 @mcp.command(
@@ -177,7 +177,7 @@ def servers(source: Source, filters: Mapping[str, Any], form: Format) -> None:
             Column("REASON", _reason, fold=True),
         )
         rows = iter(_declared(source, filters))
-    show(rows, form, columns, empty="no servers found")
+    show(rows, form, columns, empty=f"no servers found{source.place}")
 
 
 def _declared(source: Source, filters: Mapping[str, Any]) -> list[Row]:
@@ -194,16 +194,16 @@ def _declared(source: Source, filters: Mapping[str, Any]) -> list[Row]:
     return list(rows[: filters["limit"]])
 
 
-def _nothing(what: str, filters: Mapping[str, Any]) -> str:
+def _nothing(what: str, source: Source, filters: Mapping[str, Any]) -> str:
     """Say that nothing was found; and, where no event can be of the type that was asked for, which type was meant."""
     from agentsh_net.core.audit.event_types import EVENT_TYPES
 
     kind = filters.get("type", "*")
     if "*" in kind or kind in EVENT_TYPES:
-        return f"no {what} found"
+        return f"no {what} found{source.place}"
     near = get_close_matches(kind, EVENT_TYPES, n=1)
     known = f"did you mean {near[0]}?" if near else f"there are: {', '.join(EVENT_TYPES)}"
-    return f"no {what} found: there is no event type {kind!r} ({known})"
+    return f"no {what} found{source.place}: there is no event type {kind!r} ({known})"
 
 
 def _reason(row: Row) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import wraps
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, NamedTuple, cast
 
 import click
@@ -85,7 +85,7 @@ def list_pins(source: Source, filters: Mapping[str, Any], form: Format) -> None:
         Column("TRUSTED (UTC)", lambda row: moment(row["trusted_at"])),
         Column("BY", lambda row: str(row["trusted_by"] or "-")),
     )
-    show(source.rows("pins", filters), form, columns, empty="no pins found")
+    show(source.rows("pins", filters), form, columns, empty=f"no pins found{source.place}")
 
 
 @pins.command(
@@ -106,7 +106,10 @@ def diff(source: Source, filters: Mapping[str, Any], form: Format) -> None:
         Column("OFFERED", lambda row: str(row["new"]), fold=True),
     )
     pins = source.rows("pins", {**filters, "limit": EVERY})  # the limit is one of differences
-    show(islice(_differences(pins), filters["limit"]), form, columns, empty="nothing changed")
+    first = next(pins, None)
+    compared = chain(() if first is None else (first,), pins)
+    empty = f"no pins found{source.place}" if first is None else "nothing changed"
+    show(islice(_differences(compared), filters["limit"]), form, columns, empty=empty)
 
 
 @pins.command(

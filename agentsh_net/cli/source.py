@@ -45,6 +45,11 @@ class Source:
     database: Path | None = None
     older: bool = False
 
+    @property
+    def place(self) -> str:
+        """Say of a database where it is, since who names none may mean another; nothing of the daemon's."""
+        return f" in {self.database}" if self.database is not None else ""
+
     def rows(self, kind: str, filters: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
         """Yield the rows of a query, page by page, oldest first."""
         left = filters.get("limit") or DEFAULT_LIMIT

@@ -70,6 +70,8 @@ def test_no_pin_is_left_out_however_many_there_are_unless_it_is_asked(
 
 def test_a_diff_of_nothing_says_so(run, database):
     assert run("mcp", "pins", "diff", "--tool", "same", "--db", database).stderr == "nothing changed\n"
+    nobodys = run("mcp", "pins", "diff", "--server", "nobody", "--db", database)
+    assert nobodys.stderr == f"no pins found in {database}\n"
 
 
 def test_trust_names_the_version_that_was_looked_at(run, daemon):

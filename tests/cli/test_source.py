@@ -75,6 +75,17 @@ def test_a_daemon_of_an_earlier_version_says_nothing_of_older_ones(run, daemon):
     assert run("mcp", "calls", "--limit", 1).stderr == ""
 
 
+@pytest.mark.parametrize(
+    ("kind", "what"),
+    [("calls", "calls"), ("events", "events"), ("detections", "detections"), ("tools", "tools"), ("servers", "servers")],
+)  # fmt: skip
+def test_a_database_without_an_answer_is_named(run, serving, database, kind, what):
+    found = run("mcp", kind, "--server", "nobody", "--db", database)
+    assert (found.exit_code, found.stderr) == (0, f"no {what} found in {database}\n")
+    if kind != "servers":
+        assert run("mcp", kind, "--server", "nobody").stderr == f"no {what} found\n"
+
+
 def test_without_a_daemon_the_other_way_is_named_and_not_taken(run):
     result = run("mcp", "calls", "--json")
     assert (result.exit_code, result.stdout) == (4, "")
