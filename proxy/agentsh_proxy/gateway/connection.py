@@ -15,6 +15,7 @@ from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.mcp import jsonrpc
 from agentsh_net.core.mcp.gate import UNREADABLE
 from agentsh_net.core.web.http_head import RequestHead
+from agentsh_proxy import crowd
 from agentsh_proxy.chunks import LAST_CHUNK, chunk
 from agentsh_proxy.gateway.requests import Asked, Requests
 from agentsh_proxy.load import Load
@@ -26,7 +27,6 @@ IDLE_SECONDS: Final = 75.0  # between two requests, as nginx
 LINGER_SECONDS: Final = 5.0  # in which what a refused client still sends is dropped, so that it can read why
 WRITE_BUFFER: Final = 256 << 10  # bytes waiting for a slow client before its server is read no further
 READ_AHEAD: Final = 64 << 10  # bytes of requests that came before their turn
-MAX_CONNECTIONS: Final = 4096  # each client holds a stream and a request or two; a thousand sessions fit
 
 # An upstream's own status has none; RFC 9112, section 4 lets it be empty.
 PHRASES: Final = {status.value: status.phrase for status in HTTPStatus}
@@ -95,8 +95,8 @@ class GatewayConnection(asyncio.Protocol):
     """One connection of a client."""
 
     __slots__ = (
-        "_answered", "_closing", "_front", "_idle", "_lingering", "_loop", "_paused", "_requests", "_seen", "_streaming", "_transport", "_work", "_writable",
-        "admitted", "cors", "endless", "here",
+        "_answered", "_closing", "_front", "_idle", "_lingering", "_loop", "_paused", "_requests", "_streaming", "_transport", "_work", "_writable",
+        "admitted", "cors", "endless", "here", "seen",
     )  # fmt: skip
 
     def __init__(self, front: Front) -> None:
@@ -112,7 +112,7 @@ class GatewayConnection(asyncio.Protocol):
         self._closing = False
         self._lingering = False
         self._paused = False
-        self._seen = front.now
+        self.seen = front.now  # when it was heard last
         self.endless = False  # this answer lasts as long as the client listens
         self.admitted: object = None  # what the gateway made of the last head
         self.here = ""  # the session in which the client's socket was made
@@ -124,8 +124,7 @@ class GatewayConnection(asyncio.Protocol):
         """Take the connection up, where it can be."""
         self._transport = cast("asyncio.Transport", transport)
         self._transport.set_write_buffer_limits(high=WRITE_BUFFER)
-        self._front.connections.add(self)
-        if len(self._front.connections) > MAX_CONNECTIONS:
+        if not crowd.take(self._front.connections, self):
             self._refuse(ProtocolError("too many connections", status=503))
             return
         try:
@@ -148,7 +147,7 @@ class GatewayConnection(asyncio.Protocol):
         """Read requests."""
         if self._lingering:
             return
-        self._seen = self._front.now
+        self.seen = self._front.now
         self._requests.add(data)
         if self._work is None:
             self._read()
@@ -231,6 +230,11 @@ class GatewayConnection(asyncio.Protocol):
         """Say whether a request is being answered."""
         return self._work is not None
 
+    @property
+    def awaited(self) -> bool:
+        """Say whether it is the client's turn: to send a request, or the rest of one."""
+        return self._work is None
+
     def idle(self) -> asyncio.Future[None]:
         """Return what is done when the request under way is answered, or its client gone."""
         if self._idle is None:
@@ -252,9 +256,14 @@ class GatewayConnection(asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
 
+    def close_now(self) -> None:
+        """Close without waiting for the client."""
+        if self._transport is not None:
+            self._transport.close()
+
     def tick(self, now: float) -> None:
         """Close what takes too long."""
-        quiet = now - self._seen
+        quiet = now - self.seen
         if self._work is not None:
             return
         if self._lingering:
@@ -332,7 +341,7 @@ class GatewayConnection(asyncio.Protocol):
         if self._paused and self._transport is not None:
             self._paused = False
             self._transport.resume_reading()
-        self._seen = self._front.now
+        self.seen = self._front.now
 
     def _quiet(self) -> None:
         idle, self._idle = self._idle, None
@@ -349,7 +358,7 @@ class GatewayConnection(asyncio.Protocol):
         """Answer and close; read on a little, or a reset could overtake the answer (RFC 9112, section 9.6)."""
         self._closing = self._lingering = True
         self._requests.drop()
-        self._seen = self._front.now
+        self.seen = self._front.now
         self.note_refused(error.status, str(error))
         self.answer(error.status, _error(str(error)))
         if self._transport is not None:

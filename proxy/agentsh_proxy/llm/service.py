@@ -9,8 +9,6 @@ import asyncio
 import contextlib
 from collections.abc import Mapping
 from dataclasses import replace
-from heapq import nsmallest
-from operator import attrgetter
 from secrets import token_bytes
 from typing import TYPE_CHECKING
 
@@ -19,6 +17,7 @@ from agentsh_net.core.dlp.tokens import Vaults
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.model import ToolCall, Verdict
 from agentsh_net.core.web.http_head import RequestHead
+from agentsh_proxy import crowd
 from agentsh_proxy.apart import Apart
 from agentsh_proxy.callers import place
 from agentsh_proxy.charging import Charges
@@ -38,9 +37,6 @@ from agentsh_proxy.turned_away import turned_away
 if TYPE_CHECKING:
     from agentsh_proxy.llm.server import ClientConnection
 
-# Clients at once on one worker; each costs two descriptors and tens of KiB, so this stays below common hard limits.
-MAX_CONNECTIONS = 4096
-MAKE_ROOM = 64  # are closed at once where there are too many, so that a flood of newcomers costs a look at all of them once in so many
 TICK = 1.0  # seconds; timeouts are coarse so that the hot path never asks the clock
 
 
@@ -149,15 +145,10 @@ class Service:
         That is the one in which its client's socket was made, empty for none. Raises ProtocolError where it cannot be served.
         """
         self.counts.connections += 1
-        if len(self._clients) >= MAX_CONNECTIONS:
-            waiting = (each for each in self._clients if each.awaited)
-            for each in nsmallest(MAKE_ROOM, waiting, key=attrgetter("seen")):
-                self._clients.discard(each)
-                each.close_now()
-        self._clients.add(client)
+        taken = crowd.take(self._clients, client)
         self._quiet.clear()
         self.counts.open_connections = len(self._clients)
-        if len(self._clients) > MAX_CONNECTIONS:
+        if not taken:
             raise ProtocolError("too many connections", status=503)
         return place(transport, self.charges, enforce=self.view.enforce)
 

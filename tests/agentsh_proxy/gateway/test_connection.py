@@ -248,3 +248,55 @@ def test_a_head_that_comes_again_is_read_once_and_another_one_anew() -> None:
     ]
     again = [one.head is other.head for one, other in pairwise(heard)]
     assert again == [True, False, False, False, False, False]
+
+
+@pytest.mark.parametrize(
+    "begun", [b"", b"POST / HT", b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\n{"]
+)
+def test_a_newcomer_takes_the_place_of_who_keeps_the_gateway_waiting(
+    monkeypatch: pytest.MonkeyPatch, begun: bytes
+) -> None:
+    monkeypatch.setattr("agentsh_proxy.crowd.MAX_CONNECTIONS", 2)
+    reached = asyncio.Event()
+
+    async def late(asked: Asked, client: GatewayConnection) -> None:
+        if asked.body == b"wait":
+            reached.set()
+            await asyncio.Event().wait()
+        client.answer(200, b"here")
+
+    async def main() -> None:
+        async with front_over(late) as (front, port):
+            at_work, work = await asyncio.open_connection("127.0.0.1", port)
+            work.write(b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 4\r\n\r\nwait")
+            await reached.wait()
+            slow, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(begun)
+            await until(lambda: len(front.connections) == 2)
+            for _ in range(3):
+                assert (await say(port, HEAD + b"\r\n")).endswith(b"here")
+            assert await slow.read() == b""
+            assert not at_work.at_eof()
+            work.close()
+            writer.close()
+
+    run(main())
+
+
+def test_more_clients_at_work_than_the_bound_are_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agentsh_proxy.crowd.MAX_CONNECTIONS", 1)
+    refused: list[int] = []
+
+    async def never(asked: Asked, client: GatewayConnection) -> None:
+        await asyncio.Event().wait()
+
+    async def main() -> None:
+        async with front_over(never, refused=refused) as (front, port):
+            _, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(HEAD + b"\r\n")
+            await until(lambda: any(each.busy for each in front.connections))
+            assert (await say(port, b"")).startswith(b"HTTP/1.1 503 ")
+            writer.close()
+
+    run(main())
+    assert refused == [503]

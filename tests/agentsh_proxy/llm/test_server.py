@@ -290,7 +290,7 @@ async def test_an_error_speaks_the_providers_dialect(opened):
 
 @on_loop
 async def test_more_clients_at_work_than_the_bound_are_told_so(opened, monkeypatch):
-    monkeypatch.setattr("agentsh_proxy.llm.service.MAX_CONNECTIONS", 1)
+    monkeypatch.setattr("agentsh_proxy.crowd.MAX_CONNECTIONS", 1)
     upstream = await opened(Upstream(lambda conversation, _: conversation.reader.read()))
     proxy = await opened(Proxy(snapshot(upstream.port)))
     first = await opened(Client(proxy.port))
@@ -305,7 +305,7 @@ async def test_more_clients_at_work_than_the_bound_are_told_so(opened, monkeypat
 @pytest.mark.parametrize("begun", [b"", b"POST / HT", request(PATH, b"{}" * 9)[:-1]])
 @on_loop
 async def test_a_newcomer_takes_the_place_of_who_keeps_the_proxy_waiting(opened, monkeypatch, begun):
-    monkeypatch.setattr("agentsh_proxy.llm.service.MAX_CONNECTIONS", 2)
+    monkeypatch.setattr("agentsh_proxy.crowd.MAX_CONNECTIONS", 2)
     upstream = await opened(Upstream(lambda conversation, _: conversation.reader.read()))
     proxy = await opened(Proxy(snapshot(upstream.port)))
     at_work = await opened(Client(proxy.port))
