@@ -113,6 +113,8 @@ class GatewayFront:
             stdio=stdio,
         )
         self.gateway = Gateway(asyncio.get_running_loop(), current, means)
+        self.bugs: list[BaseException] = []
+        self.gateway._bug = self.gateway.front.on_bug = self.bugs.append  # type: ignore[method-assign]
         self.port = 0
 
     @property
@@ -165,9 +167,10 @@ class GatewayFront:
 
 @contextlib.asynccontextmanager
 async def gateway_over(current: Snapshot, stdio: socket.socket | None = None) -> AsyncIterator[GatewayFront]:
-    """Serve on a free port of loopback until the block ends."""
+    """Serve on a free port of loopback until the block ends; nothing that happens there may be a bug."""
     front = GatewayFront(current, stdio)
     loop = asyncio.get_running_loop()
+    loop.set_exception_handler(lambda _, what: front.bugs.extend([what["exception"]] * ("exception" in what)))
     shared = front.gateway.front
     server = await loop.create_server(lambda: GatewayConnection(shared), "127.0.0.1", 0)
     front.port = server.sockets[0].getsockname()[1]
@@ -176,6 +179,7 @@ async def gateway_over(current: Snapshot, stdio: socket.socket | None = None) ->
     finally:
         server.close()
         front.gateway.close()
+    assert [repr(bug) for bug in front.bugs] == [], "the gateway failed"
 
 
 def request(method: str, id_: Any = 1, **params: Any) -> dict[str, Any]:

@@ -123,9 +123,8 @@ async def serving(handler: Handler, tls: ssl.SSLContext | None = None) -> AsyncI
                 await handler(request, Wire(writer))
         except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
             pass
-        except (
-            Exception
-        ) as fault:  # a claim that failed inside a handler, or a broken script: the test fails with it
+        except Exception as fault:
+            # A claim that failed inside a handler, or a broken script: the test fails with it.
             state.failures.append(fault)
         finally:
             writer.close()

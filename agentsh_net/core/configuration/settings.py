@@ -287,9 +287,8 @@ class Resolve:
     stub: bool = False
     stub_listen: str = "127.0.0.55"  # beside systemd-resolved's 127.0.0.53 and .54
     stub_port: int = 53
-    upstream: tuple[
-        str, ...
-    ] = ()  # name servers for our own questions and the stub's, instead of resolv.conf's
+    # Name servers for our own questions and the stub's, instead of resolv.conf's.
+    upstream: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

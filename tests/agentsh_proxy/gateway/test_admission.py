@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from hashlib import sha256
 from typing import Any
 
@@ -143,7 +144,37 @@ def test_methods_that_mcp_does_not_know_are_refused() -> None:
     async def scene(front: GatewayFront, server: Scripted, _: Any) -> None:
         answer = await front.ask("PUT", call())
         assert (answer.status, answer.headers["allow"]) == (405, "GET, POST, DELETE")
+        assert server.seen == []
         assert [e["status"] for e in front.told("mcp_request_refused")] == [405]
+
+    play_plainly(scene)
+
+
+@pytest.mark.parametrize("path", ["/", "/healthz"])
+def test_who_asks_whether_it_lives_is_told_so_and_nothing_else(path: str) -> None:
+    async def scene(front: GatewayFront, server: Scripted, _: Any) -> None:
+        answer = await front.ask("GET", path=path)
+        assert (answer.status, answer.json) == (200, {"name": "agentsh-net", "status": "ok"})
+        assert (server.seen, front.events) == ([], [])
+
+    play_plainly(scene, schemes(peer="header"))
+
+
+def test_each_request_of_a_connection_is_held_against_its_own_head() -> None:
+    async def scene(front: GatewayFront, server: Scripted, peer: Any) -> None:
+        front.follow(snapshot([peer, peer | {"id": "other"}], denied_servers=[{"id": "other"}]))
+        body = json.dumps(call()).encode()
+        answers = await front.raw(
+            b"".join(
+                f"POST /mcp/{server_id} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                f"Connection: {then}\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+                + body
+                for server_id, then in (("peer", "keep-alive"), ("other", "close"))
+            )
+        )
+        assert answers.count(b'"result"') == answers.count(b"server other is denied by ") == 1
+        assert len(server.seen) == 1
+        assert [e["action"] for e in front.told("mcp_tool_called")] == ["allow", "block"]
 
     play_plainly(scene)
 

@@ -108,6 +108,15 @@ def test_of_one_behind_a_pipe_with_sessions() -> None:
     play_pipes(scene)
 
 
+def test_of_one_whose_sessions_ask_nothing_just_then() -> None:
+    async def scene(front: GatewayFront, pipes: list[FakePipe]) -> None:
+        _, pipe = await begun(front, pipes)
+        front.follow(snapshot([PEER], generation=2, **DENIED))
+        assert (stopped(front), pipe.closed) == (told(1, 0), True)
+
+    play_pipes(scene)
+
+
 def test_of_one_behind_a_pipe_without_sessions() -> None:
     async def scene(front: GatewayFront, pipes: list[FakePipe]) -> None:
         asked = modern(call("add", "a")), modern(request("subscriptions/listen", "s"))

@@ -20,11 +20,13 @@ from gateway_front import (
     request,
     snapshot,
 )
+from gateway_pipes import FakePipe
 from mcp_peers.roles import DISCOVERED, INITIALIZED, SseServer, legacy, modern, result_of, tools
 from mcp_peers.scripted import STREAM, Scripted, Seen, Wire, run
 
 from agentsh_net.core.mcp.gateway_http import VERSION_KEY
-from agentsh_net.core.model import PinState
+from agentsh_net.core.mcp.http_rules import MAX_REDIRECTS
+from agentsh_net.core.model import PinState, Server, Transport
 from agentsh_net.core.snapshot import Snapshot
 from agentsh_net.core.trust import identity
 from agentsh_net.core.trust.certificate import Fingerprints
@@ -121,7 +123,10 @@ def test_initialize_session_and_delete_are_the_servers_own() -> None:
     async def scene(front: GatewayFront, server: Scripted) -> None:
         got = await front.post(INITIALIZE)
         assert got.headers["mcp-session-id"] == "s-1"
+        carrier: Any = front.gateway._carriers["peer"]
+        assert (carrier.sessions, [*carrier._owners]) == (1, ["s-1"])
         assert (await front.ask("DELETE", **{"Mcp-Session-Id": "s-1"})).status == 204
+        assert (carrier.sessions, [*carrier._owners]) == (0, [])
         assert (
             await front.post(request("notifications/initialized") | {"id": 9}, **{"Mcp-Session-Id": "s-1"})
         ).status == 202
@@ -320,6 +325,9 @@ def test_sampling_is_refused_to_the_server_and_the_client_never_sees_it() -> Non
         assert b"id: e-1" in got.body  # a stream is resumed by its ids, whatever was taken out
         (event,) = front.told("mcp_sampling_request")
         assert (event["action"], event["jsonrpc_id"]) == ("block", 77)
+        carrier: Any = front.gateway._carriers["peer"]
+        while carrier._replies:  # of those that a server may leave untaken this is none
+            await asyncio.sleep(0)
 
     play(handler, scene, sampling={"policy": "block"})
 
@@ -544,6 +552,33 @@ def test_a_redirect_to_another_origin_is_refused() -> None:
         assert got.status == 502 and "another origin" in got.json["error"]["message"]
 
     play(answering(away), scene)
+
+
+def test_redirects_without_end_are_an_error() -> None:
+    async def on(_: Seen, wire: Wire) -> None:
+        await wire.answer(307, Location="/mcp")
+
+    async def scene(front: GatewayFront, server: Scripted) -> None:
+        got = await front.post(call(id_=7))
+        assert (got.status, got.json["id"]) == (502, 7)
+        assert "redirects more than" in got.json["error"]["message"]
+        assert len(server.seen) == MAX_REDIRECTS + 1
+        assert server.connections == 1  # each is let go of before the next
+
+    play(answering(on), scene)
+
+
+def test_the_stream_that_tells_an_older_server_is_closed_behind_the_question() -> None:
+    async def main() -> None:
+        for refuses in ("", "no stream"):
+            pipe = FakePipe(refuses)
+            never: Any = None
+            there = Server("peer", Transport.HTTP, url="http://127.0.0.1:9/mcp")
+            carrier = forward.Forward(there, never, never, never, lambda *_, pipe=pipe: pipe, never, never)
+            assert await carrier.is_older(never, never, "s") == (not refuses)
+            assert pipe.closed
+
+    run(main())
 
 
 def test_another_agent_cannot_go_on_with_a_session_that_it_knows_or_guesses() -> None:

@@ -5,13 +5,27 @@ from __future__ import annotations
 import asyncio
 import json
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
-from gateway_front import GatewayFront, call, gateway_over, play_plainly, request, same, snapshot
-from mcp_peers.roles import legacy
+from gateway_front import (
+    INITIALIZE,
+    GatewayFront,
+    call,
+    empty,
+    gateway_over,
+    play_plainly,
+    request,
+    same,
+    snapshot,
+)
+from gateway_pipes import FakePipe, begun
+from gateway_pipes import play as play_pipes
+from mcp_peers.roles import SseServer, legacy
 from mcp_peers.scripted import Scripted, Seen, Wire, run, serving
 
 from agentsh_net.core.audit.joining import Intent
+from agentsh_net.core.errors import ProtocolError
 
 
 def test_a_denied_server_is_refused_in_json_rpc_and_its_calls_are_told_of() -> None:
@@ -23,9 +37,19 @@ def test_a_denied_server_is_refused_in_json_rpc_and_its_calls_are_told_of() -> N
         assert (await front.ask("GET")).status == 403
         assert server.seen == []
         assert front.told("mcp_tool_called")[0]["action"] == "block"
+        note = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+        said = await front.post(note)
+        assert (said.status, said.body) == (202, b"")  # nobody waits for an answer
+        batch = (await front.post([call(id_=3), note, request("ping", "4")])).json
+        assert [(error["id"], "peer is denied by" in error["error"]["message"]) for error in batch] == [
+            (3, True),
+            ("4", True),
+        ]
+        assert (await front.post(b'{"id":5,"x":1,"x":2}')).json["id"] == 5
+        assert server.seen == []
         told = [(e["action"], e["rule"], e["method"]) for e in front.told("mcp_server_refused")]
         rule = "sandbox.mcp.denied_servers[0]"
-        assert told == [("block", rule, "initialize"), ("block", rule, "GET")]
+        assert told == [("block", rule, "initialize"), ("block", rule, "GET"), ("block", rule, "ping")]
 
     play_plainly(scene, server_policy="denylist", denied_servers=[{"id": "peer"}])
 
@@ -68,6 +92,122 @@ def test_a_reload_bites_at_the_next_call() -> None:
     play_plainly(scene)
 
 
+def test_a_server_that_is_declared_otherwise_is_reached_there() -> None:
+    async def scene(front: GatewayFront, server: Scripted, peer: Any) -> None:
+        async with serving(legacy(tools_call=empty)) as other:
+            moved = peer | {"url": other.url()}
+            for declared, there in ((peer, server), (moved, other), (moved, other)):
+                front.follow(snapshot([declared]))
+                assert (await front.post(call())).status == 200
+                assert there.seen.pop().rpc == "tools/call"
+            assert (server.seen, other.connections) == ([], 1)
+            assert (front.counts.requests, front.counts.calls_judged, front.counts.calls_blocked) == (3, 3, 0)
+
+    play_plainly(scene)
+
+
+def test_what_is_under_way_ends_before_the_gateway_does_and_nothing_begins() -> None:
+    go_on = asyncio.Event()
+
+    async def slow(asked: Seen, wire: Wire) -> None:
+        await go_on.wait()
+        await wire.result(asked, {"content": []})
+
+    async def main() -> None:
+        async with serving(legacy(tools_call=slow)) as server:
+            peer = {"id": "peer", "type": "http", "url": server.url()}
+            async with gateway_over(snapshot([peer])) as front:
+                reader, writer = await asyncio.open_connection("127.0.0.1", front.port)
+                calling = asyncio.create_task(front.post(call()))
+                await server.until(lambda: len(server.seen) == 1)
+                ending = asyncio.create_task(front.gateway.drain(600))
+                assert await reader.read() == b""  # nobody waits for what an idle client may ask
+                assert not ending.done()
+                go_on.set()
+                assert "result" in (await calling).json
+                await ending
+                while front.gateway.front.connections:
+                    await asyncio.sleep(0)
+                writer.close()
+
+    run(main())
+
+
+def test_of_a_gateway_that_ended_nothing_goes_on() -> None:
+    async def scene(front: GatewayFront, pipes: list[FakePipe]) -> None:
+        session, pipe = await begun(front, pipes)
+        calling = asyncio.create_task(front.post(call(), **session))
+        await pipe.heard("tools/call")
+        gateway = front.gateway
+        gateway._spawn(asyncio.sleep(600))
+        tasks, timer = tuple(gateway._tasks), gateway._timer
+        gateway.close()
+        with pytest.raises(ProtocolError):
+            await calling  # it is cut
+        await asyncio.wait(tasks)
+        assert all(task.cancelled() for task in tasks)
+        assert (timer.cancelled(), pipe.closed) == (True, True)
+
+    play_pipes(scene)
+
+
+def test_what_fails_in_the_background_is_told() -> None:
+    async def failing() -> None:
+        raise ZeroDivisionError
+
+    async def scene(front: GatewayFront, server: Scripted, _: Any) -> None:
+        for work in (failing(), asyncio.sleep(0)):
+            front.gateway._spawn(work)
+        while front.gateway._tasks:
+            await asyncio.sleep(0)
+        assert [type(bug) for bug in front.bugs] == [ZeroDivisionError]
+        front.bugs.clear()
+
+    play_plainly(scene)
+
+
+def test_every_second_each_carrier_and_connection_is_looked_at() -> None:
+    async def scene(front: GatewayFront, server: Scripted, _: Any) -> None:
+        gateway, carrier = front.gateway, Mock()
+        gateway._carriers["other"] = carrier
+        gateway._timer.cancel()
+        former, gateway.front.now = gateway._timer, 0.0
+        gateway._tick()
+        assert gateway.front.now > 0
+        carrier.tick.assert_called_once_with(gateway.front.now)
+        assert gateway._timer is not former and not gateway._timer.cancelled()
+
+    play_plainly(scene)
+
+
+def test_a_stdio_server_is_not_started_where_nobody_starts_them() -> None:
+    async def main() -> None:
+        async with gateway_over(snapshot([{"id": "peer", "type": "stdio", "command": "x"}])) as front:
+            answer = await front.post(request("initialize"))
+            assert answer.status == 503
+            assert "stdio server peer cannot be started here" in answer.json["error"]["message"]
+
+    run(main())
+
+
+def test_what_a_client_sends_with_every_request_goes_with_the_stream_of_an_older_server() -> None:
+    async def main() -> None:
+        async with serving(SseServer()) as server:
+            peer = {"id": "peer", "type": "sse", "url": server.url("/sse")}
+            async with gateway_over(snapshot([peer])) as front:
+                fields = {
+                    "User-Agent": "me",
+                    "MCP-Protocol-Version": "2025-11-25",
+                    "Cache-Control": "no-cache",
+                }
+                assert (await front.post(INITIALIZE, **fields)).status == 200
+                (opened,) = (seen for seen in server.seen if seen.method == "GET")
+                assert (opened.headers["user-agent"], opened.headers["cache-control"]) == ("me", "no-store")
+                assert not opened.headers.keys() & {"mcp-protocol-version", "content-type"}
+
+    run(main())
+
+
 def test_a_stream_that_is_open_does_not_hold_up_the_end() -> None:
     async def quiet(_: Seen, wire: Wire) -> None:
         await wire.raw(
@@ -82,8 +222,9 @@ def test_a_stream_that_is_open_does_not_hold_up_the_end() -> None:
             async with gateway_over(snapshot([peer])) as front:
                 response = await front.open("GET")
                 await response.next()
-                async with asyncio.timeout(60):
-                    await front.gateway.drain(600)
+                await front.gateway.drain(600)
+                with pytest.raises(ProtocolError):
+                    await response.read(1 << 20)  # it is cut
 
     run(main())
 
