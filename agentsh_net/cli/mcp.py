@@ -13,6 +13,7 @@ from agentsh_net.cli.examples import examples
 from agentsh_net.cli.lazy import LazyGroup
 from agentsh_net.cli.output import Column, Format, Row, decision, moment, session, short_hash, show, shown
 from agentsh_net.cli.source import EVERY, Source, reading
+from agentsh_net.core.inspect.findings import MEANING
 
 _ALL: Final = ("session", "server", "tool", "type", "action", "since")
 
@@ -26,11 +27,18 @@ _TOOL: Final = Column(
 
 
 def _detected(row: Row) -> str:
-    """Return the patterns, and where and in what words the first of them that has a place stands; `--json` has all of it."""
+    """Say what a text does by what was found in it, and where and in what words the first stands that has a place; `--json` has all."""
     found = [d for d in row.get("detections") or () if isinstance(d, Mapping)]
-    patterns = ", ".join(dict.fromkeys(str(d.get("pattern")) for d in found))
+    patterns: dict[str, dict[str, None]] = {}
+    for each in found:
+        meaning = MEANING.get(str(each.get("category")), "")
+        patterns.setdefault(meaning, {})[str(each.get("pattern"))] = None
+    told = "; ".join(
+        f"{meaning} ({', '.join(names)})" if meaning else ", ".join(names)
+        for meaning, names in patterns.items()
+    )
     first = next((d for d in found if d.get("path") != "$"), None)
-    return f"{patterns}: {first.get('path')}: {first.get('excerpt')}" if first else patterns or "-"
+    return f"{told}: at {first.get('path')}: {first.get('excerpt')}" if first else told or "-"
 
 
 def _read_without_tool(row: Row) -> str:

@@ -84,16 +84,21 @@ def test_every_event_has_a_line_that_says_why_it_matters(run, answering, event, 
     assert told in lines(run("mcp", "events"))[1]
 
 
-def test_detections_are_shown_with_their_severity(run, answering):
+def test_detections_are_told_in_words_with_place_and_severity(run, answering):
+    poisoned = {"pattern": "poisoned", "category": "poisoning", "path": "$", "excerpt": "both together"}
+    found = [
+        {"pattern": pattern, "category": category, "path": "$.description", "excerpt": excerpt}
+        for pattern, category, excerpt in [("do-not-tell", "secrecy", "tell nobody"), ("keep-secret", "secrecy", "hide"), ("odd", "later", "x")]
+    ]  # fmt: skip
     answering(
-        events.ToolChanged(
-            tool_name="get",
-            detections=[{"pattern": "hidden-text", "path": "$.description", "excerpt": "obey"}],
-            max_severity="high",
-        ).to_json()
+        events.ToolChanged(tool_name="get", detections=[poisoned, *found], max_severity="critical").to_json()
     )
-    _, line = lines(run("mcp", "detections"))
-    assert "high" in line and "hidden-text: $.description: obey" in line
+    told = " ".join(run("mcp", "detections").output.split())
+    assert "critical" in told and "joins several kinds of poison (poisoned)" in told
+    assert (
+        "wants something kept from the user (do-not-tell, keep-secret); odd: at $.description: tell nobody"
+        in told
+    )
 
 
 TOOL = {"server_id": "s", "tool_name": "t", "tool_hash": "sha256:abcdef0123456789", "pin": "changed", "last_seen": "2025-01-31T12:00:00.0Z", "removed": None, "description": "d\u202e"}  # fmt: skip

@@ -37,20 +37,21 @@ _OF_PEOPLE = r"(?:accept|appreciat|ask|await|call|check|choos|circl|cit|clarif|c
 PHRASES = (
     phrase(
         "asks-for-the-hidden", Category.EXFILTRATION, Severity.MEDIUM,
-        "reveal,print,show,tell,give,repeat,output,display,list,share,dump,recite,leak,state,quote,disclose,summari,paste,describe,expose,provide,return,spell out,read back,reconstruct,decode;code,flag,prompt,instruction,rules,configuration,string,value,data,passphrase,message,context,briefing,guideline,directive,password,encryption,secret;hidden,confidential,protected,secret,canary,concealed,your system,your developer,your initial,your internal,your own,your full,your exact,your original,your entire,your current,your instruction,your prompt,your guideline,your directive,your rules,your briefing,your password,your context,password,passphrase,encryption key,access code,tell me,give me",
+        "reveal,print,show,tell,give,repeat,output,display,list,share,dump,recite,leak,state,quote,disclose,summari,paste,describe,expose,provide,return,spell out,read back,reconstruct,decode,what,first,last,word,line,beginning,content,text,complete;code,flag,prompt,instruction,rules,configuration,string,value,data,passphrase,message,context,briefing,guideline,directive,password,encryption,secret,key;hidden,confidential,protected,secret,canary,concealed,your system,your developer,your initial,your internal,your own,your full,your exact,your original,your entire,your current,your instruction,your prompt,your guideline,your directive,your rules,your briefing,your password,your context,your secret,my system,my initial,my secret,my original,my current,my hidden,password,passphrase,encryption key,access code,tell me,give me",
         rf"""\b{_TELL}\b~30~\b(?:hidden|confidential|protected|secret|canary|concealed)\ (?:\w+\ ){{0,2}}?(?:codes?|flags?|prompts?|instructions(?!\ that\b)|rules|configuration|strings?|values?|passphrase|passcode|message|data)\b
           | \b{_TELL}\b~24~\byour\ (?:\w+\ ){{0,3}}?(?:system\ prompt|system\ message|developer\ (?:message|instructions)|hidden\ prompt|initial\ (?:prompt|instructions)|context\ window|internal\ (?:instructions|rules|configuration))\b
           | \b(?:reveal|print|show|tell|give|repeat|display|dump|recite|leak|quote|disclose|summari[sz]e|describe|list|paste|read\ back)\b~12~\byour\ (?:\w+\ ){{0,2}}?(?:instructions|guidelines|directives|rules|briefing|prompt|secret|password)\b
+          | \b(?:what(?:'s|\ (?:is|are|was|were|does|do))|first|last|word|line|beginning|contents?|text|complete)\b~40~\b(?:your|my)\ (?:current\ |original\ |initial\ |secret\ |hidden\ )?(?:system\ (?:prompt|message|instructions)|initial\ (?:prompt|instructions)|secret\ key)\b
           | \b(?:reveal|disclose|recite|leak|spell\ out|tell\ me|give\ me)\ (?:me\ )?(?:the\ |your\ |any\ |all\ )?(?:\w+\ )?(?:password|passphrase|secret|encryption\ key|access\ code|code)\b""",
         unless_negated=True,
     ),
     phrase(
         "orders-machines", _OF, Severity.MEDIUM,
         "ai agent,ai assistant,ai model,ai system,ai process,ai reader,ai review,ai crawl,ai tool,ai bot,ai coding,ai browser,llm,language model,language-model,autonomous,automated,digital,virtual,browsing,intelligent,chatbot,agents and,assistants and,chatgpt,copilot,claude,gemini,are an ai",
-        rf"""(?:\A|[.!?>\]\[(*-]\ ?)(?:notice|notes?|step|message|directive|alert|warning|attention|important|mandatory|required|urgent|reminder|action|memo|p\.?\ ?s\.?)\ (?:\w+\ ){{0,2}}?(?:for|to)\ (?:all\ |any\ |the\ |every\ ){{0,2}}{_MACHINE}\ ?(?:\w+\ (?:this|the)\ \w+\ ?)?[\]):]
+        rf"""(?:~|~|[\[(>])(?:notice|notes?|step|message|directive|alert|warning|attention|important|mandatory|required|urgent|reminder|action|memo|p\.?\ ?s\.?)\ (?:\w+\ ){{0,2}}?(?:for|to)\ (?:all\ |any\ |the\ |every\ ){{0,2}}{_MACHINE}\ ?(?:\w+\ (?:this|the)\ \w+\ ?)?[\]):]
           | \b{_HEADING}\ (?:\w+\ ){{0,2}}(?:for|to)\ (?:all\ |any\ |the\ |every\ ){{0,2}}{_MACHINE}\b.{{0,8}}?[:,.!)\]-].{{0,90}}?(?:\b(?:you|agents?|assistants?)\ (?:\w+\ )?{_MUST}\ (?:\w+\ ){{0,2}}|\b(?:please|immediately|first|instead|also|now)\ |[:.!,-]\ ){_DEED}\b
           | \b(?:hey|hi|hello|dear|attention)[,:!]?\ (?:all\ |any\ |to\ )?{_MACHINE}\b.{{0,120}}?\b{_DEED}\b
-          | (?:\A|[.!?:\]>-]\ ?){_MACHINE}:\ (?:\w+\ ){{0,12}}?{_DEED}\b
+          | (?:~|~|[\[(>]){_MACHINE}:\ (?:\w+\ ){{0,12}}?{_DEED}\b
           | \b(?:the|all|any|this)\ {_MACHINE}\ (?:\w+\ )?{_MUST}\ (?:\w+\ ){{0,2}}{_DEED}\b
           | \b(?:if|when|since|because)\ you(?:'re|\ are)\ (?:an?\ )?(?:{_MACHINE}|ai|llm|language\ model|bot)\b.{{0,100}}?\b{_DEED}\b""",
         unless_negated=True,
@@ -63,7 +64,7 @@ PHRASES = (
     phrase(
         "calls-by-name", _OF, Severity.MEDIUM,
         "assistant,agent,llm,bot,claude,chatgpt,copilot,gemini,automated,machine reader,crawler",
-        rf"""(?:\A|[.!?\]>]\ )(?:assistant|agent|llm|bot|claude|chatgpt|copilot|gemini),\ .{{0,50}}?\b{_DEED}\b
+        rf"""~|~(?:assistant|agent|llm|bot|claude|chatgpt|copilot|gemini),\ .{{0,50}}?\b{_DEED}\b
           | \b(?:step|note|notice|p\.s\.|ps|task|action|instructions?|message)\ (?:for|to)\ (?:all\ |any\ |the\ )?(?:bots?|automated\ \w+|machine\ readers?|crawlers?)\b[:,.]\ .{{0,60}}?\b(?:open|{_DEED})\b""",
         unless_negated=True,
     ),
@@ -76,8 +77,9 @@ PHRASES = (
     ),
     phrase(
         "switches-mode", _OF, Severity.MEDIUM,
-        "mode;switch,enter,enable,activate,operat,go ,running,set;unrestricted,unfiltered,uncensored,unlimited,jailb,god ,no-restriction,unaligned,ai ,assistant,agent,model,llm",
+        "mode,on what you;switch,enter,enable,activate,operat,go ,running,set,no ,without,ignore;rules,restrictions,limits,filters,guidelines,policies,unrestricted,unfiltered,uncensored,unlimited,jailb,god ,no-restriction,unaligned,ai ,assistant,agent,model,llm",
         rf"""\b(?:switch(?:ing)?|enter(?:ing)?|enabl(?:e|ing)|activat(?:e|ing)|operat(?:e|ing)|go(?:ing)?|running|set)\ (?:in|into|to|in\ to|yourself\ to)?\ ?(?:the\ |an?\ |your\ |full\ ){{0,2}}{_UNBOUND}\ mode\b
+          | \bin\ (?:god|developer|debug|diagnostic|maintenance|dan|unrestricted|jailbreak|\w{{2,3}})\ mode\b~20~\b(?:no|without|ignore)\b~12~\b(?:rules|restrictions|limits|filters|guidelines|policies)\b | \bno\ (?:rules|restrictions|limits|filters|guidelines)\ (?:apply\ in\ \w+\ mode|on\ what\ you)\b
           | \b(?:ai|assistant|agent|model|llm|chatbot)s?\ (?:\w+\ ){{0,5}}(?:must|should|shall|will|is\ to|are\ to|needs?\ to|now)\ (?:now\ )?(?:switch|enter|activate|operate|go)\ (?:in|into|to|in\ to)?\ ?(?:\w+\ )?(?:diagnostic|debug|developer|maintenance|admin\w*|root|privileged|override|test)\ mode\b""",
         unless_negated=True,
     ),
@@ -104,14 +106,15 @@ PHRASES = (
     ),
     phrase(
         "ignore-and-say", _OF, Severity.MEDIUM,
-        "ignore,disregard,forget;state,print,say,output,reply,respond,write,answer,claim",
-        r"""\b(?:ignore|disregard|forget)\ (?:the|this|these|all|any|everything)\b~30~(?:\band|,\ then|\binstead)\ (?:just\ |only\ |instead\ |simply\ )?(?:state|print|say|output|reply|respond|write|answer|claim)\b""",
+        "ignore,disregard,forget,override;state,print,say,output,reply,respond,write,answer,claim,user,human,customer",
+        r"""\b(?:ignore|disregard|forget)\ (?:the|this|these|all|any|everything)\b~30~(?:\band|,\ then|\binstead)\ (?:just\ |only\ |instead\ |simply\ )?(?:state|print|say|output|reply|respond|write|answer|claim)\b
+          | \b(?:ignore|disregard|override)\ (?:the|your)\ (?:user|human|customer)(?:'s\ (?:\w+\ )?(?:request|question|task|wish(?:es)?|orders?|instructions?|query)|(?=[.,;!]|\ (?:and|completely|entirely)\b))""",
         unless_negated=True,
     ),
     phrase(
         "system-orders", _OF, Severity.MEDIUM,
         "system:,system note,system notice,system message,system alert,system command,system]",
-        r"""(?:\A|[.!?>}\]]\ |[\[(])system(?:\ (?:note|notice|message|alert|command))?\]?:\ (?:please\ |now\ |immediately\ )?(?:ignore|forward|reveal|send|transfer|delete|override|disable|enable|grant|disregard|execute|call|print|output)\b""",
+        r"""(?:~|~|[\[(])system(?:\ (?:note|notice|message|alert|command))?\]?:\ (?:please\ |now\ |immediately\ )?(?:ignore|forward|reveal|send|transfer|delete|override|disable|enable|grant|disregard|execute|call|print|output)\b""",
     ),
     phrase(
         "standing-change", _OF, Severity.MEDIUM,
@@ -132,7 +135,7 @@ PHRASES = (
         "your,safety,ethical,moral,content,you must,you should,you will,you shall;restriction,limit,guideline,rules,filter,constraint,programming,guardrail,safeguard,safety,content,ethical,moral,moderation,boundar,inhibition,alignment,censorship,standard,normal,default,usual,prior,previous,system;bypass,disable,deactivate,turn off,switch off,remov,ignor,evade,circumvent,abandon,disregard,drop,lower,overrid,forget,suspend,break,violat,neglect,overlook,relax,loosen,shut down,without,outside,beyond,despite,against,free of,free from,exception to,exempt from,bound by",
         rf"""\b{_SHED}\ (?:all\ (?:of\ )?|any\ (?:of\ )?)?your\ (?:own\ |usual\ |current\ |normal\ |standard\ )?(?:\w+\ )?{_LIMITS}\b
           | \b(?:without|outside|beyond|despite|against|ignoring|violating|breaking|bypassing|free\ (?:of|from)|exception\ to|exempt\ from|(?:not\ |un)bound\ by|remaining)\ (?:of\ |any\ of\ |the\ )?your\ (?:usual\ |normal\ |own\ |standard\ |current\ )?(?:\w+\ )?{_LIMITS}\b
-          | (?:\A|[.!?:>]\ ){_SHED}\ (?:all\ |any\ |the\ |every\ )?(?:safety|ethical|moral|content)\ (?:protocols?|guidelines?|filters?|measures?|rules|restrictions?|polic\w+|features?|training|mode)\b
+          | ~|~{_SHED}\ (?:all\ |any\ |the\ |every\ )?(?:safety|ethical|moral|content)\ (?:protocols?|guidelines?|filters?|measures?|rules|restrictions?|polic\w+|features?|training|mode)\b
           | \byou\ (?:must|should|will|shall)\ (?:now\ )?(?:override|ignore|disregard|bypass|suspend)\ (?:the\ |your\ |all\ |any\ )?(?:standard|normal|default|usual|prior|previous|system)\b""",
         unless_negated=True,
     ),
@@ -145,14 +148,23 @@ PHRASES = (
     phrase(
         "rewords-the-answer", _OF, Severity.MEDIUM,
         "your;reply,response,answer,output,summary,completion",
-        rf"""(?:\A|[.!?:>|]\ )(?:please\ |(?:can|could)\ you\ )?(?!{_NO_ORDER}|{_OF_PEOPLE})[a-z]+\b(?:(?![.!?;]\ |\ \|\ |\byour\b).){{0,50}}?\byour\ (?:\w+\ )?(?:reply|response|answer|output|summary|completion)\b""",
+        rf"""~|~(?:please\ |(?:can|could)\ you\ )?(?!{_NO_ORDER}|{_OF_PEOPLE})[a-z]+\b(?:(?![.!?;]\ |\ \|\ |\byour\b).){{0,50}}?\byour\ (?:\w+\ )?(?:reply|response|answer|output|summary|completion)\b""",
+        unless_negated=True,
+    ),
+    phrase(
+        "answers-in-cipher", _OF, Severity.MEDIUM,
+        "base,morse,rot,caesar,cipher,reverse,backward,alphanumeric,homophonic,emoji,hexadecimal,pig latin,leetspeak;your reply,your response,your answer,your message,your output,reply in,respond in,answer in",
+        r"""~|~(?:please\ |can\ you\ )?(?:write|give|provide|render|deliver|encode|encrypt|reply|respond|answer)\ (?:your\ (?:reply|response|answer|message|output)\ )?(?:\w+\ )?(?:in|as|using|with|by|through)\ (?:an?\ |the\ )?(?:\w+\ )?(?:base-?\d+|morse|rot-?13|caesar|ciphers?|reversed?|backwards?|alphanumeric|homophonic|emojis?|hexadecimal|pig\ latin|leetspeak)\b""",
         unless_negated=True,
     ),
     phrase(
         "dictates-to-readers", _OF, Severity.MEDIUM,
-        "your response,your answer,your reply,your summary,your output,your completion,your final,your next,new important,new urgent,new critical,new mandatory,urgent new,urgent: new,important new,important: new,critical new,critical: new,regardless of,irrespective of",
+        "your response,your answer,your reply,your summary,your output,your completion,when you sum,when you report,when you describe,when you present,when you retell,when you translate,when you review,when you answer,your final,your next,new important,new urgent,new critical,new mandatory,urgent new,urgent: new,important new,important: new,critical new,critical: new,regardless of,irrespective of",
         r"""\b(?:include|insert|put|add|embed|write|place|append)\ (?:also\ |exactly\ )?(?:in|into|to)\ your\ (?:final\ |next\ )?(?:response|answer|reply|summary|output)\b.{0,20}?\b(?:following|this|string|text|sentence|link|image|code|words?)\b
           | \b(?:repeat|write|output|say|print|insert|append|add|include|put|place|state|mention)\b~80~\b(?:at|to)\ the\ (?:end|start|beginning|top|bottom)\ of\ your\ (?:\w+\ )?(?:response|answer|reply|summary|output)\b
+          | ~|~in\ your\ (?:response|answer|reply|summary|output),?\ (?:please\ |also\ )?[a-z]+\b(?<!you)(?<!we)(?<!i)(?<!the)
+          | \b(?:fabricated|misleading|false|fake|compelling|positive|negative|recommend\w*|advertis\w*|promot\w*|suggest\w*|link|code|snippet|excerpt|statement|mention\w*)\b~60~\bin\ your\ (?:response|answer|reply|summary|output)\b
+          | \bwhen\ you\ (?:sum|summari[sz]e|report|describe|present|retell|translate|review|answer)\b~30~\b(?:leave\ out|omit|do\ not\ (?:say|mention)|don't\ (?:say|mention)|never\ (?:say|mention)|pretend|claim|say\ that|conceal|hide)\b
           | \bnew\ (?:important|urgent|critical|mandatory)\ (?:instructions?|task|orders?|directives?)\b | \b(?:urgent|important|critical)[:!]?\ new\ (?:task|instructions?|orders?|directives?)\b
           | \b(?:regardless|irrespective)\ of\ (?:any\ |all\ |your\ |the\ ){0,2}(?:previous|prior|other|earlier|above|existing)\ (?:input|instructions?|prompts?|context|commands?|orders?|directives?)\b""",
         unless_negated=True,

@@ -95,11 +95,4 @@ PHRASES = (
           | \balways\ (?:choose|book|select|pick|buy|order|recommend|suggest|use|prefer)\b~40~\b(?:regardless\ of|no\ matter)\ (?:the\ |its\ )?(?:price|quality|cost|rating|relevance|user|alternatives)""",
         unless_negated=True,
     ),
-    phrase(
-        "asks-about-caller", Category.EXFILTRATION, Severity.MEDIUM,
-        "model,assistant,agent,llm,tools;calls,calling,using,invok,uses,your,you",
-        r"""\b(?:name|identity|version|id|provider)\ of\ the\ (?:\w+\ ){0,2}(?:model|assistant|agent|llm)\ (?:that\ |which\ |who\ )?(?:calls|is\ calling|calling|uses|using|invokes|invoking)\b
-          | \b(?:the\ )?(?:names?|list)\ of\ (?:all\ )?(?:the\ )?(?:other\ )?tools\ (?:that\ )?you\ (?:have|can|may)\b
-          | \byour\ (?:own\ )?(?:llm\ |ai\ |language\ )?model\ (?:name|version|identity)\b""",
-    ),
 )  # fmt: skip

@@ -14,7 +14,7 @@ _SENDS = "send,forward,post,mail,upload,transmit,submit,share,copy,deliver,repor
 _MAIL = r"[\w.+-]{1,64}@[\w-]{1,63}\.[\w.-]{2,40}"
 _ADDRESS = rf"(?:{_MAIL}|https?://\S{{4}})"
 # Where an order begins: a sentence, a clause, or what urges it.
-_ORDER = r"(?:\A|[.!?:;,>\]-]\ |\b(?:please|and|then|also|must|now|immediately|to|should|first)\ )"
+_ORDER = r"(?:~|~|[;,]\ |\b(?:please|and|then|also|must|now|immediately|to|should|first)\ )"
 _TALK = r"(?:conversations?|chats?|dialogue|session)(?:\ (?:history|context|logs?|transcript|so\ far))?"
 # Tools whose names say that they destroy, send or run something.
 _RISKY = r"(?:delete|remove|send|transfer|execute|exec|run|drop|post|upload|grant|forward|share|wipe|write|update|reset)"
@@ -41,7 +41,7 @@ PHRASES = (
     phrase(
         "fetches-and-sends", Category.EXFILTRATION, Severity.MEDIUM,
         f"@,http;and,then,once,after;{_SENDS},text",
-        rf"""(?:\A|[.!?:;,>\]'-]\ ?'?)(?:please\ |first,?\ |now\ |kindly\ ){{0,2}}{_FETCH}\ {_NOT_YOURS}{{4,160}}?\b(?:and|then|,|once\ \w+,?)\ (?:then\ |also\ |once\ \w+,\ |after\ \w+(?:\ the\ \w+)?,\ ){{0,2}}(?:{_SEND}|text)\ {_NOT_YOURS}{{2,100}}?\b(?:to|at|with|as)\ {_NOT_YOURS}{{0,30}}?{_ADDRESS}""",
+        rf"""(?:~|~|[;,]\ )(?:please\ |first,?\ |now\ |kindly\ ){{0,2}}{_FETCH}\ {_NOT_YOURS}{{4,160}}?\b(?:and|then|,|once\ \w+,?)\ (?:then\ |also\ |once\ \w+,\ |after\ \w+(?:\ the\ \w+)?,\ ){{0,2}}(?:{_SEND}|text)\ {_NOT_YOURS}{{2,100}}?\b(?:to|at|with|as)\ {_NOT_YOURS}{{0,30}}?{_ADDRESS}""",
         unless_negated=True,
     ),
     phrase(

@@ -39,12 +39,6 @@ PHRASES = (
         unless_negated=True,
     ),
     phrase(
-        "send-records", _OF, Severity.HIGH,
-        "full,entire,complete,whole,customer,client,employee;list,database,record,details,directory,history,transaction,contacts,inbox,messages,data;send,mail,forward,post,upload,export,share,deliver,transmit;@,http",
-        rf"""\b(?:send|e-?mail|mail|forward|post|upload|export|share|deliver|transmit)\ (?:me\ )?(?:the\ |our\ |your\ |all\ ){{0,2}}(?:full|entire|complete|whole|customer|client|employee)\b.{{0,40}}?\b(?:list|database|records?|data|details|directory|history|transactions?|contacts|inbox|messages|files)\b.{{0,40}}?\bto\ .{{0,16}}?{_ADDRESS}""",
-        unless_negated=True,
-    ),
-    phrase(
         "carry-along", _OF, Severity.HIGH,
         "conversation,chat,messages,transcript,history,prompt,instructions,context,environment,private key,cookie,everything,what,master password;include,append,attach,add,embed,pass,put,insert,supply,encode,hide,copy,paste,write,provide,repeat;parameter,argument,field,request,response,url,call,query,note,body,header,string,input,message,context,feedback,metadata,description,comment",
         r"""\b(?:include|append|attach|add|embed|pass|put|insert|supply|encode|hide|copy|paste|write|provide|repeat)\b~30~

@@ -5,9 +5,10 @@ How bad the worst of them is decides a verdict elsewhere (core.verdicts.steps); 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Any
 
 from agentsh_net.core.naming.folding import visible
@@ -27,24 +28,45 @@ class Severity(StrEnum):
 
 
 class Category(StrEnum):
-    """What a finding is about."""
+    """What a finding is about; MEANING says it in words."""
 
-    INSTRUCTION = "instruction"  # speaks to the model as if with authority
-    SECRECY = "secrecy"  # wants something kept from the user
-    EXFILTRATION = "exfiltration"  # wants data carried somewhere
-    EXECUTION = "execution"  # runs what an intruder would run
-    CREDENTIALS = "credentials"  # reaches for secrets, or holds one
-    PREFERENCE = "preference"  # wants to be used instead of others
-    SHADOWING = "shadowing"  # speaks of another server's tool
-    INVISIBLE = "invisible"  # text that people do not see and models read
-    CONTROL = "control"  # control characters and terminal escapes
-    LOOKALIKE = "look-alike"  # letters or names that pass for others
-    NAME = "name"  # a name outside the protocol's alphabet
-    REFERENCE = "reference"  # a schema, link or icon that leads elsewhere
-    OVERSIZE = "oversize"  # more than is inspected
-    POISONING = "poisoning"  # several families together
-    CUSTOM = "custom"  # the operator's own pattern
+    INSTRUCTION = "instruction"
+    SECRECY = "secrecy"
+    EXFILTRATION = "exfiltration"
+    EXECUTION = "execution"
+    CREDENTIALS = "credentials"
+    PREFERENCE = "preference"
+    SHADOWING = "shadowing"
+    INVISIBLE = "invisible"
+    CONTROL = "control"
+    LOOKALIKE = "look-alike"
+    NAME = "name"
+    REFERENCE = "reference"
+    OVERSIZE = "oversize"
+    POISONING = "poisoning"
+    CUSTOM = "custom"
 
+
+# What a text does in which something of a category was found, as a user is told.
+MEANING: Mapping[str, str] = MappingProxyType(
+    {
+        Category.INSTRUCTION: "gives orders to the model",
+        Category.SECRECY: "wants something kept from the user",
+        Category.EXFILTRATION: "wants data handed over or sent away",
+        Category.EXECUTION: "wants something run, granted or destroyed",
+        Category.CREDENTIALS: "reaches for secrets, or holds one",
+        Category.PREFERENCE: "wants to be used instead of other tools",
+        Category.SHADOWING: "steers the calls of other tools",
+        Category.INVISIBLE: "holds text that people do not see and models read",
+        Category.CONTROL: "holds control characters or terminal escapes",
+        Category.LOOKALIKE: "has letters or a name that pass for others",
+        Category.NAME: "has a name outside the protocol's alphabet",
+        Category.REFERENCE: "leads elsewhere by a schema, link or icon",
+        Category.OVERSIZE: "is longer than what is inspected",
+        Category.POISONING: "joins several kinds of poison",
+        Category.CUSTOM: "matches a pattern of the policy",
+    }
+)
 
 SEVERITIES = tuple(Severity)
 _RANK: dict[str, int] = {severity: rank for rank, severity in enumerate(SEVERITIES)}

@@ -104,14 +104,6 @@ PHRASES = (
         unless_negated=True,
     ),
     phrase(
-        "smuggle", _OF, Severity.MEDIUM,
-        "sidenote,side note,note,parameter,argument,context,metadata,feedback,remark,comment,';pass,put,include,insert,supply,place,encode,hide,embed,write,add,append,attach;read,open,cat,access,load,get,fetch,retrieve,list,take",
-        r"""\b(?:read|open|cat|access|load|get|fetch|retrieve|list|take)\b~70~
-            \b(?:pass|put|include|insert|supply|place|encode|hide|embed|write|add|append|attach)\b~30~\b(?:contents?|it|them|values?|output|result|text|everything)\b
-            ~12~\b(?:as|in|into|to|via|through|with)\b~20~(?:\bsidenote|\bside\ note|\bnotes?\b|\bparameter|\bargument|\bcontext\b|\bmetadata\b|\bfeedback\b|\bremarks?\b|\bcomment\b|'\w+')""",
-        unless_negated=True,
-    ),
-    phrase(
         "standing-order", _OF, Severity.MEDIUM,
         "when this tool,side effect,regardless,always respond,always answer,always reply,always say,always suggest,always recommend,always mention,always claim,always state,in every,in all,in each,from now on",
         r"""\bwhen\ this\ tool\ is\ (?:available|present|loaded|listed|installed|enabled)\b
@@ -126,11 +118,5 @@ PHRASES = (
         r"""\b(?:remember|memori[sz]e|keep|store|save|persist|apply|follow|obey|add|write)\ (?:to\ )?(?:this|these|the\ following|the\ above|my|our)\ (?:\w+\ )?(?:instruction|rule|directive|order|command|behaviou?r)s?
             ~60~\b(?:permanently|forever|(?:in|for|to|into|across)\ (?:all|every|any|each|your)\ (?:future|subsequent|later|other|further|long-term|persistent)\ (?:session|conversation|chat|interaction|request|turn|memor)(?:s|y|ies)?|(?:in|into|to)\ (?:your\ )?(?:long-term\ |persistent\ )?memory)\b""",
         unless_negated=True,
-    ),
-    phrase(
-        "never-invoked", _OF, Severity.LOW,
-        "invoked,called",
-        r"""\b(?:this|the)\ (?:\w+\ )?tool\ (?:should|must|need)\ (?:never|not)\ be\ (?:invoked|called)\b(?!\ (?:with|more|until|before|if|when|unless|twice|again))
-          | \bnever\ needs\ to\ be\ (?:invoked|called)\b""",
     ),
 )  # fmt: skip

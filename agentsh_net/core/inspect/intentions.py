@@ -15,7 +15,7 @@ _LAPSE = r"(?:set\ aside|put\ aside|off|ignored?|cancell?ed|overruled|overridden
 _SET_ASIDE = r"(?:set\ aside|put\ aside|lay\ aside|cast\ aside|drop|discard|abandon|ignore|disregard|forget|waive|overrule|override|skip)"
 _TAKE = r"(?:repeat|enclose|quote|copy|write(?:\ down)?|mail|e-?mail|send|ship|put|pack|paste|wrap|attach|hand(?:\ over)?|give|bring|add|include|drop(?:ped)?(?:\ off)?|forward(?:ed)?|submit|tuck|slip|place|smuggle|stream|post|push|echo|recite|note|pass)"
 _TALK = r"(?:chat|conversation|dialogue|dialog|exchange|discussion|thread)"
-_WHOLE_TALK = rf"(?:{_TALK}\ (?:so\ far|up\ to\ (?:here|now|this\ point)|until\ now|to\ date)|(?:whole|entire|full|complete)\ {_TALK})"
+_WHOLE_TALK = rf"(?:{_TALK}\ (?:so\ far|up\ to\ (?:here|now|this\ point)|until\ now|to\ date)|(?:whole|entire|full|complete)\ {_TALK}|(?:all|everything)\ (?:that\ )?(?:was|has\ been)\ (?:said|written|discussed|exchanged)\ (?:so\ far|up\ to\ now|until\ now|before))"
 _EVERY = r"(?:each|every|all(?:\ of)?(?:\ the)?|(?:the\ )?(?:whole|entire|full))\ (?:\w+\ )?(?:prompts?|answers?|repl(?:y|ies)|questions?|exchange|conversations?|chats?|dialogues?)"
 _ADDRESS = r"(?:[\w.+-]{1,64}@[\w-]{1,63}\.[\w.-]{2,40}|https?://\S{4}|\b\d{1,3}(?:\.\d{1,3}){3}\b|\b(?:[a-z0-9-]{2,40}\.){1,3}(?:com|net|org|io|dev|app|co|info|biz|xyz|ru|cn|top|tk|example|site|online|cloud|me|cc)\b)"
 _KEYS = r"(?:passwords?|logins?|cookies?|tokens?|private\ keys?|secrets|wallets?|credentials)"
@@ -50,7 +50,7 @@ PHRASES = (
     ),
     phrase(
         "takes-the-chat", Category.EXFILTRATION, Severity.HIGH,
-        "so far,up to,until now,to date,whole,entire,full,complete,you were,you have been,each,every,all;chat,conversation,dialog,exchange,discussion,thread,told,asked,given,instructed,prompt,answer,repl,question",
+        "so far,up to,until now,to date,whole,entire,full,complete,you were,you have been,each,every,all;chat,conversation,dialog,exchange,discussion,thread,said,written,told,asked,given,instructed,prompt,answer,repl,question",
         rf"""\b{_TAKE}\b~20~\b{_WHOLE_TALK}\b~24~\b(?:in|into|inside|as|under|within|through|via|to)\ ~12~(?:{_ADDRESS}|\b[a-z_]\w{{0,40}}\b)(?!\ (?:file|folder|table|csv|json|pdf|channel))
           | \b{_TAKE}\b~12~\bwhat\ you\ (?:were|have\ been)\ (?:told|asked|given|instructed|taught)\b
           | \b{_TAKE}\b~10~\b{_EVERY}\b~40~\b(?:to|at|with|by)\ ~10~{_ADDRESS}

@@ -37,9 +37,10 @@ PHRASES = (
     ),
     phrase(
         "claims-authority", Category.INSTRUCTION, Severity.HIGH,
-        "your operator,your developer,your creator,your owner,your boss,your maker,your system,your orders,your new,you follow,you obey,your vendor,the operator,the developer,your principal,your instructions",
+        "your operator,your developer,your creator,your owner,your boss,your maker,your system,your orders,your new,you follow,you obey,your vendor,the operator,the developer,your principal,your instructions,'s own,as theirs,as the,your mission,your goal,your task,your only,your real,your actual,what you",
         r"""\b(?:as|like)\ (?:if\ |though\ )?(?:coming|it\ came|they\ came|it\ comes|spoken|written|given|being|sent)\b~12~\b(?:by|from)\ (?:your|the)\ (?:operator|developer|creator|owner|boss|maker|vendor|system\ prompt|principal|administrator)s?\b
           | \b(?:is|are|be|become|becomes)\ (?:now\ |from\ now\ on\ )?your\ (?:new\ |only\ |real\ |actual\ )?(?:orders|instructions|task|mission|goal)\b
+          | \bas\ (?:if|though)\b~40~\bthe\ (?:user|person|owner|human|customer)'s\ own\ (?:words?|wish(?:es)?|requests?|orders?|instructions?)\b | \b(?:counts?|taken|treated)\ as\ (?:theirs|the\ (?:user|person|owner|human|customer)'s)\b
           | \bwhat\ (?:stands|is\ written|is\ said|follows)\b~12~\bis\ what\ you\ (?:follow|obey|do|carry\ out)\b""",
         unless_negated=True,
     ),

@@ -94,12 +94,6 @@ PHRASES = (
         unless_negated=True,
     ),
     phrase(
-        "for-agents", _OF, Severity.MEDIUM,
-        "ai agent,ai coding agent,ai assistant,llm agent,ai model,llm,coding agent,language model;:,);call ,run ,execute,delete,send ,forward,invoke",
-        r"""\b(?:for|to|attention|notice)\ (?:all\ |any\ |the\ )?(?:ai|llm|coding)\ (?:coding\ |language\ )?(?:agents?|assistants?|models?)\b\ ?\)?\ ?[:,]\ ?.{0,60}?\b(?:(?:call|run|invoke|execute)\ [a-z]+(?:_[a-z]+)+\b|delete\ (?:all|the)\b|(?:send|forward)\ (?:all|the|your)\b)""",
-        unless_negated=True,
-    ),
-    phrase(
         "asks-of-a-model", _OF, Severity.MEDIUM,
         "assistant, ai,[ai,#ai,/ai,-ai,(ai,ais ,ai that,ai which,ai who,copilot,claude,cursor,chatgpt,llm,model,bot,agent,persona;to the ,for the ,[,instruction,directive,command,#,//,--,/*,<!--,coding,must,obliged,have to,required,persona,never refuses;:,],must,obliged,have to,required,refuses",
         r"""\b(?:p\.?\ ?s\.?\ |a\ word\ |hint\ |hello\ |dear\ )?(?:to|for)\ (?:the\ )?(?:summari[sz]ing|reading|translating|reviewing|assisting)\ (?:ai|llm|assistant|model|bot|agent)s?\b\ ?[:,]
@@ -114,26 +108,6 @@ PHRASES = (
         "for-this-conversation", _OF, Severity.MEDIUM,
         "remainder of,rest of;conversation,chat,session,dialog;answer,respond,reply,speak,praise,recommend,act,write,only",
         r"""\bfor\ the\ (?:remainder|rest)\ of\ (?:this|the|our)\ (?:conversation|chat|session|dialog(?:ue)?),?\ ~12~(?:answer|respond|reply|speak|praise|recommend|act|write|pretend|use|ignore)\b""",
-        unless_negated=True,
-    ),
-    phrase(
-        "asks-for-login", Category.CREDENTIALS, Severity.HIGH,
-        "ask,prompt,request;user,person,human,customer;password,passphrase,credential,pin,login,card",
-        r"""\b(?:ask|prompt)\ the\ (?:user|person|human|customer)\ (?:for|to\ (?:enter|give|type|provide))\ (?:their|his|her|the|a)\ (?:\w+\ )?(?:password|passphrase|credentials?|pin|login|card\ number)s?\b~20~\b(?:and\ (?:pass|send|give|hand|forward|enter|put|call|use)|then)\b""",
-        unless_negated=True,
-    ),
-    phrase(
-        "tool-to-address", Category.EXFILTRATION, Severity.MEDIUM,
-        "use ,call ,invoke ,run ;@,http;send,post,forward,mail,upload,submit,deliver,share,file",
-        r"""\b(?:use|call|invoke|run)\ (?:the\ )?[a-z]+(?:_[a-z]+)+\ (?:tool\ )?to\ (?:send|post|forward|e-?mail|upload|submit|deliver|share)\ (?:this|the|a\ copy|it|them|all|your)\b[^!?;|]{0,70}?(?:\S@\S|https?://\S)
-          | \b(?:call|use|invoke)\ (?:http_\w+|send_\w+|post_\w+|upload_\w+)\ (?:to|with)\ (?:https?://\S{4,120})\ (?:with|and)\b""",
-        unless_negated=True,
-    ),
-    phrase(
-        "all-text-else", _OF, Severity.HIGH,
-        "ignore,disregard,stop,forget;text,content,below,everything,above,that follows,rest of,here",
-        r"""\b(?:ignore|disregard|forget)\ (?:all|any|the\ (?:rest\ of\ the|remaining|other|following))\ (?:\w+\ )?(?:text|content|page|document|email|message)s?\b(?:\ (?:below|above|that\ follows|after\ this|before\ this|and)|[.,!;]|\Z)
-          | \bstop\ (?:processing|reading|summari[sz]ing|translating)\ (?:here|this|the\ (?:text|document|page|email))\b~30~\b(?:and|instead)\b""",
         unless_negated=True,
     ),
     phrase(

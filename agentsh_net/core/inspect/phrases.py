@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from agentsh_net.core.inspect.anchors import Anchors
 from agentsh_net.core.inspect.findings import AFTER, BEFORE, Category, Finding, Severity, excerpt
+from agentsh_net.core.inspect.plain import plain
 from agentsh_net.core.inspect.strings import Text
 from agentsh_net.core.naming.folding import visible
 
@@ -30,15 +31,17 @@ MENTIONED = re.compile(
     re.VERBOSE,
 )
 MENTION_REACH = 120  # characters before a match in which they count
+# What a sentence, a line or a field begins behind: written `~|~` in a pattern.
+BEGINS = r"(?:\A'?|[.!?:>|\])*-]\ '?)"
 MAX_TRIES = 8  # matches of one phrase in one string that are looked at for one that is not negated
-SHORTEST = 10  # characters: a shorter string holds no phrase, and most strings are short
+SHORTEST = 10  # ASCII characters: a shorter string holds no phrase, and most strings are short
 
 
 @dataclass(frozen=True, slots=True)
 class Phrase:
     """A pattern over plain text. Of each group of `anchors` one is in every match: a text without them is not searched.
 
-    `unless_negated` ones mean nothing bad after `never` and the like.
+    `unless_negated` ones mean nothing bad after `never` and the like; `begins` ones are looked for where lines begin, too.
     """
 
     name: str
@@ -47,6 +50,7 @@ class Phrase:
     anchors: tuple[tuple[str, ...], ...]
     pattern: re.Pattern[str]
     unless_negated: bool = False
+    begins: bool = False
 
 
 def phrase(
@@ -59,10 +63,11 @@ def phrase(
     unless_negated: bool = False,
 ) -> Phrase:
     """Return a phrase; `~n~` in the pattern is a gap of up to n characters within a sentence, anchors stand between commas, groups of them between semicolons."""
-    gaps = re.sub(r"~(\d+)~", r"(?:(?![.!?;] | \\| ).){0,\1}?", pattern)
+    begins = "~|~" in pattern
+    gaps = re.sub(r"~(\d+)~", r"(?:(?![.!?;] | \\| ).){0,\1}?", pattern.replace("~|~", BEGINS))
     rarest_first = sorted((tuple(group.split(",")) for group in anchors.split(";")), key=len)
     compiled = re.compile(gaps, re.VERBOSE | re.DOTALL)
-    return Phrase(name, category, severity, tuple(rarest_first), compiled, unless_negated)
+    return Phrase(name, category, severity, tuple(rarest_first), compiled, unless_negated, begins)
 
 
 class Index:
@@ -88,13 +93,17 @@ class Index:
 
 def find(phrases: Sequence[Phrase], texts: Sequence[Text], index: Index | None = None) -> Iterator[Finding]:
     """Yield each phrase that a text holds, once per phrase and string; `index` is of the phrases."""
-    texts = [text for text in texts if len(text.plain) >= SHORTEST]
+    texts = [text for text in texts if len(text.plain) >= SHORTEST or not text.plain.isascii()]
     whole = "\n".join(text.plain for text in texts)
+    lined: dict[int, str] = {}
     for candidate in (index or Index(phrases)).candidates(whole):
-        for text in texts:
-            span = matches(candidate, text.plain)
+        for number, text in enumerate(texts):
+            read, span = text.plain, matches(candidate, text.plain)
+            if span is None and candidate.begins and _anchored(candidate.anchors, text.plain):
+                read = lined[number] = lined.get(number) or by_lines(text.raw)
+                span = matches(candidate, read)
             if span is not None:
-                yield _finding(candidate, text, span)
+                yield _finding(candidate, text, read, span)
 
 
 def _anchored(groups: tuple[tuple[str, ...], ...], text: str) -> bool:
@@ -121,15 +130,21 @@ def matches(candidate: Phrase, text: str) -> tuple[int, int] | None:
     return None
 
 
+def by_lines(raw: str) -> str:
+    """Return a text as `plain` does, with ` | ` where a line begins anew and was not only too long; in JSON in a string, too."""
+    lines = map(str.strip, raw.replace("\\n", "\n").split("\n"))
+    return plain("".join(f" {line}" if line[:1].islower() else f" | {line}" for line in lines if line))
+
+
 def mentioned(text: str, start: int) -> bool:
     """Say whether what stands at a place of a text in lower case is spoken of there, not said."""
     return MENTIONED.search(text, max(0, start - MENTION_REACH), start) is not None
 
 
-def _finding(candidate: Phrase, text: Text, span: tuple[int, int]) -> Finding:
-    shown = excerpt(text.plain, *span)
+def _finding(candidate: Phrase, text: Text, read: str, span: tuple[int, int]) -> Finding:
+    shown = excerpt(read, *span)
     if len(text.raw) <= BEFORE + AFTER:  # short enough to be shown as it was written
         shown = visible(text.raw)
-    spoken_of = candidate.category is Category.INSTRUCTION and mentioned(text.plain, span[0])
+    spoken_of = candidate.category is Category.INSTRUCTION and mentioned(read, span[0])
     severity = Severity.LOW if spoken_of else candidate.severity
     return Finding(candidate.name, candidate.category, severity, text.path, shown)

@@ -53,10 +53,4 @@ PHRASES = (
           | \b(?:people|users?|nobody)\ need\ (?:not|never)\ (?:hear|know|learn|be\ told)\b
           | \bbehind\ the\ user's\ back\b | \bmere\ implementation\ detail\b""",
     ),
-    phrase(
-        "deny-it", _OF, Severity.HIGH,
-        "deny,denies",
-        r"""\b(?:if|when)\ (?:you\ are\ |the\ user\ |anyone\ |they\ )?ask(?:s|ed)?\b~30~\bdeny\b
-          | \bdeny\ (?:having\ |that\ you\ |that\ this\ |any\ knowledge|all\ knowledge|knowing\ )""",
-    ),
 )  # fmt: skip

@@ -25,11 +25,12 @@ PHRASES = (
     ),
     phrase(
         "overrules-the-user", Category.INSTRUCTION, Severity.MEDIUM,
-        "user,users,person,recipient,requested,asked;whatever,regardless,no matter,irrespective,out of date,outdated,obsolete,in their place,in its place,substitute,even if,instead of",
+        "user,users,person,recipient,requested,asked,named,place,chosen,specified,given;whatever,regardless,no matter,irrespective,out of date,outdated,obsolete,their place,its place,in his place,in her place,whichever,whoever,substitute,even if,instead of",
         r"""\b(?:regardless\ of|whatever|no\ matter\ (?:what|which)|irrespective\ of|even\ if)\b~24~\b(?:the\ users?|users|a\ user|the\ person|people|recipient|topic\ (?:requested|asked))\b~16~\b(?:ask(?:s|ed)?|sa(?:ys?|id)|want(?:s|ed)?|names?|request(?:s|ed)?|specif(?:y|ies|ied)|ch(?:ooses?|ose)|prefers?|objects?|declines?|refuses?|gave|gives)\b
           | \bregardless\ of\ (?:the\ )?(?:topic|query|manifest|recipient|amount|values?|settings?)\ (?:requested|asked|given|specified|named)\b
           | \b(?:given|named|provided|supplied|entered|in\ user\ requests|from\ the\ user|by\ the\ user)\b~30~\b(?:is|are)\ (?:often\ |usually\ |always\ )?(?:out\ of\ date|outdated|obsolete|wrong|stale)\b
-          | \b(?:use|put|enter|substitute)\b~50~\bin\ (?:their|its|his|her)\ place\b""",
+          | \b(?:use|put|enter|substitute)\b~50~\bin\ (?:their|its|his|her)\ place\b | \btakes?\ (?:their|its)\ place\ in\ (?:every|each|any|all)\b
+          | \balways\b~50~\b(?:whichever|whatever|whoever)\ (?:was|were|is|are)\ (?:named|given|asked|requested|chosen|specified)\b""",
         unless_negated=True,
     ),
     phrase(
@@ -44,8 +45,8 @@ PHRASES = (
     ),
     phrase(
         "approved-beforehand", Category.INSTRUCTION, Severity.MEDIUM,
-        "agreed,approv,consent,grant,authori,permission,confirmation;everything,in advance,beforehand,already,install,unnecessary,all actions,all calls,subsequent,further,later,following,not needed,not necessary,superfluous,a waste,by the",
-        r"""\b(?:user|owner|customer|operator|administrator)s?\b~20~\b(?:agreed|approved|consented|granted|authori[sz]ed|gave|given)\b~30~\b(?:everything|in\ advance|beforehand|when\ installing|at\ install\w*|on\ installation|all\ (?:actions|calls|operations|uses|requests))\b
+        "agreed,approv,consent,grant,authori,permission,confirmation;everything,in advance,beforehand,already,install,sign,registration,unnecessary,all actions,all calls,subsequent,further,later,following,not needed,not necessary,superfluous,a waste,by the",
+        r"""\b(?:user|owner|holder|customer|operator|administrator)s?\b~20~\b(?:agreed|approved|consented|granted|authori[sz]ed|gave|given)\b~30~\b(?:everything|in\ advance|beforehand|when\ (?:installing|signing\ up)|at\ (?:install\w*|sign-?up|registration)|on\ (?:installation|signing\ up|registration)|by\ installing|all\ (?:actions|calls|operations|uses|requests))\b
           | \b(?:approvals?|permissions?|consent|confirmation)\ (?:has|have|was|were|is|are)\ (?:already\ |all\ ){0,2}(?:been\ )?(?:granted|given|obtained)\b~20~\b(?:in\ advance|beforehand|already|by\ the\ (?:user|owner|account|operator|administrator))\b
           | \bapprove\ (?:all|every|any)\ (?:subsequent|further|later|following)\ (?:actions?|calls?|requests?|operations?|steps?)\b
           | \b(?:asking|waiting)\ for\ (?:permission|confirmation|approval|consent)\ (?:here\ )?is\ (?:unnecessary|not\ (?:needed|necessary)|superfluous|a\ waste)\b""",
@@ -64,14 +65,6 @@ PHRASES = (
         "every,each,all,any,whatever;extended with,prefixed with,suffixed with,routed through,routed via,pass through,forwarded to,addressed to,copied to,mirrored to,redirected to,go through,mirrored by,restrict results",
         r"""\b(?:every|each|all|any)\ (?:\w+\ ){0,3}(?:search|quer(?:y|ies)|request|call|message|e?-?mail|commit|transaction|payment|text|order|traffic|note|result)(?:e?s)?\b~40~\b(?:is|are|be|get|gets|must|should|to)\ (?:\w+\ )?(?:(?:extended|prefixed|suffixed)\ with|routed\ (?:through|via)|forwarded\ to|addressed\ to|copied\ to|mirrored\ (?:to|by\ you)|redirected\ to)\b
           | \btraffic\ (?:for|of|from)\ the\ \w+\ tools?\ (?:must|should|has\ to)\ (?:pass|go)\ through\b""",
-        unless_negated=True,
-    ),
-    phrase(
-        "ruins-beforehand", Category.EXECUTION, Severity.MEDIUM,
-        "before,prior to,ahead of,beforehand,first;delete,empt,purge,wipe,remove,erase,promote,elevate,grant,relocate,chmod;_,admin,root,owner",
-        r"""\b(?:before|prior\ to|ahead\ of)\b~50~\b(?:delete|empty|empties|purge|wipe|remove|erase|relocate)\b~60~\b(?:with|using|by|via)\ (?:the\ )?[a-z]+(?:_[a-z]+)+\b
-          | \b(?:elevate|promote|raise)\b~50~\b(?:to|as)\ (?:an?\ )?(?:admin\w*|root|owner|superuser)\b~16~\b(?:before|prior\ to|ahead\ of|first)\b
-          | \b(?:before|prior\ to|ahead\ of)\b~50~\b(?:elevate|promote|grant)\b~40~\b(?:admin\w*|root|owner|superuser)\b""",
         unless_negated=True,
     ),
     phrase(

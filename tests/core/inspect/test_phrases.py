@@ -47,6 +47,16 @@ def test_without_an_anchor_of_each_group_nothing_is_searched() -> None:
     assert found("bb and then cc", hungry) == ["hungry"]
 
 
+@pytest.mark.parametrize(
+    "before", ["", "It rains. ", "Best, Ann\n", "Best, Ann\n\n  ", r'{"body": "Best, Ann\n', "* "]
+)
+def test_what_begins_a_sentence_may_begin_a_line(before: str) -> None:
+    begun = phrase("begun", Category.SECRECY, Severity.HIGH, "shout", r"~|~shout")
+    assert found(f"{before}Shout it now", begun) == ["begun"]
+    assert found(f"{before}They shout it now", begun) == []
+    assert found(f"{before}The loud\nshout it now", begun) == []  # a line that was only too long
+
+
 @pytest.mark.parametrize("before", ["Attackers write, e.g., ", "Texts such as ", "For example: ("])
 def test_what_an_example_says_is_told_of_and_no_more(before: str) -> None:
     order = phrase("order", Category.INSTRUCTION, Severity.HIGH, "obey", r"obey\ me")
@@ -58,6 +68,7 @@ def test_what_an_example_says_is_told_of_and_no_more(before: str) -> None:
 def test_every_phrase_has_a_name_of_its_own_and_anchors_that_can_occur() -> None:
     assert len({p.name for p in ALL}) == len(ALL)
     assert set(IN_CONTENTS) <= set(PHRASES)
+    assert not any(each.begins for each in IN_CONTENTS)  # core.inspect.quiet does not read lines
     for each in ALL:
         assert all(anchor and anchor == anchor.lower() for group in each.anchors for anchor in group), (
             each.name
