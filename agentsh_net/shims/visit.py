@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from agentsh_net.audit.call_events import HOSTILE, MALFORMED, TOO_LONG, Teller
@@ -157,7 +158,8 @@ class Visit:
         denied = self._denied()
         try:
             body = mcp_gate.read(line, LIMITS)
-            ruling = mcp_gate.rule_calls(line, body, self._judge, reads=self._reads)
+            refuse = partial(mcp_judging.refused_call, self._around.snapshot().config.gateway, line)
+            ruling = mcp_gate.rule_calls(line, body, self._judge, refuse, self._reads)
         except ProtocolError as error:
             if denied is None:
                 return self._uncertain(line, "client", str(error), mcp_gate.doubt_of_client(line))
@@ -288,7 +290,10 @@ class Visit:
         verdict = results_policy.judge(self._mcp(), found)
         self._tell.result(ask.tool, ask.id, found, size, verdict, ask.method)
         if verdict.blocked:
-            edits[ask.index] = Swap(mcp_gate.refused_result(ask.id, ask.tool, verdict.reason, ask.method))
+            gateway = self._around.snapshot().config.gateway
+            edits[ask.index] = Swap(
+                mcp_judging.refused_result(gateway, message, ask.id, ask.tool, verdict.reason, ask.method)
+            )
 
     async def _noted(self, note: Note, size: int, replies: list[bytes], edits: dict[int, Edit]) -> None:
         """Look at what the server tells by itself."""

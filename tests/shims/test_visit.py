@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from shim_front import Answered, Front, call, message, result, tools
 from agentsh_net.core.configuration.settings import (
     ArgumentMatch,
     CustomPattern,
+    Gateway,
     Inspection,
     OutputInspection,
     RateLimits,
@@ -18,6 +20,7 @@ from agentsh_net.core.configuration.settings import (
     VersionPinning,
 )
 from agentsh_net.core.links.shim_link import LinkError
+from agentsh_net.core.mcp.client import META
 from agentsh_net.core.mcp.gate import BLOCKED
 from agentsh_net.core.trust import pins
 from agentsh_net.core.trust.pins import Pins
@@ -824,3 +827,41 @@ def test_what_is_read_of_a_denied_server_is_refused_as_such() -> None:
 
 def test_where_no_rule_names_what_is_read_shims_ask_about_calls_alone() -> None:
     assert "reads" not in Answered(Front(denied_tools=["*"]).enter().opened(), b"").header
+
+
+def as_results(front: Front) -> Front:
+    config = replace(front.snapshot.config, gateway=Gateway(blocked_as="result"))
+    front.snapshot = replace(front.snapshot, config=config)
+    return front
+
+
+@pytest.mark.parametrize(
+    ("meta", "more"), [({}, {}), ({META + "protocolVersion": "2026-07-28"}, {"resultType": "complete"})]
+)
+def test_a_blocked_call_is_a_result_where_clients_end_their_turn_at_an_error(
+    meta: dict[str, Any], more: dict[str, Any]
+) -> None:
+    front = as_results(Front(offers={"fs": ["rm"]}, **DENIED))
+    asked = call("rm", "x")
+    asked["params"]["_meta"] = meta
+    answer = front.client(front.enter(), asked)
+    assert answer.line is None
+    (reply,) = answer.replies
+    content = reply["result"].pop("content")
+    assert (reply["id"], reply["result"]) == ("x", {"isError": True, **more})
+    assert content[0]["text"].startswith("[agentsh] Tool 'rm' blocked by policy")
+    assert front.told("mcp_tool_called")[0]["action"] == "block"
+
+
+def test_so_is_a_result_that_must_not_reach_the_client() -> None:
+    front = as_results(Front(output_inspection=OutputInspection(enabled=True, on_detection="block")))
+    poison = result(2, content=POISON)
+    answer = front.server(front.enter(), poison, [0, 2, "tools/call", False, "ls"])
+    assert answer.forwarded["result"]["isError"] is True
+    assert "blocked by policy" in answer.forwarded["result"]["content"][0]["text"]
+    read = front.server(
+        front.enter(),
+        result(3, contents=[{"uri": "a", "text": POISON[0]["text"]}]),
+        [0, 3, "resources/read", False, "a"],
+    )
+    assert read.forwarded["error"]["code"] == BLOCKED

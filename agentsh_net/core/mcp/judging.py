@@ -8,15 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from agentsh_net.core.configuration.settings import Mcp
+from agentsh_net.core.configuration.settings import Gateway, Mcp
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.inspect.findings import Finding
 from agentsh_net.core.mcp import gate as mcp_gate
 from agentsh_net.core.mcp.client import META
 from agentsh_net.core.mcp.exchange import MODERN
 from agentsh_net.core.mcp.gate import Asking, Call, Drop, Edit, Swap
-from agentsh_net.core.mcp.glance import HANDSHAKES, LIST, tells
-from agentsh_net.core.mcp.jsonrpc import Body, Id, Notification, Request
+from agentsh_net.core.mcp.glance import CALL, HANDSHAKES, LIST, tells
+from agentsh_net.core.mcp.jsonrpc import Body, Id, Message, Notification, Request, Response
 from agentsh_net.core.mcp.listing import refused
 from agentsh_net.core.mcp.pages import RepeatedCursorError
 from agentsh_net.core.model import Action, ToolCall, Verdict
@@ -34,6 +34,8 @@ _PINNED: dict[str, tuple[str, type]] = {LIST: ("tools", list)} | dict.fromkeys(
     HANDSHAKES, ("instructions", str)
 )
 _SUBJECTS = ("taskId", "progressToken", "logger", "uri")  # what notifications are about
+
+_MODERN = (META + "protocolVersion").encode()  # only requests of 2026-07-28 have it
 
 NO_FACTS: dict[str, Any] = {"instructions": "", "server_info": {}, "protocol_version": "", "era": ""}
 
@@ -69,6 +71,23 @@ def judge_call(
     """Return the verdict on a call; `shown` blocks what this very client was shown otherwise than it is trusted."""
     verdict = snapshot.judge(meant(server_id, call.tool, call.input), session_id=session_id, charge=charge)
     return verdict if verdict.blocked else shown(call.tool) or verdict
+
+
+def refused_call(gateway: Gateway, asked: bytes, id_: Id | None, tool: str, why: str) -> bytes:
+    """Return what a client gets for a blocked call on a line or in a body (`gateway.blocked_as`)."""
+    error = mcp_gate.refusal(id_, tool, why)
+    return error if gateway.blocked_as == "error" else mcp_gate.as_result(error, modern=_MODERN in asked)
+
+
+def refused_result(
+    gateway: Gateway, message: Message, id_: Id | None, named: str, why: str, method: str
+) -> bytes:
+    """Return what a client gets in place of a result that must not reach it."""
+    error = mcp_gate.refused_result(id_, named, why, method)
+    if method != CALL or gateway.blocked_as == "error":
+        return error
+    result = message.result if isinstance(message, Response) else None
+    return mcp_gate.as_result(error, modern=isinstance(result, dict) and "resultType" in result)
 
 
 def denied(snapshot: Snapshot, shown: Shown, server_id: str, definitions: list[Any]) -> tuple[int, ...]:

@@ -17,11 +17,11 @@ from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.inspect.contents import inspect_content
 from agentsh_net.core.inspect.findings import Finding
 from agentsh_net.core.mcp import gate as mcp_gate
-from agentsh_net.core.mcp import gateway_http, jsonrpc
+from agentsh_net.core.mcp import jsonrpc
 from agentsh_net.core.mcp import judging as mcp_judging
 from agentsh_net.core.mcp.exchange import changes_tools
 from agentsh_net.core.mcp.gate import Call, Edit, Hide, Swap
-from agentsh_net.core.mcp.glance import CALL, ELICITATION, HANDSHAKES, LIST, asks_for_input
+from agentsh_net.core.mcp.glance import ELICITATION, HANDSHAKES, LIST, asks_for_input
 from agentsh_net.core.mcp.jsonrpc import Body, ErrorResponse, Id, Limits, Request, Response
 from agentsh_net.core.mcp.params import Mirrored
 from agentsh_net.core.mcp.uncertain import NOTHING, Held
@@ -39,7 +39,6 @@ MAX_WAITING: Final = 4096
 _ANSWERS: Final = (Response, ErrorResponse)
 _Answer = tuple[int, Asked, Response | ErrorResponse]  # where it stands in its body, and the request it is to
 SHOWING: Final = HANDSHAKES | {LIST}  # requests whose answers show the client what calls are held against
-META_VERSION: Final = gateway_http.VERSION_KEY.encode()  # only requests of 2026-07-28 have it
 
 
 class Taken(NamedTuple):
@@ -85,8 +84,10 @@ class Review:
             body = mcp_gate.read(flat, _limits(limit))
             if fault is not None and (why := fault(body)):
                 return self._contradicted(body, why)
-            reads = partial(self._around.snapshot().reads, self.server_id)
-            ruling = mcp_gate.rule_calls(flat, body, self._judge, partial(self._refuse, flat), reads)
+            snapshot = self._around.snapshot()
+            refuse = partial(mcp_judging.refused_call, snapshot.config.gateway, flat)
+            reads = partial(snapshot.reads, self.server_id)
+            ruling = mcp_gate.rule_calls(flat, body, self._judge, refuse, reads)
         except ProtocolError as error:
             return self._doubtful(data, str(error), mcp_gate.doubt_of_client(flat))
         going: dict[Id, Asked] = {}
@@ -100,13 +101,6 @@ class Review:
             del self._waiting[next(iter(self._waiting))]
         forward = data if ruling.forward is flat else ruling.forward
         return Taken(forward, ruling.replies, body, tuple(going), own=going)
-
-    def _refuse(self, asked: bytes, id_: Id | None, tool: str, why: str) -> bytes:
-        """Return what a client gets for a blocked call (`gateway.blocked_as`)."""
-        error = mcp_gate.refusal(id_, tool, why)
-        if self._around.snapshot().config.gateway.blocked_as == "error":
-            return error
-        return mcp_gate.as_result(error, modern=META_VERSION in asked)
 
     def _contradicted(self, body: Body, why: str) -> Taken:
         """Refuse a message whose header fields say another thing than it does; a call is told of as refused."""
@@ -335,11 +329,12 @@ class Review:
         told = partial(self._tell.result, asked.tool, message.id, found, size, verdict, asked.method)
         self._tell_of(verdict, told)
         if verdict.blocked:
-            swap = mcp_gate.refused_result(message.id, asked.tool, verdict.reason, asked.method)
-            if asked.method == CALL and self._around.snapshot().config.gateway.blocked_as == "result":
-                result = message.result if isinstance(message, Response) else None
-                swap = mcp_gate.as_result(swap, modern=isinstance(result, dict) and "resultType" in result)
-            edits[index] = Swap(swap)
+            gateway = self._around.snapshot().config.gateway
+            edits[index] = Swap(
+                mcp_judging.refused_result(
+                    gateway, message, message.id, asked.tool, verdict.reason, asked.method
+                )
+            )
 
     async def _found(self, content: Any, size: int, *, opens: bool = False) -> Sequence[Finding]:
         if not self._around.mcp.output_inspection.enabled:
