@@ -81,7 +81,7 @@ def load(path: Path, environ: Mapping[str, str], *, pipe: bool = False) -> Loade
         placed = [replace(p, line=p.line or _line_of(p.path, lines)) for p in problems]
         raise ConfigError(sorted(placed, key=lambda p: p.line))
     read = {path: version, **expansion.read}
-    notes = (*oversights(config), *_exposed(path))
+    notes = (*oversights(config, document.value), *_exposed(path))
     return Loaded(config, document.value, digest(document.value), path, read, notes, expansion.referred)
 
 

@@ -20,6 +20,7 @@ from agentsh_net.core.abi import sock_diag
 from agentsh_net.core.errors import KernelError
 from agentsh_net.kernel.bpf import attachment, headers, loader, probe_source, syscall
 from agentsh_net.kernel.cgroups import cgroup, own_cgroups
+from agentsh_net.kernel.distribution import absent
 from agentsh_net.kernel.netlink import SOCK_DIAG, Netlink
 from agentsh_net.kernel.nft import nftables
 from agentsh_net.kernel.sockets.diag import UNLISTED, destroy, listener, look_up
@@ -102,13 +103,12 @@ def _first_line(text: str) -> str:
 
 def _nftables() -> Iterator[Probe]:
     yield _privilege("nftables", ("CAP_NET_ADMIN",))
-    found = importlib.util.find_spec("nftables") is not None
-    missing = "" if found else "python3-nftables is not installed"
-    yield Probe(
-        "nftables", found, "python3-nftables" if found else missing, missing, "" if found else nftables.REMEDY
-    )
-    if found:
-        yield _attempt("nftables", "nf_tables in the kernel", _nf_tables)
+    if importlib.util.find_spec("nftables") is None:
+        reason, remedy = absent("python3-nftables", "nftables")
+        yield Probe("nftables", usable=False, detail=reason, reason=reason, remedy=remedy)
+        return
+    yield Probe("nftables", usable=True, detail="python3-nftables")
+    yield _attempt("nftables", "nf_tables in the kernel", _nf_tables)
 
 
 def _kernel(release: str) -> Probe:
@@ -134,8 +134,8 @@ def _privilege(layer: str, wanted: tuple[str, ...]) -> Probe:
 
 def _bcc() -> Probe:
     if importlib.util.find_spec("bcc") is None:
-        reason = "python3-bpfcc is not installed"
-        return Probe("ebpf", usable=False, detail=reason, reason=reason, remedy=loader.REMEDY)
+        reason, remedy = absent("python3-bpfcc", "bcc")
+        return Probe("ebpf", usable=False, detail=reason, reason=reason, remedy=remedy)
     try:
         compiler = importlib.util.find_spec("bcc.libbcc")  # imports bcc
     except (ImportError, OSError) as error:

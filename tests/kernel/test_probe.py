@@ -15,7 +15,7 @@ from netns import box
 
 from agentsh_net import capabilities
 from agentsh_net.core.errors import KernelError
-from agentsh_net.kernel import probe
+from agentsh_net.kernel import distribution, probe
 from agentsh_net.kernel.bpf import headers, loader
 from agentsh_net.kernel.cgroups import cgroup
 from agentsh_net.kernel.leftovers import leftovers
@@ -63,6 +63,7 @@ def test_an_absent_bcc_and_pypis_namesake_are_told_apart(
     monkeypatch: pytest.MonkeyPatch, absent: str, reason: str, remedy: str
 ) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == absent else object())
+    monkeypatch.setattr(distribution, "PLACE", Path("/nonexistent"))
     found = probe._bcc()
     assert not found.usable
     assert reason in found.reason
@@ -117,6 +118,7 @@ def probes(
 
     monkeypatch.setattr(loader, "load_prebuilt", load)
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: object() if bcc else None)
+    monkeypatch.setattr(distribution, "PLACE", Path("/nonexistent"))
     found = list(probe._probes(which))
     return [p.usable for p in found], " | ".join(p.reason or p.detail for p in found)
 
@@ -153,6 +155,7 @@ def test_a_loader_that_is_asked_for_by_name_is_not_replaced_by_the_other(
 
 def test_an_absent_binding_is_one_probe_that_names_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(distribution, "PLACE", Path("/nonexistent"))
     found = [p for p in probe._nftables() if p.remedy == "sudo apt install python3-nftables"]
     assert len(found) == 1
     assert not found[0].usable

@@ -5,20 +5,28 @@ Not its business: what is no policy at all (`config`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from ipaddress import ip_address
+from typing import Any
 
 from agentsh_net.core.configuration.settings import Config, Mcp, ServerRule, ToolRule
+from agentsh_net.core.model import Candidate
 from agentsh_net.core.naming.folding import fold
+from agentsh_net.core.verdicts.rules import Rules
+from agentsh_net.core.verdicts.steps import Outcome, server_step
 
+MAX_NAMED = 3  # servers in a note: a policy may declare thousands
 _PATTERN = frozenset("*?[")
 
 
-def oversights(config: Config) -> tuple[str, ...]:
-    """Return them, each with the YAML path that it is about."""
+def oversights(config: Config, mapping: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return them, each with the YAML path that it is about. `mapping` is what the file says, without its defaults."""
     mcp = config.sandbox.mcp
-    return (*_slips(mcp), *_closed(mcp), *_unheard(config), *_open(config))
+    network = mapping.get("network")
+    chosen = isinstance(network, Mapping) and "mode" in network
+    unrefused = () if chosen else _unrefused(config)
+    return (*_slips(mcp), *_closed(mcp), *_unheard(config), *unrefused, *_open(config))
 
 
 def _slips(mcp: Mcp) -> Iterator[str]:
@@ -55,6 +63,22 @@ def _unheard(config: Config) -> Iterator[str]:
         yield f"network.mode is off: llm_direct: {config.network.llm_direct} is not in force"
     if config.network.mode != "off" and not config.network.layers:
         yield f"network.layers is empty: mode: {config.network.mode} is in force nowhere"
+
+
+def _unrefused(config: Config) -> Iterator[str]:
+    """Yield that connections to denied servers are let through, where the file does not say that they shall be."""
+    mcp, rules = config.sandbox.mcp, Rules(config.sandbox.mcp)
+    if not mcp.enforce_policy or config.network.mode != "tag":
+        return
+    denied = [
+        server.id
+        for server in mcp.servers
+        if server.host
+        and server_step(rules, mcp.server_policy, Candidate(server.id, "")).outcome is Outcome.BLOCK
+    ]
+    if denied:
+        named = ", ".join(denied[:MAX_NAMED]) + (", ..." if len(denied) > MAX_NAMED else "")
+        yield f"network.mode is not set: connections to denied servers ({named}) are told, not refused (network: {{mode: enforce}})"
 
 
 def _open(config: Config) -> Iterator[str]:

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 
 from agentsh_net.core.errors import KernelError
 from agentsh_net.kernel.bpf import bcc_compile, prebuilt
+from agentsh_net.kernel.distribution import absent
 
 REMEDY = "sudo apt install python3-bpfcc"
 # Seconds. BCC takes half a second here; 140 s were seen in an emulated machine with real kernel headers.
@@ -127,7 +128,8 @@ def _receive(ours: socket.socket) -> tuple[bytes, list[int]]:
 
 def _failure(complaint: str, status: int) -> KernelError:
     if "No module named 'bcc'" in complaint:
-        return KernelError("python3-bpfcc is not installed", layer="ebpf", remedy=REMEDY)
+        reason, remedy = absent("python3-bpfcc", "bcc")
+        return KernelError(reason, layer="ebpf", remedy=remedy)
     if "Operation not permitted" in complaint or "EPERM" in complaint:
         reason = "the kernel refused to load BPF programs: CAP_BPF and CAP_NET_ADMIN (or root) are needed"
         return KernelError(f"{reason}\n{complaint}", layer="ebpf", remedy="run as root")

@@ -12,6 +12,7 @@ from typing import Any
 
 from agentsh_net.core.errors import KernelError
 from agentsh_net.core.nft import text as nft_text
+from agentsh_net.kernel.distribution import absent
 from agentsh_net.kernel.netlink import NETFILTER
 
 LAYER = "nftables"
@@ -63,7 +64,8 @@ def _opened() -> Any:
     try:
         import nftables
     except ImportError as error:
-        raise KernelError("python3-nftables is not installed", layer=LAYER, remedy=REMEDY) from error
+        reason, remedy = absent("python3-nftables", "nftables")
+        raise KernelError(reason, layer=LAYER, remedy=remedy) from error
     try:
         library = nftables.Nftables()
     except OSError as error:

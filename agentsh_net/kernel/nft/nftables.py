@@ -17,13 +17,13 @@ from agentsh_net.core.nft import ruleset as nft_ruleset
 from agentsh_net.core.nft import sets as nft_sets
 from agentsh_net.core.nft.sockets import NOWHERE, Sockets
 from agentsh_net.kernel.netlink import NETFILTER, Netlink
-from agentsh_net.kernel.nft.library import LAYER, REMEDY, Library, Transaction
+from agentsh_net.kernel.nft.library import LAYER, Library, Transaction
 from agentsh_net.kernel.nft.packet_fence import PacketFence
 from agentsh_net.kernel.nft.table import Commits, Contents, Table
 from agentsh_net.kernel.nft.table_owner import process_of
 from agentsh_net.kernel.nft.writer import Writer
 
-__all__ = ["LAYER", "REMEDY", "Nftables", "owners", "remove_tables", "tables"]
+__all__ = ["LAYER", "Nftables", "owners", "remove_tables", "tables"]
 
 OWNED = "owned: nobody but this daemon can change it"
 

@@ -9,9 +9,8 @@ SERVERS = [{"id": name, "type": "stdio", "command": "x"} for name in ("prod-db",
 
 
 def told(mcp=(), **sections):
-    return oversights(
-        parse({"version": 1, "sandbox": {"mcp": {"servers": SERVERS, **dict(mcp)}}, **sections})
-    )
+    mapping = {"version": 1, "sandbox": {"mcp": {"servers": SERVERS, **dict(mcp)}}, **sections}
+    return oversights(parse(mapping), mapping)
 
 
 @pytest.mark.parametrize(
@@ -60,6 +59,30 @@ def test_a_list_that_allows_nothing_is_told():
 def test_what_is_configured_for_something_that_is_off_is_told(sections, words):
     [note] = told(**sections)
     assert words in note
+
+
+REMOTE = {"servers": [{"id": f"s{n}", "type": "http", "url": f"http://s{n}.example/mcp"} for n in range(5)]}
+
+
+def test_denied_servers_that_the_network_lets_through_by_default_are_told():
+    [note] = told({**REMOTE, "denied_servers": ["s2"]})
+    assert note.startswith("network.mode is not set: ") and "(s2)" in note and "mode: enforce" in note
+    [note] = told({**REMOTE, "denied_servers": ["*"]}, network={"layers": ["nftables"]})
+    assert "(s0, s1, s2, ...)" in note
+
+
+@pytest.mark.parametrize(
+    ("mcp", "sections"),
+    [
+        ({"denied_servers": ["s2"]}, {"network": {"mode": "tag"}}),
+        ({"denied_servers": ["s2"]}, {"network": {"mode": "enforce"}}),
+        ({"denied_servers": ["s2"], "enforce_policy": False}, {}),
+        ({"denied_servers": ["another"]}, {}),
+        ({"denied_tools": [{"server": "s2"}]}, {}),
+    ],
+)
+def test_what_the_network_does_by_choice_or_has_not_to_do_is_not_told(mcp, sections):
+    assert told({**REMOTE, **mcp}, **sections) == ()
 
 
 def test_the_defaults_are_no_oversight():

@@ -10,6 +10,7 @@ import pytest
 from netns import box
 
 from agentsh_net.core.errors import KernelError
+from agentsh_net.kernel import distribution
 from agentsh_net.kernel.bpf import loader, prebuilt
 from agentsh_net.kernel.bpf.probe_source import MAPS, PROGRAMS
 
@@ -135,6 +136,7 @@ def test_a_known_failure_names_the_command_that_mends_it(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, said: str, remedy: str
 ) -> None:
     child_saying(monkeypatch, tmp_path, f'echo "{said}" >&2; exit 1')
+    monkeypatch.setattr(distribution, "PLACE", tmp_path)
     with pytest.raises(KernelError) as caught:
         loader.load_with_bcc()
     assert caught.value.remedy == remedy
