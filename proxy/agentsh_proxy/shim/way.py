@@ -63,9 +63,8 @@ class Way:
     @property
     def full(self) -> bool:
         """Say whether nothing should be read before something is written or decided."""
-        return len(self.out) + self.waiting > HIGH_WATER or (
-            self._long is not None and not (self._long.decided or self._cutting)
-        )
+        undecided = self._long is not None and not self._long.decided
+        return undecided or len(self.out) + self.waiting > HIGH_WATER
 
     @property
     def idle(self) -> bool:
@@ -76,8 +75,6 @@ class Way:
         """Take bytes as they were read."""
         if self._long is not None:
             data = self._feed_long(data)
-            if not data:
-                return
         end = data.rfind(b"\n") + 1
         if not end:
             self._begin_line(data)
@@ -177,7 +174,7 @@ class Way:
         part = data[:end] if end else data
         if self._cutting:
             self._tail = (self._tail + part)[-MAX_TAIL:]
-        elif self._queue or not self._long.decided:  # what stood before it is not decided yet
+        elif self._queue:  # it is not decided yet, or what stood before it
             self._hold(Held(part, decided=True))
         else:
             self.out += part
@@ -189,7 +186,6 @@ class Way:
         self._deferred = []
         if cut:
             self._lost(self._head, self._tail)
-            self._head = self._tail = b""
         return data[end:]
 
     def _hold(self, held: Held) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 from agentsh_proxy.shim.conversation import Conversation
 from agentsh_proxy.shim.daemon import Answer
+from agentsh_proxy.shim.refusals import BLOCKED, TOO_LONG, UNREADABLE
 from agentsh_proxy.shim.way import Way
 from shim_process import PING
 
@@ -125,6 +126,15 @@ def test_the_result_of_a_call_is_looked_at_where_the_policy_says_so(
     assert len(desk.asked) == results
 
 
+@pytest.mark.parametrize("results", [False, True])
+def test_a_call_that_no_skim_reads_passes_by_its_verdict_too(results: bool) -> None:
+    desk = Desk("t", results=results)
+    line = b" " + called("t", 1)
+    assert desk.client(line) == line
+    assert (desk.told, desk.asked) == ([(line[:-1], 1)], [])
+    assert desk.server(RESULT) == (b"" if results else RESULT)
+
+
 def test_calls_are_counted_that_pass_while_nobody_judges_them() -> None:
     desk = Desk(away=True)
     lines = called("t", 1) + called("u", 2)
@@ -134,6 +144,56 @@ def test_calls_are_counted_that_pass_while_nobody_judges_them() -> None:
     assert closed.client(lines) == b""
     assert [json.loads(line)["id"] for line in bytes(closed.talk.down.out).splitlines()] == [1, 2]
     assert closed.unjudged == 0
+
+
+@pytest.mark.parametrize("line", [b'{"method":"ping","method":"tools/call"}', b"\xff"])
+def test_what_cannot_be_read_for_certain_does_not_pass_unjudged_where_nothing_may(line: bytes) -> None:
+    assert Desk(away=True).client(line + b"\n") == line + b"\n"
+    closed = Desk(away=True, closed=True)
+    assert closed.client(line + b"\n") == b""
+    assert json.loads(bytes(closed.talk.down.out))["error"]["code"] == UNREADABLE
+
+
+def test_a_result_that_nobody_looked_at_does_not_pass_where_nothing_may() -> None:
+    listing = {"jsonrpc": "2.0", "id": 2, "method": "tools/list"}
+    answer = b'{"jsonrpc":"2.0","id":2,"result":{"tools":[]}}\n'
+    for closed in (False, True):
+        desk = Desk("t", results=True, closed=closed)
+        desk.client(called("t", 1) + json.dumps(listing).encode() + b"\n")
+        desk.away = True
+        got = desk.server(RESULT)
+        assert got == RESULT if not closed else json.loads(got)["error"]["code"] == BLOCKED
+        assert desk.server(answer) == answer  # as definitions are, which pins hold
+
+
+def long(text: bytes) -> bytes:
+    return text + b" " * MAX_LINE + b"}\n"
+
+
+CALLS, ANSWERS = b'{"id":7,"method":"x","params":{"result":1}', b'{"id":7,"result":{}'
+
+
+def test_of_lines_past_the_bound_those_of_the_client_count_that_pass_unjudged() -> None:
+    desk = Desk(away=True)
+    assert desk.client(long(CALLS)[:-1]) == long(CALLS)[:-1]
+    assert desk.unjudged == 1
+    assert desk.server(long(ANSWERS)[:-1]) == long(ANSWERS)[:-1]
+    assert desk.unjudged == 1
+    judged = Desk()
+    judged.client(long(CALLS)[:-1])
+    judged.asked.pop()[1](Answer(passes=True))
+    assert (judged.client(b"\n"), judged.unjudged) == (long(CALLS), 0)
+
+
+@pytest.mark.parametrize(("text", "to_client"), [(CALLS, True), (ANSWERS, False)])
+def test_of_a_line_past_the_bound_that_is_refused_who_waits_for_an_answer_is_told(
+    text: bytes, to_client: bool
+) -> None:
+    desk = Desk(away=True, closed=True)
+    desk.talk.up.feed(long(text)[:-1])
+    assert desk.client(b"\n") == (b"" if to_client else error(7, TOO_LONG, UNREADABLE))
+    assert desk.server(b"") == (error(7, TOO_LONG, UNREADABLE) if to_client else b"")
+    assert desk.unjudged == 0
 
 
 READ = b'{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"file:///x"}}\n'
@@ -158,8 +218,8 @@ def test_what_is_read_is_asked_about_where_a_rule_names_it() -> None:
     assert json.loads(bytes(away.talk.down.out))["id"] == 1
 
 
-def error(id_: int | str, text: str) -> bytes:
-    value = {"jsonrpc": "2.0", "id": id_, "error": {"code": -31090, "message": text}}
+def error(id_: int | str, text: str, code: int = BLOCKED) -> bytes:
+    value = {"jsonrpc": "2.0", "id": id_, "error": {"code": code, "message": text}}
     return json.dumps(value, separators=(",", ":")).encode() + b"\n"
 
 
@@ -167,8 +227,10 @@ def test_a_server_that_is_denied_leaves_no_request_unanswered_and_says_nothing_m
     desk = Desk("t", results=True)
     desk.client(called("t", 1) + PING + b"\n" + called("u", 3))
     desk.server(RESULT[:20])  # the beginning of an answer
+    desk.talk.up.out += b"decided, not written"
     desk.denied = desk.wants_all = True
     assert desk.talk.deny() == 2  # the third waits for the daemon
+    assert desk.talk.waiting == 0
     assert desk.server(b"") == error(1, desk.denial) + error(2, desk.denial)
     desk.asked.pop()[1](Answer(passes=True))  # said before it heard of the change
     assert (desk.server(b""), desk.client(b"")) == (error(3, desk.denial), b"")

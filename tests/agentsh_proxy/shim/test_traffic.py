@@ -155,6 +155,18 @@ def test_a_line_that_was_skimmed_is_waited_for_like_others() -> None:
 def test_what_stands_behind_it_in_a_batch_hides_no_request_of_the_server() -> None:
     asks = json.dumps([request("sampling/createMessage", 1), request("ping", 2)]).encode()
     assert Traffic(Skim()).matters(asks) == {"asked": [], "stray": False}
+    answered = json.dumps([request("sampling/createMessage", 1), {"jsonrpc": "2.0", "id": 2, "result": {}}])
+    assert after(request("ping", 2)).matters(answered.encode()) == {"asked": [], "stray": False}
+
+
+@pytest.mark.parametrize("space", ["", " "])
+def test_a_request_of_the_server_under_the_id_of_one_to_it_is_no_answer_to_that(space: str) -> None:
+    traffic = after(request("ping", 1))
+    asks = (space + json.dumps(request("sampling/createMessage", 1))).encode()
+    assert traffic.matters(asks) == {"asked": [], "stray": False}
+    assert traffic.matters(answer(1)) is None
+    note = (space + json.dumps({"jsonrpc": "2.0", "method": "notifications/message", "params": {}})).encode()
+    assert traffic.matters(note) is None
 
 
 def test_notifications_and_answers_of_the_client_are_not_waited_for() -> None:

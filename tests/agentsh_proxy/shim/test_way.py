@@ -154,6 +154,40 @@ def test_a_line_that_is_whole_when_it_is_read_needs_no_bound(small: Script) -> N
     assert small.written() == b"x" * 500 + b"\n"
 
 
+def test_what_was_read_of_whole_lines_is_not_counted_for_the_next(small: Script) -> None:
+    for _ in range(4):
+        small.way.feed(b"x" * 40)
+        small.way.feed(b"\n" + b"y" * 40)
+    assert small.long == []
+
+
+@pytest.mark.parametrize("decided", ["passes", "cut", "waits"])
+def test_a_way_that_stops_in_the_middle_of_a_long_line_ends_it_and_says_what_waited(
+    small: Script, decided: str
+) -> None:
+    small.way.feed(b"x" * 200)
+    if decided == "passes":
+        small.way.release_long(small.long[0])
+    elif decided == "cut":
+        small.way.cut(small.long[0])
+    small.way.insert(b"ours")
+    small.way.stop()
+    if decided == "waits":
+        assert small.written() == b""
+        small.way.release_long(small.long[0])
+    assert small.written() == (b"x" * 200 + b"\n" if decided == "passes" else b"") + b"ours\n"
+    assert (small.way.waiting, small.way.idle) == (0, True)
+
+
+def test_ours_are_said_once_whatever_follows(small: Script) -> None:
+    for expected in (b"ours\n", b""):
+        small.way.feed(b"x" * 200)
+        small.way.release_long(small.long.pop())
+        small.way.insert(b"ours") if expected else None
+        small.way.feed(b"\n")
+        assert small.written() == b"x" * 200 + b"\n" + expected
+
+
 def test_ours_do_not_stand_in_the_middle_of_a_long_line(small: Script) -> None:
     small.way.feed(b"x" * 200)
     small.way.release_long(small.long[0])
