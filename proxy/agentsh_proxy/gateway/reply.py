@@ -75,6 +75,7 @@ class Reply:
         if not asked:
             return self._finish(self._ask())
         self._stream.listener = self._news
+        self._stream.whole = self._whole if len(taken.ids) == 1 else None
         wait = min(self._seconds, PROMPT) if self._primed else self._seconds
         self._timer = self._client.later(wait, self._late)
         self._client.attend(self)
@@ -85,13 +86,14 @@ class Reply:
         self._rest()
         self._ends.routes.leave(self._stream)
 
-    def _news(self) -> None:
-        quick = self._quick()
+    def _whole(self, message: bytes) -> None:
+        self._answer(message)
         self._rest()
-        if quick:
-            self._end()
-        else:
-            self._client.take_over(self._finish(self._deliver()))
+        self._end()
+
+    def _news(self) -> None:
+        self._rest()
+        self._client.take_over(self._finish(self._deliver()))
 
     def _late(self) -> None:
         self._rest()
@@ -111,7 +113,7 @@ class Reply:
         self._end()
 
     def _rest(self) -> None:
-        self._stream.listener = None
+        self._stream.listener = self._stream.whole = None
         if self._timer is not None:
             self._timer.cancel()
 
@@ -161,10 +163,12 @@ class Reply:
         """Send the answer, if that is all there is to say."""
         if not self._stream.lone or len(self._taken.ids) != 1 or self._taken.replies:
             return False
-        _, message = self._stream.take()
+        self._answer(self._stream.take()[1])
+        return True
+
+    def _answer(self, message: bytes) -> None:
         self.begun = b'"result"' in message
         self._client.answer(200, message, (*JSON, *self._fields))
-        return True
 
     async def _deliver(self) -> None:
         stream, client = self._stream, self._client

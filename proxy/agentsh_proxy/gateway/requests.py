@@ -120,6 +120,8 @@ class Requests:
         return bool(self._body) or bool(self._buffer)
 
     def _read_head(self) -> bool:
+        if not self._buffer:
+            return False
         heard = self._heard
         size, length = heard.again(self._buffer) if heard is not None else (0, 0)
         if heard is None or not size:

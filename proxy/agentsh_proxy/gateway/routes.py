@@ -79,7 +79,10 @@ class Routes:
             self._by_id.pop(id_, None)
             if id_ in stream.ids:
                 stream.ids.remove(id_)
-        stream.put(self._kept.add(stream.number, passed.forward), passed.forward)
+        if stream.whole is None or stream.ids or stream.waiting:
+            self.put(stream, passed.forward)
+        else:
+            stream.whole(passed.forward)  # not kept: it has no number by which anybody could ask for it again
 
     def put(self, stream: Stream, message: bytes) -> None:
         """Put a message on a stream."""

@@ -25,7 +25,9 @@ GENERAL: Final = 0  # the number of the stream that a GET opens
 class Stream:
     """What goes to one answer of ours. `ids` are the requests it still has to answer."""
 
-    __slots__ = ("_news", "_queue", "_queued", "attached", "cut", "ids", "listener", "number", "tokens")
+    __slots__ = (
+        "_news", "_queue", "_queued", "attached", "cut", "ids", "listener", "number", "tokens", "whole",
+    )  # fmt: skip
 
     def __init__(self, number: int, ids: Iterable[Id] = ()) -> None:
         self.number = number
@@ -34,6 +36,7 @@ class Stream:
         self.attached = True  # somebody reads it
         self.cut = False  # somebody read it too slowly
         self.listener: Callable[[], None] | None = None  # is told of news in place of who awaits them
+        self.whole: Callable[[bytes], None] | None = None  # sends a message that is the whole answer
         self._queue: deque[tuple[int, bytes]] = deque()
         self._queued = 0
         self._news: asyncio.Event | None = None  # once somebody awaits it

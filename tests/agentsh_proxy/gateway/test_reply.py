@@ -26,6 +26,19 @@ def test_a_quick_answer_needs_no_task() -> None:
     play(scene)
 
 
+def test_an_answer_that_was_given_whole_is_not_kept() -> None:
+    async def scene(front: GatewayFront, pipes: list[FakePipe]) -> None:
+        session, pipe = await begun(front, pipes)
+        if pipe.waits:
+            return
+        asking = asyncio.create_task(front.post(call(), **session))
+        await pipe.answer("tools/call", RESULT)
+        assert (await asking).json["result"] == RESULT
+        assert (await front.ask("GET", **session, **{"Last-Event-ID": "2-0"})).messages == []
+
+    play(scene)
+
+
 def test_requests_on_one_connection_are_answered_one_after_another() -> None:
     async def scene(front: GatewayFront, pipes: list[FakePipe]) -> None:
         session, pipe = await begun(front, pipes)

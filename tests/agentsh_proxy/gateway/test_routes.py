@@ -51,6 +51,19 @@ def test_answers_go_to_their_requests_by_id_and_type(routes: Routes) -> None:
     assert routes.ids == () and number.ids == []
 
 
+def test_whoever_sends_whole_answers_gets_one_that_has_no_other_message_before_it(routes: Routes) -> None:
+    asks, said = {"id": 9, "method": "roots/list"}, []
+    alone, second = routes.begin(taken(1)), routes.begin(taken(2))
+    alone.whole = second.whole = said.append
+    routes.carry(passed({"id": 1, "result": {}}, 1))
+    routes.carry(passed(asks))
+    routes.carry(passed({"id": 2, "result": {}}, 2))
+    assert [json.loads(message)["id"] for message in said] == [1] and got(second) == [9, 2]
+    for stream, kept in ((alone, 0), (second, 2)):
+        routes.leave(stream)
+        assert len(routes.listen((stream.number, 0))[2]) == kept
+
+
 def test_progress_goes_to_whom_it_is_of(routes: Routes) -> None:
     first, second = routes.begin(taken(1, "t")), routes.begin(taken(2, 7))
     note = {"method": "notifications/progress", "params": {"progressToken": "t", "progress": 1}}
