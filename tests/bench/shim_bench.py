@@ -4,7 +4,7 @@ Beside it what looks at nothing: `cat` on both sides of the server, and a relay 
 those lose is lost to any process between client and server. No two calls and no two results are alike. `mixed` are calls
 of many kinds: paths, prose, escapes, other alphabets, nested arguments.
 
-`python tests/bench/shim_bench.py [--rounds N] [--seconds S] [--in-flight N] [--one-cpu]`. Servers: server-everything (node) and
+`./dev bench shim [--rounds N] [--seconds S] [--in-flight N] [--one-cpu]`. Servers: server-everything (node) and
 a Python one that does nothing, so that the shim's own cost shows. With `--one-cpu` client, server and what is between them take
 turns on one processor, the daemon has the others: then CPU alone counts, not where the kernel puts whom.
 """
@@ -84,12 +84,14 @@ def daemon(folder: Path, cpus: set[int]):
     os.sched_setaffinity(0, cpus)  # it inherits them
     with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.DEVNULL) as process:
         os.sched_setaffinity(0, ours)
-        while not (folder / "ready").exists():
-            assert process.poll() is None, "the daemon did not start"
-            time.sleep(0.05)
-        yield process.pid
-        process.send_signal(signal.SIGTERM)
-        process.wait()
+        try:
+            while not (folder / "ready").exists():
+                assert process.poll() is None, "the daemon did not start"
+                time.sleep(0.05)
+            yield process.pid
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.wait()
         # Another server's pins would block the next one.
         for left in (folder / "ready", *folder.glob("events.db*")):
             left.unlink(missing_ok=True)
