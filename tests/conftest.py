@@ -33,6 +33,7 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ["LANG"] = "C.UTF-8"
     os.umask(0o022)
     config.addinivalue_line("markers", "bcc: has BCC compile the probes, which takes minutes under emulation")
+    config.addinivalue_line("markers", "alone: has a guest to itself (./dev vm)")
     config.addinivalue_line(
         "markers",
         "slow: takes minutes under emulation, and tells nothing of a kernel that a quicker test does not",

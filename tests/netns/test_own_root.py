@@ -16,6 +16,7 @@ from netns.scene import attempt
 IN_A_GUEST = "AGENTSH_NET_VM" in os.environ
 pytestmark = [
     pytest.mark.kernel,
+    pytest.mark.alone,
     pytest.mark.skipif(not IN_A_GUEST, reason="attaches to the machine's own cgroup root: ./dev vm"),
 ]
 

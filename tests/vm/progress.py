@@ -1,7 +1,8 @@
-"""Says after each test file what came of it and how long it took, and leaves out the files that are done already.
+"""Writes after each test file what came of it and how long it took, says failures at once, and leaves out what is done already.
 
 A pytest plugin for guests, where a run takes long enough to be broken off. AGENTSH_NET_VM_RESULTS names the file that has one line for
-each file that is through; of an earlier run of the same guest it says what need not be run again.
+each file that is through; of an earlier run of the same guest it says what need not be run again. Where xdist's workers run the
+tests, whole files each, they write and the first process says.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ PASSED = "passed"
 
 
 class Progress:
-    """What came of the file that is being run. `results`: where it is told beside the terminal."""
+    """What came of the file that is being run. `results`: where it is written."""
 
     def __init__(self, results: Path | None) -> None:
         self._results = results
@@ -25,6 +26,9 @@ class Progress:
         self._came: Counter[str] = Counter()
         self._began = time.monotonic()
         self._terminal: pytest.TerminalReporter | None = None
+
+    def pytest_sessionstart(self, session: pytest.Session) -> None:
+        self._terminal = session.config.pluginmanager.get_plugin("terminalreporter")
 
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
         """Leave out the files of which an earlier run says that they passed."""
@@ -35,7 +39,6 @@ class Progress:
             items[:] = [item for item in items if item not in out]
 
     def pytest_runtest_protocol(self, item: pytest.Item) -> None:
-        self._terminal = item.config.pluginmanager.get_plugin("terminalreporter")
         file = item.nodeid.partition("::")[0]
         if file != self._file:
             self._close()
@@ -56,7 +59,6 @@ class Progress:
         verdict = "failed" if self._came["failed"] else PASSED
         came = ", ".join(f"{count} {outcome}" for outcome, count in sorted(self._came.items()))
         line = f"{verdict} {self._file}: {came} in {time.monotonic() - self._began:.0f} s"
-        self._say(line)
         if self._results is not None:
             with self._results.open("a") as results:
                 results.write(f"{line}\n")

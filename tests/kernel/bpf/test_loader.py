@@ -23,6 +23,7 @@ def child_saying(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, script: str) -
 
 
 @pytest.mark.kernel
+@pytest.mark.alone
 @pytest.mark.bcc
 def test_the_child_hands_over_programs_and_maps_and_the_compiler_stays_out_of_this_process() -> None:
     def inside() -> tuple[set[str], set[str], str, bool, bool, list[int]]:
