@@ -40,7 +40,9 @@ _ENDS: Final = frozenset(
 _ANSWER_ENDS: Final = frozenset(
     (
         "connection", "keep-alive", "proxy-connection", "proxy-authenticate", "te", "trailer", "transfer-encoding", "upgrade",
-        "content-length", "content-encoding", "alt-svc", "strict-transport-security",
+        "content-length", "content-encoding", "strict-transport-security",
+        # They lead a client around the gateway; redirects inside the server's origin are followed here, and some clients take any 3xx for one.
+        "alt-svc", "location", "refresh",
     )
 )  # fmt: skip
 _ANSWER_CREDENTIALS: Final = frozenset(("set-cookie", "www-authenticate"))

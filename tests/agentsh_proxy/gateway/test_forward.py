@@ -134,6 +134,23 @@ def test_initialize_session_and_delete_are_the_servers_own() -> None:
     play(legacy(DELETE=ended), scene)
 
 
+@pytest.mark.parametrize("status", [200, 300, 305, 310])
+@pytest.mark.parametrize("passthrough", [False, True])
+def test_no_answer_leads_a_client_around_the_gateway(status: int, passthrough: bool) -> None:
+    async def elsewhere(_: Seen, wire: Wire) -> None:
+        way = "http://127.0.0.2:1/mcp"
+        await wire.answer(
+            status, b"<a>there</a>", "text/html", Location=way, Refresh=f"0; url={way}", Alt_Svc='h2=":1"'
+        )
+
+    async def scene(front: GatewayFront, server: Scripted) -> None:
+        assert server
+        got = await front.post(request("ping"))
+        assert not got.headers.keys() & {"location", "refresh", "alt-svc"}
+
+    play(legacy(ping=elsewhere), scene, gateway={"servers": {"peer": {"passthrough": passthrough}}})
+
+
 def test_an_id_that_is_too_long_to_remember_thousands_of_names_no_session() -> None:
     long = "s" * 5000
 
