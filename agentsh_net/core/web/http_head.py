@@ -84,6 +84,7 @@ _X_REQUEST_ID = re.compile(rb"\r\nx-request-id:[ \t]*([^\r]*)", re.IGNORECASE)
 _TRANSPARENT = re.compile(
     rb"""charset[ \t]*=[ \t]*(["']?)(?:utf-?8|(?:us-)?ascii|iso-8859-1|latin-?1|windows-1252)\1(?=[ \t]*(?:[;,]|$))"""
 )
+_TLS_HANDSHAKE = b"\x16\x03"  # a record's type and major version (RFC 8446 section 5.1)
 _ORDINARY = frozenset((b"close", b"keep-alive", b""))
 _SINGLE = frozenset((b"host", b"content-length", b"transfer-encoding", b"expect", b"origin"))
 
@@ -156,11 +157,13 @@ def find_head(buffer: bytes) -> int:
         return end + 4
     if end >= 0 or len(buffer) >= MAX_HEAD:
         raise ProtocolError(f"the request head is longer than {MAX_HEAD} bytes", status=431)
+    if buffer.startswith(_TLS_HANDSHAKE):
+        raise ProtocolError("this port speaks plain HTTP/1.1, and TLS came: write http:// in the base URL")
+    if buffer and not buffer[:1].isalpha():
+        raise ProtocolError("this port speaks plain HTTP/1.1; what came does not begin like a request")
     line, newline, _ = buffer.partition(b"\n")
     if newline and not (line.endswith(b"\r") and _FIRST_LINE.fullmatch(line[:-1])):
         raise _bad_request_line(line)
-    if buffer and not buffer[:1].isalpha():
-        raise ProtocolError("this port speaks plain HTTP/1.1; what came does not begin like a request")
     return 0
 
 

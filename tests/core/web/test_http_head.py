@@ -125,6 +125,15 @@ def test_what_cannot_become_a_head_is_refused_at_once(begun, status):
     assert caught.value.status == status
 
 
+@pytest.mark.parametrize(
+    "hello", [b"\x16\x03", b"\x16\x03\x01\x02\x00\x01\n\xfc\x03\x03", b"\x16\x03\x01\r\nx"]
+)
+def test_tls_at_a_port_of_plain_http_is_told_as_that(hello):
+    with pytest.raises(ProtocolError, match="TLS came: write http://") as refused:
+        find_head(hello)
+    assert refused.value.status == 400
+
+
 def test_only_what_ends_at_this_hop_is_left_out_of_a_request():
     kept = [b"x-API-key:  secret ", b"User-Agent: a/1 (b)", b"Accept: */*", b"Cookie: \xe9"]
     gone = [
