@@ -71,7 +71,8 @@ enum agentsh_counter {
 	AGENTSH_DENIED = 0,
 	AGENTSH_TAGGED = 1,
 	AGENTSH_LOST = 2, /* records that the ring had no room for; their verdicts stood all the same */
-	AGENTSH_COUNTERS = 3,
+	AGENTSH_LAST = 3, /* no count: when a connect was refused last on this CPU, in ns of its clock */
+	AGENTSH_COUNTERS = 4,
 };
 
 /* An endpoint. IPv4 is ::ffff:a.b.c.d; the port is in network byte order, 0 is every port and protocol. */
@@ -92,6 +93,11 @@ struct agentsh_config {
 	__u64 sessions;   /* id of the cgroup below which every session has one; 0: there is none, nor for the workers */
 	__u64 workers;    /* id of the cgroup of the proxy's workers */
 };
+
+#define AGENTSH_PACE_NS 32000 /* between two refused connects on a CPU, at least */
+/* How often the clock is looked at meanwhile, at most, at 15 to 30 ns: in few turns, since the verifier walks each. */
+#define AGENTSH_PACE_TURNS 32
+#define AGENTSH_PACE_LOOKS 64
 
 /* config.switches */
 #define AGENTSH_ENFORCE 1       /* unset: denials are recorded as observed and let pass */

@@ -53,15 +53,6 @@ INLINE int is_concerned(struct __sk_buff *skb, struct agentsh_packet *packet)
 	return socket && find_stream(socket) != 0;
 }
 
-/* The same value, of which the verifier knows nothing. */
-INLINE __u64 forget(__u64 value, __u64 unknown)
-{
-	__u64 sum = value + unknown;
-
-	asm volatile("" : "+r"(sum));
-	return sum - unknown;
-}
-
 /* All that the verifier knows of a packet is forgotten: it follows the loop below once for each thing it knows. */
 INLINE void forget_packet(struct __sk_buff *skb, struct agentsh_packet *packet)
 {

@@ -43,12 +43,15 @@ class Cost:
 
 
 class Client:
-    """net_client in a process of its own: counts in, medians out. `peer`: a listener that it empties between its connects."""
+    """net_client in a process of its own: counts in, medians out.
 
-    def __init__(self, program: str, address: str, peer: socket.socket | None = None) -> None:
+    `peer`: a listener that it empties between its connects; `pause`: nanoseconds that it lets pass between two of them.
+    """
+
+    def __init__(self, program: str, address: str, peer: socket.socket | None = None, pause: int = 0) -> None:
         fds = [] if peer is None else [peer.fileno()]
         self._process = subprocess.Popen(
-            [program, address, str(PORT), *map(str, fds)],
+            [program, address, str(PORT), str(fds[0] if fds else -1), str(pause)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

@@ -2,7 +2,7 @@
  * A client that measures its own connects. Each line on standard input is a count; for each it makes so many times
  * socket + connect + close to ADDRESS PORT and answers one line: errno of the last, then p50 and p99 in nanoseconds.
  * PEER is the descriptor of the listener at the other end, which does not block: it is emptied between the connects, since a
- * server that does so on another CPU doubles, now and then, what a connect takes.
+ * server that does so on another CPU doubles, now and then, what a connect takes. PAUSE: nanoseconds between two connects.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -44,6 +44,7 @@ int main(int argc, char **argv)
 	struct linger reset = {1, 0}; /* no TIME_WAIT: the ports would run out */
 	struct sockaddr_in where = {.sin_family = AF_INET};
 	int peer = argc > 3 ? atoi(argv[3]) : -1, count, i, problem = 0;
+	long long pause = argc > 4 ? atoll(argv[4]) : 0, start;
 
 	if (argc < 3)
 		return 2;
@@ -51,8 +52,11 @@ int main(int argc, char **argv)
 	inet_pton(AF_INET, argv[1], &where.sin_addr);
 	while (scanf("%d", &count) == 1 && count > 0 && count <= MOST) {
 		for (i = 0; i < count; i++) {
-			long long start = now();
-			int s = socket(AF_INET, SOCK_STREAM, 0);
+			int s;
+			for (start = now(); now() - start < pause;)
+				;
+			start = now();
+			s = socket(AF_INET, SOCK_STREAM, 0);
 			setsockopt(s, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
 			problem = connect(s, (void *)&where, sizeof where) ? errno : 0;
 			close(s);

@@ -31,7 +31,7 @@ STREAM = struct.Struct("=IIIIIIIHHHBBBBBB")
 STREAM_SIZE = STREAM.size + NAME.size
 MAX_NAMES = 16_384
 
-DENIED, TAGGED, LOST, COUNTERS = 0, 1, 2, 3  # agentsh_counter
+DENIED, TAGGED, LOST, LAST, COUNTERS = 0, 1, 2, 3, 4  # agentsh_counter
 OBSERVED = 1  # record.flags
 UNLESS_OURS = 0x100  # rule.fate, beside the fate
 ENFORCE, SESSIONS_ONLY = 1, 2  # config.switches

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import select
 import socket
 import struct
 import threading
+import time
 from functools import partial
 from pathlib import Path
 
@@ -157,6 +159,25 @@ def test_a_full_ring_loses_records_and_counts_them_and_refuses_all_the_same(make
     assert denied == 15_000
     assert lost > 0
     assert found + lost == denied
+
+
+@BOTH_MAKES
+def test_refused_connects_come_no_faster_than_their_pace_on_a_cpu(make: str) -> None:
+    """The rest of its time goes by where nobody else has to wait for what the kernel does with the sockets."""
+    pace, times = 32e-6, 500  # AGENTSH_PACE_NS; twice the time that it takes without one
+
+    def inside() -> float:
+        box.there()
+        started(BAD, make)
+        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+        began = time.monotonic()
+        for _ in range(times):
+            with socket.socket() as client:
+                assert client.connect_ex(("10.99.0.2", 443)) == errno.EPERM
+        return time.monotonic() - began
+
+    # The clock is looked at so many times and no more: a quick one shortens the pause.
+    assert box.in_box(inside) >= (times - 1) * pace * 2 / 3
 
 
 def test_the_ring_is_readable_by_select_when_there_is_a_record() -> None:
