@@ -13,6 +13,8 @@ import pytest
 import yaml
 
 from agentsh_net.cli.main import cli
+from agentsh_net.core.audit.event_types import EVENT_TYPES
+from agentsh_net.core.audit.events import Event
 from agentsh_net.core.configuration.config import parse
 from agentsh_net.core.configuration.settings import Config, Metrics
 
@@ -108,3 +110,27 @@ def test_the_readme_leads_to_every_page_of_docs() -> None:
     assert {page.name for page in PAGES} - {"README.md"} == set(
         re.findall(r"\(docs/([\w.]+)\)", README.read_text())
     )
+
+
+def rows_of_events() -> dict[str, set[str]]:
+    """Return the words in code of each row of the page of events that tells of types, by type."""
+    rows: dict[str, set[str]] = {}
+    for line in (ROOT / "docs" / "events.md").read_text().splitlines():
+        cells = line.split(" | ")
+        named = re.findall(r"`(\w+)`", cells[0]) if len(cells) == 3 else []
+        rows |= {kind: set(re.findall(r"`([\w.]+)`", cells[2])) for kind in named}
+    return rows
+
+
+def test_the_page_of_events_has_every_type_with_every_field() -> None:
+    told = rows_of_events()
+    common = {field.name for field in dataclasses.fields(Event)}
+    assert told.keys() == EVENT_TYPES.keys()
+    for name, kind in EVENT_TYPES.items():
+        fields = {field.name for field in dataclasses.fields(kind)} - common
+        missing = fields - told[name] - (told["mcp_tool_seen"] if name == "mcp_tool_altered" else set())
+        assert not missing, f"{name}: docs/events.md does not tell of {missing}"
+    known = {field.name for kind in EVENT_TYPES.values() for field in dataclasses.fields(kind)}
+    assert set().union(*told.values()) <= known, "a field that no event has"
+    page = (ROOT / "docs" / "events.md").read_text()
+    assert all(f"`{name}`" in page for name in {*common, "type"})
