@@ -75,6 +75,22 @@ def test_what_could_not_be_put_back_is_tried_again_and_told_once(
     assert [e.state for e in emitted if isinstance(e, LayerStateChanged)] == ["not in force", "in force"]
     assert watch.layers[0].in_force
     assert caplog.text.count("could not be put back") == 1
+    assert [r.levelname for r in caplog.records if "in force" in r.getMessage()] == ["ERROR"]
+
+
+def test_what_was_put_back_and_cannot_be_another_time_is_told_again(
+    kernel: FakeKernel, caplog: pytest.LogCaptureFixture
+) -> None:
+    lost: list[tuple[str, object]] = [("gone", True), ("broken", "")]
+    kernel.broken = "denied"
+    look(kernel, 6, [*lost, ("broken", "denied"), *lost])
+    assert caplog.text.count("could not be put back") == 2
+
+
+def test_a_layer_that_nobody_wants_is_no_news(kernel: FakeKernel) -> None:
+    kernel.status = lambda: [LayerStatus("nftables", wanted=False, in_force=False)]  # type: ignore[method-assign]
+    assert look(kernel, 2, [])[0] == []
+    assert kernel.reasserted == 0
 
 
 def test_a_layer_that_is_no_longer_told_of_is_not_put_back(kernel: FakeKernel) -> None:
@@ -87,8 +103,10 @@ def test_a_layer_that_is_no_longer_told_of_is_not_put_back(kernel: FakeKernel) -
 
 
 def test_a_layer_that_never_came_up_is_told_once() -> None:
-    emitted, _ = look(FakeKernel(), 2, [])
+    kernel = FakeKernel()
+    emitted, _ = look(kernel, 2, [])
     assert [e.type for e in emitted] == ["layer_state_changed"]
+    assert kernel.reasserted == 0  # there is nothing to put back
 
 
 def test_lost_records_are_counted_once(kernel: FakeKernel) -> None:
@@ -152,11 +170,3 @@ def test_a_layer_that_is_taken_away_again_while_it_is_put_back_is_put_back_again
     emitted, watch = look(kernel, 5, [("gone", True)])
     assert [e.state for e in emitted if isinstance(e, LayerStateChanged)] == ["not in force", "in force"]
     assert watch.layers[0].in_force
-
-
-def test_what_cannot_be_put_back_is_tried_again_and_said_once(
-    kernel: FakeKernel, caplog: pytest.LogCaptureFixture
-) -> None:
-    kernel.broken = "denied"
-    look(kernel, 5, [("gone", True)])
-    assert caplog.text.count("could not be put back") == 1
