@@ -35,6 +35,9 @@ _SPELLED: Final = _WITHIN | {
     "event_type", "contentBlockIndex", "toolUseId",
 }  # fmt: skip
 _READ_ALIKE: Final = frozenset(map(plain, _SPELLED))
+_LONGEST: Final = 2 * max(
+    map(len, _SPELLED)
+)  # any longer key is none of these, nor remembered: it may be a whole frame
 _DOUBT: Final = "a key that only some clients read, for its case, stands in the answer"
 
 
@@ -64,7 +67,7 @@ class Spelling:
 def _is_odd(value: Any) -> bool:
     if type(value) is dict:
         for key, inner in value.items():
-            kind = _kind(key)
+            kind = _kind(key) if len(key) <= _LONGEST else None
             if kind and (kind is _Key.ODD or _is_odd(inner)):
                 return True
         return False

@@ -18,6 +18,8 @@ from agentsh_net.core.dialects.message_stream import GAIN, Leaving, MessageStrea
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.model import ToolCall, Verdict
 from agentsh_net.core.trust.offers import NOTHING, Lessons
+from agentsh_net.core.values import members, strict_json
+from agentsh_net.core.values.strict_json import Reading
 from agentsh_net.core.web.websocket import Message, Opcode, Reader, close, frame
 from agentsh_proxy.llm.admission import RefusalError
 from agentsh_proxy.llm.asked import Asked, renewed
@@ -221,18 +223,9 @@ class Tunnel:
         """Return a client's message as it may leave; it is judged as the request that it is. Raises RefusalError."""
         reception = Reception(self._service, self.asked)
         left = reception.take(text)
-        value = _read(text)
-        inner = value.get("response")
-        if isinstance(inner, dict):
-            nested = orjson.dumps(inner)
-            if Reception(self._service, self.asked).take(nested) is not nested:
-                self._tell(
-                    Fault("nested_request", "a request inside another that policy would change", cut=True)
-                )
-                raise RefusalError(
-                    403, "policy would change the request, which stands inside another", told=True
-                )
-        kind = value.get("type")
+        message = _read(left)
+        self._judge_nested(message)
+        kind = message.value.get("type")
         if not (isinstance(kind, str) and kind.startswith(_REQUESTS)):
             view, detail = self.asked.view, f"a client's message of type {str(kind)[:80]!r}"
             self._tell(Fault("unknown_message", detail, view.closed, would=view.would_close))
@@ -243,6 +236,24 @@ class Tunnel:
         if kind == "response.create":
             self._lessons = reception.lessons
         return left
+
+    def _judge_nested(self, message: Reading) -> None:
+        """Judge the request that stands inside a message, as OpenAI's Realtime API has it. Raises RefusalError."""
+        inner = members.folded(message.value).get("response")
+        twice = {members.plain(key) for key in message.duplicates} | members.twice(message.value)
+        if "response" not in twice:
+            if not isinstance(inner, dict):
+                return
+            nested = strict_json.dump(inner).encode()
+            if Reception(self._service, self.asked).take(nested) is nested:
+                return
+        view, detail = (
+            self.asked.view,
+            "a request inside another that policy would change, or that stands twice",
+        )
+        self._tell(Fault("nested_request", detail, cut=view.enforce, would=not view.enforce))
+        if view.enforce:
+            raise RefusalError(403, "policy would change the request, which stands inside another", told=True)
 
     def _came(self, message: Message) -> None:
         """Take a message of the upstream's."""
@@ -340,10 +351,10 @@ class Tunnel:
             self._client.answer_error(503, reason, self.dialect)
 
 
-def _read(text: bytes) -> dict[str, Any]:
-    """Return a message as a JSON object; empty where it is none, which was told already."""
+def _read(text: bytes) -> Reading:
+    """Return what a message says; an empty object where it is none, which was told already."""
     try:
-        value = orjson.loads(text)
-    except orjson.JSONDecodeError:
-        return {}
-    return value if isinstance(value, dict) else {}
+        reading = strict_json.read(text)
+    except ProtocolError:
+        return Reading({})
+    return reading if isinstance(reading.value, dict) else Reading({})

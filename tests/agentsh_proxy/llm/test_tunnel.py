@@ -202,6 +202,8 @@ async def test_a_request_within_the_socket_is_judged_as_a_request(opened):
     for body in (
         {**CREATE, "tools": [connector]},
         {"type": "response.create", "response": {"tools": [connector]}},
+        {"type": "response.create", "response": {"tools": [connector], "x": "\ud800"}},
+        {"type": "response.create", "Response": {"tools": [connector]}},
     ):
         await socket.send(body)
         refused = orjson.loads((await socket.next()).payload)
@@ -211,6 +213,32 @@ async def test_a_request_within_the_socket_is_judged_as_a_request(opened):
     await socket.events("response.completed")
     assert len(provider.messages) == 1
     assert {e["type"] for e in proxy.events} >= {"mcp_connector_request"}
+
+
+@on_loop
+async def test_a_request_that_stands_inside_another_twice_is_refused_and_a_deep_one_read(opened):
+    provider = Provider(*answer("read_file"))
+    _, proxy, socket = await connected(opened, provider)
+    await socket.begin()
+    await socket.send(b'{"type":"response.create","response":{"tools":[]},"response":{}}')
+    assert orjson.loads((await socket.next()).payload)["status"] == 403
+    assert [(event["cause"], event["action"]) for event in proxy.events] == [("nested_request", "block")]
+    deep = b'{"type":"response.create","response":{"x":' + b"[" * 300 + b"]" * 300 + b"}}"
+    await socket.send(deep)
+    await socket.events("response.completed")
+    assert provider.messages == [deep]
+
+
+@on_loop
+async def test_what_dlp_takes_out_of_a_request_inside_another_lets_the_rest_leave(opened):
+    provider = Provider(*answer("read_file"))
+    _, _, socket = await connected(opened, provider, dlp={"mode": "redact"})
+    await socket.begin()
+    await socket.send({"type": "response.create", "response": {"input": "alice@example.com"}})
+    await socket.events("response.completed")
+    assert [json.loads(message)["response"] for message in provider.messages] == [
+        {"input": "[REDACTED:email]"}
+    ]
 
 
 @on_loop

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from agentsh_net.core.dialects import spelling
 from agentsh_net.core.dialects.spelling import Spelling
 from agentsh_net.core.model import Action, ToolCall, Verdict
 
@@ -17,10 +18,10 @@ def doubt(*events: Any, of: str = "") -> str:
         asked.append(each)
         return Verdict(Action.ALLOW, "allowed")
 
-    spelling = Spelling(judge)
+    told = Spelling(judge)
     for event in events:
-        spelling.note(event)
-    spelling.judge(ToolCall("get", doubt=of))
+        told.note(event)
+    told.judge(ToolCall("get", doubt=of))
     return asked[0].doubt
 
 
@@ -54,3 +55,9 @@ def test_a_key_in_another_case_puts_arguments_in_doubt_from_then_on(event: Any) 
 )
 def test_other_keys_do_not(event: Any) -> None:
     assert doubt(event) == ""
+
+
+def test_a_key_as_long_as_a_frame_is_not_remembered() -> None:
+    spelling._kind.cache_clear()
+    assert doubt({"choices": [{"x" * 10_000: 1, "_" * 10_000 + "arguments": 1}]}) == ""
+    assert spelling._kind.cache_info().currsize == 1

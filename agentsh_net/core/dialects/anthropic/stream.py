@@ -258,10 +258,9 @@ class AnthropicMachine:
                 out.dropped("event_out_of_place", f"{event.kind} for a call that had ended")
 
     def _doubt_all_but(self, named: Block | None) -> None:
-        """Note that what came belongs to another block than those that are held."""
-        for block in self._held:
-            if block is not named:
-                block.doubt = _NESTED
+        """Note that what came belongs to another block than the one that is held; of several each is in doubt already."""
+        if self._held and self._held[0] is not named:
+            self._held[0].doubt = _NESTED
 
     def _continue(self, block: Block, event: Event, frame: Frame, out: Output) -> None:
         """Take a further event of a held call; its stop brings the verdict."""

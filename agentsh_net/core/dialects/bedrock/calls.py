@@ -5,6 +5,7 @@ Nova answers in the same shape where it is invoked directly. In which order a st
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -96,12 +97,12 @@ def rewrite_whole(data: bytes, reading: Reading, judge: Judge, out: Output) -> b
         carried = not CARRIERS.isdisjoint(map(plain, reading.duplicates))
         hidden = carried and rulings.hidden(flaw, out)
         return rewritten(data, reading, {}, ambiguous=True, hidden=hidden)
-    blocks = [member.path[:-1] for member in members]
+    blocks = Counter(member.path[:-1] for member in members)
     edits: dict[Path, Any] = {}
     for path, value in members:
         block = path[:-1]
         why = flaw or flaw_of(value) or _place(path)
-        if blocks.count(block) > 1:
+        if blocks[block] > 1:
             why = why or "two calls in one block"
         told = rulings.decide(folded(value), folded(value).get("input"), why, out)
         if told and block and isinstance(block[-1], int):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from itertools import groupby, pairwise
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import pairwise
 from typing import Any, Final
 
 from agentsh_net.core.values.members import folded
@@ -28,14 +28,21 @@ def assembled(args: Any, partial: Iterable[Any]) -> tuple[Any, str]:
 
 
 def _joined(pieces: Iterable[Any]) -> Iterator[dict[str, Any]]:
-    """Yield the pieces with plain keys, those of one string that follow each other as one: text comes token by token."""
-    for (path, kind), run in groupby(
-        map(folded, pieces), lambda e: (e.get("jsonpath"), type(e.get("stringvalue")))
-    ):
-        if kind is str:
-            yield {"jsonpath": path, "stringvalue": "".join(entry["stringvalue"] for entry in run)}
-        else:
-            yield from run
+    """Yield the pieces with plain keys, those of one string as one, where it begins: text comes token by token."""
+    entries = [folded(piece) for piece in pieces]
+    texts: dict[str, list[str]] = {}
+    for entry in entries:
+        if _is_text(entry):
+            texts.setdefault(entry["jsonpath"], []).append(entry["stringvalue"])
+    for entry in entries:
+        if not _is_text(entry):
+            yield entry
+        elif text := texts.pop(entry["jsonpath"], None):
+            yield {"jsonpath": entry["jsonpath"], "stringvalue": "".join(text)}
+
+
+def _is_text(entry: Mapping[str, Any]) -> bool:
+    return isinstance(entry.get("stringvalue"), str) and isinstance(entry.get("jsonpath"), str)
 
 
 def _steps(path: Any) -> list[str | int] | None:
@@ -74,6 +81,8 @@ def _put(root: dict[str, Any], steps: list[str | int], entry: dict[str, Any]) ->
         if not isinstance(value, str) or not isinstance(old, str | None):
             return False
         value = (old or "") + value
+    elif old is not None:
+        return False  # a value in two pieces
     else:
         value = next((entry[key] for key in ("numbervalue", "boolvalue") if key in entry), None)
     container[last] = value

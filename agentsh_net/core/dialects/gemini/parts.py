@@ -6,6 +6,7 @@ its results and the provider's own tool calls are no calls of a client. What pie
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -53,14 +54,14 @@ def scan(reading: Reading) -> Found:
     found = Found(error="error" in folded(value))
     members = [member for member in find(value, _CALL, _OPAQUE) if member.value not in (None, [], False)]
     clashes = {key.casefold().replace("_", "") for key in reading.duplicates}
-    parts = [member.path[:-1] for member in members]
+    parts = Counter(member.path[:-1] for member in members)
     if clashes and (members or clashes & _CARRIERS):
         found.ambiguous = True
         told = f"the key {min(clashes)!r} stands twice"
         found.hidden = "" if members else told
     for member in members:
         flaw = f"the key {min(clashes)!r} stands twice" if clashes else ""
-        if parts.count(member.path[:-1]) > 1:
+        if parts[member.path[:-1]] > 1:
             flaw = flaw or "two calls in one part"
         found.pieces.append(_piece(value, member.path, member.value, flaw))
     return found

@@ -136,12 +136,13 @@ def rewrite(data: bytes, reading: Reading, rulings: Rulings, out: Output) -> byt
     calls: set[Path] = set()
     for prefix, holder in _holders(root):
         clashes |= twice(holder)
+        answered = _answered(holder)
         for path, entry in _listed(holder):
             calls.add((*prefix, *path))
             step = folded(entry)
             flaw = flaw_of(entry) or (f"the key {min(clashes)!r} stands twice" if clashes else "")
-            answered = _text(step.get("id")) in _answered(holder)
-            told = rulings.decide(step, step.get("arguments"), flaw, out, stored=answered)
+            stored = _text(step.get("id")) in answered
+            told = rulings.decide(step, step.get("arguments"), flaw, out, stored=stored)
             if told:
                 edits[(*prefix, *path)] = _replacement(plain(str(path[0])), told)
     unseen = strays(root, frozenset(calls)) or bool(clashes & CARRIERS and not calls)

@@ -86,8 +86,6 @@ def rewrite_whole(data: bytes, reading: Reading, judge: Judge, out: Output) -> b
 def _content(root: Any, carrier: Path, edits: Mapping[Path, Any]) -> tuple[Path, str]:
     """Return where a message says something, and what."""
     message = at(root, carrier)
-    if not isinstance(message, dict):  # of the elements of a list: nothing can be said there
-        return _content(root, carrier[:-1], edits)
     keys = {plain(key): key for key in message}
     name = "content" if carrier or "message" in keys or "response" not in keys else "response"
     path = (*carrier, keys.get(name, name))

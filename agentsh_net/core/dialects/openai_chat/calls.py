@@ -136,6 +136,7 @@ class ChoiceState:
     pending: list[Call] = field(default_factory=list)  # those without a verdict
     slots: dict[Slot, Call] = field(default_factory=dict)
     names: list[Named] = field(default_factory=list)  # in order of arrival
+    settled_names: int = 0  # of them belong to calls that were judged
     next_number: int = 0
     shifted: bool = False  # an index was freed: what follows is renumbered
     anonymous: bool = False  # a name came without an id
@@ -183,8 +184,9 @@ class ChoiceState:
                     call.number = self.next_number if index is not None or self.unified else None
                     self.next_number += 1
             call.released = True
-        for named in self.names:
+        for named in self.names[self.settled_names :]:
             named.released = named.kept
+        self.settled_names = len(self.names)
         self.pending.clear()
 
     def own_id(self, call: Call) -> str:

@@ -34,9 +34,6 @@ COMPACTED: Final = "response.compaction"
 # Under which stored items are listed, by OpenAI and by Mistral.
 _STORED: Final = ("data", "entries")
 
-# A page of stored responses has 100 at most.
-_MAX_LISTED: Final = 1000
-
 
 @dataclass(slots=True)
 class Rewriting:
@@ -56,7 +53,7 @@ def containers(value: Any) -> Iterator[tuple[Path, dict[str, Any]]]:
         yield (key,), value[key]
     key = spelled(value, "data")
     if isinstance(value.get(key), list):
-        for at, entry in enumerate(value[key][:_MAX_LISTED]):
+        for at, entry in enumerate(value[key]):
             if isinstance(entry, dict):
                 yield (key, at), entry
 

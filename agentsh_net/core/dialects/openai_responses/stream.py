@@ -221,10 +221,9 @@ class ResponsesMachine:
             out.write(instead)
 
     def _doubt_all_but(self, slot: Slot | None) -> None:
-        """Note that what came belongs to another item than those that are held."""
-        for held in self._held:
-            if held is not slot:
-                held.doubt = _NESTED
+        """Note that what came belongs to another item than the one that is held; of several each is in doubt already."""
+        if self._held and self._held[0] is not slot:
+            self._held[0].doubt = _NESTED
 
     def _response(self, event: Event, frame: Frame, data: bytes, reading: Reading, out: Output) -> None:
         """Take an event with a response in it: its output lists items, some of which may be news."""

@@ -36,6 +36,20 @@ def test_pieces_of_strings_are_joined_and_values_are_put_where_their_paths_lead(
     )
 
 
+def test_strings_whose_pieces_take_turns_are_joined_each() -> None:
+    pieces = [{"jsonPath": f"$.{key}", "stringValue": text} for text in "xyz" for key in "ab"]
+    assert assembled(None, pieces) == ({"a": "xyz", "b": "xyz"}, "")
+
+
+@pytest.mark.parametrize("first", [{"stringValue": "x"}, {"numberValue": 1}])
+@pytest.mark.parametrize("then", [{"numberValue": 2}, {"boolValue": True}])
+def test_two_values_for_one_place_are_judged_as_they_came(
+    first: dict[str, object], then: dict[str, object]
+) -> None:
+    pieces = [{"jsonPath": "$.a", **first}, {"jsonPath": "$.a", **then}]
+    assert assembled(None, pieces) == ({"args": None, "partialArgs": pieces}, "a piece of them has no place")
+
+
 @pytest.mark.parametrize(
     "piece",
     [

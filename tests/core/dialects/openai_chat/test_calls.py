@@ -152,3 +152,14 @@ def test_an_id_of_its_own_is_kept_and_a_shared_one_replaced() -> None:
     choice = state(kept(0, "a", "x"), kept(1, "a", "y"), kept(2, "c", "z"), kept(3, "", "w"))
     ids = [choice.own_id(call) for call in choice.calls]
     assert ids == ["call_agentsh_0", "call_agentsh_1", "c", "call_agentsh_3"]
+
+
+def test_names_that_were_settled_are_not_gone_through_again() -> None:
+    call = grown({"function": {"name": "n"}})
+    call.fate = Fate.KEPT
+    choice = ChoiceState(calls=[call], pending=[call], names=[Named(call, "n")])
+    choice.release()
+    first, choice.names[0] = choice.names[0], object()  # type: ignore[call-overload]
+    choice.names.append(Named(call, "m"))
+    choice.release()
+    assert (first.released, choice.names[1].released) == (True, True)

@@ -38,6 +38,7 @@ def rewrite(data: str, *denied: str, **options: Any) -> tuple[Rewriting, Output]
         lambda r: r,
         lambda r: {"type": "response.completed", "response": r},
         lambda r: {"object": "list", "data": [r]},
+        lambda r: {"object": "list", "data": [{"output": []}] * 1500 + [r]},
         lambda r: {"Response": {"OUTPUT": r["output"]}},
     ],
 )
