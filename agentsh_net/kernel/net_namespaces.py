@@ -8,7 +8,7 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
@@ -42,12 +42,37 @@ def of(*numbers: int, proc: Path = Path("/proc")) -> Path | None:
 
 def within(path: Path, function: Callable[[], T]) -> T:
     """Run `function` in the network namespace at `path`. Raises OSError where it may not be entered."""
+
+    def inside() -> T:
+        _enter(path)
+        return function()
+
+    return _apart(inside)
+
+
+def in_each(paths: Iterable[Path], function: Callable[[], list[T]]) -> list[T]:
+    """Run `function` in each of these namespaces that may be entered, and return all that it found."""
+
+    def inside() -> list[T]:
+        found: list[T] = []
+        for path in paths:
+            try:
+                _enter(path)
+            except OSError:
+                continue  # gone meanwhile, or CAP_SYS_ADMIN was dropped
+            found += function()
+        return found
+
+    return _apart(inside)
+
+
+def _apart(function: Callable[[], T]) -> T:
+    """Run `function` in a thread of its own."""
     results: list[T] = []
     failures: list[Exception] = []
 
     def inside() -> None:
         try:
-            _enter(path)
             results.append(function())
         except Exception as error:  # noqa: BLE001 - raised again in the caller's thread
             failures.append(error)

@@ -50,6 +50,39 @@ def test_a_namespace_that_is_gone_raises(tmp_path: Path) -> None:
         net_namespaces.within(tmp_path / "gone", mine)
 
 
+def test_each_namespace_is_entered_in_turn_but_for_those_that_are_gone(tmp_path: Path) -> None:
+    def inside() -> tuple[list[int], list[int], bool]:
+        home = mine()
+        children = [
+            subprocess.Popen(
+                ["unshare", "-n", "sh", "-c", "echo ready; exec sleep 60"], stdout=subprocess.PIPE
+            )
+            for _ in range(2)
+        ]
+        for child in children:
+            child.stdout.readline()
+        first, second = (Path(f"/proc/{child.pid}/ns/net") for child in children)
+        wanted = [path.stat().st_ino for path in (first, second)]
+        found = net_namespaces.in_each([first, tmp_path / "gone", second], lambda: [mine()])
+        for child in children:
+            child.kill()
+            child.wait()
+        return found, wanted, mine() == home
+
+    found, wanted, at_home = box.in_box(inside)
+    assert found == wanted
+    assert len(set(wanted)) == 2
+    assert at_home
+
+
+def test_what_fails_in_a_namespace_is_raised_and_not_taken_for_one_that_is_gone() -> None:
+    def fails() -> list[int]:
+        raise PermissionError("of the sweep's own")
+
+    with pytest.raises(PermissionError, match="own"):
+        net_namespaces.in_each([Path("/proc/self/ns/net")], fails)
+
+
 def test_the_number_of_namespaces_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(net_namespaces, "MAX_NAMESPACES", 3)
     for pid in range(1, 10):

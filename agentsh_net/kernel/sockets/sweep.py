@@ -39,15 +39,14 @@ def sweep(
     """
     if not any(rule.fate in _SWEPT for rule in plan.rules.values()):
         return []
-    with Netlink(SOCK_DIAG) as connection:
-        destroyed = _sweep_one(connection, plan, concerns, streams)
-    for path in net_namespaces.others() if everywhere else ():
-        try:
-            elsewhere = net_namespaces.within(path, lambda: Netlink(SOCK_DIAG))
-        except OSError:
-            continue  # gone meanwhile, or CAP_SYS_ADMIN was dropped: the forward chain still refuses its packets
-        with elsewhere:
-            destroyed += _sweep_one(elsewhere, plan, concerns, streams)
+
+    def here() -> list[Socket]:
+        with Netlink(SOCK_DIAG) as connection:
+            return _sweep_one(connection, plan, concerns, streams)
+
+    destroyed = here()
+    if everywhere:  # of one that may not be entered the forward chain still refuses the packets
+        destroyed += net_namespaces.in_each(net_namespaces.others(), here)
     return destroyed
 
 
