@@ -42,6 +42,9 @@ def test_a_kernel_that_refuses_the_plan_keeps_the_old_policy(tmp_path: Path) -> 
         here.write(policy(denied="good"))
         assert "no memory" in here.await_event("policy_rejected")["reason"]
         assert here.status()["policy"]["generation"] == 1
+        with pytest.raises(ControlError, match="no memory"):
+            here.client.call("reload")
+        assert here.events("policy_reloaded") == []
         here.kernel.broken = ""
         assert here.client.call("reload")["changed"]
         assert "deny 10.9.0.2:0 good" in here.kernel.text()

@@ -51,6 +51,23 @@ def test_what_stands_is_begun_again_after_a_failure_which_is_an_event_and_in_the
     assert "Traceback" in caplog.text
 
 
+def test_what_fails_in_every_turn_is_begun_again_after_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tasks, "PAUSE", 3600.0)
+    kept, told = made()
+
+    async def fail() -> None:
+        raise ValueError
+
+    async def inside() -> None:
+        kept.keep("watch", fail)
+        for _ in range(20):
+            await asyncio.sleep(0)
+        await kept.end()
+
+    asyncio.run(inside())
+    assert len(told) == 1
+
+
 def test_what_ends_by_itself_is_not_begun_again(caplog: pytest.LogCaptureFixture) -> None:
     kept, told = made()
     begun: list[int] = []
@@ -83,7 +100,7 @@ def test_a_failure_of_what_ends_is_in_the_log(caplog: pytest.LogCaptureFixture) 
     assert "ValueError: once" in caplog.text
 
 
-def test_the_end_cancels_and_waits() -> None:
+def test_the_end_cancels_and_waits_and_is_no_failure(caplog: pytest.LogCaptureFixture) -> None:
     kept, _ = made()
     ended: list[str] = []
 
@@ -97,9 +114,11 @@ def test_the_end_cancels_and_waits() -> None:
         kept.spawn(stand())
         await asyncio.sleep(0)
         await kept.end()
+        assert ended == ["cancelled"]
+        await asyncio.sleep(0)
 
     asyncio.run(inside())
-    assert ended == ["cancelled"]
+    assert caplog.text == ""
 
 
 def test_what_ends_by_itself_can_be_waited_for_with_what_it_starts() -> None:
