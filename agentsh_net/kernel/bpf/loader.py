@@ -90,9 +90,11 @@ def load_with_bcc() -> Loaded:
         try:
             ours.settimeout(TIMEOUT)
             data, fds = _receive(ours)
-        except TimeoutError:
+        except TimeoutError as error:
             child.kill()
-            data, fds = b"", []
+            reason = f"BCC has compiled for {TIMEOUT:g} s and is not through"
+            remedy = "network.bpf_loader: prebuilt, or start again when the machine has less to do"
+            raise KernelError(reason, layer="ebpf", remedy=remedy) from error
         finally:
             child.wait()
         if not data:
