@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
+import gc
 import mmap
 import os
+import resource
 import signal
 import socket
 
 import pytest
+from agentsh_proxy import apart
 from agentsh_proxy.apart import Apart
 from loopback import on_loop, until
 
@@ -115,9 +119,12 @@ async def test_what_is_not_wanted_any_more_is_killed_and_reaped(opened):
     assert computing.cancelled()
 
 
+@pytest.mark.parametrize("number", [0, 500], ids=["below its pipe", "above its pipe"])
 @on_loop
-async def test_it_holds_no_socket_of_the_workers(opened):
-    ours, peer = socket.socketpair()
+async def test_it_holds_no_socket_of_the_workers(opened, number):
+    made, peer = socket.socketpair()
+    with made:
+        ours = fcntl.fcntl(made, fcntl.F_DUPFD_CLOEXEC, number)
     memory = shared()
 
     def work() -> bytes:
@@ -127,10 +134,35 @@ async def test_it_holds_no_socket_of_the_workers(opened):
 
     computing = asyncio.ensure_future(Apart().run(work))
     await until(lambda: memory[0])
-    ours.close()
+    os.close(ours)
     peer.setblocking(False)
     # The end of the connection is its end, though a process was forked while it was open.
     assert peer.recv(1) == b""
     memory[1] = 1
     assert await computing == b""
     peer.close()
+
+
+@on_loop
+async def test_it_stands_behind_the_worker_ends_some_day_and_takes_no_signal_for_the_workers(opened):
+    loop, told = asyncio.get_running_loop(), asyncio.Event()
+    loop.add_signal_handler(signal.SIGTERM, told.set)
+
+    def work() -> bytes:
+        limit = resource.getrlimit(resource.RLIMIT_CPU)
+        deaf = signal.getsignal(signal.SIGTERM) is signal.SIG_DFL and signal.set_wakeup_fd(-1) == -1
+        return repr((os.nice(0), limit, gc.isenabled(), deaf)).encode()
+
+    try:
+        found = await Apart().run(work)
+    finally:
+        loop.remove_signal_handler(signal.SIGTERM)
+    nice = min(19, os.nice(0) + apart._NICE)
+    assert found.decode() == repr((nice, (apart.MAX_SECONDS, apart.MAX_SECONDS), False, True))
+
+
+@on_loop
+async def test_nothing_of_it_stays_open(opened):
+    before = os.listdir("/proc/self/fd")
+    assert await Apart().run(lambda: b"x") == b"x"
+    assert os.listdir("/proc/self/fd") == before
