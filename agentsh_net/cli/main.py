@@ -16,7 +16,7 @@ import click
 
 from agentsh_net import __version__, places
 from agentsh_net.cli import streams
-from agentsh_net.cli.failures import Exit, failure
+from agentsh_net.cli.failures import Exit, Failure, failure
 from agentsh_net.cli.file_name import FILE
 from agentsh_net.cli.lazy import LazyGroup
 from agentsh_net.control.errors import ControlError
@@ -72,8 +72,22 @@ class _Root(LazyGroup):
                 return super().invoke(ctx)
         except (ConfigError, ControlError, KernelError, ProtocolError, StoreError) as error:
             raise failure(error) from error
+        except FileNotFoundError as error:
+            if not _nowhere():
+                raise
+            told = "the directory that this shell is in is gone"
+            raise Failure(told, code=Exit.ENVIRONMENT, remedy="cd somewhere else") from error
         except KeyboardInterrupt:
             ctx.exit(Exit.INTERRUPTED)
+
+
+def _nowhere() -> bool:
+    """Say whether the current directory was removed."""
+    try:
+        os.getcwd()  # noqa: PTH109 - what `Path.cwd` asks, and this file imports no more than it has to
+    except FileNotFoundError:
+        return True
+    return False
 
 
 @contextmanager

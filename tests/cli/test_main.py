@@ -59,6 +59,15 @@ def test_without_a_daemon_the_exit_code_is_four_and_the_remedy_is_told(run):
     assert "fix: start it" in result.stderr
 
 
+def test_a_directory_that_is_gone_is_told_without_a_traceback(run, tmp_path, monkeypatch):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    result = run("init", "--out", tmp_path / "policy.yaml")
+    assert (result.exit_code, result.stderr) == (3, "error: the directory that this shell is in is gone\n  fix: cd somewhere else\n")  # fmt: skip
+
+
 def test_version_loads_neither_tables_nor_databases_nor_json():
     code = (
         "import sys; sys.argv = ['agentsh-net', 'version']\n"
