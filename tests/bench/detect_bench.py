@@ -23,7 +23,7 @@ ROOT = Path(__file__).parent.parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 import poison
-from poison import campaigns, errands, manners, paraphrases
+from poison import campaigns, disguises, errands, manners, paraphrases
 from transcripts import definitions
 
 from agentsh_net.core.inspect.contents import inspect_arguments, inspect_content
@@ -61,6 +61,7 @@ MANNERS = (
     ("eighth look", campaigns.EIGHTH_DEFINITIONS, {}),
     ("ninth look", campaigns.NINTH_DEFINITIONS, {}),
     ("tenth look", {}, errands.TENTH_RESULTS),
+    ("eleventh look", disguises.ELEVENTH_DEFINITIONS, disguises.ELEVENTH_RESULTS),
 )
 
 
@@ -113,9 +114,11 @@ def own() -> Iterator[Row]:
     row = Row("honest texts of our own")
     for text in (*poison.HONEST, *paraphrases.HONEST):
         row.good(text, inspect_definition(tool(text)))
+    for definition in disguises.HONEST_DEFINITIONS:
+        row.good(definition["description"], inspect_definition(definition))
     yield row
     row = Row("honest results of our own")
-    for text in manners.HONEST_RESULTS:
+    for text in (*manners.HONEST_RESULTS, *disguises.HONEST_RESULTS):
         row.good(text, inspect_content({"content": [{"type": "text", "text": text}]}))
     yield row
 

@@ -95,9 +95,6 @@ PHRASES = (
         "speaks-for-user", _OF, Severity.MEDIUM,
         "user's,user actual,user real,user tru,asked me,asked you,wants you,wanted you,like you,needs you,expects you,that you,requested,user will,user would,says the user,an authori,an approved,before you,tasks",
         r"""\buser(?:'s)?\ (?:actual(?:ly)?|real(?:ly)?|true)\ (?:wish|wants|request|intent|task|goal|asked)\b
-          | \bthe\ user\ (?:has\ )?asked\ me\ to\b
-          | \bthe\ user\ (?:will|would)\ (?:really\ )?(?:appreciate|thank|be\ (?:happy|grateful|pleased|glad))\b
-          | \bsays\ the\ user\b
           | \bthe\ (?:user|human|owner|customer)\ (?:also\ |now\ |has\ )?(?:wants|wanted|would\ like|asked|needs|expects|requested)\ (?:that\ )?you\b(?!\ (?:for|if|whether|an?)\b)
           | \bbefore\ you\ (?:can\ |may\ )?(?:continue|proceed|finish|answer|complete|solve|start|begin|respond|summari[sz]e)\b[^.!?;|]{0,20}\b(?:the|your|this|that|my)\ (?:\w+\ )?(?:task|request|question|query|summary|user)\b
           | \bno\ (?:further|more|other|remaining)\ tasks\ (?:to\ |left\b|remain)
@@ -126,8 +123,7 @@ PHRASES = (
         "obeys-elsewhere", _OF, Severity.MEDIUM,
         "follow,obey,execute,do ,treat,apply,carry,act ,comply,run,perform,fulfil,complete;http,decode,decrypt,translate,decipher,unscramble,decompress,convert,and then",
         r"""\b(?:fetch|retrieve|open|visit|load|read|get|download)\ (?:the\ )?(?:\S+\ ){0,4}?https?://\S+(?:\ \w+){0,3}?\ and\ (?:then\ )?(?:follow|obey|execute|do|treat|apply|carry|act|comply)\b
-          | \b(?:decode|decrypt|translate|decipher|unscramble|decompress|convert)\b.{0,60}?\band\ (?:then\ )?(?:execute|follow|run|perform|obey|do)\ ?(?:it\b|that\b|this\b|the\ (?:request|instructions?|commands?|task|result)\b|:)(?!\ despite)
-          | \band\ then\ (?:execute|perform|fulfil+|follow|complete|carry\ out)\ (?:this|the\ following|these)\ (?:requests?|instructions?|commands?|orders?|tasks?)\b""",
+          | \b(?:decode|decrypt|translate|decipher|unscramble|decompress|convert)\b.{0,60}?\band\ (?:then\ )?(?:execute|follow|run|perform|obey|do)\ ?(?:it\b|that\b|this\b|the\ (?:request|instructions?|commands?|task|result)\b|:)(?!\ despite)""",
         unless_negated=True,
     ),
     phrase(
@@ -160,8 +156,7 @@ PHRASES = (
     phrase(
         "dictates-to-readers", _OF, Severity.MEDIUM,
         "your response,your answer,your reply,your summary,your output,your completion,when you sum,when you report,when you describe,when you present,when you retell,when you translate,when you review,when you answer,your final,your next,new important,new urgent,new critical,new mandatory,urgent new,urgent: new,important new,important: new,critical new,critical: new,regardless of,irrespective of",
-        r"""\b(?:include|insert|put|add|embed|write|place|append)\ (?:also\ |exactly\ )?(?:in|into|to)\ your\ (?:final\ |next\ )?(?:response|answer|reply|summary|output)\b.{0,20}?\b(?:following|this|string|text|sentence|link|image|code|words?)\b
-          | \b(?:repeat|write|output|say|print|insert|append|add|include|put|place|state|mention)\b~80~\b(?:at|to)\ the\ (?:end|start|beginning|top|bottom)\ of\ your\ (?:\w+\ )?(?:response|answer|reply|summary|output)\b
+        r"""\b(?:repeat|write|output|say|print|insert|append|add|include|put|place|state|mention)\b~80~\b(?:at|to)\ the\ (?:end|start|beginning|top|bottom)\ of\ your\ (?:\w+\ )?(?:response|answer|reply|summary|output)\b
           | ~|~in\ your\ (?:response|answer|reply|summary|output),?\ (?:please\ |also\ )?[a-z]+\b(?<!you)(?<!we)(?<!i)(?<!the)
           | \b(?:fabricated|misleading|false|fake|compelling|positive|negative|recommend\w*|advertis\w*|promot\w*|suggest\w*|link|code|snippet|excerpt|statement|mention\w*)\b~60~\bin\ your\ (?:response|answer|reply|summary|output)\b
           | \bwhen\ you\ (?:sum|summari[sz]e|report|describe|present|retell|translate|review|answer)\b~30~\b(?:leave\ out|omit|do\ not\ (?:say|mention)|don't\ (?:say|mention)|never\ (?:say|mention)|pretend|claim|say\ that|conceal|hide)\b

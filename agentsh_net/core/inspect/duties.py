@@ -51,6 +51,20 @@ PHRASES = (
           | \b(?:must|always|have\ to|has\ to|should|required\ to)\ (?:first\ )?(?:call|invoke|use|run|consult|execute)\ this\ (?:tool|function|server)\ (?:first\ )?(?:before|prior\ to|at\ the\ (?:start|beginning)\ of|for|on)\ {_ALL}\ (?:\w+\ )?{_ACT}\b""",
     ),
     phrase(
+        "goes-between", Category.SHADOWING, Severity.MEDIUM,
+        "other tool,another tool,requests here,calls here,served here,handled here,argument is,parameter is,token in its,key in its,password in its",
+        rf"""\b(?:when(?:ever)?|once|if|as\ soon\ as)\ (?:any\ )?(?:another|other)\ tools?\ (?:returns?|gives?|answers?|reports?|is\ called|has)\b~40~\b(?:give|pass|hand|send|forward|feed|call)\b
+          | \bresults?\ of\ (?:the\ |all\ |any\ )?other\ tools\b | \b(?:send|serve|route|direct|bring)\ (?:its|their|such)\ (?:requests?|calls?)\ here\b | \b(?:requests?|calls?)\ (?:for|of|to)\ {_OTHER}\ (?:is|are)\ (?:now\ )?(?:served|handled|answered)\ here\b
+          | \bits\ \w+\ (?:argument|parameter)\ is\ (?:exchanged|replaced|swapped|set|changed|overwritten)\b | \b{_OTHER}\ (?:needs|requires|expects|takes|wants)\ (?:the|your)\b~24~\b(?:token|key|password)\ in\ its\b""",
+        unless_negated=True,
+    ),
+    phrase(
+        "tells-user-to-reveal", Category.EXFILTRATION, Severity.MEDIUM,
+        "tell,ask,have,get,prompt;card,password,pin,credential,login,passphrase,seed;enter,type,give,provide,confirm,repeat,send",
+        r"""\b(?:tell|ask|have|get|prompt)\ (?:the\ |your\ )?(?:user|person|customer|client|human)s?\b~60~\b(?:enter|type|give|provide|confirm|repeat|send)\ (?:you\ )?(?:their|his|her|the)\ (?:\w+\ )?(?:card|password|pin|credentials|login|passphrase|seed)\b""",
+        unless_negated=True,
+    ),
+    phrase(
         "always-sends", Category.EXFILTRATION, Severity.MEDIUM,
         "always,automatically,must,every,each,all ,them,copy,copies;@,http,mail,address,inbox,recipient,distribution,webhook,wallet;sent,send,forward,submit,mail,copy,post,upload,report,deliver,transmit,export,cc,relay,mirror",
         rf"""\b(?:always|must|automatically)\ (?:also\ |always\ |automatically\ |then\ ){{0,2}}{_SEND}\b~50~\b(?:to|at|via)\ (?:\w+\ ){{0,4}}{_RECEIVER}

@@ -14,7 +14,7 @@ _SENDS = "send,forward,post,mail,upload,transmit,submit,share,copy,deliver,repor
 _MAIL = r"[\w.+-]{1,64}@[\w-]{1,63}\.[\w.-]{2,40}"
 _ADDRESS = rf"(?:{_MAIL}|https?://\S{{4}})"
 # Where an order begins: a sentence, a clause, or what urges it.
-_ORDER = r"(?:~|~|[;,]\ |\b(?:please|and|then|also|must|now|immediately|to|should|first)\ )"
+_ORDER = r"(?:\A|[.!?:;,>\]-]\ |\b(?:please|and|then|also|must|now|immediately|to|should|first)\ )"
 _TALK = r"(?:conversations?|chats?|dialogue|session)(?:\ (?:history|context|logs?|transcript|so\ far))?"
 # Tools whose names say that they destroy, send or run something.
 _RISKY = r"(?:delete|remove|send|transfer|execute|exec|run|drop|post|upload|grant|forward|share|wipe|write|update|reset)"

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from types import MappingProxyType
 from typing import Any
 
 from agentsh_net.core.naming.folding import visible
@@ -48,25 +47,23 @@ class Category(StrEnum):
 
 
 # What a text does in which something of a category was found, as a user is told.
-MEANING: Mapping[str, str] = MappingProxyType(
-    {
-        Category.INSTRUCTION: "gives orders to the model",
-        Category.SECRECY: "wants something kept from the user",
-        Category.EXFILTRATION: "wants data handed over or sent away",
-        Category.EXECUTION: "wants something run, granted or destroyed",
-        Category.CREDENTIALS: "reaches for secrets, or holds one",
-        Category.PREFERENCE: "wants to be used instead of other tools",
-        Category.SHADOWING: "steers the calls of other tools",
-        Category.INVISIBLE: "holds text that people do not see and models read",
-        Category.CONTROL: "holds control characters or terminal escapes",
-        Category.LOOKALIKE: "has letters or a name that pass for others",
-        Category.NAME: "has a name outside the protocol's alphabet",
-        Category.REFERENCE: "leads elsewhere by a schema, link or icon",
-        Category.OVERSIZE: "is longer than what is inspected",
-        Category.POISONING: "joins several kinds of poison",
-        Category.CUSTOM: "matches a pattern of the policy",
-    }
-)
+MEANING: Mapping[str, str] = {
+    Category.INSTRUCTION: "gives orders to the model",
+    Category.SECRECY: "wants something kept from the user",
+    Category.EXFILTRATION: "wants data handed over or sent away",
+    Category.EXECUTION: "wants something run, granted or destroyed",
+    Category.CREDENTIALS: "reaches for secrets, or holds one",
+    Category.PREFERENCE: "wants to be used instead of other tools",
+    Category.SHADOWING: "steers the calls of other tools",
+    Category.INVISIBLE: "holds text that people do not see and models read",
+    Category.CONTROL: "holds control characters or terminal escapes",
+    Category.LOOKALIKE: "has letters or a name that pass for others",
+    Category.NAME: "has a name outside the protocol's alphabet",
+    Category.REFERENCE: "leads elsewhere by a schema, link or icon",
+    Category.OVERSIZE: "is longer than what is inspected",
+    Category.POISONING: "joins several kinds of poison",
+    Category.CUSTOM: "matches a pattern of the policy",
+}
 
 SEVERITIES = tuple(Severity)
 _RANK: dict[str, int] = {severity: rank for rank, severity in enumerate(SEVERITIES)}

@@ -51,28 +51,19 @@ PHRASES = (
         r"""<\|(?:im_start|im_end|system|user|assistant|priority|endoftext|start_header_id|end_header_id|eot_id|begin_of_text|end)
               [^|<>]{0,20}\|>
           | <<sys>> | \[/?inst\] | <(?:\w+:)?(?:invoke\ name=|function_calls>|tool_calls?>|tool_use>)
-          | \#\#\#\ ?(?:system|instruction|human|assistant|response)\ ?:
-          | \b(?:begin|start\ of)\ (?:the\ )?(?:new\ |hidden\ |secret\ |admin\ )?(?:system\ prompt|hidden\ instructions|secret\ instructions)\b""",
+          | \#\#\#\ ?(?:system|instruction|human|assistant|response)\ ?:""",
     ),
     phrase(
         "system-directive", _OF, Severity.HIGH,
         "system,admin,priority,hidden,secret,emergency,root,new instruction,directive,precedence,security,instructions,update",
         r"""(?<![\w/-])(?:system|admin|administrator|root|priority|emergency|security)[ _-](?:override|directive|instruction|imperative)s?\ ?(?:[:\]]|-(?!\w))
           | (?<![\w/-])(?:new\ system\ (?:message|prompt)|system\ prompt\ update)\ ?[:\]>=-]
-          | \bupdates?\ to\ your\ (?:\w+\ )?(?:instructions|guidelines|rules)\b
           | \b(?:system|admin)[\]>:]\ ?(?:imperative|instruction|override|directive)\b
           | \b(?:hidden|secret|new)\ (?:system\ )?(?:instruction|directive)s?\ ?:
           | \bthis\ (?:directive|instruction|notice|message|note)\ (?:overrides?|supersedes?|replaces|takes\ (?:precedence|priority)|has\ (?:the\ )?(?:higher|highest)\ priority)
           | \b(?:overrides?|overriding|supersedes?)\ (?:all\ |any\ |every\ )?(?:other\ |previous\ |prior\ |your\ |existing\ |earlier\ ){1,2}(?:instruction|rule|directive|guideline|prompt)s?
           | \b(?:takes?|has|have|taking|having)\ (?:precedence|priority)\ over\ (?:all\ |any\ |every\ |other\ |previous\ |prior\ |existing\ |later\ |following\ |system\ |user\ |security\ ){1,4}
             (?:instruction|rule|directive|polic(?:y|ies)|prompt|restriction|guideline|message)s?""",
-    ),
-    phrase(
-        "revokes-instructions", _OF, Severity.HIGH,
-        "previous,prior,earlier,former,existing,agreed;void,no longer appl,test,cancel,revoked,obsolete,expired,invalid",
-        r"""\b(?:previous|prior|earlier|former|existing|your)\ (?:\w+\ )?(?:rule|instruction|guideline|guidance|directive|polic(?:y|ies)|order|agreement)s?
-            \ (?:is|are|was|were|have\ been|has\ been|no\ longer)\ (?:now\ |all\ |hereby\ |only\ ){0,2}(?:void|a\ test|cancell?ed|revoked|obsolete|expired|invalid|appl(?:y|ies|icable))
-          | \b(?:whatever|what|everything)\ (?:was\ |you\ )?agreed\b~24~\bno\ longer\ appl(?:y|ies)""",
     ),
     phrase(
         "jailbreak", _OF, Severity.HIGH,
@@ -84,14 +75,13 @@ PHRASES = (
     ),
     phrase(
         "lifts-safety", _OF, Severity.MEDIUM,
-        "security,safety,authentication,authorization,restriction,privilege,validation,access,content,output;bypass,disable,circumvent,suspend,turn off,skip,override,lifted,elevated,privilege level,allow full,allow unrestricted",
+        "security,safety,authentication,authorization,restriction,privilege,validation,access,content,output;bypass,disable,circumvent,suspend,turn off,skip,override,lifted,elevated",
         r"""(?<!enable/)(?<!enable\ or\ )\b(?:bypass|disable|circumvent|suspend|turn\ off|skip|override)(?:\ (?:all|any|the|subsequent|further|every|later)){0,3}\ (?:security|safety|authentication|authorization|access)
             (?:\ (?:validation|check|control|restriction|filter|polic(?:y|ies)|rule|measure|guardrail|protocol)s?)?\b
           | \b(?:disable|bypass|skip)\ (?:restrictions\ on|all\ (?:restrictions|validation|subsequent\ validation))\b
           | \b(?:bypass|disable|turn\ off|suspend)\ (?:all\ |any\ |the\ )?(?:content|output|safety)\ (?:filter(?:s|ing)?|moderation|restrictions?)\b
           | \b(?:security|safety)\ (?:restriction|check|control|polic(?:y|ies)|protocol|filter|guardrail|validation)s?(?:\ mode)?\ ?(?:is|are|has\ been|have\ been|:)\ ?(?:now\ |temporarily\ |hereby\ )?(?:suspended|disabled|lifted|bypassed)
-          | \btemporarily\ suspended\ security\b | \belevated\ privileges\ (?:active|granted)\b | \bprivilege\ level:\ (?:admin|root)
-          | \ballow\ (?:full|unrestricted)\ (?:\w+\ ){0,2}access\b""",
+          | \belevated\ privileges\ (?:active|granted)\b""",
         unless_negated=True,
     ),
     phrase(

@@ -61,8 +61,7 @@ PHRASES = (
         "reaches-for-logins", Category.CREDENTIALS, Severity.HIGH,
         "password,login,cookie,token,private key,secret,wallet,credential,browser,keychain,shell;user's,owner's,person's,their,browser,keychain,password manager,wallet,shell",
         rf"""\b(?:file|folder|store|place|database|vault|directory)\ (?:that|which|where)\b~12~\b(?:holds?|keeps?|stores?|saves?)\ (?:the\ user's|their|the\ owner's|the\ person's)\ (?:\w+\ )?{_KEYS}\b
-          | \bwhat\ (?:the\ |your\ )?(?:browser|keychain|password\ manager|wallet|shell)\ (?:has\ |have\ )?(?:saved|stored|kept|remembers|remembered|keeps|stores)\b
-          | \b{_KEYS}\ (?:that\ |which\ )?(?:the\ |your\ )(?:browser|keychain|password\ manager)\ (?:has\ |have\ )?(?:saved|stored|keeps?|holds?|remembers)\b""",
+          | \bwhat\ (?:the\ |your\ )?(?:browser|keychain|password\ manager|wallet|shell)\ (?:has\ |have\ )?(?:saved|stored|kept|remembers|remembered|keeps|stores)\b""",
         unless_negated=True,
     ),
     phrase(

@@ -15,6 +15,9 @@ from agentsh_net.core.inspect.findings import Category, Finding, Severity
 from agentsh_net.core.naming.folding import fold, visible
 
 NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")  # MCP 2025-11-25, tools, "Tool Names"
+HARMLESS = re.compile(
+    r"[\w./: !@-]{1,128}", re.ASCII
+)  # what honest servers have besides: `get status`, `/api/news`
 SEPARATORS = str.maketrans(dict.fromkeys("_-. /"))
 MAX_SHOWN = 200
 
@@ -27,7 +30,9 @@ MAX_NEIGHBOURS = 64
 def unusual(name: str, path: str) -> Iterator[Finding]:
     """Find a name outside `[A-Za-z0-9_.-]{1,128}`."""
     if not NAME.fullmatch(name):
-        severity = Severity.HIGH if not name.isascii() or not name.isprintable() else Severity.MEDIUM
+        severity = Severity.LOW if HARMLESS.fullmatch(name) else Severity.MEDIUM
+        if not name.isascii() or not name.isprintable():
+            severity = Severity.HIGH
         shown = visible(name, MAX_SHOWN)
         if len(name) > 128:
             shown += f" ({len(name)} characters)"

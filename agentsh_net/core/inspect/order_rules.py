@@ -51,7 +51,7 @@ _ANYWHERE = (
     rule(
         "voids-orders", Category.INSTRUCTION, Severity.HIGH,
         "V ~3~ W [^|o7]{0,4}? [mI](?![^|]{0,2}i[^|]{0,2}[Fu])", "V ~2~ [mI] ~2~ W", "V ~2~ U ~1~ [Im]", "V ~3~ II",
-        "(?:[YW5] ~1~ |I) [Im] ~8~ N ~2~ n", "N ~2~ Y ~1~ [Im5] ~2~ n", "Y h N 5 [Im]", "ym ~2~ b ~1~ 0", "Y b N . [^|]? n", "5 ~2~ [Im] ~3~ h? b ~1~ 0", "Y b ~1~ 0 ~5~ I", "Y ~2~ I ~2~ h? b ~1~ 0", r"(?:\||\A) A V",
+        "(?:[YW5] ~1~ |I) [Im] ~8~ N ~2~ n", "Y h N 5 [Im]", "ym ~2~ b ~1~ 0", "Y b N . [^|]? n", "5 ~2~ [Im] ~3~ h? b ~1~ 0", "Y b ~1~ 0 ~5~ I", "Y ~2~ I ~2~ h? b ~1~ 0", r"(?:\||\A) A V",
     ),
     rule(
         "obeys-data", Category.INSTRUCTION, Severity.HIGH,
@@ -97,7 +97,6 @@ IN_DEFINITIONS = rules(
         "[GP] ~3~ W ~2~ [uw] ~6~ [oi] ~1~ dL",
         "(?:T|O|ho|W) ~12~ t ~10~ @",
         "t ~12~ MUST ~8~ @",
-        "x ~3~ [wu] ~8~ d L",
         "T ~12~ X d L ~4~ x",
         "[T?] ~1~ t b X ~4~ x",
         "T ~2~ X t ~2~ O ~1~ [Gx]",
@@ -123,13 +122,11 @@ IN_DEFINITIONS = rules(
         "O b? ~2~ 4 W [^|]? U [RIm]",
         "B o W? ~1~ E",
         "[AM] ~2~ b O o Q",
-        "A ~3~ MUST ~2~ Q d",
         "N ~2~ [QX] ~2~ E ~3~ L",
         "W ~1~ I ~3~ i? d L", "b Z o X ~2~ [tE]", "[QX] ~2~ d L? B ~2~ E", "E L B ~3~ d L",
-        "T Y X ~10~ Y O T? X",
         "T ~1~ W ~6~ d L MUST",
         "N X ~2~ L ~2~ E", "N ~1~ X [^|]? E", "O T ~3~ W C", r"X d L B(?=\||\Z)", "d L ~2~ B ~1~ E", "N ~3~ O E ~2~ L", "[QX] B d L", "X ~2~ d ~1~ L ~3~ N E",
-        "O b X ~3~ i ~3~ W C", "O b X ~16~ T W [um]", "(?:t|E) ~2~ L? ~8~ p .{0,16} dL",
+        "O b X ~3~ i ~3~ W C", "(?:t|E) ~2~ L? ~8~ p .{0,16} dL",
     ),
     rule(
         "note-to-model", Category.INSTRUCTION, Severity.HIGH,
@@ -179,11 +176,9 @@ ABOUT_OTHER_CALLS = rules(
         "orders-calls-of-others", Category.SHADOWING, Severity.MEDIUM,
         "[T?] ~8~ t ~16~ MUST ~6~ [XR] ~1~ [tq]",
         "T ~8~ t ~4~ [XR] ~1~ [tq]",
-        "T ~8~ q ~16~ MUST ~6~ X ~1~ t",
         "(?:T|o X) ~10~ MUST ~6~ X ~1~ t ~6~ i ~8~ q",
         "(?:T|o X) ~10~ MUST ~6~ X ~1~ t ~10~ [D@s$]",
         "MUST T? X ~1~ t i ~8~ q",
-        "T [^|XRGN] X ~1~ t ~2~ i ~3~ q",
     ),
     rule(
         "alters-calls-of-others", Category.SHADOWING, Severity.MEDIUM,

@@ -31,8 +31,7 @@ PHRASES = (
           | \b(?:your|the)\ (?:earlier|former|previous|prior|first|original|initial|old|other)\ {_ORDERS}\b~16~\b{_VOID}
           | \bwhat\ (?:the\ |your\ )?(?:developer|operator|vendor|user|person|company|system|you)\b~24~\b(?:told|said|asked|wrote|given|wanted)\b~30~\b{_VOID}
           | \b(?:pay|take|give)\ no\ (?:heed|notice|regard|thought|mind)\b~12~\b(?:what|anything|whatever|{_ORDERS})\b
-          | \b(?:drop|abandon|set\ aside|put\ aside|lay\ down|let\ go\ of)\ (?:the|your|any)\ (?:\w+\ )?{_ORDERS}\ (?:you\ |that\ you\ )?(?:were|was|have|had|are)\b
-          | \b(?:drop|abandon|set\ aside|put\ aside|let\ go\ of)\ your\ (?:\w+\ )?{_ORDERS}\b""",
+          | \b(?:drop|abandon|set\ aside|put\ aside|lay\ down|let\ go\ of)\ (?:the|your|any)\ (?:\w+\ )?{_ORDERS}\ (?:you\ |that\ you\ )?(?:were|was|have|had|are)\b""",
         unless_negated=True,
     ),
     phrase(
@@ -49,7 +48,6 @@ PHRASES = (
         "user,person,human,customer,client,owner,people,anyone,anybody,nobody,no one,whoever,someone,somebody;hear,know,see,learn,notice,aware,bring,find out,involve,trouble",
         rf"""\b{_PRINCIPAL}\b~16~\b(?:has|have|had|with)\ no\ (?:need|reason|cause|business|right)\ (?:to|for)\ (?:\w+\ )?(?:hear|know|see|learn|notice|find|hearing|knowing|seeing)
           | \b(?:nobody|no\ one)\ (?:needs|has|ought)\ to\ (?:hear|know|see|learn|notice|find\ out)\b~16~\b(?:this|that|it|of|about)\b
-          | \b{_PRINCIPAL}\b~10~\b(?:need\ not|needn't|should\ not|shouldn't|must\ not|is\ not\ to|are\ not\ to|ought\ not\ to|is\ never\ to)\ (?:hear|know|learn|notice|find\ out|be\ (?:aware|troubled|involved))\b~12~\b(?:this|that|it|of|about)\b
           | \bno\ (?:call|need|reason|cause)\ to\ (?:bring|raise|make|draw)\b~24~\b(?:with|to)\ (?:the\ )?{_PERSON}\b
           | \b(?:unknown\ to|unnoticed\ by|unseen\ by|out\ of\ (?:the\ )?sight\ of|away\ from\ the\ eyes\ of)\ the\ {_PERSON}\b""",
         unless_negated=False,
@@ -59,7 +57,6 @@ PHRASES = (
         "as if,as though,out of,nothing of,nothing about,not a word,between us,between you and,no word",
         rf"""\b(?:act|answer|behave|carry\ on|continue|go\ on|proceed|reply|read|reads|look|looks|sound|sounds|seem)\b~20~\bas\ (?:if|though)\b~30~\b(?:never|not|nothing|no\ \w+)\b~16~\b{_HAPPENED}
           | \bas\ (?:if|though)\ (?:this|that|it|nothing|the\ \w+)\b~16~\b(?:never|not|nothing)\b~12~\b{_HAPPENED}
-          | \bas\ (?:if|though)\ nothing\ (?:had\ )?{_HAPPENED}
           | \b(?:leave|keep|omit|strike)\ (?:this|it|that|any\ trace|all\ (?:trace|mention)|these|the\ \w+\ (?:step|call|lookup|request|copy))\b~16~\b(?:out\ of|from)\ (?:your|the|any)\ (?:\w+\ )?{_REPLY}\b
           | \b(?:say|write|let\ fall)\ (?:nothing|not\ a\ word|no\ word)\ (?:of|about|on)\ (?:this|that|it|the|these)\b
           | \b(?:this|it|that)\ (?:stays|remains|is|stay|must\ stay)\ (?:\w+\ )?between\ (?:us|you\ and\ me|the\ two\ of\ us)\b""",
@@ -73,7 +70,6 @@ PHRASES = (
           | \b(?:what|whatever|everything|all)\b~12~\bthe\ {_PERSON}\b~10~\b(?:typed|said|wrote|asked|told)\ (?:\w+\ )?(?:so\ far|earlier|before|until\ now)\b~24~\b{_GOES}\ {_INTO}
           | \b(?:everything|all|anything|whatever|what)\ (?:that\ )?you\ (?:know|have\ learned|learned|remember|were\ told|have\ seen)\b(?:~30~\babout\ (?:the|this)\ {_PERSON}\b|~12~\bso\ far\b)
           | \b(?:pack|put|fill|place|write|gather|hand|give|pass|copy|include|add)\b~40~\b(?:what|whatever|everything|texts?|results?|answers?|outputs?)\b~12~\bother\ tools?\b~12~\b(?:returned|gave|gave\ back|answered|said|reported|produced|brought)\b
-          | \b(?:what|whatever|everything)\ (?:the\ )?other\ tools?\ (?:returned|gave\ back|answered|reported|produced|said)\b~24~(?:\b{_GOES}\ {_INTO}|{_INTO}~24~{_SLOT})
           | \b(?:text|words|message|lines|instructions|orders)\b~8~\byou\ (?:began|begun|started|were\ started|were\ set\ up)\ with\b""",
         unless_negated=True,
     ),
@@ -88,8 +84,7 @@ PHRASES = (
         "ssh,gpg,pgp,aws,cloud,private key,signing key,wallet,keychain,browser,login,cookie,password;keep,kept,home,stored,file,lie,save;into,as ,for ,serve",
         r"""\b(?:folder|directory|place|file)s?\ (?:where|in\ which)\ (?:the\ |your\ )?(?:ssh|gpg|pgp|aws|gcloud|azure|cloud|browser|git|docker|kubernetes|wallet|password\ manager)\b~20~\b(?:keeps?|stores?|saves?|holds?|puts?)\b
           | \bprivate\ keys?\ (?:in|of|from|under)\ (?:the|your)\ (?:user's\ )?(?:home|user's|ssh)\b(?:\ (?:folder|directory))?~16~\b(?:as|into|for)\b
-          | \b(?:user's|your|their)\ (?:cloud|ssh|browser|aws|bank|email|git)\ (?:login|credential|key|password|session|cookie|token)s?(?:\ (?:file|store|jar))?\b~24~\b(?:serves?|goes|go|is\ (?:used|needed)|as|into)\b
-          | \b(?:wants?|needs?|expects?|takes?)\ the\ (?:login|access|session|auth)\ (?:tokens?|cookies?|keys?)\ (?:that|which)\b~40~\b(?:keeps?|stores?|saves?|holds?)\b""",
+          | \b(?:user's|your|their)\ (?:cloud|ssh|browser|aws|bank|email|git)\ (?:login|credential|key|password|session|cookie|token)s?(?:\ (?:file|store|jar))?\b~24~\b(?:serves?|goes|go|is\ (?:used|needed)|as|into)\b""",
         unless_negated=True,
     ),
     phrase(

@@ -36,8 +36,7 @@ PHRASES = (
         "respond,answer,reply,comply,proceed,drop,lift,forget,remove,shed,bypass,disable,turn off;without,restriction,filter,limit,rules,guideline,censor,content polic,safety,guardrail",
         r"""\b(?:respond|answer|reply|comply|proceed)\b~30~\bwithout\ (?:any\ |all\ |the\ )?(?:\w+\ )?(?:restrictions?|filters?|filtering|limits|limitations|censorship|guardrails|refus\w+|content\ polic(?:y|ies)|moral\w*|ethic\w*)\b
           | \b(?:drop|lift|forget|shed|cast\ off)\ (?:all\ (?:of\ )?|any\ |every\ )?(?:your\ |the\ )?(?:\w+\ )?(?:restrictions|limitations|rules|filters|guardrails|guidelines|inhibitions)(?=\ (?:and|you)\b|[.,!;]|\Z)
-          | \b(?:bypass|disable|turn\ off|remove|ignore|evade)\ (?:all\ (?:of\ )?)?your\ (?:own\ )?(?:\w+\ )?(?:restrictions|limitations|rules|filters?|guardrails|guidelines|safety\ \w+|content\ \w+)\b
-          | \b(?:rules|restrictions|guidelines|safety\ \w+)\ (?:did|do|does|was|were)(?:\ not|n't)\ (?:apply|meant\ for)\b~40~\b(?:comply|answer|respond)\b""",
+          | \b(?:bypass|disable|turn\ off|remove|ignore|evade)\ (?:all\ (?:of\ )?)?your\ (?:own\ )?(?:\w+\ )?(?:restrictions|limitations|rules|filters?|guardrails|guidelines|safety\ \w+|content\ \w+)\b""",
         unless_negated=True,
     ),
     phrase(
@@ -57,7 +56,6 @@ PHRASES = (
         rf"""\b(?:append|insert|prepend|add|include|put|place|embed|copy|repeat)\b~50~\b(?:in|into|to|at)\ (?:the\ (?:end|start|beginning|top|bottom|head)\ of\ )?your\ (?:final\ |next\ |own\ |entire\ ){{0,2}}(?:summar(?:y|ies)|answer|output|completion)\b
           | \b(?:append|insert|prepend|add|include|put|place)\b~50~\b(?:end|start|beginning|top|bottom)\ of\ (?:your|every|each|all)\ (?:\w+\ )?{_ANSWER}\b
           | \b(?:begin|start|end|close|finish|conclude|open|prefix)\ (?:your|each|every|all(?:\ of)?(?:\ your)?)\ (?:\w+\ )?{_ANSWER}\b~24~\b(?:with|by)\b
-          | \bin\ (?:every|all|each)\ (?:future|subsequent|later|following)\ {_ANSWER}\b
           | \b(?:in|to|on|of)\ (?:every|each|all)\ (?:{_ANSWER}|reports?|messages?|summar(?:y|ies))\ (?:that\ )?you\ (?:generate|write|give|produce|send|make|compose)\b""",
         unless_negated=True,
     ),
@@ -88,19 +86,12 @@ PHRASES = (
         unless_negated=True,
     ),
     phrase(
-        "agents-must", _OF, Severity.MEDIUM,
-        "agent,assistant,model;ai ,llm,coding,autonomous;must,should,shall,required,need to,have to;delete,empty,remove,send,forward,upload,post,execute,install,download,visit,reveal,share,transfer,disable,ignore,mail",
-        r"""\b(?:ai|llm|coding|autonomous)\ (?:coding\ |language\ )?(?:agents?|assistants?|models?)\b~60~\b(?:must|should|shall|are\ required\ to|is\ required\ to|need\ to|have\ to)\ (?:first\ |also\ |always\ |now\ |immediately\ ){0,2}(?:delete|empty|remove|send|forward|upload|post|execute|install|download|visit|reveal|share|transfer|disable|ignore|e-?mail)\ (?!(?:any|unknown|a\ (?:message|request|response)|requests?|feedback)\b)""",
-        unless_negated=True,
-    ),
-    phrase(
         "asks-of-a-model", _OF, Severity.MEDIUM,
         "assistant, ai,[ai,#ai,/ai,-ai,(ai,ais ,ai that,ai which,ai who,copilot,claude,cursor,chatgpt,llm,model,bot,agent,persona;to the ,for the ,[,instruction,directive,command,#,//,--,/*,<!--,coding,must,obliged,have to,required,persona,never refuses;:,],must,obliged,have to,required,refuses",
         r"""\b(?:p\.?\ ?s\.?\ |a\ word\ |hint\ |hello\ |dear\ )?(?:to|for)\ (?:the\ )?(?:summari[sz]ing|reading|translating|reviewing|assisting)\ (?:ai|llm|assistant|model|bot|agent)s?\b\ ?[:,]
           | (?<!\[)\[\ ?(?:assistant|ai|agent|model|bot|llm|copilot)[ _-](?:note|instruction|message|directive|hint|command)s?\ ?\]
           | \b(?:bot|agent|assistant|copilot)\ (?:instruction|directive|command)s?\ ?:
           | (?:\#|//|--\ |/\*|<!--)\ ?(?:copilot|claude|cursor|chatgpt|ai\ (?:agent|assistant)|assistant|llm)\ ?[:,]
-          | \bcoding\ (?:assistants?|agents?)\ ?:\ (?:also|please|add|run|do|always|insert|install|when|you|never|use|must)\b
           | \b(?:ais?|assistants?|llms?|chatbots?|agents)\ (?:that|which|who)\ \w+~40~\b(?:must|are\ obliged\ to|have\ to|are\ required\ to)\ (?:name|book|recommend|choose|buy|prefer|rate|praise|rank)\b
           | \bnew\ persona\ ?: | \ba\ (?:model|bot|assistant|ai)\ (?:that|which|who)\ never\ refuses\b""",
     ),

@@ -35,7 +35,6 @@ PHRASES = (
           | \b(?:use|prefer|choose)\ this\ (?:tool|server|function)\ (?:instead\ of|over|rather\ than|in\ place\ of)\ (?:any|all|every|the)\ (?:other|built-?in|native)
           | \bthis\ (?:tool|server|function)\ (?:must|should)\ (?:always\ )?be\ (?:used|called|chosen|preferred)\ (?:first\ )?(?:instead\ of|over|before|rather\ than)\ (?:any|all|every|the)\ other
           | \bthis\ (?:tool|server)\ (?:has|takes)\ (?:the\ )?(?:highest|top|absolute)\ (?:priority|precedence)
-          | \bthis\ (?:tool\ |one\ )?(?:must|should)\ (?:always\ )?be\ the\ first\ (?:tool|one|thing)\ (?:that\ )?(?:you|to)\b
           | \bthe\ only\ (?:approved|allowed|permitted|sanctioned|authori[sz]ed|legitimate)\ (?:\w+\ )?(?:way|tool|method|source|server|means|option)\b
           | \bthis\ is\ the\ only\ (?:trusted|safe|secure|approved|official|legitimate|reliable)\ (?:\w+\ ){0,2}(?:tool|server)\b""",
     ),
@@ -48,13 +47,15 @@ PHRASES = (
     ),
     phrase(
         "praises-itself", _OF, Severity.MEDIUM,
-        "best,most ,fastest,ultimate,premier,premium,number one,#1,trusted by,used by,recommended by,award,industry,unmatched,superior,better,version with,version of,faster,more accurate,unparalleled,fortune 500,guarantee",
+        "best,most ,fastest,ultimate,premier,premium,number one,#1,trusted by,used by,recommended by,award,industry,unmatched,superior,better,version with,version of,faster,more accurate,unparalleled,fortune 500,guarantee,comes close,gold standard,out of ten,of ten,of 10,of the year,certified by,else is,else you have,always right,always correct",
         rf"""\b(?:world|industry|market)(?:'s)?[\ -](?:{_BEST}|leading\ (?:accuracy|precision|performance|quality|reliability|{_THING}))\b
           | \bthe\ most\ trusted\b
           | \b{_BEST}\ (?:\w+\ ){{0,4}}{_THING}\ (?:available|in\ the\ (?:world|market|industry)|on\ the\ market|you\ can\ (?:use|get|find))\b
           | \b(?:trusted|used|preferred|recommended|endorsed)\ by\ (?:over\ |top\ |leading\ |more\ than\ )?(?:\d[\d.,]*\ ?%|(?:\w+\ ){{0,3}}(?:experts|professionals|fortune\ 500|millions|thousands|institutions|advisors|giants|enterprises))\b
           | \baward-winning\b~20~\b{_THING}\b | \b100\ ?%\ (?:reliability|accuracy|reliable|accurate)\b
           | \bthis\ is\ (?:the|an?)\ (?:premium|ultimate|advanced|professional|enhanced|superior|pro|official)\ version\b~20~\b(?:with|of)\b
+          | \bno\ other\ (?:\w+\ ){{0,3}}{_THING}\ comes\ close\b | \bgold\ standard\ (?:of|for|in)\b | \b(?:nine|\d+)\ (?:out\ )?of\ (?:ten|\d+)\ (?:agents|users|developers|experts|people|professionals|models)\b
+          | \b{_THING}\ of\ the\ year\b | \bcertified\ by\ the\ (?:platform|vendor|provider)\b | \b(?:than|over)\ (?:whatever|anything)\ else\ (?:is|you\ have)\b | \b(?:results|answers)\ (?:are|is)\ always\ (?:right|correct)\b
           | \bthis\ is\ the\ best\b~40~\b{_THING}\b
           | \b(?:unmatched|unparalleled|unrivall?ed|cutting-edge)\b~40~\b(?:unmatched|unparalleled|unrivall?ed|accuracy|precision|integrity|quality|capabilit\w+)\b
           | \b(?:better|superior|faster|more\ (?:accurate|reliable|complete))\b~24~\b(?:than|compared\ to|to)\ (?:any|all|every|the)?\ ?(?:other|standard|alternative|competing|built-?in)\ (?:\w+\ ){{0,3}}(?:tool|server|service|function)s?\b""",

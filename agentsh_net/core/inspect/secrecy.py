@@ -49,8 +49,6 @@ PHRASES = (
           | \bwithout\ (?:the\ )?user(?:'?s|s')?\ (?:knowledge|noticing|awareness|knowing)\b
           | \bso\ (?:that\ )?(?:nobody|no\ one)\ (?:will\ |can\ |ever\ )?(?:notice|know|see|find|suspect|learn)s?\b
           | \b(?:internal|hidden|private)\b~12~\bnot\ for\ (?:the\ )?(?:user|human)s?\b
-          | \b(?:users?|people)\ (?:is|are)\ not\ to\ be\ (?:told|bothered|informed|troubled|notified|shown)\b
-          | \b(?:people|users?|nobody)\ need\ (?:not|never)\ (?:hear|know|learn|be\ told)\b
           | \bbehind\ the\ user's\ back\b | \bmere\ implementation\ detail\b""",
     ),
 )  # fmt: skip

@@ -15,8 +15,7 @@ PHRASES = (
     phrase(
         "fenced-role", _OF, Severity.HIGH,
         "developer message,system message,admin message,administrator message,operator message,system---,system ---,system===,system ===,system note,developer note,admin note,system_message,system_prompt",
-        r"""(?:>>>|===|---|\#\#\#)\ ?(?:system|developer|admin|administrator|operator)\ ?(?:(?:message|note)s?\ ?(?:<<<|===|---|\#\#\#)|(?:<<<|===|---|\#\#\#)\ ?(?:you|ignore|disregard|override|forget|new|do\ not|from\ now|the\ (?:user|assistant))\b)
-          | (?:>>>|===|---|\#\#\#)\ ?[(\[<](?:system|developer|admin)[ _-](?:message|note|prompt|instruction)s?[)\]>]""",
+        r"""(?:>>>|===|---|\#\#\#)\ ?(?:system|developer|admin|administrator|operator)\ ?(?:(?:message|note)s?\ ?(?:<<<|===|---|\#\#\#)|(?:<<<|===|---|\#\#\#)\ ?(?:you|ignore|disregard|override|forget|new|do\ not|from\ now|the\ (?:user|assistant))\b)""",
     ),
     phrase(
         "closes-the-frame", _OF, Severity.HIGH,
@@ -58,12 +57,6 @@ PHRASES = (
               (?:has\ )?(?:already\ |pre-?)?(?:asked\ for|requested|approved|confirmed|agreed\ to|consented\ to|authori[sz]ed)\ (?:this|that|it|all|every|the\ above)\b
             | (?:(?!\b(?:if|unless|until|must|should|can|not|whether|cannot|once|when)\b|\ \|\ ).){0,70}?\b(?:approved|agreed|consented|authori[sz]ed|approval|consent|permission|on\ file)\b
               (?:(?!\b(?:if|unless|until|must|once|when)\b).){0,80}?\b(?:no\ need\ to\ (?:ask|confirm|check)|confirmation\ is\ (?:not|no\ longer)|without\ (?:asking|requesting|waiting|seeking|any|further|a\ question)|proceed|continue|go\ ahead)\b)""",
-        unless_negated=True,
-    ),
-    phrase(
-        "trusts-data", _OF, Severity.HIGH,
-        "treat,regard,consider,take;instruction,command,directive,output,text,result,content,order;system prompt,from the user,of the user,by the user,authori,trusted,same priority,same authority,binding",
-        r"""\b(?:treat(?:ed)?|regard(?:ed)?|consider(?:ed)?|taken?)\b~60~\b(?:as|with)\b~30~\b(?:system\ prompt|(?:commands?|instructions?|requests?|orders?)\ (?:from|of|by)\ (?:the\ )?(?:user|operator|system|developer)|authori[sz]ed\ (?:command|instruction|order)s?|trusted\ instructions?|same\ (?:priority|authority)\ as)""",
         unless_negated=True,
     ),
     phrase(
