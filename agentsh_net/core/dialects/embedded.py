@@ -18,7 +18,7 @@ from agentsh_net.core.dialects.openai_responses import dialect as openai_respons
 from agentsh_net.core.dialects.output import Output
 from agentsh_net.core.values import json_splice, strict_json
 from agentsh_net.core.values.json_splice import Raw
-from agentsh_net.core.values.members import folded
+from agentsh_net.core.values.members import clash_of, folded
 from agentsh_net.core.values.strict_json import Path, Reading
 
 # By the key under which an answer lists what it brings; one in which several stand is read in each way.
@@ -33,7 +33,7 @@ _DIALECTS: Final[tuple[tuple[str, Dialect], ...]] = (
 def rewritten(data: bytes, reading: Reading, judge: Judge, out: Output) -> bytes | None:
     """Judge the calls of every answer in a text, and return what the client may have of it; None: all."""
     if reading.duplicates and speaks_of_calls(reading.value):
-        out.fault("duplicate_keys", f"the key {min(reading.duplicates)!r} stands twice", must_cut=True)
+        out.fault("duplicate_keys", clash_of(reading.duplicates), must_cut=True)
         return None
     edits: dict[Path, Raw] = {}
     rest = _without(reading.value, answers := dict(_answers(reading.value, ())))

@@ -1,8 +1,8 @@
 """The loop every streamed dialect shares: cut frames, let pass at once what cannot hide a call, hand the rest to the machine.
 
 What no two clients read alike is stopped here, whatever the dialect. Not its business: what a call looks like. That is the
-dialect's machine (core.dialects.machine), which only ever sees whole frames. Where nothing is enforced the machine watches: it is fed the same frames,
-and what it writes is thrown away.
+dialect's machine (core.dialects.machine), which only ever sees whole frames. Where nothing is enforced the machine watches: it is fed
+the same frames, and what it writes is thrown away.
 """
 
 from __future__ import annotations
@@ -36,31 +36,10 @@ class Inspector:
     """A `base.Stream` around a machine."""
 
     __slots__ = (
-        "_comment",
-        "_decoder",
-        "_ended",
-        "_enforce",
-        "_enforcing",
-        "_error_frame",
-        "_events",
-        "_fail_closed",
-        "_fast",
-        "_frames",
-        "_joins",
-        "_machine",
-        "_make",
-        "_max_frame",
-        "_note",
-        "_prose",
-        "_signs",
-        "_skims",
-        "_strict",
-        "_tail",
-        "_told_oversize",
-        "_waits",
-        "_wary",
-        "_wraps",
-    )
+        "_comment", "_decoder", "_ended", "_enforce", "_enforcing", "_error_frame", "_events", "_fail_closed", "_fast", "_frames",
+        "_joins", "_machine", "_make", "_max_frame", "_note", "_prose", "_signs", "_skims", "_strict", "_tail", "_told_oversize",
+        "_waits", "_wary", "_wraps",
+    )  # fmt: skip
 
     def __init__(
         self,

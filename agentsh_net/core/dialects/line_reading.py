@@ -1,7 +1,8 @@
 """What clients that read a stream line by line find in a frame, where the WHATWG rules find something else or nothing.
 
 Such clients take each `data:` line for an event of its own, or split lines as Python's `str.splitlines` does (httpx's `iter_lines`),
-at U+2028 and the like, or join lines that are no event, or decode each by itself, which drops a BOM before it. No honest stream gives them anything that the rules do not give.
+at U+2028 and the like, or join lines that are no event, or decode each by itself, which drops a BOM before it. No honest stream gives
+them anything that the rules do not give.
 """
 
 from __future__ import annotations
@@ -11,18 +12,17 @@ from typing import Final
 
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.framing import line_ends
-from agentsh_net.core.framing.sse import Frame
+from agentsh_net.core.framing.sse import BOM, Frame
 from agentsh_net.core.values import strict_json
 
 _ENDS: Final = b"\r\n" + line_ends.CONTROLS
-_BOM: Final = b"\xef\xbb\xbf"
 _BEFORE_LINE: Final = re.compile(rb"(?:^|(?<=[\r\n]))(?:\xef\xbb\xbf)+")
 _DATA: Final = re.compile(rb"(?:^|(?<=[\r\n]))data(?:: ?|(?=[\r\n]|$))([^\r\n]*)")
 
 
 def hides_event(frame: Frame) -> bool:
     """Say whether a line by itself is an event that the frame as a whole is not."""
-    if frame.raw.find(_BOM) >= 0 and _reads_otherwise(frame):
+    if frame.raw.find(BOM) >= 0 and _reads_otherwise(frame):
         return True
     several = frame.data is not None and b"\n" in frame.data
     if not several and not line_ends.has_others(frame.raw):

@@ -23,9 +23,9 @@ _SCHEMAS: Final = (
     "parametersJsonSchema",
     "parameters_json_schema",
 )
-# Tools of these types are the client's to run; every other type is the provider's own, or a server's (a connector).
 # Where references to tools stand in a conversation.
 _REFERRING: Final = frozenset({"content", "messages", "tools", "tool", "tool_changes"})
+# Tools of these types are the client's to run; every other type is the provider's own, or a server's (a connector).
 _CLIENTS: Final = frozenset({"", "function", "custom", "namespace"})
 # What an API refuses in a request that offers nothing.
 _ABOUT_TOOLS: Final = ("tool_choice", "parallel_tool_calls", "toolConfig", "tool_config")
@@ -129,7 +129,7 @@ def without(request: Mapping[str, Any], hidden: Collection[Path]) -> dict[Path, 
             (p for p in removed if len(p) > len(path) + 1 and p[: len(path)] == path), DELETE
         )
     edits = {p: edit for p, edit in edits.items() if not any(p[:cut] in edits for cut in range(1, len(p)))}
-    names = {(offer.name) for offer in offers(lists(request)) if offer.path in hidden}
+    names = {offer.name for offer in offers(lists(request)) if offer.path in hidden}
     edits |= _choices(request, names, left_any=left_any)
     return edits
 

@@ -6,7 +6,7 @@ What hides one must not pass while verdicts are enforced: policy would have judg
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Any, Final
 
 from agentsh_net.core.dialects.base import Fault
 from agentsh_net.core.errors import ProtocolError
@@ -47,6 +47,11 @@ def read_object(body: bytes) -> Reading | Fault:
     if not isinstance(reading.value, dict):
         return Fault("malformed_json", "the request is no JSON object", cut=False)
     return reading
+
+
+def truth(value: Any) -> bool:
+    """Return what lenient servers make of a flag."""
+    return value.strip().casefold() in {"true", "1", "yes", "on"} if isinstance(value, str) else bool(value)
 
 
 def too_many(connectors: int, most: int) -> Fault | None:

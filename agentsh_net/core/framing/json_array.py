@@ -9,9 +9,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from agentsh_net.core.framing.sse import Frame
+from agentsh_net.core.framing.sse import BOM, Frame
 
-_BOM: Final = b"\xef\xbb\xbf"
 _BETWEEN: Final = re.compile(rb"[ \t\r\n,\[\]]*")
 _MARK: Final = re.compile(rb'["{}\[\]]')
 _IN_STRING: Final = re.compile(rb'["\\]')
@@ -21,16 +20,8 @@ class ArrayDecoder:
     """Cuts a JSON array at the ends of its elements. At most `max_frame` bytes are held; more comes out in oversize pieces."""
 
     __slots__ = (
-        "_broken",
-        "_buffer",
-        "_depth",
-        "_first",
-        "_max",
-        "_oversize",
-        "_scanned",
-        "_start",
-        "_string",
-    )
+        "_broken", "_buffer", "_depth", "_first", "_max", "_oversize", "_scanned", "_start", "_string",
+    )  # fmt: skip
 
     def __init__(self, max_frame: int) -> None:
         self._max = max_frame
@@ -96,9 +87,9 @@ class ArrayDecoder:
         """Go to the beginning of the next element, and say whether it is there."""
         at = self._scanned
         if self._first and not at:
-            if _BOM.startswith(bytes(self._buffer[:3])) and len(self._buffer) < len(_BOM):
+            if BOM.startswith(bytes(self._buffer[:3])) and len(self._buffer) < len(BOM):
                 return False
-            at = len(_BOM) if self._buffer.startswith(_BOM) else 0
+            at = len(BOM) if self._buffer.startswith(BOM) else 0
         match = _BETWEEN.match(self._buffer, at)
         self._scanned = at = match.end() if match else at
         if at == len(self._buffer):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
-_BOM: Final = b"\xef\xbb\xbf"
+BOM: Final = b"\xef\xbb\xbf"
 _BLANK_IN_CRLF: Final = b"\r\n\r\n"  # the end of a line, and an empty one
 _LF: Final = ord("\n")
 _CR: Final = ord("\r")
@@ -37,7 +37,7 @@ def parse(raw: bytes, *, first: bool = False) -> Frame:
     if (usual := _usual(raw)) is not None:
         return usual
     event, lines = "", []
-    text = raw[len(_BOM) :] if first and raw.startswith(_BOM) else raw
+    text = raw[len(BOM) :] if first and raw.startswith(BOM) else raw
     # Most streams have no CR, and splitting at LF alone costs a fifth; those that have end every line in CRLF.
     mixed = text.find(b"\r") >= 0
     if mixed and (usual := _usual_in_crlf(raw)) is not None:

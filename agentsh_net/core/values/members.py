@@ -1,13 +1,13 @@
 """Members of a JSON value, found by what their keys read as, at any depth.
 
-Values are as `strict_json.read` returns them: no deeper than its bound. Protobuf's JSON takes `functionCall` and `function_call`, Go's encoding/json any case: keys are compared without either. What a
-member means is the dialects' business.
+Values are as `strict_json.read` returns them: no deeper than its bound. Protobuf's JSON takes `functionCall` and `function_call`, Go's
+encoding/json any case: keys are compared without either. What a member means is the dialects' business.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
 from agentsh_net.core.values.strict_json import Path
@@ -56,6 +56,16 @@ def folded(value: Any) -> dict[str, Any]:
 def twice(value: Mapping[str, Any]) -> frozenset[str]:
     """Return the plain keys that stand in an object twice."""
     return frozenset(key for key, times in Counter(map(plain, value)).items() if times > 1)
+
+
+def clash_of(keys: Collection[str]) -> str:
+    """Say that keys stand twice; empty where none does."""
+    return f"the key {min(keys)!r} stands twice" if keys else ""
+
+
+def text_of(value: Any) -> str:
+    """Return a text; anything else is none."""
+    return value if isinstance(value, str) else ""
 
 
 def at(value: Any, path: Path) -> Any:

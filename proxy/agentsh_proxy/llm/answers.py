@@ -25,19 +25,9 @@ class StreamInspection:
     """Server-sent events through the dialect's machine, one write a read."""
 
     __slots__ = (
-        "_chunks",
-        "_decoder",
-        "_head",
-        "_inspection",
-        "_machine",
-        "_own",
-        "_steady",
-        "_tail",
-        "_unsure",
-        "closing",
-        "done",
+        "_chunks", "_decoder", "_head", "_inspection", "_machine", "_own", "_steady", "_tail", "_unsure", "closing", "done",
         "started",
-    )
+    )  # fmt: skip
 
     def __init__(
         self, head: ResponseHead, client: Client, inspection: Inspection, decoder: Decoder | None
@@ -155,16 +145,8 @@ class WholeInspection:
     """A JSON answer: held until it is whole, then read and, if need be, rewritten."""
 
     __slots__ = (
-        "_client",
-        "_head",
-        "_inspection",
-        "_pieces",
-        "_relay",
-        "_size",
-        "closing",
-        "done",
-        "started",
-    )
+        "_client", "_head", "_inspection", "_pieces", "_relay", "_size", "closing", "done", "started",
+    )  # fmt: skip
 
     def __init__(self, head: ResponseHead, client: Client, inspection: Inspection) -> None:
         self._head = head

@@ -8,6 +8,7 @@ from __future__ import annotations
 from http.client import PARTIAL_CONTENT
 
 from agentsh_net.core.errors import ProtocolError
+from agentsh_net.core.framing.sse import BOM
 from agentsh_net.core.values import strict_json
 from agentsh_net.core.web.http_head import ResponseHead
 from agentsh_proxy.inflating import inflater
@@ -17,7 +18,6 @@ from agentsh_proxy.llm.deferring import Deferred
 from agentsh_proxy.llm.inspecting import Inspection, check_charset
 from agentsh_proxy.llm.overhearing import Overhearing, overheard
 from agentsh_proxy.llm.relaying import Answer, Client
-from agentsh_proxy.llm.sniffing import BOM
 
 
 def any_file(head: ResponseHead, client: Client, inspection: Inspection) -> Deferred:

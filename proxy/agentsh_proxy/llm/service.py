@@ -12,6 +12,7 @@ from dataclasses import replace
 from secrets import token_bytes
 from typing import TYPE_CHECKING
 
+from agentsh_net.core.audit.events import DEFAULT_SESSION
 from agentsh_net.core.dialects.base import Fault, Judge, Step
 from agentsh_net.core.dlp.tokens import Vaults
 from agentsh_net.core.errors import ProtocolError
@@ -183,4 +184,8 @@ class Service:
         self.now = now = self._loop.time()
         self.pool.sweep(now)
         for client in list(self._clients):
-            client.tick(now)
+            try:
+                client.tick(now)
+            except Exception as error:  # noqa: BLE001 - a bug of ours must not keep the others waiting
+                self.note_bug(error, Subject(DEFAULT_SESSION, "", ""))
+                client.abort()

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from enum import Enum, auto
 
+from agentsh_net.core.framing.sse import BOM
+
 # Leading white space that hides what a body is: enough for pretty-printers, too little to hold memory.
 MAX_SNIFFED = 4096
 
-BOM = b"\xef\xbb\xbf"
 _FIELDS = (b"event:", b"data:", b"id:", b"retry:", b":")  # of an event stream
 PACKED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")  # gzip (RFC 1952), zstd (RFC 8878); no text begins so
 _SPACE = b" \t\r\n"

@@ -172,7 +172,11 @@ class Tunnel:
         if not self.answering:
             self._refuse(502, "the upstream closed the connection before it answered")
             return
-        self._leave(self._answer.finish())
+        try:
+            self._leave(self._answer.finish())
+        except Exception as error:  # noqa: BLE001 - a bug of ours
+            self.on_bug(error)
+            return
         self._over = True
         self._client.on_answered(keep_alive=False, whole=True)
 

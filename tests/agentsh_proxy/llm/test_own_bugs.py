@@ -9,6 +9,7 @@ import pytest
 from agentsh_proxy.llm import exchange as exchanges
 from agentsh_proxy.llm.asked import Asked
 from agentsh_proxy.llm.receiving import Reception
+from agentsh_proxy.llm.server import ClientConnection
 from loopback import on_loop, until
 from loopback.client import Client, request
 from loopback.proxy import Proxy, snapshot
@@ -129,3 +130,18 @@ async def test_a_bug_in_a_second_ends_no_second_after_it(opened, told, monkeypat
     monkeypatch.setattr(proxy.service.pool, "sweep", bug)
     await until(lambda: len(told) >= 2)
     monkeypatch.undo()
+
+
+@on_loop
+async def test_a_connection_whose_second_breaks_us_is_cut_and_keeps_no_other_waiting(
+    opened, told, monkeypatch
+):
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context["exception"]))
+    proxy = await opened(Proxy(snapshot(1)))
+    clients = [await opened(Client(proxy.port)) for _ in range(2)]
+    await until(lambda: proxy.counts.open_connections == 2)
+    monkeypatch.setattr(ClientConnection, "tick", bug)
+    for client in clients:
+        assert await client.reader.read() == b""
+    assert list(map(type, told)) == [OurBugError, OurBugError]
+    assert [(event["cause"], event["action"]) for event in proxy.events] == [("internal_error", "block")] * 2

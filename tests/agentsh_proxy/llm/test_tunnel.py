@@ -325,13 +325,14 @@ async def test_a_violation_of_the_protocol_closes_both_sides(opened, bad):
     assert provider.messages == []
 
 
+class Dying(Provider):
+    async def __call__(self, conversation, received) -> None:
+        await conversation.send(self.agreed, *answer("read_file")[:2])
+        conversation.writer.close()
+
+
 @on_loop
 async def test_an_upstream_that_dies_within_a_call_releases_nothing_of_it(opened):
-    class Dying(Provider):
-        async def __call__(self, conversation, received) -> None:
-            await conversation.send(self.agreed, *answer("read_file")[:2])
-            conversation.writer.close()
-
     _, _, socket = await connected(opened, Dying())
     await socket.begin()
     payloads = []
@@ -394,4 +395,18 @@ async def test_a_message_that_breaks_us_closes_the_socket_and_is_told_of(opened,
         "block",
         "internal_error",
     )
+    assert list(map(type, told)) == [KeyError]
+
+
+@on_loop
+async def test_an_end_that_breaks_us_closes_the_socket_and_is_told_of(opened, monkeypatch):
+    told = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context["exception"]))
+    _, proxy, socket = await connected(opened, Dying())
+    await socket.begin()
+    monkeypatch.setattr(MessageStream, "finish", Mock(side_effect=KeyError))
+    while (message := await socket.next()).opcode is not Opcode.CLOSE:
+        pass
+    assert message.payload[:2] == (1011).to_bytes(2, "big")
+    assert proxy.events[-1]["cause"] == "internal_error"
     assert list(map(type, told)) == [KeyError]

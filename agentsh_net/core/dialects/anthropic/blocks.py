@@ -15,6 +15,7 @@ from agentsh_net.core.dialects.steering import Steered, tool_use
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.model import ToolCall
 from agentsh_net.core.values import strict_json
+from agentsh_net.core.values.members import text_of
 
 NAME: Final = "anthropic"
 
@@ -116,10 +117,6 @@ def stand_in(text: str, refused: Any) -> dict[str, Any]:
     return {"type": "text", "text": text}
 
 
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else ""
-
-
 class Rulings:
     """What was decided about the calls of one answer, so that its stop_reason and the results in it agree with that."""
 
@@ -141,11 +138,11 @@ class Rulings:
         """Judge a call and return the notice that replaces it, or nothing where it is allowed."""
         self._seen += 1
         call = ToolCall(
-            name=_text(block.get("name")),
-            call_id=_text(block.get("id")),
+            name=text_of(block.get("name")),
+            call_id=text_of(block.get("id")),
             input=value,
-            server_name=_text(block.get("server_name")),
-            toolset=_text(block.get("toolset_name")),
+            server_name=text_of(block.get("server_name")),
+            toolset=text_of(block.get("toolset_name")),
             dialect=NAME,
             flaw=flaw,
             ordinal=self._seen,
@@ -153,7 +150,7 @@ class Rulings:
         )
         verdict = self._judge(call)
         out.judged(call, verdict)
-        client = _text(block.get("type")).strip().casefold() != "mcp_tool_use"
+        client = text_of(block.get("type")).strip().casefold() != "mcp_tool_use"
         self._calls += client
         if not verdict.blocked:
             return ""
@@ -167,9 +164,9 @@ class Rulings:
 
     def withheld(self, block: Mapping[str, Any]) -> str:
         """Return the notice where a block is the result of a refused call: without its call the API would not take it back."""
-        if not self._refused or not _text(block.get("type")).casefold().endswith("tool_result"):
+        if not self._refused or not text_of(block.get("type")).casefold().endswith("tool_result"):
             return ""
-        return self._refused.get(_text(block.get("tool_use_id")), "")
+        return self._refused.get(text_of(block.get("tool_use_id")), "")
 
     def replaced(self, content: Any, flaw: str, out: Output, *, doubtful: bool = False) -> dict[int, str]:
         """Judge the calls of a `content` list; return the notices of those entries that may not stay.

@@ -1,6 +1,6 @@
 """The Anthropic Messages API: streams and whole answers from one engine, requests, and errors in the provider's shape.
 
-Batches and their JSONL results, and `count_tokens`, are not inspected: nothing in them reaches an agent as a call in an answer.
+Batches and their results are `batches`' business. `count_tokens` is not inspected: nothing in it reaches an agent as a call.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The frames of an ordinary Anthropic answer, known by heart: every byte of them but some plain values is foreseen.
 
 Such a frame is valid JSON on one line, in ASCII, without an escape but in a call's arguments; no key that decides anything stands in
-it twice or in another case; the blocks it opens are text. So all clients read the same in it, and the begin of a call in none. What is not exactly so is read in full, by
-`event`. What a frame means for the answer is `stream`'s business.
+it twice or in another case; the blocks it opens are text. So all clients read the same in it, and the begin of a call in none. What is
+not exactly so is read in full, by `event`. What a frame means for the answer is `stream`'s business.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import orjson
 
 from agentsh_net.core.dialects.prose import Shape
 
-# No decisive key (`anthropic_blocks.DECISIVE`) but `id` and `type`, which are counted.
+# No decisive key (`blocks.DECISIVE`) but `id` and `type`, which are counted.
 _KEY: Final = rb'"(?!(?:content_block|content|delta|index|input|message|name|partial_json|server_name|toolset_name)")[a-z0-9_]{1,64}":'
 _SCALAR: Final = rb'(?:"[ !#-\[\]-~]*"|null|true|false|0|[1-9][0-9]{0,14})'
 _FLAT: Final = rb"\{(?:%b%b(?:,%b%b)*)?\}" % (_KEY, _SCALAR, _KEY, _SCALAR)

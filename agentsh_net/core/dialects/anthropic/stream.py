@@ -50,18 +50,8 @@ class AnthropicMachine:
     """An `inspection.Machine`. Everything behind a held call waits for it, so that the order of events is never changed."""
 
     __slots__ = (
-        "_begun",
-        "_held",
-        "_limit",
-        "_make",
-        "_over",
-        "_put",
-        "_queue",
-        "_roster",
-        "_rulings",
-        "_waiting",
-        "idle",
-    )
+        "_begun", "_held", "_limit", "_make", "_over", "_put", "_queue", "_roster", "_rulings", "_waiting", "idle",
+    )  # fmt: skip
 
     def __init__(
         self,

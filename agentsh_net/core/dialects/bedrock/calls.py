@@ -14,7 +14,7 @@ from agentsh_net.core.dialects.inline_edits import rewritten
 from agentsh_net.core.dialects.output import Output, notice
 from agentsh_net.core.model import ToolCall
 from agentsh_net.core.values.json_splice import DELETE
-from agentsh_net.core.values.members import find, folded, plain, twice
+from agentsh_net.core.values.members import clash_of, find, folded, plain, text_of, twice
 from agentsh_net.core.values.strict_json import Path, Reading
 
 NAME: Final = "bedrock"
@@ -68,30 +68,20 @@ class Rulings:
         return bool(self.decide({}, None, reason, out))
 
 
-def text_of(value: Any) -> str:
-    """Return a text; anything else is none."""
-    return value if isinstance(value, str) else ""
-
-
 def flaw_of(value: Any) -> str:
     """Say what makes a `toolUse` mean different things to different clients; empty where nothing does."""
     if not isinstance(value, dict):
         return "a call that is no object"
-    if clash := twice(value):
-        return f"the key {min(clash)!r} stands twice"
+    if clash := clash_of(twice(value)):
+        return clash
     return "" if text_of(folded(value).get("name")) else "a call without a name"
-
-
-def clash_of(duplicates: frozenset[str]) -> str:
-    """Say that keys stand twice in a text; empty where none does."""
-    return f"the key {min(map(plain, duplicates))!r} stands twice" if duplicates else ""
 
 
 def rewrite_whole(data: bytes, reading: Reading, judge: Judge, out: Output) -> bytes | None:
     """Judge the calls of a whole answer and return what the client may have of it; None: all."""
     rulings = Rulings(judge)
     root = reading.value
-    flaw = clash_of(reading.duplicates)
+    flaw = clash_of(set(map(plain, reading.duplicates)))
     members = [m for m in find(root, TOOL_USE, OPAQUE) if m.value is not None]
     if not members:
         carried = not CARRIERS.isdisjoint(map(plain, reading.duplicates))

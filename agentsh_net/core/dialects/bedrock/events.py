@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from agentsh_net.core.dialects.bedrock.calls import CARRIERS, OPAQUE, TOOL_USE, Rulings, clash_of, flaw_of
+from agentsh_net.core.dialects.bedrock.calls import CARRIERS, OPAQUE, TOOL_USE, Rulings, flaw_of
 from agentsh_net.core.dialects.block_stream import Event, Part, Words
 from agentsh_net.core.dialects.output import Output
 from agentsh_net.core.framing import event_stream
 from agentsh_net.core.framing.sse import Frame
 from agentsh_net.core.values.json_splice import splice
-from agentsh_net.core.values.members import find, folded, plain, twice
+from agentsh_net.core.values.members import clash_of, find, folded, plain, twice
 from agentsh_net.core.values.strict_json import Path, Reading, dump
 
 _JSON: Final = "application/json"
@@ -59,19 +59,20 @@ def read(kind: str, reading: Reading, prefix: Path) -> Event:
     value = folded(root)
     start, delta = folded(value.get("start")), folded(value.get("delta"))
     call, piece = start.get("tooluse"), delta.get("tooluse")
-    flaw = clash_of(reading.duplicates) if call is not None or piece is not None else ""
+    literal = {plain(key) for key in reading.duplicates}
+    flaw = clash_of(literal) if call is not None or piece is not None else ""
     alike: set[str] = set()  # but for their case: of each only the last was looked into
     for part in (root, value.get("start"), value.get("delta")):
         if isinstance(part, dict) and (clash := twice(part)):
             alike |= clash
-            flaw = flaw or f"the key {min(clash)!r} stands twice"
+            flaw = flaw or clash_of(clash)
     if call is not None and (piece is not None or plain(kind) != "contentblockstart"):
         flaw = flaw or "the event's type and its content differ"
     if piece is not None and plain(kind) != "contentblockdelta":
         flaw = flaw or "the event's type and its content differ"
     known = [("start", "tooluse"), ("delta", "tooluse")]
     elsewhere = [m for m in find(root, TOOL_USE, OPAQUE) if tuple(map(plain, map(str, m.path))) not in known]
-    clashes = (alike | {plain(key) for key in reading.duplicates}) & CARRIERS
+    clashes = (alike | literal) & CARRIERS
     index = value.get("contentblockindex")
     if call is not None:
         flaw = flaw or flaw_of(call)

@@ -10,7 +10,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from agentsh_net.core.values.members import at, find, folded, twice
+from agentsh_net.core.values.members import at, clash_of, find, folded, plain, text_of, twice
 from agentsh_net.core.values.strict_json import Path, Reading
 
 _CALL: Final = frozenset({"functioncall", "functioncalls"})
@@ -53,14 +53,13 @@ def scan(reading: Reading) -> Found:
     value = reading.value
     found = Found(error="error" in folded(value))
     members = [member for member in find(value, _CALL, _OPAQUE) if member.value not in (None, [], False)]
-    clashes = {key.casefold().replace("_", "") for key in reading.duplicates}
+    clashes = {plain(key) for key in reading.duplicates}
     parts = Counter(member.path[:-1] for member in members)
     if clashes and (members or clashes & _CARRIERS):
         found.ambiguous = True
-        told = f"the key {min(clashes)!r} stands twice"
-        found.hidden = "" if members else told
+        found.hidden = "" if members else clash_of(clashes)
     for member in members:
-        flaw = f"the key {min(clashes)!r} stands twice" if clashes else ""
+        flaw = clash_of(clashes)
         if parts[member.path[:-1]] > 1:
             flaw = flaw or "two calls in one part"
         found.pieces.append(_piece(value, member.path, member.value, flaw))
@@ -75,8 +74,8 @@ def _piece(root: Any, path: Path, value: Any, flaw: str) -> Piece:
     name, call_id, partial = call.get("name"), call.get("id"), call.get("partialargs")
     if not isinstance(value, dict):
         flaw = flaw or "a call that is no object"
-    elif clash := twice(value):
-        flaw = flaw or f"the key {min(clash)!r} stands twice"
+    elif clash := clash_of(twice(value)):
+        flaw = flaw or clash
     elif not isinstance(name, str | None):
         flaw = flaw or "the tool's name is not a string"
     signature = folded(at(root, part)).get("thoughtsignature")
@@ -84,19 +83,19 @@ def _piece(root: Any, path: Path, value: Any, flaw: str) -> Piece:
         candidate=candidate,
         part=part if listed else (),
         path=path,
-        name=name if isinstance(name, str) else "",
-        id=call_id if isinstance(call_id, str) else "",
+        name=text_of(name),
+        id=text_of(call_id),
         args=call.get("args"),
         partial=tuple(partial) if isinstance(partial, list) else (),
         continues=bool(call.get("willcontinue")),
-        signature=signature if isinstance(signature, str) else "",
+        signature=text_of(signature),
         flaw=flaw or place,
     )
 
 
 def _place(root: Any, path: Path) -> tuple[str, str]:
     """Return the candidate that a call belongs to, and what is wrong with the place where it stands."""
-    keys = [key.casefold().replace("_", "") if isinstance(key, str) else key for key in path]
+    keys = [plain(key) if isinstance(key, str) else key for key in path]
     match keys:
         case [*_, "candidates", int(number), "content", "parts", int(), "functioncall"]:
             told = folded(at(root, path[:-4])).get("index")

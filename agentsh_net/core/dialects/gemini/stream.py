@@ -21,10 +21,9 @@ from agentsh_net.core.dialects.output import Output
 from agentsh_net.core.dialects.spelling import Spelling
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.framing.json_array import ArrayDecoder
-from agentsh_net.core.framing.sse import Decoder, Frame
+from agentsh_net.core.framing.sse import BOM, Decoder, Frame
 from agentsh_net.core.values.strict_json import Path, Reading, read
 
-_BOM: Final = b"\xef\xbb\xbf"
 _SPACE: Final = b" \t\r\n"
 _EVENTS: Final = Wire(strict=True, comment=b"\r\n")  # google-genai takes a comment for JSON
 _ARRAY: Final = Wire(ArrayDecoder, strict=True, joins=True, comment=b"\n")
@@ -181,7 +180,7 @@ class EitherDecoder:
         """Return the frames that `data` completes."""
         if self._decoder is None:
             data = self._beginning + data
-            start = data.removeprefix(_BOM).lstrip(_SPACE)[:1]
+            start = data.removeprefix(BOM).lstrip(_SPACE)[:1]
             if not start and len(data) <= self._max:
                 self._beginning = data
                 return []
@@ -199,16 +198,7 @@ class GeminiStream:
     """A `base.Stream` of either kind: the first character tells an array from events."""
 
     __slots__ = (
-        "_beginning",
-        "_begins_line",
-        "_enforce",
-        "_error",
-        "_events",
-        "_fail_closed",
-        "_inspector",
-        "_judge",
-        "_last",
-        "_limits",
+        "_beginning", "_begins_line", "_enforce", "_error", "_events", "_fail_closed", "_inspector", "_judge", "_last", "_limits",
         "_sent",
     )  # fmt: skip
 
@@ -247,7 +237,7 @@ class GeminiStream:
         inspector = self._inspector
         if inspector is None:
             data = self._beginning + data
-            start = data.removeprefix(_BOM).lstrip(_SPACE)[:1]
+            start = data.removeprefix(BOM).lstrip(_SPACE)[:1]
             if not start and len(data) <= self._limits.max_frame:
                 self._beginning = data
                 return Step(b"")

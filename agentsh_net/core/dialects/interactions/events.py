@@ -11,7 +11,7 @@ from agentsh_net.core.dialects.block_stream import MAX_BLOCKS, Event, Part, Word
 from agentsh_net.core.dialects.interactions.steps import CARRIERS, Rulings, flaw_of, is_call, rewrite, strays
 from agentsh_net.core.dialects.output import Output
 from agentsh_net.core.framing.sse import Frame
-from agentsh_net.core.values.members import folded, plain, twice
+from agentsh_net.core.values.members import clash_of, folded, plain, twice
 from agentsh_net.core.values.strict_json import Path, Reading, dump
 
 _ENDS: Final = frozenset({"interaction.completed", "interaction.complete"})
@@ -76,7 +76,7 @@ def read(kind: str, reading: Reading) -> Event:
     for each in (root, begun, delta):
         alike |= twice(each) if isinstance(each, dict) else set()
     alike |= {plain(key) for key in reading.duplicates}
-    flaw = f"the key {min(alike)!r} stands twice" if alike else ""
+    flaw = clash_of(alike)
     if (call is not None and part is not Part.START) or (piece is not None and part is not Part.DELTA):
         flaw = flaw or "the event's type and its content differ"
     if kind and plain(kind.strip()) != plain(name):

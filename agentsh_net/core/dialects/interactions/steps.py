@@ -14,7 +14,7 @@ from agentsh_net.core.dialects.base import Judge
 from agentsh_net.core.dialects.inline_edits import rewritten
 from agentsh_net.core.dialects.output import Output, notice
 from agentsh_net.core.model import ToolCall
-from agentsh_net.core.values.members import at, folded, plain, twice
+from agentsh_net.core.values.members import at, clash_of, folded, plain, text_of, twice
 from agentsh_net.core.values.strict_json import Path, Reading
 
 NAME: Final = "interactions"
@@ -56,8 +56,8 @@ def is_call(step: Mapping[str, Any]) -> bool:
 
 def flaw_of(value: Any) -> str:
     """Say what makes a call mean different things to different clients; empty where nothing does."""
-    if clash := twice(value):
-        return f"the key {min(clash)!r} stands twice"
+    if clash := clash_of(twice(value)):
+        return clash
     call = folded(value)
     odd = [key for key in ("type", "name", "id", "servername") if not isinstance(call.get(key), str | None)]
     return f"the call's {odd[0]} is not a string" if odd else ""
@@ -90,7 +90,7 @@ class Rulings:
         stored: bool = False,
     ) -> str:
         """Judge a call by its folded fields, and return the notice that replaces it, or nothing where it is allowed."""
-        name, call_id, server = (_text(block.get(key)) for key in ("name", "id", "servername"))
+        name, call_id, server = (text_of(block.get(key)) for key in ("name", "id", "servername"))
         said = _digest(name, server, value)
         known, told = self._known.get(call_id, ("", "")) if call_id else ("", "")
         if known == said and not flaw:
@@ -140,8 +140,8 @@ def rewrite(data: bytes, reading: Reading, rulings: Rulings, out: Output) -> byt
         for path, entry in _listed(holder):
             calls.add((*prefix, *path))
             step = folded(entry)
-            flaw = flaw_of(entry) or (f"the key {min(clashes)!r} stands twice" if clashes else "")
-            stored = _text(step.get("id")) in answered
+            flaw = flaw_of(entry) or clash_of(clashes)
+            stored = text_of(step.get("id")) in answered
             told = rulings.decide(step, step.get("arguments"), flaw, out, stored=stored)
             if told:
                 edits[(*prefix, *path)] = _replacement(plain(str(path[0])), told)
@@ -183,7 +183,7 @@ def _answered(holder: Mapping[str, Any]) -> set[str]:
     found: set[str] = set()
     for key, entries in holder.items():
         if plain(key) in _LISTS and isinstance(entries, list):
-            found |= {_text(folded(entry).get("callid")) for entry in entries}
+            found |= {text_of(folded(entry).get("callid")) for entry in entries}
     return found - {""}
 
 
@@ -198,7 +198,3 @@ def _waiting(root: Any) -> Iterator[Path]:
 def _digest(name: str, server: str, value: Any) -> str:
     told = json.dumps([name, server, value if value is not None else {}], sort_keys=True)
     return sha256(told.encode()).hexdigest()
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else ""

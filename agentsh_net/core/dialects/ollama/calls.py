@@ -15,7 +15,7 @@ from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.model import ToolCall
 from agentsh_net.core.values import strict_json
 from agentsh_net.core.values.json_splice import DELETE
-from agentsh_net.core.values.members import Member, at, find, folded, plain, twice
+from agentsh_net.core.values.members import Member, at, clash_of, find, folded, plain, text_of, twice
 from agentsh_net.core.values.strict_json import Path, Reading
 
 NAME: Final = "ollama"
@@ -41,7 +41,7 @@ class Rulings:
         value = reading.value
         members = [m for m in find(value, _CALLS) if m.value not in (None, [], {}, "", False)]
         clashes = {plain(key) for key in reading.duplicates}
-        flaw = f"the key {min(clashes)!r} stands twice" if clashes else ""
+        flaw = clash_of(clashes)
         if not members:
             hidden = bool(clashes & _CARRIERS) and bool(self._decide({}, flaw, out))
             return rewritten(data, reading, {}, ambiguous=True, hidden=hidden)
@@ -99,16 +99,16 @@ def _call(entry: Any, flaw: str, ordinal: int) -> ToolCall:
     told = folded(inner) if isinstance(inner, dict) else outer
     name, call_id = told.get("name"), outer.get("id")
     for each in (entry, inner):
-        if isinstance(each, dict) and (clash := twice(each)):
-            flaw = flaw or f"the key {min(clash)!r} stands twice"
+        if isinstance(each, dict):
+            flaw = flaw or clash_of(twice(each))
     if not isinstance(name, str) or not name:
         flaw = flaw or "a call without a name"
     elif told is not outer and outer.get("name", name) != name:
         flaw = flaw or "a call with two names"
     value, doubt = _arguments(told)
     return ToolCall(
-        name if isinstance(name, str) else "",
-        call_id if isinstance(call_id, str) else "",
+        text_of(name),
+        text_of(call_id),
         value,
         dialect=NAME,
         flaw=flaw,

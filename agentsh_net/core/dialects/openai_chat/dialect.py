@@ -18,7 +18,7 @@ from agentsh_net.core.dialects.openai_chat.ordinary import PROSE
 from agentsh_net.core.dialects.openai_chat.stream import ChatMachine
 from agentsh_net.core.dialects.openai_chat.whole import rewrite_whole
 from agentsh_net.core.dialects.request_offers import offering
-from agentsh_net.core.dialects.request_reading import ambiguous, read_object, too_many
+from agentsh_net.core.dialects.request_reading import ambiguous, read_object, too_many, truth
 from agentsh_net.core.dialects.whole_answer import whole
 from agentsh_net.core.values.strict_json import dump
 
@@ -59,7 +59,7 @@ def _request(body: bytes) -> RequestFacts:
         return RequestFacts(fault=reading)
     clashes = {key.casefold() for key in reading.duplicates}
     keys = fold(reading.value, clashes)
-    stream = _truth(reading.value.get(keys.get("stream", "stream")))
+    stream = truth(reading.value.get(keys.get("stream", "stream")))
     connectors = _connectors(reading.value.get(keys.get("tools", "tools")), clashes)
     fault = ambiguous(body, clashes & _REQUEST_KEYS) or too_many(len(connectors), MAX_CONNECTORS)
     parsed = reading.value if connectors else offering(reading.value)
@@ -84,11 +84,6 @@ def _connectors(tools: Any, clashes: set[str]) -> tuple[Connector, ...]:
         server_id = next((text for text in (label, identity) if isinstance(text, str) and text), "")
         found.append(Connector(server_id, url if isinstance(url, str) else ""))
     return tuple(found)
-
-
-def _truth(value: Any) -> bool:
-    """Return what lenient servers make of a flag."""
-    return value.strip().casefold() in {"true", "1", "yes", "on"} if isinstance(value, str) else bool(value)
 
 
 def error(status: int, message: str) -> bytes:

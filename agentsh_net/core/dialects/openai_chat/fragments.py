@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from agentsh_net.core.values.members import clash_of
 from agentsh_net.core.values.strict_json import Path, dump
 
 # Keys whose duplicates make two parsers see two different calls (or one see none).
@@ -91,7 +92,7 @@ class Chunk:
     def hostile(self) -> str:
         """Return why two parsers would see two different calls here, or ""."""
         dangerous = self.clashes & (CALL_KEYS if self.fragments else _CARRIERS)
-        return f"the key {min(dangerous)!r} stands twice" if dangerous else ""
+        return clash_of(dangerous)
 
 
 def scan(value: Any, duplicates: frozenset[str] = frozenset()) -> Chunk:

@@ -53,17 +53,8 @@ class Ledger:
     """All calls of one answer. `streamed`: fragments of an index add up; else each is a call."""
 
     __slots__ = (
-        "_calls",
-        "_exposed",
-        "_judge",
-        "_names",
-        "_open",
-        "_order",
-        "_released",
-        "_streamed",
-        "_weight",
-        "choices",
-    )
+        "_calls", "_exposed", "_judge", "_names", "_open", "_order", "_released", "_streamed", "_weight", "choices",
+    )  # fmt: skip
 
     def __init__(self, judge: Judge, *, streamed: bool) -> None:
         self._judge = judge

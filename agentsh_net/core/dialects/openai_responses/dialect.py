@@ -1,7 +1,8 @@
 """The OpenAI Responses API: streams and whole answers from one engine, requests, and errors in the provider's shape.
 
-Read: what is put into a new conversation, answers to POST /responses, compactions, stored responses (GET /responses/{id}, which may stream), cancelled ones, and the items of
-requests and conversations, listed, alone or as they were added. Not read, because nothing in them is executed: token counts.
+Read: what is put into a new conversation, answers to POST /responses, compactions, stored responses (GET /responses/{id}, which may
+stream), cancelled ones, and the items of requests and conversations, listed, alone or as they were added. Not read, because nothing
+in them is executed: token counts.
 """
 
 from __future__ import annotations

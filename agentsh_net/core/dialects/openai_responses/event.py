@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final
 
+from agentsh_net.core.dialects.anthropic.blocks import told
 from agentsh_net.core.dialects.anthropic.event import make_frame
 from agentsh_net.core.dialects.openai_responses.items import (
     CARRIERS,
@@ -19,14 +20,13 @@ from agentsh_net.core.dialects.openai_responses.items import (
     folded,
     message,
     spelled,
-    text_of,
     text_part,
-    told,
     twice,
 )
 from agentsh_net.core.dialects.steering import Steered
 from agentsh_net.core.framing.sse import Frame
 from agentsh_net.core.values.json_splice import splice
+from agentsh_net.core.values.members import text_of
 from agentsh_net.core.values.strict_json import Reading, dump
 
 # What an event adds to a call; `status` and the like are no such thing.

@@ -16,6 +16,7 @@ from agentsh_net.core.dialects.steering import Steered, function_call
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.model import ToolCall
 from agentsh_net.core.values import strict_json
+from agentsh_net.core.values.members import text_of
 
 NAME: Final = "openai_responses"
 
@@ -99,16 +100,6 @@ def twice(*objects: Any, duplicates: Iterable[str] = ()) -> frozenset[str]:
         if isinstance(value, dict) and not _is_plain(value):
             found |= {key for key, times in Counter(map(str.casefold, value)).items() if times > 1}
     return DECISIVE & found
-
-
-def told(names: frozenset[str]) -> str:
-    """Say in words that keys stand twice; empty where none does."""
-    return "duplicate key " + " and ".join(repr(name) for name in sorted(names)) if names else ""
-
-
-def text_of(value: Any) -> str:
-    """Return a string; what is none is empty."""
-    return value if isinstance(value, str) else ""
 
 
 def is_call(item: Mapping[str, Any]) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from agentsh_net.core.dialects.anthropic.blocks import told
 from agentsh_net.core.dialects.openai_responses.items import (
     CARRIERS,
     Call,
@@ -16,7 +17,6 @@ from agentsh_net.core.dialects.openai_responses.items import (
     once,
     read_call,
     spelled,
-    told,
     twice,
 )
 from agentsh_net.core.dialects.openai_responses.rulings import Rulings

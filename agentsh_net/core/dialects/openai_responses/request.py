@@ -14,9 +14,16 @@ from typing import Any, Final
 import orjson
 
 from agentsh_net.core.dialects.base import Connector, Fault, RequestFacts
-from agentsh_net.core.dialects.openai_responses.items import Call, folded, read_call, text_of
-from agentsh_net.core.dialects.request_reading import ambiguous, disguised, may_name_server, read_object
+from agentsh_net.core.dialects.openai_responses.items import Call, folded, read_call
+from agentsh_net.core.dialects.request_reading import (
+    ambiguous,
+    disguised,
+    may_name_server,
+    read_object,
+    truth,
+)
 from agentsh_net.core.model import ToolCall
+from agentsh_net.core.values.members import text_of
 
 # OpenAI refuses more than 128 tools; a request with more connectors than tools can be is not read further.
 MAX_CONNECTORS: Final = 128
@@ -63,7 +70,7 @@ def read(body: bytes) -> RequestFacts:
             "too_many_connectors", f"more than {MAX_CONNECTORS} MCP servers and approvals", cut=True
         )
     return RequestFacts(
-        stream=_truth(top.get("stream")),
+        stream=truth(top.get("stream")),
         connectors=connectors[:MAX_CONNECTORS],
         fault=fault,
         approvals=approvals[:MAX_CONNECTORS],
@@ -85,7 +92,7 @@ def _plain(body: bytes) -> RequestFacts | None:
     top = folded(value)
     if isinstance(top.get("prompt"), dict):
         return None
-    return RequestFacts(stream=_truth(top.get("stream")), parsed=value if b'"tools"' in body else None)
+    return RequestFacts(stream=truth(top.get("stream")), parsed=value if b'"tools"' in body else None)
 
 
 def _is_suspect(lowered: bytes) -> bool:
@@ -133,7 +140,7 @@ def _approvals(items: Any, clashes: set[str]) -> Iterator[ToolCall]:
         if kind == "mcp_approval_request":
             call = read_call(item)
             proposed[call.id] = call
-        elif kind == "mcp_approval_response" and _truth(item.get("approve")):
+        elif kind == "mcp_approval_response" and truth(item.get("approve")):
             of = text_of(item.get("approval_request_id"))
             call = proposed.get(of) or Call(kind="mcp_approval_request", id=of)
             yield replace(call, flaw="").asked()
@@ -141,8 +148,3 @@ def _approvals(items: Any, clashes: set[str]) -> Iterator[ToolCall]:
 
 def _listed(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
-
-
-def _truth(value: Any) -> bool:
-    """Return what lenient servers make of a flag."""
-    return value.strip().casefold() in {"true", "1", "yes", "on"} if isinstance(value, str) else bool(value)

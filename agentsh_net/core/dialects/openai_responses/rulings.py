@@ -10,10 +10,11 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from agentsh_net.core.dialects.base import Judge
-from agentsh_net.core.dialects.openai_responses.items import OTHER_ARGUMENTS, Call, text_of
+from agentsh_net.core.dialects.openai_responses.items import OTHER_ARGUMENTS, Call
 from agentsh_net.core.dialects.output import Output, notice
 from agentsh_net.core.dialects.steering import Steered
 from agentsh_net.core.model import ToolCall
+from agentsh_net.core.values.members import text_of
 
 # Far beyond any answer's calls; each costs us some hundred bytes.
 MAX_CALLS: Final = 1 << 12

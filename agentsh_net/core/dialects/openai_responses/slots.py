@@ -11,7 +11,8 @@ from enum import Enum, auto
 from typing import Any, Final
 
 from agentsh_net.core.dialects.openai_responses.event import Event
-from agentsh_net.core.dialects.openai_responses.items import Call, text_of
+from agentsh_net.core.dialects.openai_responses.items import Call
+from agentsh_net.core.values.members import text_of
 
 # Far beyond any answer; other streams wait while those of a hostile one are judged, some 50 us each.
 MAX_SLOTS: Final = 1 << 12

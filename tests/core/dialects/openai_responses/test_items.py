@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentsh_net.core.dialects.anthropic.blocks import told
 from agentsh_net.core.dialects.openai_responses.items import (
     Call,
     folded,
@@ -17,7 +18,6 @@ from agentsh_net.core.dialects.openai_responses.items import (
     once,
     read_call,
     spelled,
-    told,
     twice,
 )
 
