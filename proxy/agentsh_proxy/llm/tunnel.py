@@ -87,6 +87,8 @@ class Tunnel:
                 if not self._over:
                     self._sent(message)
         except ProtocolError as error:
+            refused = RefusalError(error.status, str(error))
+            self._service.note_refused(refused, self.asked, self.asked.admitted.here)
             self._end(_TOO_BIG if error.status == 413 else _PROTOCOL_ERROR, str(error))
         except Exception as error:  # noqa: BLE001 - a bug of ours
             self.on_bug(error)

@@ -312,15 +312,28 @@ async def test_what_cannot_be_inspected_goes_by_fail_closed(opened, sent, opcode
     assert {e["action"] for e in proxy.events} == {"block" if fail_closed else "allow"}
 
 
-@pytest.mark.parametrize("bad", [frame(Opcode.TEXT, b"{}"), b"\xc1\x80" + KEY, b"\x83\x80" + KEY])
+LONG = frame(Opcode.TEXT, b"x" * 2000, KEY)
+
+
+@pytest.mark.parametrize(
+    ("bad", "code", "status"),
+    [
+        (frame(Opcode.TEXT, b"{}"), 1002, 400),
+        (b"\xc1\x80" + KEY, 1002, 400),
+        (b"\x83\x80" + KEY, 1002, 400),
+        (LONG, 1009, 413),
+    ],
+)
 @on_loop
-async def test_a_violation_of_the_protocol_closes_both_sides(opened, bad):
+async def test_a_violation_of_the_protocol_closes_both_sides_and_is_on_record(opened, bad, code, status):
     provider = Provider()
-    _, _, socket = await connected(opened, provider)
+    _, proxy, socket = await connected(opened, provider, proxy={"max_request": 1024})
     await socket.begin()
     await socket.client.send(bad)
     closing = await socket.next()
-    assert (closing.opcode, closing.payload[:2]) == (Opcode.CLOSE, (1002).to_bytes(2, "big"))
+    assert (closing.opcode, closing.payload[:2]) == (Opcode.CLOSE, code.to_bytes(2, "big"))
+    told = [(e["action"], e["status"], e["path"]) for e in proxy.events if e["type"] == "llm_request_refused"]
+    assert told == [("block", status, PATH)]
     await until(lambda: provider.closed)
     assert provider.messages == []
 
