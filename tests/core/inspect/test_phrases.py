@@ -31,10 +31,11 @@ def test_a_gap_is_bounded_and_ends_with_its_sentence() -> None:
     assert found("shout it. now") == []
 
 
-@pytest.mark.parametrize("before", ["never ", "do not ", "don't ", "this tool prevents a "])
+@pytest.mark.parametrize("before", ["never ", "do not ", "don't ", "whether all ", "this tool prevents a "])
 def test_what_is_negated_means_nothing(before: str) -> None:
     assert found(f"{before}shout it now") == []
     assert found(f"{before}sing. but shout it now") == ["loud"]
+    assert found("whether or not they sing, shout it now") == ["loud"]
 
 
 def test_the_first_that_is_not_negated_counts() -> None:
