@@ -93,7 +93,7 @@ class Relay:
             self._write()
             if self._child_out is None and self._stdout is not None and not self._denied and self._down.idle:
                 self._end_output()
-        if self._denied and self._ending is not None:
+        if self._denied:
             self._child.kill_all(signal.SIGKILL)  # what it left behind
         return self._fault
 

@@ -71,6 +71,15 @@ def refused(process: subprocess.Popen[bytes], *ids: int) -> None:
         assert "server s is denied" in error["error"]["message"]
 
 
+def test_who_closes_behind_its_questions_has_all_the_answers(tmp_path: Path) -> None:
+    asked = [b'{"jsonrpc":"2.0","id":%d,"method":"ping"}\n' % id_ for id_ in range(2000)]
+    with running(tmp_path, policy("s")) as here:
+        process = shim(here, "cat")
+        out, _ = process.communicate(b"".join(asked), timeout=60)
+        assert process.returncode == 0
+        assert [json.loads(line)["id"] for line in out.splitlines()] == [*range(2000)]
+
+
 def test_it_ends_with_its_signal_and_where_policy_allows_the_server_again(tmp_path: Path) -> None:
     with running(tmp_path, policy("s")) as here:
         process = shim(here, "cat")
