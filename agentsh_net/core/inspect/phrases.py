@@ -18,7 +18,7 @@ from agentsh_net.core.naming.folding import visible
 
 # Words before a match that turn it into its opposite: `never bypass authentication`.
 NEGATED = re.compile(
-    r"(?:\b(?:whether(?! or\b)|never|not|cannot|avoid|without|prevents?|detects?|blocks?|stops?|against)|n't)\b[^.!?]{0,24}$"
+    r"(?:\b(?:whether|never|not|cannot|avoid|without|prevents?|detects?|blocks?|stops?|against)|n't)\b[^.!?]{0,24}$"
 )
 REACH = 40  # characters before a match in which such a word counts
 # Words before a match that speak of it: `detects prompts that ignore ...`, `Sample response: reveal ...`. No order, but told of.
