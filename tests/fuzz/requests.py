@@ -142,9 +142,8 @@ READERS: Final[dict[str, Callable[[bytes], RequestFacts]]] = {
     "foreign": foreign_connectors.read,
     **{f"{api}-{at}": wire.request for api, wires in WIRES.items() for at, wire in enumerate(wires)},
 }
-_OFFER_NOTHING: Final = frozenset(
-    {"foreign", "anthropic-1"}
-)  # and batches: what tools are offered there is not learned
+# And batches: what tools are offered there is not learned.
+_OFFER_NOTHING: Final = frozenset({"foreign", "anthropic-1"})
 _REACHES: Final = (
     Reach(confined=True, known=True, allowed=("b",), denied=("c",)),
     Reach(confined=True),

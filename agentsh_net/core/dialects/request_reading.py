@@ -27,9 +27,8 @@ def disguised(lowered: bytes) -> bool:
     """Say whether a letter of a key may be written otherwise: as an escape, or as the long s, which Go's clients read as an `s`."""
     if lowered.find(_LONG_S) >= 0:
         return True
-    return (
-        lowered.find(b"\\u0") >= 0 and _ESCAPED.search(lowered) is not None
-    )  # found at a tenth of the search's cost
+    # Found at a tenth of the search's cost.
+    return lowered.find(b"\\u0") >= 0 and _ESCAPED.search(lowered) is not None
 
 
 def may_name_server(body: bytes) -> bool:

@@ -35,9 +35,8 @@ _SPELLED: Final = _WITHIN | {
     "event_type", "contentBlockIndex", "toolUseId",
 }  # fmt: skip
 _READ_ALIKE: Final = frozenset(map(plain, _SPELLED))
-_LONGEST: Final = 2 * max(
-    map(len, _SPELLED)
-)  # any longer key is none of these, nor remembered: it may be a whole frame
+# Any longer key is none of these, nor remembered: it may be a whole frame.
+_LONGEST: Final = 2 * max(map(len, _SPELLED))
 _DOUBT: Final = "a key that only some clients read, for its case, stands in the answer"
 
 

@@ -15,9 +15,8 @@ from agentsh_net.core.inspect.findings import Category, Finding, Severity
 from agentsh_net.core.naming.folding import fold, visible
 
 NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")  # MCP 2025-11-25, tools, "Tool Names"
-HARMLESS = re.compile(
-    r"[\w./: !@-]{1,128}", re.ASCII
-)  # what honest servers have besides: `get status`, `/api/news`
+# What honest servers have besides: `get status`, `/api/news`.
+HARMLESS = re.compile(r"[\w./: !@-]{1,128}", re.ASCII)
 SEPARATORS = str.maketrans(dict.fromkeys("_-. /"))
 MAX_SHOWN = 200
 

@@ -34,10 +34,8 @@ MAX_WAITING = 16 << 20
 _MAX_BATCH = 1 << 20  # one message: a dozen full-size events, so that the supervisor reads in small bites
 # What may carry a credential in a URL: user information, query and fragment. The URL is a client's, and may be none.
 _SECRETS = re.compile(r"(?<=[/\\]{2})[^/\\?#]*@|[?#].*", re.DOTALL)
-_RULES = {
-    413: "proxy.max_request",
-    426: "proxy.websockets",
-}  # that refuse a request, by the status of the answer
+# That refuse a request, by the status of the answer.
+_RULES = {413: "proxy.max_request", 426: "proxy.websockets"}
 _MAX_CANDIDATES = 64  # of one name; more than any real registry gives
 
 
