@@ -12,11 +12,17 @@ import pytest
 from running import running
 from test_daemon import policy
 
-from agentsh_net import start
+from agentsh_net import privileges, start
 from agentsh_net.core.configuration.settings import Network
 from agentsh_net.workers import unprivileged
 
 NOBODY = pwd.getpwnam("nobody")
+
+
+@pytest.fixture(autouse=True)
+def keeping_privileges(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Given up for good, they would be missed by whatever tests this process runs next; test_privileges is about them."""
+    monkeypatch.setattr(privileges, "reduce", lambda: None)
 
 
 def test_a_second_daemon_touches_nothing_of_the_first(
