@@ -13,7 +13,7 @@ import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from agentsh_net.control import socket_file
 from agentsh_net.control.errors import ControlError
@@ -53,18 +53,17 @@ def claim_ready_file(path: Path, control: str) -> None:
                     remedy="give this one another --ready-file, or end that one: agentsh-net down",
                 )
     remove_ready_file(path)
+    with _told(path), _begun(path):  # what cannot be written is told now, not when all is in force
+        _scratch(path).unlink()
 
 
 def write_ready_file(path: Path, facts: Mapping[str, Any]) -> None:
     """Write `facts` as JSON in one step: who waits for the file never reads half of it. Raises ConfigError."""
-    scratch = path.with_name(f".{path.name}.{os.getpid()}")
     with _told(path):
         _refuse_what_is_no_file(path)
-        scratch.unlink(missing_ok=True)
-        # Made by us: in a directory like /tmp somebody else may have put a link there.
-        with scratch.open("x", encoding="ascii") as file:
+        with _begun(path) as file:
             file.write(json.dumps(facts, indent=1) + "\n")
-        scratch.rename(path)
+        _scratch(path).rename(path)
 
 
 def remove_ready_file(path: Path) -> None:
@@ -83,6 +82,16 @@ def read_ready_file(path: Path) -> Mapping[str, Any]:
     except (OSError, ValueError, RecursionError):
         return {}
     return facts if isinstance(facts, dict) else {}
+
+
+def _scratch(path: Path) -> Path:
+    return path.with_name(f".{path.name}.{os.getpid()}")
+
+
+def _begun(path: Path) -> TextIO:
+    """Open what will be the file. Made by us: in a directory like /tmp somebody else may have put a link there."""
+    _scratch(path).unlink(missing_ok=True)
+    return _scratch(path).open("x", encoding="ascii")
 
 
 def _open_quickly(path: str, flags: int) -> int:

@@ -119,6 +119,15 @@ def test_the_file_of_a_daemon_that_was_killed_goes_and_that_of_one_that_runs_sta
     assert not path.exists()
 
 
+@pytest.mark.parametrize("place", ["/proc/ready", "{tmp_path}/" + "r" * 255])
+def test_a_file_that_could_not_be_written_is_told_of_before_anything_is_enforced(tmp_path, place) -> None:
+    path = Path(place.format(tmp_path=tmp_path))
+    with pytest.raises(ConfigError, match=r"--ready-file: found .* \("):
+        claim_ready_file(path, "/run/ours")
+    claim_ready_file(tmp_path / "ready", "/run/ours")
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="a file of another user's is made by root")
 def test_what_another_user_wrote_is_not_believed(tmp_path: Path) -> None:
     path = tmp_path / "ready"

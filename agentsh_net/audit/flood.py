@@ -5,6 +5,7 @@ The store keeps so many megabytes of events, the newest: whoever fills it wipes 
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable
 from typing import Final
@@ -14,6 +15,10 @@ from agentsh_net.core.limits.token_bucket import Bucket
 from agentsh_net.core.naming.folding import visible
 
 TOLD_EVERY: Final = 10.0  # seconds between two events that say how many others there were
+
+
+def _later(seconds: float, call: Callable[[], None]) -> object:
+    return asyncio.get_running_loop().call_later(seconds, call)
 
 
 class Flood:
@@ -29,28 +34,33 @@ class Flood:
         rate: float,  # events a second, for good
         session_id: str = DEFAULT_SESSION,
         clock: Callable[[], float] = time.monotonic,
+        later: Callable[[float, Callable[[], None]], object] = _later,
     ) -> None:
         self._emit = emit
         self._origin = origin
         self._layer = layer
         self._session_id = session_id
         self._clock = clock
+        self._later = later
         self._rate = rate
         self._bucket = Bucket.full(burst, rate, clock())
         self._kept = 0  # back, and not told of
-        self._told = 0.0
+        self._waits = False  # until the next count may be told
 
     def tell(self, event: Event) -> None:
         """Emit an event, or count it."""
-        now = self._clock()
-        passes = self._bucket.take(now)
-        self._kept += not passes
-        if self._kept and (not self._told or now - self._told >= TOLD_EVERY):
-            self._tell_kept(now)
-        if passes:
+        if self._bucket.take(self._clock()):
             self._emit(event)
+            return
+        self._kept += 1
+        if not self._waits:
+            self._tell_kept()
 
-    def _tell_kept(self, now: float) -> None:
-        self._told, kept, self._kept = now, self._kept, 0
+    def _tell_kept(self) -> None:
+        """Tell of what was kept back, now and for as long as there is more; the last count needs no other event."""
+        kept, self._kept, self._waits = self._kept, 0, self._kept > 0
+        if not kept:
+            return
+        self._later(TOLD_EVERY, self._tell_kept)
         reason = f"{visible(self._origin)} causes more than {self._rate:g} events a second: these are counted, not told"
         self._emit(EventsLost(layer=self._layer, lost=kept, session_id=self._session_id, reason=reason))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ from agentsh_net.cli.lazy import LazyGroup
 from agentsh_net.cli.main import Daemon
 from agentsh_net.cli.output import json_text
 from agentsh_net.control.errors import ControlError
-from agentsh_net.core.errors import ConfigError
+from agentsh_net.core.errors import ConfigError, Problem
 from agentsh_net.core.naming.folding import visible
 
 if TYPE_CHECKING:
@@ -31,20 +32,27 @@ def policy() -> None:
 
 @policy.command(
     short_help="Tell every problem of a file, or what it would do.",
-    epilog=examples("agentsh-net policy check policy.yaml", "helm template . | agentsh-net policy check -"),
+    epilog=examples(
+        "agentsh-net policy check policy.yaml",
+        "agentsh-net policy check policy.yaml --json",
+        "helm template . | agentsh-net policy check -",
+    ),
 )
 @click.argument("file", type=FILE)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object: ok, digest, notes, and the problems with their lines.")  # fmt: skip
 @click.pass_context
-def check(ctx: click.Context, file: Path) -> None:
+def check(ctx: click.Context, file: Path, as_json: bool) -> None:
     """Read FILE (- for standard input) as the daemon would; tell every problem, or what the policy would do."""
-    try:
-        loaded = _loaded(file)
-    except ConfigError as error:
-        for problem in error.problems:
-            click.echo(visible(problem.within(str(file))))
+    loaded, problems = _checked(file)
+    if as_json:
+        click.echo(json_text(_as_json(file, loaded, problems)))
+    else:
+        notes = (f"note: {note}" for note in loaded.notes) if loaded else ()
+        told = [problem.within(str(file)) for problem in problems]
+        for line in (*told, *(summary(loaded.config) if loaded else ()), *notes):
+            click.echo(visible(line))
+    if loaded is None:
         ctx.exit(Exit.USAGE)
-    for line in (*summary(loaded.config), *(f"note: {note}" for note in loaded.notes)):
-        click.echo(visible(line))
 
 
 @policy.command(
@@ -123,6 +131,25 @@ def summary(config: Config) -> list[str]:
     return lines
 
 
+def _checked(file: Path) -> tuple[Loaded | None, tuple[Problem, ...]]:
+    """Return what a file says, or all that is wrong with it."""
+    try:
+        return _loaded(file), ()
+    except ConfigError as error:
+        return None, error.problems
+
+
+def _as_json(file: Path, loaded: Loaded | None, problems: Sequence[Problem]) -> dict[str, Any]:
+    """Return what `--json` prints, which editors and pipelines read. `line` is 0 where a problem is of the whole file."""
+    return {
+        "file": str(file),
+        "ok": loaded is not None,
+        "digest": loaded.digest if loaded else "",  # of what is in force `status` has it
+        "problems": [asdict(problem) for problem in problems],
+        "notes": list(loaded.notes) if loaded else [],
+    }
+
+
 def _place(listen: str) -> str:
     return f"[{listen}]" if ":" in listen else listen
 
@@ -158,8 +185,6 @@ def _explained_by_daemon(daemon: Daemon, tool: str, server: str | None, argument
 
 def _explained_by(path: Path, tool: str, server: str, arguments: Any) -> Mapping[str, Any]:
     """Return the explanation by a file alone: nothing was seen yet, so a server that is named is taken to offer the tool."""
-    from dataclasses import asdict
-
     from agentsh_net.core.model import ToolCall
     from agentsh_net.core.registry import Registry
     from agentsh_net.core.snapshot import Snapshot, explain

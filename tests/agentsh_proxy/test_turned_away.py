@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from hashlib import sha256
 from typing import Any
 
@@ -37,8 +38,12 @@ def test_what_comes_too_fast_is_counted(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(turned_away, "REFUSALS_A_SECOND", 1e-9)
     events: list[dict[str, Any]] = []
     refusals = Refusals(lambda event: events.append(event.to_json()), McpRequestRefused, "gateway", {413: "gateway.max_request"})  # fmt: skip
-    for status in (413, 400, 400, 400):
-        refusals.tell(TurnedAway("default"), status, "no")
+
+    async def refuse() -> None:
+        for status in (413, 400, 400, 400):
+            refusals.tell(TurnedAway("default"), status, "no")
+
+    asyncio.run(refuse())
     assert [event["type"] for event in events] == ["mcp_request_refused"] * 2 + ["events_lost"]
     assert [event["rule"] for event in events[:2]] == ["gateway.max_request", "protocol"]
     assert (events[2]["layer"], events[2]["lost"]) == ("gateway", 1)

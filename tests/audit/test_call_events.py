@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from typing import Any
 
@@ -78,10 +79,14 @@ def test_news_and_what_could_not_be_read() -> None:
 def test_what_a_server_causes_by_itself_is_bounded_and_what_a_client_does_is_not() -> None:
     events: list[Event] = []
     teller = Teller(events.append, "fs", "s1", via="gateway")
-    for number in range(SERVER_BURST + 500):
-        teller.list_changed()
-        teller.called(Call(number, "t", None), ALLOW, None)
-        teller.result("t", number, (), 5, ALLOW)
+
+    async def cause() -> None:
+        for number in range(SERVER_BURST + 500):
+            teller.list_changed()
+            teller.called(Call(number, "t", None), ALLOW, None)
+            teller.result("t", number, (), 5, ALLOW)
+
+    asyncio.run(cause())
     counts = Counter(event.type for event in events)
     assert counts["mcp_tools_list_changed"] < SERVER_BURST + 100
     assert counts["events_lost"]
@@ -91,10 +96,14 @@ def test_what_a_server_causes_by_itself_is_bounded_and_what_a_client_does_is_not
 def test_malformed_messages_of_a_server_and_what_it_asks_are_bounded_too() -> None:
     events: list[Event] = []
     teller = Teller(events.append, "fs", "s1", via="gateway")
-    for _ in range(SERVER_BURST + 500):
-        teller.uninspected("server", MALFORMED, 5, ALLOW)
-        teller.asked(Asking(0, 1, "sampling/createMessage", {}), ALLOW)
-        teller.uninspected("client", MALFORMED, 5, ALLOW)
+
+    async def cause() -> None:
+        for _ in range(SERVER_BURST + 500):
+            teller.uninspected("server", MALFORMED, 5, ALLOW)
+            teller.asked(Asking(0, 1, "sampling/createMessage", {}), ALLOW)
+            teller.uninspected("client", MALFORMED, 5, ALLOW)
+
+    asyncio.run(cause())
     senders = Counter(event.to_json().get("sender", event.type) for event in events)
     assert senders["server"] + senders["mcp_sampling_request"] < SERVER_BURST + 100
     assert senders["client"] == SERVER_BURST + 500

@@ -60,6 +60,21 @@ def test_every_problem_is_a_line_with_file_path_found_and_expected(run, tmp_path
         assert "found" in line and "expected" in line
 
 
+def test_editors_and_pipelines_get_problems_with_their_lines(run, policy, tmp_path):
+    policy.chmod(0o666)
+    good = json.loads(run("policy", "check", policy, "--json").stdout)
+    assert (good["ok"], good["problems"], len(good["digest"])) == (True, [], 64)
+    assert [note.partition(": ")[0] for note in good["notes"]] == [f"{policy} may be written by every user"]
+    path = tmp_path / "bad.yaml"
+    path.write_text("version: 1\nproxy:\n  port: many\nnetwork: {mode: hard}\n")
+    result = run("policy", "check", path, "--json")
+    assert result.exit_code == 2
+    bad = json.loads(result.stdout)
+    assert (bad["file"], bad["ok"], bad["digest"], bad["notes"]) == (str(path), False, "", [])
+    assert [(p["line"], p["path"]) for p in bad["problems"]] == [(3, "proxy.port"), (4, "network.mode")]
+    assert all(p["found"] and p["expected"] for p in bad["problems"])
+
+
 @pytest.mark.parametrize("file", ["-", "/dev/stdin"])
 @pytest.mark.parametrize(("text", "code", "told"), [("version: 1\n", 0, "ok\n"), ("a: 1\n", 2, ": a: found")])
 def test_a_policy_may_come_through_a_pipe(file, text, code, told):
