@@ -139,7 +139,10 @@ class GatewayConnection(asyncio.Protocol):
         self._requests.drop()
         if self._writable is not None and not self._writable.done():
             self._writable.set_result(None)
-        if self._work is not None:
+        if isinstance(self._work, asyncio.Task):
+            # Behind its first step: what never began lets go of nothing.
+            self._loop.call_soon(self._work.cancel)
+        elif self._work is not None:
             self._work.cancel()
         self._quiet()
 

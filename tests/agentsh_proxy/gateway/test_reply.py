@@ -130,3 +130,25 @@ def test_a_client_that_goes_leaves_its_answer_to_who_comes_back() -> None:
         assert listened.messages == [{"jsonrpc": "2.0", "id": 1, "result": RESULT}]
 
     play(scene)
+
+
+def test_a_client_that_goes_as_its_answer_becomes_a_stream_leaves_it() -> None:
+    async def scene(front: GatewayFront, pipes: list[FakePipe]) -> None:
+        session, pipe = await begun(front, pipes)
+        if pipe.waits:
+            return  # then a task waits for the server, and has long begun
+        asked = call() | {"params": {"name": "add", "_meta": {"progressToken": "t"}}}
+        asking = asyncio.create_task(front.post(asked, **session))
+        await pipe.heard("tools/call")
+        (client,) = [c for c in front.gateway.front.connections if c.busy]
+        progress = request("notifications/progress", progressToken="t", progress=1)
+        del progress["id"]
+        pipe.say(progress)  # from here on a task answers ...
+        client.connection_lost(None)  # ... that has not begun
+        asking.cancel()
+        await asyncio.wait((client._work, asking))
+        (bridge,) = front.gateway._carriers.values()
+        (kept,) = bridge._sessions.values()
+        assert not kept.busy, "nobody reads it any more"
+
+    play(scene)
