@@ -66,6 +66,11 @@ class Admitted:
     here: str = ""  # the session in which its client's socket was made
     shown: str = ""  # another one, whose token it had
 
+    @property
+    def dialect(self) -> Dialect:
+        """The dialect in which the client expects errors."""
+        return self.inspected or self.provider.dialect
+
 
 class Answered(NamedTuple):
     """A request for the proxy itself."""

@@ -14,6 +14,7 @@ from agentsh_net.core.dialects.base import RequestFacts
 from agentsh_net.core.web.familiar_heads import Mould
 from agentsh_net.core.web.http_head import RequestHead, forwarded_request
 from agentsh_proxy.llm.admission import Admitted, admit
+from agentsh_proxy.llm.reporting import Subject
 from agentsh_proxy.llm.signing import credentialed, without_credentials
 from agentsh_proxy.llm.view import View
 
@@ -44,6 +45,10 @@ class Asked:
     def stands(self, view: View, sessions: Mapping[str, str]) -> bool:
         """Say whether the same head still leads to the same."""
         return self.view is view and self.sessions is sessions
+
+    def subject(self, request_id: str = "") -> Subject:
+        """Return what events about the request are about; `request_id` is the provider's, once it gave one."""
+        return Subject(self.admitted.session_id, request_id, self.admitted.dialect.name)
 
     def request(self, body: bytes | None) -> bytes:
         """Return the request to the upstream; without a body, where one streams, its head."""

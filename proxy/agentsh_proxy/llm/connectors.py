@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from agentsh_net.core.dialects import request_connectors
 from agentsh_net.core.dialects.base import Connector, Dialect
@@ -18,10 +18,8 @@ from agentsh_net.core.verdicts.connectors import Reach
 from agentsh_net.core.verdicts.rules import ROOT
 from agentsh_proxy.llm.admission import RefusalError
 from agentsh_proxy.llm.reporting import Subject
-
-if TYPE_CHECKING:
-    from agentsh_proxy.llm.service import Service
-    from agentsh_proxy.llm.view import View
+from agentsh_proxy.llm.service import Service
+from agentsh_proxy.llm.view import View
 
 _TOOLS: Final = f"{ROOT}.denied_tools"
 _UNCONFINED: Final = "policy denies some of its tools, which cannot be kept back here"

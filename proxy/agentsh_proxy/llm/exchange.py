@@ -23,15 +23,15 @@ from agentsh_proxy.llm.guarding import restoring
 from agentsh_proxy.llm.inspecting import Inspection, redirection, unreadable
 from agentsh_proxy.llm.judging import Judging
 from agentsh_proxy.llm.overhearing import Overhearing, overheard
-from agentsh_proxy.llm.receiving import NO_FACTS, Reception, dialect_of, subject_of
+from agentsh_proxy.llm.receiving import NO_FACTS, Reception
 from agentsh_proxy.llm.relaying import Answer, Client, Relay, opening
+from agentsh_proxy.llm.service import Service
 from agentsh_proxy.llm.sniffing import PACKED
 from agentsh_proxy.llm.trail import Trail, begin
 from agentsh_proxy.llm.upstream import UpstreamConnection
 
 if TYPE_CHECKING:
     from agentsh_proxy.llm.server import ClientConnection
-    from agentsh_proxy.llm.service import Service
 
 PATIENCE = 5.0  # seconds of silence over a held call before a comment is sent; the shortest client timeout seen is 10
 
@@ -78,11 +78,6 @@ class Exchange:
     def answering(self) -> bool:
         """Say whether the client got bytes of an answer."""
         return self._answer is not None and self._answer.started
-
-    @property
-    def dialect(self) -> Dialect:
-        """The dialect in which the client expects errors."""
-        return dialect_of(self.asked)
 
     # The client's side.
 
@@ -279,7 +274,7 @@ class Exchange:
 
     def on_bug(self, error: Exception) -> None:
         """Answer for a bug of ours: it must leave no client waiting."""
-        self.fail(ProtocolError(self._service.note_bug(error, subject_of(self.asked)), status=502))
+        self.fail(ProtocolError(self._service.note_bug(error, self.asked.subject()), status=502))
 
     def on_writable(self, *, writable: bool) -> None:
         """Make the client wait while the upstream takes no more."""
@@ -368,7 +363,7 @@ class Exchange:
         if answer is None or not answer.started:
             status = error.status if error.status in (502, 503, 504) else 502
             self._over = True
-            self._client.answer_error(status, str(error), self.dialect)
+            self._client.answer_error(status, str(error), self.asked.admitted.dialect)
             return
         self._write(answer.fail(str(error)))
         self._over = True

@@ -5,20 +5,14 @@ How calls are found is the dialects' business, what becomes of the answer is `an
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING
-
 from agentsh_net.clock import new_id
 from agentsh_net.core.dialects.base import Judge, Step
 from agentsh_net.core.model import ToolCall, Verdict
 from agentsh_net.core.trust.offers import Lessons
 from agentsh_net.core.web.http_head import ResponseHead
 from agentsh_proxy.llm.asked import Asked
-from agentsh_proxy.llm.receiving import dialect_of, subject_of
-from agentsh_proxy.llm.steering import steers
-
-if TYPE_CHECKING:
-    from agentsh_proxy.llm.service import Service
+from agentsh_proxy.llm.service import Service
+from agentsh_proxy.llm.steering import steered
 
 
 class Judging:
@@ -40,10 +34,7 @@ class Judging:
         if self._judge is None:
             self._judge = self._service.judge_for(self._asked.admitted.session_id)
         verdict = self._judge(self._lessons.applied(call))
-        snapshot, dialect = self._service.view.snapshot, dialect_of(self._asked).name
-        if verdict.blocked and steers(snapshot, dialect, self._asked.opening, call):
-            verdict = replace(verdict, steered=True)
-        return verdict
+        return steered(verdict, call, self._service.view.snapshot, self._asked)
 
     def note(self, step: Step) -> None:
         """Tell what a step found."""
@@ -52,7 +43,7 @@ class Judging:
         if not self._request_id:
             # Where the provider gave none, one of ours still tells which calls came together.
             self._request_id = self._head.request_id or new_id()
-        self._service.note(step, subject_of(self._asked, self._request_id))
+        self._service.note(step, self._asked.subject(self._request_id))
         for judged in step.judged:
             self._service.offering.propose(self._asked.admitted.session_id, judged.call)
         for fault in step.faults:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from agentsh_net.core.dialects import foreign_connectors
-from agentsh_net.core.dialects.base import Dialect, Fault, Judged, RequestFacts, Step
+from agentsh_net.core.dialects.base import Fault, Judged, RequestFacts, Step
 from agentsh_net.core.dlp.guard import Guard, Scrubbed
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.trust.offers import NOTHING, Lessons
@@ -22,26 +22,13 @@ from agentsh_proxy.llm.asked import Asked
 from agentsh_proxy.llm.connectors import Connectors
 from agentsh_proxy.llm.guarding import LONG, scrubbed, scrubbed_apart, without_description
 from agentsh_proxy.llm.offering import reduced
-from agentsh_proxy.llm.reporting import Subject
+from agentsh_proxy.llm.service import Service
 from agentsh_proxy.llm.sniffing import Kind, kind_of
-
-if TYPE_CHECKING:
-    from agentsh_proxy.llm.service import Service
 
 NO_FACTS = RequestFacts()
 _OURS: Final = 503  # the status of an error that is not the client's
 _COUNTS: Final = re.compile(rb"(?:count_?tokens|/input_tokens)(?:\?|\Z)", re.IGNORECASE)  # and calls nothing
 _TYPE: Final = re.compile(rb"\r\ncontent-type:([^\r;]*)", re.IGNORECASE)
-
-
-def dialect_of(what: Asked) -> Dialect:
-    """Return the dialect in which the client expects errors."""
-    return what.admitted.inspected or what.admitted.provider.dialect
-
-
-def subject_of(what: Asked, request_id: str = "") -> Subject:
-    """Return what events about a request are about."""
-    return Subject(what.admitted.session_id, request_id, dialect_of(what).name)
 
 
 class Reception:
@@ -148,7 +135,7 @@ class Reception:
         if not done.counts:
             return body
         self.asked = replace(self.asked, opening=without_description(self.asked.opening))
-        self._service.reporter.redacted(guard.mode, done.counts, subject_of(self.asked))
+        self._service.reporter.redacted(guard.mode, done.counts, self.asked.subject())
         return done.body
 
     def _unsearchable(self, error: ProtocolError, body: bytes) -> bytes:
@@ -166,7 +153,7 @@ class Reception:
             return plain
         adds, view = self.facts.adds_tools, self.asked.view
         self.facts = replace(self.facts, parsed=None)  # not kept for as long as the answer takes
-        self.lessons = offering.read(request, view, subject_of(self.asked), adds_tools=adds)
+        self.lessons = offering.read(request, view, self.asked.subject(), adds_tools=adds)
         if not (view.hide_denied and self.lessons.hidden):
             return plain
         return reduced(request, plain, self.lessons)
@@ -176,10 +163,10 @@ class Reception:
         grave = view.fail_closed or fault.cut
         cut = grave and view.enforce
         told = Fault(fault.cause, f"request: {fault.detail}", cut, would=grave and not cut)
-        self._service.reporter.fault(told, subject_of(self.asked))
+        self._service.reporter.fault(told, self.asked.subject())
         if cut:
             why = f"the request could not be inspected: {fault.detail}"
-            raise RefusalError(status, why, dialect=dialect_of(self.asked), told=True)
+            raise RefusalError(status, why, dialect=self.asked.admitted.dialect, told=True)
 
     def _judge_foreign(self, plain: bytes) -> None:
         """Judge the MCP servers of a request that is not understood. Raises RefusalError."""
@@ -201,24 +188,24 @@ class Reception:
         return left
 
     def _connectors(self) -> Connectors:
-        return Connectors(self._service, self.asked.view, subject_of(self.asked), dialect_of(self.asked))
+        return Connectors(self._service, self.asked.view, self.asked.subject(), self.asked.admitted.dialect)
 
     def _judge_approvals(self) -> None:
         """Judge every call that the request lets the provider run; no rate is charged before it runs. Raises RefusalError."""
         for call in self.facts.approvals:
             if not call.name:
-                known = self._service.offering.proposed(subject_of(self.asked).session_id, call.call_id)
+                known = self._service.offering.proposed(self.asked.admitted.session_id, call.call_id)
                 if known is None and not self.asked.view.fail_closed:
                     unknown = "it approves an MCP call that was proposed in no answer seen here"
                     self._unread(Fault("unknown_approval", unknown, cut=False), 400)
                     continue
                 call = known or call  # noqa: PLW2901 - proposed in an answer that this request does not repeat
             verdict = self._service.view.snapshot.explain(call).verdict
-            self._service.note(Step(b"", (Judged(call, verdict),)), subject_of(self.asked))
+            self._service.note(Step(b"", (Judged(call, verdict),)), self.asked.subject())
             if verdict.blocked:
                 raise RefusalError(
                     403,
                     f"the approval of tool {call.name!r} is blocked by policy: {verdict.reason}",
-                    dialect=dialect_of(self.asked),
+                    dialect=self.asked.admitted.dialect,
                     told=True,
                 )

@@ -27,7 +27,6 @@ from agentsh_proxy.llm.admission import Admitted, Answered, RefusalError, admit
 from agentsh_proxy.llm.asked import Asked
 from agentsh_proxy.llm.guarding import masked
 from agentsh_proxy.llm.offering import Offering
-from agentsh_proxy.llm.receiving import dialect_of
 from agentsh_proxy.llm.reporting import Reporter, Subject
 from agentsh_proxy.llm.upstream_pool import Pool
 from agentsh_proxy.llm.view import View
@@ -118,7 +117,7 @@ class Service:
         """
         self.counts.refused += 1
         if what is not None:
-            refused.dialect = dialect_of(what)
+            refused.dialect = what.admitted.dialect
         if refused.unread is not None:
             self.note_unread(refused.unread)
         elif not refused.told:

@@ -6,19 +6,28 @@ Others crash, or end the run (openai-agents raises, applications look the name u
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Final
 
 from agentsh_net.core.dialects import steering
 from agentsh_net.core.dialects.anthropic import blocks as anthropic_blocks
 from agentsh_net.core.dialects.openai_responses import items as openai_responses_items
-from agentsh_net.core.model import ToolCall
+from agentsh_net.core.model import ToolCall, Verdict
 from agentsh_net.core.snapshot import Snapshot
+from agentsh_proxy.llm.asked import Asked
 
 # By what each sends as User-Agent, in the dialect that it speaks.
 _GOES_ON: Final = {
     anthropic_blocks.NAME: re.compile(rb"\r\nuser-agent:[ \t]*claude-cli/", re.IGNORECASE),
     openai_responses_items.NAME: re.compile(rb"\r\nuser-agent:[ \t]*codex[_-]", re.IGNORECASE),
 }
+
+
+def steered(verdict: Verdict, call: ToolCall, snapshot: Snapshot, asked: Asked) -> Verdict:
+    """Return the verdict on a call in the answer to a request, steered where it is a block and its client goes on."""
+    if not verdict.blocked or not steers(snapshot, asked.admitted.dialect.name, asked.opening, call):
+        return verdict
+    return replace(verdict, steered=True)
 
 
 def steers(snapshot: Snapshot, dialect: str, opening: bytes, call: ToolCall) -> bool:

@@ -7,17 +7,14 @@ from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING
 
 from agentsh_net.core.limits.usage import Usage
 from agentsh_net.core.web.http_head import ResponseHead, forwarded_response
 from agentsh_net.core.web.http_redaction import target
 from agentsh_proxy.llm.admission import RefusalError
-
-if TYPE_CHECKING:
-    from agentsh_proxy.llm.asked import Asked
-    from agentsh_proxy.llm.service import Service
-    from agentsh_proxy.recorder import Recording
+from agentsh_proxy.llm.asked import Asked
+from agentsh_proxy.llm.service import Service
+from agentsh_proxy.recorder import Recording
 
 BYTES_A_TOKEN = 4  # of English and of code, about
 # An image is a fraction of its bytes in tokens, so that an estimate by bytes ends where few texts go on; the answer settles it.
@@ -100,14 +97,13 @@ def begin(service: Service, asked: Asked, body: bytes) -> Trail | None:
 
 def _record(service: Service, asked: Asked, body: bytes) -> Recording | None:
     admitted = asked.admitted
-    dialect = admitted.inspected or admitted.provider.dialect
     model = _MODEL.search(body) or _MODEL_IN_PATH.search(admitted.target)
     # The operator's own path came from the policy file, and may be a secret there (`${...}`).
     below = admitted.target.removeprefix(admitted.provider.base_path.rstrip(b"/"))
     words = {
         "session_id": admitted.session_id,
         "provider": admitted.provider.name,
-        "dialect": dialect.name,
+        "dialect": admitted.dialect.name,
         "model": model[1].decode("utf-8", "replace") if model else "",
         "method": asked.head.method,
         "path": target(below).decode("ascii", "replace"),
@@ -123,7 +119,7 @@ def _record(service: Service, asked: Asked, body: bytes) -> Recording | None:
 def _refuse(service: Service, asked: Asked, wait: float) -> None:
     seconds = max(1, math.ceil(wait))
     provider = asked.admitted.provider
-    dialect = asked.admitted.inspected or provider.dialect
+    dialect = asked.admitted.dialect
     service.counts.rate_limited += 1
     service.reporter.limited(provider.name, seconds, asked.admitted.session_id, dialect.name)
     raise RefusalError(

@@ -24,13 +24,13 @@ from agentsh_net.core.web.websocket import Message, Opcode, Reader, close, frame
 from agentsh_proxy.llm.admission import RefusalError
 from agentsh_proxy.llm.asked import Asked, renewed
 from agentsh_proxy.llm.guarding import restoring
-from agentsh_proxy.llm.receiving import Reception, dialect_of, subject_of
-from agentsh_proxy.llm.steering import steers
+from agentsh_proxy.llm.receiving import Reception
+from agentsh_proxy.llm.service import Service
+from agentsh_proxy.llm.steering import steered
 from agentsh_proxy.llm.websocket_upstream import WebSocketUpstream
 
 if TYPE_CHECKING:
     from agentsh_proxy.llm.server import ClientConnection
-    from agentsh_proxy.llm.service import Service
 
 ENDLESS: Final = 1 << 62  # bytes that a client may send: a WebSocket has no length
 _PROTOCOL_ERROR, _UNSUPPORTED, _REFUSED, _TOO_BIG, _INTERNAL = 1002, 1003, 1008, 1009, 1011
@@ -42,7 +42,7 @@ class Tunnel:
 
     __slots__ = (
         "_answer", "_client", "_connecting", "_dialect", "_from_client", "_from_upstream", "_judge_of_answer",
-        "_lessons", "_over", "_seen", "_service", "_upstream", "answering", "asked", "asked", "held", "method",
+        "_lessons", "_over", "_seen", "_service", "_upstream", "answering", "asked", "held", "method",
     )  # fmt: skip
 
     def __init__(self, service: Service, client: ClientConnection, what: Asked) -> None:
@@ -63,11 +63,6 @@ class Tunnel:
         self.answering = False
         self.held = False
         self.method = what.head.method
-
-    @property
-    def dialect(self) -> Dialect:
-        """The dialect in which the client expects errors."""
-        return dialect_of(self.asked)
 
     # The client's side, as an exchange has it.
 
@@ -113,7 +108,7 @@ class Tunnel:
 
     def on_bug(self, error: Exception) -> None:
         """Answer for a bug of ours: nothing of what it concerns passes."""
-        self._end(_INTERNAL, self._service.note_bug(error, subject_of(self.asked)))
+        self._end(_INTERNAL, self._service.note_bug(error, self.asked.subject()))
 
     def cancel(self) -> None:
         """Drop everything: the client is gone."""
@@ -276,7 +271,7 @@ class Tunnel:
         facts = leaving.facts
         if facts.judged or facts.faults:
             session_id = self.asked.admitted.session_id
-            self._service.note(facts, subject_of(self.asked))
+            self._service.note(facts, self.asked.subject())
             for judged in facts.judged:
                 self._service.offering.propose(session_id, judged.call)
         for raw, text in leaving.messages:
@@ -297,7 +292,7 @@ class Tunnel:
             pass_on(raw)
 
     def _tell(self, fault: Fault) -> None:
-        self._service.reporter.fault(fault, subject_of(self.asked))
+        self._service.reporter.fault(fault, self.asked.subject())
 
     def _machine(self) -> Stream:
         """Return the machine of the next answer."""
@@ -310,14 +305,10 @@ class Tunnel:
 
     def _judge(self, call: ToolCall) -> Verdict:
         verdict = self._judge_of_answer(self._lessons.applied(call))
-        if verdict.blocked and steers(
-            self._service.view.snapshot, self.dialect.name, self.asked.opening, call
-        ):
-            verdict = replace(verdict, steered=True)
-        return verdict
+        return steered(verdict, call, self._service.view.snapshot, self.asked)
 
     def _reading(self, what: Asked) -> Dialect:
-        dialect = dialect_of(what)
+        dialect = what.admitted.dialect
         if what.view.guard is not None and what.view.guard.mode == "tokenize":
             return restoring(dialect, self._service.vaults.of(what.admitted.session_id))
         return dialect
@@ -340,7 +331,7 @@ class Tunnel:
         upstream, self._upstream = self._upstream, None
         if upstream is not None:
             upstream.abort()
-        self._client.answer_error(status, message, self.dialect)
+        self._client.answer_error(status, message, self.asked.admitted.dialect)
 
     def _end(self, code: int, reason: str) -> None:
         """Close both sides, each with the reason."""
@@ -354,7 +345,7 @@ class Tunnel:
             self._client.write(close(code, f"agentsh-net: {reason}"))
             self._client.on_answered(keep_alive=False, whole=True)
         else:
-            self._client.answer_error(503, reason, self.dialect)
+            self._client.answer_error(503, reason, self.asked.admitted.dialect)
 
 
 def _read(text: bytes) -> Reading:

@@ -9,7 +9,7 @@ import pytest
 from agentsh_proxy.llm import guarding
 from agentsh_proxy.llm.admission import RefusalError, admit
 from agentsh_proxy.llm.asked import asked
-from agentsh_proxy.llm.receiving import Reception, dialect_of, subject_of
+from agentsh_proxy.llm.receiving import Reception
 from loopback import on_loop
 from loopback.client import request
 from loopback.proxy import Proxy, snapshot
@@ -42,8 +42,8 @@ async def test_a_body_nobody_objects_to_leaves_as_the_very_object(opened):
 async def test_errors_and_events_are_in_the_dialect_that_reads_the_path(opened):
     proxy = await opened(Proxy(snapshot(1)))
     what = asking(proxy, "/openai/v1/responses")
-    assert dialect_of(what).name == "openai_responses"
-    assert subject_of(what, "req_1") == ("default", "req_1", "openai_responses")
+    assert what.admitted.dialect.name == "openai_responses"
+    assert what.subject("req_1") == ("default", "req_1", "openai_responses")
     assert what.held
     assert b"Accept-Encoding: identity" in what.opening
 
