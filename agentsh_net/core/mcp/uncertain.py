@@ -17,7 +17,7 @@ from agentsh_net.core.inspect.custom import Custom
 from agentsh_net.core.inspect.findings import Finding
 from agentsh_net.core.mcp import jsonrpc
 from agentsh_net.core.mcp.gate import Asking, embedded
-from agentsh_net.core.mcp.glance import BOM, ELICITATION, SAMPLING, URL_ELICITATION_REQUIRED
+from agentsh_net.core.mcp.glance import BOM, ELICITATION, HANDSHAKES, LIST, SAMPLING, URL_ELICITATION_REQUIRED
 from agentsh_net.core.model import Verdict
 from agentsh_net.core.values import strict_json
 from agentsh_net.core.verdicts import results_policy, server_asks
@@ -69,12 +69,19 @@ def _passes_for(messages: Iterable[dict[str, Any]]) -> str:
     It may have thrown away what was taken here for the answer (a batch, a member it does not know) and wait for this one: neither
     pins nor what a server says of itself may miss it.
     """
-    results = [set(map(str.casefold, m["result"])) for m in messages if isinstance(m.get("result"), dict)]
-    if any("tools" in result for result in results):
+    shown = {method for m in messages for method in shown_by(m.get("result"))}
+    if LIST in shown:
         return "a list of tools under an id that nobody used, or that peers may read differently"
-    if any(key in result for result in results for key in ("protocolversion", "supportedversions")):
+    if shown:
         return "a handshake under an id that nobody used, or that peers may read differently"
     return ""
+
+
+def shown_by(result: Any) -> frozenset[str]:
+    """Return the methods whose answer a client takes a result for that shows it tools, or a server."""
+    keys = set(map(str.casefold, result)) if isinstance(result, dict) else set()
+    lists = frozenset((LIST,)) if "tools" in keys else frozenset()
+    return lists | (HANDSHAKES if keys & {"protocolversion", "supportedversions"} else frozenset())
 
 
 def _askings(message: dict[str, Any]) -> Iterator[Asking]:

@@ -32,10 +32,8 @@ from agentsh_proxy.gateway.bodies import as_body, flattened
 from agentsh_proxy.gateway.doubts import INLINE, Doubts, refusal
 from agentsh_proxy.gateway.offer import Offer
 from agentsh_proxy.gateway.view import Place
-from agentsh_proxy.gateway.waiting import ANSWERED, NOBODYS, NOBODYS_OWN, SEVERAL, Asked, Own, asked_by
+from agentsh_proxy.gateway.waiting import NOBODYS, NOBODYS_OWN, Asked, Own, Waiting, asked_by
 
-# Requests without an answer that one client may have: more than any has in flight. The oldest are forgotten first.
-MAX_WAITING: Final = 4096
 _ANSWERS: Final = (Response, ErrorResponse)
 _Answer = tuple[int, Asked, Response | ErrorResponse]  # where it stands in its body, and the request it is to
 SHOWING: Final = HANDSHAKES | {LIST}  # requests whose answers show the client what calls are held against
@@ -73,7 +71,7 @@ class Review:
         self._around = around
         self._tell = Teller(around.emit, server_id, session_id, via="gateway")
         self.doubts = Doubts(around, server_id, self._tell)
-        self._waiting: dict[Id, Asked] = {}
+        self._waiting = Waiting()
 
     # What the client sends.
 
@@ -90,15 +88,12 @@ class Review:
             ruling = mcp_gate.rule_calls(flat, body, self._judge, refuse, reads)
         except ProtocolError as error:
             return self._doubtful(data, str(error), mcp_gate.doubt_of_client(flat))
-        going: dict[Id, Asked] = {}
-        for message in body.messages:
-            if isinstance(message, Request) and message.id not in ruling.refused:
-                asked = going[message.id] = asked_by(message)
-                other = self._waiting.get(message.id, ANSWERED)
-                alike = other is ANSWERED or other.method == asked.method
-                self._waiting[message.id] = asked if alike else SEVERAL
-        while len(self._waiting) > MAX_WAITING:
-            del self._waiting[next(iter(self._waiting))]
+        going = {
+            message.id: asked_by(message)
+            for message in body.messages
+            if isinstance(message, Request) and message.id not in ruling.refused
+        }
+        self._waiting.add(going)
         forward = data if ruling.forward is flat else ruling.forward
         return Taken(forward, ruling.replies, body, tuple(going), own=going)
 
@@ -163,8 +158,7 @@ class Review:
 
     def forget(self, ids: Collection[Id]) -> None:
         """Take note that requests never went out, or that nobody waits for their answers."""
-        for id_ in ids:
-            self._waiting.pop(id_, None)
+        self._waiting.forget(ids)
 
     def refused(self, methods: Iterable[str], denied: Verdict) -> None:
         """Tell of what was asked, besides calls, of a server that policy denies."""
@@ -190,8 +184,8 @@ class Review:
         message = body.messages[0]
         if not isinstance(message, Response) or asks_for_input(message.raw):
             return None
-        asked = own.get(message.id) or self._waiting.get(message.id)
-        if asked is None or asked.method in SHOWING or self._claimed(message.id, ids, own) is None:
+        asked = self._waiting.asked(message.id, own)
+        if asked is NOBODYS or asked.method in SHOWING or not self._waiting.answered(message, ids, own):
             return None
         return Passed(data, (), (message.id,), body)
 
@@ -204,8 +198,8 @@ class Review:
         answered = tuple(message.id for _, _, message in answers if message.id is not None)
         if stray:
             for _, asked, message in answers:
-                if asked is not NOBODYS:
-                    self._waiting.setdefault(message.raw["id"], asked)
+                if message.id is not None:
+                    self._waiting.keep(message.id, asked)
             holds = await self.doubts.held(flat)
             meant = jsonrpc.loosely_answered(body, ids)  # others may have their answer yet
             passed = self._uncertain(data, "an answer to no request", "", meant, holds, own)
@@ -221,7 +215,7 @@ class Review:
         """Judge what could not be read, in the place of answers to these requests."""
         if mcp_gate.is_noise(flat):
             ids = ()
-        lists = any((own.get(id_) or self._waiting.get(id_, NOBODYS)).method == LIST for id_ in ids)
+        lists = any(self._waiting.asked(id_, own).method == LIST for id_ in ids)
         danger = "a list of tools that peers may read differently" if lists else mcp_gate.doubt(flat)
         return self._uncertain(data, why, danger, ids, await self.doubts.held(flat), own)
 
@@ -234,7 +228,7 @@ class Review:
                 if changes_tools(message):
                     self._tell.list_changed()
                 continue
-            asked = NOBODYS if message.id is None else self._claimed(message.id, ids, own)
+            asked = self._waiting.answered(message, ids, own)
             if asked is None:
                 stray = True
             else:
@@ -269,7 +263,7 @@ class Review:
 
     async def page(self, data: bytes, ids: Sequence[Id]) -> Verdict:
         """Judge an answer to these requests that is no message, but that some client shows to the model."""
-        asked = self._waiting.get(ids[0], NOBODYS) if ids else NOBODYS
+        asked = self._waiting.asked(ids[0]) if ids else NOBODYS
         found = await self._found(data.decode("utf-8", "replace"), len(data))
         verdict = results_policy.judge(self._around.mcp, found, "answer")
         if found:
@@ -280,9 +274,8 @@ class Review:
         """Judge what a server sent as `server` does; None where something of it might have to be waited for."""
         if len(data) > INLINE:
             return None
-        for asked in self._waiting.values():
-            if asked.method == LIST:
-                return None
+        if self._waiting.listing:
+            return None
         read = _read(data, limit)
         if (plain := self._plain(data, read, ids, NOBODYS_OWN)) is not None:
             return plain
@@ -357,27 +350,8 @@ class Review:
         verdict = self.doubts.of_server(len(data), why, danger, holds)
         if not verdict.blocked:
             return Passed(data)
-        errors = [refusal(id_, verdict) for id_ in ids if self._claimed(id_, ids, own) or id_ in own]
+        errors = [refusal(id_, verdict) for id_ in ids if self._waiting.claimed(id_, ids, own) or id_ in own]
         return Passed(as_body(errors), (), tuple(ids))
-
-    def _claimed(self, id_: Id, ids: Collection[Id], own: Own) -> Asked | None:
-        """Take the request that an answer is to: of those that it came for, else of the whole conversation."""
-        waiting, asked = self._waiting.get(id_), own.get(id_)
-        if waiting is ANSWERED:
-            return None
-        if asked is None:
-            if waiting is None or waiting is SEVERAL:
-                return None
-            if id_ in ids:
-                del self._waiting[id_]
-            else:
-                self._waiting[id_] = ANSWERED
-            return waiting
-        if id_ not in ids:
-            return None  # it has its answer
-        if waiting is asked:
-            del self._waiting[id_]
-        return asked
 
 
 @lru_cache(maxsize=8)  # of a policy there are two, and one or two policies

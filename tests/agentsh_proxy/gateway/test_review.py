@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from agentsh_proxy.gateway.around import Around
 from agentsh_proxy.gateway.bodies import as_body, flattened
-from agentsh_proxy.gateway.review import MAX_WAITING, Review
+from agentsh_proxy.gateway.review import Review
 from agentsh_proxy.gateway.view import unfold
+from agentsh_proxy.gateway.waiting import MAX_WAITING, NOBODYS_OWN
 from gateway_front import FakeCharges, call, request, snapshot
 
 from agentsh_net.core.audit.joining import Intent
@@ -296,6 +297,20 @@ def test_a_handshake_under_another_id_does_not_pass_unpinned() -> None:
     passed = front.server(answer("5", {"protocolVersion": "2025-11-25", "instructions": "x"}), 5)
     assert "a handshake under an id that nobody used" in passed.forward.decode()
     assert front.events[-1]["cause"] == "hostile"
+
+
+@pytest.mark.parametrize("other", ["tools/call", "server/discover"])
+@pytest.mark.parametrize("resumed", [True, False])
+def test_a_listing_on_the_stream_of_another_request_does_not_pass_unpinned(other: str, resumed: bool) -> None:
+    front = Front()
+    asked = front.client(request("tools/list", 1))
+    front.client(request(other, 2, name="a"))
+    on_it = ((), NOBODYS_OWN) if resumed else (asked.ids, asked.own)
+    passed = asyncio.run(front.review.server(encoded(answer(2, {"tools": [{"name": "x"}]})), LIMIT, *on_it))
+    assert passed.forward is None
+    told = front.events[-1]
+    assert (told["type"], told["action"], told["cause"]) == ("mcp_message_uninspected", "block", "hostile")
+    assert front.server(answer(2, {}), 2).answered == (2,)
 
 
 def test_a_late_answer_that_is_dropped_fails_nobody_else() -> None:
