@@ -45,6 +45,7 @@ class Apart:
 async def _run(work: Callable[[], bytes]) -> bytes:
     loop = asyncio.get_running_loop()
     ended: asyncio.Future[int] = loop.create_future()
+    lives = True  # as long as its number is its own
     pieces: list[bytes] = []
     reading, writing = os.pipe()
     try:
@@ -58,6 +59,7 @@ async def _run(work: Callable[[], bytes]) -> bytes:
     os.close(writing)
 
     def read() -> None:
+        nonlocal lives
         data = os.read(reading, _READ)
         if data:
             pieces.append(data)
@@ -65,6 +67,7 @@ async def _run(work: Callable[[], bytes]) -> bytes:
         loop.remove_reader(reading)
         os.close(reading)
         _, status = os.waitpid(pid, 0)  # at once: its memory is gone before its end of the pipe is
+        lives = False
         if not ended.done():
             ended.set_result(status)
 
@@ -72,7 +75,8 @@ async def _run(work: Callable[[], bytes]) -> bytes:
     try:
         status = await ended
     except asyncio.CancelledError:
-        os.kill(pid, signal.SIGKILL)  # `read` sees its end
+        if lives:
+            os.kill(pid, signal.SIGKILL)  # `read` sees its end
         raise
     if status:
         raise ProtocolError("the process that computed it died", status=503)

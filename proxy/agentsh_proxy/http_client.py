@@ -27,6 +27,7 @@ MAX_IDLE = 2  # connections kept: one for requests, one that a closed stream lef
 def tls_context() -> ssl.SSLContext:
     """Return a client context over the system's trust store (SSL_CERT_FILE and SSL_CERT_DIR are honoured). Make one, share it."""
     context = ssl.create_default_context()
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols(["http/1.1"])
     return context
 

@@ -119,6 +119,23 @@ async def test_what_is_not_wanted_any_more_is_killed_and_reaped(opened):
     assert computing.cancelled()
 
 
+@on_loop
+async def test_a_process_that_is_gone_is_not_killed_its_number_may_be_anothers(opened, monkeypatch):
+    bury, killed = os.waitpid, []
+
+    def reaped(pid: int, flags: int) -> tuple[int, int]:
+        status = bury(pid, flags)
+        computing.cancel()  # in the very turn in which it ended
+        return status
+
+    monkeypatch.setattr(os, "waitpid", reaped)
+    monkeypatch.setattr(os, "kill", lambda *told: killed.append(told))
+    computing = asyncio.ensure_future(Apart().run(lambda: b"x"))
+    with pytest.raises(asyncio.CancelledError):
+        await computing
+    assert killed == []
+
+
 @pytest.mark.parametrize("number", [0, 500], ids=["below its pipe", "above its pipe"])
 @on_loop
 async def test_it_holds_no_socket_of_the_workers(opened, number):

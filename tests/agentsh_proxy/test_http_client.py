@@ -425,3 +425,11 @@ def test_a_certificate_of_another_host_is_refused(certificate: Path, monkeypatch
                 await client.request("GET", "/", ())
 
     run(main())
+
+
+def test_the_trust_store_is_the_systems_and_old_tls_is_refused() -> None:
+    context = tls_context()
+    assert context.verify_mode is ssl.CERT_REQUIRED
+    assert context.check_hostname
+    assert context.minimum_version is ssl.TLSVersion.TLSv1_2
+    assert context.cert_store_stats()["x509_ca"] > 0

@@ -16,6 +16,7 @@ from typing import TypeVar
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.web.familiar_heads import AnswerHeads
 from agentsh_proxy.counting import Counts
+from agentsh_proxy.http_client import tls_context
 from agentsh_proxy.llm.turn import Turn
 from agentsh_proxy.llm.upstream import UpstreamConnection, Waiting
 from agentsh_proxy.llm.view import Origin
@@ -101,11 +102,3 @@ class Pool:
             exchange.on_unreachable(error)
         except Exception as error:  # noqa: BLE001 - a bug of ours must leave no client waiting
             exchange.on_bug(error)
-
-
-def tls_context() -> ssl.SSLContext:
-    """Return a client context with the system's trust store; HTTP/1.1 is all that is spoken here."""
-    context = ssl.create_default_context()
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.set_alpn_protocols(["http/1.1"])
-    return context

@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 from agentsh_proxy.llm import upstream as upstream_module
-from agentsh_proxy.llm.upstream_pool import IDLE_SECONDS, tls_context
+from agentsh_proxy.llm.upstream_pool import IDLE_SECONDS
 from loopback import on_loop, until
 from loopback.client import Client, request
 from loopback.proxy import Proxy, snapshot
@@ -108,14 +108,6 @@ async def test_a_certificate_that_does_not_verify_is_a_502_that_says_so(opened, 
         assert answer.status == 502
         assert b"TLS with" in answer.body
     assert upstream.requests == []
-
-
-def test_the_trust_store_is_the_systems_and_old_tls_is_refused():
-    context = tls_context()
-    assert context.verify_mode is ssl.CERT_REQUIRED
-    assert context.check_hostname
-    assert context.minimum_version is ssl.TLSVersion.TLSv1_2
-    assert context.cert_store_stats()["x509_ca"] > 0
 
 
 @on_loop
