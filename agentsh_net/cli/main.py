@@ -72,6 +72,13 @@ class _Root(LazyGroup):
                 return super().invoke(ctx)
         except (ConfigError, ControlError, KernelError, ProtocolError, StoreError) as error:
             raise failure(error) from error
+        except click.NoSuchOption as error:
+            if error.option_name != "--socket":
+                raise
+            told = (
+                f"--socket stands before the command: agentsh-net --socket FILE {ctx.invoked_subcommand} ..."
+            )
+            raise click.UsageError(told, error.ctx) from error
         except FileNotFoundError as error:
             if not _nowhere():
                 raise

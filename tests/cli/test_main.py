@@ -51,6 +51,13 @@ def test_an_unknown_command_is_a_usage_error(run):
     assert run("dance").exit_code == 2
 
 
+@pytest.mark.parametrize("command", [("status",), ("mcp", "calls")])
+def test_where_the_socket_is_named_is_told(run, command):
+    result = run(*command, "--socket", "/run/x")
+    assert result.exit_code == 2
+    assert f"stands before the command: agentsh-net --socket FILE {command[0]} ..." in result.stderr
+
+
 def test_without_a_daemon_the_exit_code_is_four_and_the_remedy_is_told(run):
     result = run("status")
     assert result.exit_code == 4

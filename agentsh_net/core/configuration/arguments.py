@@ -41,7 +41,7 @@ def scalar(at: At, value: Any) -> Any:
 
 def _values(at: At, value: Any) -> tuple[Any, ...]:
     read = items(scalar)(at, value)
-    if not 0 < len(read) <= MAX_VALUES:
+    if not 0 < len(value) <= MAX_VALUES:
         at.refuse(value, f"a list of 1 to {MAX_VALUES} values")
     return read
 
@@ -69,7 +69,7 @@ def arguments(at: At, value: Any) -> tuple[settings.ArgumentMatch, ...]:
             )
             continue
         kinds = record(_READERS)(here, matcher)
-        if not kinds:
+        if not matcher:
             here.refuse(matcher, "one of " + ", ".join(f"`{kind}`" for kind in MATCHERS))
         found += [settings.ArgumentMatch(path.shown, kind, read) for kind, read in kinds.items()]
     if not 0 < len(given) <= MAX_CONDITIONS or len(found) > MAX_CONDITIONS:

@@ -102,6 +102,8 @@ def server_rule(at: At, value: Any) -> settings.ServerRule:
 
 def tool_rule(at: At, value: Any) -> settings.ToolRule:
     """Read a rule over tools; an empty one would mean every tool of every server, which is written with `*`."""
+    if isinstance(value, str):
+        at.refuse(value, "a mapping such as `{tool: ...}` or `{server: ..., tool: ...}`")
     given = record({"server": glob, "tool": glob, "content_hash": content_hash, "args": arguments})(at, value)
     if not value or set(value) == {"args"}:
         at.refuse(value, "`server`, `tool` or both (`*` for every one)")

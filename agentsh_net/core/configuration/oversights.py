@@ -26,7 +26,7 @@ def oversights(config: Config, mapping: Mapping[str, Any]) -> tuple[str, ...]:
     network = mapping.get("network")
     chosen = isinstance(network, Mapping) and "mode" in network
     unrefused = () if chosen else _unrefused(config)
-    return (*_slips(mcp), *_closed(mcp), *_unheard(config), *unrefused, *_open(config))
+    return (*_slips(mcp), *_lines(mcp), *_closed(mcp), *_unheard(config), *unrefused, *_open(config))
 
 
 def _slips(mcp: Mcp) -> Iterator[str]:
@@ -44,6 +44,13 @@ def _slips(mcp: Mcp) -> Iterator[str]:
             continue
         if near := get_close_matches(fold(name), declared, n=1, cutoff=0.75):
             yield f"{rule.path} is about server {name!r}, which is not declared (did you mean {declared[near[0]]!r}?)"
+
+
+def _lines(mcp: Mcp) -> Iterator[str]:
+    """Yield commands that are a whole command line: nothing of that name can be started."""
+    for number, server in enumerate(mcp.servers):
+        if " " in server.command and not server.args:
+            yield f"sandbox.mcp.servers[{number}].command is the program alone: what follows it belongs into `args`"
 
 
 def _closed(mcp: Mcp) -> Iterator[str]:

@@ -22,7 +22,7 @@ from agentsh_net.core.configuration.scalars import (
 from agentsh_net.core.configuration.schema import At, Refused, record, secret, section, table
 from agentsh_net.core.web.aws_signature import Credentials
 
-DIALECTS = one_of("anthropic", "openai", "gemini", "ollama", "bedrock")
+DIALECTS: Final = ("anthropic", "openai", "gemini", "ollama", "bedrock")
 
 # Tokens: more than any provider sells in a minute, and few enough for the bucket's arithmetic.
 LIMITS = section(
@@ -61,7 +61,7 @@ AWS = section(
     },
 )
 
-KEYS = record({"dialect": DIALECTS, "base_url": base_url, "limits": LIMITS, "aws": AWS})
+KEYS = record({"dialect": one_of(*DIALECTS), "base_url": base_url, "limits": LIMITS, "aws": AWS})
 
 
 def provider(at: At, value: Any) -> settings.Provider:
@@ -73,10 +73,11 @@ def provider(at: At, value: Any) -> settings.Provider:
     complete = built_in | given
     if complete.get("dialect") == "bedrock" and aws.region and "base_url" not in value:
         complete["base_url"] = f"https://bedrock-runtime.{aws.region}.amazonaws.com"
-    for name in ("dialect", "base_url"):
+    names = ", ".join(settings.DEFAULT_PROVIDERS)
+    values = {"dialect": " | ".join(DIALECTS), "base_url": "a URL, or for Bedrock `aws: {region: ...}`"}
+    for name, expected in values.items():
         if name not in value and name not in complete:
-            names = ", ".join(settings.DEFAULT_PROVIDERS)
-            at.key(name).note("nothing", f"a value: only {names} have a default")
+            at.key(name).note("nothing", f"{expected}: only {names} have a default")
     if complete.keys() != {"dialect", "base_url"}:
         raise Refused
     return settings.Provider(name=at.name, limits=limits, aws=_checked(at, aws, **complete), **complete)

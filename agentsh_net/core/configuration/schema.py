@@ -97,9 +97,9 @@ def describe(value: Any, *, secret: bool = False) -> str:
         case str():
             return f"a string of {len(value)} characters" if secret else quoted(value)
         case Mapping():
-            return f"a mapping of {len(value)} keys"
+            return f"a mapping of {len(value)} key{'s' * (len(value) != 1)}"
         case list() | tuple():
-            return f"a list of {len(value)} items"
+            return f"a list of {len(value)} item{'s' * (len(value) != 1)}"
         case _:
             return f"a value of type {type(value).__name__}"
 

@@ -91,6 +91,16 @@ class NameServers:
         self._search = listed[0][1]
 
 
+def failure(error: Exception) -> str:
+    """Return why a question got no answer: what each server said that was asked."""
+    tried = getattr(error, "kwargs", {}).get("errors", ())  # dnspython's; a server as `Do53:192.0.2.1@53`
+    said = (
+        f"{server.partition(':')[2].removesuffix('@53')}: {getattr(why, 'strerror', None) or why}"
+        for server, _, _, why, _ in tried
+    )
+    return "; ".join(dict.fromkeys(said)) or f"{type(error).__name__}: {error}"
+
+
 def _configuration(path: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the name servers and the search list of a file; none of either where it cannot be read."""
     servers: list[str] = []

@@ -26,7 +26,7 @@ from agentsh_net.kernel import boot_clock
 from agentsh_net.kernel.names import multicast_dns
 from agentsh_net.kernel.names.address_memory import AddressMemory
 from agentsh_net.kernel.names.hosts_file import HostsFile, is_localhost
-from agentsh_net.kernel.names.name_servers import NameServers
+from agentsh_net.kernel.names.name_servers import NameServers, failure
 from agentsh_net.kernel.names.own_addresses import own_addresses
 
 # Seconds for one question with all its retries: a dead server must not hold a reload up for longer.
@@ -337,7 +337,7 @@ async def ask_dns(name: str, kind: Kind, servers: NameServers | None = None) -> 
         resolver = (servers or NameServers()).resolver()
         answer = await resolver.resolve(name, kind, raise_on_no_answer=False, search=True, lifetime=LIFETIME)
     except (dns.exception.DNSException, OSError) as error:
-        raise ResolveError(f"{type(error).__name__}: {error}") from error
+        raise ResolveError(failure(error)) from error
     # dnspython waits with wait_for, which before Python 3.12 swallows a cancellation that comes with the answer.
     if (task := asyncio.current_task()) is not None and task.cancelling():
         raise asyncio.CancelledError

@@ -41,6 +41,15 @@ def test_what_is_written_on_purpose_is_not_told(rules):
     assert told(rules) == ()
 
 
+def test_a_whole_command_line_in_the_place_of_a_program_is_told():
+    lines = [
+        {"id": "a", "type": "stdio", "command": "npx -y some-server"},
+        {"id": "b", "type": "stdio", "command": "/opt/My Tools/server", "args": ["--stdio"]},
+    ]
+    [note] = told({"servers": lines})
+    assert note.startswith("sandbox.mcp.servers[0].command is the program alone") and "`args`" in note
+
+
 def test_a_list_that_allows_nothing_is_told():
     assert told({"server_policy": "allowlist", "tool_policy": "allowlist"}) == (
         "sandbox.mcp.server_policy is allowlist, and allowed_servers is empty: every server is blocked",

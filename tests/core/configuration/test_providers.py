@@ -38,6 +38,8 @@ def test_four_are_built_in_and_keep_their_dialect() -> None:
         "only anthropic, openai, gemini, ollama have a default"
         in problems(x={"dialect": "openai"})["x.base_url"]
     )
+    assert "aws: {region: ...}" in problems(x={"dialect": "bedrock"})["x.base_url"]
+    assert "anthropic | openai | gemini | ollama | bedrock" in problems(x={"base_url": HOST})["x.dialect"]
 
 
 def test_bedrock_is_where_its_region_is_and_the_region_where_its_host_says() -> None:

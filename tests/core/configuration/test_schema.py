@@ -120,7 +120,7 @@ def test_checks_run_one_after_the_other_on_what_was_read() -> None:
 
 def test_a_secret_value_is_told_by_its_length() -> None:
     problems = run(secret(items(number)), ["hunter2", {"k": "hunter2"}])[1]
-    assert [p.found for p in problems] == ["a string of 7 characters", "a mapping of 1 keys"]
+    assert [p.found for p in problems] == ["a string of 7 characters", "a mapping of 1 key"]
 
 
 def test_a_path_quotes_keys_that_are_not_plain() -> None:
@@ -142,7 +142,7 @@ def test_a_path_quotes_keys_that_are_not_plain() -> None:
         (float("inf"), "a huge number"),
         ("a\x1b[2J\n", r"'a\x1b[2J\n'"),
         ("x" * 1000, f"'{'x' * 57}...'"),
-        ({"a": 1}, "a mapping of 1 keys"),
+        ({"a": 1}, "a mapping of 1 key"),
         ([1, 2], "a list of 2 items"),
         (b"", "a value of type bytes"),
     ],

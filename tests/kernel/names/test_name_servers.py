@@ -5,10 +5,12 @@ from __future__ import annotations
 from ipaddress import ip_address
 from pathlib import Path
 
+import dns.exception
+import dns.message
 import dns.resolver
 import pytest
 
-from agentsh_net.kernel.names.name_servers import NameServers
+from agentsh_net.kernel.names.name_servers import NameServers, failure
 
 
 class Clock:
@@ -66,3 +68,18 @@ def test_a_change_of_network_is_followed_within_seconds(tmp_path: Path) -> None:
     paths[0].write_text("nameserver 10.0.0.54\n")
     clock.now = 6
     assert found.asked() == ("10.0.0.54",)
+
+
+def test_each_server_that_was_asked_is_told_with_what_it_said() -> None:
+    asked = [
+        ("Do53:10.0.0.53@53", False, 53, OSError(101, "Network is unreachable"), None),
+        ("Do53:10.0.0.53@53", True, 53, OSError(101, "Network is unreachable"), None),
+        ("Do53:fd00::53@5353", False, 5353, dns.exception.Timeout(), None),
+        ("Do53:10.0.0.54@53", False, 53, "SERVFAIL", None),
+    ]
+    refused = dns.resolver.NoNameservers(request=dns.message.make_query("a.test", "A"), errors=asked)
+    assert failure(refused) == (
+        "10.0.0.53: Network is unreachable; fd00::53@5353: The DNS operation timed out.; 10.0.0.54: SERVFAIL"
+    )
+    assert failure(dns.resolver.NXDOMAIN()).startswith("NXDOMAIN: ")
+    assert failure(OSError(24, "Too many open files")) == "OSError: [Errno 24] Too many open files"
