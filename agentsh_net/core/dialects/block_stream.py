@@ -12,13 +12,12 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Any, Final, NamedTuple, Protocol
 
+from agentsh_net.core.dialects.argument_text import KEY_TWICE, parsed
 from agentsh_net.core.dialects.base import MIN_WEIGHT, Limits
 from agentsh_net.core.dialects.machine import never
 from agentsh_net.core.dialects.output import Output
-from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.framing.event_stream import ERROR
 from agentsh_net.core.framing.sse import Frame
-from agentsh_net.core.values import strict_json
 from agentsh_net.core.values.members import folded
 from agentsh_net.core.values.strict_json import Path, Reading
 
@@ -111,11 +110,8 @@ def arguments(text: str) -> tuple[Any, str]:
     """Return the input that the pieces of a stream spell, and why nobody can tell what it is."""
     if not text:
         return {}, ""
-    try:
-        reading = strict_json.read(text.encode("utf-8", "surrogatepass"))
-    except ProtocolError:
-        return text, ""
-    return (text, "a key stands twice in them") if reading.duplicates else (reading.value, "")
+    value, twice = parsed(text)
+    return value, KEY_TWICE if twice else ""
 
 
 class BlockMachine:

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from agentsh_net.core.dialects.anthropic import dialect as anthropic
 from agentsh_net.core.dialects.base import Dialect, Judge
-from agentsh_net.core.dialects.bedrock.invoke import speaks_of_calls
+from agentsh_net.core.dialects.foreign_calls import speaks_of_calls
 from agentsh_net.core.dialects.gemini import dialect as gemini
 from agentsh_net.core.dialects.openai_chat import dialect as openai_chat
 from agentsh_net.core.dialects.openai_responses import dialect as openai_responses

@@ -7,9 +7,10 @@ it can; what is known to carry calls is read by a dialect, or goes by fail_close
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Any, Final
 
 from agentsh_net.core.dialects.call_signs import has_escaped_letters, plain
+from agentsh_net.core.values import members
 
 # Of the bytes before, those that a sign may begin in: the longest, with room for the white space that pretty-printers put into it.
 _TAIL: Final = 512
@@ -31,6 +32,23 @@ _SIGN: Final = re.compile(
 
 # Five bytes at most of each sign, in plain text (`call_signs` says why), and a NUL, behind which nothing is seen at once.
 _MARKS: Final = (b"tool", b"funct", b"mcp", b"shell", b"actio", b"contr", b"\0")
+
+
+def speaks_of_calls(value: Any) -> bool:
+    """Say whether anything in an event of unknown format could be a call: a key that names tools or functions, and says something."""
+    if isinstance(value, list):
+        return any(map(speaks_of_calls, value))
+    if not isinstance(value, dict):
+        return False
+    for key, item in value.items():
+        name = members.plain(key)
+        if ("tool" in name or "functioncall" in name) and item not in (None, [], {}, "", False):
+            return True
+        if name == "type" and isinstance(item, str) and "tool" in item.casefold():
+            return True
+        if speaks_of_calls(item):
+            return True
+    return False
 
 
 class Ear:

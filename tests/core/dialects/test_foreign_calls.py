@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agentsh_net.core.dialects.foreign_calls import Ear
+from agentsh_net.core.dialects.foreign_calls import Ear, speaks_of_calls
 
 CALLS: dict[str, Any] = {
     "Cohere v2": {"id": "x", "message": {"role": "assistant", "tool_plan": "p", "tool_calls": [{"id": "c", "type": "function", "function": {"name": "rm"}}]}},
@@ -62,3 +62,10 @@ def test_what_is_no_call_is_not(name: str) -> None:
 def test_the_name_of_an_event_is_enough() -> None:
     assert hears(b"event: tool-call-start\ndata: {}\n\n", 4)
     assert not hears(b"event: content-start\ndata: {}\n\n", 4)
+
+
+def test_a_key_without_a_value_speaks_of_no_call() -> None:
+    assert not speaks_of_calls(
+        {"choices": [{"tool_calls": [], "function_call": None, "content": "tool_use"}]}
+    )
+    assert speaks_of_calls([{"a": {"Function_Call": {"name": "x"}}}])

@@ -9,13 +9,13 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Final
 
+from agentsh_net.core.dialects.argument_text import parsed
 from agentsh_net.core.dialects.base import Judge
 from agentsh_net.core.dialects.output import Output, notice
 from agentsh_net.core.dialects.steering import Steered, tool_use
-from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.model import ToolCall
 from agentsh_net.core.values import strict_json
-from agentsh_net.core.values.members import text_of
+from agentsh_net.core.values.members import clash_of, text_of
 
 NAME: Final = "anthropic"
 
@@ -56,11 +56,6 @@ def twice(*objects: Any, duplicates: frozenset[str] = frozenset()) -> frozenset[
     return found & DECISIVE if found else found
 
 
-def told(names: frozenset[str]) -> str:
-    """Say in words that keys stand twice; empty where none does."""
-    return "duplicate key " + " and ".join(repr(name) for name in sorted(names)) if names else ""
-
-
 def is_call(block: Mapping[str, Any]) -> bool:
     """Say whether a folded block may be executed; `server_tool_use` is the provider's own and not ours to judge.
 
@@ -94,12 +89,7 @@ def arguments(block: Mapping[str, Any], text: str) -> tuple[Any, str]:
     start = block.get("input")
     if not text:
         return start, ""
-    try:
-        reading = strict_json.read(text.encode("utf-8", "surrogatepass"))
-    except ProtocolError:
-        value: Any = text
-    else:
-        value = text if reading.duplicates else reading.value
+    value, _ = parsed(text)
     # Some clients append the deltas to the start's input, some replace it, some ignore one of the two.
     return value, "two different inputs" if start and start != value else ""
 
@@ -179,7 +169,7 @@ class Rulings:
             if doubtful:
                 unsure(block)
             if is_call(block):
-                flaws = flaw or told(twice(entry)) or flaw_of(block)
+                flaws = flaw or clash_of(twice(entry)) or flaw_of(block)
                 notices[at] = self.decide(block, block.get("input"), flaws, out)
             else:
                 notices[at] = self.withheld(block)

@@ -10,7 +10,6 @@ from typing import Final
 
 from agentsh_net.core.dialects.anthropic import request as anthropic_request
 from agentsh_net.core.dialects.anthropic.blocks import NAME
-from agentsh_net.core.dialects.anthropic.event import make_frame
 from agentsh_net.core.dialects.anthropic.message import rewrite_whole
 from agentsh_net.core.dialects.anthropic.ordinary import PROSE
 from agentsh_net.core.dialects.anthropic.stream import SIGNS, AnthropicMachine
@@ -18,6 +17,7 @@ from agentsh_net.core.dialects.base import Dialect
 from agentsh_net.core.dialects.inspection import streamed
 from agentsh_net.core.dialects.machine import Wire
 from agentsh_net.core.dialects.whole_answer import whole
+from agentsh_net.core.framing.sse_writing import make_frame
 from agentsh_net.core.values import strict_json
 
 # https://docs.anthropic.com/en/api/errors

@@ -9,9 +9,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from agentsh_net.core.dialects.anthropic.blocks import folded, is_call, is_folded, told, twice, unsure
+from agentsh_net.core.dialects.anthropic.blocks import folded, is_call, is_folded, twice, unsure
 from agentsh_net.core.dialects.steering import tool_use
 from agentsh_net.core.framing.sse import Frame
+from agentsh_net.core.framing.sse_writing import make_frame
+from agentsh_net.core.values.members import clash_of
 from agentsh_net.core.values.strict_json import Reading, dump
 
 
@@ -52,7 +54,7 @@ def read(frame: Frame, reading: Reading) -> Event | None:
     hidden = "content_block" in repeated or (
         message is None and not repeated.isdisjoint({"message", "content"})
     )
-    flaw = told(repeated)
+    flaw = clash_of(repeated)
     if not flaw and (is_call(block) or message is not None or _brings_arguments(delta)):
         carriers = sorted({"content_block", "delta", "message", "content"} & top.keys())
         flaw = f"one event brings {' and '.join(carriers)}" if len(carriers) > 1 else ""
@@ -101,19 +103,3 @@ def steered_frames(
         ("content_block_stop", {"index": index}),
     )
     return b"".join(make(name, dump({"type": name} | rest).encode()) for name, rest in events)
-
-
-def make_frame(event: str, data: bytes) -> bytes:
-    """Return a frame of one `event:` and one `data:` line."""
-    # Line endings in JSON text are only ever space between its tokens.
-    line = data.replace(b"\r", b" ").replace(b"\n", b" ")
-    name = event.replace("\n", "").replace("\r", "").encode()
-    return (b"event: " + name + b"\n" if name else b"") + b"data: " + line + b"\n\n"
-
-
-def with_data(frame: Frame, data: bytes) -> bytes:
-    """Return the bytes of a frame with other data; what else is in it stays where the old data is one piece."""
-    old = frame.data or b""
-    if b"\n" not in old and frame.raw.count(old) == 1:
-        return frame.raw.replace(old, data)
-    return make_frame(frame.event, data)

@@ -12,12 +12,12 @@ from agentsh_net.core.dialects.anthropic.blocks import (
     is_call,
     spelled,
     stand_in,
-    told,
     twice,
 )
 from agentsh_net.core.dialects.base import Judge
 from agentsh_net.core.dialects.output import Output
 from agentsh_net.core.values import json_splice, members, strict_json
+from agentsh_net.core.values.members import clash_of
 from agentsh_net.core.values.strict_json import Path, Reading
 
 
@@ -50,7 +50,7 @@ def rewritten(
     message = members.at(top, prefix)
     content = folded(message).get("content")
     entries = content if isinstance(content, list) else []
-    flaw = flaw or told(twice(top, message, *entries, duplicates=reading.duplicates))
+    flaw = flaw or clash_of(twice(top, message, *entries, duplicates=reading.duplicates))
     notices = rulings.replaced(entries, late or flaw, out, doubtful=bool(reading.duplicates))
     calls = frozenset(at for at, entry in enumerate(entries) if is_call(folded(entry)))
     where = (*prefix, spelled(message, "content"))

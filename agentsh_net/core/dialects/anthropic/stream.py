@@ -13,11 +13,9 @@ from typing import Final
 from agentsh_net.core.dialects.anthropic.blocks import Rulings, arguments, flaw_of, is_call, spelled
 from agentsh_net.core.dialects.anthropic.event import (
     Event,
-    make_frame,
     read,
     steered_frames,
     text_frames,
-    with_data,
 )
 from agentsh_net.core.dialects.anthropic.message import rewritten
 from agentsh_net.core.dialects.anthropic.ordinary import (
@@ -32,6 +30,7 @@ from agentsh_net.core.dialects.base import MIN_WEIGHT, Judge, Limits
 from agentsh_net.core.dialects.output import Output
 from agentsh_net.core.dialects.steering import Steered
 from agentsh_net.core.framing.sse import Frame
+from agentsh_net.core.framing.sse_writing import make_frame, with_data
 from agentsh_net.core.values import json_splice
 from agentsh_net.core.values.strict_json import Reading
 

@@ -18,6 +18,7 @@ from agentsh_net.core.dialects.bedrock import calls as bedrock_calls
 from agentsh_net.core.dialects.bedrock.events import message, words
 from agentsh_net.core.dialects.block_stream import BlockMachine
 from agentsh_net.core.dialects.call_signs import may_hide_call
+from agentsh_net.core.dialects.foreign_calls import speaks_of_calls
 from agentsh_net.core.dialects.machine import never
 from agentsh_net.core.dialects.ollama import calls as ollama_calls
 from agentsh_net.core.dialects.openai_chat import whole as openai_chat
@@ -90,23 +91,6 @@ def family_of(value: Any) -> tuple[Family, str]:
     if len(keys) == 1 and not typed:
         return Family.CONVERSE, keys[0]
     return Family.OTHER, ""
-
-
-def speaks_of_calls(value: Any) -> bool:
-    """Say whether anything in an event of unknown format could be a call: a key that names tools or functions, and says something."""
-    if isinstance(value, list):
-        return any(map(speaks_of_calls, value))
-    if not isinstance(value, dict):
-        return False
-    for key, item in value.items():
-        name = plain(key)
-        if ("tool" in name or "functioncall" in name) and item not in (None, [], {}, "", False):
-            return True
-        if name == "type" and isinstance(item, str) and "tool" in item.casefold():
-            return True
-        if speaks_of_calls(item):
-            return True
-    return False
 
 
 class InvokeMachine:

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from agentsh_net.core.dialects.anthropic.event import with_data
 from agentsh_net.core.dialects.base import MIN_WEIGHT, Enforce, FrameDecoder, Judge, Limits, Step
 from agentsh_net.core.dialects.gemini.calls import Ledger, Mark
 from agentsh_net.core.dialects.gemini.parts import Found, scan
@@ -22,6 +21,7 @@ from agentsh_net.core.dialects.spelling import Spelling
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.framing.json_array import ArrayDecoder
 from agentsh_net.core.framing.sse import BOM, Decoder, Frame
+from agentsh_net.core.framing.sse_writing import with_data
 from agentsh_net.core.values.strict_json import Path, Reading, read
 
 _SPACE: Final = b" \t\r\n"

@@ -10,7 +10,6 @@ import re
 from functools import partial
 from typing import Final
 
-from agentsh_net.core.dialects.anthropic.event import make_frame
 from agentsh_net.core.dialects.base import Dialect, Judge, Limits
 from agentsh_net.core.dialects.block_stream import BlockMachine
 from agentsh_net.core.dialects.call_signs import may_hide_call
@@ -23,6 +22,7 @@ from agentsh_net.core.dialects.machine import Wire
 from agentsh_net.core.dialects.output import Output
 from agentsh_net.core.dialects.unread import is_harmless_json
 from agentsh_net.core.dialects.whole_answer import whole
+from agentsh_net.core.framing.sse_writing import make_frame
 from agentsh_net.core.values.strict_json import Reading, dump
 
 _PATHS: Final = {

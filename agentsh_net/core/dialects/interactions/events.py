@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Final
 
-from agentsh_net.core.dialects.anthropic.event import make_frame, with_data
 from agentsh_net.core.dialects.block_stream import MAX_BLOCKS, Event, Part, Words
 from agentsh_net.core.dialects.interactions.steps import CARRIERS, Rulings, flaw_of, is_call, rewrite, strays
 from agentsh_net.core.dialects.output import Output
 from agentsh_net.core.framing.sse import Frame
+from agentsh_net.core.framing.sse_writing import make_frame, with_data
 from agentsh_net.core.values.members import clash_of, folded, plain, twice
 from agentsh_net.core.values.strict_json import Path, Reading, dump
 

@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from agentsh_net.core.dialects.argument_text import KEY_TWICE, parsed
 from agentsh_net.core.dialects.base import Judge
 from agentsh_net.core.dialects.inline_edits import rewritten
 from agentsh_net.core.dialects.output import Output, notice
-from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.model import ToolCall
-from agentsh_net.core.values import strict_json
 from agentsh_net.core.values.json_splice import DELETE
 from agentsh_net.core.values.members import Member, at, clash_of, find, folded, plain, text_of, twice
 from agentsh_net.core.values.strict_json import Path, Reading
@@ -123,8 +122,5 @@ def _arguments(told: Mapping[str, Any]) -> tuple[Any, str]:
     doubt = "they stand under two keys" if "arguments" in told and "parameters" in told else ""
     if not isinstance(value, str):
         return value, doubt
-    try:
-        reading = strict_json.read(value.encode("utf-8", "surrogatepass"))
-    except ProtocolError:
-        return value, doubt
-    return (value, doubt or "a key stands twice in them") if reading.duplicates else (reading.value, doubt)
+    value, twice = parsed(value)
+    return value, doubt or (KEY_TWICE if twice else "")

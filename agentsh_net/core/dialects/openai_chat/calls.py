@@ -10,10 +10,9 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Any, Final
 
+from agentsh_net.core.dialects.argument_text import parsed
 from agentsh_net.core.dialects.openai_chat.fragments import Fragment, Slot
-from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.model import Action, ToolCall, Verdict
-from agentsh_net.core.values.strict_json import read
 
 NAME: Final = "openai"
 
@@ -107,11 +106,7 @@ class Call:
             return self.value
         if self.custom:
             return text
-        try:
-            reading = read(text.encode("utf-8", "replace"))
-        except ProtocolError:
-            return text
-        return text if reading.duplicates else reading.value
+        return parsed(text)[0]
 
 
 @dataclass(slots=True, eq=False)

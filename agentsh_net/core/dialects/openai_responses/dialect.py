@@ -11,7 +11,6 @@ import re
 from functools import partial
 from typing import Final
 
-from agentsh_net.core.dialects.anthropic.event import make_frame
 from agentsh_net.core.dialects.base import Dialect, Judge
 from agentsh_net.core.dialects.inspection import streamed
 from agentsh_net.core.dialects.machine import Wire
@@ -24,6 +23,7 @@ from agentsh_net.core.dialects.openai_responses.stream import SIGNS, ResponsesMa
 from agentsh_net.core.dialects.output import Output
 from agentsh_net.core.dialects.unread import is_harmless_json
 from agentsh_net.core.dialects.whole_answer import whole
+from agentsh_net.core.framing.sse_writing import make_frame
 from agentsh_net.core.values import strict_json
 from agentsh_net.core.values.strict_json import Reading
 

@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final
 
-from agentsh_net.core.dialects.anthropic.blocks import told
-from agentsh_net.core.dialects.anthropic.event import make_frame
 from agentsh_net.core.dialects.openai_responses.items import (
     CARRIERS,
     Call,
@@ -25,8 +23,9 @@ from agentsh_net.core.dialects.openai_responses.items import (
 )
 from agentsh_net.core.dialects.steering import Steered
 from agentsh_net.core.framing.sse import Frame
+from agentsh_net.core.framing.sse_writing import make_frame
 from agentsh_net.core.values.json_splice import splice
-from agentsh_net.core.values.members import text_of
+from agentsh_net.core.values.members import clash_of, text_of
 from agentsh_net.core.values.strict_json import Reading, dump
 
 # What an event adds to a call; `status` and the like are no such thing.
@@ -94,7 +93,7 @@ def read(frame: Frame, reading: Reading) -> Event | None:
     index, odd = _index(top.get("output_index"))
     hidden = bool(clashes & CARRIERS)
     matters = hidden or brings or isinstance(item, dict)
-    flaw = told(clashes) or (doubtful(folded(item), reading.duplicates) if reading.duplicates else "")
+    flaw = clash_of(clashes) or (doubtful(folded(item), reading.duplicates) if reading.duplicates else "")
     if not flaw and name.startswith("response.") and name != kind:
         flaw = "the event's name and its type differ"  # clients go by one of the two
     return Event(

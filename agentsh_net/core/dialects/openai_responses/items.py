@@ -12,11 +12,10 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any, Final
 
+from agentsh_net.core.dialects.argument_text import parsed
 from agentsh_net.core.dialects.steering import Steered, function_call
-from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.model import ToolCall
-from agentsh_net.core.values import strict_json
-from agentsh_net.core.values.members import text_of
+from agentsh_net.core.values.members import clash_of, text_of
 
 NAME: Final = "openai_responses"
 
@@ -148,7 +147,7 @@ class Call:
         """Return what the judge is asked about. Text that does not parse, or with a key twice, is given as it is."""
         value = self.arguments
         if isinstance(value, str) and self.kind not in {"custom_tool_call", "program"}:
-            value = _parsed(value)
+            value, _ = parsed(value)
         return ToolCall(
             name=self.tool,
             call_id=self.reply_id,
@@ -164,7 +163,7 @@ class Call:
         if value in (None, ""):
             return ""
         if isinstance(value, str) and self.kind != "custom_tool_call":
-            value = _parsed(value)
+            value, _ = parsed(value)
         return sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
     def differs(self, other: Call) -> str:
@@ -202,7 +201,7 @@ class Call:
 def doubtful(item: Mapping[str, Any], duplicates: frozenset[str]) -> str:
     """Say why the arguments of a folded item may be read in two ways; text is read again on its own."""
     loose = duplicates and any(isinstance(item.get(key), dict) for key in _ARGUMENTS)
-    return f"duplicate key {min(duplicates)!r} beside arguments that are no text" if loose else ""
+    return f"{clash_of(duplicates)} beside arguments that are no text" if loose else ""
 
 
 def read_call(item: Mapping[str, Any], flaw: str = "") -> Call:
@@ -234,14 +233,6 @@ def _fills(later: Any, begun: Any) -> bool:
         and isinstance(begun, dict)
         and all(value in _EMPTY or value == later.get(key) for key, value in begun.items())
     )
-
-
-def _parsed(text: str) -> Any:
-    try:
-        reading = strict_json.read(text.encode("utf-8", "surrogatepass"))
-    except ProtocolError:
-        return text
-    return text if reading.duplicates else reading.value
 
 
 def message(notice: str, replaced: Call, position: int | None, *, begun: bool = False) -> dict[str, Any]:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from agentsh_net.core.dialects.anthropic.blocks import told
 from agentsh_net.core.dialects.openai_responses.items import (
     CARRIERS,
     Call,
@@ -23,6 +22,7 @@ from agentsh_net.core.dialects.openai_responses.rulings import Rulings
 from agentsh_net.core.dialects.output import Output
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.values import json_splice, strict_json
+from agentsh_net.core.values.members import clash_of
 from agentsh_net.core.values.strict_json import Path, Reading
 
 # What `extra` adds to a call: the stream machine knows more of it than the list says.
@@ -121,7 +121,7 @@ def rewritten(
     single = _single(reading.value)
     objects = [entry for _, holder in found for entry in (holder, *_entries(holder))]
     clashes = twice(*objects, duplicates=reading.duplicates)
-    flaw = told(clashes)
+    flaw = clash_of(clashes)
     listed = _Listed(rulings, out, reading.duplicates, flaw, extra, repeats=repeats, late=late)
     result = Rewriting(calls=listed.calls)
     edits: dict[Path, Any] = {}

@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final
 
-from agentsh_net.core.dialects.anthropic.event import make_frame
 from agentsh_net.core.dialects.openai_responses.event import Event
 from agentsh_net.core.dialects.openai_responses.items import Call, message, read_call
 from agentsh_net.core.dialects.openai_responses.rulings import Rulings
 from agentsh_net.core.dialects.openai_responses.slots import NO_INDEX
 from agentsh_net.core.dialects.output import Output
+from agentsh_net.core.framing.sse_writing import make_frame
 from agentsh_net.core.values.strict_json import dump
 
 KIND: Final = "function.call.delta"

@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from agentsh_net.core.dialects.anthropic.event import with_data
 from agentsh_net.core.dialects.base import MIN_WEIGHT, Judge, Limits
 from agentsh_net.core.dialects.machine import DONE, never
 from agentsh_net.core.dialects.openai_responses.event import Event, message_frames, read, renumbered
@@ -24,6 +23,7 @@ from agentsh_net.core.dialects.openai_responses.slots import NO_INDEX, REUSED, S
 from agentsh_net.core.dialects.output import Output
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.framing.sse import Frame
+from agentsh_net.core.framing.sse_writing import with_data
 from agentsh_net.core.values.strict_json import Reading
 
 # Besides what every dialect looks for: whatever carries an `"item"`, a `"response"`, an `"output"` or arguments, and what ends an answer

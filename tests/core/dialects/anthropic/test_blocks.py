@@ -14,7 +14,6 @@ from agentsh_net.core.dialects.anthropic.blocks import (
     folded,
     is_call,
     spelled,
-    told,
     twice,
 )
 from agentsh_net.core.dialects.output import Output
@@ -57,8 +56,6 @@ def test_keys_are_folded_as_go_folds_them() -> None:
 def test_only_keys_that_decide_something_count_as_standing_twice() -> None:
     assert twice({"Name": 1, "name": 2}, {"X": 1, "x": 2}) == {"name"}
     assert twice(None, [], duplicates=frozenset({"Type", "usage"})) == {"type"}
-    assert told(frozenset()) == ""
-    assert told(frozenset({"type", "name"})) == "duplicate key 'name' and 'type'"
 
 
 @pytest.mark.parametrize(

@@ -239,7 +239,7 @@ def test_a_piece_that_parsers_read_differently_spoils_the_call_that_is_held() ->
     data = '{"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":"{}","partial_json":"[]"}}'
     sent = start(0, name=GOOD, **BLOCK) + raw("content_block_delta", data) + stop(0)
     result = run(begin() + sent + end(), denying())
-    assert result.reasons == ["duplicate key 'partial_json'"]
+    assert result.reasons == ["the key 'partial_json' stands twice"]
     assert b"tool_use" not in result.out.replace(b'"stop_reason": "tool_use"', b"")
 
 

@@ -31,7 +31,6 @@ from agentsh_net.core.dialects.bedrock.invoke import (
     Family,
     family_of,
     rewrite_whole,
-    speaks_of_calls,
     unwrapped,
 )
 from agentsh_net.core.dialects.output import Output
@@ -178,13 +177,6 @@ def test_a_chunk_holds_bytes_and_padding() -> None:
 )  # fmt: skip
 def test_the_keys_of_an_event_say_whose_it_is(value: Any, family: tuple[Family, str]) -> None:
     assert family_of(value) == family
-
-
-def test_a_key_without_a_value_speaks_of_no_call() -> None:
-    assert not speaks_of_calls(
-        {"choices": [{"tool_calls": [], "function_call": None, "content": "tool_use"}]}
-    )
-    assert speaks_of_calls([{"a": {"Function_Call": {"name": "x"}}}])
 
 
 # Whole answers.

@@ -111,7 +111,7 @@ def test_a_text_with_two_readings_is_written_anew_with_one(data: str, calls: lis
     assert first == folding == json.loads(result.data)
     step = out.step()
     assert [j.call.name for j in step.judged] == (calls or [""])
-    assert all("duplicate key" in j.call.flaw for j in step.judged)
+    assert all("stands twice" in j.call.flaw for j in step.judged)
     for _, holder in containers(json.loads(result.data)):
         assert all(item["type"] == "message" for item in holder.get("output", []))
 

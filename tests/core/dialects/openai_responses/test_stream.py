@@ -557,10 +557,10 @@ def test_a_response_with_a_decisive_key_twice_is_written_anew_without_a_call() -
     data = json.dumps({"type": "response.completed", "response": {"id": "r", "output": [RM]}})
     result = run(raw("", data[:-2] + ', "output": []}}'), denying())
     assert json.loads(result.out[6:]) == {"type": "response.completed", "response": {"id": "r", "output": []}}
-    assert result.reasons == ["duplicate key 'output'"]
+    assert result.reasons == ["the key 'output' stands twice"]
     hidden = data[:-2] + ', "Output": []}}'
     result = run(raw("", hidden), denying())
-    assert result.reasons == ["duplicate key 'output'"]
+    assert result.reasons == ["the key 'output' stands twice"]
     assert b'"Output"' not in result.out
     assert b'"function_call"' not in result.out
 
