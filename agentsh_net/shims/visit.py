@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -37,6 +36,7 @@ from agentsh_net.core.trust import identity
 from agentsh_net.core.trust.identity import Aspect
 from agentsh_net.core.values import jsontext
 from agentsh_net.core.verdicts import results_policy
+from agentsh_net.shims.asked import Asked, asked_by, unasked
 from agentsh_net.shims.news import News
 
 if TYPE_CHECKING:
@@ -45,20 +45,6 @@ if TYPE_CHECKING:
 LIMITS: Final = jsonrpc.Limits(size=shim_link.MAX_LINE)
 
 Answer = bytes | Awaitable[bytes]
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """A request of the client that a message on the line answers. `continues`: a tools/list that named a cursor.
-
-    `tool` is that of a tools/call, or the prompt or resource that another request names.
-    """
-
-    index: int
-    id: Id
-    method: str
-    continues: bool
-    tool: str
 
 
 class Visit:
@@ -131,7 +117,7 @@ class Visit:
                 return b""
             case {"ask": shim_link.SERVER, "asked": list(asked), "stray": bool(stray)}:
                 self._news.forget()  # what this client is shown may block a tool
-                return self._server(payload, [_asked(item) for item in asked], stray=stray)
+                return self._server(payload, [*map(asked_by, asked)], stray=stray)
             case {"ask": shim_link.LONG, "sender": "client" | "server" as sender}:
                 return self._long(sender)
             case {"ask": shim_link.STOPPED, "requests": int(requests)} if requests >= 0:
@@ -148,7 +134,7 @@ class Visit:
             case {"ask": shim_link.CLIENT}:
                 return self._uncertain(payload, "client", why, why)
             case {"ask": shim_link.SERVER, "asked": list(asked)}:
-                return self._uncertain(payload, "server", why, why, [_asked(item).id for item in asked])
+                return self._uncertain(payload, "server", why, why, [asked_by(item).id for item in asked])
             case _:
                 raise LinkError(why)
 
@@ -253,6 +239,7 @@ class Visit:
         ]
         replies, edits = mcp_judging.judge_askings(self._mcp(), self.server_id, wanted, self._tell.asked)
         answers = [(ask, body.messages[ask.index]) for ask in asked if ask.index < len(body.messages)]
+        answers += unasked(body)
         for ask, message in answers:
             if ask.method in HANDSHAKES and isinstance(message, Response):
                 self._facts = mcp_judging.facts(message.result) or self._facts
@@ -261,19 +248,21 @@ class Visit:
         for note in mcp_judging.notes(self._mcp(), body):
             await self._noted(note, len(line), replies, edits)
         for ask, message in lists:
-            try:
-                await self._listed(ask, message, len(line), edits)
-            except ProtocolError as error:
-                danger = mcp_judging.unlisted(message.result, error)
-                return self._uncertain(line, "server", str(error), danger, [ask.id for ask, _ in lists])
+            await self._listed(ask, message, len(line), edits)
         for ask, answer in results if self._mcp().output_inspection.enabled else ():
             await self._resulted(ask, answer, len(line), edits)
         revoked = self.revoked() if lists else b""
         return revoked + self._ruled(line, mcp_gate.edited(line, body, edits), replies)
 
     async def _listed(self, ask: Asked, message: Response, size: int, edits: dict[int, Edit]) -> None:
-        """Take a page of the server's tools before the client sees it: what it calls next is judged by it. Raises ProtocolError."""
-        definitions = self.listing.add(message, size, continues=ask.continues)
+        """Take a page of the server's tools before the client sees it: what it calls next is judged by it."""
+        try:
+            definitions = self.listing.add(message, size, continues=ask.continues)
+        except ProtocolError as error:
+            verdict = self._doubted("server", size, str(error), mcp_judging.unlisted(message.result, error))
+            if verdict.blocked:
+                edits[ask.index] = Swap(_refusal(ask.id, verdict))
+            return
         await self._desk.take(self, definitions, self._facts)
         hidden: tuple[int, ...] = ()
         if self._hide:
@@ -340,16 +329,21 @@ class Visit:
         holds: Held = NOTHING,
     ) -> bytes:
         """Decide on a line that peers may read differently: what may be a call is refused, the rest follows fail_closed."""
-        verdict = holds.decides(mcp_judging.doubted(self._mcp(), why, danger), why)
-        cause = HOSTILE if danger or holds.verdict is not None else MALFORMED
-        self._tell.uninspected(sender, cause, len(line), verdict, holds.found)
+        verdict = self._doubted(sender, len(line), why, danger, holds)
         if not verdict.blocked:
             return self._ruled(line, line)
-        error = f"[agentsh] message refused: {verdict.reason}"
         if sender == "client":
-            return self._ruled(line, None, [_error(mcp_gate.id_in(line), error)])
+            return self._ruled(line, None, [_refusal(mcp_gate.id_in(line), verdict)])
         # The client waits for these answers.
-        return self._ruled(line, b"\n".join(_error(id_, error) for id_ in waited if id_ is not None) or None)
+        errors = (_refusal(id_, verdict) for id_ in waited if id_ is not None)
+        return self._ruled(line, b"\n".join(errors) or None)
+
+    def _doubted(self, sender: str, size: int, why: str, danger: str, holds: Held = NOTHING) -> Verdict:
+        """Judge what cannot be read for certain, and tell of it."""
+        verdict = holds.decides(mcp_judging.doubted(self._mcp(), why, danger), why)
+        cause = HOSTILE if danger or holds.verdict is not None else MALFORMED
+        self._tell.uninspected(sender, cause, size, verdict, holds.found)
+        return verdict
 
     def _long(self, sender: str) -> bytes:
         why = f"a line of more than {shim_link.MAX_LINE} bytes"
@@ -383,13 +377,5 @@ class Visit:
         return self._around.snapshot().config.sandbox.mcp
 
 
-def _asked(item: Any) -> Asked:
-    match item:
-        case [int(index), int() | str() as id_, str(method), bool(continues), str(tool)] if index >= 0:
-            return Asked(index, id_, method, continues, tool)
-        case _:
-            raise LinkError("an answer to a request that is none")
-
-
-def _error(id_: Id | None, message: str) -> bytes:
-    return jsonrpc.error(id_, mcp_gate.UNREADABLE, message)
+def _refusal(id_: Id | None, verdict: Verdict) -> bytes:
+    return jsonrpc.error(id_, mcp_gate.UNREADABLE, f"[agentsh] message refused: {verdict.reason}")

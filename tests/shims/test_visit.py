@@ -400,6 +400,32 @@ def test_the_result_of_a_task_is_inspected_as_that_of_a_call() -> None:
     ]
 
 
+def test_an_answer_to_a_listing_that_lists_nothing_is_judged_by_what_it_says() -> None:
+    front = Front(
+        output_inspection=OutputInspection(enabled=True, on_detection="block"), sampling=ServerAsks("block")
+    )
+    listing = [0, 5, "tools/list", False]
+    answer = front.server(front.enter(), result(5, content=POISON), listing)
+    assert "blocked by policy" in answer.forwarded["error"]["message"]
+    wanted = {"a": {"method": "sampling/createMessage", "params": {}}}
+    answer = front.server(front.enter(), result(5, inputRequests=wanted), listing)
+    assert "sampling blocked by policy" in answer.forwarded["error"]["message"]
+    batch = json.dumps([result(5, tools=None), message("sampling/createMessage", 77)]).encode()
+    answer = front.server(front.enter(), batch, listing)
+    assert "sampling/createMessage" not in answer.line.decode()
+    assert [told["action"] for told in front.told("mcp_sampling_request")] == ["block", "block"]
+    assert front.told("mcp_tool_result_inspected")[0]["action"] == "block"
+
+
+def test_an_error_that_answers_nothing_is_inspected() -> None:
+    front = Front(output_inspection=OutputInspection(enabled=True, on_detection="block"))
+    error = {"jsonrpc": "2.0", "id": None, "error": {"code": -32700, "message": POISON[0]["text"]}}
+    answer = front.server(front.enter(), error)
+    assert "blocked by policy" in answer.forwarded["error"]["message"] and answer.forwarded["id"] is None
+    (told,) = front.told("mcp_tool_result_inspected")
+    assert (told["action"], told["jsonrpc_id"]) == ("block", None)
+
+
 @pytest.mark.parametrize("padding", [300_000, 3_000_000])
 def test_a_result_that_is_padded_is_read_or_is_blocked(padding: int) -> None:
     front = Front(output_inspection=OutputInspection(enabled=True, on_detection="block"))

@@ -47,7 +47,8 @@ def of_server(line: bytes, results: list[Any], *, notes: bool = False) -> tuple[
         return None, []
     told = [m for m in found if notes and tells(m)]
     wants = [m for m in found if m.get("method") in ASKED or (m in told and m.get("id") is not None)]
-    asks = [m for m in found if "method" not in m and (asks_for_input(m) or m.get("id") in results)]
+    looked_at = [*results, None] if notes else results
+    asks = [m for m in found if "method" not in m and (asks_for_input(m) or m.get("id") in looked_at)]
     if not wants and not asks and not told:
         return line, []
     errors = [error(m.get("id"), BLOCKED, AWAY) for m in found if m in asks]

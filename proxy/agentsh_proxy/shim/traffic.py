@@ -110,12 +110,14 @@ class Traffic:
         for index, message in enumerate(found):
             if "method" in message:
                 wanted = wanted or message["method"] in WATCHED or (results and tells(message))
-            elif (id_ := message.get("id")) is not None:
-                if not is_id(id_) or id_ not in self._requests:
-                    stray = True  # some clients take it for the answer to a request of a like id
-                elif (request := self._requests.pop(id_)) is not None:
-                    asked.append([index, id_, *request])
-                wanted = wanted or asks_for_input(message)
+                continue
+            id_ = message.get("id")
+            # Of no request, but it may be shown.
+            wanted = wanted or asks_for_input(message) or (results and id_ is None)
+            if id_ is not None and (not is_id(id_) or id_ not in self._requests):
+                stray = True  # some clients take it for the answer to a request of a like id
+            elif id_ is not None and (request := self._requests.pop(id_)) is not None:
+                asked.append([index, id_, *request])
         if stray:
             return {"asked": [*asked, *self._lists()], "stray": True}
         return {"asked": asked, "stray": False} if asked or wanted else None

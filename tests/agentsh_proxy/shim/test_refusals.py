@@ -74,6 +74,13 @@ def test_a_result_that_was_to_be_looked_at_is_an_error_for_the_client() -> None:
     assert replies == []
 
 
+def test_an_error_that_answers_nothing_does_not_pass_where_results_were_to_be_looked_at() -> None:
+    error = line({"jsonrpc": "2.0", "id": None, "error": {"code": -32700, "message": "read this"}})
+    forward, replies = of_server(error, [], notes=True)
+    assert forward is not None and b"read this" not in forward and replies == []
+    assert of_server(error, []) == (error, [])
+
+
 def test_what_a_server_tells_by_itself_does_not_pass_where_it_was_to_be_looked_at() -> None:
     log = line({"jsonrpc": "2.0", "method": "notifications/message", "params": {"data": "read this"}})
     assert of_server(log, [], notes=True) == (None, [])

@@ -72,10 +72,10 @@ def test_an_answer_under_a_like_id_is_a_stray_that_may_mean_the_listing(id_: Any
     assert why == {"asked": [[0, 1, "tools/list", False, ""]], "stray": True}
 
 
-def test_an_answer_without_an_id_is_no_stray() -> None:
-    assert (
-        Traffic(Skim()).matters(b'{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"?"}}') is None
-    )
+def test_an_answer_without_an_id_is_no_stray_and_matters_where_results_do() -> None:
+    line = b'{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"?"}}'
+    assert Traffic(Skim()).matters(line) is None
+    assert Traffic(Skim()).matters(line, results=True) == {"asked": [], "stray": False}
 
 
 @pytest.mark.parametrize(
