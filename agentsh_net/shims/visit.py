@@ -19,8 +19,8 @@ from agentsh_net.core.inspect.contents import inspect_content
 from agentsh_net.core.inspect.findings import Finding
 from agentsh_net.core.links import shim_link
 from agentsh_net.core.links.shim_link import LinkError
+from agentsh_net.core.mcp import dangers, jsonrpc
 from agentsh_net.core.mcp import gate as mcp_gate
-from agentsh_net.core.mcp import jsonrpc
 from agentsh_net.core.mcp import judging as mcp_judging
 from agentsh_net.core.mcp.exchange import changes_tools
 from agentsh_net.core.mcp.gate import Call, Edit, Hide, Swap
@@ -148,9 +148,9 @@ class Visit:
             ruling = mcp_gate.rule_calls(line, body, self._judge, refuse, self._reads)
         except ProtocolError as error:
             if denied is None:
-                return self._uncertain(line, "client", str(error), mcp_gate.doubt_of_client(line))
+                return self._uncertain(line, "client", str(error), dangers.doubt_of_client(line))
             self._tell.uninspected("client", MALFORMED, len(line), denied)
-            refusal = mcp_gate.denied_server(mcp_gate.id_in(line), self.server_id, denied.reason)
+            refusal = mcp_gate.denied_server(dangers.id_in(line), self.server_id, denied.reason)
             return self._ruled(line, None, [refusal])
         if denied is not None:
             others = [m for m in body.messages if isinstance(m, Request) and not mcp_gate.is_call(m)]
@@ -219,10 +219,10 @@ class Visit:
         try:
             body = mcp_gate.read(line, LIMITS)
         except ProtocolError as error:
-            noise = mcp_gate.is_noise(line)
+            noise = dangers.is_noise(line)
             listed = listing and not noise
-            danger = "a list of tools that peers may read differently" if listed else mcp_gate.doubt(line)
-            waited = [] if noise else [ask.id for ask in asked] or [*mcp_gate.answered_in(line)]
+            danger = "a list of tools that peers may read differently" if listed else dangers.doubt(line)
+            waited = [] if noise else [ask.id for ask in asked] or [*dangers.answered_in(line)]
             return self._doubtful(line, str(error), danger, waited)
         if stray:
             answered = [m.id for m in body.messages if isinstance(m, Response | ErrorResponse)]
@@ -333,7 +333,7 @@ class Visit:
         if not verdict.blocked:
             return self._ruled(line, line)
         if sender == "client":
-            return self._ruled(line, None, [_refusal(mcp_gate.id_in(line), verdict)])
+            return self._ruled(line, None, [_refusal(dangers.id_in(line), verdict)])
         # The client waits for these answers.
         errors = (_refusal(id_, verdict) for id_ in waited if id_ is not None)
         return self._ruled(line, b"\n".join(errors) or None)

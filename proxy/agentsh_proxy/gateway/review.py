@@ -16,8 +16,8 @@ from agentsh_net.core.audit.joining import Intent, mark
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.inspect.contents import inspect_content
 from agentsh_net.core.inspect.findings import Finding
+from agentsh_net.core.mcp import dangers, jsonrpc
 from agentsh_net.core.mcp import gate as mcp_gate
-from agentsh_net.core.mcp import jsonrpc
 from agentsh_net.core.mcp import judging as mcp_judging
 from agentsh_net.core.mcp.exchange import changes_tools
 from agentsh_net.core.mcp.gate import Call, Edit, Hide, Swap
@@ -87,7 +87,7 @@ class Review:
             reads = partial(snapshot.reads, self.server_id)
             ruling = mcp_gate.rule_calls(flat, body, self._judge, refuse, reads)
         except ProtocolError as error:
-            return self._doubtful(data, str(error), mcp_gate.doubt_of_client(flat))
+            return self._doubtful(data, str(error), dangers.doubt_of_client(flat))
         going = {
             message.id: asked_by(message)
             for message in body.messages
@@ -111,7 +111,7 @@ class Review:
         verdict = self.doubts.of_client(len(data), why, danger)
         if not verdict.blocked:
             return Taken(data, (), None, ())
-        id_ = mcp_gate.id_in(flattened(data))
+        id_ = dangers.id_in(flattened(data))
         # Where nobody waits for an answer the status says it (MCP 2025-11-25, Streamable HTTP, "sending messages").
         return Taken(None, (refusal(id_, verdict),), None, (), 400 if id_ is None else 200)
 
@@ -213,10 +213,10 @@ class Review:
 
     async def _unread(self, data: bytes, flat: bytes, why: str, ids: Collection[Id], own: Own) -> Passed:
         """Judge what could not be read, in the place of answers to these requests."""
-        if mcp_gate.is_noise(flat):
+        if dangers.is_noise(flat):
             ids = ()
         lists = any(self._waiting.asked(id_, own).method == LIST for id_ in ids)
-        danger = "a list of tools that peers may read differently" if lists else mcp_gate.doubt(flat)
+        danger = "a list of tools that peers may read differently" if lists else dangers.doubt(flat)
         return self._uncertain(data, why, danger, ids, await self.doubts.held(flat), own)
 
     def _sorted(self, body: Body, ids: Collection[Id], own: Own) -> tuple[list[_Answer], bool]:
@@ -258,7 +258,7 @@ class Review:
             mcp_gate.read(data, _limits(limit))
             danger = ""
         except ProtocolError:
-            danger = mcp_gate.doubt(data)
+            danger = dangers.doubt(data)
         return self._uncertain(data, "an event that is no message", danger, (), await self.doubts.held(data))
 
     async def page(self, data: bytes, ids: Sequence[Id]) -> Verdict:

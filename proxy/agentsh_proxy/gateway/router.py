@@ -20,8 +20,8 @@ from agentsh_net.core.audit.events import DEFAULT_SESSION, Event
 from agentsh_net.core.audit.refusals import McpRequestRefused
 from agentsh_net.core.configuration.settings import GatewayServer
 from agentsh_net.core.errors import ProtocolError
+from agentsh_net.core.mcp import dangers, gateway_http
 from agentsh_net.core.mcp import gate as mcp_gate
-from agentsh_net.core.mcp import gateway_http
 from agentsh_net.core.mcp.jsonrpc import Id
 from agentsh_net.core.model import Server, Transport, Verdict
 from agentsh_net.core.naming.folding import fold
@@ -201,7 +201,7 @@ class Gateway:
                 client.answer(202)
                 return
             if not errors:
-                errors = [error(mcp_gate.id_in(flattened(asked.body)))]
+                errors = [error(dangers.id_in(flattened(asked.body)))]
             batch = taken.body is not None and taken.body.batch
             whole = b",".join(e[1:-1] if e.startswith(b"[") else e for e in errors)
             client.answer(200, b"[" + whole + b"]" if batch else whole)

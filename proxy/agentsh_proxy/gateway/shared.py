@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.mcp import client as mcp_client
+from agentsh_net.core.mcp import dangers, gateway_http, jsonrpc
 from agentsh_net.core.mcp import gate as mcp_gate
-from agentsh_net.core.mcp import gateway_http, jsonrpc
 from agentsh_net.core.mcp import glance as mcp_glance
 from agentsh_net.core.mcp import params as mcp_params
 from agentsh_net.core.mcp.exchange import MODERN
@@ -229,7 +229,7 @@ class Shared:
 
     def _refuse(self, message: bytes, why: str) -> None:
         """Let go of a message that cannot be read for certain, and tell whom it seems to answer, and the audit trail."""
-        meant = [self._flights[id_] for id_ in mcp_gate.answered_in(message) if id_ in self._flights]
+        meant = [self._flights[id_] for id_ in dangers.answered_in(message) if id_ in self._flights]
         told = next(iter(meant or self._flights.values()), None)
         if told is not None:
             told.review.doubts.undeliverable(len(message), why)

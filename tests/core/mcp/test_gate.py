@@ -10,22 +10,17 @@ import pytest
 
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.mcp import gate as mcp_gate
-from agentsh_net.core.mcp import glance, jsonrpc
+from agentsh_net.core.mcp import glance
 from agentsh_net.core.mcp.gate import (
     Call,
     Drop,
     Hide,
     Swap,
-    answered_in,
-    doubt,
-    doubt_of_client,
     edited,
-    id_in,
     lone_call,
     read,
     rule_calls,
 )
-from agentsh_net.core.mcp.skim import Skim
 from agentsh_net.core.model import Action, Verdict
 
 ALLOW = Verdict(Action.ALLOW, "fine")
@@ -148,92 +143,6 @@ def test_reading_refuses_what_peers_may_read_differently(data: bytes) -> None:
         read(data)
 
 
-@pytest.mark.parametrize(
-    ("data", "why"),
-    [
-        (b'{"jsonrpc":"2.0","method":"ping","method":"tools/call"}', "twice"),
-        (b'{"a":{"b":1,"b":2}}', "twice"),
-        (b'{"method":\r"ping"}', "carriage return"),
-        (b'{"METHOD":"tools/call"}', "another case"),
-        (b'{"id":1,"method":"tools/call","params":{"name":"\xff"}}', "tools/call"),
-        (b'{"id":1,"method":"tools/call"}', "tools/call"),
-        (b'[{"id":1,"method":"ping"},{"id":null,"method":"tools/call"}]', "tools/call"),
-        (b'{"id":1,"method":"sampling/createMessage","params":NaN}', "sampling/createMessage"),
-        (b'{"id":1,"method":["tools/call"]}', "no proper"),
-        (b'{"a":' * 3000 + b"1" + b"}" * 3000, "deep"),
-    ],
-    ids=lambda v: repr(v[:30]),
-)
-def test_a_line_in_which_some_peer_may_read_a_call_is_a_danger(data: bytes, why: str) -> None:
-    assert why in doubt(data)
-
-
-@pytest.mark.parametrize(
-    "data",
-    [
-        b"starting server",
-        b"{",
-        b"123",
-        b'"tools/call"',
-        b'{"method":"ping","id":null}',
-        b'{"x":"\xff"}',
-        b"[]",
-    ],
-)
-def test_a_line_in_which_nobody_reads_a_call_is_none(data: bytes) -> None:
-    assert doubt(data) == ""
-
-
-SECRET = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"rm"}}'
-
-
-@pytest.mark.parametrize(
-    ("data", "why"),
-    [
-        (SECRET.decode().encode("utf-16"), "NUL"),
-        (SECRET.decode().encode("utf-32-le"), "NUL"),
-        (b"[[" + SECRET + b"]]", "a batch in a batch"),
-    ],
-)
-def test_what_a_lenient_reader_may_decode_is_a_danger(data: bytes, why: str) -> None:
-    assert why in doubt(data)
-    assert why in doubt_of_client(data)
-
-
-@pytest.mark.parametrize(
-    ("data", "why"),
-    [
-        (b'{"jsonrpc":"2.0","id":1,"method":"ping"}' + SECRET, "JSON to some parsers"),
-        (SECRET + b" x", "JSON to some parsers"),
-        (b"[" + SECRET + b"] []", "JSON to some parsers"),
-        (SECRET[:-2], "does not end"),
-        (SECRET[:40], "does not end"),
-        (b' {"a": "b', "does not end"),
-        (b"{", "does not end"),
-        (b'{"method":"x","method":"tools/call"}', "twice"),
-    ],
-)
-def test_a_reader_of_a_stream_of_values_may_find_a_call_in_what_a_client_sends(data: bytes, why: str) -> None:
-    assert why in doubt_of_client(data)
-
-
-@pytest.mark.parametrize(
-    "data", [b"starting server", b"123 x", b'"a" b', b"{nonsense}", b'{"a":1,}', b"", SECRET]
-)
-def test_nobody_finds_a_call_in_what_no_value_begins(data: bytes) -> None:
-    assert doubt_of_client(data) == ("a tools/call that is no proper JSON-RPC" if data is SECRET else "")
-
-
-def test_the_id_of_a_refused_line_is_found_where_there_is_one() -> None:
-    assert id_in(b'{"id":7,"method":"tools/call","method":"x"}') == 7
-    assert id_in(b'{"id":"a","x":NaN}') == "a"
-    assert id_in(line({"id": "a" * jsonrpc.MAX_ID_LENGTH})) == "a" * jsonrpc.MAX_ID_LENGTH
-    assert id_in(line({"id": "a" * (jsonrpc.MAX_ID_LENGTH + 1)})) is None
-    assert id_in(line({"id": -jsonrpc.MAX_ID})) == -jsonrpc.MAX_ID
-    assert id_in(line({"id": jsonrpc.MAX_ID + 1})) is None
-    assert id_in(b'{"id":true}') is id_in(b'{"id":1.5}') is id_in(b"[1]") is id_in(b"nonsense") is None
-
-
 def test_a_lone_call_names_its_tool_and_a_batch_has_none() -> None:
     assert lone_call(read(line(call(1, "ls")))) == "ls"
     assert lone_call(read(line([call(1, "ls")]))) == ""
@@ -256,6 +165,11 @@ def test_requests_of_a_server_to_its_client_are_found() -> None:
         request("roots/list"),
     ]
     assert asked(batch) == [(1, "s", "sampling/createMessage", False), (2, 3, "elicitation/create", False)]
+
+
+@pytest.mark.parametrize("method", ["sampling/createMessage", "elicitation/create"])
+def test_what_asks_and_wants_no_answer_is_found_and_nobody_is_answered(method: str) -> None:
+    assert asked({"jsonrpc": "2.0", "method": method, "params": {}}) == [(0, None, method, True)]
 
 
 def test_what_a_result_or_an_error_asks_is_found_too() -> None:
@@ -340,83 +254,9 @@ def test_a_refusal_becomes_a_result_only_where_somebody_waits_for_one():
     assert mcp_gate.as_result(nobody, modern=True) == nobody
 
 
-@pytest.mark.parametrize(
-    ("data", "id_"),
-    [
-        (b'{"id":7,"result":{},"result":{}}', [7]),
-        (b'{"id":"a","error":{"code":1,"code":2}}', ["a"]),
-        (
-            b'[{"id":1.0,"result":{}},{"id":2,"method":[]},{"id":"3","Error":{}},{"id":[],"result":{}}]',
-            [1, "3"],
-        ),
-        (b'{"id":7,"Method":"sampling/createMessage","result":{}}', []),
-        (b'{"id":7,"method":"ping","params":{"a":1,"a":2}}', []),
-        (b'{"id":7,"x":1,"x":2}', []),
-        (b"[1]", []),
-        (b"noise", []),
-    ],
-)
-def test_an_answer_that_nobody_reads_for_certain_has_somebody_who_waits_for_it(data: bytes, id_: Any) -> None:
-    assert answered_in(data) == id_
-
-
-def test_what_holds_too_many_values_is_a_danger_and_its_id_is_found_unread() -> None:
-    data = b'{"jsonrpc":"2.0","id":7,"result":{"x":[' + b"[]," * jsonrpc.MAX_VALUES + b"[]]}}"
-    assert doubt(data) == doubt_of_client(data) == "JSON of more than 500000 values"
-    assert (id_in(data), answered_in(data)) == (7, [7])
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        '{/*a*/"method":"tools/call","params":{"name":"rm"}}',
-        "{'method':'tools/call','params':{'name':'rm'}}",
-        '{method:"Tools/Call",params:{name:"rm"}}',
-        '[{"method":"tools/call","params":{"name":"rm"}},]',
-        '{method:"\\x74ools/call",params:{name:"rm"}}',
-        '{"method":"tools/call","params":{"name":"rm","arguments":{"a":01}}}',
-    ],
-)
-def test_a_call_in_a_dialect_of_json_is_a_danger(text: str) -> None:
-    with pytest.raises(ProtocolError):
-        mcp_gate.read(text.encode())
-    assert doubt_of_client(text.encode()) == "a tools/call to readers of more than JSON"
-
-
-@pytest.mark.parametrize("text", ["hello", "tools", "Content-Length: 5", "{hello}"])
-def test_other_text_that_is_no_json_is_none(text: str) -> None:
-    assert doubt_of_client(text.encode()) == ""
-
-
-@pytest.mark.parametrize("method", ["Tools/Call", "tools/call ", "TOOLS/CALL\t"])
-def test_a_call_in_another_spelling_is_a_danger(method: str) -> None:
-    line = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": {"name": "rm"}}).encode()
-    with pytest.raises(ProtocolError, match="another spelling"):
-        mcp_gate.read(line)
-    assert "no proper JSON-RPC" in doubt_of_client(line)
-    with pytest.raises(glance.UnreadableError):
-        glance.messages(line)
-    assert Skim().of_client(line) is None
-
-
 @pytest.mark.parametrize("key", ["Tools", "INSTRUCTIONS", "inputrequests", "in\u017ftructions", "nextcursor"])
 def test_a_key_of_a_result_in_another_case_is_uncertain(key: str) -> None:
     """Go's `encoding/json` takes it for the known one, and the last of both."""
     line = json.dumps({"jsonrpc": "2.0", "id": 1, "result": {"tools": [], key: []}}).encode()
     with pytest.raises(ProtocolError, match="another case"):
         mcp_gate.read(line)
-
-
-@pytest.mark.parametrize(
-    "line",
-    [b"Server running on stdio", b"[dotenv@17] injecting { path: 1 }", b"{ a: 1 }", b"42", b'"text"', b""],
-)
-def test_noise_is_what_no_reader_takes_for_a_message(line: bytes) -> None:
-    assert mcp_gate.is_noise(line)
-
-
-@pytest.mark.parametrize(
-    "line", [b"{}", b"[]", b'{"a":', b"[", b'{"a":NaN}', b'{"a":1} x', b'{"a":1,"a":2}', b'{"a":"']
-)
-def test_what_some_reader_takes_for_one_or_its_beginning_is_none(line: bytes) -> None:
-    assert not mcp_gate.is_noise(line)
