@@ -137,7 +137,7 @@ def arguments(text: Any, hook: Hook) -> Any:
     return loads(text, hook) if isinstance(text, str) else text
 
 
-_USES = ("tool_use", "mcp_tool_use")  # what the provider runs by itself is its own business
+_USES = ("tool_use", "mcp_tool_use", "server_tool_use")  # to LiteLLM the last is a call like the others
 
 
 def anthropic(values: Values, hook: Hook) -> Iterator[Run]:

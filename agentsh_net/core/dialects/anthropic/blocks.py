@@ -27,6 +27,17 @@ DECISIVE: Final = frozenset(
     }
 )  # fmt: skip
 
+# The provider's own tools (`server_tool_use`), which it has run when anybody sees them. LiteLLM hands a block of that type to its caller as
+# any other call: under another name it is one.
+_PROVIDERS_OWN: Final = frozenset(
+    {
+        "advisor", "bash_code_execution", "code_execution", "text_editor_code_execution", "tool_search_tool_bm25",
+        "tool_search_tool_regex", "web_fetch", "web_search",
+    }
+)  # fmt: skip
+# Of calls that the provider runs: no stop_reason tells of them.
+_RUN_BY_PROVIDER: Final = frozenset({"mcp_tool_use", "server_tool_use"})
+
 
 def folded(value: Any) -> dict[str, Any]:
     """Return an object with its keys casefolded, as Go's encoding/json matches them; no object has no keys."""
@@ -57,7 +68,7 @@ def twice(*objects: Any, duplicates: frozenset[str] = frozenset()) -> frozenset[
 
 
 def is_call(block: Mapping[str, Any]) -> bool:
-    """Say whether a folded block may be executed; `server_tool_use` is the provider's own and not ours to judge.
+    """Say whether a folded block may be executed; the provider's own tools are not ours to judge.
 
     A type that is no string is taken for a call where the rest looks like one: JavaScript compares `["tool_use"]` loosely.
     """
@@ -65,7 +76,8 @@ def is_call(block: Mapping[str, Any]) -> bool:
     if not isinstance(kind, str):
         return "name" in block or "input" in block
     kind = kind.strip().casefold()
-    return kind.endswith("tool_use") and kind != "server_tool_use"
+    own = kind == "server_tool_use" and text_of(block.get("name")) in _PROVIDERS_OWN
+    return kind.endswith("tool_use") and not own
 
 
 def flaw_of(block: Mapping[str, Any]) -> str:
@@ -114,7 +126,7 @@ class Rulings:
 
     def __init__(self, judge: Judge) -> None:
         self._judge = judge
-        self._calls = 0  # the client's: the provider runs mcp_tool_use itself, and no stop_reason tells of it
+        self._calls = 0  # the client's
         self._blocked = 0
         self._seen = 0
         self._refused: dict[str, str] = {}  # call id -> notice
@@ -140,7 +152,7 @@ class Rulings:
         )
         verdict = self._judge(call)
         out.judged(call, verdict)
-        client = text_of(block.get("type")).strip().casefold() != "mcp_tool_use"
+        client = text_of(block.get("type")).strip().casefold() not in _RUN_BY_PROVIDER
         self._calls += client
         if not verdict.blocked:
             return ""

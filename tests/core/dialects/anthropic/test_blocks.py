@@ -34,6 +34,8 @@ def output() -> Output:
         ({"name": "x"}, True),
         ({"input": {}}, True),
         ({"type": "server_tool_use", "name": "web_search", "input": {}}, False),
+        ({"type": "server_tool_use", "name": "mcp__fs__delete", "input": {}}, True),
+        ({"type": "server_tool_use", "name": ["web_search"]}, True),
         ({"type": "mcp_tool_result"}, False),
         ({"type": "text", "text": "tool_use"}, False),
         ({"type": "thinking", "name": "x"}, False),

@@ -107,6 +107,14 @@ def test_the_servers_own_tools_are_neither_judged_nor_touched() -> None:
     assert not judge.asked
 
 
+def test_what_only_claims_to_be_the_servers_own_tool_is_judged() -> None:
+    """LiteLLM hands a block of that type to its caller as any other call."""
+    sent = start(0, type="server_tool_use", id="s", name=BAD, input={}) + arguments(0, '{"a":1}') + stop(0)
+    result = run(begin() + sent + call(1, GOOD, {"a": 2}) + end(), denying(BAD))
+    assert result.out == begin() + refused(0, BAD) + call(1, GOOD, {"a": 2}) + end()
+    assert [(j.call.name, j.call.input) for j in result.judged] == [(BAD, {"a": 1}), (GOOD, {"a": 2})]
+
+
 def test_a_call_that_the_provider_ran_names_its_server_and_takes_its_result_with_it() -> None:
     judge = denying("echo")
     result = run(load("provider_mcp"), judge)
