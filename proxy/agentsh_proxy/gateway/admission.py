@@ -40,6 +40,16 @@ class Admitted:
     denied: Verdict | None
     shown: str  # another session, whose token the path has
 
+    @property
+    def max_request(self) -> int:
+        """Bytes that a message of the client may have."""
+        return self.view.gateway.max_request
+
+    @property
+    def max_response(self) -> int:
+        """Bytes that an answer of the server may have."""
+        return self.view.gateway.max_response
+
     def holds(self, view: GatewayView, sessions: Mapping[str, str], asked: Asked) -> bool:
         """Say whether a request has that head, and nothing changed since."""
         return self.view is view and self.sessions is sessions and self.head is asked.head

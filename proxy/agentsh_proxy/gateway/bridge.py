@@ -18,6 +18,7 @@ from agentsh_net.core.mcp import gateway_http, jsonrpc
 from agentsh_net.core.mcp import http_rules as mcp_http
 from agentsh_net.core.mcp.exchange import LEGACY
 from agentsh_net.core.model import Server, Transport
+from agentsh_proxy.gateway.admission import Admitted
 from agentsh_proxy.gateway.carrier import Denied, Served
 from agentsh_proxy.gateway.connection import JSON, GatewayConnection
 from agentsh_proxy.gateway.eras import asks_modern, begins
@@ -38,7 +39,7 @@ SHARED_IDLE: Final = 120.0  # seconds that a server without sessions is kept war
 # Servers that fell silent and may still hold a stream of somebody's; the oldest is cut.
 MAX_LEAVING: Final = 4
 
-OpenPipe = Callable[[Asked, Place, str], Pipe]  # for an agent's session
+OpenPipe = Callable[[Asked, Admitted], Pipe]
 
 
 class Bridge:
@@ -99,74 +100,67 @@ class Bridge:
         self._shared.clear()
         self._leaving.clear()
 
-    def serve(
-        self, asked: Asked, client: GatewayConnection, place: Place, session_id: str, limits: tuple[int, int]
-    ) -> Served:
+    def serve(self, asked: Asked, client: GatewayConnection, admitted: Admitted) -> Served:
         """Answer a request of a client. Raises ProtocolError."""
         if not _acceptable(asked, client):
             return True
         if asked.method != "POST":
-            return self._other(asked, client, place, session_id)
+            return self._other(asked, client, admitted)
         if "mcp-session-id" not in asked.fields:
-            return self._post(asked, client, place, session_id, limits)
-        session = self._known(asked, client, place, session_id)
+            return self._post(asked, client, admitted)
+        session = self._known(asked, client, admitted)
         if session is None:
             return True
         session.used = self._now
-        work = session.post(asked, client, place, limits)
+        work = session.post(asked, client, admitted)
         return True if work is None else _done(work)
 
-    async def _other(self, asked: Asked, client: GatewayConnection, place: Place, session_id: str) -> bool:
+    async def _other(self, asked: Asked, client: GatewayConnection, admitted: Admitted) -> bool:
         if asks_modern(asked):
             client.answer(405, _error("this revision knows POST only"), (*JSON, ("Allow", "POST")))
             return True
-        session = self._known(asked, client, place, session_id)
+        session = self._known(asked, client, admitted)
         if session is None:
             return True
         if asked.method == "DELETE":
-            self._end((session_id, asked.fields["mcp-session-id"]))
+            self._end((admitted.session_id, asked.fields["mcp-session-id"]))
             client.answer(200)
         else:
             await session.listen(asked, client)
         return True
 
-    async def _post(
-        self, asked: Asked, client: GatewayConnection, place: Place, session_id: str, limits: tuple[int, int]
-    ) -> bool:
+    async def _post(self, asked: Asked, client: GatewayConnection, admitted: Admitted) -> bool:
         """Answer what has no session."""
         if self._closed:  # since it was admitted
             raise ProtocolError(f"server {self.server.id} was let go", status=503)
         if asks_modern(asked):
-            shared = await self._share(asked, place, session_id, limits[1])
+            shared = await self._share(asked, admitted)
             shared.used = self._now
-            review = self._review(session_id)
-            review.offer = self._unnamed.known(session_id, asked.fields, review.offer)
-            await shared.post(asked, client, place, limits, review)
+            review = self._review(admitted.session_id)
+            review.offer = self._unnamed.known(admitted.session_id, asked.fields, review.offer)
+            await shared.post(asked, client, admitted, review)
         else:
-            await self._begin(asked, client, place, session_id, limits)
+            await self._begin(asked, client, admitted)
         return True
 
-    async def _begin(
-        self, asked: Asked, client: GatewayConnection, place: Place, session_id: str, limits: tuple[int, int]
-    ) -> None:
+    async def _begin(self, asked: Asked, client: GatewayConnection, admitted: Admitted) -> None:
         """Take what has no session: an `initialize` begins one."""
-        review = self._review(session_id)
-        taken = review.client(asked.body, limits[0])
+        review = self._review(admitted.session_id)
+        taken = review.client(asked.body, admitted.max_request)
         if not begins(taken.body):
             review.forget(taken.ids)
             refused = taken.replies[0] if taken.forward is None and taken.replies else None
             client.answer(200 if refused else 400, refused or _error("no Mcp-Session-Id, and no initialize"))
             return
         self._make_room()
-        session = Session(
-            self._pipe(asked, place, session_id), review, secrets.token_hex(16), limits[1], self._spawn
-        )
-        session.credentials = self._credentials(asked, place)
-        key = (session_id, session.id)
+        pipe, id_ = self._pipe(asked, admitted), secrets.token_hex(16)
+        session = Session(pipe, review, id_, admitted.max_response, self._spawn)
+        session.credentials = self._credentials(asked, admitted.place)
+        key = (admitted.session_id, session.id)
         self._sessions[key] = session
         session.used = self._now
         try:
-            await session.begin(taken, client, place)
+            await session.begin(taken, client, admitted.place)
         finally:
             if session.ended or not session.begun:
                 self._end(key)
@@ -181,11 +175,12 @@ class Bridge:
             raise ProtocolError(f"{most} sessions with this server are in use", status=503)
         self._end(min(idle)[1])
 
-    async def _share(self, asked: Asked, place: Place, session_id: str, max_response: int) -> Shared:
+    async def _share(self, asked: Asked, admitted: Admitted) -> Shared:
         """Return what requests without a session go through: one for each agent session and whatever passes through."""
+        place = admitted.place
         through = place.settings.passthrough and self.server.transport is not Transport.STDIO
         theirs = gateway_http.passed_through(asked.fields, place.downstream) if through else ""
-        key = (session_id, sha256(theirs.encode("latin-1")).hexdigest() if theirs else "")
+        key = (admitted.session_id, sha256(theirs.encode("latin-1")).hexdigest() if theirs else "")
         shared = self._shared.get(key)
         if shared is not None and shared.mute and not shared.ended:
             self._leaving.append(self._shared.pop(key))
@@ -194,9 +189,8 @@ class Bridge:
                 self._leaving.pop(0).close()
         if shared is None or shared.ended:
             self._make_room_to_share()
-            shared = self._shared[key] = Shared(
-                self._pipe(asked, place, session_id), max_response, self._spawn
-            )
+            pipe = self._pipe(asked, admitted)
+            shared = self._shared[key] = Shared(pipe, admitted.max_response, self._spawn)
             shared.used = self._now  # or it were idle since the machine started, and ended while it opens
         try:
             await shared.opened()
@@ -221,16 +215,15 @@ class Bridge:
         theirs = gateway_http.credentials(asked.fields) if through else ""
         return sha256(theirs.encode("latin-1")).hexdigest() if theirs else ""
 
-    def _known(
-        self, asked: Asked, client: GatewayConnection, place: Place, session_id: str
-    ) -> Session | None:
+    def _known(self, asked: Asked, client: GatewayConnection, admitted: Admitted) -> Session | None:
         """Return the session that a request names; None where the client was told that there is none.
 
         It is none of another client's, nor of this one's under another credential than the stream to the server has.
         """
         named = asked.fields.get("mcp-session-id")
-        session = self._sessions.get((session_id, named)) if named else None
-        if session is None or session.ended or session.credentials != self._credentials(asked, place):
+        session = self._sessions.get((admitted.session_id, named)) if named else None
+        theirs = self._credentials(asked, admitted.place)
+        if session is None or session.ended or session.credentials != theirs:
             status = 404 if named else 400
             code = jsonrpc.SESSION_NOT_FOUND if named else jsonrpc.INVALID_REQUEST
             what = "Session not found" if named else "Mcp-Session-Id is required"

@@ -10,9 +10,9 @@ from typing import Protocol
 
 from agentsh_net.core.mcp.jsonrpc import Id
 from agentsh_net.core.model import Server
+from agentsh_proxy.gateway.admission import Admitted
 from agentsh_proxy.gateway.connection import GatewayConnection
 from agentsh_proxy.gateway.requests import Asked
-from agentsh_proxy.gateway.view import Place
 
 # Whether a request is answered or will be, at once or once it is awaited; False where the server turned out to be of a kind that
 # this carrier cannot serve, and nothing was answered.
@@ -26,9 +26,7 @@ class Carrier(Protocol):
 
     server: Server
 
-    def serve(
-        self, asked: Asked, client: GatewayConnection, place: Place, session_id: str, limits: tuple[int, int]
-    ) -> Served:
+    def serve(self, asked: Asked, client: GatewayConnection, admitted: Admitted) -> Served:
         """Answer a request of a client. Raises ProtocolError."""
         ...
 

@@ -19,6 +19,7 @@ from agentsh_net.core.mcp.http_rules import Headers
 from agentsh_net.core.mcp.jsonrpc import Body, Id, Request
 from agentsh_net.core.web.http_head import is_opaque
 from agentsh_proxy.gateway import unauthorized
+from agentsh_proxy.gateway.admission import Admitted
 from agentsh_proxy.gateway.bodies import (
     as_body,
     errors,
@@ -34,7 +35,6 @@ from agentsh_proxy.gateway.connection import JSON, GatewayConnection
 from agentsh_proxy.gateway.eras import begins, is_modern
 from agentsh_proxy.gateway.requests import Asked
 from agentsh_proxy.gateway.review import Passed, Review
-from agentsh_proxy.gateway.view import Place
 from agentsh_proxy.gateway.waiting import NOBODYS_OWN
 from agentsh_proxy.http_client import Response
 from agentsh_proxy.mcp_client.site import EVENT_STREAM, is_json, is_stream
@@ -56,18 +56,16 @@ class Upstream(Protocol):
     """How a server is reached."""
 
     async def send(
-        self, method: str, headers: Headers, place: Place, tool: str, body: bytes, session_id: str
+        self, admitted: Admitted, method: str, headers: Headers, tool: str, body: bytes
     ) -> Response:
         """Send a request to the server. Raises ProtocolError."""
         ...
 
-    def answer_server(
-        self, replies: Collection[bytes], headers: Headers, place: Place, session_id: str
-    ) -> None:
+    def answer_server(self, admitted: Admitted, replies: Collection[bytes], headers: Headers) -> None:
         """Answer requests of the server that do not reach the client, soon."""
         ...
 
-    async def is_older(self, asked: Asked, place: Place, session_id: str) -> bool:
+    async def is_older(self, asked: Asked, admitted: Admitted) -> bool:
         """Say whether the server speaks HTTP+SSE."""
         ...
 
@@ -76,20 +74,15 @@ class Exchange:
     """One request of a client and its answer."""
 
     def __init__(
-        self,
-        upstream: Upstream,
-        asked: Asked,
-        client: GatewayConnection,
-        place: Place,
-        session_id: str,
-        max_response: int,
+        self, upstream: Upstream, asked: Asked, client: GatewayConnection, admitted: Admitted
     ) -> None:
+        place = admitted.place
         self._upstream = upstream
         self._asked = asked
         self._client = client
+        self._admitted = admitted
         self._place = place
-        self._session_id = session_id
-        self._max = max_response
+        self._max = admitted.max_response
         self._passthrough = place.settings.passthrough
         self._headers = gateway_http.forwarded(
             asked.fields, asked.names, place.downstream, passthrough=self._passthrough
@@ -106,10 +99,12 @@ class Exchange:
         self.older = False  # nothing was answered: the server speaks HTTP+SSE
         self.denied: Denied | None = None  # policy denies the server by now
 
-    async def post(self, review: Review, max_request: int) -> str:
+    async def post(self, review: Review) -> str:
         """Carry a message to the server; return the id of the session that began with it."""
         taken = review.client(
-            self._asked.body, max_request, lambda body: _contradiction(self._asked, body, review)
+            self._asked.body,
+            self._admitted.max_request,
+            lambda body: _contradiction(self._asked, body, review),
         )
         if taken.forward is None:
             body = as_body(taken.replies)
@@ -132,7 +127,7 @@ class Exchange:
         if (
             response.status in OLDER
             and (begins(taken.body) or (is_modern(taken.body) and not is_json(response)))
-            and await self._upstream.is_older(self._asked, self._place, self._session_id)
+            and await self._upstream.is_older(self._asked, self._admitted)
         ):
             await response.release()
             review.forget(taken.ids)
@@ -152,9 +147,7 @@ class Exchange:
         seconds = self._place.settings.timeout
         try:
             async with asyncio.timeout(seconds):
-                return await self._upstream.send(
-                    method, self._headers, self._place, tool, body, self._session_id
-                )
+                return await self._upstream.send(self._admitted, method, self._headers, tool, body)
         except TimeoutError as error:
             self._cancel()
             raise ProtocolError(
@@ -168,7 +161,7 @@ class Exchange:
         for id_ in self._ids:
             params = {"requestId": id_, "reason": "gateway timeout"}
             note = jsonrpc.notification("notifications/cancelled", params)
-            self._upstream.answer_server((note,), self._headers, self._place, self._session_id)
+            self._upstream.answer_server(self._admitted, (note,), self._headers)
 
     async def _respond(self, response: Response, review: Review) -> str:
         try:
@@ -219,7 +212,7 @@ class Exchange:
         if data:
             passed = await review.server(data, self._max, self._ids, self._own)
             self._note(passed)
-            self._upstream.answer_server(passed.replies, self._headers, self._place, self._session_id)
+            self._upstream.answer_server(self._admitted, passed.replies, self._headers)
             body = passed.forward
         if data and body is None and self._ids and response.status < 300:
             body = failure(self._ids, "the server's answer is none to this request")
@@ -296,7 +289,7 @@ class Exchange:
         else:
             passed = await review.aside(data, self._max)
         self._note(passed)
-        self._upstream.answer_server(passed.replies, self._headers, self._place, self._session_id)
+        self._upstream.answer_server(self._admitted, passed.replies, self._headers)
         if plain and passed.forward is data:
             return frame.raw
         return rewritten(frame, passed.forward)

@@ -18,6 +18,7 @@ from agentsh_net.core.mcp.http_rules import Headers
 from agentsh_net.core.model import Server
 from agentsh_net.core.trust.certificate import Fingerprints
 from agentsh_net.core.values.recent import remember
+from agentsh_proxy.gateway.admission import Admitted
 from agentsh_proxy.gateway.carrier import Denied
 from agentsh_proxy.gateway.connection import GatewayConnection
 from agentsh_proxy.gateway.dialing import Tell
@@ -26,7 +27,6 @@ from agentsh_proxy.gateway.offer import Unnamed
 from agentsh_proxy.gateway.pipe import Pipe
 from agentsh_proxy.gateway.requests import Asked
 from agentsh_proxy.gateway.review import Review
-from agentsh_proxy.gateway.view import Place
 from agentsh_proxy.http_client import HttpClient, Response
 
 MAX_IDLE: Final = 256  # connections kept to one server; as many calls as a busy agent farm has in flight
@@ -45,7 +45,7 @@ class Forward:
         tls: Callable[[], ssl.SSLContext],
         review: Callable[[str], Review],
         spawn: Callable[[Awaitable[None]], None],
-        older: Callable[[Asked, Place, str], Pipe],
+        older: Callable[[Asked, Admitted], Pipe],
         tell: Tell,
         report: Callable[[dict[str, Any]], None],
     ) -> None:
@@ -92,18 +92,16 @@ class Forward:
         self._closed = True
         self._http.close()
 
-    async def serve(
-        self, asked: Asked, client: GatewayConnection, place: Place, session_id: str, limits: tuple[int, int]
-    ) -> bool:
+    async def serve(self, asked: Asked, client: GatewayConnection, admitted: Admitted) -> bool:
         """Answer a request of a client; False where the server speaks HTTP+SSE. Raises ProtocolError where there is no answer yet."""
         if self._closed:  # since it was admitted
             raise ProtocolError(f"server {self.server.id} was let go", status=503)
-        exchange = Exchange(self, asked, client, place, session_id, limits[1])
+        exchange = Exchange(self, asked, client, admitted)
         task = asyncio.current_task()
         assert task is not None  # noqa: S101 - coroutines run in tasks
         self._flights[exchange] = task
         try:
-            return await self._carry(exchange, asked, client, session_id, limits)
+            return await self._carry(exchange, asked, client, admitted.session_id)
         except asyncio.CancelledError:
             if exchange.denied is None or task.uncancel():
                 raise
@@ -113,12 +111,7 @@ class Forward:
             del self._flights[exchange]
 
     async def _carry(
-        self,
-        exchange: Exchange,
-        asked: Asked,
-        client: GatewayConnection,
-        session_id: str,
-        limits: tuple[int, int],
+        self, exchange: Exchange, asked: Asked, client: GatewayConnection, session_id: str
     ) -> bool:
         mcp_session = asked.fields.get("mcp-session-id", "")
         if len(mcp_session) > MAX_NAME or session_id not in self._owners.get(mcp_session, (session_id,)):
@@ -135,7 +128,7 @@ class Forward:
             review.offer = self._unnamed.known(session_id, asked.fields, review.offer)
         offer = review.offer
         if asked.method == "POST":
-            new = await exchange.post(review, limits[0])
+            new = await exchange.post(review)
             if new and new != mcp_session:
                 self._remember((session_id, new), review)
                 self._own(new, session_id)
@@ -148,9 +141,9 @@ class Forward:
             self._owners.pop(mcp_session, None)
         return not exchange.older
 
-    async def is_older(self, asked: Asked, place: Place, session_id: str) -> bool:
+    async def is_older(self, asked: Asked, admitted: Admitted) -> bool:
         """Say whether the server opens the stream of HTTP+SSE and names an endpoint there."""
-        pipe = self._older(asked, place, session_id)
+        pipe = self._older(asked, admitted)
         try:
             async with asyncio.timeout(OLDER_SECONDS):
                 await pipe.open()
@@ -170,16 +163,16 @@ class Forward:
         remember(self._owners, mcp_session, owners, MAX_SESSIONS)
 
     async def send(
-        self, method: str, headers: Headers, place: Place, tool: str, body: bytes, session_id: str
+        self, admitted: Admitted, method: str, headers: Headers, tool: str, body: bytes
     ) -> Response:
         """Send a request to the server; redirects inside its origin are followed. Raises ProtocolError."""
         merged = mcp_http.merged(self._declared, headers)
         url = self.server.url
         for _ in range(mcp_http.MAX_REDIRECTS + 1):
             target = self._address.target if url == self.server.url else mcp_http.address(url).target
-            secured, target = gateway_http.with_credential(place.scheme(tool), merged, target)
+            secured, target = gateway_http.with_credential(admitted.place.scheme(tool), merged, target)
             response = await self._http.request(method, target, secured, body)
-            self._tell_of(response, self.server, session_id)
+            self._tell_of(response, self.server, admitted.session_id)
             self._tell_certificate()
             redirect = mcp_http.redirection(method, url, response.status, response.header("location"))
             if redirect is None:
@@ -199,19 +192,17 @@ class Forward:
             | {"tls_fingerprint": seen.certificate, "tls_public_key": seen.public_key}
         )
 
-    def answer_server(
-        self, replies: Collection[bytes], headers: Headers, place: Place, session_id: str
-    ) -> None:
+    def answer_server(self, admitted: Admitted, replies: Collection[bytes], headers: Headers) -> None:
         """Answer requests of the server that do not reach the client, soon; one that does not listen is not answered any more."""
         for reply in replies:
             if self._replies < MAX_REPLIES:
                 self._replies += 1
-                self._spawn(self._tell(reply, headers, place, session_id))
+                self._spawn(self._tell(admitted, reply, headers))
 
-    async def _tell(self, body: bytes, headers: Headers, place: Place, session_id: str) -> None:
+    async def _tell(self, admitted: Admitted, body: bytes, headers: Headers) -> None:
         try:
-            async with asyncio.timeout(place.settings.timeout):
-                response = await self.send("POST", headers, place, "", body, session_id)
+            async with asyncio.timeout(admitted.place.settings.timeout):
+                response = await self.send(admitted, "POST", headers, "", body)
             await response.release()
         except (ProtocolError, TimeoutError):
             return  # the server that does not take an answer waits for it in vain, as it would for a client's

@@ -148,15 +148,13 @@ class Gateway:
                 return None  # it is answered
             if admitted.shown:
                 self._means.charges.contradict(admitted.session_id, admitted.shown)
-        place, session_id = admitted.place, admitted.session_id
         if admitted.denied is not None:
-            self._deny(asked, client, place, session_id, admitted.denied)
+            self._deny(asked, client, admitted, admitted.denied)
             return None
-        limits = admitted.view.gateway.max_request, admitted.view.gateway.max_response
-        served = self._carrier(place).serve(asked, client, place, session_id, limits)
+        served = self._carrier(admitted.place).serve(asked, client, admitted)
         if served is True:
             return None
-        return self._served(served, asked, client, admitted, limits)
+        return self._served(served, asked, client, admitted)
 
     def _admit(self, asked: Asked, client: GatewayConnection) -> Admitted | None:
         """Return who asks which server; None where that was the end of it. Raises ProtocolError, which is told of."""
@@ -170,31 +168,24 @@ class Gateway:
         self._refusals.tell(turned_away(head, self.sessions, here), status, why)
 
     async def _served(
-        self,
-        served: Served,
-        asked: Asked,
-        client: GatewayConnection,
-        admitted: Admitted,
-        limits: tuple[int, int],
+        self, served: Served, asked: Asked, client: GatewayConnection, admitted: Admitted
     ) -> None:
         if served if isinstance(served, bool) else await served:
             return
-        place = admitted.place
-        again = self._older(place).serve(asked, client, place, admitted.session_id, limits)
+        again = self._older(admitted.place).serve(asked, client, admitted)
         if not isinstance(again, bool):
             await again
 
-    def _deny(
-        self, asked: Asked, client: GatewayConnection, place: Place, session_id: str, denied: Verdict
-    ) -> None:
+    def _deny(self, asked: Asked, client: GatewayConnection, admitted: Admitted, denied: Verdict) -> None:
         """Refuse whatever is asked of a server that policy denies, and tell of it; calls are told of as such."""
+        server_id = admitted.place.server.id
 
         def error(id_: Id | None) -> bytes:
-            return mcp_gate.denied_server(id_, place.server.id, denied.reason)
+            return mcp_gate.denied_server(id_, server_id, denied.reason)
 
-        review = self._review(place.server.id, session_id)
+        review = self._review(server_id, admitted.session_id)
         if asked.method == "POST":
-            taken = review.client(asked.body, self.view.gateway.max_request)
+            taken = review.client(asked.body, admitted.max_request)
             review.refused((each.method for each in taken.own.values()), denied)
             errors = [*taken.replies, *map(error, taken.ids)]
             if not errors and taken.forward is not None and taken.body is not None:
@@ -264,7 +255,8 @@ class Gateway:
             seconds = place.settings.timeout if place is not None else GatewayServer().timeout
             return self.view.gateway.max_response, seconds
 
-        def sse(asked: Asked, place: Place, session_id: str) -> Pipe:
+        def sse(asked: Asked, admitted: Admitted) -> Pipe:
+            place = admitted.place
             through = place.settings.passthrough
             fields = gateway_http.forwarded(asked.fields, asked.names, place.downstream, passthrough=through)
             kept = tuple(
@@ -278,10 +270,10 @@ class Gateway:
                 kept,
                 place.scheme_of,
                 limits,
-                lambda r: self._tell(r, server, session_id),
+                lambda r: self._tell(r, server, admitted.session_id),
             )
 
-        def stdio(asked: Asked, place: Place, session_id: str) -> Pipe:  # noqa: ARG001 - as `sse`
+        def stdio(asked: Asked, admitted: Admitted) -> Pipe:  # noqa: ARG001 - as `sse`
             if self._starter is None:
                 raise ProtocolError(f"stdio server {server.id} cannot be started here", status=503)
             return StdioPipe(server, self._starter, lambda: limits()[0])

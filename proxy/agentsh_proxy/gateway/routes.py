@@ -138,14 +138,19 @@ def progress_token(body: Body | None) -> Id | None:
     message = body.messages[0] if body is not None else None
     if not isinstance(message, Notification) or message.method != "notifications/progress":
         return None
-    token = message.params.get("progressToken") if isinstance(message.params, Mapping) else None
-    return token if isinstance(token, str | int) and not isinstance(token, bool) else None
+    return _token(message.params)
+
+
+def token_of(request: Request) -> Id | None:
+    """Return what a request wants its progress told under."""
+    return _token(request.params.get("_meta")) if isinstance(request.params, Mapping) else None
 
 
 def _tokens(body: Body | None) -> list[Id]:
-    found: list[Any] = []
-    for message in body.messages if body is not None else ():
-        params = message.params if isinstance(message, Request) else None
-        meta = params.get("_meta") if isinstance(params, dict) else None
-        found.append(meta.get("progressToken") if isinstance(meta, dict) else None)
-    return [token for token in found if isinstance(token, str | int) and not isinstance(token, bool)]
+    requests = [m for m in body.messages if isinstance(m, Request)] if body is not None else []
+    return [token for token in map(token_of, requests) if token is not None]
+
+
+def _token(holder: Any) -> Id | None:
+    token = holder.get("progressToken") if isinstance(holder, Mapping) else None
+    return token if isinstance(token, str | int) and not isinstance(token, bool) else None

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.mcp import jsonrpc
 from agentsh_net.core.mcp.exchange import LEGACY
+from agentsh_proxy.gateway.admission import Admitted
 from agentsh_proxy.gateway.bodies import as_body, failure, flattened
 from agentsh_proxy.gateway.carrier import Denied
 from agentsh_proxy.gateway.connection import GatewayConnection
@@ -93,11 +94,9 @@ class Session:
                 task.cancel()
         self._pipe.close()
 
-    def post(
-        self, asked: Asked, client: GatewayConnection, place: Place, limits: tuple[int, int]
-    ) -> Awaitable[None] | None:
+    def post(self, asked: Asked, client: GatewayConnection, admitted: Admitted) -> Awaitable[None] | None:
         """Carry a message of the client to the server; what is returned has to be awaited. Raises ProtocolError."""
-        taken = self._review.client(asked.body, limits[0])
+        taken = self._review.client(asked.body, admitted.max_request)
         if taken.forward is None:
             _ours(taken, client)
             return None
@@ -109,7 +108,7 @@ class Session:
             return None
         if not taken.ids:
             return self._note(taken, client)
-        seconds = place.settings.timeout
+        seconds = admitted.place.settings.timeout
         return Reply(self._ends, taken, client, seconds, primed=_primed(asked)).attend()
 
     async def _note(self, taken: Taken, client: GatewayConnection) -> None:

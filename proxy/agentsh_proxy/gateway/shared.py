@@ -19,6 +19,7 @@ from agentsh_net.core.mcp import params as mcp_params
 from agentsh_net.core.mcp.exchange import MODERN
 from agentsh_net.core.mcp.jsonrpc import Body, ErrorResponse, Id, Limits, Notification, Request, Response
 from agentsh_net.core.values import json_splice, strict_json
+from agentsh_proxy.gateway.admission import Admitted
 from agentsh_proxy.gateway.bodies import as_body, failure, flattened
 from agentsh_proxy.gateway.carrier import Denied
 from agentsh_proxy.gateway.connection import JSON, GatewayConnection
@@ -28,7 +29,7 @@ from agentsh_proxy.gateway.pipe import Pipe
 from agentsh_proxy.gateway.reply import STREAM
 from agentsh_proxy.gateway.requests import Asked
 from agentsh_proxy.gateway.review import Review, Taken
-from agentsh_proxy.gateway.routes import progress_token
+from agentsh_proxy.gateway.routes import progress_token, token_of
 from agentsh_proxy.gateway.stream import Stream, event
 from agentsh_proxy.gateway.view import Place
 
@@ -98,11 +99,11 @@ class Shared:
             self._reader.cancel()
         self._pipe.close()
 
-    async def post(
-        self, asked: Asked, client: GatewayConnection, place: Place, limits: tuple[int, int], review: Review
-    ) -> None:
+    async def post(self, asked: Asked, client: GatewayConnection, admitted: Admitted, review: Review) -> None:
         """Carry a request to the server and its answer back. Raises ProtocolError."""
-        taken = review.client(asked.body, limits[0], lambda body: _contradiction(asked, body, review))
+        taken = review.client(
+            asked.body, admitted.max_request, lambda body: _contradiction(asked, body, review)
+        )
         if taken.forward is None:
             replies = as_body(taken.replies)
             client.answer(taken.status if replies else 202, replies or b"")
@@ -124,7 +125,7 @@ class Shared:
             return
         if len(self._flights) >= MAX_IN_FLIGHT:
             raise ProtocolError("too many requests are under way", status=503)
-        await self._fly(taken, request, client, place, review)
+        await self._fly(taken, request, client, admitted.place, review)
 
     async def _fly(
         self, taken: Taken, request: Request, client: GatewayConnection, place: Place, review: Review
@@ -133,7 +134,7 @@ class Shared:
         self._number += 1
         number = self._number
         stream = Stream(number, (request.id,))
-        flight = _Flight(request.id, _token(request), review, stream)
+        flight = _Flight(request.id, token_of(request), review, stream)
         self._flights[number] = flight
         changes: dict[strict_json.Path, Any] = {("id",): number}
         if flight.token is not None:
@@ -146,7 +147,7 @@ class Shared:
             await self._respond(stream, client, seconds)
         except TimeoutError:
             self.mute = self.mute or self._heard == heard
-            self._fail(flight, client, f"the server did not answer within {seconds} s", 504)
+            self._fail(flight, client, f"the server did not answer within {seconds:g} s", 504)
         except ProtocolError as error:
             # A server that ends at its first request and says nothing knows no request before `initialize`: an error that no
             # revision knows lets the client begin with that.
@@ -290,12 +291,6 @@ def _contradiction(asked: Asked, body: Body, review: Review) -> str:
         return why
     mirrored = review.mirrored(str(params.get("name")))
     return mcp_params.disagreement(mirrored, params.get("arguments"), asked.fields, asked.repeated)
-
-
-def _token(request: Request) -> Id | None:
-    meta = request.params.get("_meta") if isinstance(request.params, Mapping) else None
-    token = meta.get("progressToken") if isinstance(meta, Mapping) else None
-    return token if isinstance(token, str | int) and not isinstance(token, bool) else None
 
 
 def _status(message: bytes) -> int:

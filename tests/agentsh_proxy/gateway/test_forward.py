@@ -592,7 +592,7 @@ def test_the_stream_that_tells_an_older_server_is_closed_behind_the_question() -
             never: Any = None
             there = Server("peer", Transport.HTTP, url="http://127.0.0.1:9/mcp")
             carrier = forward.Forward(there, never, never, never, lambda *_, pipe=pipe: pipe, never, never)
-            assert await carrier.is_older(never, never, "s") == (not refuses)
+            assert await carrier.is_older(never, never) == (not refuses)
             assert pipe.closed
 
     run(main())
