@@ -21,7 +21,7 @@ def show_story(source: Source, call: str, form: Format) -> None:
     told = source.story(call)
     if told is None:
         remedy = "ids are those of `agentsh-net mcp calls --json` (id or tool_call_id)"
-        raise Failure(f"no call has the id {visible(call, 100)!r}", remedy=remedy, code=Exit.DENIED)
+        raise Failure(f"no call has the id {visible(call, 100)!r}", remedy=remedy, code=Exit.USAGE)
     if form is not Format.TABLE:
         click.echo(json_text(told))
         return

@@ -22,8 +22,8 @@ class Problem:
         return f"{self.path or '(top level)'}: found {self.found}; expected {self.expected}{line}"
 
     def within(self, file: str) -> str:
-        """Return the line that tells of it as a problem of a file; where it is one of the whole file, that is named once."""
-        return str(self) if self.path == file else f"{file}: {self}"
+        """Return the line that tells of it as a problem of a file, named once where it is one of the whole file; of an option by itself."""
+        return str(self) if self.path == file or self.path.startswith("--") else f"{file}: {self}"
 
 
 class ConfigError(Exception):

@@ -165,7 +165,11 @@ def _cgroup_programs() -> str:
     try:
         count = len(syscall.attached(descriptor, syscall.CONNECT4))
     except OSError as error:
-        remedy = "run as root" if error.errno == errno.EPERM else "a kernel with CONFIG_CGROUP_BPF"
+        remedy = (
+            "run as root, with CAP_NET_ADMIN"
+            if error.errno == errno.EPERM
+            else "a kernel with CONFIG_CGROUP_BPF"
+        )
         raise KernelError(f"cgroup programs cannot be queried: {error.strerror}", remedy=remedy) from error
     finally:
         os.close(descriptor)

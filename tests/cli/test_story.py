@@ -51,6 +51,6 @@ def test_what_nobody_saw_is_said_with_its_likely_reason():
 def test_an_unknown_id_is_an_error_that_says_where_ids_are(run, daemon):
     daemon(story=None)
     result = run("mcp", "calls", "--show", "nobody")
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert "no call has the id 'nobody'" in result.stderr
     assert "fix:" in result.stderr

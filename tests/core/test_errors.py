@@ -18,6 +18,7 @@ def test_a_problem_of_a_whole_file_names_the_file_once() -> None:
         Problem("/p.yaml", "nothing", "a file").within("/p.yaml") == "/p.yaml: found nothing; expected a file"
     )
     assert Problem("a", "1", "2").within("/p.yaml") == "/p.yaml: a: found 1; expected 2"
+    assert Problem("--ready-file", "1", "2").within("/p.yaml") == "--ready-file: found 1; expected 2"
 
 
 def test_a_config_error_tells_every_problem_on_its_own_line() -> None:
