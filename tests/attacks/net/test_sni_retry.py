@@ -50,6 +50,7 @@ ANSWERS = {
     "at once": [CIPHER_CHANGE + tls.hello(EVIL_B)],
     "without a change of cipher": [tls.hello(EVIL_B)],
     "behind two changes of cipher": [CIPHER_CHANGE, CIPHER_CHANGE + tls.hello(EVIL_B)],
+    "behind an alert": [tls.records(b"\1\x5a", kind=21) + tls.hello(EVIL_B)],
     "in two segments": tls.pieces(CIPHER_CHANGE + tls.hello(EVIL_B), 40),
     "in two records": [CIPHER_CHANGE + tls.records(tls.hello(EVIL_B)[5:], 60)],
     "by a shorter name than the first": [CIPHER_CHANGE + tls.hello(b"evil.test.")],
@@ -88,6 +89,7 @@ UNCLEAR = {
     "cut in its header": [asking(WEB), *tls.pieces(tls.hello(EVIL_B), 3)],
     "cut in its length": [asking(WEB), *tls.pieces(tls.hello(EVIL_B), 7)],
     "behind many records": [asking(WEB), CIPHER_CHANGE * 20 + tls.hello(EVIL_B)],
+    "behind a record that nobody may send": [asking(WEB), b"\x14\3\3\xff\xff" + tls.hello(EVIL_B)],
     "garbled": [asking(WEB), tls.hello(b"web.test\0")],
     "behind a record of its first byte": [asking(WEB), tls.records(SAID[:1]) + tls.records(SAID[1:])],
     "behind an empty record": [asking(WEB), b"\x16\3\1\0\0" + tls.records(SAID)],
@@ -124,6 +126,23 @@ def honest() -> dict[str, Seen]:
 def older(site: Site) -> Seen:
     site.trust.maximum_version = ssl.TLSVersion.TLSv1_2
     return site.visit(GOOD)
+
+
+ENCRYPTED = {
+    "a message that begins as a hello does": tls.records(b"\1\xff" + bytes(38)),
+    "many records": tls.records(bytes(200), 10, kind=23),
+}
+
+
+def encrypted() -> dict[str, Seen]:
+    site = Site(EBPF)
+    hello = tls.hello(WEB.encode())
+    return {what: site.see(talk([hello], [CIPHER_CHANGE + said])) for what, said in ENCRYPTED.items()}
+
+
+def test_nothing_is_read_into_what_is_encrypted() -> None:
+    for what, seen in box.in_box(encrypted).items():
+        assert (seen.said, seen.heard, seen.events) == ("connected", [WEB], []), what
 
 
 def test_who_says_the_same_name_twice_is_answered_and_told_of_once() -> None:
