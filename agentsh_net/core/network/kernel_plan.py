@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Protocol
 
 from agentsh_net.core.configuration.settings import Config, Network
-from agentsh_net.core.model import Server, Transport, Verdict
+from agentsh_net.core.model import Server, Verdict
 from agentsh_net.core.network import llm_plan, shared_endpoints, this_host
 from agentsh_net.core.network.addresses import LOOPBACKS, Address, canonical, home
 from agentsh_net.core.network.claims import Claim, Claims
@@ -65,7 +65,7 @@ class Diff:
 def watched_hosts(config: Config) -> dict[str, str]:
     """Return server id -> host for the servers that are reached over the network, and for providers that are looked after."""
     servers = config.sandbox.mcp.servers
-    hosts = {s.id: s.host for s in servers if s.transport is not Transport.STDIO and s.host}
+    hosts = {s.id: s.host for s in servers if s.host}
     return hosts | llm_plan.watched(config)
 
 
@@ -111,7 +111,7 @@ def build(
         sessions=tuple(sessions),
         sessions_only=network.scope == "sessions",
         names=llm_plan.names(snapshot.config) | shared_endpoints.names(snapshot.registry.servers, blocked)
-        if network.on_shared_address == "sni" and shared_endpoints.any_by_name(rules)
+        if shared_endpoints.any_by_name(rules)
         else {},
     )
 
@@ -177,9 +177,8 @@ def _by_address(
 ) -> dict[IPv6Address, list[Server]]:
     found: dict[IPv6Address, list[Server]] = defaultdict(list)
     for server in servers:
-        if server.transport is not Transport.STDIO:
-            for address in {home(canonical(a)) for a in addresses.get(server.id, ())}:
-                found[address].append(server)
+        for address in {home(canonical(a)) for a in addresses.get(server.id, ())}:
+            found[address].append(server)
     return found
 
 
@@ -191,7 +190,7 @@ def _at(
         return {Endpoint(address): Rule(Fate.DENY, _ids(refused))}
     rules: dict[Endpoint, Rule] = {}
     by_name = network.on_shared_address == "sni" and address not in LOOPBACKS
-    if by_name and any(map(shared_endpoints.named, refused)) and tagged:
+    if by_name and any(map(shared_endpoints.named, refused)):
         # Its name is refused at its neighbours' address whatever the port; what has no name there is none of ours.
         rules[Endpoint(address)] = Rule(Fate.SNI_OPEN, _ids([*refused, *tagged]), shared=True)
     for port in {s.port for s in (*refused, *tagged)}:
@@ -221,7 +220,7 @@ def _overheard(
     for key, known in addresses.items():
         for a in known:
             taken[home(canonical(a))].append(key)
-    refused = [s for s in snapshot.registry.servers if s.id in hearsay and s.id in blocked]
+    refused = [s for s in snapshot.registry.servers if s.id in blocked]
     rules = {}
     for a, servers in _by_address(refused, hearsay).items():
         if a in LOOPBACKS:

@@ -115,10 +115,18 @@ def test_no_names_are_planned_where_none_decides() -> None:
     assert build(apart, {"bad": [A], "good": [B]}).names == {}
 
 
-def test_names_do_not_decide_on_this_host_where_paths_tell_servers_apart() -> None:
-    snapshot = policy(server("bad"), server("good"), denied="bad", shared="sni")
+@pytest.mark.parametrize(("choice", "fate"), [("sni", Fate.DENY), ("block", Fate.DENY), ("tag", Fate.TAG)])
+def test_names_do_not_decide_on_this_host_where_paths_tell_servers_apart(choice: str, fate: Fate) -> None:
+    snapshot = policy(server("bad"), server("good"), denied="bad", shared=choice)
     here = ip_address("127.0.0.1")
-    assert {r.fate for r in build(snapshot, {"bad": [here], "good": [here]}).rules.values()} == {Fate.DENY}
+    assert {r.fate for r in build(snapshot, {"bad": [here], "good": [here]}).rules.values()} == {fate}
+
+
+def test_a_denied_server_that_no_client_names_is_refused_at_its_port_alone_beside_others() -> None:
+    plain = replace(server("bad", 8080), url="http://bad.example:8080")
+    made = build(policy(plain, server("good"), denied="bad", shared="sni"), {"bad": [A], "good": [A]})
+    assert made.rules == {at(A, 443): Rule(Fate.TAG, ("good",)), at(A, 8080): Rule(Fate.DENY, ("bad",))}
+    assert made.names == {}
 
 
 endpoints = st.builds(Endpoint, st.ip_addresses(v=6), st.sampled_from([0, 443, 8443]))
@@ -200,6 +208,28 @@ def test_hearsay_adds_denials_of_a_denied_server() -> None:
         at(B): Rule(Fate.DENY, ("bad",)),
         at(V6): Rule(Fate.DENY, ("bad",)),
     }
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "127.0.0.9", "::1"])
+def test_hearsay_denies_nothing_on_this_host(address: str) -> None:
+    assert build(policy(server("bad"), denied="bad"), {}, {"bad": [ip_address(address)]}).rules == {}
+
+
+def test_where_names_decide_hearsay_refuses_the_name_at_a_neighbours_address_and_no_more() -> None:
+    snapshot = policy(server("bad"), server("good"), server("far"), denied="bad", shared="sni")
+    made = build(snapshot, {"good": [A], "far": [B]}, {"bad": [A]})
+    assert made.rules == {
+        at(A): Rule(Fate.SNI_OPEN, ("bad", "good"), shared=True),
+        at(A, 443): Rule(Fate.TAG, ("good",)),
+        at(B, 443): Rule(Fate.TAG, ("far",)),
+    }
+    assert made.names[Name("bad.example")] is Fate.DENY
+
+
+def test_hearsay_of_a_denied_server_that_no_client_names_changes_nothing_at_a_neighbours_address() -> None:
+    plain = replace(server("bad"), url="http://bad.example")
+    snapshot = policy(plain, server("good"), denied="bad", shared="sni")
+    assert build(snapshot, {"good": [A]}, {"bad": [A]}) == build(snapshot, {"good": [A]})
 
 
 @pytest.mark.parametrize("shared", ["block", "tag"])
