@@ -278,7 +278,12 @@ class Daemon:
         shims = ShimServer(Path(beside(self._initial.config.control.socket)), self.desk, self._tasks.failed)
         await shims.start()
         stack.push_async_callback(shims.close)
-        self.current.on_change = shims.revoke
+
+        def changed() -> None:
+            shims.revoke()
+            self.stdio.follow()
+
+        self.current.on_change = changed
 
     def _open_store(self, loop: asyncio.AbstractEventLoop, path: Path) -> Writer:
         def trouble(error: StoreError | None) -> None:

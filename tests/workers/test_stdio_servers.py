@@ -7,6 +7,7 @@ import json
 import logging
 import os
 import pwd
+import signal
 import socket
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
@@ -173,6 +174,33 @@ def test_a_server_that_will_not_end_is_killed_with_what_it_started(monkeypatch: 
         assert await worker.hear() == ({"ended": 1, "status": "signal 9"}, [])
         await until(lambda: not alive(first) and not alive(second))
         for pipe in pipes:
+            os.close(pipe)
+
+    play(declared(code), scene)
+
+
+@pytest.mark.parametrize("denied", [True, False])
+def test_of_a_server_that_is_denied_a_child_in_another_process_group_ends_too(denied: bool) -> None:
+    code = (
+        "import subprocess,sys; child = subprocess.Popen(['sleep', '60'], start_new_session=True); "
+        "print(child.pid, flush=True); sys.stdin.read()"
+    )
+
+    async def scene(servers: StdioServers, worker: Worker) -> None:
+        await worker.say(start=1, server="io")
+        _, pipes = await worker.hear()
+        (child,) = map(int, await lines(pipes[1], 1))
+        if denied:
+            servers._snapshot = lambda: declared(code, denied_servers=[{"id": "io"}])
+        servers.follow()
+        os.close(pipes[0])  # it ends by itself, before anybody asks
+        assert await worker.hear() == ({"ended": 1, "status": "exit status 0"}, [])
+        if denied:
+            await until(lambda: not alive(child))
+        else:
+            assert alive(child)
+            os.kill(child, signal.SIGKILL)
+        for pipe in pipes[1:]:
             os.close(pipe)
 
     play(declared(code), scene)
