@@ -93,9 +93,9 @@ class Brotli:
         """See Decoder."""
         if not data:
             return b""
-        self._fresh = False
-        if self._decoder.is_finished():
+        if self._ended():
             raise _corrupt("bytes behind its end")
+        self._fresh = False
         out: list[bytes] = []
         room = cap
         try:
@@ -113,8 +113,14 @@ class Brotli:
 
     def finish(self) -> None:
         """See Decoder."""
-        if not (self._fresh or self._decoder.is_finished()):
+        if not (self._fresh or self._ended()):
             raise _cut_short()
+
+    def _ended(self) -> bool:
+        try:
+            return bool(self._decoder.is_finished())
+        except brotli.error as error:  # what it was fed before was corrupt
+            raise _corrupt(error) from error
 
 
 class Zstd:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import tracemalloc
 import zlib
@@ -79,6 +80,16 @@ def test_a_body_of_another_coding_that_is_corrupt_or_cut_is_refused(coding):
         with pytest.raises(ProtocolError):
             inflate_whole(data, coding, cap=1 << 20)
     assert inflate_whole(b"", coding, cap=10) == b""
+
+
+@pytest.mark.parametrize("coding", ["br", "zstd", "gzip", "gzip, br"])
+def test_what_comes_behind_what_was_corrupt_is_refused_and_so_is_its_end(coding):
+    decoder = inflater(coding)
+    with pytest.raises(ProtocolError):
+        decoder.feed(b"junk" * 50)
+    for step in (decoder.finish, lambda: decoder.feed(b"more")):
+        with contextlib.suppress(ProtocolError):  # and nothing else
+            step()
 
 
 BOMB = b"\0" * (64 << 20)
