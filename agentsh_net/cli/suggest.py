@@ -48,7 +48,7 @@ def suggest(
     made = suggestion.policy(beginning, seen)
     if not made["sandbox"]["mcp"]["allowed_tools"]:
         click.echo(
-            "note: no call that was allowed was observed: this policy denies every tool of every server",
+            "note: no call was observed that this policy may allow: it denies every tool of every server",
             err=True,
         )
     if form is not Format.TABLE:

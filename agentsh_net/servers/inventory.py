@@ -274,4 +274,4 @@ def _standing(change: Change, board: Pins, pinning: VersionPinning) -> tuple[str
         return "not pinned", False
     state = board.lookup(change.server_id, change.tool, change.new.hash)
     blocked = pins.effect(state, pinning) is pins.PinEffect.BLOCK
-    return f"{state} to its pin, calls {'are blocked' if blocked else 'pass'}", blocked
+    return f"the pin says {state}, calls {'are blocked' if blocked else 'pass'}", blocked

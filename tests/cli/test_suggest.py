@@ -74,7 +74,7 @@ def test_who_names_a_session_in_which_nothing_was_called_is_told(run, daemon, ba
     daemon(**answers(base))
     empty = run("policy", "suggest", "--session", "misspelt")
     assert yaml.safe_load(empty.stdout)["sandbox"]["mcp"]["allowed_tools"] == []
-    assert "this policy denies every tool" in empty.stderr
+    assert "no call was observed that this policy may allow: it denies every tool" in empty.stderr
 
 
 def test_a_base_that_is_no_policy_is_refused(run, daemon, base, tmp_path):
