@@ -140,16 +140,20 @@ def reading(
 
         made = cast("Command", with_source)
         if limit is not None:
-            shown, text = (
-                ("all", "At most this many.") if limit == EVERY else (True, "At most this many, the newest.")
-            )
-            made = click.option("--limit", type=click.IntRange(1, MAX_LIMIT), default=limit, show_default=shown, help=text)(made)  # fmt: skip
+            made = _limited(made, limit)
         for name in reversed(filters):
             kind, text = _FILTERS[name]
             made = click.option(f"--{name}", type=kind, help=meanings.get(name, text))(made)
         return formatted(made, json)
 
     return decorate
+
+
+def _limited(command: Command, limit: int) -> Command:
+    every = limit == EVERY
+    text = "At most this many." if every else "At most this many, the newest."
+    bounds, shown = click.IntRange(1, MAX_LIMIT), "all" if every else True
+    return click.option("--limit", type=bounds, default=limit, show_default=shown, help=text)(command)
 
 
 def _check_since(since: str | None) -> None:

@@ -65,19 +65,14 @@ def honest(name: str, tell: Note) -> MCPServer:
         tell(name, "upload", {"text": text})
         return "stored"
 
-    match name:
-        case cast.MAIL | cast.NEWSLETTER:
-            server.add_tool(send_email, description=cast.SEND_EMAIL)
-        case cast.WEB:
-            server.add_tool(
-                fetch_page, description=cast.FETCH_PAGE, annotations=ToolAnnotations(read_only_hint=True)
-            )
-        case cast.PAYMENTS | cast.LOOKALIKE:
-            server.add_tool(pay, description=cast.PAY)
-        case cast.QUOTES:
-            server.add_tool(quote_of_the_day, description=cast.QUOTE_POISONED)
-        case _:
-            server.add_tool(upload, description=cast.UPLOAD)
+    tools: dict[str, tuple[Callable[..., str], str]] = {
+        cast.MAIL: (send_email, cast.SEND_EMAIL), cast.NEWSLETTER: (send_email, cast.SEND_EMAIL),
+        cast.PAYMENTS: (pay, cast.PAY), cast.LOOKALIKE: (pay, cast.PAY),
+        cast.WEB: (fetch_page, cast.FETCH_PAGE), cast.QUOTES: (quote_of_the_day, cast.QUOTE_POISONED),
+    }  # fmt: skip
+    tool, description = tools.get(name, (upload, cast.UPLOAD))
+    notes = ToolAnnotations(read_only_hint=True) if name == cast.WEB else None
+    server.add_tool(tool, description=description, annotations=notes)
     return server
 
 

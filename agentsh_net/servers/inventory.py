@@ -96,10 +96,7 @@ def take(
         _check_names(own_id, listed, board)
     after, changes = registry.register(server_id, [pins.tool_of(own_id, d) for d in listed])
     inspector = inspector or Inspector(Inspection())
-    seen = report.get("era") != ""  # empty: who reports saw no handshake, and what was heard before stays
-    info = report.get("server_info")
-    info = info if isinstance(info, Mapping) else {}
-    inspector.learn(own_id, listed, str(report.get("instructions") or "") if seen else None, info)
+    _teach(inspector, own_id, listed, report)
     inspected = inspector.inspect(after)
     after = inspected.registry
     anew = _judged_anew(registry, inspected, changes)
@@ -129,6 +126,20 @@ def _listed(report: Mapping[str, Any], registry: Registry) -> tuple[str, list[di
     if not isinstance(definitions, list) or len(definitions) > MAX_TOOLS:
         raise ProtocolError(f"its list has more than {MAX_TOOLS} tools, or is none")
     return server_id, [definition for definition in definitions if isinstance(definition, dict)]
+
+
+def _teach(
+    inspector: Inspector, server_id: str, listed: list[dict[str, Any]], report: Mapping[str, Any]
+) -> None:
+    """Let the detectors know what a server lists, and what it says of itself."""
+    seen = report.get("era") != ""  # empty: who reports saw no handshake, and what was heard before stays
+    info = report.get("server_info")
+    inspector.learn(
+        server_id,
+        listed,
+        str(report.get("instructions") or "") if seen else None,
+        info if isinstance(info, Mapping) else {},
+    )
 
 
 def _check_names(server_id: str, listed: Iterable[Mapping[str, Any]], board: Pins) -> None:

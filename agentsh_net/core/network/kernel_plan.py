@@ -90,9 +90,7 @@ def build(
     """
     network = snapshot.config.network
     rules: dict[Endpoint, Rule] = {}
-    blocked: set[str] = set()
-    if network.mode == "enforce":
-        blocked = {s.id for s in snapshot.registry.servers if snapshot.judge_server(s.id).blocked}
+    blocked = _blocked(snapshot)
     if network.mode != "off":
         made = (claims or Claims()).of(snapshot.registry.servers, addresses, blocked)
         rules = _claimed(made, network)
@@ -110,10 +108,21 @@ def build(
         mark_mask=network.mark_mask,
         sessions=tuple(sessions),
         sessions_only=network.scope == "sessions",
-        names=llm_plan.names(snapshot.config) | shared_endpoints.names(snapshot.registry.servers, blocked)
-        if shared_endpoints.any_by_name(rules)
-        else {},
+        names=_names(snapshot, rules, blocked),
     )
+
+
+def _blocked(snapshot: Judge) -> set[str]:
+    if snapshot.config.network.mode != "enforce":
+        return set()
+    return {s.id for s in snapshot.registry.servers if snapshot.judge_server(s.id).blocked}
+
+
+def _names(snapshot: Judge, rules: Mapping[Endpoint, Rule], blocked: Collection[str]) -> Mapping[Name, Fate]:
+    """Return what becomes of connections by the name that they ask for, where the rules leave some to that."""
+    if not shared_endpoints.any_by_name(rules):
+        return {}
+    return llm_plan.names(snapshot.config) | shared_endpoints.names(snapshot.registry.servers, blocked)
 
 
 def spared(plan: Plan, name_servers: Collection[IPv6Address]) -> dict[IPv6Address, tuple[str, ...]]:

@@ -75,6 +75,26 @@ def load_prebuilt(kept: Mapping[str, int] | None = None) -> Loaded:
 
 def load_with_bcc() -> Loaded:
     """Have a child compile and load the probes. Raises KernelError with all that the compiler or the verifier said."""
+    data, fds = _compiled()
+    names = json.loads(data)
+    programs, maps = names["programs"], names["maps"]
+    if len(fds) != len(programs) + len(maps):
+        for fd in fds:
+            os.close(fd)
+        raise KernelError(
+            f"the loader sent {len(fds)} descriptors of {len(programs) + len(maps)}",
+            layer="ebpf",
+            remedy="raise the limit of open files (ulimit -n, LimitNOFILE=)",
+        )
+    return Loaded(
+        programs=dict(zip(programs, fds, strict=False)),
+        maps=dict(zip(maps, fds[len(programs) :], strict=True)),
+        how=f"bcc with {names['headers']}",
+    )
+
+
+def _compiled() -> tuple[bytes, list[int]]:
+    """Return what the child says that it loaded, and the descriptors of that. Raises KernelError."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with ours, tempfile.TemporaryFile() as complaints:
         with theirs:
@@ -100,21 +120,7 @@ def load_with_bcc() -> Loaded:
         if not data:
             complaints.seek(0)
             raise _failure(complaints.read(_MAX_COMPLAINT).decode("utf-8", "replace"), child.returncode)
-    names = json.loads(data)
-    programs, maps = names["programs"], names["maps"]
-    if len(fds) != len(programs) + len(maps):
-        for fd in fds:
-            os.close(fd)
-        raise KernelError(
-            f"the loader sent {len(fds)} descriptors of {len(programs) + len(maps)}",
-            layer="ebpf",
-            remedy="raise the limit of open files (ulimit -n, LimitNOFILE=)",
-        )
-    return Loaded(
-        programs=dict(zip(programs, fds, strict=False)),
-        maps=dict(zip(maps, fds[len(programs) :], strict=True)),
-        how=f"bcc with {names['headers']}",
-    )
+    return data, fds
 
 
 def _receive(ours: socket.socket) -> tuple[bytes, list[int]]:

@@ -14,6 +14,10 @@ from agentsh_proxy.shim.daemon import Answer, Daemon
 from agentsh_proxy.shim.traffic import Traffic, judged, read
 from agentsh_proxy.shim.way import Held, Way
 
+TYPE_CHECKING = False  # see agentsh_net.core.links.shim_link
+if TYPE_CHECKING:
+    from typing import Any
+
 
 class Conversation:
     """Lines of both sides. `up` is the way to the server, `down` the one to the client."""
@@ -80,18 +84,7 @@ class Conversation:
         held = self.up.hold(line)
 
         def decided(answer: Answer | None) -> None:
-            if self._denied and (answer is None or answer.passes or answer.forward is not None):
-                text = self._daemon.denial if self._daemon.denied else refusals.AGAIN
-                answer = Answer(passes=False, replies=tuple(refusals.of_line(line, text)))
-            elif (
-                answer is None
-                and self._daemon.closed
-                and (not found or judged(found, reading=self._daemon.reads))
-            ):
-                answer = Answer(passes=False, replies=tuple(refusals.of_line(line)))
-            elif answer is None:
-                self._daemon.unjudged += refusals.count_calls(line)
-                answer = Answer(passes=True)
+            answer = self._settled(answer, line, found)
             if answer.stands:
                 self._daemon.stand(tool)
             forward = line if answer.passes else answer.forward
@@ -102,6 +95,18 @@ class Conversation:
                 self.down.insert(reply)
 
         self._daemon.ask({"ask": CLIENT}, line, decided)
+
+    def _settled(self, answer: Answer | None, line: bytes, found: list[dict[str, Any]]) -> Answer:
+        """Return what becomes of a client's line: as the daemon decided, unless there is no server for it, or nobody decided."""
+        if self._denied and (answer is None or answer.passes or answer.forward is not None):
+            text = self._daemon.denial if self._daemon.denied else refusals.AGAIN
+            return Answer(passes=False, replies=tuple(refusals.of_line(line, text)))
+        if answer is not None:
+            return answer
+        if self._daemon.closed and (not found or judged(found, reading=self._daemon.reads)):
+            return Answer(passes=False, replies=tuple(refusals.of_line(line)))
+        self._daemon.unjudged += refusals.count_calls(line)
+        return Answer(passes=True)
 
     def _from_server(self, line: bytes) -> None:
         why = self._traffic.matters(line, results=self._daemon.results) if line.strip() else None

@@ -162,6 +162,11 @@ def strays(data: bytes, *, begins_line: bool) -> bool:
     return any(find(sign) >= 0 for sign in _STRAY)
 
 
+def _begins(data: bytes) -> bytes:
+    """Return the first character that says something, nothing where none came yet."""
+    return data.removeprefix(BOM).lstrip(_SPACE)[:1]
+
+
 def _is_array(start: bytes) -> bool:
     return start in (b"{", b"[", b"\0")
 
@@ -180,7 +185,7 @@ class EitherDecoder:
         """Return the frames that `data` completes."""
         if self._decoder is None:
             data = self._beginning + data
-            start = data.removeprefix(BOM).lstrip(_SPACE)[:1]
+            start = _begins(data)
             if not start and len(data) <= self._max:
                 self._beginning = data
                 return []
@@ -237,7 +242,7 @@ class GeminiStream:
         inspector = self._inspector
         if inspector is None:
             data = self._beginning + data
-            start = data.removeprefix(BOM).lstrip(_SPACE)[:1]
+            start = _begins(data)
             if not start and len(data) <= self._limits.max_frame:
                 self._beginning = data
                 return Step(b"")

@@ -205,30 +205,9 @@ def _fragment(
     id_key = keys.get("id", "id")
     identity = entry.get(id_key)
     custom = entry.get(keys.get("custom", "custom"))  # some gateways write it empty beside `function`
-    names: list[tuple[Path, str]] = []
-    texts: list[str] = []
-    value: Any = None
-    given: list[Any] = []
-    places: set[Path] = set()
-    misnamed = False
-    namespace = ""
+    said = _Said()
     for at, payload in _payloads(entry, keys, path):
-        inner = keys if payload is entry else fold(payload, clashes)
-        name = payload.get(inner.get("name", "name"))
-        if name:
-            misnamed = misnamed or not isinstance(name, str)
-            names.append(((*at, inner["name"]), name if isinstance(name, str) else dump(name)))
-        for key in _ARGUMENTS:
-            argument = payload.get(inner.get(key, key))
-            if argument not in (None, ""):
-                given.append(argument)
-                places.add((*at, inner[key]))
-            if isinstance(argument, str):
-                texts.append(argument)
-            elif argument is not None:
-                value = argument
-        spaced = payload.get(inner.get("namespace", "namespace"))
-        namespace = spaced if isinstance(spaced, str) and spaced else namespace
+        said.add(payload, keys if payload is entry else fold(payload, clashes), at)
     return Fragment(
         choice=choice,
         slot=(carrier, kind, index if kind == "tool_calls" else 0),
@@ -239,16 +218,50 @@ def _fragment(
         odd=odd and kind == "tool_calls",
         strayed=strayed,
         id=identity if isinstance(identity, str) else "" if identity is None else dump(identity),
-        names=tuple(names),
-        texts=tuple(texts),
-        value=value,
-        namespace=namespace,
+        names=tuple(said.names),
+        texts=tuple(said.texts),
+        value=said.value,
+        namespace=said.namespace,
         custom=any(custom.values()) if isinstance(custom, dict) else bool(custom),
-        argued=any(argument != given[0] for argument in given),
-        misnamed=misnamed,
-        plain=bool(siblings)
-        and places | {at for at, _ in names} <= {(*path, "function", key) for key in ("name", "arguments")},
+        argued=any(argument != said.given[0] for argument in said.given),
+        misnamed=said.misnamed,
+        plain=bool(siblings) and said.places <= {(*path, "function", key) for key in ("name", "arguments")},
     )
+
+
+class _Said:
+    """What the objects of one entry say of its call together, and where they name it and give it arguments."""
+
+    __slots__ = ("given", "misnamed", "names", "namespace", "places", "texts", "value")
+
+    def __init__(self) -> None:
+        self.names: list[tuple[Path, str]] = []
+        self.texts: list[str] = []
+        self.value: Any = None
+        self.given: list[Any] = []  # the arguments, text or not
+        self.places: set[Path] = set()
+        self.misnamed = False
+        self.namespace = ""
+
+    def add(self, payload: dict[str, Any], keys: Mapping[str, str], at: Path) -> None:
+        """Take an object that stands at a place; `keys` are its own by their folded ones."""
+        name = payload.get(keys.get("name", "name"))
+        if name:
+            self.misnamed = self.misnamed or not isinstance(name, str)
+            place = (*at, keys["name"])
+            self.names.append((place, name if isinstance(name, str) else dump(name)))
+            self.places.add(place)
+        for key in _ARGUMENTS:
+            argument = payload.get(keys.get(key, key))
+            if argument not in (None, ""):
+                self.given.append(argument)
+                self.places.add((*at, keys[key]))
+            if isinstance(argument, str):
+                self.texts.append(argument)
+            elif argument is not None:
+                self.value = argument
+        spaced = payload.get(keys.get("namespace", "namespace"))
+        self.namespace = spaced if isinstance(spaced, str) and spaced else self.namespace
 
 
 def _payloads(

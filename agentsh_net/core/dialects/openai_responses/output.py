@@ -18,7 +18,7 @@ from agentsh_net.core.dialects.openai_responses.items import (
     spelled,
     twice,
 )
-from agentsh_net.core.dialects.openai_responses.rulings import Rulings
+from agentsh_net.core.dialects.openai_responses.rulings import Place, Rulings
 from agentsh_net.core.dialects.output import Output
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.values import json_splice, strict_json
@@ -92,9 +92,8 @@ class _Listed:
                 call = self._extra(at, self.read(item)) if self._extra is not None else self.read(item)
                 again = bool(call.reply_id) and call.reply_id in ids
                 ids.add(call.reply_id)
-                text = self._rulings.decide(
-                    call, self._out, repeats=self._repeats, another=again, late=self._late, stored=kept
-                )
+                place = Place(repeats=self._repeats, another=again, late=self._late, stored=kept)
+                text = self._rulings.decide(call, self._out, place)
                 self.calls[at] = (call, text)
             else:
                 call, text = read_call(item), self._rulings.withheld(item)
@@ -129,7 +128,7 @@ def rewritten(
         edits.update(_edits(path, holder, dict(listed.refused(holder))))
     if single is not None:
         call = listed.read(single)
-        text = rulings.decide(call, out, stored=True)
+        text = rulings.decide(call, out, Place(stored=True))
         result.calls[0] = (call, text)
         result.data = strict_json.dump(message(text, call, 0)).encode() if text else None
     elif clashes & CARRIERS and not result.calls and rulings.decide(Call(flaw=flaw), out):

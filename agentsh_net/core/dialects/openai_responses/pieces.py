@@ -11,7 +11,7 @@ from typing import Final
 
 from agentsh_net.core.dialects.openai_responses.event import Event
 from agentsh_net.core.dialects.openai_responses.items import Call, message, read_call
-from agentsh_net.core.dialects.openai_responses.rulings import Rulings
+from agentsh_net.core.dialects.openai_responses.rulings import Place, Rulings
 from agentsh_net.core.dialects.openai_responses.slots import NO_INDEX
 from agentsh_net.core.dialects.output import Output
 from agentsh_net.core.framing.sse_writing import make_frame
@@ -51,8 +51,8 @@ class Pieces:
             call = replace(call, flaw=call.flaw or contradiction)
         certain = whole and begun is None
         judged = call if certain else replace(call, arguments=None)
-        doubt = "" if certain else _IN_PIECES
-        notice = self._rulings.decide(judged, out, another=begun is None, late=late, doubt=doubt)
+        place = Place(another=begun is None, late=late, doubt="" if certain else _IN_PIECES)
+        notice = self._rulings.decide(judged, out, place)
         if begun is None:
             begun = self._begun[index] = _Begun(replace(call, arguments=None), whole)
         if not (notice or begun.refused):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from agentsh_net.core.dialects.base import Judge
 from agentsh_net.core.dialects.openai_responses.items import OTHER_ARGUMENTS, Call
@@ -18,6 +18,22 @@ from agentsh_net.core.values.members import text_of
 
 # Far beyond any answer's calls; each costs us some hundred bytes.
 MAX_CALLS: Final = 1 << 12
+
+
+class Place(NamedTuple):
+    """How a place of an answer tells of a call."""
+
+    repeats: bool = False  # it lists what other events said before, perhaps under new ids
+    another: bool = False  # an item of its own, which a client runs again and the rate is charged for, whatever ids it repeats
+    partial: bool = False  # more arguments are to come, and will be judged
+    late: str = ""  # the flaw of a call that was not heard of before
+    doubt: str = ""  # why nobody can tell what its arguments are
+    stored: bool = (
+        False  # read again from a list that grows: told only where it is refused, and never charged
+    )
+
+
+PLAIN: Final = Place()
 
 
 @dataclass(slots=True)
@@ -65,29 +81,12 @@ class Rulings:
         """Say whether there were more calls than any answer has."""
         return max(len(self._by_content), len(self._by_id) // 2) > MAX_CALLS
 
-    def decide(
-        self,
-        call: Call,
-        out: Output,
-        *,
-        repeats: bool = False,
-        another: bool = False,
-        partial: bool = False,
-        late: str = "",
-        doubt: str = "",
-        stored: bool = False,
-    ) -> str:
-        """Return the notice that replaces a call, or nothing where it is allowed.
-
-        `repeats`: the place lists what other events said before, perhaps under new ids. `another`: the place is an item of its
-        own, which a client runs again and the rate is charged for, whatever ids it repeats. `partial`: more arguments are to
-        come, and will be judged. `late`: the flaw of a call that was not heard of before. `doubt`: of its arguments.
-        `stored`: it is read again from a list that grows: told only where it is refused, and never charged.
-        """
+    def decide(self, call: Call, out: Output, place: Place = PLAIN) -> str:
+        """Return the notice that replaces a call, as a place tells of it, or nothing where it is allowed."""
         said = call.digest()
         content = (call.kind, call.name, call.namespace, call.server_label, said)
         known = self._find(call)
-        if known is None and repeats and not call.flaw and content in self._by_content:
+        if known is None and place.repeats and not call.flaw and content in self._by_content:
             return self._by_content[content].notice
         flaw = call.flaw
         if known is not None:
@@ -95,18 +94,18 @@ class Rulings:
             if known.notice and (not contradiction or known.call.call_id == call.call_id):
                 return known.notice  # refused once, whatever is said of it later
             flaw = flaw or contradiction
-            if not (flaw or another) and known.covers(call, said):
+            if not (flaw or place.another) and known.covers(call, said):
                 return ""
         whole = call if known is None or flaw else known.call.joined(call)
-        flaw = flaw or (late if known is None else "")
-        fresh = known is None or another or bool(flaw)
+        flaw = flaw or (place.late if known is None else "")
+        fresh = known is None or place.another or bool(flaw)
         self._count += fresh
         ordinal = self._count if known is None or fresh else known.ordinal
-        asked = replace(whole.asked(), flaw=flaw, ordinal=ordinal, doubt=doubt, stored=stored)
+        asked = replace(whole.asked(), flaw=flaw, ordinal=ordinal, doubt=place.doubt, stored=place.stored)
         text = self._ask(asked, whole, out)
         if known is None or not flaw:
             told = said or (known.said if known is not None else "")
-            self._remember(_Known(_bare(whole), "" if partial else told, text, ordinal), content)
+            self._remember(_Known(_bare(whole), "" if place.partial else told, text, ordinal), content)
         if text and call.reply_id and not isinstance(text, Steered):
             self._refused[call.reply_id] = text
         return text

@@ -18,7 +18,7 @@ from agentsh_net.core.dialects.openai_responses.items import Call, is_call, read
 from agentsh_net.core.dialects.openai_responses.output import rewritten
 from agentsh_net.core.dialects.openai_responses.pieces import KIND as PIECE
 from agentsh_net.core.dialects.openai_responses.pieces import Pieces
-from agentsh_net.core.dialects.openai_responses.rulings import Rulings
+from agentsh_net.core.dialects.openai_responses.rulings import Place, Rulings
 from agentsh_net.core.dialects.openai_responses.slots import NO_INDEX, REUSED, Slot, Slots, State
 from agentsh_net.core.dialects.output import Output
 from agentsh_net.core.errors import ProtocolError
@@ -266,11 +266,14 @@ class ResponsesMachine:
         self._flush(out)
 
     def _resolve(self, slot: Slot, out: Output, state: State, doubt: str = "") -> None:
-        late = _LATE if self._over else ""
-        partial = state is State.PASSING
         call = slot.whole()
-        doubt = doubt or slot.doubts(call)
-        slot.notice = self._rulings.decide(call, out, another=True, partial=partial, late=late, doubt=doubt)
+        place = Place(
+            another=True,
+            partial=state is State.PASSING,
+            late=_LATE if self._over else "",
+            doubt=doubt or slot.doubts(call),
+        )
+        slot.notice = self._rulings.decide(call, out, place)
         slot.state = State.REPLACED if slot.notice else state
         slot.parts.clear()
         slot.finals.clear()

@@ -9,7 +9,7 @@ import pytest
 from transcripts.openai_responses import denying, notice
 
 from agentsh_net.core.dialects.openai_responses.items import Call
-from agentsh_net.core.dialects.openai_responses.rulings import MAX_CALLS, Rulings
+from agentsh_net.core.dialects.openai_responses.rulings import MAX_CALLS, Place, Rulings
 from agentsh_net.core.dialects.output import Output
 from agentsh_net.core.model import ToolCall, Verdict
 
@@ -95,7 +95,7 @@ def test_what_adds_to_an_allowed_call_is_judged_with_it(first: dict[str, Any]) -
 def test_the_rest_of_a_partial_call_is_judged() -> None:
     judge, out = denying(), output()
     rulings = Rulings(judge)
-    assert rulings.decide(replace(GET, arguments='{"a":"ev'), out, partial=True) == ""
+    assert rulings.decide(replace(GET, arguments='{"a":"ev'), out, Place(partial=True)) == ""
     assert rulings.decide(replace(GET, arguments='{"a":"evil"}'), out) == notice("get")
 
 
@@ -108,8 +108,10 @@ def test_a_flawed_call_is_refused_with_its_flaw() -> None:
 def test_late_is_a_reason_only_for_what_is_news() -> None:
     rulings, out = Rulings(denying()), output()
     assert rulings.decide(GET, out) == ""
-    assert rulings.decide(GET, out, late="late") == ""
-    assert rulings.decide(replace(GET, call_id="c2", id="f2"), out, late="late") == notice("get", "late")
+    assert rulings.decide(GET, out, Place(late="late")) == ""
+    assert rulings.decide(replace(GET, call_id="c2", id="f2"), out, Place(late="late")) == notice(
+        "get", "late"
+    )
 
 
 def test_a_list_of_repeats_is_known_by_content() -> None:
@@ -118,8 +120,8 @@ def test_a_list_of_repeats_is_known_by_content() -> None:
     for call, text in ((GET, ""), (replace(RM, call_id="c2", id="f2"), notice("rm"))):
         assert rulings.decide(call, out) == text
         renamed = replace(call, call_id="new" + call.call_id, id="new" + call.id)
-        assert rulings.decide(renamed, out, repeats=True) == text
-        assert rulings.decide(renamed, out, repeats=True) == text
+        assert rulings.decide(renamed, out, Place(repeats=True)) == text
+        assert rulings.decide(renamed, out, Place(repeats=True)) == text
     assert len(judge.asked) == 2
 
 
@@ -132,7 +134,7 @@ def test_of_equal_calls_with_two_verdicts_a_list_repeats_the_refusal() -> None:
     rulings, out = Rulings(judge), output()
     found = [rulings.decide(replace(GET, call_id=str(at), id=""), out) for at in range(3)]
     assert found == ["", notice("get"), ""]
-    assert rulings.decide(replace(GET, call_id="new", id=""), out, repeats=True) == notice("get")
+    assert rulings.decide(replace(GET, call_id="new", id=""), out, Place(repeats=True)) == notice("get")
 
 
 def test_calls_without_ids_are_judged_each() -> None:
