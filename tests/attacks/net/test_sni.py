@@ -141,6 +141,8 @@ SPELLINGS = {
     "a dot at its end": b"evil.test.",
 }
 OUTSIDE = tls.server_name(b"web.test")
+HELLO = tls.message(OUTSIDE, tls.key_shares())
+LONG = b"\0\x15\xff\xff"  # an extension that ends far behind the hello
 UNKNOWN = {
     "no server name": tls.records(tls.message(tls.key_shares())),
     "no extensions": tls.records(tls.message()),
@@ -155,6 +157,17 @@ UNKNOWN = {
     "two dots": tls.hello(b"evil.test.."),
     "a name of 256 bytes": tls.hello(b"a" * 256),
     "an empty name": tls.hello(b""),
+    "a dot first": tls.hello(b".web.test"),
+    "a list that says it is empty": tls.records(
+        tls.message(OUTSIDE.replace(b"\0\x0b\0", b"\0\0\0"), tls.key_shares())
+    ),
+    "a message of another kind": tls.records(b"\2" + HELLO[1:]),
+    "a record of another version": b"\x16\2" + tls.records(HELLO)[2:],
+    "extensions behind the extensions": tls.records(
+        HELLO[:1] + (len(HELLO) - 4 + len(OUTSIDE)).to_bytes(3, "big") + HELLO[4:] + OUTSIDE
+    ),
+    "an extension that is longer than the hello": tls.records(tls.message(OUTSIDE, LONG)),
+    "a hello that goes on behind its end": tls.records(b"\1\0\0\x22" + HELLO[4:38]) + tls.records(HELLO[38:]),
     "an alert first": b"\x15\x03\x01\x00\x02\x01\x00" + tls.hello(EVIL_B),
     "a change of cipher first": b"\x14\x03\x01\x00\x01\x01" + tls.hello(EVIL_B),
     "SSL 2": b"\x80\x2e\x01\x03\x01\x00\x15\x00\x00\x00\x10" + bytes(37),
@@ -225,6 +238,15 @@ def test_the_allowed_name_is_heard_however_it_is_said() -> None:
         assert seen.said == "answered", (what, seen)
         assert seen.heard[0].lower() == GOOD
         assert [(e.action, e.server_id, e.sni) for e in seen.events] == [("allow", "good", GOOD)], what
+
+
+def odd() -> Seen:
+    return Site(EBPF).utter(tls.hello(b"a-site_0z9.test"))
+
+
+def test_a_neighbours_name_may_have_every_character_that_names_have() -> None:
+    seen = box.in_box(odd)
+    assert (seen.said, seen.heard, seen.events) == ("answered", ["a-site_0z9.test"], [])
 
 
 def everywhere() -> tuple[set[str], list[str | None], int]:
@@ -357,6 +379,7 @@ def test_every_other_way_to_the_shared_endpoint_is_refused_with_an_event() -> No
             "evil",
         ), what
         assert "network.on_unknown_sni is block" in event.reason
+    assert "not of a TCP socket" in seen["TCP by hand"].events[0].reason
 
 
 def tagged() -> dict[str, Seen]:
