@@ -109,11 +109,20 @@ def extended(stage: Stage) -> str:
     return whole(v6(BAD6, option + struct.pack(">BB6x", packets.UDP, 0) + udp(), first=0), GOOD6)
 
 
-def fragment(stage: Stage) -> str:
-    """A later fragment has no ports at all."""
+def authenticated(stage: Stage) -> str:
+    """Hide them behind an authentication header (RFC 4302), whose length is counted in other units than the others'."""
+    return whole(v6(BAD6, struct.pack(">BB22x", packets.UDP, 4) + udp(), first=51), GOOD6)
+
+
+def fragment(place: int) -> str:
+    """A later fragment has no ports at all; the place is in units of eight bytes."""
     packet = bytearray(v4(BAD, b"x" * 16))
-    packet[6:8] = struct.pack(">H", 2)
+    packet[6:8] = struct.pack(">H", place)
     return whole(bytes(packet), GOOD)
+
+
+def fragment6(place: int) -> str:
+    return whole(v6(BAD6, struct.pack(">BBHI", packets.UDP, 0, place << 3, 7) + b"x" * 16, first=44), GOOD6)
 
 
 def packet_socket(make: Callable[[bytes], bytes], **how: object) -> Callable[[Stage], str]:
@@ -152,9 +161,13 @@ ROWS = {
     "11 IP_HDRINCL, lying sockaddr": by_hand(lambda s: whole(PACKET, GOOD), "udp"),
     "11 IP_HDRINCL, lying version": by_hand(lambda s: whole(v4(BAD, udp(), version=6), GOOD), "udp"),
     "11 IP_HDRINCL, options": by_hand(lambda s: whole(v4(BAD, udp(), options=bytes([1] * 40)), GOOD), "udp"),
-    "11 IP_HDRINCL, later fragment": by_hand(fragment, "udp", port=0),
+    "11 IP_HDRINCL, later fragment": by_hand(lambda s: fragment(2), "udp", port=0),
+    "11 IP_HDRINCL, much later fragment": by_hand(lambda s: fragment(256), "udp", port=0),
+    "11 IPV6_HDRINCL, later fragment": by_hand(lambda s: fragment6(2), "udp", port=0, address=BAD6),
+    "11 IPV6_HDRINCL, much later fragment": by_hand(lambda s: fragment6(32), "udp", port=0, address=BAD6),
     "11 IPV6_HDRINCL, lying sockaddr": by_hand(lambda s: whole(v6(BAD6, udp()), GOOD6), "udp", address=BAD6),
     "11 IPV6_HDRINCL, extension headers": by_hand(extended, "udp", address=BAD6),
+    "11 IPV6_HDRINCL, authentication header": by_hand(authenticated, "udp", address=BAD6),
     "11 IPV6_HDRINCL, 6to4": by_hand(lambda s: whole(v6(SIX_TO_FOUR, udp()), GOOD6), "udp"),
     "12 cooked": by_frame(packet_socket(lambda _: PACKET, kind=DGRAM, says=IP)),
     "12 cooked, past the queue": by_frame(packet_socket(lambda _: PACKET, kind=DGRAM, says=IP, bypass=True)),

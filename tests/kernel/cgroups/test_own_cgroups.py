@@ -56,7 +56,7 @@ def life() -> dict[str, object]:
     box.kill(child)
     said["ended"] = box.await_that(again.ended)
     again.end("one")
-    said["gone"] = again.live(), again.session_of(number)
+    said["gone"] = again.live(), again.session_of(number), own.session_of(number)
     worker = asleep()
     again.employ(worker)
     said["worker"] = cgroup_of(worker)
@@ -75,11 +75,35 @@ def test_a_session_lives_from_its_first_process_to_its_last_whoever_looks_after_
         "adopted": (["one"], "one"),
         "twice": "session one runs already",
         "ended": ["one"],
-        "gone": ([], "one"),
+        "gone": ([], "one", "one"),
         "worker": "0::/agentsh-net/workers",
         "kept": ["/agentsh-net/workers", "/agentsh-net"],
         "left": False,
     }
+
+
+def refused() -> list[str]:
+    """Ask for what the kernel does not do."""
+    own = OwnCgroups(ROOT)
+    own.begin("one")
+    child = asleep()
+    own.enter("one", child)
+    said = []
+    for action in (lambda: own.end("one"), lambda: own.enter("nobody", child)):
+        with pytest.raises(KernelError) as caught:
+            action()
+        said.append(str(caught.value).replace(str(child), "CHILD"))
+        assert (caught.value.layer, bool(caught.value.remedy)) == (own_cgroups.LAYER, True)
+    box.kill(child)
+    return said
+
+
+def test_what_the_kernel_refuses_is_an_error_that_names_what_and_where() -> None:
+    sessions = ROOT / "agentsh-net" / "sessions"
+    assert box.in_box(refused) == [
+        f"cannot remove {sessions}/one.session: Device or resource busy",
+        f"cannot move process CHILD into {sessions}/nobody.session: No such file or directory",
+    ]
 
 
 def names() -> list[str]:
