@@ -123,7 +123,6 @@ def _follow(daemon: Daemon, wanted: Mapping[str, str], news: queue.SimpleQueue[R
     try:
         for event in daemon.client().stream("tail", **wanted):
             news.put(event)
-        news.put(ControlError("the daemon ended the stream", kind="stopping"))
     except ControlError as error:
         news.put(error)
 

@@ -33,10 +33,13 @@ class Client:
             return decode_answer(_line(answers))
 
     def stream(self, name: str, /, **args: Any) -> Iterator[dict[str, Any]]:
-        """Yield what a streaming call sends until the daemon or the caller ends it. Raises ControlError, also for a notice."""
+        """Yield what a streaming call sends until the caller ends it. Raises ControlError where the daemon does: a notice says why."""
         with self._asking(name, args, waits=True) as answers:
             decode_answer(_line(answers))
-            while line := answers.readline(MAX_ANSWER):
+            while True:
+                line = _line(
+                    answers
+                )  # a daemon that was killed sends no notice, and may stop in the middle of a line
                 event = jsontext.loads(line)
                 if "type" not in event:
                     decode_answer(line)
@@ -97,18 +100,16 @@ class Client:
 
 def _line(answers: IO[bytes]) -> bytes:
     line = answers.readline(MAX_ANSWER)
-    if not line:
+    if line.endswith(b"\n"):
+        return line
+    if len(line) < MAX_ANSWER:
         raise _hung_up()
-    if not line.endswith(b"\n"):
-        raise ControlError(
-            f"the daemon's answer is longer than {MAX_ANSWER} bytes, or was cut",
-            kind="request",
-            remedy="ask for less at a time (--limit)",
-        )
-    return line
+    raise ControlError(
+        f"the daemon's answer is longer than {MAX_ANSWER} bytes",
+        kind="request",
+        remedy="ask for less at a time (--limit)",
+    )
 
 
 def _hung_up() -> ControlError:
-    return ControlError(
-        "the daemon hung up without an answer", kind="unreachable", remedy="see the daemon's log"
-    )
+    return ControlError("the daemon hung up", kind="unreachable", remedy="see the daemon's log")

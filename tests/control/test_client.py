@@ -102,10 +102,15 @@ def test_a_daemon_that_does_not_answer_is_told_in_time(path, answering):
     release.set()
 
 
-@pytest.mark.parametrize("line", [b"not json\n", b"{}\n", b'{"ok": true'])
+@pytest.mark.parametrize("line", [b"not json\n", b"{}\n"])
 def test_an_answer_that_is_none_is_told(path, answering, line):
     answering(line)
     fails(path, "request", "answer")
+
+
+def test_half_an_answer_is_that_of_a_daemon_that_is_gone(path, answering):
+    answering(b'{"ok": true')
+    fails(path, "unreachable", "hung up")
 
 
 def test_an_answer_without_end_is_not_read_without_end(path, answering, monkeypatch):
@@ -116,7 +121,11 @@ def test_an_answer_without_end_is_not_read_without_end(path, answering, monkeypa
 
 def test_a_stream_yields_events_until_the_daemon_ends_it(path, answering):
     answering(encode_result({"streaming": True}), b'{"type":"a"}\n', b'{"type":"b"}\n')
-    assert list(Client(path).stream("tail")) == [{"type": "a"}, {"type": "b"}]
+    events = Client(path).stream("tail")
+    assert [next(events), next(events)] == [{"type": "a"}, {"type": "b"}]
+    with pytest.raises(ControlError, match="hung up") as told:
+        next(events)
+    assert told.value.kind == "unreachable"
 
 
 def test_a_notice_in_a_stream_is_raised(path, answering):
@@ -127,3 +136,12 @@ def test_a_notice_in_a_stream_is_raised(path, answering):
     assert next(stream) == {"type": "a"}
     with pytest.raises(ControlError, match="too slow"):
         next(stream)
+
+
+def test_a_daemon_that_is_killed_in_the_middle_of_an_event_is_told_of(path, answering):
+    answering(encode_result({}), b'{"type":"a"}\n{"type":')
+    events = Client(path).stream("tail")
+    assert next(events) == {"type": "a"}
+    with pytest.raises(ControlError, match="hung up") as told:
+        next(events)
+    assert told.value.kind == "unreachable"
