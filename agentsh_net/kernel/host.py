@@ -119,11 +119,12 @@ class Host:
         return self._witness.records()
 
     def disturbed(self) -> bool:
-        """Say whether nf_tables changed or a program of ours was taken away. While a plan is applied, it is we who do it."""
+        """Say whether nf_tables or a device changed, or a program of ours was taken away. While a plan is applied, it is we who do it."""
         if not self._changing.acquire(blocking=False):
             return False
         try:
             rang = self._alarm is not None and self._alarm.rang()
+            rang = (self._nft is not None and self._nft.rang()) or rang
             return rang or (self._ebpf is not None and self._plan is not None and self._ebpf.detached())
         finally:
             self._changing.release()

@@ -15,6 +15,7 @@ from typing import Self
 from agentsh_net.core.abi import netlink
 from agentsh_net.core.errors import KernelError
 
+ROUTE = 0
 SOCK_DIAG = 4
 NETFILTER = 12
 # The kernel fills dump datagrams up to 32 KiB (netlink(7)); a smaller buffer would cut them.

@@ -17,10 +17,10 @@ from agentsh_net.core.nft.sets import SIX_TO_FOUR, spellings
 from agentsh_net.core.nft.verdicts import SNAPLEN, prefix
 
 COUNTER = "denied"
-CHAIN = "egress"
+CHAIN = "egress"  # begins the names of the chains that hang on devices
 SETS = ("deny4", "deny6", "site6")
-# A chain hangs on no more devices than this (NFT_NETDEVHOOK_MAX).
-MAX_DEVICES = 256
+# On a chain: the kernel refuses as many as NFT_NETDEVHOOK_MAX, which is 256.
+MAX_DEVICES = 255
 _LOOPBACK = 1  # its index in every network namespace; what is sent there goes nowhere else
 
 _TAGS = "{ 0x8100, 0x88a8 }"
@@ -72,9 +72,8 @@ def wanted(plan: Plan) -> bool:
 
 
 def devices(found: Iterable[tuple[int, str]]) -> tuple[str, ...]:
-    """Return the devices (index, name) to hang on: all but loopback, the eldest where there are too many."""
-    eldest = sorted((index, name) for index, name in found if index != _LOOPBACK)[:MAX_DEVICES]
-    return tuple(sorted(name for _, name in eldest))
+    """Return the devices (index, name) to hang on: all but loopback."""
+    return tuple(sorted(name for index, name in found if index != _LOOPBACK))
 
 
 def fill(
@@ -82,20 +81,36 @@ def fill(
 ) -> str:
     """Return the transaction that makes an empty table exactly `plan`. `routed`: the kernel can tell what has a route."""
     log = f'log prefix "{prefix(Fate.DENY, plan.generation)}" group {nflog_group} snaplen {SNAPLEN}'
-    devices = ", ".join(f'"{name}"' for name in names)
-    hook = f"type filter hook egress devices = {{ {devices} }} priority 0; policy accept;"
-    chains = {
-        "refuse": (f"counter name {COUNTER}", log, "drop"),
-        **_JUDGES,
-        CHAIN: (_ROUTED, *_EGRESS) if routed and not plan.alone else _EGRESS,
-    }
+    chains = {"refuse": (f"counter name {COUNTER}", log, "drop"), **_JUDGES}
     lines = [
         f"add counter netdev {table} {COUNTER}",
         *(f"add set netdev {table} {name} {{ typeof {key}; }}" for name, key in _KEYS.items()),
-        *(f"add chain netdev {table} {name}{f' {{ {hook} }}' if name == CHAIN else ''}" for name in chains),
+        *(f"add chain netdev {table} {name}" for name in chains),
         *(f"add rule netdev {table} {name} {rule}" for name, rules in chains.items() for rule in rules),
     ]
-    return "\n".join(lines) + "\n" + _change("add", plan.rules, table)
+    filled = "\n".join(lines) + "\n" + _change("add", plan.rules, table)
+    return filled + hang(plan, names, routed=routed, table=table)
+
+
+def hang(
+    plan: Plan, names: Sequence[str], *, routed: bool = True, table: str = TABLE, beside: Iterable[str] = ()
+) -> str:
+    """Return the transaction that hangs a table on devices. `beside`: the chains by which it hangs already, on others."""
+    turn = next(t for t in "ab" if not any(chain.startswith(CHAIN + t) for chain in beside))
+    parts = -(-len(names) // MAX_DEVICES)
+    lines = []
+    for part in range(parts):  # dealt out: an older kernel deletes a chain with its last device
+        devices = ", ".join(f'"{name}"' for name in names[part::parts])
+        chain = f"netdev {table} {CHAIN}{turn}{part}"
+        hook = f"type filter hook egress devices = {{ {devices} }} priority 0; policy accept;"
+        rules = (_ROUTED, *_EGRESS) if routed and not plan.alone else _EGRESS
+        lines += [f"add chain {chain} {{ {hook} }}", *(f"add rule {chain} {rule}" for rule in rules)]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def take_down(chains: Iterable[str]) -> str:
+    """Return the transaction that takes the table off the devices of these chains."""
+    return "".join(f"delete chain netdev {TABLE} {chain}\n" for chain in chains)
 
 
 def widen(step: Diff) -> str:

@@ -1,6 +1,6 @@
-"""Hears at once that somebody committed something to nf_tables in this network namespace: us, a container engine, or a saboteur.
+"""Hears at once that somebody changed something in this network namespace: us, a container engine, or a saboteur.
 
-Says that there is something to look at, never what: what stands is asked of the kernel itself (table.py).
+Says that there is something to look at, never what: what stands is asked of the kernel itself (table.py, devices.py).
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from agentsh_net.core.errors import KernelError
 from agentsh_net.kernel.netlink import NETFILTER, RECEIVE, Netlink
 
 _SOL_NETLINK, _ADD_MEMBERSHIP, _DROP_MEMBERSHIP = 270, 1, 2
-_GROUP = 7  # NFNLGRP_NFTABLES
+_TABLES = 7  # NFNLGRP_NFTABLES
 # Messages read at one time; of more it is enough to know that there are some.
 _MOST = 64
 
 
 class Alarm:
-    """A subscription. Raises KernelError where it cannot be had."""
+    """A subscription: to what is committed to nf_tables, or to another group. Raises KernelError where it cannot be had."""
 
-    def __init__(self) -> None:
-        self._netlink = Netlink(NETFILTER)
+    def __init__(self, protocol: int = NETFILTER, group: int = _TABLES) -> None:
+        self._netlink, self._group = Netlink(protocol), group
         self._deaf = False  # since the last call of `rang`
         try:
             self._subscribe(_ADD_MEMBERSHIP)
@@ -45,7 +45,7 @@ class Alarm:
             self._subscribe(_ADD_MEMBERSHIP)
 
     def rang(self) -> bool:
-        """Say whether anything was committed since the last call."""
+        """Say whether anything was changed since the last call."""
         heard, self._deaf = self._deaf, False
         for _ in range(_MOST):
             try:
@@ -63,6 +63,6 @@ class Alarm:
 
     def _subscribe(self, option: int) -> None:
         try:
-            self._netlink.socket.setsockopt(_SOL_NETLINK, option, _GROUP)
+            self._netlink.socket.setsockopt(_SOL_NETLINK, option, self._group)
         except OSError as error:
-            raise KernelError(f"no news of nf_tables: {error.strerror}") from error
+            raise KernelError(f"no news of the kernel's: {error.strerror}") from error

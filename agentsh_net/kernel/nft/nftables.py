@@ -70,6 +70,10 @@ class Nftables:
         """Say whether the proxy's own packets can be told from others'."""
         return self._sockets.knows_workers
 
+    def rang(self) -> bool:
+        """Say whether a device came, went or changed since the last call."""
+        return self._fence.rang()
+
     def start(self, plan: Plan) -> None:
         """Make the tables exactly `plan`, and let no packet slip through while a predecessor's go. Raises KernelError."""
         named = self._named(plan)
@@ -116,7 +120,7 @@ class Nftables:
     def follow(self, plan: Plan) -> None:
         """Take in what came to the machine since, as devices. Raises KernelError."""
         with _answered():
-            self._fence.start(plan)
+            self._fence.follow(plan)
 
     def status(self, plan: Plan) -> LayerStatus:
         """Ask the kernel for the tables, what is in them, and their counters."""
@@ -150,6 +154,7 @@ class Nftables:
                     self._fence.remove()
         finally:
             self._writer.close()
+            self._fence.close()
             self._netlink.close()
 
     def why_plain(self) -> str:

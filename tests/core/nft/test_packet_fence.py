@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from ipaddress import ip_address
 
@@ -44,10 +45,29 @@ def test_it_hangs_on_every_device_but_loopback() -> None:
     assert 'devices = { "eth0", "wlan0" }' in made(plan(deny=(V4,)))
 
 
-def test_of_too_many_devices_the_eldest_are_taken() -> None:
-    found = packet_fence.devices([(n, f"veth{n}") for n in range(2, 2000)])
-    assert len(found) == packet_fence.MAX_DEVICES
-    assert "veth2" in found
+def hung(text: str) -> dict[str, list[str]]:
+    """Return the devices of each chain that hangs on some."""
+    found = re.findall(r"add chain netdev agentsh_net (\w+) .* devices = \{ (.*) \} priority", text)
+    return {chain: re.findall(r'"(\w+)"', devices) for chain, devices in found}
+
+
+def test_many_devices_are_dealt_out_to_chains_of_as_many_as_the_kernel_takes() -> None:
+    names = packet_fence.devices([(n, f"veth{n}") for n in range(2, 702)])
+    text = packet_fence.fill(plan(deny=(V4,)), names, nflog_group=5)
+    chains = hung(text)
+    assert sorted(map(len, chains.values())) == [233, 233, 234]
+    assert sorted(name for devices in chains.values() for name in devices) == sorted(names)
+    assert {text.count(f"add rule netdev agentsh_net {chain} ") for chain in chains} == {6}
+
+
+def test_chains_for_other_devices_stand_beside_those_that_go() -> None:
+    old = hung(made(plan(deny=(V4,))))
+    new = hung(packet_fence.hang(plan(deny=(V4,)), ("eth1",), beside=old))
+    again = hung(packet_fence.hang(plan(deny=(V4,)), ("eth0",), beside=new))
+    assert (*old.values(), *new.values(), *again.values()) == (["eth0", "wlan0"], ["eth1"], ["eth0"])
+    assert not old.keys() & new.keys()
+    assert old.keys() == again.keys()
+    assert packet_fence.take_down(old) == "".join(f"delete chain netdev agentsh_net {c}\n" for c in old)
 
 
 def test_a_kernel_that_cannot_tell_what_has_a_route_is_not_asked() -> None:

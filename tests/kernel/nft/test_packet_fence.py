@@ -11,6 +11,8 @@ from netns.scene import at, plan
 
 from agentsh_net.core.errors import KernelError
 from agentsh_net.core.network.kernel_plan import diff
+from agentsh_net.core.network.plane import Plan
+from agentsh_net.kernel.nft import packet_fence
 from agentsh_net.kernel.nft.nftables import Nftables
 
 pytestmark = pytest.mark.kernel
@@ -18,10 +20,19 @@ pytestmark = pytest.mark.kernel
 DENIES, ALLOWS = plan(1, deny=(at("10.99.0.2"),)), plan(2, tag=(at("10.99.0.2", 443),))
 
 
+def ip(*steps: str) -> None:
+    subprocess.run(["ip", "-batch", "-"], input="\n".join(steps), text=True, check=True)
+
+
 def opened(wanted: object) -> Nftables:
     table = Nftables(4848)
     table.start(wanted)
     return table
+
+
+def sets(table: Nftables) -> list[tuple[str, int]]:
+    """Return name and handle of each set of the table at the devices."""
+    return [(name, handle) for name, handle in table._fence._table.standing().sets if name[0] != "_"]
 
 
 def listed() -> str:
@@ -47,10 +58,12 @@ def test_a_device_that_comes_is_said_and_taken_in() -> None:
         box.there()
         table = opened(DENIES)
         before = table.status(DENIES)
-        subprocess.run(["ip", "link", "add", "late", "type", "bridge"], check=True)
+        made = sets(table)
+        ip("link add late type bridge")
         between = table.status(DENIES)
         table.follow(DENIES)
         after = table.status(DENIES)
+        assert sets(table) == made  # and not made anew
         assert before.in_force
         assert between.in_force
         assert after.in_force
@@ -60,6 +73,66 @@ def test_a_device_that_comes_is_said_and_taken_in() -> None:
     assert "packet sockets stopped at here" in before
     assert (nothing, behind, settled) == ("", "devices +late", "")
     assert "packet sockets stopped at here, late" in after
+
+
+def test_it_hangs_on_more_devices_than_one_chain_may() -> None:
+    def inside() -> tuple[list[str], set[str], str]:
+        ip(*(f"link add device{n} type bridge" for n in range(260)))
+        table = opened(DENIES)
+        reasons = [table.status(DENIES).reason]
+        ip("link del device7", "link add late type bridge")
+        table.follow(DENIES)
+        status = table.status(DENIES)
+        return [*reasons, status.reason, status.behind], table._fence._hooked(), status.detail
+
+    reasons, hooked, detail = box.in_box(inside)
+    assert reasons == ["", "", ""]
+    assert hooked == {"late", *(f"device{n}" for n in range(260) if n != 7)}
+    assert detail.endswith("device111 and 244 devices more")
+
+
+def test_where_it_stood_and_cannot_be_had_any_more_the_layer_is_not_in_force() -> None:
+    def inside() -> list[tuple[bool, str]]:
+        box.there()
+        table = opened(DENIES)
+
+        def refuse(*_: object) -> None:
+            raise KernelError("Cannot allocate memory")
+
+        writer = table._fence._writer
+        table._fence._writer = SimpleNamespace(replace=refuse, run=refuse, remove=refuse)
+        ip("link add late type bridge")
+        table.follow(DENIES)
+        seen = [table.status(DENIES)]
+        table._fence._writer = writer
+        table.start(DENIES)
+        seen.append(table.status(DENIES))
+        return [(status.in_force, status.reason) for status in seen]
+
+    assert box.in_box(inside) == [(False, "Cannot allocate memory"), (True, "")]
+
+
+def test_a_device_that_goes_while_the_table_is_made_is_left_out() -> None:
+    def inside() -> tuple[bool, str]:
+        box.there()
+        ip("link add brief type bridge")
+        table, replace = Nftables(4848), packet_fence.PacketFence._replace
+
+        def slow(fence: packet_fence.PacketFence, wanted: Plan) -> None:
+            if "brief" in fence._devices:  # as a kernel before 6.16 says of one that is gone
+                subprocess.run(["ip", "link", "del", "brief"], check=False, capture_output=True)
+                raise KernelError("No such file or directory")
+            replace(fence, wanted)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(packet_fence.PacketFence, "_replace", slow)
+            table.start(DENIES)
+        status = table.status(DENIES)
+        return status.in_force, status.detail
+
+    in_force, detail = box.in_box(inside)
+    assert in_force
+    assert detail.endswith("packet sockets stopped at here")
 
 
 def test_a_device_that_goes_takes_nothing_else_with_it() -> None:
