@@ -137,7 +137,12 @@ def arguments(text: Any, hook: Hook) -> Any:
     return loads(text, hook) if isinstance(text, str) else text
 
 
-_USES = ("tool_use", "mcp_tool_use", "server_tool_use")  # to LiteLLM the last is a call like the others
+def _used(block: Any) -> bool:
+    """To LiteLLM a `server_tool_use` is a call like the others; the provider's own tools are nobody's to run."""
+    kind = _get(block, "type")
+    return kind in ("tool_use", "mcp_tool_use") or (
+        kind == "server_tool_use" and _get(block, "name") not in ("web_search", "web_fetch", "code_execution")
+    )
 
 
 def anthropic(values: Values, hook: Hook) -> Iterator[Run]:
@@ -147,13 +152,13 @@ def anthropic(values: Values, hook: Hook) -> Iterator[Run]:
         kind = _get(value, "type") or name
         if kind == "message_start" or _get(value, "content") is not None:
             content = _items(_get(value, "message", "content")) + _items(_get(value, "content"))
-            uses = [block for block in content if _get(block, "type") in _USES]
+            uses = [block for block in content if _used(block)]
             blocks += ([_get(block, "name"), _get(block, "input"), ""] for block in uses)
         elif kind == "content_block_start":
             block = _get(value, "content_block")
             made = [_get(block, "name"), _get(block, "input"), ""]
             at[_key(_get(value, "index"))] = made
-            if _get(block, "type") in _USES:
+            if _used(block):
                 blocks.append(made)
         elif kind == "content_block_delta" and isinstance(part := _get(value, "delta", "partial_json"), str):
             at.setdefault(_key(_get(value, "index")), ["", None, ""])[2] += part

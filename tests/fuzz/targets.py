@@ -11,7 +11,7 @@ from typing import Final
 
 import dns.message
 import dns.rrset
-from fuzz import parsers, requests, streams
+from fuzz import mcp_lines, parsers, requests, streams
 
 TRANSCRIPTS = Path(__file__).parent.parent / "transcripts"
 FOUND = Path(__file__).parent / "found"
@@ -30,6 +30,8 @@ TARGETS: Final[dict[str, Target]] = {
     "json": parsers.json_readings,
     "signs": parsers.call_signs,
     "unread": parsers.unread_answers,
+    "mcp-client": mcp_lines.of_client,
+    "mcp-server": mcp_lines.of_server,
     "sse": parsers.decoder,
     "dns": parsers.dns_answer,
     "dns-packets": parsers.dns_packets_in,
@@ -59,6 +61,10 @@ def seeds(target: str) -> Iterator[bytes]:
         yield bytes([16, 9, 10]) + b"\x02"
     elif target == "unread":
         yield from (bytes([34, 7, 34]), bytes([0, 1]), bytes([0, 16, 4]), bytes([34, 0, 9, 1, 34, 26, 36]))
+    elif target.startswith("mcp"):
+        yield from (bytes([line]) for line in range(len(mcp_lines.LINES)))
+        for number in range(40):
+            yield random.Random(number).randbytes(1 + 3 * (number % 4))
     elif target.startswith("dns"):
         yield from _dns() if target == "dns" else (_packets(message) for message in _dns())
     elif target == "http-request":

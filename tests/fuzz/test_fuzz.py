@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import collections
 import random
+from collections.abc import Callable
 
 import pytest
-from fuzz import grammar, mutants, readers, streams
+from fuzz import grammar, mcp_lines, mutants, readers, streams
 from fuzz.targets import FOUND, TARGETS, seeds
+
+from agentsh_net.core.mcp import dangers, uncertain
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -49,6 +52,19 @@ def test_the_laws_notice_a_judge_who_lets_all_pass(name: str, monkeypatch: pytes
     inputs = [b"\x08" + rng.randbytes(60) for _ in range(100)]
     with pytest.raises(AssertionError, match=r"wins: |any case: "):
         collections.deque((streams.check(streams.WIRES[name], data) for data in inputs), maxlen=0)
+
+
+@pytest.mark.parametrize(
+    ("law", "look"), [(mcp_lines.of_client, "doubt_of_client"), (mcp_lines.of_server, "doubt")]
+)
+def test_the_laws_notice_lines_that_pass_though_some_reader_finds_a_call_or_a_list_in_them(
+    law: Callable[[bytes], None], look: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dangers, look, lambda _: "")
+    monkeypatch.setattr(uncertain, "held", lambda *_: uncertain.NOTHING)
+    rng = random.Random(9)
+    with pytest.raises(AssertionError):
+        collections.deque((law(rng.randbytes(4)) for _ in range(400)), maxlen=0)
 
 
 @pytest.mark.parametrize("name", mutants.HONEST)
