@@ -329,7 +329,12 @@ class _Worker:
         )
         running = _Running(process, conversation, journal)
         conversation.on_violation = journal.on_violation = running.kill
-        if not await conversation.tell(self._pool.greeting(), START_SECONDS):
+        try:
+            accepts = await conversation.tell(self._pool.greeting(), START_SECONDS)
+        except asyncio.CancelledError:
+            running.kill("was starting when the pool stopped")
+            raise
+        if not accepts:
             running.kill("did not start to accept connections")
             await process.wait()
             raise ProtocolError(f"a proxy worker did not start: {running.why}")

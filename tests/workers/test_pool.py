@@ -194,6 +194,23 @@ async def test_a_worker_that_is_not_heard_any_more_is_told_of_and_replaced(monke
 
 
 @running
+async def test_a_worker_that_is_starting_as_the_pool_stops_ends_with_it(monkeypatch):
+    started = []
+
+    async def silent(*_, passing):
+        fds = tuple(each.fileno() for each in passing.values())
+        started.append(await asyncio.create_subprocess_exec("sleep", "600", pass_fds=fds))
+        return started[0]
+
+    async with Running() as it:
+        monkeypatch.setattr(unprivileged, "start", silent)
+        os.kill(it.pool.pids[0], signal.SIGKILL)
+        await until(lambda: started)
+        await until(lambda: it.pool.processes == {started[0].pid})
+    assert await started[0].wait() == -signal.SIGKILL
+
+
+@running
 async def test_a_worker_that_breaks_the_rules_of_its_link_is_ended(monkeypatch):
     async with Running() as it:
         (worker,) = it.pool._workers
