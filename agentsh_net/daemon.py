@@ -44,7 +44,8 @@ from agentsh_net.resolution.watch import NameWatch
 from agentsh_net.servers import inventory
 from agentsh_net.servers.reports import Reports
 from agentsh_net.sessions import Sessions
-from agentsh_net.shims.desk import Desk, Surroundings
+from agentsh_net.shims.desk import Desk
+from agentsh_net.shims.surroundings import Surroundings
 from agentsh_net.store import queries
 from agentsh_net.store.writer import Writer
 from agentsh_net.tasks import Tasks
@@ -326,13 +327,12 @@ class Daemon:
     def _announce(self) -> None:
         """Say what is in force: to people and to the audit trail."""
         snapshot = self.current.snapshot
-        layers = {s.layer: "in force" if s.in_force else "off" for s in self.layers.layers}
         self.emit(
             events.DaemonStarted(
                 version=__version__,
                 generation=snapshot.generation,
                 digest=snapshot.digest,
-                layers=layers,
+                layers=self.layers.states(),
                 reason=f"policy from {self._wanted.source}",
             )
         )
@@ -346,10 +346,14 @@ class Daemon:
 
     def _tell_ready(self) -> None:
         """Say to whoever started us that what is in force is in force."""
-        layers = {s.layer: "in force" if s.in_force else "off" for s in self.layers.layers}
         if self._wanted.ready_file is not None:
             socket = self.current.snapshot.config.control.socket
-            facts = {"pid": os.getpid(), "proxy": self.proxy_url, "control": socket, "layers": layers}
+            facts = {
+                "pid": os.getpid(),
+                "proxy": self.proxy_url,
+                "control": socket,
+                "layers": self.layers.states(),
+            }
             if self.gateway_url:
                 facts["gateway"] = self.gateway_url
             if self.page is not None:

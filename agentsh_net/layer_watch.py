@@ -42,6 +42,10 @@ class LayerWatch:
         """What the kernel said at the last look."""
         return list(self._layers.values())
 
+    def states(self) -> dict[str, str]:
+        """Return in a word how each layer stands, as starts are told of."""
+        return {s.layer: "in force" if s.in_force else "off" for s in self._layers.values()}
+
     async def ask(self) -> list[LayerStatus]:
         """Return what the kernel says now."""
         return await asyncio.to_thread(self._kernel.status)

@@ -17,7 +17,8 @@ from agentsh_net.core.links.shim_link import Frames
 from agentsh_net.core.snapshot import Snapshot
 from agentsh_net.core.trust.pins import Pins
 from agentsh_net.servers import inventory, recognition
-from agentsh_net.shims.desk import Desk, Surroundings
+from agentsh_net.shims.desk import Desk
+from agentsh_net.shims.surroundings import Surroundings
 from agentsh_net.shims.visit import Visit
 
 

@@ -5,48 +5,22 @@ What is answered to one of them is `visit`'s business; how they get in is `contr
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 
 from agentsh_net.control.peer import Peer
 from agentsh_net.core.audit import events
-from agentsh_net.core.audit.drafts import Sheet
-from agentsh_net.core.audit.events import Event
-from agentsh_net.core.audit.joining import Intent
 from agentsh_net.core.configuration.scalars import MAX_ID
 from agentsh_net.core.configuration.settings import CustomPattern, Inspection
 from agentsh_net.core.inspect.custom import Custom, compiled
 from agentsh_net.core.links.shim_link import LinkError
-from agentsh_net.core.model import Crossing
 from agentsh_net.core.naming.folding import fold, visible
-from agentsh_net.core.snapshot import Snapshot
 from agentsh_net.core.trust import identity
 from agentsh_net.core.values import canonical
+from agentsh_net.shims.surroundings import Surroundings
 from agentsh_net.shims.visit import Visit
 
 MAX_PATH = 4096  # characters of a path (Linux: PATH_MAX)
-
-
-@dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What shims need of the daemon."""
-
-    snapshot: Callable[[], Snapshot]
-    # A discovery report, as `agentsh_proxy.mcp_client.discovery` makes them.
-    take: Callable[[Mapping[str, Any]], Awaitable[None]]
-    recognise: Callable[[Mapping[str, Any]], Awaitable[None]]  # one that speaks of the server itself only
-    within: Callable[[str, str, str], bool | Crossing]  # charges a call: server, tool, session
-    awaits: Callable[[str, str], bool]  # a call in a model's answer may be one of this tool: server, tool
-    # Claims the call in a model's answer that a call carries out: server, tool, mark of its arguments, session.
-    claim: Callable[[str, str, Callable[[], str], str], Intent | None]
-    emit: Callable[[Event], None]
-    # Takes mcp_tool_called of one session and server, stamped, as JSON; and the bytes of the longest line they came on.
-    record: Callable[[list[dict[str, Any]], int], None]
-    record_sheet: Callable[[Sheet], None]  # takes as much, of which little but text is known
-    takes_news: Callable[[], bool]  # there is room on record
-    warn: Callable[[str], None]
-    session: Callable[[str, Peer], str]  # of who shows a token
 
 
 class Desk:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import orjson
 
@@ -23,9 +23,7 @@ from agentsh_net.core.mcp.gate import Call
 from agentsh_net.core.mcp.skim import is_id
 from agentsh_net.core.model import Action, Verdict
 from agentsh_net.core.snapshot import Snapshot
-
-if TYPE_CHECKING:
-    from agentsh_net.shims.desk import Surroundings
+from agentsh_net.shims.surroundings import Surroundings
 
 # The verdict on a call that may carry out an intent, and whether it holds for every call of its tool.
 Rule = Callable[[Call, Intent | None], tuple[Verdict, bool]]

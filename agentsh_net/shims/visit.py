@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Final
 from agentsh_net.audit.call_events import HOSTILE, MALFORMED, TOO_LONG, Teller
 from agentsh_net.control.peer import Peer
 from agentsh_net.core.audit.joining import Intent
-from agentsh_net.core.configuration.settings import Mcp
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.inspect.contents import inspect_content
 from agentsh_net.core.inspect.findings import Finding
@@ -237,7 +236,7 @@ class Visit:
         wanted = [
             (a, await self._found(a.params, opens=a.method == ELICITATION)) for a in mcp_gate.askings(body)
         ]
-        replies, edits = mcp_judging.judge_askings(self._mcp(), self.server_id, wanted, self._tell.asked)
+        replies, edits = mcp_judging.judge_askings(self._around.mcp, self.server_id, wanted, self._tell.asked)
         answers = [(ask, body.messages[ask.index]) for ask in asked if ask.index < len(body.messages)]
         answers += unasked(body)
         for ask, message in answers:
@@ -245,11 +244,11 @@ class Visit:
                 self._facts = mcp_judging.facts(message.result) or self._facts
         lists = [(a, m) for a, m in answers if a.method == LIST and isinstance(m, Response)]
         results = [(a, m) for a, m in answers if a.index not in edits]
-        for note in mcp_judging.notes(self._mcp(), body):
+        for note in mcp_judging.notes(self._around.mcp, body):
             await self._noted(note, len(line), replies, edits)
         for ask, message in lists:
             await self._listed(ask, message, len(line), edits)
-        for ask, answer in results if self._mcp().output_inspection.enabled else ():
+        for ask, answer in results if self._around.mcp.output_inspection.enabled else ():
             await self._resulted(ask, answer, len(line), edits)
         revoked = self.revoked() if lists else b""
         return revoked + self._ruled(line, mcp_gate.edited(line, body, edits), replies)
@@ -276,7 +275,7 @@ class Visit:
     async def _resulted(self, ask: Asked, message: Message, size: int, edits: dict[int, Edit]) -> None:
         """Look at what a call returned, or what else the server gives to read, before the client sees it."""
         found = await self._found(mcp_judging.to_read(ask.method, message.raw))
-        verdict = results_policy.judge(self._mcp(), found)
+        verdict = results_policy.judge(self._around.mcp, found)
         self._tell.result(ask.tool, ask.id, found, size, verdict, ask.method)
         if verdict.blocked:
             gateway = self._around.snapshot().config.gateway
@@ -287,14 +286,14 @@ class Visit:
     async def _noted(self, note: Note, size: int, replies: list[bytes], edits: dict[int, Edit]) -> None:
         """Look at what the server tells by itself."""
         found = await self._found(note.params)
-        verdict = mcp_judging.judged_note(self._mcp(), note, found, replies, edits)
+        verdict = mcp_judging.judged_note(self._around.mcp, note, found, replies, edits)
         self._tell.result(note.about, None, found, size, verdict, note.method)
 
     async def _found(self, content: Any, *, opens: bool = False) -> Sequence[Finding]:
         """Return what detectors find, in a thread: a text that is made to be slow to read may take a second."""
-        if not self._mcp().output_inspection.enabled:
+        if not self._around.mcp.output_inspection.enabled:
             return ()
-        customs = self._desk.customs(self._mcp().inspection)
+        customs = self._desk.customs(self._around.mcp.inspection)
         return await asyncio.to_thread(inspect_content, content, customs, opens=opens)
 
     # What cannot be read for certain.
@@ -311,8 +310,8 @@ class Visit:
 
         `waited`: the requests it may be meant for; `answered`: those it names, where it could be read.
         """
-        customs = self._desk.customs(self._mcp().inspection)
-        holds = await asyncio.to_thread(held, self._mcp(), self.server_id, line, customs)
+        customs = self._desk.customs(self._around.mcp.inspection)
+        holds = await asyncio.to_thread(held, self._around.mcp, self.server_id, line, customs)
         for asking, verdict in holds.asked:
             self._tell.asked(asking, verdict)
         danger = danger or holds.danger
@@ -340,7 +339,7 @@ class Visit:
 
     def _doubted(self, sender: str, size: int, why: str, danger: str, holds: Held = NOTHING) -> Verdict:
         """Judge what cannot be read for certain, and tell of it."""
-        verdict = holds.decides(mcp_judging.doubted(self._mcp(), why, danger), why)
+        verdict = holds.decides(mcp_judging.doubted(self._around.mcp, why, danger), why)
         cause = HOSTILE if danger or holds.verdict is not None else MALFORMED
         self._tell.uninspected(sender, cause, size, verdict, holds.found)
         return verdict
@@ -348,7 +347,7 @@ class Visit:
     def _long(self, sender: str) -> bytes:
         why = f"a line of more than {shim_link.MAX_LINE} bytes"
         danger = f"{why}, which may be a call" if sender == "client" else ""
-        verdict = mcp_judging.doubted(self._mcp(), why, danger)
+        verdict = mcp_judging.doubted(self._around.mcp, why, danger)
         self._tell.uninspected(sender, TOO_LONG, shim_link.MAX_LINE, verdict)
         return self._say(shim_link.EDIT if verdict.blocked else shim_link.PASS)
 
@@ -362,7 +361,7 @@ class Visit:
         return self._say(shim_link.EDIT, jsontext.dumps(edit))
 
     def _say(self, do: str, payload: bytes = b"", **facts: bool | str) -> bytes:
-        mcp = self._mcp()
+        mcp = self._around.mcp
         closed = mcp.fail_closed and mcp.enforce_policy  # what the shim does while we are away
         if mcp.output_inspection.enabled:
             facts["results"] = True
@@ -372,9 +371,6 @@ class Visit:
             facts["denied"] = True
             facts["denial"] = mcp_gate.denial(self.server_id, denied.reason)
         return shim_link.frame({"do": do, "closed": closed, **facts}, payload)
-
-    def _mcp(self) -> Mcp:
-        return self._around.snapshot().config.sandbox.mcp
 
 
 def _refusal(id_: Id | None, verdict: Verdict) -> bytes:
