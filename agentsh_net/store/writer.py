@@ -138,6 +138,7 @@ class Writer:
     def change(self, change: Change) -> Future[None]:
         """Hand in a change of tools, pins or sessions (made by `records`); the future ends with it on the disk or StoreError."""
         future: Future[None] = Future()
+        future.set_running_or_notify_cancel()  # not to be cancelled: whoever leaves must not end the writer
         with self._wake:
             if self._closing or len(self._changes) >= MAX_CHANGES:
                 future.set_exception(

@@ -1,5 +1,6 @@
 """Handing in an event never waits and never fails: trouble of the disk is told once, counted, and over when it is over."""
 
+import asyncio
 import errno
 import os
 import sqlite3
@@ -142,6 +143,29 @@ def test_a_change_is_on_the_disk_when_its_future_ends(store, path):
     assert queries.load_pins(path) == [pin]
     store.change(records.delete_pins([("s", "t")])).result(5)
     assert queries.load_pins(path) == []
+
+
+def test_a_change_that_nobody_waits_for_any_more_is_written_and_so_is_what_comes_after(
+    store, path, monkeypatch
+):
+    pin = PinRecord("s", "t", "h", {"name": "t"}, "trusted", "now", "root")
+    left, transact = threading.Event(), Writer._transact
+
+    def slowly(self, change):
+        assert left.wait(10)
+        transact(self, change)
+
+    async def leave():
+        waiting = asyncio.wrap_future(store.change(records.save_pins([pin])))
+        waiting.cancel()
+        await asyncio.wait([waiting])
+
+    monkeypatch.setattr(Writer, "_transact", slowly)
+    asyncio.run(leave())
+    left.set()
+    store.put([call("after")])
+    assert store.close() == 0
+    assert (queries.load_pins(path), stored(path)) == ([pin], ["after"])
 
 
 def test_a_locked_database_is_told_once_and_loses_nothing_that_fits(store, path, told):
