@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from ipaddress import ip_address
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -21,20 +23,32 @@ AT = canonical(A)
 HERE = {llm_plan.key("corp"): [A]}
 
 
-def snapshot(direct: str, denied: tuple[str, ...] = (), *, audit: bool = False, **network: Any) -> Snapshot:
+def snapshot(
+    direct: str,
+    denied: tuple[str, ...] = (),
+    *,
+    audit: bool = False,
+    urls: Mapping[str, str] = MappingProxyType({}),
+    **network: Any,
+) -> Snapshot:
+    url = {
+        "same": "https://same.test/mcp",
+        "other": "https://other.test:8443/mcp",
+        "corp": "https://llm.corp/v1",
+    } | dict(urls)
     mapping = {
         "version": 1,
         "sandbox": {
             "mcp": {
                 "enforce_policy": not audit,
                 "servers": [
-                    {"id": "same", "type": "http", "url": "https://same.test/mcp"},
-                    {"id": "other", "type": "http", "url": "https://other.test:8443/mcp"},
+                    {"id": "same", "type": "http", "url": url["same"]},
+                    {"id": "other", "type": "http", "url": url["other"]},
                 ],
                 "denied_servers": [{"id": s} for s in denied],
             }
         },
-        "proxy": {"providers": {"corp": {"dialect": "openai", "base_url": "https://llm.corp/v1"}}},
+        "proxy": {"providers": {"corp": {"dialect": "openai", "base_url": url["corp"]}}},
         "network": {"mode": "enforce", "llm_direct": direct, **network},
     }
     config = configuration.parse(mapping)
@@ -66,10 +80,29 @@ def test_a_denied_name_that_leads_to_a_provider_never_cuts_off_our_own_proxy(
     assert built(elsewhere, other=1) == {("10.0.0.1", 8443): Rule(Fate.DENY, ("other",))}
 
 
+def test_off_means_that_nobody_is_told_of_at_an_allowed_servers_endpoint() -> None:
+    assert built(snapshot("off"), same=1) == {("10.0.0.1", 443): Rule(Fate.TAG, ("same",))}
+
+
+def test_where_names_decide_between_servers_our_own_proxy_still_reaches_the_provider_there() -> None:
+    twins = snapshot("off", ("same",), urls={"other": "https://other.test/mcp"}, on_shared_address="sni")
+    assert built(twins, same=1, other=1)["10.0.0.1", 443] == Rule(
+        Fate.SNI, ("other", "same"), shared=True, providers=("corp",)
+    )
+
+
 def test_who_is_refused_at_a_providers_endpoint_is_named() -> None:
-    both = kernel_plan.build(snapshot("off", ("same",)), HERE | {"same": [A]})
+    places = HERE | {"same": [A], "other": [ip_address("10.0.0.2")]}
+    both = kernel_plan.build(snapshot("off", ("same", "other")), places)
     assert llm_plan.beside(both.rules) == {("same",): ("corp",)}
-    assert llm_plan.beside(kernel_plan.build(snapshot("off"), HERE | {"same": [A]}).rules) == {}
+    for nobodys in (
+        snapshot("off"),
+        snapshot("tag"),
+        snapshot("off", ("same",), on_shared_address="sni"),
+    ):
+        assert llm_plan.beside(kernel_plan.build(nobodys, places).rules) == {}
+    alone = kernel_plan.build(snapshot("refuse"), HERE)
+    assert llm_plan.beside(alone.rules) == {}
 
 
 @pytest.mark.parametrize(
@@ -132,6 +165,48 @@ def test_at_an_endpoint_of_both_the_shared_rule_decides_and_the_proxy_still_pass
 ) -> None:
     rules = built(snapshot(direct, denied, on_shared_address=on_shared), same=1)
     assert rules == {("10.0.0.1", 443): Rule(fate, ("same",), shared=shared, providers=("corp",))}
+
+
+UNNAMED = {"same": "http://same.test:443/mcp"}
+NAMELESS = {"corp": "http://llm.corp:443/v1"}
+
+
+@pytest.mark.parametrize(
+    ("direct", "denied", "urls", "on_shared", "fate"),
+    [
+        ("tag", ("same",), {}, "sni", Fate.SNI_OPEN),
+        ("tag", ("same",), UNNAMED, "sni", Fate.SNI),  # whoever says no name may mean the denied server
+        ("refuse", (), UNNAMED, "sni", Fate.SNI_OPEN),  # the provider's clients all say its name
+        ("refuse", (), NAMELESS, "sni", Fate.SNI),  # whoever says no name may mean the provider
+        ("refuse", (), NAMELESS, "tag", Fate.TAG),
+    ],
+)
+def test_where_the_unknown_passes_it_does_not_if_it_may_be_who_is_refused(
+    direct: str, denied: tuple[str, ...], urls: dict[str, str], on_shared: str, fate: Fate
+) -> None:
+    judged = snapshot(direct, denied, urls=urls, on_shared_address=on_shared, on_unknown_sni="tag")
+    assert built(judged, same=1)["10.0.0.1", 443] == Rule(fate, ("same",), shared=True, providers=("corp",))
+
+
+@pytest.mark.parametrize(("on_shared", "fate"), [("block", Fate.DENY), ("sni", Fate.DENY), ("tag", Fate.TAG)])
+def test_on_this_host_no_name_tells_a_provider_from_a_server(on_shared: str, fate: Fate) -> None:
+    here = [ip_address("127.0.0.1")]
+    plan = kernel_plan.build(
+        snapshot("refuse", on_shared_address=on_shared), {llm_plan.key("corp"): here, "same": here}
+    )
+    assert plan.rules[Endpoint(canonical(here[0]), 443)] == Rule(
+        fate, ("same",), shared=True, providers=("corp",)
+    )
+
+
+@pytest.mark.parametrize("url", ["http://llm.corp:443/v1", "https://10.0.0.1/v1"])
+def test_a_provider_that_no_client_names_has_no_name_in_the_plan(url: str) -> None:
+    judged = snapshot("refuse", urls={"corp": url}, on_shared_address="sni")
+    assert not {"llm.corp", "10.0.0.1"} & {name.host for name in llm_plan.names(judged.config)}
+
+
+def test_a_provider_is_told_of_where_nothing_is_enforced() -> None:
+    assert built(snapshot("tag", mode="tag")) == {("10.0.0.1", 443): Rule(Fate.TAG, (), providers=("corp",))}
 
 
 def test_a_provider_on_this_host_is_refused_by_both_its_loopback_addresses() -> None:
