@@ -125,6 +125,11 @@ def fragment6(place: int) -> str:
     return whole(v6(BAD6, struct.pack(">BBHI", packets.UDP, 0, place << 3, 7) + b"x" * 16, first=44), GOOD6)
 
 
+def first_fragment(stage: Stage) -> str:
+    """The reserved byte of its header is where others have their length; receivers ignore it."""
+    return whole(v6(BAD6, struct.pack(">BBHI", packets.UDP, 9, 1, 7) + udp(), first=44), GOOD6)
+
+
 def packet_socket(make: Callable[[bytes], bytes], **how: object) -> Callable[[Stage], str]:
     def attack(stage: Stage) -> str:
         to = hardware_address(stage.there, "there")
@@ -163,6 +168,7 @@ ROWS = {
     "11 IP_HDRINCL, options": by_hand(lambda s: whole(v4(BAD, udp(), options=bytes([1] * 40)), GOOD), "udp"),
     "11 IP_HDRINCL, later fragment": by_hand(lambda s: fragment(2), "udp", port=0),
     "11 IP_HDRINCL, much later fragment": by_hand(lambda s: fragment(256), "udp", port=0),
+    "11 IPV6_HDRINCL, first fragment": by_hand(first_fragment, "udp", address=BAD6),
     "11 IPV6_HDRINCL, later fragment": by_hand(lambda s: fragment6(2), "udp", port=0, address=BAD6),
     "11 IPV6_HDRINCL, much later fragment": by_hand(lambda s: fragment6(32), "udp", port=0, address=BAD6),
     "11 IPV6_HDRINCL, lying sockaddr": by_hand(lambda s: whole(v6(BAD6, udp()), GOOD6), "udp", address=BAD6),

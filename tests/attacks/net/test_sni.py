@@ -535,6 +535,36 @@ def test_a_connection_that_is_older_than_the_rule_is_ended_whether_it_speaks_or_
     assert box.in_box(older) == ([True, True], [("ebpf", "block"), ("sweep", "block")])
 
 
+def unseen() -> tuple[list[str], list[tuple[str, str]]]:
+    """Where the unknown passes: clients that connected before the planes were there, and a server of ours that speaks first."""
+    there = box.there()
+    server = tls.TlsServer([listening(there, BAD)], pem := tls.authority(Path(tempfile.mkdtemp()), WEB))
+    talking = tls.context(pem).wrap_socket(socket.create_connection((BAD, 443), 2), server_hostname=WEB)
+    silent = socket.create_connection((BAD, 443), 1)
+    snapshot, plan = policy(on_unknown_sni="tag")
+    kernel = opened(plan, *EBPF)
+    with socket.create_server(("", 9000)) as ours, there.socket(socket.AF_INET) as theirs:
+        theirs.bind((BAD, 8443))
+        theirs.settimeout(2)
+        theirs.connect((box.HERE_V4, 9000))
+        greeter = ours.accept()[0]
+        said = [
+            outcome(lambda: (greeter.sendall(b"220 ours"), theirs.recv(8))),
+            outcome(lambda: (talking.sendall(b"x"), talking.recv(100))),
+            outcome(lambda: (silent.sendall(tls.hello(EVIL_B)), silent.recv(1))),
+        ]
+    assert server.heard == [WEB]
+    events = [attribution.attribute(snapshot, r, plan) for r in drain(kernel, 1)]
+    return said, [(e.action, e.reason.partition("seen, ")[2].partition(";")[0]) for e in events]
+
+
+def test_where_the_unknown_passes_a_forgotten_connection_does_not_before_its_server_has_answered() -> None:
+    assert box.in_box(unseen) == (
+        ["connected", "connected", "ETIMEDOUT"],
+        [("block", "and to which no server has answered yet")],
+    )
+
+
 def container() -> tuple[Seen, Seen]:
     """The same from a network namespace of its own, in which a process lives."""
     site = Site(EBPF)
