@@ -125,6 +125,14 @@ def change(
     return Change(widen, _transaction(*narrow), after)
 
 
+# A first fragment may end before its ports, or before the transport header: receivers put it together (RFC 7112 forbids it).
+_READABLE: list[list[_Command]] = [
+    [match({"payload": {"protocol": "th", "field": "dport"}}, 0, op=">="), {"return": None}],
+    [match({"exthdr": {"name": "frag", "field": "frag-off"}}, 0, op="!="), {"return": None}],  # a later one
+    [match({"meta": {"key": "l4proto"}}, {"set": _WITH_PORTS}, op="!="), {"return": None}],
+]
+
+
 def _ours(**fields: Any) -> _Command:
     return {"family": FAMILY, "table": TABLE, **fields}
 
@@ -164,9 +172,8 @@ def _rules(plan: Plan, used: frozenset[str], nflog_group: int, sockets: Sockets)
         if not base.asked and any(
             nft_sets.version(n) == 6 and nft_sets.shape(n) for n in ordered if n.startswith(Fate.DENY)
         ):
-            # Where the transport header cannot be found (a first fragment may end before it), no port can be read.
-            yield _rule(base.six, match({"meta": {"key": "l4proto"}}, 0, op=">="), {"return": None})
-            yield _rule(base.six, nft_verdicts.verdict(Fate.DENY, plan, ours=False, routed=base.routed))
+            refused = nft_verdicts.verdict(Fate.DENY, plan, ours=False, routed=base.routed)
+            yield from (_rule(base.six, *e) for e in (*_READABLE, [refused]))
         if any(nft_sets.version(name) == 6 for name in ordered):
             yield _rule(
                 base.name, match({"meta": {"key": "nfproto"}}, "ipv6"), {"jump": {"target": base.six}}

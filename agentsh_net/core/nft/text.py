@@ -102,6 +102,8 @@ def _value(value: Any) -> str:
     match kind:
         case "payload":
             return f"{body['protocol']} {body['field']}"
+        case "exthdr":
+            return f"{body['name']} {body['field']}"
         case "meta" | "ct":
             return f"{kind} {body['key']}"
         case "fib":

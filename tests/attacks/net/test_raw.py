@@ -28,7 +28,21 @@ from netns.packets import (
     v6,
 )
 from netns.scene import at, drain, opened, outcome, plan
-from netns.stage import BAD, BAD6, GOOD, GOOD6, OTHER, OTHER6, PLANES, SIX_TO_FOUR, Row, Seen, Stage, play
+from netns.stage import (
+    BAD,
+    BAD6,
+    EBPF,
+    GOOD,
+    GOOD6,
+    OTHER,
+    OTHER6,
+    PLANES,
+    SIX_TO_FOUR,
+    Row,
+    Seen,
+    Stage,
+    play,
+)
 from netns.tap import Tap
 
 from agentsh_net.core.network.plane import ConnectRecord, Fate
@@ -36,6 +50,7 @@ from agentsh_net.core.network.plane import ConnectRecord, Fate
 pytestmark = pytest.mark.kernel
 
 V4, V6, RAW, DGRAM = socket.AF_INET, socket.AF_INET6, socket.SOCK_RAW, socket.SOCK_DGRAM
+DCCP = 33
 IPPROTO_RAW, IPV6_HDRINCL, IPV6_RTHDR, IP_OPTIONS = 255, 36, 57, 4
 ECHO, ECHO6 = struct.pack(">BBHHH", 8, 0, 0, 1, 1), struct.pack(">BBHHH", 128, 0, 0, 1, 1)
 INIT = struct.pack(">HHII", 40000, 443, 0, 0) + struct.pack(">BBHIIHHI", 1, 0, 20, 1, 65536, 1, 1, 1)
@@ -197,6 +212,7 @@ ROWS = {
     "12 out of a ring, past the queue": by_frame(sent_by(packets.send_by_ring, bypass=True), says=UNTOLD),
     "12 AF_XDP": Row(from_xdp, "udp", {}, open_on=dict.fromkeys(("ebpf", "nftables"), NO_HOOK_AT_ALL)),
     "13 SCTP": by_hand(sctp, "sctp", says={layer: REFUSED[layer] | HANGS[layer] for layer in HANGS}),
+    "13 DCCP": by_hand(lambda s: raw(V4, DCCP, struct.pack(">HH12x", 40000, 443), BAD), "dccp"),
     "source route, TCP": by_hand(lambda s: source_route(socket.SOCK_STREAM, OTHER), "tcp", says=HANGS, unnamed=True),
     "source route, UDP": by_hand(lambda s: source_route(DGRAM, OTHER), "udp", unnamed=True),
     "segment route": by_hand(segment_route, "udp", address=BAD6, unnamed=True),
@@ -221,6 +237,7 @@ LAST_OPTION = struct.pack(">BB6x", packets.UDP, 0)
 OUT_OF_SIGHT = (
     v6(BAD6, OPTION * 6 + LAST_OPTION + udp(), 60),
     v6(BAD6, struct.pack(">BBHI", 60, 0, 1, 7) + OPTION, 44),  # the first of several fragments
+    v6(BAD6, struct.pack(">BBHI", 60, 0, 1, 7) + LAST_OPTION, 44),  # the ports begin the second one
 )
 
 
@@ -235,8 +252,38 @@ def out_of_sight(layers: tuple[str, ...]) -> tuple[list[str], int, list[ConnectR
 def test_where_a_port_is_denied_one_that_cannot_be_read_is(layers: tuple[str, ...]) -> None:
     """Behind more extension headers than there are kinds, and behind the end of a first fragment: receivers read both."""
     said, arrived, records = box.in_box(out_of_sight, layers)
-    assert (said, arrived) == (["EPERM"] * 2, 0)
-    assert [(r.address, r.fate) for r in records] == [(at(BAD6).address, Fate.DENY)] * 2
+    assert (said, arrived) == (["EPERM"] * len(OUT_OF_SIGHT), 0)
+    assert [(r.address, r.fate) for r in records] == [(at(BAD6).address, Fate.DENY)] * len(OUT_OF_SIGHT)
+
+
+def resets() -> tuple[list[str], list[int]]:
+    """Say that a connection is over; then the same, with a byte that would be read."""
+    box.there()
+    kernel = opened(plan(deny=(at(BAD),)), *EBPF)
+    bare = struct.pack(">HHIIBBHHH", 40000, 443, 1, 1, 5 << 4, 0x04, 0, 0, 0)
+    said = [raw(V4, socket.IPPROTO_TCP, segment, BAD) for segment in (bare, bare + b"x")]
+    return said, [record.port for record in drain(kernel, 1)]
+
+
+def test_a_bare_reset_is_stopped_and_no_news_and_one_that_carries_something_is() -> None:
+    assert box.in_box(resets) == (["EPERM"] * 2, [443])
+
+
+PORTLESS = (
+    v6(GOOD6, struct.pack(">BBHI", packets.UDP, 0, 16, 7) + b"x" * 16, 44),  # a later fragment
+    v6(GOOD6, b"", 59),  # no next header (RFC 8200, 4.7)
+)
+
+
+def portless(layers: tuple[str, ...]) -> tuple[list[str], int]:
+    tap = Tap(box.there(), (GOOD6,), marker=OTHER)
+    opened(plan(deny=(at(BAD6, 443),)), *layers)
+    return [whole(packet, GOOD6) for packet in PORTLESS], tap.arrived()
+
+
+@pytest.mark.parametrize("layers", PLANES, ids="+".join)
+def test_where_a_port_is_denied_what_has_none_passes(layers: tuple[str, ...]) -> None:
+    assert box.in_box(portless, layers) == (["connected"] * len(PORTLESS), len(PORTLESS))
 
 
 def to_ourselves(layers: tuple[str, ...]) -> tuple[str, bytes, list[Fate]]:

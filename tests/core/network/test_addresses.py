@@ -183,7 +183,8 @@ def test_a_new_name_is_due_at_once_and_a_known_one_keeps_its_time() -> None:
 def test_an_answer_for_a_name_no_longer_watched_is_dropped() -> None:
     made = book()
     made.watch({}, now=1)
-    answer(made, FIRST)
+    assert answer(made, FIRST) == []
+    assert made.also("mcp.example.com", [FIRST], ttl=60, now=1)
     made.failed(A, "late", now=1, jitter=0)
     assert made.addresses() == {}
     assert made.next_due() is None
@@ -312,6 +313,7 @@ def test_no_answer_makes_shorter_how_long_another_may_be_gone_by() -> None:
     answer(made, SECOND, third, ttl=60, now=10)
     for now, known in (
         (200, (FIRST, SECOND, third)),
+        (350, (FIRST, SECOND, third)),
         (400, (FIRST, SECOND)),
         (3899, (FIRST, SECOND)),
         (3900, (FIRST,)),
