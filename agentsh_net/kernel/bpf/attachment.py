@@ -11,6 +11,7 @@ import errno
 import logging
 import os
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Protocol
 
@@ -21,6 +22,8 @@ from agentsh_net.kernel.bpf.probe_source import PROGRAMS
 
 _LOG = logging.getLogger(__name__)
 _PREFIX = "agentsh_"  # of the names of our programs
+# Hooks whose programs may put another address in place of the one that was asked for, as load balancers do.
+_ADDRESSED = {syscall.CONNECT4, syscall.CONNECT6, syscall.SENDMSG4, syscall.SENDMSG6}
 _LINK = "link_"  # of the names of links' pins, which are no objects with a name of their own
 
 
@@ -196,6 +199,17 @@ def foreseen(hierarchy: Path) -> str:
         return f"links, to be pinned in {_place(hierarchy)}"
     except KernelError as error:
         return f"programs, to be attached to the cgroup itself ({error})"
+
+
+def behind(cgroup_fd: int, own: AbstractSet[int]) -> str:
+    """Say where programs of others run before these, which then judge what those made of an address. Raises OSError."""
+    hooks = {
+        name: syscall.attached(cgroup_fd, kind, effective=True)
+        for name, kind in PROGRAMS.items()
+        if kind in _ADDRESSED
+    }
+    late = [name for name, ids in hooks.items() if ids and ids[0] not in own]
+    return f"behind others' programs, which may rewrite addresses: {', '.join(late)}" if late else ""
 
 
 def ours(cgroup_fd: int) -> list[tuple[int, int]]:

@@ -153,6 +153,7 @@ class Ebpf:
             unheld = self._held.lost()
             reason = (unheld and f"{unheld} (at {self._root})") or reason or self._unconfigured(plan)
             denied, tagged, lost = self._counters()
+            behind = attachment.behind(self._cgroup, {*self._ids.values()})
         except OSError as error:
             return LayerStatus(
                 LAYER, wanted=True, in_force=False, reason=f"the kernel does not answer: {error}"
@@ -162,7 +163,9 @@ class Ebpf:
             LAYER,
             wanted=True,
             in_force=not reason,
-            detail=f"{ids} at {self._root}, {held} rules, {self._loaded.how}",
+            detail="; ".join(
+                filter(None, (f"{ids} at {self._root}, {held} rules, {self._loaded.how}", behind))
+            ),
             reason=reason,
             remedy="restart agentsh-net" if reason else "",
             denied=denied,

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from agentsh_net.kernel.bpf.syscall import call
+from agentsh_net.kernel.bpf.syscall import call, foremost
 
 # enum bpf_cmd
 _OBJ_PIN, _OBJ_GET, _OBJ_GET_INFO = 6, 7, 15
@@ -42,8 +42,9 @@ def supported() -> bool:
 
 
 def create(cgroup_fd: int, program_fd: int, attach_type: int) -> int:
-    """Attach a program to a cgroup, beside the programs of others, for as long as the returned descriptor or a pin of it is there."""
-    return call(_LINK_CREATE, struct.pack("=IIII", program_fd, cgroup_fd, attach_type, 0), "LINK_CREATE")[0]
+    """Attach a program as `syscall.attach` does, for as long as the returned descriptor or a pin of it is there."""
+    head = struct.pack("=III", program_fd, cgroup_fd, attach_type)
+    return foremost(lambda flag: call(_LINK_CREATE, head + struct.pack("=I", flag), "LINK_CREATE")[0])
 
 
 def detach(link_fd: int) -> None:

@@ -12,11 +12,13 @@ import os
 import platform
 import re
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from agentsh_net.core.abi import btf
+
+T = TypeVar("T")
 
 _NUMBERS = {
     "x86_64": 321,
@@ -56,8 +58,11 @@ PROGRAM_TYPES = {
 }
 
 _ALLOW_MULTI = 1 << 1  # BPF_F_ALLOW_MULTI: programs of others on the same cgroup stay
-# The kernel allows 64 programs per cgroup and attach type (BPF_CGROUP_MAX_PROGS).
-_MAX_PROGRAMS = 64
+# BPF_F_PREORDER: before all that have it not, whichever came first. Programs since Linux 6.15, links since a later one.
+_PREORDER = 1 << 6
+_EFFECTIVE = 1 << 0  # BPF_F_QUERY_EFFECTIVE
+# The kernel allows 64 programs per cgroup and attach type (BPF_CGROUP_MAX_PROGS); as many in effect may be of each cgroup above.
+_MAX_PROGRAMS = 64 * 16
 # Maps that a program may use (MAX_USED_MAPS).
 _MAX_MAPS = 64
 # A batch copies its keys and values at once: 16384 of ours are half a megabyte.
@@ -164,8 +169,19 @@ def _name(text: str) -> bytes:
 
 
 def attach(cgroup_fd: int, program_fd: int, kind: int) -> None:
-    """Attach a program to a cgroup, beside the programs of others."""
-    call(_PROG_ATTACH, struct.pack("=IIII", cgroup_fd, program_fd, kind, _ALLOW_MULTI), "PROG_ATTACH")
+    """Attach a program to a cgroup, beside the programs of others and before them, where the kernel has that."""
+    head = struct.pack("=III", cgroup_fd, program_fd, kind)
+    foremost(lambda flag: call(_PROG_ATTACH, head + struct.pack("=I", _ALLOW_MULTI | flag), "PROG_ATTACH"))
+
+
+def foremost(attach: Callable[[int], T]) -> T:
+    """Return what `attach` does with the flag by which programs run before those of others; without, where it is not known."""
+    try:
+        return attach(_PREORDER)
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise
+        return attach(0)
 
 
 def detach(cgroup_fd: int, program_fd: int, kind: int) -> None:
@@ -177,10 +193,11 @@ def detach(cgroup_fd: int, program_fd: int, kind: int) -> None:
             raise
 
 
-def attached(cgroup_fd: int, kind: int) -> list[int]:
-    """Return the ids of the programs that are attached to this very cgroup, oldest first."""
+def attached(cgroup_fd: int, kind: int, *, effective: bool = False) -> list[int]:
+    """Return the ids of the programs that are attached to this very cgroup, oldest first; or of all that run in it, in that order."""
     ids = (ctypes.c_uint32 * _MAX_PROGRAMS)()
-    attr = struct.pack("=IIIIQI", cgroup_fd, kind, 0, 0, ctypes.addressof(ids), _MAX_PROGRAMS)
+    flags = _EFFECTIVE if effective else 0
+    attr = struct.pack("=IIIIQI", cgroup_fd, kind, flags, 0, ctypes.addressof(ids), _MAX_PROGRAMS)
     _, answer = call(_PROG_QUERY, attr, "PROG_QUERY")
     return list(ids[: struct.unpack_from("=I", answer, 24)[0]])
 

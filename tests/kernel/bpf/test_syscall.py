@@ -102,6 +102,22 @@ def test_every_value_of_an_array_is_read_in_order_however_many_calls_it_takes() 
     assert in_loaded_box(inside)
 
 
+def test_a_program_comes_first_where_the_kernel_knows_how_and_is_attached_all_the_same_where_not() -> None:
+    asked = []
+
+    def attach(flag: int, refuses: int) -> str:
+        asked.append(flag)
+        if flag and refuses:
+            raise OSError(refuses, "refused")
+        return "attached"
+
+    assert syscall.foremost(lambda flag: attach(flag, 0)) == "attached"
+    assert syscall.foremost(lambda flag: attach(flag, errno.EINVAL)) == "attached"
+    with pytest.raises(PermissionError):
+        syscall.foremost(lambda flag: attach(flag, errno.EPERM))
+    assert asked == [64, 64, 0, 64]
+
+
 def test_a_program_is_attached_listed_named_and_detached() -> None:
     def inside(loaded):
         cgroup = os.open("/sys/fs/cgroup", os.O_RDONLY)
