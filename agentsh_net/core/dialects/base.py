@@ -43,13 +43,14 @@ class Judged:
 class Fault:
     """Something that could not be read: `cause` is a key of `llm_response_uninspected`, `cut` whether it was stopped.
 
-    `would`: it passed because nothing is enforced, and would have been stopped else.
+    `would`: it passed because nothing is enforced, and would have been stopped else. `always`: `fail_closed` has no say in it.
     """
 
     cause: str  # malformed_json | frame_too_long | invalid_utf8 | duplicate_keys | body_too_large | ...
     detail: str
     cut: bool
     would: bool = False
+    always: bool = False
 
 
 class Step(NamedTuple):

@@ -31,13 +31,16 @@ _TAIL: Final = len(b"function_call") * len(b"\\u0041")
 # Bytes of a read up to which it is asked at once whether any frame may speak of a call; in longer ones, where.
 _SHORT: Final = 4096
 
+# Calls of one answer, far beyond any: each is an event, and whoever fills the audit trail wipes it.
+MAX_CALLS: Final = 1 << 12
+
 
 class Inspector:
     """A `base.Stream` around a machine."""
 
     __slots__ = (
-        "_comment", "_decoder", "_ended", "_enforce", "_enforcing", "_error_frame", "_events", "_fail_closed", "_fast", "_frames",
-        "_joins", "_machine", "_make", "_max_frame", "_note", "_prose", "_signs", "_skims", "_strict", "_tail", "_told_oversize",
+        "_calls", "_comment", "_decoder", "_ended", "_enforce", "_enforcing", "_error_frame", "_events", "_fail_closed", "_fast",
+        "_frames", "_joins", "_machine", "_make", "_max_frame", "_note", "_prose", "_signs", "_skims", "_strict", "_tail", "_told_oversize",
         "_waits", "_wary", "_wraps",
     )  # fmt: skip
 
@@ -73,6 +76,7 @@ class Inspector:
         self._prose = Prose(wire.prose)
         self._signs = wire.signs
         self._ended = False
+        self._calls = 0  # that were judged
         self._told_oversize = False
         self._wary = False  # the event that outgrew the bound may be the rest of a call that was blocked
         self._tail = b""  # of what was seen of it
@@ -220,10 +224,15 @@ class Inspector:
         reading = self._read(frame, out)
         if out.end:
             return
+        before = out.calls
         try:
             self._machine.frame(frame, reading, out)
         except ProtocolError as error:
             out.fault("malformed_json", f"an event cannot be rewritten: {error}", must_cut=True)
+        self._calls += out.calls - before
+        if self._calls > MAX_CALLS and not out.end:
+            self._calls = 0
+            out.fault("too_many_calls", f"more than {MAX_CALLS} calls in one answer", must_cut=True)
         if not self._enforcing:
             out.relay(frame.raw)
         if out.lost:

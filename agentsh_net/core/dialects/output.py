@@ -52,6 +52,11 @@ class Output:
         self._judged.append(Judged(call, verdict))
 
     @property
+    def calls(self) -> int:
+        """Return how many calls were judged."""
+        return len(self._judged)
+
+    @property
     def blocked(self) -> int:
         """Return how many calls were blocked."""
         return sum(judged.verdict.blocked for judged in self._judged)
@@ -64,7 +69,7 @@ class Output:
         """
         grave = must_cut or self._fail_closed
         cut = grave and self._enforce
-        self._faults.append(Fault(cause, detail, cut, would=grave and not cut))
+        self._faults.append(Fault(cause, detail, cut, would=grave and not cut, always=must_cut))
         if cut:
             self.relay(self._error_frame(f"response cut by agentsh-net: {cause}: {detail}"))
             self.end = True
@@ -73,7 +78,7 @@ class Output:
 
     def dropped(self, cause: str, detail: str) -> None:
         """Record that something was left out of an answer that goes on."""
-        self._faults.append(Fault(cause, detail, cut=self._enforce, would=not self._enforce))
+        self._faults.append(Fault(cause, detail, cut=self._enforce, would=not self._enforce, always=True))
 
     def step(self) -> Step:
         """Return all of it as a value."""

@@ -135,6 +135,7 @@ def unreadable(inspection: Inspection, cause: str, detail: str, *, must_cut: boo
     """
     grave = inspection.fail_closed or must_cut
     cut = grave and inspection.enforce()
-    inspection.note(Step(b"", faults=(Fault(cause, detail, cut, would=grave and not cut),)))
+    fault = Fault(cause, detail, cut, would=grave and not cut, always=must_cut)
+    inspection.note(Step(b"", faults=(fault,)))
     if cut:
         raise ProtocolError(f"the upstream's answer could not be inspected: {detail}", status=502)

@@ -162,7 +162,7 @@ class Reception:
         view = self.asked.view
         grave = view.fail_closed or fault.cut
         cut = grave and view.enforce
-        told = Fault(fault.cause, f"request: {fault.detail}", cut, would=grave and not cut)
+        told = Fault(fault.cause, f"request: {fault.detail}", cut, would=grave and not cut, always=fault.cut)
         self._service.reporter.fault(told, self.asked.subject())
         if cut:
             why = f"the request could not be inspected: {fault.detail}"

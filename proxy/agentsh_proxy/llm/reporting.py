@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import orjson
 
+from agentsh_net.audit.flood import Flood
 from agentsh_net.clock import now_rfc3339
 from agentsh_net.core.audit.event_values import bounded, bounded_input, decided
 from agentsh_net.core.audit.events import (
@@ -27,7 +28,8 @@ from agentsh_net.core.audit.refusals import RequestRefused
 from agentsh_net.core.dialects.base import Dialect, Fault, Judged, Step
 from agentsh_net.core.links import link
 from agentsh_net.core.model import Server, Transport, Verdict
-from agentsh_proxy.turned_away import Refusals, TurnedAway
+from agentsh_net.core.verdicts.steps import PROTOCOL
+from agentsh_proxy.turned_away import REFUSALS, REFUSALS_A_SECOND, Refusals, TurnedAway
 
 # Waiting for the supervisor to read: some hundred full-size events. Beyond it events are counted as lost, never awaited.
 MAX_WAITING = 16 << 20
@@ -50,7 +52,7 @@ class Subject(NamedTuple):
 class Reporter:
     """Collects events until `call_soon` calls back, or something was refused, and hands them on in one batch."""
 
-    __slots__ = ("_call_soon", "_encoded", "_lost", "_refusals", "_size", "_waiting", "_write")
+    __slots__ = ("_call_soon", "_encoded", "_faults", "_lost", "_refusals", "_size", "_waiting", "_write")
 
     def __init__(
         self,
@@ -65,6 +67,10 @@ class Reporter:
         self._size = 0
         self._lost = 0
         self._refusals = Refusals(self.emit, RequestRefused, "proxy", _RULES)
+        # One answer can have as many as it has lines.
+        self._faults = Flood(
+            self.emit, "what cannot be read", layer="proxy", burst=REFUSALS, rate=REFUSALS_A_SECOND
+        )
 
     def step(self, step: Step, subject: Subject, servers: Mapping[str, Server]) -> None:
         """Tell of everything in a step."""
@@ -115,14 +121,14 @@ class Reporter:
             )
 
     def fault(self, fault: Fault, subject: Subject) -> None:
-        """Tell of something that could not be read."""
-        self.emit(
+        """Tell of something that could not be read; of a flood of that, how much there was."""
+        self._faults.tell(
             ResponseUninspected(
                 session_id=subject.session_id,
                 action="block" if fault.cut else "allow",
                 would="block" if fault.would else None,
                 reason=bounded(fault.detail),
-                rule="sandbox.mcp.fail_closed",
+                rule=PROTOCOL if fault.always else "sandbox.mcp.fail_closed",
                 request_id=subject.request_id,
                 dialect=subject.dialect,
                 cause=fault.cause,

@@ -129,7 +129,7 @@ class Service:
         """Tell of an error of ours, in the log, and with `about` in the audit; return what the client is told."""
         self._loop.call_exception_handler({"message": "a bug of agentsh-net", "exception": error})
         if about is not None:
-            self.reporter.fault(Fault("internal_error", type(error).__name__, cut=True), about)
+            self.reporter.fault(Fault("internal_error", type(error).__name__, cut=True, always=True), about)
         return "an internal error; the daemon's log has it"
 
     def note_unread(self, admitted: Admitted) -> None:

@@ -252,7 +252,7 @@ class Tunnel:
             self.asked.view,
             "a request inside another that policy would change, or that stands twice",
         )
-        self._tell(Fault("nested_request", detail, cut=view.enforce, would=not view.enforce))
+        self._tell(Fault("nested_request", detail, cut=view.enforce, would=not view.enforce, always=True))
         if view.enforce:
             raise RefusalError(403, "policy would change the request, which stands inside another", told=True)
 

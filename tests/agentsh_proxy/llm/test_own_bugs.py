@@ -114,10 +114,11 @@ async def test_an_answer_that_breaks_us_ends_in_an_error_and_is_told_of(
         assert answer.status == 502
         assert is_error_of_anthropic(answer.body)
     (event,) = proxy.events
-    assert (event["type"], event["action"], event["cause"]) == (
+    assert (event["type"], event["action"], event["cause"], event["rule"]) == (
         "llm_response_uninspected",
         "block",
         "internal_error",
+        "protocol",
     )
     assert event["dialect"] == "anthropic"
     assert list(map(type, told)) == [OurBugError]

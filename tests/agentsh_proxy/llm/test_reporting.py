@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from agentsh_proxy.llm import reporting
 from agentsh_proxy.llm.reporting import Reporter, Subject
@@ -60,6 +62,28 @@ def test_a_judged_call_is_told_with_everything_known_of_it():
     )
     assert event.tool_hash == "sha256:1"
     assert [c["server_id"] for c in event.candidates] == ["weather", "files"]
+
+
+def test_what_cannot_be_read_is_told_with_the_rule_that_decided():
+    wire = Wire()
+    wire.reporter.fault(Fault("malformed_json", "x", cut=True), SUBJECT)
+    wire.reporter.fault(Fault("unreadable_json", "x", cut=True, always=True), SUBJECT)
+    assert [event.rule for event in wire.events()] == ["sandbox.mcp.fail_closed", "protocol"]
+
+
+def test_of_a_flood_of_what_cannot_be_read_the_rest_is_counted(monkeypatch):
+    monkeypatch.setattr(reporting, "REFUSALS", 2)
+    monkeypatch.setattr(reporting, "REFUSALS_A_SECOND", 1e-9)
+    wire = Wire()
+
+    async def tell() -> None:
+        for _ in range(4):
+            wire.reporter.fault(Fault("malformed_json", "x", cut=False), SUBJECT)
+        wire.reporter.judged(Judged(ToolCall("a"), VERDICT), SUBJECT, SERVERS)
+
+    asyncio.run(tell())
+    kinds = ["llm_response_uninspected"] * 2 + ["events_lost", "mcp_tool_call_intercepted"]
+    assert [event.type for event in wire.events()] == kinds
 
 
 def test_who_waits_for_no_turn_of_the_loop_has_each_event_written_at_once():

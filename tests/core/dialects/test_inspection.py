@@ -8,10 +8,12 @@ import time
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from transcripts.ollama import WEATHER, answer, denying, entry, line
 
 from agentsh_net.core.dialects.base import Enforce, Fault, Limits, always
-from agentsh_net.core.dialects.inspection import Inspector
+from agentsh_net.core.dialects.inspection import MAX_CALLS, Inspector
 from agentsh_net.core.dialects.machine import Wire
+from agentsh_net.core.dialects.ollama.dialect import DIALECT as OLLAMA
 from agentsh_net.core.dialects.output import Output
 from agentsh_net.core.dialects.prose import Shape
 from agentsh_net.core.framing.sse import Frame
@@ -468,7 +470,21 @@ def test_what_is_held_in_the_machine_has_left_already() -> None:
     assert machine.holding
     assert not stream.holding
     step = stream.finish()
-    assert step == (b"", (), (Fault("incomplete", "held at the end", cut=False, would=True),), False)
+    fault = Fault("incomplete", "held at the end", cut=False, would=True, always=True)
+    assert step == (b"", (), (fault,), False)
+
+
+@pytest.mark.parametrize("enforced", [True, False])
+def test_an_endless_number_of_calls_ends_the_answer(*, enforced: bool) -> None:
+    sent = [line(answer("", entry(WEATHER))) for _ in range(MAX_CALLS + 2)]
+    stream = OLLAMA.stream(
+        denying(), limits=Limits(), fail_closed=False, enforce=always if enforced else never
+    )
+    steps = [stream.feed(each) for each in sent]
+    assert b"".join(s.out for s in steps[:MAX_CALLS]) == b"".join(sent[:MAX_CALLS])
+    faults = [(f.cause, f.cut, f.would) for s in steps for f in s.faults]
+    assert faults == [("too_many_calls", enforced, not enforced)]
+    assert (steps[MAX_CALLS].end, steps[-1].judged == ()) == (enforced, enforced)
 
 
 def test_a_machine_that_gives_up_is_followed_by_another() -> None:

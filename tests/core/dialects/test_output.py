@@ -34,7 +34,8 @@ def test_a_fault_cuts_by_what_it_is(enforce: bool, fail_closed: bool, must_cut: 
     error = b"response cut by agentsh-net: cause: detail"
     step = out.step()
     assert (step.out, step.end) == ((error, True) if cut else (b"behind", False))
-    assert step.faults == (Fault("cause", "detail", cut, would=(must_cut or fail_closed) and not cut),)
+    would = (must_cut or fail_closed) and not cut
+    assert step.faults == (Fault("cause", "detail", cut, would=would, always=must_cut),)
 
 
 def test_what_a_machine_writes_leaves_only_where_verdicts_are_enforced() -> None:
@@ -48,14 +49,14 @@ def test_what_a_machine_writes_leaves_only_where_verdicts_are_enforced() -> None
 def test_what_is_left_out_has_passed_where_nothing_is_enforced() -> None:
     out = output(enforce=False)
     out.dropped("event_out_of_place", "a stop")
-    assert out.step().faults == (Fault("event_out_of_place", "a stop", cut=False, would=True),)
+    assert out.step().faults == (Fault("event_out_of_place", "a stop", cut=False, would=True, always=True),)
 
 
 def test_what_is_left_out_is_told_and_ends_nothing() -> None:
     out = Output(fail_closed=True, error_frame=str.encode)
     out.dropped("event_out_of_place", "a stop")
     out.write(b"x")
-    assert out.step() == (b"x", (), (Fault("event_out_of_place", "a stop", cut=True),), False)
+    assert out.step() == (b"x", (), (Fault("event_out_of_place", "a stop", cut=True, always=True),), False)
 
 
 def test_a_refusal_that_comes_too_late_is_told_as_what_it_was() -> None:

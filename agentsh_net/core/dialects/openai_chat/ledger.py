@@ -63,7 +63,7 @@ class Ledger:
         self._calls = 0
         self._names: list[Named] = []  # in order of arrival
         self._order = Order()
-        self._released: list[ToolCall] = []  # what the client has, each as a reading of other arguments
+        self._released: set[ToolCall] = set()  # what the client has, with arguments that nobody knows
         self._exposed = False  # among them is one that arguments decide about
         self._open: set[int] = set()  # choices with a call that may still grow
         self.choices: dict[int, ChoiceState] = {}
@@ -79,9 +79,9 @@ class Ledger:
         return bool(self._open)
 
     def take(self, fragments: Iterable[Fragment], hostile: str = "") -> tuple[Mark, ...]:
-        """Take the fragments of a frame; `hostile` says why that cannot be trusted, if it cannot."""
+        """Take the fragments of a frame, as long as the ledger is not full; `hostile` says why that cannot be trusted, if it cannot."""
         self._order.begin_frame()
-        return tuple(self._add(fragment, hostile) for fragment in fragments)
+        return tuple(self._add(fragment, hostile) for fragment in fragments if not self.full)
 
     def _add(self, fragment: Fragment, hostile: str) -> Mark:
         choice = self._choice(fragment.choice)
@@ -142,7 +142,12 @@ class Ledger:
             for call in choice.pending:
                 self._tell(call, choice, record)
                 if self._streamed and call.fate is Fate.KEPT:
-                    self._released.append(replace(call.asked, input=None, flaw="", hypothetical=True))
+                    asked = call.asked
+                    self._released.add(
+                        ToolCall(
+                            asked.name, namespace=asked.namespace, dialect=asked.dialect, hypothetical=True
+                        )
+                    )
             choice.release()
         self._open.clear()
 

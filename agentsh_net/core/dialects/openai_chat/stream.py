@@ -144,12 +144,12 @@ class ChatMachine:
         """Keep a frame until no call can grow; past the bound give up by fail_closed."""
         self._held.append(held)
         self._size += max(len(held.frame.raw), MIN_WEIGHT)
-        if not self._ledger.open:
-            self._ledger.settle(out.judged)
-            self._release(out)
-        elif self._ledger.full:
+        if self._ledger.full:
             self._ledger.abandon(out.judged, _TOO_MANY)
             out.fault("too_many_calls", _TOO_MANY, must_cut=True)
+        elif not self._ledger.open:
+            self._ledger.settle(out.judged)
+            self._release(out)
         elif self._size > self._limits.held and not out.fault(
             "held_too_long", f"calls of more than {self._limits.held} bytes"
         ):

@@ -108,6 +108,16 @@ def test_a_released_call_that_grows_is_judged_again_and_one_that_does_not_is_not
     assert not book.ledger.choices[0].emptied
 
 
+def test_a_call_that_grows_without_end_is_remembered_once() -> None:
+    book = Book(denying())
+    book.add(entry(0, name="get", call_id="a"))
+    book.settle()
+    for _ in range(50):
+        book.add(entry(0, args="1"))
+        assert book.settle() == [("get", False)]
+    assert len(book.ledger._released) == 1
+
+
 def test_a_removed_call_stays_removed_without_another_word() -> None:
     book = Book(denying("x"))
     book.add(entry(0, name="x", call_id="a"))

@@ -149,6 +149,14 @@ def test_more_calls_than_can_be_remembered_cut_the_answer() -> None:
     assert b'"x"' not in result.out
 
 
+def test_more_calls_than_can_be_remembered_cut_the_answer_though_each_has_ended() -> None:
+    """What is remembered of all of them is gone through for each."""
+    sent = [calls(entry(0, name="x", call_id="a"), choice=at) + end(choice=at) for at in range(2000)]
+    result = run(b"".join(sent) + DONE, denying(), limits=Limits(held=1 << 24))
+    assert [(f.cause, f.cut) for f in result.faults] == [("too_many_calls", True)]
+    assert len(result.judged) < 600
+
+
 def test_an_unreadable_event_behind_a_call_is_held_with_it() -> None:
     broken = raw('{"tool')
     machine = feeding()
