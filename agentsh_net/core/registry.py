@@ -12,7 +12,7 @@ from types import MappingProxyType
 
 from agentsh_net.core.model import Server, Tool
 from agentsh_net.core.naming.folding import fold
-from agentsh_net.core.network.addresses import literal
+from agentsh_net.core.network.addresses import literal, unmapped
 from agentsh_net.core.values import canonical
 
 ToolKey = tuple[str, str]  # (server id as declared, tool name as the server writes it)
@@ -142,7 +142,4 @@ def _host(host: str) -> str:
     """Return a host as it is compared: folded, without brackets and the root's dot; an address in its one spelling."""
     bare = fold(host).removeprefix("[").removesuffix("]").removesuffix(".")
     address = literal(bare)
-    if address is None:
-        return bare
-    mapped = getattr(address, "ipv4_mapped", None)
-    return str(mapped or address)
+    return bare if address is None else str(unmapped(address))

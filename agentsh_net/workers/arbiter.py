@@ -23,6 +23,7 @@ from agentsh_net.core.flows.session_ledger import Asked, SessionLedger
 from agentsh_net.core.limits.api_limits import ApiLimits
 from agentsh_net.core.links.link import MAX_CHARGE, MAX_CHARGE_NAME, MAX_TOKENS
 from agentsh_net.core.model import Crossing
+from agentsh_net.core.network.addresses import unmapped
 from agentsh_net.core.registry import Registry
 from agentsh_net.core.web.urls import MAX_PORT
 from agentsh_net.workers.sockets import WorkerSockets
@@ -193,5 +194,4 @@ def _packet(client: str, port: int, server: str, server_port: int) -> Packet:
 
 
 def _address(host: str) -> IPv4Address | IPv6Address:
-    address = ip_address(host.partition("%")[0])
-    return (address.ipv4_mapped or address) if isinstance(address, IPv6Address) else address
+    return unmapped(ip_address(host.partition("%")[0]))

@@ -145,7 +145,7 @@ def test_a_stretch_of_an_index_is_read_in_the_order_that_is_wanted(database, giv
         wanted = search(connection, Filters(**given), types, detected=detected)
         sql = f"EXPLAIN QUERY PLAN {wanted.sql} ORDER BY 1 DESC LIMIT 1"
         plan = [row[3] for row in connection.execute(sql, wanted.values)]
-    partial = ("USING INDEX events_blocked", "USING INDEX events_detected")
+    partial = ("INDEX events_blocked", "INDEX events_detected")  # a newer SQLite calls the first COVERING
     scanned = [step for step in plan if step.startswith("SCAN") and not step.endswith(partial)]
     assert scanned == [], plan
     assert not any("TEMP B-TREE" in step for step in plan), plan

@@ -13,6 +13,7 @@ from typing import Any
 from agentsh_net.core.configuration.settings import Config, Mcp, ServerRule, ToolRule
 from agentsh_net.core.model import Candidate
 from agentsh_net.core.naming.folding import fold
+from agentsh_net.core.network.addresses import unmapped
 from agentsh_net.core.verdicts.rules import Rules
 from agentsh_net.core.verdicts.steps import Outcome, server_step
 
@@ -93,6 +94,6 @@ def _open(config: Config) -> Iterator[str]:
     proxy, gateway = config.proxy, config.gateway
     doors = (("proxy", proxy.mode != "disabled", proxy.listen), ("gateway", gateway.enabled, gateway.listen))
     for name, on, address in doors:
-        if on and address != "localhost" and not ip_address(address).is_loopback:
+        if on and address != "localhost" and not unmapped(ip_address(address)).is_loopback:
             but = ", but for servers with a `downstream_security`" if name == "gateway" else ""
             yield f"{name}.listen is {address}: whoever reaches this host by the network may use it{but}"

@@ -6,7 +6,8 @@ Tokens and credentials are not its business.
 from __future__ import annotations
 
 import re
-from ipaddress import ip_address
+
+from agentsh_net.core.network.addresses import literal, unmapped
 
 _AUTHORITY = re.compile(rb"(\[[0-9a-fA-F:.]+\]|[0-9A-Za-z._-]+)(?::[0-9]{1,5})?")
 _ORIGIN = re.compile(rb"https?://(.+)")
@@ -17,9 +18,9 @@ def host_allowed(authority: bytes, listen: str) -> bool:
     name = _name(authority)
     if name is None:
         return False
-    if _loopback(name) or name == listen.strip("[]").lower():
+    if _loopback(name) or name == _spelled(listen.lower()):
         return True
-    return _wildcard(listen) and _is_address(name)
+    return _wildcard(listen) and literal(name) is not None
 
 
 def origin_allowed(origin: bytes) -> bool:
@@ -31,23 +32,18 @@ def origin_allowed(origin: bytes) -> bool:
 
 def _name(authority: bytes) -> str | None:
     match = _AUTHORITY.fullmatch(authority)
-    return match[1].decode("ascii").strip("[]").lower().rstrip(".") if match else None
+    return _spelled(match[1].decode("ascii").lower().rstrip(".")) if match else None
 
 
-def _is_address(name: str) -> bool:
-    try:
-        ip_address(name)
-    except ValueError:
-        return False
-    return True
+def _spelled(host: str) -> str:
+    """Return a host without its brackets, an address in its one spelling: clients do not agree on an IPv4-mapped one's."""
+    address = literal(host)
+    return host.strip("[]") if address is None else str(unmapped(address))
 
 
 def _loopback(name: str) -> bool:
-    return (
-        name == "localhost"
-        or name.endswith(".localhost")
-        or (_is_address(name) and ip_address(name).is_loopback)
-    )
+    address = literal(name)
+    return name == "localhost" or name.endswith(".localhost") or (address is not None and address.is_loopback)
 
 
 def _wildcard(listen: str) -> bool:

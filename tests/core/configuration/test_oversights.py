@@ -109,6 +109,6 @@ def test_what_listens_for_other_hosts_is_told(address):
     )
 
 
-@pytest.mark.parametrize("address", ["127.0.0.1", "127.0.0.9", "::1", "localhost"])
+@pytest.mark.parametrize("address", ["127.0.0.1", "127.0.0.9", "::1", "::ffff:127.0.0.1", "localhost"])
 def test_the_loopback_is_for_nobody_else(address):
     assert told(proxy={"listen": address}) == ()

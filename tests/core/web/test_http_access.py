@@ -15,6 +15,8 @@ from agentsh_net.core.web.http_access import host_allowed, origin_allowed
         b"127.0.0.1:8484",
         b"127.8.8.8",
         b"[::1]:8484",
+        b"[::ffff:127.0.0.1]:8484",
+        b"[::ffff:7f00:1]",
         b"agent.localhost",
         b"localhost.",
     ],
@@ -31,6 +33,8 @@ def test_loopback_names_are_this_proxy(host):
         b"localhost.evil.example",
         b"10.0.0.1",
         b"[2001:db8::1]",
+        b"[::ffff:10.0.0.1]",
+        b"[64:ff9b::7f00:1]",
         b"",
         b"a b",
         b"localhost@evil",
@@ -43,6 +47,12 @@ def test_other_names_are_not(host):
 def test_the_configured_address_is_this_proxy():
     assert host_allowed(b"10.0.0.1:8484", "10.0.0.1")
     assert host_allowed(b"Proxy.corp", "proxy.corp")
+
+
+@pytest.mark.parametrize("listen", ["::ffff:10.0.0.1", "::ffff:a00:1"])
+@pytest.mark.parametrize("host", [b"[::ffff:10.0.0.1]", b"[::FFFF:A00:1]:8484"])
+def test_the_configured_address_is_this_proxy_however_either_is_spelled(host, listen):
+    assert host_allowed(host, listen)
 
 
 def test_a_wildcard_stands_for_any_address_but_for_no_name():
