@@ -21,6 +21,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from attacks.net.test_processes import in_child
+from attacks.net.test_sessions import enter
 from netns import box, tls
 from netns.daemon import running
 from netns.name_server import NameServer
@@ -563,6 +565,39 @@ def test_where_the_unknown_passes_a_forgotten_connection_does_not_before_its_ser
         ["connected", "connected", "ETIMEDOUT"],
         [("block", "and to which no server has answered yet")],
     )
+
+
+def of_sessions() -> dict[str, Seen]:
+    """Where sessions alone are policed: an agent by a socket of its own, and by one that was made outside; and who is in none."""
+    site = Site(EBPF, scope="sessions")
+
+    def agent(name: str, *, makes_it: bool) -> Callable[[], str]:
+        def act() -> str:
+            made = None if makes_it else socket.socket()
+            enter()
+            with made or socket.socket() as client:
+                client.settimeout(2)
+                client.connect((BAD, 443))
+                return outcome(lambda: (client.sendall(tls.hello(name.encode())), client.recv(1)))
+
+        return lambda: in_child(act).said
+
+    return {
+        "its own": site.see(agent(EVIL, makes_it=True)),
+        "made outside": site.see(agent(EVIL, makes_it=False)),
+        "made outside, for nobody's name": site.see(agent(WEB, makes_it=False)),
+        "of no session": site.utter(tls.hello(EVIL_B)),
+    }
+
+
+def test_a_sessions_agent_is_refused_the_name_whoever_made_the_socket_and_nobody_else_is() -> None:
+    seen = box.in_box(of_sessions)
+    for what in ("its own", "made outside"):
+        assert (seen[what].said, seen[what].heard) == (CUT, []), what
+        assert [(e.action, e.sni) for e in seen[what].events] == [("block", EVIL)], what
+    web, outsider = seen["made outside, for nobody's name"], seen["of no session"]
+    assert (web.said, web.heard, web.events) == ("connected", [WEB], [])
+    assert (outsider.said, outsider.heard, outsider.events) == ("answered", [EVIL], [])
 
 
 def container() -> tuple[Seen, Seen]:
