@@ -18,6 +18,7 @@ class Sockets:
     """Where our cgroups are as nft names them (below /sys/fs/cgroup), empty: nowhere.
 
     `levels`: at which depth they may be; more than one where the kernel may count from the namespace's root or the real one.
+    Without cgroups there are none.
     `worker_uid`: a user that nobody but the proxy's workers is, for where there are no cgroups.
     """
 
@@ -38,8 +39,7 @@ class Sockets:
 
     def of_session(self, session_id: str) -> Iterator[Match]:
         """Yield expressions of which one matches what this session's sockets send."""
-        if self.sessions:
-            yield from self._below(f"{self.sessions}/{session_id}{self.suffix}", 1)
+        yield from self._below(f"{self.sessions}/{session_id}{self.suffix}", 1)
 
     def of_workers(self) -> Iterator[Match]:
         """Yield expressions of which one matches what the proxy's workers send."""
@@ -49,7 +49,7 @@ class Sockets:
             yield {"match": {"op": "==", "left": {"meta": {"key": "skuid"}}, "right": self.worker_uid}}
 
     def _below(self, path: str, deeper: int) -> Iterator[Match]:
-        for level in self.levels if path else ():
+        for level in self.levels:
             left = {"socket": {"key": "cgroupv2", "level": level + deeper}}
             yield {"match": {"op": "==", "left": left, "right": path}}
 

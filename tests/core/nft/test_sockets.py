@@ -26,7 +26,9 @@ def test_without_cgroups_the_workers_are_known_by_a_user_of_their_own_and_sessio
     assert match["match"] == {"op": "==", "left": {"meta": {"key": "skuid"}}, "right": 990}
     assert list(nowhere.of_sessions()) == list(nowhere.of_session("x")) == []
     assert nowhere.knows_workers
+    assert HERE.knows_workers
     assert not Sockets().knows_workers
+    assert list(Sockets().of_workers()) == []
 
 
 def test_where_there_are_cgroups_no_user_counts() -> None:

@@ -12,6 +12,7 @@ from netns.scene import at, plan
 
 from agentsh_net.core.errors import KernelError
 from agentsh_net.core.network.kernel_plan import diff
+from agentsh_net.core.network.plane import LayerStatus
 from agentsh_net.kernel.nft import nftables
 from agentsh_net.kernel.nft.nftables import Nftables
 from agentsh_net.kernel.nft.writer import TOO_OLD
@@ -203,6 +204,21 @@ def started_and_let_go() -> None:
     table = Nftables(4848)
     table.start(FIRST)
     table.close(remove=False)
+
+
+def test_a_kernel_that_does_not_answer_is_a_layer_that_is_not_in_force() -> None:
+    def inside() -> tuple[LayerStatus, str]:
+        plane = Nftables(5)
+        plane.start(wanted := plan(deny=(at("10.0.0.1"),)))
+        plane._netlink.close()
+        with pytest.raises(KernelError) as refused:
+            plane.start(wanted)
+        return plane.status(wanted), str(refused.value)
+
+    status, said = box.in_box(inside)
+    assert (status.in_force, status.remedy) == (False, "restart agentsh-net")
+    assert status.reason.startswith("the kernel does not answer: ")
+    assert said == "the kernel refuses nftables: Bad file descriptor"
 
 
 def test_removal_finds_whatever_tables_of_ours_there_are() -> None:
