@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 
 def main() -> None:
     """Run the command line and exit."""
+    _open_what_is_closed()
     if "shim" in sys.argv[1:4]:
         from agentsh_net.cli import shim
 
@@ -19,6 +21,13 @@ def main() -> None:
         command_line.main()
     except KeyboardInterrupt:  # while commands are still imported
         sys.exit(130)  # cli.failures.Exit.INTERRUPTED, which may not be there yet
+
+
+def _open_what_is_closed() -> None:
+    """Open the standard streams that the caller closed (`2>&-`), for us and whom we start: a pipe or socket would get the number."""
+    while (opened := os.open(os.devnull, os.O_RDWR)) <= 2:
+        os.set_inheritable(opened, True)
+    os.close(opened)
 
 
 if __name__ == "__main__":

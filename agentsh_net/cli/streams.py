@@ -20,14 +20,9 @@ OF_OUTPUT: Final = frozenset({errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFB
 
 
 def prepare() -> None:
-    """Give the program the streams that its caller closed (`>&-`), and let none of them fail on a letter."""
+    """Give Python the streams that its caller closed (`>&-`, `__main__` has opened them), and let none of them fail on a letter."""
     for descriptor, name in ((0, "stdin"), (1, "stdout"), (2, "stderr")):
         if getattr(sys, name) is None:
-            # Else the next file or socket would have the number, and a library's words to standard error would go into it.
-            opened = os.open(os.devnull, os.O_RDWR)
-            if opened != descriptor:
-                os.dup2(opened, descriptor)
-                os.close(opened)
             setattr(sys, name, open(descriptor, "w" if descriptor else "r", closefd=False))  # noqa: SIM115 - a descriptor, and for good
     for stream in (sys.stdout, sys.stderr):
         # A terminal of another encoding shows what it cannot spell as an escape; it does not end the command.

@@ -46,6 +46,16 @@ def test_closed_streams_are_nowhere(closed):
     assert seen.stderr == ""
 
 
+@pytest.mark.parametrize("closed", ["0<&-", "1>&-", "2>&-", "0<&- 1>&- 2>&-"])
+def test_closed_streams_are_nowhere_for_whom_we_start_too(closed, tmp_path):
+    """A worker's socket got the number 2 and libuv ended it; a shim without standard input waited for a pipe of its own."""
+    told = tmp_path / "told"
+    server = shlex.quote(f"ls -l /proc/self/fd/[012] | grep -c -e null -e pipe > {told}; cat")
+    seen = shell(f"timeout 60 PROGRAM --socket /nowhere/s shim --server x -- sh -c {server} {closed} </dev/null; echo $? >&2".replace("</dev/null", "" if "0<" in closed else "</dev/null"))  # fmt: skip
+    assert told.read_text() == "3\n"
+    assert seen.stderr.endswith("0\n")
+
+
 def test_an_error_without_a_place_to_say_it_keeps_its_exit_code():
     assert shell("(PROGRAM dance 2>&-); echo $?").stdout == "2\n"
 
