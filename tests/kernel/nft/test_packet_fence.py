@@ -12,6 +12,7 @@ from netns.scene import at, plan
 from agentsh_net.core.errors import KernelError
 from agentsh_net.core.network.kernel_plan import diff
 from agentsh_net.core.network.plane import Plan
+from agentsh_net.core.nft import packet_fence as nft_fence
 from agentsh_net.kernel.nft import packet_fence
 from agentsh_net.kernel.nft.nftables import Nftables
 
@@ -51,6 +52,45 @@ def test_it_is_there_only_while_something_is_denied() -> None:
         return [*seen, "netdev" in listed(), table.status(ALLOWS).in_force]
 
     assert box.in_box(inside) == [False, True, False, True]
+
+
+def held(table: Nftables) -> dict[str, set[bytes]]:
+    return {name: table._fence._table.elements(name) for name in nft_fence.SETS}
+
+
+def test_a_policy_that_denies_others_is_added_before_the_old_one_goes_and_nothing_is_made_anew() -> None:
+    other = plan(2, deny=(at("10.99.0.3"), at("fd00:99::3")))
+    both = plan(3, deny=(at("10.99.0.2"), at("10.99.0.3"), at("fd00:99::3")))
+
+    def inside() -> list[object]:
+        box.there()
+        table = opened(DENIES)
+        made = sets(table)
+        due = table.widen(DENIES, other, diff(DENIES, other))
+        between = held(table)
+        assert due is not None
+        table.narrow(due)
+        return [between, held(table), sets(table) == made, table.status(other).in_force]
+
+    assert box.in_box(inside) == [nft_fence.keys(both), nft_fence.keys(other), True, True]
+
+
+def test_what_cannot_be_added_to_is_made_anew() -> None:
+    other = plan(2, deny=(at("10.99.0.3"),))
+
+    def inside() -> dict[str, set[bytes]]:
+        box.there()
+        table = opened(DENIES)
+
+        def refuse(*_: object) -> None:
+            raise KernelError("No such file or directory")
+
+        writer = table._fence._writer
+        table._fence._writer = SimpleNamespace(replace=writer.replace, run=refuse, remove=writer.remove)
+        table.widen(DENIES, other, diff(DENIES, other))
+        return held(table)
+
+    assert box.in_box(inside) == nft_fence.keys(other)
 
 
 def test_a_device_that_comes_is_said_and_taken_in() -> None:
