@@ -110,27 +110,31 @@ class AgentSessions:
     async def clear(self) -> None:
         """End the sessions in which nothing runs any more: their tokens are void from now on."""
         cgroups = self._cgroups
-        ended = cgroups.ended() if cgroups is not None else []
-        if cgroups is None or not ended:
+        ended = [s for s in cgroups.ended() if self._end(cgroups, s)] if cgroups is not None else []
+        if not ended:
             return
+        stored = self._writer.change(records.delete_sessions(ended))
+        await self.publish()
         try:
-            await self._clear(cgroups, ended)
+            await self._current.follow_sessions()
+            await asyncio.wrap_future(stored)
         except (KernelError, StoreError) as error:
             self._log.error("an ended session is not cleared away yet: %s", error)
 
-    async def _clear(self, cgroups: Cgroups, ended: list[str]) -> None:
-        for session_id in ended:
-            try:
-                cgroups.end(session_id)
-            except KernelError as error:
-                # Something came to life in it: the next look tells.
-                self._log.warning("session %s: %s", session_id, error)
-                continue
-            self._sessions.forget(session_id)
-            self._told = {pair for pair in self._told if session_id not in pair}
-            await asyncio.wrap_future(self._writer.change(records.delete_session(session_id)))
-        await self._current.follow_sessions()
-        await self.publish()
+    def _end(self, cgroups: Cgroups, session_id: str) -> bool:
+        try:
+            cgroups.end(session_id)
+        except KernelError as error:
+            # Something came to life in it: the next look tells.
+            self._log.warning("session %s: %s", session_id, error)
+            return False
+        self._sessions.forget(session_id)
+        self._told = {pair for pair in self._told if session_id not in pair}
+        return True
+
+    async def store_again(self) -> None:
+        """Write the sessions to a database that may be a new one, or may not have heard of an end. Raises StoreError."""
+        await asyncio.wrap_future(self._writer.change(records.only_sessions(self._sessions.records())))
 
     async def publish(self) -> None:
         """Let the workers know the sessions there are."""

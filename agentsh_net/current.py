@@ -173,13 +173,9 @@ class Current:
             self._log.error("new addresses are not in force, the old ones are: %s", error)
 
     async def store_again(self) -> None:
-        """Write tools and pins to a database that may be a new one. Rows that are there already do not change."""
-        async with self.lock:
-            await asyncio.wrap_future(
-                self._means.writer.change(
-                    inventory.everything(self.snapshot.registry, self.snapshot.pins, now_rfc3339())
-                )
-            )
+        """Write tools and pins to a database that may be a new one; rows that are there do not change. Raises StoreError."""
+        rows = inventory.everything(self.snapshot.registry, self.snapshot.pins, now_rfc3339())
+        await asyncio.wrap_future(self._means.writer.change(rows))
 
     async def change_pins(self, pins: Pins, rows: records.Change) -> None:
         """Put pins in force once they are on the disk. Raises StoreError."""

@@ -12,7 +12,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Mapping
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -390,4 +390,11 @@ class Daemon:
         remedy = error.remedy if error else ""
         self.emit(events.LayerStateChanged(layer="store", state=state, reason=reason, remedy=remedy))
         if error is None:
-            self._tasks.spawn(self.current.store_again())  # the file may be a new one
+            self._tasks.spawn(self._store_again())
+
+    async def _store_again(self) -> None:
+        """Write what is not history to the store: its file may be a new one, or has missed changes."""
+        async with self.current.lock:
+            with suppress(StoreError):  # which is trouble again, and told; then comes another end of it
+                await self.current.store_again()
+                await self.agents.store_again()

@@ -21,14 +21,14 @@ MAX_SESSIONS: Final = 10_000  # every worker holds all of them
 
 
 class Sessions:
-    """The sessions there are: digest of the token -> session id."""
+    """The sessions there are, by the digests of their tokens."""
 
     def __init__(self) -> None:
-        self._by_digest: dict[str, str] = {}
+        self._by_digest: dict[str, SessionRecord] = {}
 
     def load(self, found: Iterable[SessionRecord]) -> None:
         """Take what the store remembers: a restart must not cut agents off."""
-        self._by_digest = {session.token_sha256: session.session_id for session in found}
+        self._by_digest = {session.token_sha256: session for session in found}
 
     def new(self, session_id: str, created: str) -> tuple[str, SessionRecord]:
         """Return a token for a session and the record to keep; an id asked for again gets another token.
@@ -40,8 +40,8 @@ class Sessions:
             raise ProtocolError(f"there are {MAX_SESSIONS} sessions already")
         token = secrets.token_urlsafe(_TOKEN_BYTES)
         record = SessionRecord(session_id, hashlib.sha256(token.encode()).hexdigest(), created)
-        self._by_digest = {d: s for d, s in self._by_digest.items() if s != session_id}
-        self._by_digest[record.token_sha256] = session_id
+        self.forget(session_id)
+        self._by_digest[record.token_sha256] = record
         return token, record
 
     @staticmethod
@@ -55,16 +55,21 @@ class Sessions:
     def of(self, token: str) -> str:
         """Return the session that a token names; the default one for any other."""
         digest = hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
-        return self._by_digest.get(digest, DEFAULT_SESSION)
+        known = self._by_digest.get(digest)
+        return known.session_id if known is not None else DEFAULT_SESSION
 
     def forget(self, session_id: str) -> None:
         """Void a session's token."""
-        self._by_digest = {d: s for d, s in self._by_digest.items() if s != session_id}
+        self._by_digest = {d: s for d, s in self._by_digest.items() if s.session_id != session_id}
 
     def digests(self) -> dict[str, str]:
         """Return sha256 of the token (hex) -> session id, as the workers need it."""
-        return dict(self._by_digest)
+        return {digest: session.session_id for digest, session in self._by_digest.items()}
 
     def ids(self) -> list[str]:
         """Return the sessions' ids, sorted."""
-        return sorted(set(self._by_digest.values()))
+        return sorted({session.session_id for session in self._by_digest.values()})
+
+    def records(self) -> list[SessionRecord]:
+        """Return what the store is to remember."""
+        return list(self._by_digest.values())

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing, suppress
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
@@ -17,7 +19,8 @@ from agentsh_net.core.abi.ip_packet import Packet
 from agentsh_net.core.abi.sock_diag import TCP
 from agentsh_net.core.audit.events import ToolCallIntercepted
 from agentsh_net.core.audit.joining import mark
-from agentsh_net.core.errors import KernelError
+from agentsh_net.core.errors import KernelError, StoreError
+from agentsh_net.store import connect, queries, writer
 
 POLICY: dict[str, Any] = {"proxy": {"mode": "disabled"}}
 
@@ -49,6 +52,42 @@ def test_a_session_in_which_nothing_runs_is_cleared_away_with_its_token(here: Ru
     awaited(lambda: listed(here) == [("for-people", False)])
     awaited(lambda: here.kernel.plan.sessions == ())
     assert here.daemon.sessions.ids() == ["for-people"]
+
+
+def sessions_stored(here: Running) -> list[str]:
+    with suppress(StoreError):  # as long as it is being made
+        return [session.session_id for session in queries.load_sessions(here.folder / "events.db")]
+    return []
+
+
+@pytest.fixture
+def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connect, "BUSY_TIMEOUT", 0.05)
+    monkeypatch.setattr(writer, "RETRY_DELAY", 0.05)
+
+
+@pytest.mark.usefixtures("_impatient")
+def test_while_the_store_takes_no_change_an_ended_sessions_token_is_void_all_the_same(tmp_path: Path) -> None:
+    with running(tmp_path, {"proxy": {"port": 0}}) as here:
+        here.client.call("session.new", session_id="for-people")
+        here.client.call("session.exec", session_id="mine")
+        with closing(sqlite3.connect(here.folder / "events.db", isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            here.kernel.cgroups.empty.append("mine")
+            awaited(lambda: [*here.daemon.pool.greeting()[0].sessions.values()] == ["for-people"])
+            awaited(lambda: here.kernel.plan.sessions == ())
+            awaited(lambda: here.daemon.writer.status().trouble)
+        here.await_event("layer_state_changed", lambda e: e["layer"] == "store")
+        awaited(lambda: sessions_stored(here) == ["for-people"])
+
+
+@pytest.mark.usefixtures("_impatient")
+def test_a_database_that_is_made_anew_knows_the_sessions_there_are(here: Running) -> None:
+    here.client.call("session.new", session_id="for-people")
+    for left in here.folder.glob("events.db*"):
+        left.unlink()
+    here.client.call("session.new", session_id="later")
+    awaited(lambda: sessions_stored(here) == ["for-people", "later"])
 
 
 def test_a_second_agent_in_a_running_session_is_refused_and_the_first_keeps_its_token(here: Running) -> None:

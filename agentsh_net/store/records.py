@@ -195,9 +195,15 @@ def save_session(session: SessionRecord) -> Change:
     return [("INSERT OR REPLACE INTO sessions VALUES (?, ?, ?)", [row])]
 
 
-def delete_session(session_id: str) -> Change:
-    """Forget a session; its events stay."""
-    return [("DELETE FROM sessions WHERE session_id = ?", [(session_id,)])]
+def delete_sessions(session_ids: Sequence[str]) -> Change:
+    """Forget sessions; their events stay."""
+    return [("DELETE FROM sessions WHERE session_id = ?", [(each,) for each in session_ids])]
+
+
+def only_sessions(sessions: Sequence[SessionRecord]) -> Change:
+    """Record these, and forget every other."""
+    saved = [step for session in sessions for step in save_session(session)]
+    return [("DELETE FROM sessions", [()]), *saved]
 
 
 def _text(value: Any) -> str:

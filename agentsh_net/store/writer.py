@@ -225,7 +225,7 @@ class Writer:
             ) from error
         self._tell(
             StoreError(
-                f"{self._path} was moved or deleted", remedy="a new one is made; tools and pins start anew"
+                f"{self._path} was moved or deleted", remedy="a new one is made, without the events so far"
             )
         )
         self._connection.close()
