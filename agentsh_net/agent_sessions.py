@@ -128,9 +128,29 @@ class AgentSessions:
             # Something came to life in it: the next look tells.
             self._log.warning("session %s: %s", session_id, error)
             return False
+        self._forget(session_id)
+        return True
+
+    async def void(self, session_id: str) -> None:
+        """End a session that is not an agent's cgroup: its token is void. Raises ProtocolError, ControlError, StoreError."""
+        self._sessions.check(session_id)
+        if self._cgroups is not None and session_id in self._cgroups.live():
+            told, remedy = f"an agent runs in session {session_id}", "end the agent: its session ends with it"
+            raise ControlError(told, kind="request", remedy=remedy)
+        if session_id not in self._sessions.ids():
+            told, remedy = (
+                f"there is no session {session_id}",
+                "agentsh-net session list names those there are",
+            )
+            raise ControlError(told, kind="request", remedy=remedy)
+        self._forget(session_id)
+        stored = self._writer.change(records.delete_sessions([session_id]))
+        await self.publish()
+        await asyncio.wrap_future(stored)
+
+    def _forget(self, session_id: str) -> None:
         self._sessions.forget(session_id)
         self._told = {pair for pair in self._told if session_id not in pair}
-        return True
 
     async def store_again(self) -> None:
         """Write the sessions to a database that may be a new one, or may not have heard of an end. Raises StoreError."""

@@ -95,6 +95,12 @@ async def _exec(daemon: Daemon, asked: Asked) -> dict[str, Any]:
         return await daemon.agents.start(asked.text("session_id", ""), asked.peer, daemon.proxy_url)
 
 
+async def _end_session(daemon: Daemon, asked: Asked) -> dict[str, Any]:
+    async with daemon.current.lock:
+        await daemon.agents.void(asked.text("session_id"))
+    return {"session_id": asked.text("session_id")}
+
+
 async def _sessions(daemon: Daemon, _: Asked) -> list[Mapping[str, Any]]:
     return daemon.agents.describe()
 
@@ -109,6 +115,7 @@ _CALLS: Final[Mapping[str, Call]] = {
     "story": _story,
     "session.new": _new_session,
     "session.exec": _exec,
+    "session.end": _end_session,
     "session.list": _sessions,
     "pins.trust": lambda daemon, asked: pinning.trust(daemon.current, asked),
     "pins.reset": lambda daemon, asked: pinning.reset(daemon.current, asked),

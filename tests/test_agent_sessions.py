@@ -54,6 +54,24 @@ def test_a_session_in_which_nothing_runs_is_cleared_away_with_its_token(here: Ru
     assert here.daemon.sessions.ids() == ["for-people"]
 
 
+def test_a_session_that_no_cgroup_ends_is_ended_by_hand_and_its_token_is_void(tmp_path: Path) -> None:
+    with running(tmp_path, {"proxy": {"port": 0}}) as here:
+        for name in ("for-people", "another"):
+            here.client.call("session.new", session_id=name)
+        here.client.call("session.end", session_id="for-people")
+        assert listed(here) == [("another", False)]
+        assert [*here.daemon.pool.greeting()[0].sessions.values()] == ["another"]
+        assert sessions_stored(here) == ["another"]
+
+
+def test_a_session_is_not_ended_by_hand_while_its_agent_runs_nor_where_there_is_none(here: Running) -> None:
+    here.client.call("session.exec", session_id="mine")
+    for name, why in {"mine": "an agent runs", "others": "there is no session", "../x": "session id"}.items():
+        with pytest.raises(ControlError, match=why):
+            here.client.call("session.end", session_id=name)
+    assert listed(here) == [("mine", True)]
+
+
 def sessions_stored(here: Running) -> list[str]:
     with suppress(StoreError):  # as long as it is being made
         return [session.session_id for session in queries.load_sessions(here.folder / "events.db")]

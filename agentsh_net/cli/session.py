@@ -13,6 +13,7 @@ from agentsh_net.cli.lazy import LazyGroup
 from agentsh_net.cli.main import Daemon
 from agentsh_net.cli.output import Column, Format, json_text, show
 from agentsh_net.cli.source import formatted
+from agentsh_net.core.naming.folding import visible
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -60,3 +61,15 @@ def list_sessions(daemon: Daemon, form: Format) -> None:
         Column("AGENT", lambda row: "runs" if row.get("running") else "-"),
     )
     show(daemon.client().call("session.list"), form, columns, empty="no sessions found")
+
+
+@session.command(
+    short_help="End a session: its token is void.",
+    epilog=examples("agentsh-net session end nightly"),
+)
+@click.argument("session_id", metavar="ID")
+@click.pass_obj
+def end(daemon: Daemon, session_id: str) -> None:
+    """End the session ID: its token is void. One that `exec` put into a cgroup ends with its agent, by itself."""
+    daemon.client().call("session.end", session_id=session_id)
+    click.echo(f"session {visible(session_id)} has ended: its token is void")

@@ -21,7 +21,7 @@ ALL = list(every_command())
 
 def test_exactly_these_commands_exist():
     assert {" ".join(path) for path, command in ALL if not isinstance(command, click.Group)} == {
-        "run", "status", "reload", "down", "doctor", "tail", "watch", "version", "completion", "session new", "session list", "shim", "init", "exec", "demo",
+        "run", "status", "reload", "down", "doctor", "tail", "watch", "version", "completion", "session new", "session list", "session end", "shim", "init", "exec", "demo",
         "mcp calls", "mcp events", "mcp detections", "mcp tools", "mcp servers",
         "mcp pins list", "mcp pins diff", "mcp pins trust", "mcp pins reset",
         "llm requests",

@@ -64,3 +64,9 @@ def test_sessions_are_listed_without_their_tokens(run, daemon):
 def test_without_a_proxy_it_says_what_is_still_seen(run, daemon, env, seen):
     daemon(session__new={**SESSION, "env": env})
     assert run("session", "new").stderr.endswith(seen)
+
+
+def test_a_session_is_ended_by_its_name(run, daemon):
+    fake = daemon(session__end={"session_id": "s1"})
+    assert run("session", "end", "s1").stdout == "session s1 has ended: its token is void\n"
+    assert fake.asked == [("session.end", {"session_id": "s1"})]
