@@ -301,6 +301,7 @@ def again() -> str:
         client.connect((BAD, 443))
         client.sendall(tls.hello(WEB.encode()))
         client.recv(1)
+        client.sendall(tls.records(bytes(9), kind=23))  # behind which nothing of it is read any more
         disconnect(client)
         client.connect((BAD, 443))
         client.sendall(tls.hello(EVIL_B))

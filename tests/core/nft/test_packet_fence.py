@@ -9,6 +9,7 @@ from ipaddress import ip_address
 from netns.scene import at, plan
 
 from agentsh_net.core.network.kernel_plan import diff
+from agentsh_net.core.network.plane import Fate, Plan, Rule
 from agentsh_net.core.nft import packet_fence
 
 V4, V6 = at("10.99.0.2"), at("fd00:99::2")
@@ -91,10 +92,12 @@ def test_a_change_adds_first_and_then_deletes_what_only_the_old_plan_stopped() -
     assert "fd0000990" not in gone
 
 
-def test_a_change_of_servers_alone_is_no_change_here() -> None:
-    old = plan(deny=(V4,))
+def test_a_change_of_servers_alone_takes_nothing_away() -> None:
+    old, new = (Plan(1, {V4: Rule(Fate.DENY, servers)}) for servers in (("bad",), ("bad", "worse")))
+    step = diff(old, new)
+    assert step.adds == new.rules
+    assert packet_fence.narrow(old, new, step) == ""
     assert packet_fence.widen(diff(old, old)) == ""
-    assert packet_fence.narrow(old, old, diff(old, old)) == ""
 
 
 def test_a_denial_that_becomes_a_tag_is_taken_away() -> None:
