@@ -37,9 +37,8 @@ class Client:
         with self._asking(name, args, waits=True) as answers:
             decode_answer(_line(answers))
             while True:
-                line = _line(
-                    answers
-                )  # a daemon that was killed sends no notice, and may stop in the middle of a line
+                # A daemon that was killed sends no notice, and may stop in the middle of a line.
+                line = _line(answers)
                 event = jsontext.loads(line)
                 if "type" not in event:
                     decode_answer(line)

@@ -87,9 +87,8 @@ def test_a_denied_service_is_refused_although_others_programs_make_it_another(
 ) -> None:
     said, told, detail = box.in_box(lambda: balanced(layers, (SERVICE, SERVICE6), before=before))
     behind = "behind others' programs, which may rewrite addresses: agentsh_conn4, agentsh_conn6, agentsh_send4, agentsh_send6"
-    if (
-        before and not KNOWS_ORDER and behind in detail
-    ):  # open, and told: the address behind it is to be declared
+    # Open, and told: the address behind it is to be declared.
+    if before and not KNOWS_ORDER and behind in detail:
         assert (set(said.values()), told) == ({"connected"}, set())
         return
     assert "behind others" not in detail

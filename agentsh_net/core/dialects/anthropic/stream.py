@@ -40,9 +40,8 @@ SIGNS: Final = (b"_star", b"e_sto", b"error", b"_json")
 
 _LATE: Final = "a call after the end of the message"
 _INCOMPLETE: Final = "the answer ended inside the call"
-_NESTED: Final = (
-    "another block came within the call"  # some clients add what comes to the last one, and end that
-)
+# Some clients add what comes to the last one, and end that.
+_NESTED: Final = "another block came within the call"
 
 
 class AnthropicMachine:

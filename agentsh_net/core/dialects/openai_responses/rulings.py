@@ -28,9 +28,8 @@ class Place(NamedTuple):
     partial: bool = False  # more arguments are to come, and will be judged
     late: str = ""  # the flaw of a call that was not heard of before
     doubt: str = ""  # why nobody can tell what its arguments are
-    stored: bool = (
-        False  # read again from a list that grows: told only where it is refused, and never charged
-    )
+    # Read again from a list that grows: told only where it is refused, and never charged.
+    stored: bool = False
 
 
 PLAIN: Final = Place()
