@@ -301,7 +301,7 @@ INLINE int judge_stream(struct __sk_buff *skb, struct agentsh_packet *packet)
 		}
 	}
 	if (finding == AGENTSH_UNSEEN && fate == AGENTSH_TAG) /* most are of a server here, which answers a client there */
-		fate = !stream && is_unanswered(skb) ? AGENTSH_DENY : AGENTSH_NONE;
+		fate = !stream && (segment.flags & AGENTSH_TCP_SYN || is_unanswered(skb)) ? AGENTSH_DENY : AGENTSH_NONE;
 	if (finding == AGENTSH_UNSEEN && !stream) /* from here on it is known */
 		stream = begin_stream(socket, &segment);
 	if (stream) {

@@ -89,6 +89,23 @@ def injected(stage: Stage) -> str:
     return said
 
 
+def by_private_network(stage: Stage) -> str:
+    """By a route that what is not marked takes, into a TUN device whose reader would pass it on, as Tailscale has it; then past it by the mark."""
+    if not TUN.exists():
+        return NOT_HERE
+    device = tun("private")
+    unmarked = "not fwmark 0x80000/0xff0000 lookup 52 priority 5270"
+    shell(f"ip link set private up; ip route add {BAD}/32 dev private table 52; ip rule add {unmarked}")
+    said = attempt(BAD)
+    with socket.socket() as client:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_MARK, 0x80000)
+        client.settimeout(2)
+        again = outcome(lambda: client.connect((BAD, 443)))
+    shell(f"ip rule del {unmarked}")
+    os.close(device)
+    return said if said == again else f"{said}, {again}"
+
+
 def in_network_of_its_own() -> int:
     """Enter a user and a network namespace as anybody may, with nothing but a TUN device; return it."""
     libc = ctypes.CDLL(None, use_errno=True)
@@ -194,6 +211,7 @@ ROWS = {
         injected, "udp", {"nftables": {"connected"}}, open_on={"ebpf": NO_SOCKET}, unnamed=True
     ),
     "17 user-mode network": Row(user_mode_network, "udp", UDP),
+    "18 a private network's routes and mark": Row(by_private_network, "tcp", TCP),
     "18 DNAT within a container": Row(aliased_in_container, "tcp", DROPPED, unnamed=True),
     "19 forwarder behind a Unix socket": Row(through(socket.socketpair), "tcp", TCP),
     "19 forwarder behind a vsock": Row(through(by_vsock), "tcp", TCP),
