@@ -134,7 +134,7 @@ def test_keys_twice_elsewhere_change_nothing() -> None:
 def test_what_cannot_be_written_is_the_peers_fault() -> None:
     value = json.loads('{"output":[],"Output":[]}')
     deep: list[Any] = []
-    for _ in range(5000):
+    for _ in range(100_000):
         deep = [deep]
     value["x"] = deep
     out = Output(fail_closed=True, error_frame=lambda message: message.encode())
