@@ -101,6 +101,11 @@ class Shared:
 
     async def post(self, asked: Asked, client: GatewayConnection, admitted: Admitted, review: Review) -> None:
         """Carry a request to the server and its answer back. Raises ProtocolError."""
+        if asked.body.lstrip(b" \t\r\n").startswith(b"["):  # none of its calls is judged, charged or told of
+            why = f"one request is expected: {MODERN} knows no batches"
+            client.note_refused(400, why)
+            client.answer(400, _invalid(None, why))
+            return
         taken = review.client(
             asked.body, admitted.max_request, lambda body: _contradiction(asked, body, review)
         )

@@ -71,6 +71,18 @@ def test_two_clients_with_one_id_each_have_their_own_answer() -> None:
     play(scene)
 
 
+def test_a_batch_is_refused_before_any_of_its_calls_is_judged_or_told_of() -> None:
+    async def scene(front: Any, pipes: list[FakePipe]) -> None:
+        got = await front.post([modern(call()), modern(call("add", 2))], **headers(modern(call())))
+        assert (got.status, "knows no batches" in got.json["error"]["message"]) == (400, True)
+        assert front.told("mcp_tool_called") == []
+        (refused,) = front.told("mcp_request_refused")
+        assert (refused["status"], "no batches" in refused["reason"]) == (400, True)
+        assert (await first(pipes)).sent == []
+
+    play(scene)
+
+
 def test_what_a_client_was_shown_of_the_shared_server_holds_for_its_next_requests() -> None:
     async def scene(front: Any, pipes: list[FakePipe]) -> None:
         tool = tool_of("peer", {"name": "add"})
