@@ -105,9 +105,8 @@ def test_nftables_alone_sees_no_service_that_is_rewritten_before_there_is_a_pack
 @pytest.mark.parametrize("layers", PLANES, ids="+".join)
 def test_a_service_that_becomes_a_denied_server_leads_nowhere(layers: tuple[str, ...]) -> None:
     said, told, _ = box.in_box(lambda: balanced(layers, (OTHER, OTHER6), before=True))
-    first = layers[
-        -1
-    ]  # as a packet: no connect hook of ours runs behind the other one, where the order is known
+    # As a packet: where the order is known no connect hook of ours runs behind the other one.
+    first = layers[-1]
     assert said.pop("udp") == "EPERM"
     assert set(said.values()) <= HANGS[first] | TCP[first] | (set() if KNOWS_ORDER else {"EPERM"})
     assert told == {str(at(OTHER).address), str(at(OTHER6).address)}
