@@ -323,6 +323,17 @@ class _Worker:
                     each.close()
         self.newest = process.pid
         self._pool.employ(process.pid)  # before it knows a server or a provider to connect to
+        try:
+            return await self._greeted(process, ours, journal)
+        except asyncio.CancelledError:  # as the pool stops
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                process.kill()
+            raise
+
+    async def _greeted(
+        self, process: asyncio.subprocess.Process, ours: socket.socket, journal: Journal
+    ) -> _Running:
+        """Return a process when it accepts; its link is closed where that is not awaited. Raises ProtocolError where it does not."""
         _, conversation = await asyncio.get_running_loop().create_unix_connection(
             lambda: WorkerLink(self._pool.report, self._pool.discovered if self._discovers else None),
             sock=ours,
@@ -332,7 +343,7 @@ class _Worker:
         try:
             accepts = await conversation.tell(self._pool.greeting(), START_SECONDS)
         except asyncio.CancelledError:
-            running.kill("was starting when the pool stopped")
+            conversation.close()
             raise
         if not accepts:
             running.kill("did not start to accept connections")

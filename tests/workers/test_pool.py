@@ -193,8 +193,9 @@ async def test_a_worker_that_is_not_heard_any_more_is_told_of_and_replaced(monke
         assert [e.pid for e in it.events if "was not heard" in getattr(e, "status", "")] == [first]
 
 
+@pytest.mark.parametrize("greeted", [True, False])
 @running
-async def test_a_worker_that_is_starting_as_the_pool_stops_ends_with_it(monkeypatch):
+async def test_a_worker_that_is_starting_as_the_pool_stops_ends_with_it(monkeypatch, greeted):
     started = []
 
     async def silent(*_, passing):
@@ -203,7 +204,10 @@ async def test_a_worker_that_is_starting_as_the_pool_stops_ends_with_it(monkeypa
         return started[0]
 
     async with Running() as it:
+        (worker,) = it.pool._workers
         monkeypatch.setattr(unprivileged, "start", silent)
+        if not greeted:  # as `stop` does, in the moment before there is a link
+            monkeypatch.setattr(it.pool, "employ", lambda _: worker._keeper.cancel())
         os.kill(it.pool.pids[0], signal.SIGKILL)
         await until(lambda: started)
         await until(lambda: it.pool.processes == {started[0].pid})
