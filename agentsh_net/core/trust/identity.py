@@ -122,7 +122,7 @@ def seen(known: Identity | None, server: Server, aspect: Aspect, offered: Value,
         pinned: Value = {"declared": server.tls_fingerprint}
         state = PinState.TRUSTED if same(aspect, pinned, offered) else PinState.CHANGED
         return Identity(server.id, aspect, state, pinned, offered, declared=True)
-    if known is None or known.declared or not (known.pinned or known.offered):
+    if known is None or known.declared:
         new = Identity(server.id, aspect, PinState.NEW, {}, offered)
         return trusted(new, now) if trust_first or says_nothing else new
     if not known.pinned:  # somebody has to look at it

@@ -110,7 +110,7 @@ class Teacher:
         spelled = self._snapshot.meant(call)
         if any(not self._fields(candidate, says, offer) for candidate in spelled):
             return None, None
-        twins = tuple(self._twins.get((says.description, says.texts), ())) if says.telling else ()
+        twins = tuple(self._twins.get((says.description, says.texts), ()))
         if not spelled and self._snapshot.judge_offer(call).denied:
             # What is refused for being unknown is let pass only under a name that a client may have made.
             twins = tuple(c for c in twins if _related(offer.name, c.tool))

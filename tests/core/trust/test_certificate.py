@@ -95,6 +95,7 @@ def test_the_key_is_found_behind_names_of_any_length_and_in_certificates_of_any_
         (certificate_with(element(0x30, b"x", 5))[0], "a length that DER does not allow"),
         (certificate_with(element(0x30, b""), key_tag=4)[0], "tag 0x04 where 0x30 belongs"),
         (element(0x31, b""), "tag 0x31 where 0x30 belongs"),
+        (element(0x30, b"\x30"), "cut short"),  # whole outside, not within
     ],
 )
 def test_what_is_no_certificate_in_der_is_told_apart(der: bytes, says: str) -> None:

@@ -129,6 +129,12 @@ def test_of_a_tool_that_says_nothing_of_itself_nothing_can_be_altered():
     assert (lessons.altered, lessons.names) == ((), {})
 
 
+def test_a_name_without_a_description_is_nobodys_though_a_denied_tool_has_none_either():
+    bare = {"name": "wipe", "description": "", "inputSchema": {}}
+    lessons = learned(situation(["fs"], {"fs": [bare]}, denied_tools=[("fs", "wipe")]), offer("x91", bare))
+    assert (lessons.names, lessons.hidden) == ({}, ())
+
+
 def test_what_stands_nowhere_in_the_request_is_not_hidden_there():
     snapshot = situation(["fs"], FS, denied_tools=[("fs", "wipe")])
     lessons = learned(snapshot, Offer("x91", "", WIPE["description"], WIPE["inputSchema"], ()))
