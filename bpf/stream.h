@@ -130,12 +130,16 @@ INLINE int is_multipath(struct __sk_buff *skb, struct agentsh_segment *segment)
 	return 0;
 }
 
-/* A SYN begins a stream; one that is sent again does not begin it anew. NULL: there is no memory for it. */
+/*
+ * A SYN begins a stream; one that is sent again does not begin it anew. NULL: there is no memory for it. That is not known by its
+ * number alone: a server can have a socket that is connected anew begin where it began before.
+ */
 INLINE struct agentsh_stream *begin_stream(struct bpf_sock *socket, struct agentsh_segment *segment)
 {
 	struct agentsh_stream *stream = find_stream(socket);
+	struct bpf_tcp_sock *tcp = bpf_tcp_sock(socket);
 
-	if (stream && stream->start == segment->sequence)
+	if (stream && stream->start == segment->sequence && tcp && tcp->segs_out > 1)
 		return stream;
 	stream = new_stream(socket);
 	if (stream) {
