@@ -16,6 +16,7 @@ from agentsh_net.core.network.dns_message import question_of
 TIMEOUT = 2.0
 TRIES = 2
 _PORT = 53
+SERVFAIL, NOTIMP = 2, 4
 
 
 async def ask(query: bytes, servers: Sequence[str], *, stream: bool) -> bytes | None:
@@ -31,10 +32,12 @@ async def ask(query: bytes, servers: Sequence[str], *, stream: bool) -> bytes | 
     return None
 
 
-def failure(query: bytes) -> bytes:
-    """Return SERVFAIL (RFC 1035, 4.1.1) as the answer to a query."""
+def failure(query: bytes, code: int = SERVFAIL) -> bytes:
+    """Return the answer to a query that says why there is none (RFC 1035, 4.1.1)."""
     end = len(query) if len(query) < 12 else 12 + len(question_of(query))
-    flags = 0x8082 | int.from_bytes(query[2:4], "big") & 0x0100
+    flags = (
+        0x8080 | code | int.from_bytes(query[2:4], "big") & 0x7900
+    )  # what kind it is, and whether recursion was desired
     return query[:2] + flags.to_bytes(2, "big") + b"\0\1" + bytes(6) + query[12:end]
 
 

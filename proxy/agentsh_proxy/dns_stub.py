@@ -23,7 +23,7 @@ from agentsh_net.core.links.stub_link import (
 )
 from agentsh_net.core.network.dns_message import question_of
 from agentsh_proxy import launching
-from agentsh_proxy.dns_questions import ask, failure
+from agentsh_proxy.dns_questions import NOTIMP, ask, failure
 
 # Questions under way. A machine asks some tens a second; at 2 s of patience this is 250 a second with a dead name server.
 MAX_QUESTIONS = 512
@@ -83,6 +83,10 @@ class Stub:
             return None
         if query[2] & 0x80 or len(query) > MAX_QUERY:
             return None
+        if (
+            query[2] & 0x78
+        ):  # a change (RFC 2136) or a notice would come from this host, which name servers may trust
+            return failure(query, NOTIMP)
         if self._questions >= MAX_QUESTIONS:
             return failure(query)
         self._questions += 1

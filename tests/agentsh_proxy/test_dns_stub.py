@@ -9,8 +9,10 @@ from contextlib import suppress
 from typing import Any
 
 import dns.message
+import dns.opcode
 import dns.rcode
 import dns.rrset
+import dns.update
 import pytest
 from agentsh_proxy import dns_stub
 from agentsh_proxy.dns_stub import serve
@@ -128,6 +130,25 @@ def test_what_has_no_addresses_does_not_wait_and_nobodys_answer_is_a_failure(sta
     empty, nobody = stage.play(script)
     assert dns.message.from_wire(empty).rcode() == dns.rcode.NOERROR
     assert dns.message.from_wire(nobody).rcode() == dns.rcode.SERVFAIL
+
+
+def test_what_is_no_question_is_asked_of_nobody(stage: Stage) -> None:
+    change = dns.update.UpdateMessage("test")
+    change.add("evil", 60, "A", "10.0.0.1")
+    notice = dns.message.make_query("test", "SOA")
+    notice.set_opcode(dns.opcode.NOTIFY)
+
+    async def script() -> list[bytes | None]:
+        found = []
+        for message in (change, notice):
+            stage.client.send(message.to_wire())
+            found.append(await stage.got())
+        return found
+
+    for said, asked in zip(stage.play(script), (change, notice), strict=True):
+        answer = dns.message.from_wire(said)
+        assert (answer.id, answer.opcode(), answer.rcode()) == (asked.id, asked.opcode(), dns.rcode.NOTIMP)
+    assert stage.asked == []
 
 
 def test_tcp_clients_ask_one_after_the_other_on_one_connection(stage: Stage) -> None:

@@ -91,9 +91,13 @@ def _unrefused(config: Config) -> Iterator[str]:
 
 def _open(config: Config) -> Iterator[str]:
     """Yield what listens for other hosts: it asks nobody who they are."""
-    proxy, gateway = config.proxy, config.gateway
-    doors = (("proxy", proxy.mode != "disabled", proxy.listen), ("gateway", gateway.enabled, gateway.listen))
+    proxy, gateway, resolve = config.proxy, config.gateway, config.network.resolve
+    doors = (
+        ("proxy.listen", proxy.mode != "disabled", proxy.listen),
+        ("gateway.listen", gateway.enabled, gateway.listen),
+        ("network.resolve.stub_listen", resolve.stub, resolve.stub_listen),
+    )
     for name, on, address in doors:
         if on and address != "localhost" and not unmapped(ip_address(address)).is_loopback:
-            but = ", but for servers with a `downstream_security`" if name == "gateway" else ""
-            yield f"{name}.listen is {address}: whoever reaches this host by the network may use it{but}"
+            but = ", but for servers with a `downstream_security`" if name == "gateway.listen" else ""
+            yield f"{name} is {address}: whoever reaches this host by the network may use it{but}"

@@ -100,8 +100,10 @@ def test_the_defaults_are_no_oversight():
 
 @pytest.mark.parametrize("address", ["0.0.0.0", "::", "10.0.0.1"])
 def test_what_listens_for_other_hosts_is_told(address):
-    notes = told(proxy={"listen": address}, gateway={"enabled": True, "listen": address})
-    assert [note.split(":")[0].split(" is ")[0] for note in notes] == ["proxy.listen", "gateway.listen"]
+    stub = {"resolve": {"stub": True, "stub_listen": address}}
+    notes = told(proxy={"listen": address}, gateway={"enabled": True, "listen": address}, network=stub)
+    doors = ["proxy.listen", "gateway.listen", "network.resolve.stub_listen"]
+    assert [note.split(":")[0].split(" is ")[0] for note in notes] == doors
     assert all("by the network" in note for note in notes)
     assert (
         told(proxy={"mode": "disabled", "listen": address}, gateway={"enabled": False, "listen": address})
