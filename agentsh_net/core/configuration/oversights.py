@@ -48,9 +48,11 @@ def _slips(mcp: Mcp) -> Iterator[str]:
 
 
 def _lines(mcp: Mcp) -> Iterator[str]:
-    """Yield commands that are a whole command line: nothing of that name can be started."""
+    """Yield commands that are a whole command line: nothing of that name can be started. A path may have spaces of its own."""
     for number, server in enumerate(mcp.servers):
-        if " " in server.command and not server.args:
+        program, *rest = server.command.split(" ")
+        path = "/" in program and not any(word.startswith(("-", "/")) for word in rest)
+        if rest and not path and not server.args:
             yield f"sandbox.mcp.servers[{number}].command is the program alone: what follows it belongs into `args`"
 
 

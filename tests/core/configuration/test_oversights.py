@@ -41,13 +41,24 @@ def test_what_is_written_on_purpose_is_not_told(rules):
     assert told(rules) == ()
 
 
-def test_a_whole_command_line_in_the_place_of_a_program_is_told():
-    lines = [
-        {"id": "a", "type": "stdio", "command": "npx -y some-server"},
-        {"id": "b", "type": "stdio", "command": "/opt/My Tools/server", "args": ["--stdio"]},
-    ]
-    [note] = told({"servers": lines})
+@pytest.mark.parametrize(
+    "command", ["npx -y some-server", "npx some-server", "/usr/bin/node /srv/server.js", "./run --stdio"]
+)
+def test_a_whole_command_line_in_the_place_of_a_program_is_told(command):
+    [note] = told({"servers": [{"id": "a", "type": "stdio", "command": command}]})
     assert note.startswith("sandbox.mcp.servers[0].command is the program alone") and "`args`" in note
+
+
+@pytest.mark.parametrize(
+    "server",
+    [
+        {"command": "/opt/My Tools/server"},
+        {"command": "/opt/My Tools/server", "args": ["--stdio"]},
+        {"command": "My Tool", "args": ["x"]},
+    ],
+)
+def test_a_program_whose_path_has_spaces_is_no_command_line(server):
+    assert told({"servers": [{"id": "a", "type": "stdio", **server}]}) == ()
 
 
 def test_a_list_that_allows_nothing_is_told():
