@@ -19,20 +19,19 @@ from typing import Any
 from agentsh_net import __version__, briefing, metrics, notify
 from agentsh_net.agent_sessions import AgentSessions
 from agentsh_net.audit.recording import Outlets, Recording
-from agentsh_net.clock import now_rfc3339
 from agentsh_net.config.options import Options
 from agentsh_net.config.policy_file import Loaded
 from agentsh_net.control.server import Server as ControlServer
 from agentsh_net.control.shim_server import ShimServer
 from agentsh_net.core.audit import events
 from agentsh_net.core.audit.events import Event
-from agentsh_net.core.audit.tally import Tally
 from agentsh_net.core.configuration.settings import Network
 from agentsh_net.core.errors import ConfigError, KernelError, Problem, StoreError
 from agentsh_net.core.limits.ratelimit import Buckets
 from agentsh_net.core.links.shim_link import beside
 from agentsh_net.core.network.plane import Kernel
 from agentsh_net.current import Current, Means
+from agentsh_net.daemon_state import DaemonState
 from agentsh_net.handlers import handlers
 from agentsh_net.kernel.host import open_kernel
 from agentsh_net.layer_watch import LayerWatch
@@ -43,7 +42,6 @@ from agentsh_net.reloading import Reloading
 from agentsh_net.resolution.watch import NameWatch
 from agentsh_net.servers import inventory
 from agentsh_net.servers.reports import Reports
-from agentsh_net.sessions import Sessions
 from agentsh_net.shims.desk import Desk
 from agentsh_net.shims.surroundings import Surroundings
 from agentsh_net.store import queries
@@ -57,9 +55,6 @@ from agentsh_net.workers.stdio_servers import StdioServers
 
 EXIT_OK = 0
 CLEAR_EVERY = 1.0  # seconds: how soon a session is ended in which nothing runs any more
-# Seconds in which servers that were never heard of may say what they offer before it is said that all is in force: until then a
-# tool's bare name is nobody's. One that does not answer must not keep the rest waiting.
-FIRST_WORDS = 2.0
 LAST_RECORDS = 1.0  # seconds for what is still to be read at the end, which in a flood never ends
 
 
@@ -80,28 +75,15 @@ class Daemon:
         self._open_kernel = open_kernel
         self._initial = loaded
         self._signals = signals
-        self._stopping = asyncio.Event()
-        self._removes = False
         self._tasks = Tasks(self.emit, logger)
-        self.started = now_rfc3339()
-        self.ready = False
-        self.sessions = Sessions()
-        self.tally = Tally()
-        # Set while starting, in this order; `ready` says that all of them are there.
+        self.state = DaemonState()
+        # Set while starting.
         self.arbiter: Arbiter
-        self.writer: Writer
-        self.control: ControlServer
-        self.pool: Pool | None = None
-        self.names: NameWatch
-        self.page: MetricsPage | None = None
-        self.layers: LayerWatch
-        self.current: Current
-        self.desk: Desk
-        self.agents: AgentSessions
-        self.reloading: Reloading
-        self.reports: Reports
+        self._control: ControlServer
         self._recording: Recording
-        self.stdio = StdioServers(lambda: self.current.snapshot, logger.warning, Tasks(self.emit, logger))
+        self.stdio = StdioServers(
+            lambda: self.state.current.snapshot, logger.warning, Tasks(self.emit, logger)
+        )
 
     async def run(self) -> int:
         """Start, serve until told to stop, stop. Raises our errors where it cannot start."""
@@ -109,56 +91,30 @@ class Daemon:
         loop.set_exception_handler(Unhandled(self._log))
         if self._signals:
             for number in (signal.SIGTERM, signal.SIGINT):
-                loop.add_signal_handler(number, self.stop)
+                loop.add_signal_handler(number, self.state.stop)
             loop.add_signal_handler(signal.SIGHUP, self.reload_soon)
         # What is started is stopped in reverse order, whether the rest came up or not.
         async with AsyncExitStack() as stack:
             await self._start(stack, loop)
             self._announce()
-            await self.hear_servers()
+            await self.state.hear_servers()
             self._tell_ready()
-            await self._stopping.wait()
+            await self.state.stopping.wait()
             notify.sd_notify("STOPPING=1")
             if self._wanted.ready_file is not None:
                 notify.remove_ready_file(self._wanted.ready_file)
         self._log.info("stopped")
         return EXIT_OK
 
-    def stop(self, *, remove: bool = False) -> None:
-        """Begin to stop; returns at once. `remove`: nothing stays in force, whatever `network.on_exit` says."""
-        self._removes = self._removes or remove
-        self._stopping.set()
-
     def emit(self, event: Event) -> None:
         """Stamp an event, record it, and show it to whoever follows. Never waits; a connection may, for what explains it."""
         self._recording.emit(event)
 
-    @property
-    def proxy_url(self) -> str:
-        """The LLM proxy's base, empty while it is off."""
-        return self.pool.url if self.pool is not None else ""
-
-    @property
-    def gateway_url(self) -> str:
-        """The MCP gateway's base, empty while it is off."""
-        return self.pool.gateway_url if self.pool is not None else ""
-
     def reload_soon(self) -> None:
         """Read the policy file again and ask the servers, unless it is being read for the first time."""
-        if self.ready:
-            self.reloading.soon(asked=True)
-            self._tasks.spawn(self.hear_servers(anew=True))
-
-    async def hear_servers(self, *, anew: bool = False) -> None:
-        """Wait, for `FIRST_WORDS` at most, until it is known what the servers offer, asked `anew` or not; a stop ends the waiting."""
-        if self.pool is None:  # nobody asks them
-            return
-        ends = [*map(asyncio.ensure_future, (self.reports.introduced(anew=anew), self._stopping.wait()))]
-        if anew:
-            await self.pool.relist()
-        await asyncio.wait(ends, timeout=FIRST_WORDS, return_when=asyncio.FIRST_COMPLETED)
-        for end in ends:
-            end.cancel()
+        if self.state.ready:
+            self.state.reloading.soon(asked=True)
+            self._tasks.spawn(self.state.hear_servers(anew=True))
 
     # Starting, and stopping in reverse.
 
@@ -173,44 +129,54 @@ class Daemon:
         self.arbiter.start()
         stack.callback(self.arbiter.stop)
         kernel = await asyncio.to_thread(self._open_kernel, config.network)
-        self.layers = LayerWatch(kernel, self.emit, self._log)
+        self.state.layers = LayerWatch(kernel, self.emit, self._log)
         stack.push_async_callback(self._close_kernel, kernel)
         memory = Path(config.store.path).with_suffix(".addresses.json")
-        self.names = NameWatch(config.network, memory, tasks=self._tasks, emit=self.emit, log=self._log)
+        self.state.names = NameWatch(config.network, memory, tasks=self._tasks, emit=self.emit, log=self._log)
         await self._remember(
-            Means(self.writer, self.arbiter, buckets, self.pool, kernel, self.names.resolver, archivist)
+            Means(
+                self.state.writer,
+                self.arbiter,
+                buckets,
+                self.state.pool,
+                kernel,
+                self.state.names.resolver,
+                archivist,
+            )
         )
         await self._enforce(stack)
-        reader = RecordReader(kernel, self.current.tell, self._log)
+        reader = RecordReader(kernel, self.state.current.tell, self._log)
         stack.callback(reader.stop)
         reader.start(loop)
-        await self.layers.look()
+        await self.state.layers.look()
         await self._follow(stack)
-        self.ready = True
-        if self.page is not None:
-            self.page.start()
+        self.state.ready = True
+        if self.state.page is not None:
+            self.state.page.start()
 
     async def _take_the_socket(self, stack: AsyncExitStack) -> None:
-        self.control = ControlServer(Path(self._initial.config.control.socket), handlers(self))
-        await self.control.start()
-        stack.push_async_callback(self.control.close)
+        self._control = ControlServer(Path(self._initial.config.control.socket), handlers(self.state))
+        await self._control.start()
+        stack.push_async_callback(self._control.close)
         if self._wanted.ready_file is not None:
             notify.claim_ready_file(self._wanted.ready_file, self._initial.config.control.socket)
 
     async def _begin_recording(self, stack: AsyncExitStack, loop: asyncio.AbstractEventLoop) -> Archivist:
         config = self._initial.config
         store = Path(config.store.path)
-        self.writer = await asyncio.to_thread(self._open_store, loop, store)
+        self.state.writer = await asyncio.to_thread(self._open_store, loop, store)
         stack.push_async_callback(self._close_store)
         outlets = Outlets(
             self.arbiter.note,
-            self.writer.put,
-            self.writer.put_rows,
-            self.control.publish,
-            self.control.followed,
+            self.state.writer.put,
+            self.state.writer.put_rows,
+            self._control.publish,
+            self._control.followed,
         )
-        self._recording = Recording(lambda: self.current.snapshot, outlets, self.tally, self._tasks.spawn)
-        archivist = archivists.start(store, config.llm_storage, self.writer.change, self._log)
+        self._recording = Recording(
+            lambda: self.state.current.snapshot, outlets, self.state.tally, self._tasks.spawn
+        )
+        archivist = archivists.start(store, config.llm_storage, self.state.writer.change, self._log)
         stack.push_async_callback(asyncio.to_thread, archivist.stop)
         return archivist
 
@@ -218,7 +184,7 @@ class Daemon:
         """Bind what the workers and the metrics page will listen on, while the configuration can still be refused."""
         config = self._initial.config
         if config.proxy.mode != "disabled" or config.gateway.enabled:
-            self.pool = Pool(
+            self.state.pool = Pool(
                 config.proxy,
                 on_event=self._on_worker_event,
                 on_report=self._on_report,
@@ -228,55 +194,59 @@ class Daemon:
                 archive=archivist.attach,
             )
         if config.metrics.listen:
-            self.page = MetricsPage(config.metrics, lambda: metrics.told(self))
-            stack.push_async_callback(self.page.stop)
+            self.state.page = MetricsPage(config.metrics, lambda: metrics.told(self.state))
+            stack.push_async_callback(self.state.page.stop)
 
     async def _remember(self, means: Means) -> None:
         """Take up what an earlier daemon left in the store: sessions, tools and pins."""
         config = self._initial.config
         store = Path(config.store.path)
-        self.sessions.load(await asyncio.to_thread(queries.load_sessions, store))
+        self.state.sessions.load(await asyncio.to_thread(queries.load_sessions, store))
         registry, pins = await asyncio.to_thread(inventory.remembered, config.sandbox.mcp.servers, store)
-        self.current = Current(self._initial, registry, pins, means, emit=self.emit, log=self._log)
-        self.reports = Reports(self.current, self.writer, emit=self.emit, log=self._log)
-        self.reloading = Reloading(self._wanted, self.current, self._tasks, emit=self.emit, log=self._log)
-        self.agents = AgentSessions(self.sessions, self.current, means, self._log)
+        self.state.current = Current(self._initial, registry, pins, means, emit=self.emit, log=self._log)
+        self.state.reports = Reports(self.state.current, self.state.writer, emit=self.emit, log=self._log)
+        self.state.reloading = Reloading(
+            self._wanted, self.state.current, self._tasks, emit=self.emit, log=self._log
+        )
+        self.state.agents = AgentSessions(self.state.sessions, self.state.current, means, self._log)
 
     async def _enforce(self, stack: AsyncExitStack) -> None:
-        if self.pool is not None:
+        if self.state.pool is not None:
             stack.push_async_callback(self.stdio.close)
-            stack.push_async_callback(self.pool.stop)  # drains while the kernel still enforces
-            await self.agents.publish()
-        await self.current.establish()
+            stack.push_async_callback(self.state.pool.stop)  # drains while the kernel still enforces
+            await self.state.agents.publish()
+        await self.state.current.establish()
 
     async def _follow(self, stack: AsyncExitStack) -> None:
         """Follow what changes from now on: names, layers, shims, the policy file."""
         stack.push_async_callback(self._tasks.end)
-        stack.callback(self.names.stop)
-        await self.names.start(self.current)
+        stack.callback(self.state.names.stop)
+        await self.state.names.start(self.state.current)
         self._tasks.keep("watch", self._look_around)
         self._tasks.keep("sessions", self._clear_away)
         await self._serve_shims(stack)
-        self.reloading.watch(self._initial)
-        stack.callback(self.reloading.close)
+        self.state.reloading.watch(self._initial)
+        stack.callback(self.state.reloading.close)
 
     async def _serve_shims(self, stack: AsyncExitStack) -> None:
         around = Surroundings(
-            snapshot=lambda: self.current.snapshot,
-            take=self.reports.take,
-            recognise=self.reports.recognise,
+            snapshot=lambda: self.state.current.snapshot,
+            take=self.state.reports.take,
+            recognise=self.state.reports.recognise,
             within=self.arbiter.charge,
             awaits=self.arbiter.awaits,
             claim=self.arbiter.claim,
             emit=self.emit,
             record=self._recording.calls,
             record_sheet=self._recording.sheet,
-            takes_news=self.writer.takes_more,
+            takes_news=self.state.writer.takes_more,
             warn=self._log.warning,
-            session=self.agents.of,
+            session=self.state.agents.of,
         )
-        self.desk = Desk(around)
-        shims = ShimServer(Path(beside(self._initial.config.control.socket)), self.desk, self._tasks.failed)
+        self.state.desk = Desk(around)
+        shims = ShimServer(
+            Path(beside(self._initial.config.control.socket)), self.state.desk, self._tasks.failed
+        )
         await shims.start()
         stack.push_async_callback(shims.close)
 
@@ -284,7 +254,7 @@ class Daemon:
             shims.revoke()
             self.stdio.follow()
 
-        self.current.on_change = changed
+        self.state.current.on_change = changed
 
     def _open_store(self, loop: asyncio.AbstractEventLoop, path: Path) -> Writer:
         def trouble(error: StoreError | None) -> None:
@@ -300,64 +270,64 @@ class Daemon:
             raise
 
     async def _close_store(self) -> None:
-        lost = await asyncio.to_thread(self.writer.close)
+        lost = await asyncio.to_thread(self.state.writer.close)
         if lost:
             self._log.error("%d events could not be stored", lost)
 
     async def _close_kernel(self, kernel: Kernel) -> None:
         """Let go of the kernel. Where the start failed, what an earlier daemon enforced stays in force."""
-        if self.ready:
-            keep = self.current.loaded.config.network.on_exit == "keep" and not self._removes
+        if self.state.ready:
+            keep = self.state.current.loaded.config.network.on_exit == "keep" and not self.state.removes
         elif keep := kernel.inherited:
             self._log.warning("what was in force before stays so; remove it: agentsh-net down --force")
         try:
-            if self.ready:
+            if self.state.ready:
                 until = time.monotonic() + LAST_RECORDS
                 while time.monotonic() < until and (found := kernel.records()):
-                    self.current.tell(found)  # what was seen while the proxy drained
+                    self.state.current.tell(found)  # what was seen while the proxy drained
                 self._recording.flush()
             await asyncio.to_thread(lambda: kernel.close(remove=not keep))
         except KernelError as error:
             self._log.error("something stays in the kernel: %s; remove it: agentsh-net down --force", error)
-        if self.ready:
+        if self.state.ready:
             left = "kept" if keep else "removed"
-            states = {s.layer: left for s in self.layers.layers if s.in_force}
+            states = {s.layer: left for s in self.state.layers.layers if s.in_force}
             self.emit(events.DaemonStopped(layers=states, reason=f"told to stop; enforcement {left}"))
 
     def _announce(self) -> None:
         """Say what is in force: to people and to the audit trail."""
-        snapshot = self.current.snapshot
+        snapshot = self.state.current.snapshot
         self.emit(
             events.DaemonStarted(
                 version=__version__,
                 generation=snapshot.generation,
                 digest=snapshot.digest,
-                layers=self.layers.states(),
+                layers=self.state.layers.states(),
                 reason=f"policy from {self._wanted.source}",
             )
         )
         lines = briefing.brief(
-            snapshot, self._wanted.source, self.layers.layers, self.proxy_url, self._initial.notes, self.current.limits(), gateway=self.gateway_url
+            snapshot, self._wanted.source, self.state.layers.layers, self.state.proxy_url, self._initial.notes, self.state.current.limits(), gateway=self.state.gateway_url
         )  # fmt: skip
         for line in lines:
             self._log.info("%s", line)
-        for line in self.current.unknown():
+        for line in self.state.current.unknown():
             self._log.warning("%s", line)
 
     def _tell_ready(self) -> None:
         """Say to whoever started us that what is in force is in force."""
         if self._wanted.ready_file is not None:
-            socket = self.current.snapshot.config.control.socket
+            socket = self.state.current.snapshot.config.control.socket
             facts = {
                 "pid": os.getpid(),
-                "proxy": self.proxy_url,
+                "proxy": self.state.proxy_url,
                 "control": socket,
-                "layers": self.layers.states(),
+                "layers": self.state.layers.states(),
             }
-            if self.gateway_url:
-                facts["gateway"] = self.gateway_url
-            if self.page is not None:
-                facts["metrics"] = self.page.url
+            if self.state.gateway_url:
+                facts["gateway"] = self.state.gateway_url
+            if self.state.page is not None:
+                facts["metrics"] = self.state.page.url
             notify.write_ready_file(self._wanted.ready_file, facts)
         notify.sd_notify("READY=1")
 
@@ -369,23 +339,23 @@ class Daemon:
             self._log.warning("%s; its open streams ended, and another takes its place", event.reason)
 
     def _on_report(self, report: Mapping[str, Any]) -> None:
-        self._tasks.spawn(self.reports.take(report))
+        self._tasks.spawn(self.state.reports.take(report))
 
     async def _look_around(self) -> None:
         while True:
-            await self.layers.wait()
-            await self.layers.look()
+            await self.state.layers.wait()
+            await self.state.layers.look()
 
     async def _clear_away(self) -> None:
         while True:
             await asyncio.sleep(CLEAR_EVERY)
-            async with self.current.lock:
-                await self.agents.clear()
+            async with self.state.current.lock:
+                await self.state.agents.clear()
 
     def _on_store_trouble(self, error: StoreError | None) -> None:
         state, reason = ("degraded", str(error)) if error else ("in force", "events are stored again")
         self._log.log(logging.ERROR if error else logging.INFO, "store: %s", reason)
-        if not self.ready:  # nothing is there yet that an event would go through
+        if not self.state.ready:  # nothing is there yet that an event would go through
             return
         remedy = error.remedy if error else ""
         self.emit(events.LayerStateChanged(layer="store", state=state, reason=reason, remedy=remedy))
@@ -394,7 +364,7 @@ class Daemon:
 
     async def _store_again(self) -> None:
         """Write what is not history to the store: its file may be a new one, or has missed changes."""
-        async with self.current.lock:
+        async with self.state.current.lock:
             with suppress(StoreError):  # which is trouble again, and told; then comes another end of it
-                await self.current.store_again()
-                await self.agents.store_again()
+                await self.state.current.store_again()
+                await self.state.agents.store_again()

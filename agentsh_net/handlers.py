@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from agentsh_net import status
 from agentsh_net.control.asked import Asked
@@ -21,41 +21,38 @@ from agentsh_net.control.server import Handler
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.model import ToolCall
 from agentsh_net.core.snapshot import explain
+from agentsh_net.daemon_state import DaemonState
 from agentsh_net.servers import pinning
 from agentsh_net.store import queries, stories
 from agentsh_net.store.bodies import MAX_SHOWN, Bodies, folder_beside
 
-if TYPE_CHECKING:
-    from agentsh_net.daemon import Daemon
+Call = Callable[[DaemonState, Asked], Awaitable[Any]]
 
 
-Call = Callable[["Daemon", Asked], Awaitable[Any]]
-
-
-def handlers(daemon: Daemon) -> Mapping[str, Handler]:
+def handlers(daemon: DaemonState) -> Mapping[str, Handler]:
     """Return the calls there are, by name."""
     return {name: partial(_when_ready, call, daemon) for name, call in _CALLS.items()}
 
 
-async def _when_ready(call: Call, daemon: Daemon, args: Mapping[str, Any], peer: Peer) -> Any:
+async def _when_ready(call: Call, daemon: DaemonState, args: Mapping[str, Any], peer: Peer) -> Any:
     if not daemon.ready and call is not _stop:
         raise ControlError("the daemon is starting", kind="busy", remedy="try again in a moment")
     return await call(daemon, Asked(args, peer))
 
 
-async def _stop(daemon: Daemon, asked: Asked) -> dict[str, Any]:
+async def _stop(daemon: DaemonState, asked: Asked) -> dict[str, Any]:
     stop = partial(daemon.stop, remove=asked.args.get("remove") is True)
     # After the answer is on its way: the client must hear that it was heard.
     asyncio.get_running_loop().call_later(0.05, stop)
     return {"stopping": True}
 
 
-async def _explain(daemon: Daemon, asked: Asked) -> dict[str, Any]:
+async def _explain(daemon: DaemonState, asked: Asked) -> dict[str, Any]:
     call = ToolCall(asked.text("tool"), server_name=asked.text("server", ""), input=asked.args.get("args"))
     return asdict(explain(daemon.current.snapshot, call))
 
 
-async def _query(daemon: Daemon, asked: Asked) -> dict[str, Any]:
+async def _query(daemon: DaemonState, asked: Asked) -> dict[str, Any]:
     filters = asked.args.get("filters") or {}
     if not isinstance(filters, Mapping):
         raise ProtocolError("filters is an object")
@@ -64,13 +61,13 @@ async def _query(daemon: Daemon, asked: Asked) -> dict[str, Any]:
     return page.to_json()
 
 
-async def _story(daemon: Daemon, asked: Asked) -> dict[str, Any] | None:
+async def _story(daemon: DaemonState, asked: Asked) -> dict[str, Any] | None:
     path = Path(daemon.writer.status().path)
     found = await asyncio.to_thread(stories.find, path, asked.text("call"))
     return found.to_json() if found else None
 
 
-async def _show_request(daemon: Daemon, asked: Asked) -> dict[str, Any]:
+async def _show_request(daemon: DaemonState, asked: Asked) -> dict[str, Any]:
     """Return a stored request and its answer: to root and to the daemon's own user, not to the group that may ask the rest."""
     if asked.peer.uid not in {0, os.geteuid()}:
         raise ControlError("bodies are for root only", kind="denied", remedy="ask as root")
@@ -78,30 +75,30 @@ async def _show_request(daemon: Daemon, asked: Asked) -> dict[str, Any]:
     return await asyncio.to_thread(bodies.shown, asked.text("id"), MAX_SHOWN)
 
 
-async def _reload(daemon: Daemon, _: Asked) -> dict[str, Any]:
+async def _reload(daemon: DaemonState, _: Asked) -> dict[str, Any]:
     """Answer when the file is in force, and it is known what the servers that it declares offer by now."""
     told = await daemon.reloading.now()
     await daemon.hear_servers(anew=True)
     return told
 
 
-async def _new_session(daemon: Daemon, asked: Asked) -> dict[str, Any]:
+async def _new_session(daemon: DaemonState, asked: Asked) -> dict[str, Any]:
     async with daemon.current.lock:
         return await daemon.agents.open(asked.text("session_id", ""), daemon.proxy_url)
 
 
-async def _exec(daemon: Daemon, asked: Asked) -> dict[str, Any]:
+async def _exec(daemon: DaemonState, asked: Asked) -> dict[str, Any]:
     async with daemon.current.lock:
         return await daemon.agents.start(asked.text("session_id", ""), asked.peer, daemon.proxy_url)
 
 
-async def _end_session(daemon: Daemon, asked: Asked) -> dict[str, Any]:
+async def _end_session(daemon: DaemonState, asked: Asked) -> dict[str, Any]:
     async with daemon.current.lock:
         await daemon.agents.void(asked.text("session_id"))
     return {"session_id": asked.text("session_id")}
 
 
-async def _sessions(daemon: Daemon, _: Asked) -> list[Mapping[str, Any]]:
+async def _sessions(daemon: DaemonState, _: Asked) -> list[Mapping[str, Any]]:
     return daemon.agents.describe()
 
 

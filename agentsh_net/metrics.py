@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from agentsh_net import __version__
 from agentsh_net.core.audit.exposition import Family, family, histogram, render, word
+from agentsh_net.core.audit.tally import Tally
 from agentsh_net.core.links.link import LATENCY_BOUNDS
-
-if TYPE_CHECKING:
-    from agentsh_net.core.audit.tally import Tally
-    from agentsh_net.daemon import Daemon
+from agentsh_net.daemon_state import DaemonState
 
 Samples = list[tuple[dict[str, str], float]]  # labels, value
 
@@ -31,7 +29,7 @@ _PROXY: Final[Mapping[str, str]] = {
 }
 
 
-def families(daemon: Daemon) -> Iterator[Family]:
+def families(daemon: DaemonState) -> Iterator[Family]:
     """Yield everything."""
     yield family("agentsh_build_info", "gauge", "The version that runs.", [({"version": __version__}, 1)])
     yield from _policy(daemon)
@@ -43,13 +41,13 @@ def families(daemon: Daemon) -> Iterator[Family]:
     yield _gauge("metrics_timestamp_seconds", "When these numbers were taken.", time.time())
 
 
-def told(daemon: Daemon) -> dict[str, Any]:
+def told(daemon: DaemonState) -> dict[str, Any]:
     """Return what the page is told: Prometheus' text, the dashboard's object, and what is not well."""
     found, wrong = list(families(daemon)), problems(daemon)
     return {"text": render(found), "state": state(found, wrong), "problems": wrong}
 
 
-def problems(daemon: Daemon) -> list[str]:
+def problems(daemon: DaemonState) -> list[str]:
     """Return why the daemon is not ready, empty where it is: a layer that policy wants, or a worker, is missing."""
     if not daemon.ready:
         return ["starting"]
@@ -72,7 +70,7 @@ def state(found: Iterable[Family], problems_: list[str]) -> dict[str, Any]:
     }
 
 
-def _policy(daemon: Daemon) -> Iterator[Family]:
+def _policy(daemon: DaemonState) -> Iterator[Family]:
     snapshot, reloads = daemon.current.snapshot, daemon.tally.reloads
     enforcing = int(snapshot.config.sandbox.mcp.enforce_policy)
     yield _gauge(
@@ -98,7 +96,7 @@ def _tallied(tally: Tally) -> Iterator[Family]:
     yield _counter("dlp_finds", "Finds taken out of requests, by kind.", _by("kind", tally.redactions))
 
 
-def _layers(daemon: Daemon) -> Iterator[Family]:
+def _layers(daemon: DaemonState) -> Iterator[Family]:
     def of_each(name: str) -> Samples:
         return [({"layer": s.layer}, int(getattr(s, name))) for s in daemon.layers.layers]
 
@@ -109,7 +107,7 @@ def _layers(daemon: Daemon) -> Iterator[Family]:
         yield _counter(f"layer_{name}", text, of_each(name))
 
 
-def _store(daemon: Daemon) -> Iterator[Family]:
+def _store(daemon: DaemonState) -> Iterator[Family]:
     store = daemon.writer.status()
     yield _gauge("store_bytes", "Size of the audit trail.", store.bytes)
     yield _gauge("store_queued_events", "Events that wait for the disk.", store.queued)
@@ -117,7 +115,7 @@ def _store(daemon: Daemon) -> Iterator[Family]:
     yield _counter("store_lost", "Events that did not reach it.", [({}, store.lost)])
 
 
-def _proxy(daemon: Daemon) -> Iterator[Family]:
+def _proxy(daemon: DaemonState) -> Iterator[Family]:
     pool = daemon.pool
     counters = pool.counters() if pool is not None else {}
     yield _gauge("workers", "Proxy workers that run.", len(pool.pids) if pool else 0)
@@ -133,7 +131,7 @@ def _proxy(daemon: Daemon) -> Iterator[Family]:
         yield histogram(f"agentsh_proxy_{name}_seconds", text, LATENCY_BOUNDS, counts, total)
 
 
-def _dns(daemon: Daemon) -> Iterator[Family]:
+def _dns(daemon: DaemonState) -> Iterator[Family]:
     gap = daemon.names.gap()
     found = [({"quantile": "0.5"}, gap.p50), ({"quantile": "0.99"}, gap.p99)] if gap.count else []
     text = "From an answer of DNS that a client got to its address in force."

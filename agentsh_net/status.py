@@ -7,19 +7,17 @@ from __future__ import annotations
 
 import os
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 
 from agentsh_net import __version__
 from agentsh_net.core.configuration.settings import Provider
 from agentsh_net.core.network import llm_plan
 from agentsh_net.current import Current
-
-if TYPE_CHECKING:
-    from agentsh_net.daemon import Daemon
+from agentsh_net.daemon_state import DaemonState
 
 
-async def told(daemon: Daemon) -> dict[str, Any]:
+async def told(daemon: DaemonState) -> dict[str, Any]:
     """Return what is in force: the kernel is asked now."""
     current = daemon.current
     mcp = current.snapshot.config.sandbox.mcp
@@ -50,7 +48,7 @@ async def told(daemon: Daemon) -> dict[str, Any]:
     }
 
 
-def _proxy(daemon: Daemon) -> dict[str, Any]:
+def _proxy(daemon: DaemonState) -> dict[str, Any]:
     pool, config = daemon.pool, daemon.current.loaded.config.proxy
     if pool is None:
         nothing: dict[str, Any] = {
@@ -100,7 +98,7 @@ def _direct(current: Current) -> list[dict[str, Any]]:
     ]
 
 
-def _servers(daemon: Daemon) -> list[dict[str, Any]]:
+def _servers(daemon: DaemonState) -> list[dict[str, Any]]:
     current = daemon.current
     rows = []
     for server in current.snapshot.registry.servers:

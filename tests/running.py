@@ -101,7 +101,7 @@ def running(
         yield here
     finally:
         if thread.is_alive():
-            here.loop.call_soon_threadsafe(here.daemon.stop)
+            here.loop.call_soon_threadsafe(here.daemon.state.stop)
         thread.join(60)
     assert not thread.is_alive()
     if failure:

@@ -51,7 +51,7 @@ def test_a_session_in_which_nothing_runs_is_cleared_away_with_its_token(here: Ru
     here.kernel.cgroups.empty.append("mine")
     awaited(lambda: listed(here) == [("for-people", False)])
     awaited(lambda: here.kernel.plan.sessions == ())
-    assert here.daemon.sessions.ids() == ["for-people"]
+    assert here.daemon.state.sessions.ids() == ["for-people"]
 
 
 def test_a_session_that_no_cgroup_ends_is_ended_by_hand_and_its_token_is_void(tmp_path: Path) -> None:
@@ -60,7 +60,7 @@ def test_a_session_that_no_cgroup_ends_is_ended_by_hand_and_its_token_is_void(tm
             here.client.call("session.new", session_id=name)
         here.client.call("session.end", session_id="for-people")
         assert listed(here) == [("another", False)]
-        assert [*here.daemon.pool.greeting()[0].sessions.values()] == ["another"]
+        assert [*here.daemon.state.pool.greeting()[0].sessions.values()] == ["another"]
         assert sessions_stored(here) == ["another"]
 
 
@@ -92,9 +92,9 @@ def test_while_the_store_takes_no_change_an_ended_sessions_token_is_void_all_the
         with closing(sqlite3.connect(here.folder / "events.db", isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
             here.kernel.cgroups.empty.append("mine")
-            awaited(lambda: [*here.daemon.pool.greeting()[0].sessions.values()] == ["for-people"])
+            awaited(lambda: [*here.daemon.state.pool.greeting()[0].sessions.values()] == ["for-people"])
             awaited(lambda: here.kernel.plan.sessions == ())
-            awaited(lambda: here.daemon.writer.status().trouble)
+            awaited(lambda: here.daemon.state.writer.status().trouble)
         here.await_event("layer_state_changed", lambda e: e["layer"] == "store")
         awaited(lambda: sessions_stored(here) == ["for-people"])
 
@@ -110,10 +110,10 @@ def test_a_database_that_is_made_anew_knows_the_sessions_there_are(here: Running
 
 def test_a_second_agent_in_a_running_session_is_refused_and_the_first_keeps_its_token(here: Running) -> None:
     here.client.call("session.exec", session_id="mine")
-    before = here.daemon.sessions.digests()
+    before = here.daemon.state.sessions.digests()
     with pytest.raises(ControlError, match="runs already"):
         here.client.call("session.exec", session_id="mine")
-    assert here.daemon.sessions.digests() == before
+    assert here.daemon.state.sessions.digests() == before
 
 
 @pytest.mark.parametrize("name", ["../x", "a/b", "default"])
@@ -144,13 +144,13 @@ def test_without_cgroups_the_agent_is_told_that_nobody_can_tell_it_apart(tmp_pat
 
 def test_every_worker_is_known_as_ours_before_it_serves(tmp_path: Path) -> None:
     with running(tmp_path, {"proxy": {"port": 0}}) as here:
-        assert here.kernel.cgroups.workers == here.daemon.pool.pids
+        assert here.kernel.cgroups.workers == here.daemon.state.pool.pids
 
 
 def test_who_runs_in_a_session_is_of_it_whatever_token_it_shows(here: Running) -> None:
     mine = here.client.call("session.exec", session_id="mine")["token"]
     other = here.client.call("session.new", session_id="other")["token"]
-    agents, inside, outside = here.daemon.agents, Peer(os.getpid(), 0, 0), Peer(1, 0, 0)
+    agents, inside, outside = here.daemon.state.agents, Peer(os.getpid(), 0, 0), Peer(1, 0, 0)
     assert [agents.of(token, inside) for token in ("", "no such", other, mine)] == ["mine"] * 4
     assert [agents.of(token, outside) for token in ("", "no such", other, mine)] == [
         "default", "default", "other", "mine",
@@ -159,7 +159,7 @@ def test_who_runs_in_a_session_is_of_it_whatever_token_it_shows(here: Running) -
 
 def test_the_workers_know_whether_a_session_has_a_cgroup(tmp_path: Path) -> None:
     with running(tmp_path, {"proxy": {"port": 0}}) as here:
-        greeting = here.daemon.pool.greeting
+        greeting = here.daemon.state.pool.greeting
         here.client.call("session.new", session_id="for-people")
         assert not greeting()[0].placed
         here.client.call("session.exec", session_id="mine")
@@ -211,7 +211,7 @@ def test_who_shows_another_sessions_token_is_told_once_over_whatever_way(here: R
     here.client.call("session.exec", session_id="mine")
     other = here.client.call("session.new", session_id="other")["token"]
     for _ in range(2):
-        here.daemon.agents.of(other, Peer(os.getpid(), 0, 0))
+        here.daemon.state.agents.of(other, Peer(os.getpid(), 0, 0))
         here.daemon.arbiter.contradicted("mine", "other")
         here.daemon.arbiter.contradicted("mine", "no\nsession")
     told = [record.getMessage() for record in caplog.records if "shows the token" in record.getMessage()]

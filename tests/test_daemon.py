@@ -113,7 +113,7 @@ def test_a_layer_taken_away_while_a_reload_waits_for_names_is_told_by_status_and
     tmp_path: Path,
 ) -> None:
     with running(tmp_path, policy()) as here:
-        lock = here.daemon.current.lock
+        lock = here.daemon.state.current.lock
         asyncio.run_coroutine_threadsafe(lock.acquire(), here.loop).result(10)  # as a reload holds it
         here.kernel.broken, here.kernel.gone = "held open", True
         assert not here.status()["layers"][0]["in_force"]

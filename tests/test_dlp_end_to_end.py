@@ -58,7 +58,7 @@ def test_a_model_works_with_tokens_and_the_agent_with_values(tmp_path: Path, mod
         }
         counted = here.await_event("llm_request_redacted")
         assert (counted["mode"], counted["counts"]) == ("tokenize", {"email": 1, "credit_card": 1})
-        assert here.on_loop(lambda: here.daemon.tally.redactions["email"]) == 4
+        assert here.on_loop(lambda: here.daemon.state.tally.redactions["email"]) == 4
     stored = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
     for secret in (EMAIL.encode(), CARD.encode()):
         assert secret not in b"".join(body for _, body in model.asked)

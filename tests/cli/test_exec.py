@@ -53,7 +53,7 @@ def test_a_base_url_of_another_gateway_is_said_to_be_replaced(tmp_path: Path) ->
     with running(tmp_path, {"proxy": {"port": 0}}) as here:
         done = run(here.folder / "control.sock", *MINE, "--", "env", OPENAI_BASE_URL="http://mine")
         assert "OPENAI_BASE_URL was set" in done.stderr
-        assert f"OPENAI_BASE_URL={here.daemon.proxy_url}/s/" in done.stdout
+        assert f"OPENAI_BASE_URL={here.daemon.state.proxy_url}/s/" in done.stdout
 
 
 def test_without_a_daemon_no_agent_is_started(tmp_path: Path) -> None:

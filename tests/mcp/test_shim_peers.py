@@ -265,7 +265,7 @@ def test_a_daemon_that_goes_and_comes_back_is_followed(tmp_path: Path) -> None:
                 await client.call_tool("rm", {"path": "/x"})
 
         def leave() -> None:
-            here.loop.call_soon_threadsafe(here.daemon.stop)
+            here.loop.call_soon_threadsafe(here.daemon.state.stop)
             while (here.folder / "control.sock").exists():
                 pass
 

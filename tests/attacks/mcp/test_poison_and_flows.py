@@ -45,7 +45,7 @@ def agent(folder: Path, **mcp: Any) -> Iterator[tuple[Running, Any]]:
     def ask(*names: str) -> list[str]:
         body = json.dumps({"model": "m", "messages": [], "metadata": {"user_id": " ".join(names)}}).encode()
         request = urllib.request.Request(
-            f"{here.daemon.proxy_url}/v1/messages", body, {"Content-Type": "application/json"}
+            f"{here.daemon.state.proxy_url}/v1/messages", body, {"Content-Type": "application/json"}
         )
         with urllib.request.urlopen(request, timeout=60) as answer:
             content = json.loads(answer.read())["content"]
@@ -64,10 +64,10 @@ def offer(here: Running, server_id: str, *tools: dict[str, Any], instructions: s
     here.on_loop(lambda: here.daemon._on_report(report))
 
     def registered() -> bool:
-        known = here.daemon.current.snapshot.registry.tools_of(server_id)
+        known = here.daemon.state.current.snapshot.registry.tools_of(server_id)
         return {
             tool.name: tool.definition for tool in known
-        } == wanted and not here.daemon.current.lock.locked()
+        } == wanted and not here.daemon.state.current.lock.locked()
 
     awaited(registered)
 
