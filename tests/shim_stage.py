@@ -38,6 +38,7 @@ class Visitor:
         if header["ask"] == "called":
             self.desk.asked += payload.split(b"\n")
             self.desk.taken += 1
+            self.desk.crowded = self.desk.crowded or not self.desk.room
             return b""
         self.desk.asked.append(payload)
         match header["ask"]:
@@ -67,6 +68,7 @@ class Desk:
         self.ended = 0
         self.taken = 0  # times that news were
         self.room = True
+        self.crowded = False  # news were taken without room
         self.gate = asyncio.Event()
 
     def begin(self, peer: Peer, opening: Mapping[str, Any], *, trusted: bool) -> Visitor:

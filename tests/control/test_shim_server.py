@@ -52,8 +52,11 @@ def test_everybody_is_told_of_another_policy(tmp_path: Path) -> None:
     play(tmp_path / "s.sock", scene)
 
 
-def test_a_user_has_so_many_connections(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shim_server, "MAX_SHIMS_OF_USER", 2)
+@pytest.mark.parametrize("bound", ["MAX_SHIMS", "MAX_SHIMS_OF_USER"])
+def test_there_are_so_many_connections_and_so_many_of_a_user(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bound: str
+) -> None:
+    monkeypatch.setattr(shim_server, bound, 2)
 
     async def scene(here: Scene) -> None:
         one, _two = await here.shim(), await here.shim()
@@ -67,8 +70,22 @@ def test_a_user_has_so_many_connections(tmp_path: Path, monkeypatch: pytest.Monk
     play(tmp_path / "s.sock", scene)
 
 
-def test_what_was_told_goes_on_record_where_the_daemon_ends(tmp_path: Path) -> None:
+def test_who_is_connected_as_the_daemon_ends_is_hung_up_on(tmp_path: Path) -> None:
+    async def scene(here: Scene) -> None:
+        shim = await here.shim()
+        await here.server.close()
+        with pytest.raises((EOFError, ConnectionError)):
+            await shim.answer()
+
+    play(tmp_path / "s.sock", scene)
+
+
+@pytest.mark.parametrize("room", [True, False])
+def test_what_was_told_goes_on_record_where_the_daemon_ends_once_there_is_room_or_none_comes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, room: bool
+) -> None:
     desks: list[Desk] = []
+    monkeypatch.setattr(shim_server, "CLOSING", 60.0 if room else 0.05)
 
     async def scene(here: Scene) -> None:
         desks.append(here.desk)
@@ -77,6 +94,8 @@ def test_what_was_told_goes_on_record_where_the_daemon_ends(tmp_path: Path) -> N
         shim.send("called", b"one")
         assert await shim.answer() == ("wait", b"")
         shim.send("called", b"two")
+        if room:
+            asyncio.get_running_loop().call_later(0.1, setattr, here.desk, "room", True)
 
     play(tmp_path / "s.sock", scene)
-    assert desks[0].asked == [b"one", b"two"]
+    assert (desks[0].asked, desks[0].crowded) == ([b"one", b"two"], not room)

@@ -1,5 +1,6 @@
 """One daemon at a time: a dead one's socket is replaced, a live one's and a stranger's file are respected."""
 
+import errno
 import os
 import socket
 import subprocess
@@ -7,6 +8,7 @@ import sys
 
 import pytest
 
+from agentsh_net.control import socket_file
 from agentsh_net.control.errors import ControlError
 from agentsh_net.control.socket_file import holder, listen, remove_stale
 
@@ -97,12 +99,33 @@ def test_a_live_socket_without_our_lock_is_respected(path):
         assert connects(path)
 
 
-def test_a_file_that_is_no_socket_is_kept(path):
+def test_a_file_that_is_no_socket_is_kept_and_the_lock_let_go(path):
     path.parent.mkdir()
     path.write_text("precious")
     with pytest.raises(ControlError, match="no socket"):
         listen(path)
     assert path.read_text() == "precious"
+    assert holder(path) is None
+
+
+def test_a_socket_that_cannot_be_made_is_a_config_error_and_leaves_nothing_open(path, monkeypatch):
+    def refuse(*_):
+        raise PermissionError(errno.EPERM, "no")
+
+    monkeypatch.setattr(socket_file, "share", refuse)
+    with pytest.raises(ControlError, match=r"cannot make .*: no") as refused:
+        listen(path)
+    assert (refused.value.kind, holder(path)) == ("config", None)
+    assert [left.name for left in path.parent.iterdir()] == ["control.sock.lock"]
+
+
+def test_a_socket_half_made_by_a_daemon_of_the_same_pid_is_in_nobodys_way(path):
+    path.parent.mkdir()
+    path.with_name(f"control.sock.{os.getpid()}").touch()  # in a container it is the same after each crash
+    made = listen(path)
+    assert connects(path)
+    made.socket.close()
+    made.release()
 
 
 def test_a_lock_file_that_is_a_link_is_not_followed(path, tmp_path):
