@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socket
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,15 @@ class Scene:
     def ask(self) -> None:
         self.daemon.ask({"ask": "client"}, b"{}", self.answers.append)
 
+    def fill(self) -> int:
+        """Tell of calls until the socket takes no more; return how many."""
+        told = 0
+        while self.daemon.tell(b"x" * 60_000):
+            told += 1
+            self.daemon.flush()
+        assert self.daemon.behind
+        return told
+
     def hang_up(self) -> None:
         assert self.connection is not None
         self.connection.close()
@@ -78,6 +88,7 @@ def there(scene: Scene) -> Scene:
     (opening,) = scene.accept()
     assert (opening["ask"], opening["server"], opening["unjudged"]) == ("open", "fs", 0)
     scene.say("opened", declared=True)
+    assert scene.said == []
     return scene
 
 
@@ -89,6 +100,133 @@ def test_answers_are_given_in_the_order_of_the_questions(there: Scene) -> None:
     first, second = there.answers
     assert first is not None and first.passes
     assert second is not None and (second.passes, second.forward, second.replies) == (False, b"x", (b"r",))
+
+
+def test_an_edit_that_says_nothing_lets_nothing_through(there: Scene) -> None:
+    there.ask()
+    there.say("edit")
+    (answer,) = there.answers
+    assert answer is not None and (answer.passes, answer.forward, answer.replies) == (False, None, ())
+
+
+@pytest.mark.parametrize("closed", [True, False])
+def test_until_the_daemon_spoke_requests_to_read_count_where_its_policy_is_to_close(tmp_path: Path, closed: bool) -> None:  # fmt: skip
+    silent = Daemon(str(tmp_path), {}, closed=closed, now=lambda: 0.0, say=print)
+    assert (silent.reads, silent.closed) == (closed, closed)
+
+
+def test_every_line_is_asked_about_until_the_opening_is_answered(scene: Scene) -> None:
+    scene.listen()
+    assert not scene.daemon.wants_all
+    scene.daemon.connect()
+    scene.accept()
+    assert scene.daemon.wants_all
+    scene.say("opened", declared=True)
+    assert not scene.daemon.wants_all
+
+
+def test_an_opening_is_waited_for_and_says_whether_the_program_has_to_be_the_trusted_one(scene: Scene) -> None:  # fmt: skip
+    scene.listen()
+    scene.daemon.connect()
+    scene.accept()
+    assert scene.connection is not None
+    opened = {"do": "opened", "closed": False, "pin_binary": True}
+    scene.connection.sendall(frame(opened, b"not this one"))
+    assert scene.daemon.opened()
+    scene.ask()
+    scene.say("pass", declared=False)  # which only an opening says
+    assert (scene.daemon.pins_binary, scene.daemon.refusal, scene.said) == (True, "not this one", [])
+    scene.daemon.reopen({"binary": "b"})
+    (opening,) = scene.accept()
+    assert (opening["server"], opening["binary"], scene.daemon.wants_all) == ("fs", "b", True)
+    scene.say("opened")
+    assert (scene.daemon.pins_binary, scene.daemon.refusal) == (False, "")
+
+
+@pytest.mark.parametrize("hangs_up", [True, False])
+def test_an_opening_is_waited_for_no_longer_than_a_daemon_is_there(scene: Scene, hangs_up: bool) -> None:
+    scene.listen()
+    scene.daemon.connect()
+    scene.accept()
+    if hangs_up:
+        scene.hang_up()
+    scene.now += PATIENCE
+    assert not scene.daemon.opened()
+    assert (scene.daemon.fd, scene.daemon.wants_all) == (None, False)
+
+
+def test_what_does_not_go_at_once_goes_as_the_daemon_reads(there: Scene) -> None:
+    told, got = there.fill(), []
+
+    def drain() -> None:
+        while len(got) < told:
+            got.extend(there.asked())
+
+    with ThreadPoolExecutor() as aside:
+        draining = aside.submit(drain)
+        there.daemon.wait(lambda: not there.daemon.behind)
+        draining.result()
+    assert [question["size"] for question in got] == [60_000] * told
+    assert there.daemon.fd is not None
+
+
+def test_what_half_left_is_not_said_to_the_next_daemon(there: Scene) -> None:
+    there.fill()
+    there.hang_up()
+    there.daemon.write()
+    assert not (there.daemon.wants_to_write or there.daemon.behind)
+    assert there.daemon.connect()
+    assert [question["ask"] for question in there.accept()] == ["open"]
+
+
+def test_news_that_nobody_heard_are_counted_for_the_next_daemon_and_not_told_again(there: Scene) -> None:
+    assert there.daemon.tell(b"{}")
+    there.hang_up()
+    there.daemon.read()
+    there.daemon.connect()
+    assert there.accept()[0]["unrecorded"] == 1
+    there.ask()
+    assert [question["ask"] for question in there.asked()] == ["client"]
+
+
+def test_a_question_behind_news_that_nobody_takes_is_answered_by_nobody_once(there: Scene) -> None:
+    assert there.daemon.tell(b"{}")
+    there.hang_up()
+    there.ask()
+    assert there.answers == [None]
+
+
+def test_what_is_reported_is_told_where_there_is_a_daemon(scene: Scene) -> None:
+    scene.listen()
+    scene.daemon.report({"ask": "x"})
+    scene.daemon.connect()
+    assert [asked["ask"] for asked in scene.accept()] == ["open"]
+    scene.say("opened")
+    scene.now += 1000
+    scene.daemon.report({"ask": "y"})
+    assert ([asked["ask"] for asked in scene.asked()], scene.daemon.deadline) == (["y"], None)
+
+
+def test_a_daemon_that_is_away_is_looked_for_with_what_the_client_says_and_in_time(there: Scene) -> None:
+    for find in (there.daemon.hear, there.daemon.expire):
+        there.hang_up()
+        there.daemon.read()
+        if find == there.daemon.expire:
+            there.now += LOOK - 0.01
+            find()
+            assert there.daemon.fd is None
+            there.now = there.daemon.deadline or 0.0
+        find()
+        assert there.daemon.fd is not None
+        there.accept()
+        there.say("opened")
+
+
+def test_a_daemon_that_nobody_asks_may_be_silent(there: Scene) -> None:
+    there.now += 1000
+    there.daemon.read()
+    there.daemon.expire()
+    assert (there.daemon.fd is not None, there.daemon.deadline) == (True, None)
 
 
 def test_without_a_daemon_a_question_is_answered_by_nobody_at_once(scene: Scene) -> None:
@@ -150,16 +288,26 @@ def test_what_the_policy_wants_is_kept_while_the_daemon_is_away(there: Scene) ->
     assert "blocked (fail_closed)" in there.said[-1]
 
 
-def test_a_daemon_that_does_not_answer_counts_as_away_in_time(there: Scene) -> None:
+def test_a_denied_server_stays_so_while_the_daemon_is_away(there: Scene) -> None:
+    there.say("revoke", denied=True)
+    there.hang_up()
+    there.daemon.read()
+    assert there.daemon.wants_all
+    assert "blocked (the server is denied)" in there.said[-1]
+
+
+def test_a_daemon_that_does_not_answer_counts_as_away_in_time_whatever_else_it_is_asked(there: Scene) -> None:
+    there.now += 1000
     there.ask()
     deadline = there.daemon.deadline
     assert deadline == there.now + PATIENCE
     there.now = deadline - 0.01
+    there.ask()
     there.daemon.expire()
     assert there.answers == []
     there.now = deadline
     there.daemon.expire()
-    assert there.answers == [None]
+    assert there.answers == [None, None]
 
 
 def test_a_sign_of_life_gives_it_more_time(there: Scene) -> None:
@@ -186,13 +334,16 @@ def test_a_verdict_stands_until_it_is_revoked(there: Scene) -> None:
     assert not there.daemon.stands("ls")
 
 
-def test_whether_results_matter_is_heard_with_every_frame(there: Scene) -> None:
-    assert not there.daemon.results
-    there.say("revoke", results=True)
-    assert there.daemon.results
+def test_what_the_policy_says_is_heard_with_every_frame(there: Scene) -> None:
+    def heard() -> tuple[bool, ...]:
+        return there.daemon.results, there.daemon.reads, there.daemon.denied, there.daemon.wants_all
+
+    assert not any(heard())
+    there.say("revoke", results=True, reads=True, denied=True, denial="no")
+    assert all(heard()) and there.daemon.denial == "no"
     there.ask()
     there.say("pass")
-    assert not there.daemon.results
+    assert not any(heard()) and there.daemon.denial == "no"
 
 
 def test_no_verdict_stands_once_the_daemon_is_gone(there: Scene) -> None:
@@ -212,12 +363,9 @@ def test_news_are_told_at_once_or_not_at_all(there: Scene) -> None:
     assert there.daemon.tell(b"{}")
     assert there.daemon.flush()
     assert [q["ask"] for q in there.asked()] == ["called"]
-    told = 0
-    while there.daemon.tell(b"x" * 60_000) and there.daemon.flush():
-        told += 1
-    assert 0 < told < 1000  # the socket is full: the next call has to wait for its verdict
-    assert there.daemon.behind  # and the server for the last one
-    assert there.daemon.deadline is not None
+    there.now += 1000
+    assert 0 < there.fill() < 1000  # the socket is full: the next call has to wait for its verdict
+    assert there.daemon.deadline == there.now + PATIENCE  # and the server for the last one
     assert not there.daemon.tell(b"")
 
 
