@@ -40,6 +40,7 @@ class AgentSessions:
         self._cgroups = means.kernel.cgroups
         self._log = log
         self._told: set[tuple[str, str]] = set()  # of whose session and token: once each
+        self._refused = ""  # why the kernel does not follow the sessions
         means.arbiter.whose, means.arbiter.contradicted = self._of_sender, self._contradicted
         if self._cgroups is not None:
             means.arbiter.placed = self._cgroups.live
@@ -49,11 +50,12 @@ class AgentSessions:
     async def open(self, wanted: str, proxy_url: str) -> dict[str, Any]:
         """Open a session by name (empty: one is made) and return its id, its token and its agent's variables.
 
-        Raises ProtocolError for an id that is none, StoreError.
+        Raises ProtocolError for an id that is none, StoreError with the sessions as they were.
         """
         session_id = wanted or f"s-{secrets.token_hex(6)}"
         token, record = self._sessions.new(session_id, now_rfc3339())
         await asyncio.wrap_future(self._writer.change(records.save_session(record)))
+        self._sessions.add(record)
         env = {"AGENTSH_NET_SESSION": token}  # what shims name the session by
         await self.publish()
         if self._pool is not None:
@@ -111,15 +113,26 @@ class AgentSessions:
         """End the sessions in which nothing runs any more: their tokens are void from now on."""
         cgroups = self._cgroups
         ended = [s for s in cgroups.ended() if self._end(cgroups, s)] if cgroups is not None else []
-        if not ended:
-            return
-        stored = self._writer.change(records.delete_sessions(ended))
-        await self.publish()
+        if ended:
+            stored = self._writer.change(records.delete_sessions(ended))
+            await self.publish()
+            try:
+                await asyncio.wrap_future(stored)
+            except StoreError as error:  # it is told of the sessions when it is well again
+                self._log.error("the end of %s is not stored yet: %s", ", ".join(ended), error)
+        if ended or self._refused:
+            await self._follow()
+
+    async def _follow(self) -> None:
+        """Let the planes tell apart no session that has ended; where the kernel refuses, the next look tries it again."""
         try:
             await self._current.follow_sessions()
-            await asyncio.wrap_future(stored)
-        except (KernelError, StoreError) as error:
-            self._log.error("an ended session is not cleared away yet: %s", error)
+        except KernelError as error:
+            if str(error) != self._refused:  # every further try fails the same way
+                self._log.error("the planes still know sessions that have ended: %s", error)
+            self._refused = str(error)
+        else:
+            self._refused = ""
 
     def _end(self, cgroups: Cgroups, session_id: str) -> bool:
         try:

@@ -183,11 +183,8 @@ class Current:
         await self.know(pins=pins)
 
     async def know(self, registry: Registry | None = None, pins: Pins | None = None) -> None:
-        """Put what is known of servers in force. Raises KernelError with what was known before in force."""
-        known = self.snapshot
-        await self._apply(
-            known.evolve(registry=registry or known.registry, pins=pins or known.pins), self.addresses
-        )
+        """Have calls judged by what is known of servers. The kernel need not take it: no plan follows from what a server offers."""
+        await self._judge_by(self.snapshot.evolve(registry=registry, pins=pins))
 
     def unknown(self) -> list[str]:
         """Say which hosts shall be refused and cannot be, because nobody knows where they are."""
@@ -248,14 +245,17 @@ class Current:
             finally:
                 self._coming = None
         confirmed()
+        self.addresses = addresses
+        await self._judge_by(snapshot)
+        await self.sweep()
+
+    async def _judge_by(self, snapshot: Snapshot) -> None:
         before, self.snapshot = self.snapshot, snapshot
         self.on_change()
-        self.addresses = addresses
         if snapshot is not before:
             self._follow()
         if snapshot is not before and self._means.pool is not None:
             await self._means.pool.publish(snapshot)
-        await self.sweep()
 
     async def follow_sessions(self) -> None:
         """Let the planes tell the sessions apart that run now. Raises KernelError with the old ones told apart."""

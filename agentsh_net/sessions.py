@@ -31,7 +31,7 @@ class Sessions:
         self._by_digest = {session.token_sha256: session for session in found}
 
     def new(self, session_id: str, created: str) -> tuple[str, SessionRecord]:
-        """Return a token for a session and the record to keep; an id asked for again gets another token.
+        """Return a token for a session and the record to keep; the token means nothing before it is `add`ed.
 
         Raises ProtocolError for an id that cannot stand in a URL or a file name.
         """
@@ -39,10 +39,12 @@ class Sessions:
         if len(self._by_digest) >= MAX_SESSIONS:
             raise ProtocolError(f"there are {MAX_SESSIONS} sessions already")
         token = secrets.token_urlsafe(_TOKEN_BYTES)
-        record = SessionRecord(session_id, hashlib.sha256(token.encode()).hexdigest(), created)
-        self.forget(session_id)
+        return token, SessionRecord(session_id, hashlib.sha256(token.encode()).hexdigest(), created)
+
+    def add(self, record: SessionRecord) -> None:
+        """Let a token name its session from now on; one that it had before is void."""
+        self.forget(record.session_id)
         self._by_digest[record.token_sha256] = record
-        return token, record
 
     @staticmethod
     def check(session_id: str) -> None:

@@ -52,6 +52,7 @@ class FakeKernel:
     def __init__(self) -> None:
         self.plan: Plan | None = None
         self.plans: list[Plan] = []
+        self.tries = 0  # to apply one
         self.seen: list[ConnectRecord] = []
         self.swept: list[ConnectRecord] = []
         self.broken = ""
@@ -67,6 +68,7 @@ class FakeKernel:
         self._reader, self._writer = os.pipe()
 
     def apply(self, plan: Plan) -> None:
+        self.tries += 1
         if self.broken:
             raise KernelError(self.broken, layer="ebpf", remedy="mend it")
         self.plan, self.gone, self.behind = plan, False, ""

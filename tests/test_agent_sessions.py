@@ -108,6 +108,34 @@ def test_a_database_that_is_made_anew_knows_the_sessions_there_are(here: Running
     awaited(lambda: sessions_stored(here) == ["for-people", "later"])
 
 
+@pytest.mark.usefixtures("_impatient")
+@pytest.mark.parametrize("method", ["session.new", "session.exec"])
+def test_a_session_that_cannot_be_stored_is_not_opened_and_its_old_token_stays_valid(
+    here: Running, method: str
+) -> None:
+    old = here.client.call("session.new", session_id="mine")["token"]
+    before = here.daemon.sessions.digests()
+    with closing(sqlite3.connect(here.folder / "events.db", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(ControlError, match="locked"):
+            here.client.call(method, session_id="mine")
+    assert here.daemon.sessions.digests() == before
+    assert here.daemon.sessions.of(old) == "mine"
+
+
+def test_an_ended_session_that_the_kernel_does_not_take_away_is_tried_again_and_told_once(
+    here: Running, caplog: Any
+) -> None:
+    here.client.call("session.exec", session_id="mine")
+    here.kernel.broken, tries = "no more room", here.kernel.tries
+    here.kernel.cgroups.empty.append("mine")
+    awaited(lambda: here.kernel.tries >= tries + 2)
+    here.kernel.broken = ""
+    awaited(lambda: here.kernel.plan.sessions == ())
+    told = [record.getMessage() for record in caplog.records if "no more room" in record.getMessage()]
+    assert told == ["the planes still know sessions that have ended: no more room"]
+
+
 def test_a_second_agent_in_a_running_session_is_refused_and_the_first_keeps_its_token(here: Running) -> None:
     here.client.call("session.exec", session_id="mine")
     before = here.daemon.state.sessions.digests()

@@ -55,6 +55,21 @@ def test_a_change_that_means_the_same_plan_does_not_touch_the_kernel() -> None:
     assert stage.log[-1].startswith("workers told 2")
 
 
+def test_what_is_known_of_servers_is_judged_by_though_the_kernel_takes_nothing() -> None:
+    stage = Stage(policy("a", a="a.test"), {"a.test": A})
+
+    async def script() -> None:
+        await stage.current.establish()
+        stage.kernel.cgroups.inside["mine"] = [1]  # a session that the kernel has yet to take
+        stage.kernel.broken = "no more room"
+        await stage.current.know(
+            registry=stage.current.snapshot.registry.register("a", [Tool("a", "x", "sha256:1")])[0]
+        )
+
+    asyncio.run(script())
+    assert stage.log[-1] == "workers told 2 with deny 10.9.0.1:0 a in force"
+
+
 def test_an_address_that_moves_moves_the_denial() -> None:
     stage = Stage(policy("a", a="a.test"), {"a.test": A})
 

@@ -14,6 +14,7 @@ from agentsh_net.store.records import SessionRecord
 def test_a_token_is_long_and_only_its_digest_is_kept() -> None:
     sessions = Sessions()
     token, record = sessions.new("agent-1", "2026-01-01T00:00:00Z")
+    sessions.add(record)
     assert len(token) >= 43
     digest = hashlib.sha256(token.encode()).hexdigest()
     assert record == SessionRecord("agent-1", digest, "2026-01-01T00:00:00Z")
@@ -23,10 +24,13 @@ def test_a_token_is_long_and_only_its_digest_is_kept() -> None:
 
 def test_a_session_asked_for_again_gets_another_token_and_the_old_one_is_void() -> None:
     sessions = Sessions()
-    old, _ = sessions.new("a", "t")
-    new, _ = sessions.new("a", "t")
+    (old, first), (new, second) = (sessions.new("a", "t") for _ in range(2))
     assert old != new
-    assert sessions.digests() == {hashlib.sha256(new.encode()).hexdigest(): "a"}
+    assert sessions.digests() == {}
+    for record in (first, second):
+        sessions.add(record)
+        assert sessions.digests() == {record.token_sha256: "a"}
+    assert second.token_sha256 == hashlib.sha256(new.encode()).hexdigest()
 
 
 def test_sessions_survive_a_restart() -> None:
