@@ -22,7 +22,7 @@ from agentsh_net.core.configuration.settings import Retention
 from agentsh_net.core.errors import StoreError
 from agentsh_net.lock_file import LockFile
 from agentsh_net.store import records, retention
-from agentsh_net.store.connect import disk_bytes, hold, open_writer, store_error
+from agentsh_net.store.connect import disk_bytes, hold, log_of, open_writer, store_error
 from agentsh_net.store.records import CandidateRow, Change, EventRow
 
 # Events: ten seconds of a thousand a second, longer than a checkpoint or a short lock takes.
@@ -223,17 +223,32 @@ class Writer:
             raise StoreError(
                 f"{self._path} cannot be reached: {error.strerror}", remedy="see: dmesg | tail"
             ) from error
-        self._tell(
-            StoreError(
-                f"{self._path} was moved or deleted", remedy="a new one is made, without the events so far"
-            )
-        )
-        self._connection.close()
+        if self._inode:
+            gone = f"{self._path} was moved or deleted"
+            self._tell(StoreError(gone, remedy="a new one is made, without the events so far"))
+            self._inode = 0  # no file has it: that is told once, however long no other can be opened
+        self._leave()
         if not self._lock.stands():  # it went with its directory
-            gone, self._lock = self._lock, hold(self._path)
-            gone.abandon()
+            before, self._lock = self._lock, hold(self._path)
+            before.abandon()
         self._connection = open_writer(self._path)
         self._inode = self._path.stat().st_ino
+
+    def _leave(self) -> None:
+        """Close the file that is gone with all of its log in it: SQLite would take the log for that of the file in its place."""
+        log = log_of(self._path)
+        try:
+            held = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+        except sqlite3.ProgrammingError:
+            return  # it is closed, and what is there now could not be opened
+        except sqlite3.Error:
+            held = True
+        if held and self._path.exists():
+            raise StoreError(
+                f"{log} is the log of the file that was here before",
+                remedy=f"end who reads it: fuser -v {log}; where its disk is full, free space there",
+            )
+        self._connection.close()
 
     def _apply_changes(self) -> None:
         while True:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import closing
 
 import pytest
 from running import awaited
@@ -277,6 +278,60 @@ def test_a_database_moved_aside_under_a_running_daemon_is_made_anew(store, path,
     store.put([call("after")])
     told.wait_for("moved or deleted")
     told.wait_for("recovered")
+    awaited(lambda: stored(path) == ["after"])
+
+
+def other_database(tmp_path, path):
+    """A store of another time beside the one that is written, with an event of its own."""
+    other = tmp_path / "other" / path.name
+    writer = Writer(other, Retention(), lambda _: None)
+    writer.put([call("restored")])
+    writer.close()
+    return other
+
+
+def test_a_database_that_another_replaces_takes_its_log_with_it(store, path, tmp_path, told):
+    restored = other_database(tmp_path, path)
+    store.put([call("before")])
+    awaited(lambda: stored(path) == ["before"])
+    os.link(path, path.with_suffix(".old"))
+    restored.rename(path)  # as of a backup: SQLite would read the log, which stays, as its own
+    store.put([call("after")])
+    told.wait_for("recovered")
+    awaited(lambda: stored(path) == ["restored", "after"])
+    assert stored(path.with_suffix(".old")) == ["before"]
+
+
+def test_while_somebody_reads_the_log_of_a_replaced_database_the_other_is_not_touched(
+    store, path, tmp_path, told
+):
+    restored = other_database(tmp_path, path)
+    content = restored.read_bytes()
+    store.put([call("before")])
+    awaited(lambda: stored(path) == ["before"])
+    with closing(sqlite3.connect(path, isolation_level=None)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM events")
+        restored.rename(path)
+        store.put([call("after")])
+        told.wait_for("the log of the file that was here before")
+        assert path.read_bytes() == content
+    told.wait_for("recovered")
+    awaited(lambda: stored(path) == ["restored", "after"])
+
+
+def test_what_cannot_be_opened_in_the_place_of_the_database_is_told_once(store, path, told, monkeypatch):
+    tries = []
+    monkeypatch.setattr(
+        writer, "open_writer", lambda path: (tries.append(path), connect.open_writer(path))[1]
+    )
+    path.unlink()
+    path.mkdir()
+    store.put([call("after")])
+    awaited(lambda: len(tries) > 2)
+    path.rmdir()
+    told.wait_for("recovered")
+    assert told.said == [f"{path} was moved or deleted", f"{path} is a directory", "recovered"]
     awaited(lambda: stored(path) == ["after"])
 
 
