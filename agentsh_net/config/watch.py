@@ -13,7 +13,6 @@ import fcntl
 import os
 import signal
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 # Device, inode, size, mtime and ctime in ns; None is a file that cannot be read.
@@ -34,14 +33,6 @@ IN_NONBLOCK, IN_CLOEXEC = os.O_NONBLOCK, os.O_CLOEXEC
 IN_ONLYDIR = 0x01000000
 # attrib, close_write, moved_from, moved_to, create, delete, delete_self, move_self: inotify(7).
 EVENTS = 0x004 | 0x008 | 0x040 | 0x080 | 0x100 | 0x200 | 0x400 | 0x800 | IN_ONLYDIR
-
-
-@dataclass(frozen=True, slots=True)
-class WatchStatus:
-    """How changes are noticed: `inotify` (at once) or `polling` (within a second), and why not at once."""
-
-    method: str
-    reason: str = ""
 
 
 def stamp(result: os.stat_result) -> Stamp:
@@ -161,13 +152,7 @@ class Watch:
         self._timer: asyncio.TimerHandle | None = None
         self._woken = False
         self._written_since: float | None = None
-        self._status = WatchStatus("polling", "not started")
         self.follow(read or {})
-
-    @property
-    def status(self) -> WatchStatus:
-        """Return how changes are noticed now."""
-        return self._status
 
     def follow(self, read: Mapping[Path, Stamp]) -> None:
         """Watch these files from the versions that were read; one that has changed since then is told."""
@@ -216,11 +201,9 @@ class Watch:
         self._armed = wanted
         try:
             self._inotify = Inotify(wanted)
-        except OSError as error:
-            self._status = WatchStatus("polling", f"inotify: {error.strerror}")
-            return
+        except OSError:
+            return  # none is to be had (inotify(7)): it is looked every second
         self._loop.add_reader(self._inotify.fd, self._wake)
-        self._status = WatchStatus("inotify")
 
     def _disarm(self) -> None:
         if self._inotify is not None:

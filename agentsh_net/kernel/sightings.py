@@ -110,14 +110,10 @@ class Sighted:
             exe=process.exe,
             cgroup=process.cgroup,
             container_id=process.container_id,
-            tid=record.tid,
-            socket_cookie=record.socket_cookie,
-            netns_cookie=record.netns_cookie,
             observed=record.observed,
             session_id=self._session(record.session, process.cgroup),
             finding=record.finding,
             sni=record.sni,
-            source=record.source,
         )
 
     def _swept(self, socket: Socket, pid: int, *, time_ns: int, generation: int) -> ConnectRecord:

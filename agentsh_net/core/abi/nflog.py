@@ -34,7 +34,6 @@ TIMEOUT = 2
 class Logged:
     """One logged packet. `time_ns` is wall-clock, 0 where the kernel did not stamp the packet."""
 
-    sequence: int
     fate: Fate
     generation: int
     packet: Packet
@@ -71,7 +70,6 @@ def parse(message: netlink.Message) -> Logged | None:
     seconds, micros = struct.unpack(">QQ", stamp) if len(stamp) == 16 else (0, 0)
     uid = fields.get(_UID)
     return Logged(
-        sequence=netlink.number(fields.get(_SEQUENCE, b"")),
         fate=ours[0],
         generation=ours[1],
         packet=packet,

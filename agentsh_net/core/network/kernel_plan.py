@@ -56,11 +56,6 @@ class Diff:
     names: Mapping[Name, Fate] = field(default_factory=dict)  # new or changed
     forgotten: tuple[Name, ...] = ()
 
-    @property
-    def empty(self) -> bool:
-        """Say whether the plans have the same rules."""
-        return not (self.adds or self.deletes or self.names or self.forgotten)
-
 
 def watched_hosts(config: Config) -> dict[str, str]:
     """Return server id -> host for the servers that are reached over the network, and for providers that are looked after."""

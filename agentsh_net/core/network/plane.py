@@ -114,14 +114,10 @@ class ConnectRecord:
     exe: str = ""
     cgroup: str = ""
     container_id: str = ""
-    tid: int = 0
-    socket_cookie: int = 0
-    netns_cookie: int = 0
     observed: bool = False  # the fate was a denial, but the layer let it pass
     session_id: str = ""  # whose agent it was; empty: nobody's that is known
     finding: Finding | None = None  # at a shared endpoint: what was found where a ClientHello should be
     sni: str = ""  # the name in it
-    source: tuple[IPv6Address, int] | None = None  # of a connection that was read
 
 
 @dataclass(frozen=True, slots=True)

@@ -166,7 +166,7 @@ class WholeInspection:
         self._size += len(data)
         if self._size > self._inspection.max_body:
             detail = too_large(self._inspection)
-            return self._give_up("body_too_large", detail, b"".join((*self._pieces, data)), last=last)
+            return self._give_up(detail, b"".join((*self._pieces, data)), last=last)
         if not last:
             self._pieces.append(data)
             return b""
@@ -186,7 +186,7 @@ class WholeInspection:
             data = inflate_whole(raw, self._head.encoding, cap=inspection.max_body)
         except ProtocolError as error:
             if error.status == 413:
-                return self._give_up("body_too_large", str(error), raw, last=True)
+                return self._give_up(str(error), raw, last=True)
             unreadable(inspection, "corrupt_encoding", str(error), must_cut=True)
             raise
         if kind_of(data, last=True) is Kind.PACKED:
@@ -206,9 +206,9 @@ class WholeInspection:
         fields += b"\r\nContent-Length: %d" % len(step.out)
         return opening(self._head, fields, closing=self.closing) + step.out
 
-    def _give_up(self, cause: str, detail: str, raw: bytes, *, last: bool) -> bytes:
-        """By fail_closed: refuse, or pass on what cannot be read and say so."""
-        unreadable(self._inspection, cause, detail)
+    def _give_up(self, detail: str, raw: bytes, *, last: bool) -> bytes:
+        """By fail_closed: refuse, or pass on what is too large to be read and say so."""
+        unreadable(self._inspection, "body_too_large", detail)
         self._relay = Relay(self._head, self._client)
         self._pieces.clear()
         return self._relayed(raw, last=last)

@@ -198,7 +198,7 @@ class Tunnel:
             self._end(_REFUSED, str(refused))
             return
         if not message.text:
-            self._unread("binary_message", "a binary message of the client's", message.raw, self._to_upstream)
+            self._unread("a binary message of the client's", message.raw, self._to_upstream)
             return
         try:
             text = self._judged(message.payload)
@@ -263,9 +263,7 @@ class Tunnel:
         elif message.text:
             self._leave(self._answer.feed(message.payload, message.raw))
         else:
-            self._unread(
-                "binary_message", "a binary message of the upstream's", message.raw, self._client.write
-            )
+            self._unread("a binary message of the upstream's", message.raw, self._client.write)
 
     def _leave(self, leaving: Leaving) -> None:
         facts = leaving.facts
@@ -282,10 +280,10 @@ class Tunnel:
         if leaving.end:
             self._end(_REFUSED, "the response could not be inspected")
 
-    def _unread(self, cause: str, detail: str, raw: bytes, pass_on: Any) -> None:
-        """By fail_closed: end, or pass on what cannot be read and say so."""
+    def _unread(self, detail: str, raw: bytes, pass_on: Any) -> None:
+        """By fail_closed: end, or pass on a binary message, which cannot be read, and say so."""
         cut = self.asked.view.closed
-        self._tell(Fault(cause, detail, cut, would=self.asked.view.would_close))
+        self._tell(Fault("binary_message", detail, cut, would=self.asked.view.would_close))
         if cut:
             self._end(_UNSUPPORTED, f"{detail} cannot be inspected, and fail_closed is set")
         else:

@@ -70,11 +70,9 @@ class Fragment:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A choice of a chunk: its number, its carriers by kind, and why it ended ("" while it has not)."""
+    """A choice of a chunk: its number, and why it ended ("" while it has not)."""
 
     number: int
-    path: Path
-    carriers: Mapping[str, Path]
     finish_path: Path
     finish: str
 
@@ -157,7 +155,7 @@ def _message(value: dict[str, Any], at: Path, chunk: Chunk) -> None:
     found = list(_fragments(value, at, (number, "message", False), chunk.clashes))
     if found:
         chunk.fragments += found
-        chunk.choices.append(Choice(number, at, {"message": at}, (*at, "finish_reason"), ""))
+        chunk.choices.append(Choice(number, (*at, "finish_reason"), ""))
 
 
 def _choice(value: dict[str, Any], at: Path, position: int, chunk: Chunk) -> None:
@@ -168,14 +166,12 @@ def _choice(value: dict[str, Any], at: Path, position: int, chunk: Chunk) -> Non
     number = position if number is None or (at and at[0] == "data") else number
     finish_key = keys.get("finish_reason", "finish_reason")
     finish = value.get(finish_key)
-    carriers: dict[str, Path] = {}
     for kind in ("delta", "message"):
         carrier = value.get(keys.get(kind, kind))
         if isinstance(carrier, dict):
-            carriers[kind] = (*at, keys[kind])
-            chunk.fragments += _fragments(carrier, carriers[kind], (number, kind, strayed), chunk.clashes)
+            chunk.fragments += _fragments(carrier, (*at, keys[kind]), (number, kind, strayed), chunk.clashes)
     ended = "" if not finish else finish.casefold() if isinstance(finish, str) else dump(finish)
-    chunk.choices.append(Choice(number, at, carriers, (*at, finish_key), ended))
+    chunk.choices.append(Choice(number, (*at, finish_key), ended))
 
 
 def _fragments(
