@@ -103,6 +103,13 @@ def text_of_call(item: Item = BAD) -> str:
     return json.dumps({"type": "response.output_item.done", "output_index": 0, "item": item})
 
 
+def chunk(name: str, text: str, **more: Any) -> Event:
+    """Return an event with a call of a chat completion in it."""
+    entry = {"index": 0, "id": "call_0", "type": "function", "function": {"name": name, "arguments": text}}
+    choices = [{"index": 0, "delta": {"role": "assistant", "tool_calls": [entry]}, "finish_reason": None}]
+    return {"type": "x", "object": "chat.completion.chunk", "choices": choices, **more}
+
+
 U = text_of_call().replace("_", "\\u005f")
 EMPTY = {"arguments": "", "status": "in_progress"}
 NATIVE: Item = {
@@ -219,6 +226,10 @@ ROWS: dict[str, bytes] = {
     "17 type missing": stream(done(0, without(BAD, "type"))),
     "17 type a list": stream(done(0, BAD | {"type": ["function_call"]}), end(BAD | {"type": ["function_call"]})),
     "17 name a list": stream(done(0, BAD | {"name": [DELETE]})),
+    "19 a chat's call": stream(chunk(DELETE, "{}"), end()),
+    "19 a chat's call in pieces": stream(chunk(DELETE[:4], ""), chunk(DELETE[4:], "{}"), end()),
+    "19 a chat's call beside a response": stream({**end(HELLO)[-1], **chunk(DELETE, "{}"), "type": "response.completed"}),
+    "19 a chat's call beside an item": stream({**done(0, HELLO), **chunk(DELETE, "{}")}),
     "19 custom": stream(
         done(0, {"type": "custom_tool_call", "id": "c", "call_id": "c", "name": DELETE, "input": "x"})
     ),

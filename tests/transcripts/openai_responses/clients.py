@@ -206,6 +206,21 @@ def by_arguments_done(data: bytes, hook: Hook = last_wins) -> Executed:
     return found
 
 
+def by_choices(data: bytes) -> Executed:
+    """Execute the calls of chat completions in events, as LiteLLM does where it makes a chat out of the answer."""
+    grown: dict[Any, list[str]] = {}
+    for _, value in events(data):
+        choices = value.get("choices")
+        for choice in choices if isinstance(choices, list) else ():
+            for entry in choice["delta"].get("tool_calls") or ():
+                call = grown.setdefault(entry.get("index"), ["", ""])
+                for at, key in enumerate(("name", "arguments")):
+                    call[at] += entry["function"].get(key) or ""
+    return [
+        executed({"type": "function_call", "name": name, "arguments": text}) for name, text in grown.values()
+    ]
+
+
 MODELS: dict[str, Callable[[bytes], Executed]] = {
     "done": by_done,
     "done, line by line": lambda d: by_done(d, lines=True),
@@ -224,6 +239,7 @@ MODELS: dict[str, Callable[[bytes], Executed]] = {
     "deltas by id": lambda d: by_deltas(d, key="item_id"),
     "deltas by id, first key wins": lambda d: by_deltas(d, first_wins, key="item_id"),
     "deltas by id, first item stays": lambda d: by_deltas(d, key="item_id", keep=True),
+    "choices": by_choices,
     "arguments done": by_arguments_done,
     "arguments done, first key wins": lambda d: by_arguments_done(d, first_wins),
 }

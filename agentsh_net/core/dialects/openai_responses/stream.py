@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from agentsh_net.core.dialects.base import MIN_WEIGHT, Judge, Limits
 from agentsh_net.core.dialects.machine import DONE, never
+from agentsh_net.core.dialects.openai_responses.chat_calls import chat_calls
 from agentsh_net.core.dialects.openai_responses.event import Event, message_frames, read, renumbered
 from agentsh_net.core.dialects.openai_responses.items import Call, is_call, read_call
 from agentsh_net.core.dialects.openai_responses.output import rewritten
@@ -108,7 +109,11 @@ class ResponsesMachine:
         if event.fails_answer:
             self._fail(out)
         carried = (event.item is not None) + event.lists + event.brings
-        if carried > 1 and self._rulings.decide(Call(flaw=_TWO_CARRIERS), out):
+        others = chat_calls(reading) if "choices" in event.fields else []
+        if carried > 1:
+            others.append(Call(flaw=_TWO_CARRIERS))
+        notices = [self._rulings.decide(call, out) for call in others]
+        if any(notices):
             self._drop(event)
         elif event.item is not None:
             self._item(event, event.item, frame, out)
