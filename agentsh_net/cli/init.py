@@ -63,7 +63,7 @@ def init(ctx: click.Context, out: Path, force: bool, install: bool, uninstall: b
         return
     _tell_found(found)
     if install:
-        places = _without_logins(_without_placeholders(_without_bound(places), found), found)
+        places = _without_logins(_without_open_urls(_without_bound(places)), found)
     through = install and any(place.transport != "stdio" and place.used for place in places)
     if not (install and out.exists() and not force):
         _write_policy(found, out, force=force, port=_port(gateway) if through else None)
@@ -79,15 +79,12 @@ def _without_bound(places: list[Place]) -> list[Place]:
     return [place for place in places if place.bound_in is None]
 
 
-def _without_placeholders(places: list[Place], found: Found) -> list[Place]:
-    """Return the places without servers at whose URL only their client can tell what stands there; they are told."""
-    from agentsh_net.mcp_clients.catalog import PLACEHOLDER
-
-    open_ = {s.declaration["id"] for s in found.servers if PLACEHOLDER.search(s.declaration.get("url", ""))}
+def _without_open_urls(places: list[Place]) -> list[Place]:
+    """Return the places without servers of whose URL only their client knows all; they are told."""
     for place in places:
-        if place.server_id in open_:
+        if place.open_url:
             click.echo(f"left as it is: {visible(place.server_id)} ({place.client}) has a URL that its client fills in", err=True)  # fmt: skip
-    return [place for place in places if place.server_id not in open_]
+    return [place for place in places if not place.open_url]
 
 
 def _without_logins(places: list[Place], found: Found) -> list[Place]:

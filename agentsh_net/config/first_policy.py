@@ -11,8 +11,8 @@ from typing import Any
 import yaml
 
 from agentsh_net.core.naming.folding import visible
-from agentsh_net.mcp_clients.catalog import PLACEHOLDER
 from agentsh_net.mcp_clients.declarations import Declared
+from agentsh_net.mcp_clients.placeholders import PLACEHOLDER
 
 HEAD = """\
 # agentsh-net: audit mode. Everything is judged and recorded, nothing is blocked.
@@ -55,6 +55,8 @@ def _entry(server: Declared) -> str:
     shown = {key: _literal(value) for key, value in (told | ({"headers": kept} if kept else {})).items()}
     lines = yaml.safe_dump([shown], sort_keys=False, allow_unicode=False, width=10_000).splitlines()
     notes = [f"# from {server.client}: {visible(str(server.source))}"]
+    if server.open_url:
+        notes.append("# its client fills in a part of this URL")
     if left:
         notes.append(f"# its client fills in {', '.join(map(visible, left))}, and sends it itself")
     return "".join(f"      {line}\n" for line in (*notes, *lines))

@@ -177,7 +177,8 @@ class Host:
         except KernelError as error:
             self._off[layer] = error
             if self._required:
-                raise
+                told = f"the layer {layer}, without which network.required lets nothing start: {error}"
+                raise KernelError(told, layer=layer, remedy=error.remedy) from error
 
     def _unheard(self) -> contextlib.AbstractContextManager[None]:
         """Commit within what the alarm is not to hear."""

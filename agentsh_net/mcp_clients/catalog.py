@@ -6,7 +6,6 @@ One row per client. Which declarations there are, and reading files, is `declara
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,9 +25,6 @@ TYPES = {
     "remote": "http",
     "sse": "sse",
 }
-
-# What clients put values for: ${VAR}, ${env:VAR}, ${input:x}, $VAR (Gemini), {env:VAR}, {file:x} (OpenCode).
-PLACEHOLDER = re.compile(r"\$\{|\$[A-Za-z_]|\{(?:env|file|input):")
 
 # Further keys that clients give a URL under.
 URLS = {"serverUrl": "url"}

@@ -21,11 +21,16 @@ from agentsh_net.core.naming.folding import fold, visible
 from agentsh_net.mcp_clients import catalog, user_file
 from agentsh_net.mcp_clients.catalog import Client
 from agentsh_net.mcp_clients.gateway_urls import Spelling, direct
+from agentsh_net.mcp_clients.placeholders import known_url
 from agentsh_net.mcp_clients.switches import Switches
 from agentsh_net.mcp_clients.user_file import UnusableError
 
 # Nobody uses this many; what lies beyond is noise that would slow the start down.
 MAX_SERVERS = 512
+
+HIDDEN_HOST = (
+    "url: its host is filled in by the client; declare the server in the policy under the URL that it has"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +41,7 @@ class Declared:
     client: str
     source: Path
     fills: bool = False  # the client adds a credential that stands elsewhere
+    open_url: bool = False  # the client fills in a part of its URL: what is declared is the rest
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +56,7 @@ class Place:
     off_in: Path | None = None  # the file in which the client has it switched off, its own or another
     # The file that allows it by the command or URL that it has: it cannot be another.
     bound_in: Path | None = None
+    open_url: bool = False  # only the client knows the whole URL
     spelling: Spelling = field(default_factory=Spelling)
 
     @property
@@ -125,12 +132,16 @@ class _Collected:
         if off_in is not None and isinstance(own, Mapping):
             self.places.append(place(name, transport=catalog.transport(own, client), off_in=off_in))
             return
-        fault = _fault(declared)
+        known = _as_known(declared)
+        open_url = known != declared
+        fault = _fault(known)
         if fault:
             self.unread.append(Unread(source, f"server {visible(name, 64)}: {fault}"))
             return
-        server_id = self._add(Declared(declared, client.name, source, catalog.fills(own)))
-        self.places.append(place(server_id, transport=declared["type"], bound_in=ruling.bound_in))
+        server_id = self._add(Declared(known, client.name, source, catalog.fills(own), open_url))
+        self.places.append(
+            place(server_id, transport=declared["type"], bound_in=ruling.bound_in, open_url=open_url)
+        )
 
     def _add(self, found: Declared) -> str:
         """Add a server under its id, or under one that its client's name makes distinct; return the id."""
@@ -147,8 +158,16 @@ class _Collected:
         return str(found.declaration["id"])
 
 
+def _as_known(declaration: dict[str, Any]) -> dict[str, Any]:
+    """Return a declaration with what the file alone tells of its URL, which is empty where that names no host."""
+    url = declaration.get("url")
+    return {**declaration, "url": known_url(url)} if isinstance(url, str) else declaration
+
+
 def _fault(declaration: dict[str, Any]) -> str:
     """Say why a declaration is none, or return an empty text."""
+    if declaration.get("url") == "":
+        return HIDDEN_HOST
     try:
         parse({"sandbox": {"mcp": {"servers": [declaration]}}})
     except ConfigError as error:

@@ -255,7 +255,7 @@ def test_a_url_that_its_client_fills_in_is_left_and_told(home):
     (home / ".gemini/settings.json").write_text(gemini)
     installed = init("--install")
     assert "left as it is: bare (gemini) has a URL that its client fills in" in installed.stderr
-    assert "server web: url: found a URL with" in installed.stderr
+    assert "left as it is: web (cursor) has a URL that its client fills in" in installed.stderr
     assert (cursor(home), (home / ".gemini/settings.json").read_text()) == (braces, gemini)
 
 

@@ -93,3 +93,10 @@ def test_a_file_name_cannot_break_out_of_its_comment(tmp_path: Path) -> None:
         {"id": "s", "type": "stdio", "command": "x"}, "cursor", Path("/home/u/a\n    fail_closed: true\n#")
     )
     assert load(tmp_path, server).fail_closed is False
+
+
+def test_a_url_of_which_a_part_is_its_clients_says_so() -> None:
+    declaration = {"id": "s", "type": "http", "url": "https://x.example/mcp"}
+    note = "# its client fills in a part of this URL"
+    assert note in text([Declared(declaration, "cursor", Path("/x"), open_url=True)])
+    assert note not in text([Declared(declaration, "cursor", Path("/x"))])

@@ -111,7 +111,8 @@ def test_a_required_layer_that_cannot_be_had_is_fatal_and_leaves_nothing() -> No
             return str(error), leftovers()
         return "", []
 
-    assert box.in_box(inside) == ("the verifier said no", [])
+    why = "the layer ebpf, without which network.required lets nothing start: the verifier said no"
+    assert box.in_box(inside) == (why, [])
 
 
 @pytest.mark.kernel

@@ -305,3 +305,21 @@ def test_a_server_under_the_shim_is_declared_as_what_it_wraps(home: Path) -> Non
         {"mcpServers": {"fs": {**LOCAL, **wrapped}, "bare": {**wrapped, "args": wrapped["args"][:5]}}},
     )
     assert declarations(home)[0] == STDIO | {"id": "files"}
+
+
+def test_a_server_whose_url_the_client_fills_in_is_declared_by_what_is_known_of_it(home: Path) -> None:
+    servers = {
+        "keyed": {"url": "https://x.example/mcp?key=${KEY}"},
+        "hidden": {"url": "https://${HOST}/mcp"},
+        "odd": {"url": ["${HOST}"]},
+        "whole": {"url": "https://x.example/mcp"},
+    }
+    put(home, ".cursor/mcp.json", {"mcpServers": servers})
+    found = look(home)
+    declared = {s.declaration["id"]: (s.declaration["url"], s.open_url) for s in found.servers}
+    assert declared == {
+        "keyed": ("https://x.example/mcp", True),
+        "whole": ("https://x.example/mcp", False),
+    }
+    assert [place.open_url for place in found.places] == [True, False]
+    assert "server hidden: url: its host is filled in by the client" in str(found.unread[0])
