@@ -186,6 +186,10 @@ class Current:
         """Have calls judged by what is known of servers. The kernel need not take it: no plan follows from what a server offers."""
         await self._judge_by(self.snapshot.evolve(registry=registry, pins=pins))
 
+    def note(self, pins: Pins) -> None:
+        """Keep pins that differ in nothing that a verdict rests on: neither workers nor planes have to hear of them."""
+        self.snapshot = replace(self.snapshot, pins=pins)
+
     def unknown(self) -> list[str]:
         """Say which hosts shall be refused and cannot be, because nobody knows where they are."""
         return briefing.unknown_lines(self.snapshot, self._means.resolver.problems())

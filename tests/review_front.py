@@ -50,6 +50,8 @@ class Front:
 
     def _report(self, report: dict[str, Any]) -> None:
         self.reports.append(report)
+        if "listed" in report:
+            return
         self.view = unfold(snapshot([PEER], offers={"peer": [t["name"] for t in report["tools"]]}))
 
     async def _changed(self) -> None:

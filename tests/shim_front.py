@@ -129,6 +129,8 @@ class Front:
     async def _take(self, report: Mapping[str, Any]) -> None:
         self.reports.append(report)
         pinning = self.snapshot.config.sandbox.mcp.version_pinning
+        if "listed" in report:
+            return
         taken = inventory.take(
             report, self.snapshot.registry, self.snapshot.pins, pinning, "2026-01-01T00:00:00Z"
         )

@@ -22,7 +22,7 @@ from agentsh_net.core.naming.folding import visible
 
 
 def pinned_name(row: Row) -> str:
-    """Return the tool that a pin is of, or which aspect of the server itself: `(tls)`, `(binary)`, `(instructions)`."""
+    """Return the tool that a pin is of, or which aspect of the server itself: `(tls)`, `(prompts)`, ..."""
     kind = str(row.get("aspect") or row.get("kind") or "tool")
     return str(row["tool_name"]) if kind == "tool" else f"({kind})"
 
@@ -52,7 +52,7 @@ def _of_a_server(command: Command) -> Command:
     @click.option(
         "--identity",
         is_flag=True,
-        help="Only the server itself (certificate, binary, instructions), none of its tools.",
+        help="Only the server itself (certificate, binary, instructions, prompts, resources), none of its tools.",
     )
     @wraps(command)
     def with_subject(*args: Any, server: str, tool: str | None, identity: bool, **kwargs: Any) -> Any:
@@ -65,7 +65,7 @@ def _of_a_server(command: Command) -> Command:
 
 @click.group(cls=LazyGroup, short_help="Trusted versions of tools and servers, and what changed.")
 def pins() -> None:
-    """Trusted versions of tools, and what servers themselves are: certificate, binary, instructions."""
+    """Trusted versions of tools, and what servers themselves are: certificate, binary, instructions, prompts, resources."""
 
 
 @pins.command(

@@ -147,6 +147,7 @@ def encode(snapshot: Snapshot) -> dict[str, Any]:
         "identities": [
             [i.server_id, i.aspect.value, i.state.value, i.declared, identity.mark(i.aspect, i.pinned)]
             for i in snapshot.pins.identities.values()
+            if i.aspect not in identity.LISTED
         ],
     }
 

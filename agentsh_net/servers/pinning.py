@@ -104,7 +104,9 @@ def _unseen(current: Current, asked: Asked) -> list[Identity]:
     if not asked.text("tool", ""):
         return []
     known = current.snapshot.pins.identities_of(asked.text("server"))
-    return [i for i in known if i.state is PinState.NEW and not i.declared]
+    return [
+        i for i in known if i.state is PinState.NEW and not i.declared and i.aspect not in identity.LISTED
+    ]
 
 
 def _shown(one: Identity, **more: Any) -> dict[str, Any]:

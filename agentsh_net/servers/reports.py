@@ -19,7 +19,7 @@ from agentsh_net.core.errors import ProtocolError, StoreError
 from agentsh_net.core.model import Server, Transport
 from agentsh_net.core.trust.pins import Pins
 from agentsh_net.current import Current
-from agentsh_net.servers import inventory, recognition
+from agentsh_net.servers import inventory, lists, recognition
 from agentsh_net.servers.inventory import Taken
 from agentsh_net.servers.recognition import Recognised
 from agentsh_net.store import records
@@ -58,7 +58,10 @@ class Reports:
             await self._all_known.wait()
 
     async def take(self, report: Report) -> None:
-        """Take what is said of a server's tools."""
+        """Take what is said of a server's tools, or of what else it lists."""
+        if "listed" in report:
+            await self.take_lists(report)
+            return
         async with self._current.lock:
             server = self._server(report)
             if server is None:
@@ -67,6 +70,20 @@ class Reports:
                 await self._take(report, server)
             finally:
                 self._heard(server)
+
+    async def take_lists(self, report: Report) -> None:
+        """Take what a server lists besides tools. In a thread, as tools are; no verdict rests on it, so nobody has to hear of it."""
+        current, pinning = self._current, self._current.snapshot.config.sandbox.mcp.version_pinning
+        async with current.lock:
+            server = self._server(report)
+            if server is None:
+                return
+            found = await asyncio.to_thread(
+                lists.take, lists.offered(report), server, current.snapshot.pins, pinning, now_rfc3339(), current.inspector.customs,
+            )  # fmt: skip
+            if found.saved:
+                current.note(found.pins)
+            await self._told(server, found)
 
     async def recognise(self, report: Report) -> None:
         """Take what a report says of a server itself: who it is, not what it offers."""
@@ -147,6 +164,10 @@ class Reports:
         known = self._recognised(report, server, self._current.snapshot.pins)
         if known.saved:
             await self._current.know(pins=known.pins)
+        await self._told(server, known)
+
+    async def _told(self, server: Server, known: Recognised) -> None:
+        """Tell of what is new about a server, and store it."""
         self._tell(server, known.events)
         try:
             rows = records.save_identities(known.saved, by="auto_trust_first")

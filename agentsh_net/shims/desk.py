@@ -5,6 +5,7 @@ What is answered to one of them is `visit`'s business; how they get in is `contr
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,7 +16,7 @@ from agentsh_net.core.configuration.settings import CustomPattern, Inspection
 from agentsh_net.core.inspect.custom import Custom, compiled
 from agentsh_net.core.links.shim_link import LinkError
 from agentsh_net.core.naming.folding import fold, visible
-from agentsh_net.core.trust import identity
+from agentsh_net.core.trust import definitions, identity
 from agentsh_net.core.values import canonical
 from agentsh_net.shims.surroundings import Surroundings
 from agentsh_net.shims.visit import Visit
@@ -135,6 +136,13 @@ class Desk:
             | {"transport": "stdio", "tls_fingerprint": ""}
         )
         self._taken[fold(visit.server_id)] = (mark, self.around.snapshot().generation)
+
+    async def list_others(self, visit: Visit, method: str, result: Any) -> None:
+        """Hand on what a server lists besides tools."""
+        found = await asyncio.to_thread(definitions.read, method, result)
+        if found and self.may_list(visit):
+            aspect = definitions.KINDS[method].aspect
+            await self.around.take({"server_id": visit.server_id, "listed": {aspect.value: found}})
 
     async def recognise(self, visit: Visit) -> None:
         """Hand on which program a shim is about to start, so that it counts for everybody."""

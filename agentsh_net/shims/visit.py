@@ -23,7 +23,7 @@ from agentsh_net.core.mcp import gate as mcp_gate
 from agentsh_net.core.mcp import judging as mcp_judging
 from agentsh_net.core.mcp.exchange import changes_tools
 from agentsh_net.core.mcp.gate import Call, Edit, Hide, Swap
-from agentsh_net.core.mcp.glance import ELICITATION, HANDSHAKES, LIST
+from agentsh_net.core.mcp.glance import ELICITATION, HANDSHAKES, LIST, LISTS
 from agentsh_net.core.mcp.jsonrpc import Body, ErrorResponse, Id, Message, Request, Response
 from agentsh_net.core.mcp.judging import Note
 from agentsh_net.core.mcp.listing import Listing
@@ -240,7 +240,9 @@ class Visit:
         answers = [(ask, body.messages[ask.index]) for ask in asked if ask.index < len(body.messages)]
         answers += unasked(body)
         for ask, message in answers:
-            if ask.method in HANDSHAKES and isinstance(message, Response):
+            if ask.method in LISTS and isinstance(message, Response):
+                await self._desk.list_others(self, ask.method, message.result)
+            elif ask.method in HANDSHAKES and isinstance(message, Response):
                 self._facts = mcp_judging.facts(message.result) or self._facts
         lists = [(a, m) for a, m in answers if a.method == LIST and isinstance(m, Response)]
         results = [(a, m) for a, m in answers if a.index not in edits]

@@ -29,7 +29,14 @@ PAGE_ROWS: Final = 1_000
 DEADLINE: Final = 10.0
 
 _CALLS: Final = ("mcp_tool_call_intercepted", "mcp_tool_called")
-_INSPECTED: Final = (*_CALLS, "mcp_tool_result_inspected", "mcp_tool_seen", "mcp_tool_changed")
+_INSPECTED: Final = (
+    *_CALLS,
+    "mcp_tool_result_inspected",
+    "mcp_tool_seen",
+    "mcp_tool_changed",
+    "mcp_server_seen",
+    "mcp_server_changed",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +230,7 @@ _SERVERS: Final = """
     )
     SELECT * FROM known"""
 
-# Tools and what servers are themselves (`kind`: tool, tls, binary, instructions), as they stand now to what was trusted; what is
+# Tools and what servers are themselves (`kind`: tool, or an aspect), as they stand now to what was trusted; what is
 # offered and was never trusted is `new`.
 _PINS: Final = """
     SELECT * FROM (

@@ -111,6 +111,10 @@ MIGRATIONS: Final = (
     CREATE INDEX events_by_call ON events (json_extract(json, '$.tool_call_id')) WHERE type = 'mcp_tool_call_intercepted';
     CREATE INDEX events_detected ON events (id) WHERE instr(json, '"detections":[{') > 0;
     """,
+    # No table is another: an older program does not know these aspects of a server.
+    """
+    -- identities.aspect: prompts, resources, resource_templates
+    """,
 )
 
 VERSION: Final = len(MIGRATIONS)

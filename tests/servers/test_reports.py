@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 from staging import Stage, policy
 
+from agentsh_net.core import snapshot
 from agentsh_net.core.errors import StoreError
+from agentsh_net.core.trust.identity import Aspect
 from agentsh_net.servers import inventory, reports
 from agentsh_net.servers.reports import Reports
 
@@ -170,3 +172,20 @@ def test_a_server_that_changes_its_tools_without_end_does_not_fill_the_audit_tra
     (lost,) = [event for event in here.events if event.type == "events_lost"]
     assert "a causes more than 1 events a second" in lost.reason
     assert here.tools == ["x"]
+
+
+def test_prompts_are_told_and_stored_and_nobody_who_judges_has_to_hear_of_them() -> None:
+    here = Reported()
+    asyncio.run(here.reports.take({"server_id": "a", "listed": {"prompts": {"p": {"name": "p"}}}}))
+    assert here.told == ["mcp_server_seen"]
+    assert here.current.snapshot.generation == 1
+    assert (len(here.disk.changes), here.log) == (1, [])
+    known = here.current.snapshot.pins.identity("a", Aspect.PROMPTS)
+    assert known is not None and known.state == "trusted"
+    assert snapshot.encode(here.current.snapshot)["identities"] == []
+
+
+def test_a_list_of_who_is_not_declared_is_nothing() -> None:
+    here = Reported()
+    asyncio.run(here.reports.take({"server_id": "b", "listed": {"prompts": {"p": {"name": "p"}}}}))
+    assert (here.told, here.disk.changes) == ([], [])

@@ -162,14 +162,18 @@ class ToolRemoved(ToolSeen):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerSeen(Event):
-    """A server's certificate, binary or instructions were seen for the first time."""
+    """A server's certificate, binary, instructions, prompts or resources were seen for the first time."""
 
     type = "mcp_server_seen"
     server_id: str = ""
-    aspect: str = ""  # tls | binary | instructions
+    aspect: str = ""  # tls | binary | instructions | prompts | resources | resource_templates
     digest: str = ""
     previous_digest: str = ""
     changes: list[dict[str, Any]] = field(default_factory=list)
+    detections: list[dict[str, Any]] = field(
+        default_factory=list
+    )  # in prompts and resources that are new or others
+    max_severity: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,7 +187,7 @@ class ToolAltered(ToolSeen):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerChanged(ServerSeen):
-    """A server's certificate, binary or instructions are not what was trusted."""
+    """A server's certificate, binary, instructions, prompts or resources are not what was trusted."""
 
     type = "mcp_server_changed"
 

@@ -78,6 +78,11 @@ class Inspector:
         self._shapes: names.Shapes = {}
         self._told: dict[str, tuple[Finding, ...]] = {}  # folded server id -> findings that were told of
 
+    @property
+    def customs(self) -> tuple[custom.Custom, ...]:
+        """The operator's own detectors."""
+        return self._customs
+
     def renewed(self, inspection: Inspection) -> Inspector:
         """Return the detectors under another configuration; what servers reported stays known."""
         successor = Inspector(inspection)

@@ -194,7 +194,10 @@ def decode_from_worker(payload: bytes) -> FromWorker:
             type(value) is int for value in counters.values()
         ):
             return Counters(counters)
-        case {"kind": "report", "report": {"server_id": str(), "ok": bool()} as report}:
+        case {
+            "kind": "report",
+            "report": ({"server_id": str(), "ok": bool()} | {"server_id": str(), "listed": dict()}) as report,
+        }:
             return Report(report)
         case _:
             raise ProtocolError("a worker sent a message that is not of this version")

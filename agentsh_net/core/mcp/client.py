@@ -27,7 +27,7 @@ from agentsh_net.core.mcp.exchange import (
     Refused,
     SessionLost,
     Tell,
-    changes_tools,
+    changes_lists,
     failure,
     quoted,
     refusal,
@@ -35,6 +35,7 @@ from agentsh_net.core.mcp.exchange import (
 )
 from agentsh_net.core.mcp.jsonrpc import Body, ErrorResponse, Notification, Request, Response
 from agentsh_net.core.mcp.pages import PageLimits, Pages
+from agentsh_net.core.trust import definitions
 
 MISSING_CLIENT_CAPABILITY = -32021
 UNSUPPORTED_VERSION = -32022
@@ -65,6 +66,7 @@ class Conversation:
     version: str = ""
     instructions: str = ""
     server_info: Mapping[str, Any] = field(default_factory=dict)
+    lists: tuple[str, ...] = ()  # methods that list what the server announced besides tools
     _has_tools: bool = True
     _last_id: int = 0
     _pages: Pages | None = None
@@ -97,7 +99,14 @@ class Conversation:
 
     def listen(self) -> Ask:
         """Return the request whose answer is the modern stream of changes (subscriptions/listen)."""
-        return self._ask("subscriptions/listen", {"notifications": {"toolsListChanged": True}})
+        of = {"toolsListChanged": True} | {
+            f"{method.split('/')[0]}ListChanged": True for method in self.lists
+        }
+        return self._ask("subscriptions/listen", {"notifications": of})
+
+    def others(self, method: str, cursor: str | None) -> Ask:
+        """Return the request for a page of what the server lists besides tools; what comes of it is not to be fed."""
+        return self._ask(method, {} if cursor is None else {"cursor": cursor})
 
     def hear(self, body: Body, awaited: int | None) -> Heard:
         """Sort what the server sent: the answer awaited, requests of its own to be answered, news of its tools.
@@ -116,7 +125,7 @@ class Conversation:
                 case Request():
                     replies.append(reply(message))
                 case Notification():
-                    changed = changed or changes_tools(message)
+                    changed = changed or changes_lists(message)
                 case Response() | ErrorResponse():
                     if answer is None and awaited is not None and _answers(message, awaited):
                         answer = message
@@ -221,6 +230,8 @@ class Conversation:
         self.server_info = server_info if isinstance(server_info, dict) else {}
         # a server that does not announce tools is asked all the same: an agent's client might
         self._has_tools = not isinstance(capabilities, dict) or "tools" in capabilities
+        announced = capabilities if isinstance(capabilities, dict) else {}
+        self.lists = tuple(method for method in definitions.KINDS if method.split("/")[0] in announced)
 
     def _done(self, tools: list[Mapping[str, Any]]) -> Listing:
         self.phase, self._pages = Phase.READY, None

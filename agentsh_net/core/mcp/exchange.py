@@ -11,7 +11,7 @@ from typing import Any
 
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.mcp import jsonrpc
-from agentsh_net.core.mcp.glance import LIST_CHANGED
+from agentsh_net.core.mcp.glance import LIST_CHANGED, LISTS_CHANGED
 from agentsh_net.core.mcp.jsonrpc import ErrorResponse, Notification, Request, Response
 
 MODERN = "2026-07-28"
@@ -100,6 +100,11 @@ class Heard:
 def changes_tools(message: jsonrpc.Message) -> bool:
     """Say whether the server tells that its list of tools is another now."""
     return isinstance(message, Notification) and message.method == LIST_CHANGED
+
+
+def changes_lists(message: jsonrpc.Message) -> bool:
+    """Say whether the server tells that what it lists, tools or other things, is another now."""
+    return isinstance(message, Notification) and message.method in LISTS_CHANGED
 
 
 def reply(request: Request) -> bytes:

@@ -17,14 +17,13 @@ if TYPE_CHECKING:
 
 CALL: Final = "tools/call"
 LIST: Final = "tools/list"
+# What lists a server's definitions besides tools.
+LISTS: Final = frozenset(("resources/list", "resources/templates/list", "prompts/list"))
 # What a server gives to read besides the results of calls, and the model gets to see.
-READINGS: Final = frozenset(
+READINGS: Final = LISTS | frozenset(
     (
         "resources/read",
-        "resources/list",
-        "resources/templates/list",
         "prompts/get",
-        "prompts/list",
         "completion/complete",
         # Where a call's result is fetched that became a task (2025-11-25, "tasks"; the extension of 2026-07-28).
         "tasks/result",
@@ -38,6 +37,9 @@ HANDSHAKES: Final = frozenset(("initialize", "server/discover"))
 SAMPLING: Final = "sampling/createMessage"
 ELICITATION: Final = "elicitation/create"
 LIST_CHANGED: Final = "notifications/tools/list_changed"
+LISTS_CHANGED: Final = frozenset(
+    (LIST_CHANGED, "notifications/prompts/list_changed", "notifications/resources/list_changed")
+)
 TASK: Final = "notifications/tasks"  # a task as `tasks/get` would show it (the extension of 2026-07-28)
 PROGRESS: Final = "notifications/progress"
 # What a server asks of the client, or tells it, that policy or audit has a say in.

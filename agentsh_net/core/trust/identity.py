@@ -1,5 +1,7 @@
 """What a server is besides its tools, and whether that is still what was trusted: certificate, binary, instructions.
 
+What it lists besides tools is kept in the same way, by `definitions`.
+
 Pure: what was seen comes from discovery and shims, and the pin store writes what is decided here. What a state does to
 calls is core.verdicts.steps' business.
 """
@@ -9,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 from agentsh_net.core.model import PinState, Server
 from agentsh_net.core.trust import certificate
@@ -30,6 +32,13 @@ class Aspect(StrEnum):
     TLS = "tls"
     BINARY = "binary"
     INSTRUCTIONS = "instructions"
+    PROMPTS = "prompts"
+    RESOURCES = "resources"
+    TEMPLATES = "resource_templates"
+
+
+# What is told of, and has no say in verdicts.
+LISTED: Final = frozenset((Aspect.PROMPTS, Aspect.RESOURCES, Aspect.TEMPLATES))
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +77,7 @@ def binary(executable: str, digest: str, scripts: Sequence[tuple[str, str]]) -> 
 
 
 def wanted(server: Server, aspect: Aspect) -> bool:
-    """Say whether the policy pins this about a server."""
+    """Say whether verdicts rest on this about a server."""
     match aspect:
         case Aspect.TLS:
             return server.pin_tls or bool(server.tls_fingerprint)
@@ -76,6 +85,8 @@ def wanted(server: Server, aspect: Aspect) -> bool:
             return server.pin_binary
         case Aspect.INSTRUCTIONS:
             return True
+        case _:
+            return False
 
 
 def same(aspect: Aspect, pinned: Value, offered: Value) -> bool:
@@ -88,7 +99,7 @@ def same(aspect: Aspect, pinned: Value, offered: Value) -> bool:
             return any(pinned.get(key) == offered.get(key) != "" for key in ("certificate", "public_key"))
         case Aspect.BINARY:
             return _contents(pinned) == _contents(offered)
-        case Aspect.INSTRUCTIONS:
+        case _:
             return mark(aspect, pinned) == mark(aspect, offered)
 
 
@@ -103,7 +114,7 @@ def mark(aspect: Aspect, value: Value) -> str:
             return str(value.get("sha256", ""))
         case Aspect.BINARY:
             return canonical.hash_of(_contents(value))
-        case Aspect.INSTRUCTIONS:
+        case _:
             return canonical.hash_of(value)
 
 

@@ -19,8 +19,9 @@ from agentsh_net.core.mcp.listing import Listing, refused
 from agentsh_net.core.mcp.standing import Standing
 from agentsh_net.core.model import Transport, Verdict
 from agentsh_net.core.snapshot import Snapshot
-from agentsh_net.core.trust import identity
+from agentsh_net.core.trust import definitions, identity
 from agentsh_net.core.trust.identity import Aspect
+from agentsh_net.core.values import jsontext
 from agentsh_net.core.values.recent import remember
 from agentsh_net.core.verdicts.policy import Charge
 from agentsh_proxy.gateway.around import Around
@@ -28,6 +29,8 @@ from agentsh_proxy.gateway.view import Place
 
 # Seconds a listing waits for the supervisor to take up new tools, so that calls are judged by them.
 SETTLING: Final = 2.0
+# Pages of other lists of one client that are not reported again: a server's prompts and resources have few.
+MAX_REPORTED: Final = 32
 # Clients without a session of one server; past it who was heard longest ago begins anew.
 MAX_UNNAMED: Final = 1024
 
@@ -36,7 +39,7 @@ class Offer:
     """A server's offer to one client."""
 
     __slots__ = (
-        "_around", "_itself", "_known_by", "_own", "_place", "_standing", "facts", "listing", "server_id",
+        "_around", "_itself", "_known_by", "_own", "_place", "_reported", "_standing", "facts", "listing", "server_id",
     )  # fmt: skip
 
     def __init__(self, around: Around, server_id: str, place: Callable[[], Place]) -> None:
@@ -49,6 +52,7 @@ class Offer:
         self._itself: Verdict | None = None  # by what `_known_by` says
         # Likewise, by tool; None: each call is judged for itself.
         self._standing: dict[str, Verdict | None] = {}
+        self._reported: frozenset[bytes] = frozenset()  # digests of what else was listed
         self._around = around
         self._place = place
 
@@ -104,6 +108,15 @@ class Offer:
     async def page(self, message: Response, size: int, *, continues: bool) -> None:
         """Take a page of the server's tools before the client sees it: what it calls next is judged by them. Raises ProtocolError."""
         await self._take(self.listing.add(message, size, continues=continues))
+
+    def listed(self, method: str, found: Mapping[str, Any]) -> None:
+        """Let the supervisor know of a page of what the server lists besides tools, unless this client's last pages had it."""
+        mark = sha256(jsontext.dumps(found)).digest()
+        if found and mark not in self._reported:
+            kept = self._reported if len(self._reported) < MAX_REPORTED else frozenset()
+            self._reported = kept | {mark}
+            aspect = definitions.KINDS[method].aspect
+            self._around.report({"server_id": self.server_id, "listed": {aspect.value: found}})
 
     def hidden(self, definitions: list[Any]) -> tuple[int, ...]:
         """Return the positions of the tools that the client does not get to see."""

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 from agentsh_net.audit.call_events import Teller
 from agentsh_net.core.audit.joining import Intent, mark
@@ -21,11 +21,12 @@ from agentsh_net.core.mcp import gate as mcp_gate
 from agentsh_net.core.mcp import judging as mcp_judging
 from agentsh_net.core.mcp.exchange import changes_tools
 from agentsh_net.core.mcp.gate import Call, Edit, Hide, Swap
-from agentsh_net.core.mcp.glance import ELICITATION, HANDSHAKES, LIST, asks_for_input
+from agentsh_net.core.mcp.glance import ELICITATION, HANDSHAKES, LIST, LISTS, asks_for_input
 from agentsh_net.core.mcp.jsonrpc import Body, ErrorResponse, Id, Limits, Request, Response
 from agentsh_net.core.mcp.params import Mirrored
 from agentsh_net.core.mcp.uncertain import NOTHING, Held
 from agentsh_net.core.model import Action, Crossing, Verdict
+from agentsh_net.core.trust import definitions
 from agentsh_net.core.verdicts import results_policy, steps
 from agentsh_proxy.gateway.around import Around
 from agentsh_proxy.gateway.bodies import as_body, flattened
@@ -36,7 +37,8 @@ from agentsh_proxy.gateway.waiting import NOBODYS, NOBODYS_OWN, Asked, Own, Wait
 
 _ANSWERS: Final = (Response, ErrorResponse)
 _Answer = tuple[int, Asked, Response | ErrorResponse]  # where it stands in its body, and the request it is to
-SHOWING: Final = HANDSHAKES | {LIST}  # requests whose answers show the client what calls are held against
+T = TypeVar("T")
+SHOWING: Final = HANDSHAKES | LISTS | {LIST}  # requests whose answers show the client what is pinned
 
 
 class Taken(NamedTuple):
@@ -296,6 +298,9 @@ class Review:
             self.offer.facts = mcp_judging.facts(message.result) or self.offer.facts
         elif asked.method == LIST and isinstance(message, Response):
             await self._listed(index, asked, message, size, edits)
+        elif asked.method in LISTS and isinstance(message, Response):
+            found = await _apart(size, partial(definitions.read, asked.method, message.result))
+            self.offer.listed(asked.method, found)
         if self._around.mcp.output_inspection.enabled and isinstance(edits.get(index), Hide | None):
             await self._resulted(index, asked, message, size, edits)
 
@@ -332,10 +337,7 @@ class Review:
     async def _found(self, content: Any, size: int, *, opens: bool = False) -> Sequence[Finding]:
         if not self._around.mcp.output_inspection.enabled:
             return ()
-        customs = self._around.customs()
-        if size <= INLINE:
-            return inspect_content(content, customs, opens=opens)
-        return await asyncio.to_thread(inspect_content, content, customs, opens=opens)
+        return await _apart(size, partial(inspect_content, content, self._around.customs(), opens=opens))
 
     def _uncertain(
         self,
@@ -352,6 +354,11 @@ class Review:
             return Passed(data)
         errors = [refusal(id_, verdict) for id_ in ids if self._waiting.claimed(id_, ids, own) or id_ in own]
         return Passed(as_body(errors), (), tuple(ids))
+
+
+async def _apart(size: int, work: Callable[[], T]) -> T:
+    """Return what is worked out of a message of so many bytes: in a thread if it is a long one."""
+    return work() if size <= INLINE else await asyncio.to_thread(work)
 
 
 @lru_cache(maxsize=8)  # of a policy there are two, and one or two policies

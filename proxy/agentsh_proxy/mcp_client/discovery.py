@@ -70,6 +70,7 @@ class Backoff:
         return whole * (1 + spread) / 2
 
 
+Listed = dict[str, dict[str, Any]]  # what a server lists besides tools: kind -> name -> definition
 Report = Callable[[dict[str, Any]], None]
 Schemes = Mapping[str, SecurityScheme]  # server id -> the credential that the gateway sends it
 
@@ -156,13 +157,14 @@ class Watcher:
     async def _watch(self, server: Server) -> None:
         """Follow one server through its sessions; after a failure begin anew, later and later."""
         failures = 0
-        said = b""
+        said: dict[str, bytes] = {}
         hurry = Bucket.full(HURRIES, 1 / self._hurry, asyncio.get_running_loop().time())
 
-        def tell(found: Discovered) -> None:
-            nonlocal failures, said
+        def tell(found: Discovered | Listed) -> None:
+            nonlocal failures
             failures = 0
-            said = self._tell(server.id, found, said)
+            news = {"listed": found} if isinstance(found, dict) else _news(found)
+            self._tell({"server_id": server.id, **news}, said)
 
         while True:
             session = Session(server, tls=self._tls, scheme=self._schemes.get(server.id))
@@ -171,7 +173,7 @@ class Watcher:
                     await self._follow(session, tell, hurry)
             except ProtocolError as fault:
                 failures += 1
-                said = b""
+                said.clear()
                 delay = self._backoff.delay(failures, random.random())  # noqa: S311 - spreads load, guards nothing
                 shown = session.certificate  # which may be why
                 self._report(
@@ -180,11 +182,15 @@ class Watcher:
                 )
                 await asyncio.sleep(delay)
 
-    async def _follow(self, session: Session, tell: Callable[[Discovered], None], hurry: Bucket) -> None:
+    async def _follow(
+        self, session: Session, tell: Callable[[Discovered | Listed], None], hurry: Bucket
+    ) -> None:
         """List, wait until that is stale, list again, until the session is lost. Raises ProtocolError."""
         while not session.lost:
             tell(Discovered.of(session, await session.list(self._timeout)))
             session.listen()
+            if listed := await session.others(self._timeout):
+                tell(listed)
             await self._until_stale(session, hurry)
 
     async def _until_stale(self, session: Session, hurry: Bucket) -> None:
@@ -197,26 +203,30 @@ class Watcher:
             return  # as good as stale
         hurry.take(loop.time())
 
-    def _tell(self, server_id: str, found: Discovered, said: bytes) -> bytes:
-        """Report what is not what was reported last; return its mark."""
-        news = {
-            "server_id": server_id,
-            "ok": True,
-            "error": "",
-            "tools": [dict(tool) for tool in found.tools],
-            "instructions": found.instructions,
-            "server_info": dict(found.server_info),
-            "era": found.era,
-            "protocol_version": found.protocol_version,
-            "transport": found.transport,
-            "tls_fingerprint": found.tls_fingerprint,
-            "tls_public_key": found.tls_public_key,
-        }
+    def _tell(self, news: dict[str, Any], said: dict[str, bytes]) -> None:
+        """Report what is not what was reported last; `said` has the mark of that, for tools and for what else there is."""
+        what = "listed" if "listed" in news else "tools"
         # compared as text: to Python, 1, 1.0 and true are equal, to a model they are not
         mark = hashlib.sha256(json.dumps(news).encode()).digest()
-        if mark != said:
+        if mark != said.get(what):
             self._report(news)
-        return mark
+        said[what] = mark
+
+
+def _news(found: Discovered) -> dict[str, Any]:
+    """Return the report of what a server offers."""
+    return {
+        "ok": True,
+        "error": "",
+        "tools": [dict(tool) for tool in found.tools],
+        "instructions": found.instructions,
+        "server_info": dict(found.server_info),
+        "era": found.era,
+        "protocol_version": found.protocol_version,
+        "transport": found.transport,
+        "tls_fingerprint": found.tls_fingerprint,
+        "tls_public_key": found.tls_public_key,
+    }
 
 
 def _failed(server_id: str, error: str, attempts: int, retry_in: float) -> dict[str, Any]:

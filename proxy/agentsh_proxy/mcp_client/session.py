@@ -7,18 +7,22 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import Callable
-from typing import Protocol, Self
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import Any, Final, Protocol, Self
 
 from agentsh_net.core.configuration.settings import SecurityScheme
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.mcp.client import Conversation
-from agentsh_net.core.mcp.exchange import Ask, FallBack, Listing, Outcome, Tell
+from agentsh_net.core.mcp.exchange import Answered, Ask, FallBack, Listing, Outcome, Tell
+from agentsh_net.core.mcp.jsonrpc import Response
 from agentsh_net.core.model import Server, Transport
+from agentsh_net.core.trust import definitions
 from agentsh_net.core.trust.certificate import Fingerprints
 from agentsh_proxy.mcp_client.legacy_sse import LegacySse
 from agentsh_proxy.mcp_client.site import Site
 from agentsh_proxy.mcp_client.streamable import StreamableHttp
+
+MAX_PAGES: Final = 20  # of one list besides tools, which is asked for every minute
 
 
 class Carrier(Protocol):
@@ -100,6 +104,38 @@ class Session:
                     commands.append(self._talk.fell_back())
                 case Listing() as listing:
                     return listing
+
+    async def others(self, timeout: float) -> dict[str, dict[str, Any]]:  # noqa: ASYNC109 - it ends in what came by then
+        """Return what the server lists besides tools, by kind, as far as it answers within so many seconds."""
+        found: dict[str, dict[str, Any]] = {}
+        try:
+            async with asyncio.timeout(timeout):
+                for method in self._talk.lists:
+                    listed = found.setdefault(definitions.KINDS[method].aspect.value, {})
+                    async for page in self._pages(method):
+                        listed.update(await asyncio.to_thread(definitions.read, method, page))
+        except (ProtocolError, TimeoutError):
+            self._talk.lists = ()  # tools are not to wait for it again
+        return found
+
+    async def _pages(self, method: str) -> AsyncIterator[Mapping[str, Any]]:
+        """Yield the pages of a list, at most MAX_PAGES, until the server has no more, or refuses."""
+        cursor: Any = None
+        for _ in range(MAX_PAGES):
+            if self._carrier is None:
+                return
+            outcome = await self._carrier.ask(self._talk.others(method, cursor))
+            page = (
+                outcome.message.result
+                if isinstance(outcome, Answered) and isinstance(outcome.message, Response)
+                else None
+            )
+            if not isinstance(page, dict):
+                return
+            yield page
+            cursor = page.get("nextCursor")
+            if not isinstance(cursor, str):
+                return
 
     async def _open_sse(self) -> LegacySse:
         self._carrier = carrier = LegacySse(self._site, self._talk, self.stale.set)

@@ -9,6 +9,7 @@ from agentsh_net.core.mcp.glance import (
     CALL,
     HANDSHAKES,
     LIST,
+    LISTS,
     WATCHED,
     UnreadableError,
     asks_for_input,
@@ -49,7 +50,7 @@ class Traffic:
         for message in found:
             id_, method = message.get("id"), message.get("method")
             if method is not None and is_id(id_):
-                matters = results or method == LIST or method in HANDSHAKES
+                matters = results or method == LIST or method in HANDSHAKES or method in LISTS
                 self._expect(id_, [method, *_named(message)] if matters else None)
 
     def skimmed(self, id_: Any, tool: str, *, results: bool) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from agentsh_proxy.mcp_client.session import Session
-from mcp_peers.roles import SseServer, declared, legacy, modern
+from agentsh_proxy.mcp_client.session import MAX_PAGES, Session
+from mcp_peers.roles import DISCOVERED, SseServer, declared, legacy, modern
 from mcp_peers.scripted import STREAM, Seen, Wire, run, serving
 
 from agentsh_net.core.errors import ProtocolError
@@ -114,5 +114,56 @@ def test_a_cancelled_session_leaves_no_connection_and_no_task() -> None:
             assert session._listener is not None
             assert session._listener.done()
             assert not session._site.http._open
+
+    run(scene())
+
+
+PROMPTS = {"capabilities": {"tools": {}, "prompts": {}}}
+
+
+async def discovered(request: Seen, wire: Wire) -> None:
+    await wire.result(request, DISCOVERED | PROMPTS)
+
+
+def test_what_else_a_server_announced_is_listed_page_by_page_and_no_further_than_it_may() -> None:
+    async def page(request: Seen, wire: Wire) -> None:
+        number = int(request.json["params"].get("cursor", "0"))
+        await wire.result(request, {"prompts": [{"name": f"p{number}"}], "nextCursor": str(number + 1)})
+
+    async def scene() -> None:
+        handler = modern(server_discover=discovered, prompts_list=page)
+        async with serving(handler) as server, Session(declared(server)) as session:
+            await session.list(10)
+            found = await session.others(10)
+            assert found == {"prompts": {f"p{n}": {"name": f"p{n}"} for n in range(MAX_PAGES)}}
+            assert server.asked.count("prompts/list") == MAX_PAGES
+
+    run(scene())
+
+
+def test_a_server_that_does_not_say_what_else_it_lists_keeps_its_tools_and_is_asked_once() -> None:
+    async def silence(request: Seen, wire: Wire) -> None:
+        await asyncio.Event().wait()
+
+    async def scene() -> None:
+        handler = modern(server_discover=discovered, prompts_list=silence)
+        async with serving(handler) as server, Session(declared(server)) as session:
+            assert len((await session.list(10)).tools) == 1
+            assert await session.others(0.05) == {"prompts": {}}
+            assert await session.others(10) == {}
+            assert server.asked.count("prompts/list") == 1
+            assert len((await session.list(10)).tools) == 1
+
+    run(scene())
+
+
+def test_a_server_that_refuses_to_list_what_it_announced_has_nothing_else() -> None:
+    async def scene() -> None:
+        async with (
+            serving(modern(server_discover=discovered)) as server,
+            Session(declared(server)) as session,
+        ):
+            await session.list(10)
+            assert await session.others(10) == {"prompts": {}}
 
     run(scene())

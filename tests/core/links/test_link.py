@@ -29,6 +29,7 @@ REPLIES = [
     link.Events(({"type": "x"},)),
     link.Counters({"requests": 3}),
     link.Report({"server_id": "s", "ok": True, "tools": []}),
+    link.Report({"server_id": "s", "listed": {"prompts": {}}}),
 ]
 
 

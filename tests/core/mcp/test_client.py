@@ -9,7 +9,7 @@ import pytest
 
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.mcp import jsonrpc
-from agentsh_net.core.mcp.client import MISSING_CLIENT_CAPABILITY, Conversation, Phase
+from agentsh_net.core.mcp.client import META, MISSING_CLIENT_CAPABILITY, Conversation, Phase
 from agentsh_net.core.mcp.exchange import (
     LEGACY,
     MODERN,
@@ -379,3 +379,18 @@ def test_listening_asks_for_changes_of_tools_only() -> None:
     params = json.loads(ask.body)["params"]
     assert (ask.method, params["notifications"]) == ("subscriptions/listen", {"toolsListChanged": True})
     assert talk.phase is Phase.READY
+
+
+def test_what_else_a_server_announced_is_listened_for_and_listed_page_by_page() -> None:
+    talk = Conversation()
+    announced = DISCOVERED | {"capabilities": {"tools": {}, "prompts": {}}}
+    Play(talk).asks("server/discover").gets(announced).asks("tools/list").gets(tools()).ends_with()
+    assert talk.lists == ("prompts/list",)
+    news = json.loads(talk.listen().body)["params"]["notifications"]
+    assert news == {"toolsListChanged": True, "promptsListChanged": True}
+    ask = talk.others("prompts/list", "2")
+    asked = json.loads(ask.body)
+    assert (ask.method, asked["params"]["cursor"]) == ("prompts/list", "2")
+    assert META + "protocolVersion" in asked["params"]["_meta"]
+    note = '{"jsonrpc":"2.0","method":"notifications/prompts/list_changed"}'
+    assert hear(talk, note).changed
