@@ -21,7 +21,7 @@ from agentsh_net.core.model import Server, Transport
 from agentsh_net.core.naming.folding import fold, visible
 from agentsh_net.core.snapshot import Snapshot
 from agentsh_net.tasks import Tasks
-from agentsh_net.workers.offspring import Offspring
+from agentsh_net.workers.descendants import Descendants
 from agentsh_net.workers.stdio_process import Account, Launcher, Process, account
 
 MAX_QUESTION: Final = 4096  # bytes: a number and an id
@@ -153,7 +153,7 @@ class _Running:
         self.process = process
         self._pipes = pipes
         self._ending: asyncio.Task[None] | None = None
-        self._offspring = Offspring(process.pid)
+        self._descendants = Descendants(process.pid)
         self._denied = False
 
     def take_pipes(self) -> tuple[int, ...]:
@@ -164,7 +164,7 @@ class _Running:
     def deny(self) -> None:
         """Have it end with all that it started, in whatever process group that is."""
         self._denied = True
-        self._offspring.look()
+        self._descendants.look()
 
     def end(self) -> None:
         """Let it end by itself, now that its input has ended; then ask, then kill it and what it left behind."""
@@ -174,7 +174,7 @@ class _Running:
     async def _end(self) -> None:
         for number, patience in zip((signal.SIGTERM, signal.SIGKILL), GRACE, strict=True):
             if self._denied:
-                self._offspring.look()
+                self._descendants.look()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(patience):
                     await self.process.wait()
@@ -187,7 +187,7 @@ class _Running:
         self._signal(signal.SIGKILL)
         if self._ending is not None:
             await self._ending
-        self._offspring.kill()
+        self._descendants.kill()
         return f"signal {-status}" if status < 0 else f"exit status {status}"
 
     def _signal(self, number: signal.Signals) -> None:

@@ -15,7 +15,7 @@ from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.mcp import jsonrpc
 from agentsh_net.core.mcp.gate import UNREADABLE
 from agentsh_net.core.web.http_head import RequestHead
-from agentsh_proxy import crowd
+from agentsh_proxy import connection_limit
 from agentsh_proxy.chunks import LAST_CHUNK, chunk
 from agentsh_proxy.gateway.requests import Asked, Requests
 from agentsh_proxy.load import Load
@@ -124,7 +124,7 @@ class GatewayConnection(asyncio.Protocol):
         """Take the connection up, where it can be."""
         self._transport = cast("asyncio.Transport", transport)
         self._transport.set_write_buffer_limits(high=WRITE_BUFFER)
-        if not crowd.take(self._front.connections, self):
+        if not connection_limit.admit(self._front.connections, self):
             self._refuse(ProtocolError("too many connections", status=503))
             return
         try:

@@ -45,7 +45,7 @@ from agentsh_proxy.gateway.sse import SsePipe
 from agentsh_proxy.gateway.stdio import Starter, StdioPipe
 from agentsh_proxy.gateway.view import GatewayView, Place, unfold
 from agentsh_proxy.http_client import tls_context
-from agentsh_proxy.turned_away import Refusals, turned_away
+from agentsh_proxy.refused_requests import Refusals, refused_request
 
 TICK: Final = 1.0  # seconds between two looks at what takes too long
 
@@ -165,7 +165,7 @@ class Gateway:
             raise
 
     def _refused(self, status: int, why: str, head: RequestHead | None, here: str) -> None:
-        self._refusals.tell(turned_away(head, self.sessions, here), status, why)
+        self._refusals.tell(refused_request(head, self.sessions, here), status, why)
 
     async def _served(
         self, served: Served, asked: Asked, client: GatewayConnection, admitted: Admitted

@@ -20,7 +20,7 @@ from agentsh_net.core.web.http_route import api_path, canonical, locate, split_t
 from agentsh_proxy.callers import Caller, caller
 from agentsh_proxy.llm.signing import REMEDY, brings_key
 from agentsh_proxy.llm.view import ProviderView, View
-from agentsh_proxy.turned_away import TurnedAway, turned_away
+from agentsh_proxy.refused_requests import RefusedRequest, refused_request
 
 _METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"))
 MAX_WAYS = 1024  # remembered per policy; an agent uses a handful
@@ -30,7 +30,7 @@ _ALLOW = b"Allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS\r\n"
 class RefusalError(Exception):
     """The request goes no further: `status`, a message for the client, and the dialect to say it in, if one is known.
 
-    `unread` is set where it would have been admitted, had policy allowed what nobody reads; `turned_away` where its head was enough;
+    `unread` is set where it would have been admitted, had policy allowed what nobody reads; `request` where its head was enough;
     `told` where an event of its own says so already.
     """
 
@@ -49,7 +49,7 @@ class RefusalError(Exception):
         self.fields = fields
         self.unread = unread
         self.told = told
-        self.turned_away: TurnedAway | None = None
+        self.request: RefusedRequest | None = None
         super().__init__(message)
 
 
@@ -94,7 +94,7 @@ def admit(head: RequestHead, view: View, sessions: Mapping[str, str], here: str 
     try:
         return _admit(head, view, sessions, here)
     except RefusalError as refused:
-        refused.turned_away = turned_away(head, sessions, here)
+        refused.request = refused_request(head, sessions, here)
         raise
 
 

@@ -24,9 +24,9 @@ from agentsh_net.core.dlp.guard import Guard, Scrubbed
 from agentsh_net.core.dlp.restoring import Restorer, restored
 from agentsh_net.core.dlp.tokens import Vault
 from agentsh_net.core.errors import ProtocolError
-from agentsh_proxy.apart import Apart
+from agentsh_proxy.forked import Forked
 
-# Bytes of a body from which it is searched apart: that takes 25 ms and more, a fork 2 to 5.
+# Bytes of a body from which it is searched in a fork: that takes 25 ms and more, a fork 2 to 5.
 LONG: Final = 512 << 10
 
 # What describes the body as it came in, and is wrong once it was rewritten (RFC 9110 section 8, RFC 9530).
@@ -40,7 +40,7 @@ def scrubbed(guard: Guard, body: bytes, vault: Vault) -> Scrubbed:
     return guard.scrub(body, vault.token if guard.mode == "tokenize" else None)
 
 
-async def scrubbed_apart(guard: Guard, body: bytes, vault: Vault, apart: Apart) -> Scrubbed:
+async def scrubbed_forked(guard: Guard, body: bytes, vault: Vault, forked: Forked) -> Scrubbed:
     """Do as `scrubbed` in a process of its own. Raises ProtocolError 503 where that came to nothing."""
 
     def work() -> bytes:
@@ -58,7 +58,7 @@ async def scrubbed_apart(guard: Guard, body: bytes, vault: Vault, apart: Apart) 
         told = json.dumps({"counts": dict(done.counts), "found": list(found)}).encode()
         return told + b"\n" + done.body if done.counts else told
 
-    head, _, left = (await apart.run(work)).partition(b"\n")
+    head, _, left = (await forked.run(work)).partition(b"\n")
     told = json.loads(head)
     if "error" in told:
         raise ProtocolError(told["error"])

@@ -20,7 +20,7 @@ from agentsh_proxy.inflating import inflate_whole, partly_known
 from agentsh_proxy.llm.admission import RefusalError
 from agentsh_proxy.llm.asked import Asked
 from agentsh_proxy.llm.connectors import Connectors
-from agentsh_proxy.llm.guarding import LONG, scrubbed, scrubbed_apart, without_description
+from agentsh_proxy.llm.guarding import LONG, scrubbed, scrubbed_forked, without_description
 from agentsh_proxy.llm.offering import reduced
 from agentsh_proxy.llm.service import Service
 from agentsh_proxy.llm.sniffing import Kind, kind_of
@@ -116,7 +116,7 @@ class Reception:
         service = self._service
         try:
             vault = service.vaults.of(self.asked.admitted.session_id)
-            return self._scrubbed(guard, await scrubbed_apart(guard, plain, vault, service.apart), body)
+            return self._scrubbed(guard, await scrubbed_forked(guard, plain, vault, service.forked), body)
         except ProtocolError as error:
             return self._unsearchable(error, body)
 

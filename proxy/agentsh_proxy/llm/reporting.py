@@ -29,7 +29,7 @@ from agentsh_net.core.dialects.base import Dialect, Fault, Judged, Step
 from agentsh_net.core.links import link
 from agentsh_net.core.model import Server, Transport, Verdict
 from agentsh_net.core.verdicts.steps import PROTOCOL
-from agentsh_proxy.turned_away import REFUSALS, REFUSALS_A_SECOND, Refusals, TurnedAway
+from agentsh_proxy.refused_requests import REFUSALS, REFUSALS_A_SECOND, Refusals, RefusedRequest
 
 # Waiting for the supervisor to read: some hundred full-size events. Beyond it events are counted as lost, never awaited.
 MAX_WAITING = 16 << 20
@@ -174,7 +174,7 @@ class Reporter:
             )
         )
 
-    def refused(self, asked: TurnedAway, status: int, reason: str, dialect: Dialect | None) -> None:
+    def refused(self, asked: RefusedRequest, status: int, reason: str, dialect: Dialect | None) -> None:
         """Tell of a request that was refused for what it is."""
         self._refusals.tell(asked, status, reason, dialect=dialect.name if dialect is not None else "")
 

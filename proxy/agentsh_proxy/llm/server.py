@@ -36,12 +36,12 @@ class ClientConnection(asyncio.Protocol):
 
     __slots__ = (
         "_body", "_buffer", "_closing", "_exchange", "_half_open", "_head", "_here", "_in_loop", "_known", "_lingering", "_mould", "_reading_paused",
-        "_service", "_transport", "_turn", "_upload_paused", "_writing_paused", "seen",
+        "_service", "_transport", "_upload_paused", "_writes", "_writing_paused", "seen",
     )  # fmt: skip
 
     def __init__(self, service: Service) -> None:
         self._service = service
-        self._turn = service.turn
+        self._writes = service.writes
         self._transport: asyncio.Transport | None = None
         self._buffer = b""  # an incomplete head, or requests that came before their turn (one read at most)
         self._exchange: Exchange | Tunnel | None = None
@@ -72,7 +72,7 @@ class ClientConnection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - gone is gone
         """Cancel what the client asked for."""
         if self._transport is not None:
-            self._turn.drop(self._transport)
+            self._writes.drop(self._transport)
         self._transport = None
         if self._half_open is not None:
             self._half_open.rest(b"")
@@ -100,7 +100,7 @@ class ClientConnection(asyncio.Protocol):
         if not waits or self._lingering or transport is None:
             return False
         self._half_open = HalfOpen(
-            partial(self._turn.write, transport), asyncio.get_running_loop().call_later
+            partial(self._writes.write, transport), asyncio.get_running_loop().call_later
         )
         return True
 
@@ -125,7 +125,7 @@ class ClientConnection(asyncio.Protocol):
         if self._transport is not None:
             if self._half_open is not None:
                 data = self._half_open.rest(data)
-            self._turn.write(self._transport, data)
+            self._writes.write(self._transport, data)
 
     def answer_error(self, status: int, message: str, dialect: Dialect | None) -> None:
         """Send an error in place of an answer of which nothing was sent."""
@@ -175,7 +175,7 @@ class ClientConnection(asyncio.Protocol):
     def abort(self) -> None:
         """Cut the connection, after what was written."""
         if self._transport is not None:
-            self._turn.flush(self._transport)
+            self._writes.flush(self._transport)
             self._transport.abort()
 
     # What the service asks.
@@ -209,7 +209,7 @@ class ClientConnection(asyncio.Protocol):
     def close_now(self) -> None:
         """Close without waiting for the client."""
         if self._transport is not None:
-            self._turn.flush(self._transport)
+            self._writes.flush(self._transport)
             self._transport.close()
 
     def stop(self, error: ProtocolError) -> None:
@@ -391,7 +391,7 @@ class ClientConnection(asyncio.Protocol):
         self.seen = self._service.now
         self._upload_paused = False
         self._set_reading()
-        self._turn.flush(self._transport)
+        self._writes.flush(self._transport)
         self._transport.write_eof()
 
     def _forget_body(self) -> None:

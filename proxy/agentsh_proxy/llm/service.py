@@ -18,11 +18,11 @@ from agentsh_net.core.dlp.tokens import Vaults
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.model import ToolCall, Verdict
 from agentsh_net.core.web.http_head import RequestHead
-from agentsh_proxy import crowd
-from agentsh_proxy.apart import Apart
+from agentsh_proxy import connection_limit
 from agentsh_proxy.callers import place
 from agentsh_proxy.charging import Charges
 from agentsh_proxy.counting import Counts
+from agentsh_proxy.forked import Forked
 from agentsh_proxy.llm.admission import Admitted, Answered, RefusalError, admit
 from agentsh_proxy.llm.asked import Asked
 from agentsh_proxy.llm.guarding import masked
@@ -32,7 +32,7 @@ from agentsh_proxy.llm.upstream_pool import Pool
 from agentsh_proxy.llm.view import View
 from agentsh_proxy.load import Load
 from agentsh_proxy.recorder import Recorder
-from agentsh_proxy.turned_away import turned_away
+from agentsh_proxy.refused_requests import refused_request
 
 if TYPE_CHECKING:
     from agentsh_proxy.llm.server import ClientConnection
@@ -62,12 +62,12 @@ class Service:
         self.recorder = recorder
         self.counts = counts
         self.pool = pool
-        self.turn = pool.turn
+        self.writes = pool.writes
         self.vaults = Vaults(token_key or token_bytes(32))
         self.offering = Offering(reporter)
         self.draining = False
         self.load = Load()
-        self.apart = Apart()
+        self.forked = Forked()
         self.clock = loop.time
         self.now = loop.time()
         self.charges = charges
@@ -122,7 +122,7 @@ class Service:
             self.note_unread(refused.unread)
         elif not refused.told:
             head = what.head if what is not None else None
-            asked = refused.turned_away or turned_away(head, self.sessions, here)
+            asked = refused.request or refused_request(head, self.sessions, here)
             self.reporter.refused(asked, refused.status, str(refused), refused.dialect)
 
     def note_bug(self, error: Exception, about: Subject | None = None) -> str:
@@ -145,7 +145,7 @@ class Service:
         That is the one in which its client's socket was made, empty for none. Raises ProtocolError where it cannot be served.
         """
         self.counts.connections += 1
-        taken = crowd.take(self._clients, client)
+        taken = connection_limit.admit(self._clients, client)
         self._quiet.clear()
         self.counts.open_connections = len(self._clients)
         if not taken:

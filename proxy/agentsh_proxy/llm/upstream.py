@@ -84,12 +84,13 @@ class UpstreamConnection(asyncio.Protocol):
     """One connection. Serves one exchange at a time; between two it lies idle in the pool."""
 
     __slots__ = (
-        "_buffer", "_chunked", "_exchange", "_full", "_head", "_heads", "_idle", "_interim", "_left", "_pool", "_sent_whole", "_transport", "_turn", "_unsent", "idle_since",
+        "_buffer", "_chunked", "_exchange", "_full", "_head", "_heads", "_idle", "_interim", "_left", "_pool", "_sent_whole", "_transport", "_unsent",
+        "_writes", "idle_since",
     )  # fmt: skip
 
     def __init__(self, pool: Pool, origin: Origin) -> None:
         self._pool = pool
-        self._turn = pool.turn
+        self._writes = pool.writes
         self._heads = pool.heads[origin]
         self._idle = pool.idle[origin]  # where it lies between two exchanges
         self._transport: asyncio.Transport | None = None
@@ -116,14 +117,14 @@ class UpstreamConnection(asyncio.Protocol):
         if len(data) > SLICE:
             self._unsent, data = memoryview(data)[SLICE:], data[:SLICE]
             asyncio.get_running_loop().call_soon(self._send_on)
-        self._turn.write(transport, data)
+        self._writes.write(transport, data)
         return True
 
     def write(self, data: bytes, *, last: bool) -> None:
         """Send request bytes; `last` ends the request."""
         self._sent_whole = last
         if self._transport is not None:
-            self._turn.write(self._transport, data)
+            self._writes.write(self._transport, data)
 
     def pause(self) -> None:
         """Read no more for now."""
@@ -198,7 +199,7 @@ class UpstreamConnection(asyncio.Protocol):
         if self in self._idle:
             self._idle.remove(self)
         if self._transport is not None:
-            self._turn.drop(self._transport)
+            self._writes.drop(self._transport)
         self._transport, self._unsent = None, _NOTHING
         exchange, self._exchange = self._exchange, None
         if exchange is None:
@@ -301,5 +302,5 @@ class UpstreamConnection(asyncio.Protocol):
     def _drop(self) -> None:
         self._unsent = _NOTHING
         if self._transport is not None:
-            self._turn.drop(self._transport)
+            self._writes.drop(self._transport)
             self._transport.abort()

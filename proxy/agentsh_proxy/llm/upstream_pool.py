@@ -17,9 +17,9 @@ from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.web.familiar_heads import AnswerHeads
 from agentsh_proxy.counting import Counts
 from agentsh_proxy.http_client import tls_context
-from agentsh_proxy.llm.turn import Turn
 from agentsh_proxy.llm.upstream import UpstreamConnection, Waiting
 from agentsh_proxy.llm.view import Origin
+from agentsh_proxy.llm.write_coalescing import WriteCoalescer
 
 IDLE_SECONDS = 55.0  # shorter than the 60 s after which load balancers commonly drop an idle connection
 
@@ -36,7 +36,7 @@ class Pool:
         self.idle: defaultdict[Origin, list[UpstreamConnection]] = defaultdict(list)
         self.heads: defaultdict[Origin, AnswerHeads] = defaultdict(AnswerHeads)
         # In a context of its own: to copy the current one for every turn costs a third of the call.
-        self.turn = Turn(partial(loop.call_soon, context=copy_context()))
+        self.writes = WriteCoalescer(partial(loop.call_soon, context=copy_context()))
         self._connecting: set[asyncio.Task[None]] = set()
         self.now = loop.time()
 

@@ -256,7 +256,7 @@ def test_a_head_that_comes_again_is_read_once_and_another_one_anew() -> None:
 def test_a_newcomer_takes_the_place_of_who_keeps_the_gateway_waiting(
     monkeypatch: pytest.MonkeyPatch, begun: bytes
 ) -> None:
-    monkeypatch.setattr("agentsh_proxy.crowd.MAX_CONNECTIONS", 2)
+    monkeypatch.setattr("agentsh_proxy.connection_limit.MAX_CONNECTIONS", 2)
     reached = asyncio.Event()
 
     async def late(asked: Asked, client: GatewayConnection) -> None:
@@ -284,7 +284,7 @@ def test_a_newcomer_takes_the_place_of_who_keeps_the_gateway_waiting(
 
 
 def test_more_clients_at_work_than_the_bound_are_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agentsh_proxy.crowd.MAX_CONNECTIONS", 1)
+    monkeypatch.setattr("agentsh_proxy.connection_limit.MAX_CONNECTIONS", 1)
     refused: list[int] = []
 
     async def never(asked: Asked, client: GatewayConnection) -> None:

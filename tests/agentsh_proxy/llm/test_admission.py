@@ -160,4 +160,4 @@ def test_a_request_is_of_the_session_in_which_its_clients_socket_was_made():
 def test_who_asked_for_what_is_told_of_a_request_that_is_refused_by_its_head(asked, status, session, path):
     with pytest.raises(RefusalError) as caught:
         admit(asked, VIEW, SESSIONS)
-    assert (caught.value.status, caught.value.turned_away) == (status, (session, asked.method, path))
+    assert (caught.value.status, caught.value.request) == (status, (session, asked.method, path))

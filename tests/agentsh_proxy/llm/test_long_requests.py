@@ -23,13 +23,13 @@ REDACTED = BODY.replace(b"ann@example.com", b"[REDACTED:email]")
 
 
 class Gate:
-    """Lets computations apart go on once it is open; or fails them."""
+    """Lets forked computations go on once it is open; or fails them."""
 
     def __init__(self, proxy: Proxy, error: ProtocolError | None = None) -> None:
         self.open = asyncio.Event()
         self.waiting = 0
-        self._run, self._error = proxy.service.apart.run, error
-        proxy.service.apart = SimpleNamespace(run=self.run)
+        self._run, self._error = proxy.service.forked.run, error
+        proxy.service.forked = SimpleNamespace(run=self.run)
 
     async def run(self, work):
         self.waiting += 1
@@ -138,7 +138,7 @@ class Sending:
 
 def connection(sent: Sending) -> UpstreamConnection:
     turn = SimpleNamespace(write=lambda transport, data: transport.write(data), drop=lambda _: None)
-    pool = SimpleNamespace(turn=turn, heads={ORIGIN: None}, idle={ORIGIN: []}, now=0.0)
+    pool = SimpleNamespace(writes=turn, heads={ORIGIN: None}, idle={ORIGIN: []}, now=0.0)
     made = UpstreamConnection(pool, ORIGIN)
     made.connection_made(sent)
     return made

@@ -226,8 +226,8 @@ async def test_a_refused_client_can_read_why_although_it_still_sends(opened):
 
 @on_loop
 async def test_a_flood_of_refused_requests_is_counted_and_does_not_fill_the_record(opened, monkeypatch):
-    monkeypatch.setattr("agentsh_proxy.turned_away.REFUSALS", 2)
-    monkeypatch.setattr("agentsh_proxy.turned_away.REFUSALS_A_SECOND", 1e-9)
+    monkeypatch.setattr("agentsh_proxy.refused_requests.REFUSALS", 2)
+    monkeypatch.setattr("agentsh_proxy.refused_requests.REFUSALS_A_SECOND", 1e-9)
     proxy = await opened(Proxy(snapshot(1)))
     for _ in range(5):
         client = await opened(Client(proxy.port))
@@ -290,7 +290,7 @@ async def test_an_error_speaks_the_providers_dialect(opened):
 
 @on_loop
 async def test_more_clients_at_work_than_the_bound_are_told_so(opened, monkeypatch):
-    monkeypatch.setattr("agentsh_proxy.crowd.MAX_CONNECTIONS", 1)
+    monkeypatch.setattr("agentsh_proxy.connection_limit.MAX_CONNECTIONS", 1)
     upstream = await opened(Upstream(lambda conversation, _: conversation.reader.read()))
     proxy = await opened(Proxy(snapshot(upstream.port)))
     first = await opened(Client(proxy.port))
@@ -305,7 +305,7 @@ async def test_more_clients_at_work_than_the_bound_are_told_so(opened, monkeypat
 @pytest.mark.parametrize("begun", [b"", b"POST / HT", request(PATH, b"{}" * 9)[:-1]])
 @on_loop
 async def test_a_newcomer_takes_the_place_of_who_keeps_the_proxy_waiting(opened, monkeypatch, begun):
-    monkeypatch.setattr("agentsh_proxy.crowd.MAX_CONNECTIONS", 2)
+    monkeypatch.setattr("agentsh_proxy.connection_limit.MAX_CONNECTIONS", 2)
     upstream = await opened(Upstream(lambda conversation, _: conversation.reader.read()))
     proxy = await opened(Proxy(snapshot(upstream.port)))
     at_work = await opened(Client(proxy.port))

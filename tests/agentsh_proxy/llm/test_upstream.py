@@ -11,9 +11,9 @@ import pytest
 from agentsh_proxy.chunks import LAST_CHUNK, chunk
 from agentsh_proxy.llm.answers import StreamInspection
 from agentsh_proxy.llm.choosing import choose
-from agentsh_proxy.llm.turn import Turn
 from agentsh_proxy.llm.upstream import UpstreamConnection
 from agentsh_proxy.llm.view import Origin
+from agentsh_proxy.llm.write_coalescing import WriteCoalescer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from inspected import BOTH, inspection
@@ -83,8 +83,8 @@ class _Taker:
 
 
 def taken(reads, *, short):
-    pool = SimpleNamespace(turn=None, heads=defaultdict(AnswerHeads), idle=defaultdict(list), now=0.0)
-    pool.turn = Turn(lambda _: None)
+    pool = SimpleNamespace(writes=None, heads=defaultdict(AnswerHeads), idle=defaultdict(list), now=0.0)
+    pool.writes = WriteCoalescer(lambda _: None)
     connection, taker = UpstreamConnection(pool, Origin("a", 1, tls=False)), _Taker(short=short)
     connection.connection_made(Mock(is_closing=lambda: False))
     connection.ask(taker, b"")

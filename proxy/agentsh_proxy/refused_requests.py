@@ -24,7 +24,7 @@ REFUSALS_A_SECOND: Final = 5.0
 _TOKEN: Final = re.compile(rb"(?<=/s/)[^/]*")  # another one than those that are known opens nothing
 
 
-class TurnedAway(NamedTuple):
+class RefusedRequest(NamedTuple):
     """Whose a refused request was, and what it asked for, as far as that is known."""
 
     session_id: str
@@ -32,13 +32,13 @@ class TurnedAway(NamedTuple):
     path: str = ""  # without its query and its token
 
 
-def turned_away(head: RequestHead | None, sessions: Mapping[str, str], here: str) -> TurnedAway:
+def refused_request(head: RequestHead | None, sessions: Mapping[str, str], here: str) -> RefusedRequest:
     """Return what is told of a request that has this head, None where it came not so far.
 
     `here` is the session in which its client's socket was made, empty for none.
     """
     if head is None:
-        return TurnedAway(here or DEFAULT_SESSION)
+        return RefusedRequest(here or DEFAULT_SESSION)
     path = http_redaction.target(head.target.partition(b"?")[0])
     token = _TOKEN.search(path)
     try:
@@ -46,7 +46,7 @@ def turned_away(head: RequestHead | None, sessions: Mapping[str, str], here: str
     except (ProtocolError, UnicodeError):
         session_id = DEFAULT_SESSION
     written = _TOKEN.sub(http_redaction.REDACTED, path).decode("ascii", "replace")
-    return TurnedAway(session_id, head.method, written)
+    return RefusedRequest(session_id, head.method, written)
 
 
 class Refusals:
@@ -63,7 +63,7 @@ class Refusals:
         who = f"who is refused by the {layer}"
         self._flood = Flood(emit, who, layer=layer, burst=REFUSALS, rate=REFUSALS_A_SECOND)
 
-    def tell(self, asked: TurnedAway, status: int, reason: str, **more: Any) -> None:
+    def tell(self, asked: RefusedRequest, status: int, reason: str, **more: Any) -> None:
         """Tell of one; `more` are fields of its kind of event."""
         self._flood.tell(
             self._kind(

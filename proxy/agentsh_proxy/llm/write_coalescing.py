@@ -13,7 +13,7 @@ from collections.abc import Callable
 MAX_WAITING = 4 << 10
 
 
-class Turn:
+class WriteCoalescer:
     """Holds what was written in this turn, by transport, and writes it when everything that was ready has been read."""
 
     __slots__ = ("_call_soon", "_waiting")

@@ -1,4 +1,4 @@
-"""What is computed apart comes back whole, one after the other, and holds up nothing; a process that dies or is not wanted leaves nothing."""
+"""What a fork computes comes back whole, one after the other, and holds up nothing; a process that dies or is not wanted leaves nothing."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import signal
 import socket
 
 import pytest
-from agentsh_proxy import apart
-from agentsh_proxy.apart import Apart
+from agentsh_proxy import forked
+from agentsh_proxy.forked import Forked
 from loopback import on_loop, until
 
 from agentsh_net.core.errors import ProtocolError
@@ -38,7 +38,7 @@ async def test_the_loop_turns_while_work_is_done_and_gets_all_of_its_outcome(ope
         wait_for(memory, 1)
         return b"abc" * (1 << 20)
 
-    computing = asyncio.ensure_future(Apart().run(work))
+    computing = asyncio.ensure_future(Forked().run(work))
     await until(lambda: memory[0])  # in turns of this loop
     assert not computing.done()
     memory[1] = 1
@@ -47,7 +47,7 @@ async def test_the_loop_turns_while_work_is_done_and_gets_all_of_its_outcome(ope
 
 @on_loop
 async def test_one_computes_at_a_time_in_the_order_in_which_they_came(opened):
-    memory, apart = shared(), Apart()
+    memory, forked = shared(), Forked()
 
     def work(number: int) -> bytes:
         order = memory[0] = memory[0] + 1
@@ -58,8 +58,8 @@ async def test_one_computes_at_a_time_in_the_order_in_which_they_came(opened):
         wait_for(memory, 2)
         return work(0)
 
-    asked = [asyncio.ensure_future(apart.run(first))]
-    asked += [asyncio.ensure_future(apart.run(lambda at=at: work(at))) for at in range(1, 4)]
+    asked = [asyncio.ensure_future(forked.run(first))]
+    asked += [asyncio.ensure_future(forked.run(lambda at=at: work(at))) for at in range(1, 4)]
     await until(lambda: memory[1])
     memory[2] = 1
     assert await asyncio.gather(*asked) == [bytes([at, at + 1]) for at in range(4)]
@@ -73,11 +73,11 @@ async def test_work_that_comes_to_nothing_is_an_error_and_the_next_is_done(opene
             os.kill(os.getpid(), signal.SIGKILL)
         raise ValueError
 
-    apart = Apart()
+    forked = Forked()
     with pytest.raises(ProtocolError, match="died") as failed:
-        await apart.run(work)
+        await forked.run(work)
     assert failed.value.status == 503
-    assert await apart.run(lambda: b"x") == b"x"
+    assert await forked.run(lambda: b"x") == b"x"
 
 
 @on_loop
@@ -88,7 +88,7 @@ async def test_a_process_that_cannot_be_started_is_an_error(opened, monkeypatch)
     monkeypatch.setattr(os, "fork", fork)
     before = len(os.listdir("/proc/self/fd"))
     with pytest.raises(ProtocolError, match="temporarily unavailable"):
-        await Apart().run(lambda: b"x")
+        await Forked().run(lambda: b"x")
     assert len(os.listdir("/proc/self/fd")) == before
 
 
@@ -102,7 +102,7 @@ async def test_what_is_not_wanted_any_more_is_killed_and_reaped(opened):
         wait_for(memory, 9)
         return b""
 
-    computing = asyncio.ensure_future(Apart().run(work))
+    computing = asyncio.ensure_future(Forked().run(work))
     await until(lambda: memory[0])
     pid = int.from_bytes(memory[1:5], "little")
     os.kill(pid, 0)
@@ -130,7 +130,7 @@ async def test_a_process_that_is_gone_is_not_killed_its_number_may_be_anothers(o
 
     monkeypatch.setattr(os, "waitpid", reaped)
     monkeypatch.setattr(os, "kill", lambda *told: killed.append(told))
-    computing = asyncio.ensure_future(Apart().run(lambda: b"x"))
+    computing = asyncio.ensure_future(Forked().run(lambda: b"x"))
     with pytest.raises(asyncio.CancelledError):
         await computing
     assert killed == []
@@ -149,7 +149,7 @@ async def test_it_holds_no_socket_of_the_workers(opened, number):
         wait_for(memory, 1)
         return b""
 
-    computing = asyncio.ensure_future(Apart().run(work))
+    computing = asyncio.ensure_future(Forked().run(work))
     await until(lambda: memory[0])
     os.close(ours)
     peer.setblocking(False)
@@ -171,15 +171,15 @@ async def test_it_stands_behind_the_worker_ends_some_day_and_takes_no_signal_for
         return repr((os.nice(0), limit, gc.isenabled(), deaf)).encode()
 
     try:
-        found = await Apart().run(work)
+        found = await Forked().run(work)
     finally:
         loop.remove_signal_handler(signal.SIGTERM)
-    nice = min(19, os.nice(0) + apart._NICE)
-    assert found.decode() == repr((nice, (apart.MAX_SECONDS, apart.MAX_SECONDS), False, True))
+    nice = min(19, os.nice(0) + forked._NICE)
+    assert found.decode() == repr((nice, (forked.MAX_SECONDS, forked.MAX_SECONDS), False, True))
 
 
 @on_loop
 async def test_nothing_of_it_stays_open(opened):
     before = os.listdir("/proc/self/fd")
-    assert await Apart().run(lambda: b"x") == b"x"
+    assert await Forked().run(lambda: b"x") == b"x"
     assert os.listdir("/proc/self/fd") == before

@@ -25,7 +25,7 @@ _MAX_FD: Final = 1 << 20
 log = logging.getLogger("agentsh_proxy")
 
 
-class Apart:
+class Forked:
     """One worker's computations, one at a time: each has as much memory as it needs."""
 
     __slots__ = ("_turn",)

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from agentsh_net.workers import offspring
-from agentsh_net.workers.offspring import Offspring
+from agentsh_net.workers import descendants
+from agentsh_net.workers.descendants import Descendants
 
 
 @contextlib.contextmanager
@@ -38,7 +38,7 @@ def family() -> Iterator[tuple[subprocess.Popen[bytes], int]]:
 
 def test_descendants_in_other_sessions_are_killed_and_they_alone() -> None:
     with family() as (parent, grandchild), family() as (other, _):
-        kin = Offspring(parent.pid)
+        kin = Descendants(parent.pid)
         kin.look()
         kin.look()  # finds nobody twice
         assert grandchild in kin._held and len(kin._held) == 2 and parent.pid not in kin._held
@@ -48,9 +48,9 @@ def test_descendants_in_other_sessions_are_killed_and_they_alone() -> None:
 
 
 def test_no_more_are_held_than_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(offspring, "MAX_HELD", 1)
+    monkeypatch.setattr(descendants, "MAX_HELD", 1)
     with family() as (parent, _):
-        kin = Offspring(parent.pid)
+        kin = Descendants(parent.pid)
         kin.look()
         assert len(kin._held) == 1
         kin.kill()
@@ -58,7 +58,7 @@ def test_no_more_are_held_than_the_bound(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_who_has_the_number_of_a_child_that_is_gone_is_not_held() -> None:
     with family() as (parent, grandchild), family() as (_, stranger):
-        kin = Offspring(parent.pid)
+        kin = Descendants(parent.pid)
         assert not kin._hold(stranger, parent.pid)
         assert not kin._hold(grandchild, parent.pid)  # which is no child of it
         assert kin._held == {}
@@ -67,7 +67,7 @@ def test_who_has_the_number_of_a_child_that_is_gone_is_not_held() -> None:
 def test_a_process_that_is_gone_has_none() -> None:
     with family() as (parent, _):
         pass
-    kin = Offspring(parent.pid)
+    kin = Descendants(parent.pid)
     kin.look()
     assert kin._held == {}
     kin.kill()

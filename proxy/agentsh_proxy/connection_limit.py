@@ -15,7 +15,7 @@ MAX_CONNECTIONS: Final = 4096
 MAKE_ROOM: Final = 64
 
 
-class Guest(Protocol):
+class Client(Protocol):
     """A client's connection."""
 
     @property
@@ -30,15 +30,15 @@ class Guest(Protocol):
         """Close without waiting for the client."""
 
 
-G = TypeVar("G", bound=Guest)
+C = TypeVar("C", bound=Client)
 
 
-def take(guests: set[G], newcomer: G) -> bool:
+def admit(clients: set[C], newcomer: C) -> bool:
     """Count a connection in, in the place of those that keep us waiting where there are too many; say whether there was one."""
-    if len(guests) >= MAX_CONNECTIONS:
-        waiting = (each for each in guests if each.awaited)
+    if len(clients) >= MAX_CONNECTIONS:
+        waiting = (each for each in clients if each.awaited)
         for each in nsmallest(MAKE_ROOM, waiting, key=attrgetter("seen")):
-            guests.discard(each)
+            clients.discard(each)
             each.close_now()
-    guests.add(newcomer)
-    return len(guests) <= MAX_CONNECTIONS
+    clients.add(newcomer)
+    return len(clients) <= MAX_CONNECTIONS

@@ -15,7 +15,7 @@ from typing import Final
 MAX_HELD: Final = 256  # of one server; each is a descriptor of ours
 
 
-class Offspring:
+class Descendants:
     """The descendants of one process."""
 
     def __init__(self, pid: int) -> None:

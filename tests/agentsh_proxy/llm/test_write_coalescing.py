@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from agentsh_proxy.llm.turn import MAX_WAITING, Turn
+from agentsh_proxy.llm.write_coalescing import MAX_WAITING, WriteCoalescer
 
 
 class Wire:
@@ -30,7 +30,7 @@ def soon() -> list[Callable[[], None]]:
 
 @pytest.fixture
 def turn(soon):
-    return Turn(soon.append)
+    return WriteCoalescer(soon.append)
 
 
 def test_one_turn_is_one_callback_and_one_write_a_connection(turn, soon, journal):
