@@ -270,9 +270,14 @@ def test_trouble_ends_by_itself_even_with_nothing_to_write(store, path, told):
     told.wait_for("recovered")
 
 
-def test_a_database_moved_aside_under_a_running_daemon_is_made_anew(store, path, told):
+def at_rest(store, path):
+    """Have the writer look at the path again before it writes: what it began before a file goes is written to that file."""
     store.put([call("before")])
     awaited(lambda: stored(path) == ["before"])
+
+
+def test_a_database_moved_aside_under_a_running_daemon_is_made_anew(store, path, told):
+    at_rest(store, path)
     for suffix in ("", "-wal", "-shm"):
         os.rename(f"{path}{suffix}", f"{path}{suffix}.old")
     store.put([call("after")])
@@ -292,8 +297,7 @@ def other_database(tmp_path, path):
 
 def test_a_database_that_another_replaces_takes_its_log_with_it(store, path, tmp_path, told):
     restored = other_database(tmp_path, path)
-    store.put([call("before")])
-    awaited(lambda: stored(path) == ["before"])
+    at_rest(store, path)
     os.link(path, path.with_suffix(".old"))
     restored.rename(path)  # as of a backup: SQLite would read the log, which stays, as its own
     store.put([call("after")])
@@ -307,8 +311,7 @@ def test_while_somebody_reads_the_log_of_a_replaced_database_the_other_is_not_to
 ):
     restored = other_database(tmp_path, path)
     content = restored.read_bytes()
-    store.put([call("before")])
-    awaited(lambda: stored(path) == ["before"])
+    at_rest(store, path)
     with closing(sqlite3.connect(path, isolation_level=None)) as reader:
         reader.execute("BEGIN")
         reader.execute("SELECT count(*) FROM events")
@@ -325,6 +328,7 @@ def test_what_cannot_be_opened_in_the_place_of_the_database_is_told_once(store, 
     monkeypatch.setattr(
         writer, "open_writer", lambda path: (tries.append(path), connect.open_writer(path))[1]
     )
+    at_rest(store, path)
     path.unlink()
     path.mkdir()
     store.put([call("after")])
@@ -371,6 +375,7 @@ def test_a_full_disk_is_no_wrong_place(path, told, monkeypatch):
 
 
 def test_a_store_that_came_again_after_its_directory_was_emptied_is_still_one_daemons(store, path, told):
+    at_rest(store, path)
     for name in os.listdir(path.parent):
         os.unlink(path.parent / name)
     store.put([call("after")])

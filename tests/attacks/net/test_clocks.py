@@ -127,6 +127,8 @@ def asleep(folder: Path, layers: tuple[str, ...]) -> dict[str, Any]:
     said: dict[str, Any] = {}
     with clock.in_daemons(), running(folder, rules) as daemon:
         said["before"] = [attempt(FIRST, 8000), attempt(MOVED, 8000)]
+        # Told of after the name moved on, it would be told without its server.
+        daemon.await_connection(server_id="evil")
         names.records = {("evil.test", "A"): [MOVED]}
         clock.sleep(2 * 3600)
         await_that(lambda: attempt(MOVED, 8000) in REFUSALS)
