@@ -101,7 +101,7 @@ class Forward:
         assert task is not None  # noqa: S101 - coroutines run in tasks
         self._flights[exchange] = task
         try:
-            return await self._carry(exchange, asked, client, admitted.session_id)
+            return await self._carry(exchange, asked, client, admitted)
         except asyncio.CancelledError:
             if exchange.denied is None or task.uncancel():
                 raise
@@ -111,10 +111,13 @@ class Forward:
             del self._flights[exchange]
 
     async def _carry(
-        self, exchange: Exchange, asked: Asked, client: GatewayConnection, session_id: str
+        self, exchange: Exchange, asked: Asked, client: GatewayConnection, admitted: Admitted
     ) -> bool:
-        mcp_session = asked.fields.get("mcp-session-id", "")
-        if len(mcp_session) > MAX_NAME or session_id not in self._owners.get(mcp_session, (session_id,)):
+        mcp_session, session_id = asked.fields.get("mcp-session-id", ""), admitted.session_id
+        if mcp_session and (len(mcp_session) > MAX_NAME or not self._may_use(mcp_session, admitted)):
+            client.note_refused(
+                404, f"the session with server {self.server.id} is not known to be this client's"
+            )
             # As if it were nobody's.
             client.answer(404, jsonrpc.error(None, jsonrpc.SESSION_NOT_FOUND, "Session not found"))
             return True
@@ -140,6 +143,14 @@ class Forward:
             self._reviews.pop((session_id, mcp_session), None)
             self._owners.pop(mcp_session, None)
         return not exchange.older
+
+    def _may_use(self, mcp_session: str, admitted: Admitted) -> bool:
+        """Say whether a session is a client's; where agents have sessions of their own, one of which nobody knows whose it is is nobody's.
+
+        So it is once the worker that saw it begin has ended: its client is told to begin anew.
+        """
+        owners = self._owners.get(mcp_session)
+        return admitted.session_id in owners if owners is not None else not admitted.sessions
 
     async def is_older(self, asked: Asked, admitted: Admitted) -> bool:
         """Say whether the server opens the stream of HTTP+SSE and names an endpoint there."""

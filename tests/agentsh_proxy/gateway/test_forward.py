@@ -621,6 +621,30 @@ def test_another_agent_cannot_go_on_with_a_session_that_it_knows_or_guesses() ->
     play(legacy(tools_call=call_, GET=stream), scene)
 
 
+def test_nobody_goes_on_with_a_session_of_an_agents_once_the_worker_that_saw_it_begin_has_ended() -> None:
+    async def scene(front: GatewayFront, server: Scripted) -> None:
+        sessions = {sha256(t).hexdigest(): t.decode() for t in (b"one", b"two")}
+        front.gateway.sessions = sessions
+        begun = await front.ask("POST", INITIALIZE, path="/s/one/mcp/peer")
+        session = {"Mcp-Session-Id": begun.headers["mcp-session-id"]}
+        seen = len(server.seen)
+        async with gateway_over(front.gateway.view.snapshot) as another:
+            another.gateway.sessions = sessions
+            for method in ("POST", "GET", "DELETE"):
+                message = call() if method == "POST" else None
+                answer = await another.ask(method, message, path="/s/two/mcp/peer", **session)
+                assert (answer.status, answer.json["error"]["message"]) == (404, "Session not found")
+            assert len(server.seen) == seen
+            refused = another.told("mcp_request_refused")
+            assert [(e["status"], e["method"], e["session_id"]) for e in refused] == [
+                (404, m, "two") for m in ("POST", "GET", "DELETE")
+            ]
+            assert (await another.ask("POST", INITIALIZE, path="/s/one/mcp/peer")).status == 200
+            assert (await another.ask("POST", call(), path="/s/one/mcp/peer", **session)).status == 200
+
+    play(answering(plain), scene)
+
+
 def test_whose_a_session_is_stays_known_while_it_is_used_however_many_others_begin(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
