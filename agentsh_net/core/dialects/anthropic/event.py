@@ -11,6 +11,7 @@ from typing import Any
 
 from agentsh_net.core.dialects.anthropic.blocks import folded, is_call, is_folded, twice, unsure
 from agentsh_net.core.dialects.steering import tool_use
+from agentsh_net.core.dialects.stray_calls import OF_CHAT, chat_calls
 from agentsh_net.core.framing.sse import Frame
 from agentsh_net.core.framing.sse_writing import make_frame
 from agentsh_net.core.values.members import clash_of
@@ -55,6 +56,8 @@ def read(frame: Frame, reading: Reading) -> Event | None:
         message is None and not repeated.isdisjoint({"message", "content"})
     )
     flaw = clash_of(repeated)
+    if "choices" in top and chat_calls(reading):
+        hidden, flaw = True, flaw or OF_CHAT
     if not flaw and (is_call(block) or message is not None or _brings_arguments(delta)):
         carriers = sorted({"content_block", "delta", "message", "content"} & top.keys())
         flaw = f"one event brings {' and '.join(carriers)}" if len(carriers) > 1 else ""

@@ -17,6 +17,7 @@ from agentsh_net.core.dialects.openai_chat.fragments import Chunk, Fragment, sca
 from agentsh_net.core.dialects.openai_chat.ledger import Ledger
 from agentsh_net.core.dialects.openai_chat.whole import rewrite_whole
 from agentsh_net.core.dialects.output import Output
+from agentsh_net.core.dialects.stray_calls import OF_MESSAGES, has_message_call
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.framing.sse import Frame
 from agentsh_net.core.model import ToolCall
@@ -120,8 +121,9 @@ class ChatMachine:
     def _chunk(self, frame: Frame, reading: Reading, out: Output) -> None:
         chunk = scan(reading.value, reading.duplicates)
         reason = chunk.hostile
-        if self._done and (chunk.fragments or reason):
-            if not self._refused(chunk.fragments, reason or _AFTER_DONE, out):
+        stray = OF_MESSAGES if has_message_call(reading.value) else ""
+        if stray or (self._done and (chunk.fragments or reason)):
+            if not self._refused(chunk.fragments, reason or stray or _AFTER_DONE, out):
                 out.write(frame.raw)
             return
         hostile = bool(reason) if chunk.fragments or not reason else self._refused([], reason, out)

@@ -13,7 +13,6 @@ from typing import Any, Final
 
 from agentsh_net.core.dialects.base import MIN_WEIGHT, Judge, Limits
 from agentsh_net.core.dialects.machine import DONE, never
-from agentsh_net.core.dialects.openai_responses.chat_calls import chat_calls
 from agentsh_net.core.dialects.openai_responses.event import Event, message_frames, read, renumbered
 from agentsh_net.core.dialects.openai_responses.items import Call, is_call, read_call
 from agentsh_net.core.dialects.openai_responses.output import rewritten
@@ -22,6 +21,7 @@ from agentsh_net.core.dialects.openai_responses.pieces import Pieces
 from agentsh_net.core.dialects.openai_responses.rulings import Place, Rulings
 from agentsh_net.core.dialects.openai_responses.slots import NO_INDEX, REUSED, Slot, Slots, State
 from agentsh_net.core.dialects.output import Output
+from agentsh_net.core.dialects.stray_calls import OF_CHAT, chat_calls
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.framing.sse import Frame
 from agentsh_net.core.framing.sse_writing import with_data
@@ -109,7 +109,8 @@ class ResponsesMachine:
         if event.fails_answer:
             self._fail(out)
         carried = (event.item is not None) + event.lists + event.brings
-        others = chat_calls(reading) if "choices" in event.fields else []
+        stray = chat_calls(reading) if "choices" in event.fields else []
+        others = [Call(name=name, flaw=OF_CHAT) for name in stray]
         if carried > 1:
             others.append(Call(flaw=_TWO_CARRIERS))
         notices = [self._rulings.decide(call, out) for call in others]
