@@ -42,8 +42,8 @@ from agentsh_net.reloading import Reloading
 from agentsh_net.resolution.watch import NameWatch
 from agentsh_net.servers import inventory
 from agentsh_net.servers.reports import Reports
-from agentsh_net.shims.desk import Desk
-from agentsh_net.shims.surroundings import Surroundings
+from agentsh_net.shims.dependencies import Dependencies
+from agentsh_net.shims.service import ShimService
 from agentsh_net.store import queries
 from agentsh_net.store.writer import Writer
 from agentsh_net.tasks import Tasks
@@ -229,7 +229,7 @@ class Daemon:
         stack.callback(self.state.reloading.close)
 
     async def _serve_shims(self, stack: AsyncExitStack) -> None:
-        around = Surroundings(
+        needs = Dependencies(
             snapshot=lambda: self.state.current.snapshot,
             take=self.state.reports.take,
             recognise=self.state.reports.recognise,
@@ -243,10 +243,9 @@ class Daemon:
             warn=self._log.warning,
             session=self.state.agents.of,
         )
-        self.state.desk = Desk(around)
-        shims = ShimServer(
-            Path(beside(self._initial.config.control.socket)), self.state.desk, self._tasks.failed
-        )
+        self.state.shims = ShimService(needs)
+        socket = Path(beside(self._initial.config.control.socket))
+        shims = ShimServer(socket, self.state.shims, self._tasks.failed)
         await shims.start()
         stack.push_async_callback(shims.close)
 

@@ -18,7 +18,7 @@ from agentsh_net.reloading import Reloading
 from agentsh_net.resolution.watch import NameWatch
 from agentsh_net.servers.reports import Reports
 from agentsh_net.sessions import Sessions
-from agentsh_net.shims.desk import Desk
+from agentsh_net.shims.service import ShimService
 from agentsh_net.store.writer import Writer
 from agentsh_net.workers.pool import Pool
 
@@ -47,7 +47,7 @@ class DaemonState:
         self.reports: Reports
         self.reloading: Reloading
         self.agents: AgentSessions
-        self.desk: Desk
+        self.shims: ShimService
 
     @property
     def proxy_url(self) -> str:

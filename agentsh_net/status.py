@@ -43,7 +43,7 @@ async def told(daemon: DaemonState) -> dict[str, Any]:
         **daemon.names.status(),
         "sessions": daemon.sessions.ids(),
         "running": [row["session_id"] for row in daemon.agents.describe() if row["running"]],
-        "shims": daemon.desk.describe(),
+        "shims": daemon.shims.describe(),
         "notes": list(current.loaded.notes),
     }
 

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from agentsh_proxy.gateway.around import Around
+from agentsh_proxy.gateway.dependencies import Dependencies
 from agentsh_proxy.gateway.review import Review
 from agentsh_proxy.gateway.view import unfold
 from gateway_front import FakeCharges, snapshot
@@ -25,7 +25,7 @@ class Front:
         self.reports: list[dict[str, Any]] = []
         self.soon: list[Callable[[], object]] = []
         charges = FakeCharges()
-        around = Around(
+        around = Dependencies(
             snapshot=lambda: self.view.snapshot, charge=charges.of_the_wire, claim=charges.claim, unanswered=lambda: charges.unanswered,
             emit=lambda event: self.events.append(event.to_json()), report=self._report, changed=self._changed,
             customs=lambda: self.view.customs, counted=lambda _: None, soon=self.soon.append,

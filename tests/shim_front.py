@@ -1,4 +1,4 @@
-"""A desk before a snapshot of the test's: shims are let in, their questions answered, and what was told is kept."""
+"""The shim service over a snapshot of the test's: shims are let in, their questions answered, and what was told is kept."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from agentsh_net.core.links.shim_link import Frames
 from agentsh_net.core.snapshot import Snapshot
 from agentsh_net.core.trust.pins import Pins
 from agentsh_net.servers import inventory, recognition
-from agentsh_net.shims.desk import Desk
-from agentsh_net.shims.surroundings import Surroundings
-from agentsh_net.shims.visit import Visit
+from agentsh_net.shims.dependencies import Dependencies
+from agentsh_net.shims.handler import ShimHandler
+from agentsh_net.shims.service import ShimService
 
 
 def message(method: str, id_: Any = 1, **params: Any) -> dict[str, Any]:
@@ -74,12 +74,12 @@ class Front:
         self.sheets = 0  # that were recorded
         self.tokens: dict[str, str] = {}
         self.intents = Intents()
-        around = Surroundings(
+        needs = Dependencies(
             snapshot=lambda: self.snapshot, take=self._take, recognise=self._recognise, within=self._within, warn=self.warnings.append,
             emit=lambda event: self.events.append(event.to_json()), record=lambda events, _: self.events.extend(events), record_sheet=self._record_sheet, takes_news=lambda: self.room, session=lambda token, _: self.tokens.get(token, DEFAULT_SESSION),
             awaits=self.intents.awaits, claim=lambda *asked: self.intents.claim(*asked, self.now),
         )  # fmt: skip
-        self.desk = Desk(around)
+        self.shims = ShimService(needs)
 
     def _record_sheet(self, sheet: Sheet) -> None:
         self.sheets += 1
@@ -87,7 +87,7 @@ class Front:
         assert [json.loads(row[-1]) for row in sheet.rows()] == events
         self.events += events
 
-    def enter(self, server: str = "fs", *, hide: bool = False, uid: int = 1000, trusted: bool = False, session: str = "", unjudged: int = 0, **more: Any) -> Visit:  # fmt: skip
+    def enter(self, server: str = "fs", *, hide: bool = False, uid: int = 1000, trusted: bool = False, session: str = "", unjudged: int = 0, **more: Any) -> ShimHandler:  # fmt: skip
         opening = {
             "ask": "open",
             "server": server,
@@ -95,29 +95,31 @@ class Front:
             "hide": hide,
             "unjudged": unjudged,
         } | more
-        return self.desk.begin(Peer(4711, uid, uid), opening, trusted=trusted)
+        return self.shims.begin(Peer(4711, uid, uid), opening, trusted=trusted)
 
-    def client(self, visit: Visit, value: Any) -> Answered:
-        return self._ask(visit, {"ask": "client"}, value)
+    def client(self, handler: ShimHandler, value: Any) -> Answered:
+        return self._ask(handler, {"ask": "client"}, value)
 
-    def called(self, visit: Visit, value: Any) -> Answered:
-        return self._ask(visit, {"ask": "called"}, value)
+    def called(self, handler: ShimHandler, value: Any) -> Answered:
+        return self._ask(handler, {"ask": "called"}, value)
 
-    def server(self, visit: Visit, value: Any, *asked: list[Any], stray: bool = False) -> Answered:
+    def server(self, handler: ShimHandler, value: Any, *asked: list[Any], stray: bool = False) -> Answered:
         padded = [[*item, ""] if len(item) == 4 else item for item in asked]
-        return self._ask(visit, {"ask": "server", "asked": padded, "stray": stray}, value)
+        return self._ask(handler, {"ask": "server", "asked": padded, "stray": stray}, value)
 
-    def listed(self, visit: Visit, *definitions: Any, continues: bool = False, **more: Any) -> Answered:
+    def listed(
+        self, handler: ShimHandler, *definitions: Any, continues: bool = False, **more: Any
+    ) -> Answered:
         """Answer a tools/list."""
         answer = result(7, tools=tools(*definitions), **more)
-        return self.server(visit, answer, [0, 7, "tools/list", continues])
+        return self.server(handler, answer, [0, 7, "tools/list", continues])
 
     def told(self, kind: str) -> list[dict[str, Any]]:
         return [event for event in self.events if event["type"] == kind]
 
-    def _ask(self, visit: Visit, header: dict[str, Any], value: Any) -> Answered:
+    def _ask(self, handler: ShimHandler, header: dict[str, Any], value: Any) -> Answered:
         line = value if isinstance(value, bytes) else json.dumps(value).encode()
-        answer = visit.answer(header, line)
+        answer = handler.answer(header, line)
         if isinstance(answer, bytes):
             return Answered(answer, line)
 

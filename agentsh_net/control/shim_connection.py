@@ -1,6 +1,6 @@
 """One shim at its socket: questions in, answers out, in order, and what its calls were put on record meanwhile.
 
-It bounds what one user can make the daemon hold and do. What the questions mean is the desk's business.
+It bounds what one user can make the daemon hold and do. What the questions mean is the service's business.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _READ_AHEAD: Final = 256  # questions
 _READ_AHEAD_BYTES: Final = 1 << 20  # of whole questions, some 10,000 calls
 
 
-class Visitor(Protocol):
+class Handler(Protocol):
     """What answers one shim."""
 
     def opened(self) -> bytes | Awaitable[bytes]:
@@ -55,13 +55,13 @@ class Visitor(Protocol):
         """Return the news that so many calls are on record (empty: the shim does not care)."""
 
 
-class Desk(Protocol):
+class Service(Protocol):
     """Who lets shims in."""
 
-    def begin(self, peer: Peer, opening: Mapping[str, Any], *, trusted: bool) -> Visitor:
+    def begin(self, peer: Peer, opening: Mapping[str, Any], *, trusted: bool) -> Handler:
         """Let one in. Raises LinkError."""
 
-    def end(self, visit: Any) -> None:
+    def end(self, handler: Any) -> None:
         """Forget it."""
 
     def takes_news(self) -> bool:
@@ -85,9 +85,9 @@ class Front(Protocol):
 class ShimConnection(asyncio.BufferedProtocol):
     """One shim: questions in, answers out, in order."""
 
-    def __init__(self, server: Front, desk: Desk, on_bug: Callable[[BaseException], None]) -> None:
+    def __init__(self, server: Front, service: Service, on_bug: Callable[[BaseException], None]) -> None:
         self._server = server
-        self._desk = desk
+        self._service = service
         self._on_bug = on_bug
         self._loop = asyncio.get_running_loop()
         self._frames = Frames()
@@ -105,7 +105,7 @@ class ShimConnection(asyncio.BufferedProtocol):
         self._noted = 0  # calls on record that it was not told of
         self._held = 0
         self._user: Allowance | None = None
-        self._visit: Visitor | None = None
+        self._handler: Handler | None = None
         self._peer: Peer
         self._transport: asyncio.Transport
 
@@ -163,8 +163,8 @@ class ShimConnection(asyncio.BufferedProtocol):
 
     def revoke(self) -> None:
         """Tell the shim that no verdict stands."""
-        if self._visit is not None:
-            self._transport.write(self._visit.revoked())
+        if self._handler is not None:
+            self._transport.write(self._handler.revoked())
 
     def abort(self) -> None:
         """End the connection; the shim follows fail_closed."""
@@ -181,14 +181,14 @@ class ShimConnection(asyncio.BufferedProtocol):
         self._transport.pause_reading()
         self._read_the_rest()
         while self._questions:
-            if not self._desk.takes_news() and self._loop.time() < until:
+            if not self._service.takes_news() and self._loop.time() < until:
                 await asyncio.sleep(REST)
                 continue  # there may be none left
             self._gather()
             question = self._questions.popleft()
-            if _calls(question) and self._visit is not None:
+            if _calls(question) and self._handler is not None:
                 with contextlib.suppress(LinkError):
-                    self._visit.answer(*question)
+                    self._handler.answer(*question)
 
     def _read_the_rest(self) -> None:
         """Take what a shim that is gone had sent: the kernel says first that it is gone where it left answers unread."""
@@ -274,25 +274,25 @@ class ShimConnection(asyncio.BufferedProtocol):
         now = self._loop.time()
         if now > until:
             return 0.0
-        if calls and not self._desk.takes_news():
+        if calls and not self._service.takes_news():
             return REST
         return self._user.delay(now, calls or 1) or None
 
     def _say(self, answers: list[bytes]) -> None:
-        if self._noted and self._visit is not None:
-            answers.append(self._visit.noted(self._noted))
+        if self._noted and self._handler is not None:
+            answers.append(self._handler.noted(self._noted))
             self._noted = 0
         said = b"".join(answers)
         if said and not self._gone:
             self._transport.write(said)
 
     def _answer(self, header: dict[str, Any], payload: bytes) -> bytes | Awaitable[bytes]:
-        if self._visit is not None:
-            return self._visit.answer(header, payload)
+        if self._handler is not None:
+            return self._handler.answer(header, payload)
         self._clear_timer()
         trusted = self._peer.may_ask(daemon_uid(), group_id())
-        self._visit = self._desk.begin(self._peer, header, trusted=trusted)
-        return self._visit.opened()
+        self._handler = self._service.begin(self._peer, header, trusted=trusted)
+        return self._handler.opened()
 
     async def _later(self, answer: Awaitable[bytes], header: dict[str, Any], payload: bytes) -> None:
         self._alive = self._loop.call_later(KEEP_WAITING, self._say_alive)
@@ -318,10 +318,10 @@ class ShimConnection(asyncio.BufferedProtocol):
     def _failed(self, header: dict[str, Any], payload: bytes, error: Exception) -> bytes:
         """Tell of a bug, and refuse the line that it is about: nobody may have it pass by making us fail. Raises LinkError."""
         self._on_bug(error)
-        if self._visit is None:
+        if self._handler is None:
             raise LinkError("the opening failed") from error
         try:
-            return self._visit.failed(header, payload)
+            return self._handler.failed(header, payload)
         except Exception as another:
             raise LinkError("there is no answer to it") from another
 
@@ -356,8 +356,8 @@ class ShimConnection(asyncio.BufferedProtocol):
             self._user.connections -= 1
             self._user.held -= self._held
             self._held = 0
-        if self._visit is not None:
-            self._desk.end(self._visit)
+        if self._handler is not None:
+            self._service.end(self._handler)
 
 
 def _give_up(answer: Awaitable[bytes], _: asyncio.Task[None]) -> None:

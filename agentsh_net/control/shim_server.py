@@ -14,7 +14,7 @@ from typing import Final
 
 from agentsh_net.control.peer import Peer
 from agentsh_net.control.shim_allowance import Allowance
-from agentsh_net.control.shim_connection import CHUNK, Desk, ShimConnection
+from agentsh_net.control.shim_connection import CHUNK, Service, ShimConnection
 from agentsh_net.control.socket_file import Listening, listen
 
 MAX_SHIMS: Final = 512  # an agent has a dozen servers, and a machine a few dozen agents
@@ -25,9 +25,9 @@ CLOSING: Final = 3.0  # seconds in which what was told goes on record when the d
 class ShimServer:
     """Serves the shims' socket, mode 0666."""
 
-    def __init__(self, path: Path, desk: Desk, on_bug: Callable[[BaseException], None]) -> None:
+    def __init__(self, path: Path, service: Service, on_bug: Callable[[BaseException], None]) -> None:
         self._path = path
-        self._desk = desk
+        self._service = service
         self._on_bug = on_bug
         self._listening: Listening | None = None
         self._server: asyncio.Server | None = None
@@ -42,7 +42,7 @@ class ShimServer:
         _let_pass(self._path.parent)
         loop = asyncio.get_running_loop()
         self._server = await loop.create_unix_server(
-            lambda: ShimConnection(self, self._desk, self._on_bug), sock=self._listening.socket
+            lambda: ShimConnection(self, self._service, self._on_bug), sock=self._listening.socket
         )
 
     async def close(self) -> None:

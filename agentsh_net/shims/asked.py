@@ -1,6 +1,6 @@
 """Requests of a client that a line of its server answers, as the shim names them.
 
-What becomes of the answers is the visit's business.
+What becomes of the answers is the handler's business.
 """
 
 from __future__ import annotations

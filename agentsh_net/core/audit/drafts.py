@@ -1,6 +1,6 @@
 """Events of calls under a verdict that stands, drawn up once: of each further call only what is its own is filled in, as text.
 
-Which calls may be told of so is `shims.news`' business, who keeps the rows the store's.
+Which calls may be told of so is `shims.call_log`'s business, who keeps the rows the store's.
 """
 
 from __future__ import annotations

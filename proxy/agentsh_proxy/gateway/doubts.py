@@ -17,7 +17,7 @@ from agentsh_net.core.mcp.listing import refused
 from agentsh_net.core.mcp.uncertain import NOTHING, Held, held
 from agentsh_net.core.model import Action, Verdict
 from agentsh_net.core.verdicts import steps
-from agentsh_proxy.gateway.around import Around
+from agentsh_proxy.gateway.dependencies import Dependencies
 
 # Bytes of a result that are inspected at once; longer ones in a thread, as one may take a second.
 INLINE: Final = 4096
@@ -26,23 +26,23 @@ INLINE: Final = 4096
 class Doubts:
     """Those of one client's conversation with one server."""
 
-    __slots__ = ("_around", "_server_id", "_tell")
+    __slots__ = ("_server_id", "_tell", "_worker")
 
-    def __init__(self, around: Around, server_id: str, tell: Teller) -> None:
-        self._around = around
+    def __init__(self, worker: Dependencies, server_id: str, tell: Teller) -> None:
+        self._worker = worker
         self._server_id = server_id
         self._tell = tell
 
     def of_client(self, size: int, why: str, danger: str) -> Verdict:
         """Judge a message of the client's, and tell of it."""
-        verdict = mcp_judging.doubted(self._around.mcp, why, danger)
+        verdict = mcp_judging.doubted(self._worker.mcp, why, danger)
         self._tell.uninspected("client", HOSTILE if danger else MALFORMED, size, verdict)
         return verdict
 
     def of_server(self, size: int, why: str, danger: str, holds: Held = NOTHING) -> Verdict:
         """Judge a message of the server by what it holds for clients that read it, and tell of it."""
         danger = danger or holds.danger
-        verdict = holds.decides(mcp_judging.doubted(self._around.mcp, why, danger), why)
+        verdict = holds.decides(mcp_judging.doubted(self._worker.mcp, why, danger), why)
         for asking, asked in holds.asked:
             self._tell.asked(asking, asked)
         cause = HOSTILE if danger or holds.verdict is not None else MALFORMED
@@ -51,14 +51,14 @@ class Doubts:
 
     async def held(self, flat: bytes) -> Held:
         """Return what a message holds for clients that are less strict than we are."""
-        mcp, customs = self._around.mcp, self._around.customs()
+        mcp, customs = self._worker.mcp, self._worker.customs()
         if len(flat) <= INLINE:
             return held(mcp, self._server_id, flat, customs)
         return await asyncio.to_thread(held, mcp, self._server_id, flat, customs)
 
     def oversize(self, size: int) -> None:
         """Tell of a message of the server that is cut because it is too long."""
-        verdict = refused(self._around.mcp, "longer than gateway.max_response", "gateway.max_response")
+        verdict = refused(self._worker.mcp, "longer than gateway.max_response", "gateway.max_response")
         self._tell.uninspected("server", "too_long", size, verdict)
 
     def undeliverable(self, size: int, why: str) -> None:
@@ -68,7 +68,7 @@ class Doubts:
     def opaque(self) -> Verdict:
         """Tell of an answer in which clients who go by its charset may read other letters than are judged here."""
         why = "the answer's charset writes ASCII as other bytes"
-        verdict = refused(self._around.mcp, why, steps.PROTOCOL)
+        verdict = refused(self._worker.mcp, why, steps.PROTOCOL)
         self._tell.uninspected("server", HOSTILE, 0, verdict)
         return verdict
 

@@ -24,7 +24,7 @@ from agentsh_net.core.trust.identity import Aspect
 from agentsh_net.core.values import jsontext
 from agentsh_net.core.values.recent import remember
 from agentsh_net.core.verdicts.policy import Charge
-from agentsh_proxy.gateway.around import Around
+from agentsh_proxy.gateway.dependencies import Dependencies
 from agentsh_proxy.gateway.view import Place
 
 # Seconds a listing waits for the supervisor to take up new tools, so that calls are judged by them.
@@ -39,10 +39,10 @@ class Offer:
     """A server's offer to one client."""
 
     __slots__ = (
-        "_around", "_itself", "_known_by", "_own", "_place", "_reported", "_standing", "facts", "listing", "server_id",
+        "_itself", "_known_by", "_own", "_place", "_reported", "_standing", "_worker", "facts", "listing", "server_id",
     )  # fmt: skip
 
-    def __init__(self, around: Around, server_id: str, place: Callable[[], Place]) -> None:
+    def __init__(self, worker: Dependencies, server_id: str, place: Callable[[], Place]) -> None:
         self.server_id = server_id
         self.listing = Listing(server_id)
         self.facts: Mapping[str, Any] = mcp_judging.NO_FACTS  # of the handshake
@@ -53,12 +53,12 @@ class Offer:
         # Likewise, by tool; None: each call is judged for itself.
         self._standing: dict[str, Verdict | None] = {}
         self._reported: frozenset[bytes] = frozenset()  # digests of what else was listed
-        self._around = around
+        self._worker = worker
         self._place = place
 
     def anew(self) -> Offer:
         """Return the offer to a client that was shown nothing yet."""
-        return Offer(self._around, self.server_id, self._place)
+        return Offer(self._worker, self.server_id, self._place)
 
     def shown(self, snapshot: Snapshot) -> mcp_judging.Shown:
         """Return what blocks a tool because this client was shown it, or its server, otherwise than it is trusted."""
@@ -103,7 +103,7 @@ class Offer:
         if self._place().offers(tool):
             return None
         rule = f"gateway.servers.{self.server_id}.allow_tools"
-        return refused(self._around.mcp, "the gateway does not offer this tool", rule)
+        return refused(self._worker.mcp, "the gateway does not offer this tool", rule)
 
     async def page(self, message: Response, size: int, *, continues: bool) -> None:
         """Take a page of the server's tools before the client sees it: what it calls next is judged by them. Raises ProtocolError."""
@@ -116,13 +116,13 @@ class Offer:
             kept = self._reported if len(self._reported) < MAX_REPORTED else frozenset()
             self._reported = kept | {mark}
             aspect = definitions.KINDS[method].aspect
-            self._around.report({"server_id": self.server_id, "listed": {aspect.value: found}})
+            self._worker.report({"server_id": self.server_id, "listed": {aspect.value: found}})
 
     def hidden(self, definitions: list[Any]) -> tuple[int, ...]:
         """Return the positions of the tools that the client does not get to see."""
         hidden: set[int] = set()
         if self._place().settings.hide_denied:
-            snapshot = self._around.snapshot()
+            snapshot = self._worker.snapshot()
             denied = mcp_judging.denied(snapshot, self.shown(snapshot), self.server_id, definitions)
             hidden.update(denied)
         for position, definition in enumerate(definitions):
@@ -135,24 +135,24 @@ class Offer:
         """Let the registry know of tools that it does not know as they are, and wait until it does."""
         if self._known():
             return
-        server = self._around.snapshot().registry.server(self.server_id)
+        server = self._worker.snapshot().registry.server(self.server_id)
         if server is None:
             return  # a policy later it is not declared any more
         # Another credential may be offered less: only what a server lists to everybody alike can tell what is gone.
         partial = server.transport is not Transport.STDIO or self.listing.partial
-        self._around.report(
+        self._worker.report(
             {"server_id": self.server_id, "ok": True, "error": "", "tools": definitions, "partial": partial, **self.facts}
             | {"transport": server.transport.value, "tls_fingerprint": ""}
         )  # fmt: skip
         try:
             async with asyncio.timeout(SETTLING):
                 while not self._known():
-                    await self._around.changed()
+                    await self._worker.changed()
         except TimeoutError:
             return  # the registry refuses them, or the supervisor is busy: the listing itself still refuses what is not pinned
 
     def _known(self) -> bool:
-        registry = self._around.snapshot().registry
+        registry = self._worker.snapshot().registry
         return all(
             (tool := registry.tool(self.server_id, name)) is not None and tool.hash == shown
             for name, shown in self.listing.hashes.items()

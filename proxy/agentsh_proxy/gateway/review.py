@@ -28,8 +28,8 @@ from agentsh_net.core.mcp.uncertain import NOTHING, Held
 from agentsh_net.core.model import Action, Crossing, Verdict
 from agentsh_net.core.trust import definitions
 from agentsh_net.core.verdicts import results_policy, steps
-from agentsh_proxy.gateway.around import Around
 from agentsh_proxy.gateway.bodies import as_body, flattened
+from agentsh_proxy.gateway.dependencies import Dependencies
 from agentsh_proxy.gateway.doubts import INLINE, Doubts, refusal
 from agentsh_proxy.gateway.offer import Offer
 from agentsh_proxy.gateway.view import Place
@@ -64,15 +64,17 @@ class Passed(NamedTuple):
 class Review:
     """What one client and one server said to each other, as far as it matters."""
 
-    __slots__ = ("_around", "_tell", "_waiting", "doubts", "offer", "server_id", "session_id")
+    __slots__ = ("_tell", "_waiting", "_worker", "doubts", "offer", "server_id", "session_id")
 
-    def __init__(self, around: Around, server_id: str, session_id: str, place: Callable[[], Place]) -> None:
+    def __init__(
+        self, worker: Dependencies, server_id: str, session_id: str, place: Callable[[], Place]
+    ) -> None:
         self.server_id = server_id
         self.session_id = session_id
-        self.offer = Offer(around, server_id, place)
-        self._around = around
-        self._tell = Teller(around.emit, server_id, session_id, via="gateway")
-        self.doubts = Doubts(around, server_id, self._tell)
+        self.offer = Offer(worker, server_id, place)
+        self._worker = worker
+        self._tell = Teller(worker.emit, server_id, session_id, via="gateway")
+        self.doubts = Doubts(worker, server_id, self._tell)
         self._waiting = Waiting()
 
     # What the client sends.
@@ -84,7 +86,7 @@ class Review:
             body = mcp_gate.read(flat, _limits(limit))
             if fault is not None and (why := fault(body)):
                 return self._contradicted(body, why)
-            snapshot = self._around.snapshot()
+            snapshot = self._worker.snapshot()
             refuse = partial(mcp_judging.refused_call, snapshot.config.gateway, flat)
             reads = partial(snapshot.reads, self.server_id)
             ruling = mcp_gate.rule_calls(flat, body, self._judge, refuse, reads)
@@ -119,12 +121,12 @@ class Review:
 
     def _judge(self, call: Call) -> Verdict:
         """Judge a call and tell of it."""
-        around, snapshot = self._around, self._around.snapshot()
+        worker, snapshot = self._worker, self._worker.snapshot()
         if call.reading:
             verdict = snapshot.judge_reading(self.server_id, call.tool, call.input)
             self._tell_of(verdict, partial(self._judged, call, verdict, None))
             return verdict
-        intent = around.claim(
+        intent = worker.claim(
             self.server_id, call.tool, lambda: mark(snapshot.masked(call.input)), self.session_id
         )
         asked = False
@@ -134,10 +136,10 @@ class Review:
             if intent is not None:
                 return True
             asked = True
-            return around.charge(server_id, tool, self.session_id)
+            return worker.charge(server_id, tool, self.session_id)
 
         verdict = self.offer.judge(snapshot, call, self.session_id, charge)
-        if asked and around.unanswered():
+        if asked and worker.unanswered():
             verdict = replace(verdict, reason=f"{verdict.reason} (the rate limiter did not answer)")
         self._tell_of(verdict, partial(self._judged, call, verdict, intent))
         return verdict
@@ -147,15 +149,15 @@ class Review:
         if verdict.blocked:
             told()
         else:
-            self._around.soon(told)
+            self._worker.soon(told)
 
     def _judged(self, call: Call, verdict: Verdict, intent: Intent | None) -> None:
-        self._around.counted(verdict)
+        self._worker.counted(verdict)
         self._tell.called(call, verdict, intent)
 
     def mirrored(self, tool: str) -> Mirrored:
         """Return the arguments of a tool that its calls repeat as header fields, as far as the tool is known."""
-        known = self._around.snapshot().registry.tool(self.server_id, tool)
+        known = self._worker.snapshot().registry.tool(self.server_id, tool)
         return known.mirrored if known is not None else ()
 
     def forget(self, ids: Collection[Id]) -> None:
@@ -181,7 +183,7 @@ class Review:
 
     def _plain(self, data: bytes, body: Body | ProtocolError, ids: Collection[Id], own: Own) -> Passed | None:
         """Take the answer to one request if nothing is looked for in it, as in most; None where there is more to it."""
-        if isinstance(body, ProtocolError) or body.batch or self._around.mcp.output_inspection.enabled:
+        if isinstance(body, ProtocolError) or body.batch or self._worker.mcp.output_inspection.enabled:
             return None
         message = body.messages[0]
         if not isinstance(message, Response) or asks_for_input(message.raw):
@@ -246,11 +248,11 @@ class Review:
             for a in mcp_gate.askings(body)
         ]
         replies, edits = mcp_judging.judge_askings(
-            self._around.mcp, self.server_id, asked_for, self._tell.asked
+            self._worker.mcp, self.server_id, asked_for, self._tell.asked
         )
-        for note in mcp_judging.notes(self._around.mcp, body):
+        for note in mcp_judging.notes(self._worker.mcp, body):
             found = await self._found(note.params, size)
-            verdict = mcp_judging.judged_note(self._around.mcp, note, found, replies, edits)
+            verdict = mcp_judging.judged_note(self._worker.mcp, note, found, replies, edits)
             self._tell.result(note.about, None, found, size, verdict, note.method)
         return replies, edits
 
@@ -267,7 +269,7 @@ class Review:
         """Judge an answer to these requests that is no message, but that some client shows to the model."""
         asked = self._waiting.asked(ids[0]) if ids else NOBODYS
         found = await self._found(data.decode("utf-8", "replace"), len(data))
-        verdict = results_policy.judge(self._around.mcp, found, "answer")
+        verdict = results_policy.judge(self._worker.mcp, found, "answer")
         if found:
             self._tell.result(asked.tool, ids[0] if ids else None, found, len(data), verdict, asked.method)
         return verdict
@@ -301,7 +303,7 @@ class Review:
         elif asked.method in LISTS and isinstance(message, Response):
             found = await _apart(size, partial(definitions.read, asked.method, message.result))
             self.offer.listed(asked.method, found)
-        if self._around.mcp.output_inspection.enabled and isinstance(edits.get(index), Hide | None):
+        if self._worker.mcp.output_inspection.enabled and isinstance(edits.get(index), Hide | None):
             await self._resulted(index, asked, message, size, edits)
 
     async def _listed(
@@ -323,11 +325,11 @@ class Review:
     ) -> None:
         """Look at what a call returned, or what else the server gives to read, before the client sees it."""
         found = await self._found(mcp_judging.to_read(asked.method, message.raw), size)
-        verdict = results_policy.judge(self._around.mcp, found)
+        verdict = results_policy.judge(self._worker.mcp, found)
         told = partial(self._tell.result, asked.tool, message.id, found, size, verdict, asked.method)
         self._tell_of(verdict, told)
         if verdict.blocked:
-            gateway = self._around.snapshot().config.gateway
+            gateway = self._worker.snapshot().config.gateway
             edits[index] = Swap(
                 mcp_judging.refused_result(
                     gateway, message, message.id, asked.tool, verdict.reason, asked.method
@@ -335,9 +337,9 @@ class Review:
             )
 
     async def _found(self, content: Any, size: int, *, opens: bool = False) -> Sequence[Finding]:
-        if not self._around.mcp.output_inspection.enabled:
+        if not self._worker.mcp.output_inspection.enabled:
             return ()
-        return await _apart(size, partial(inspect_content, content, self._around.customs(), opens=opens))
+        return await _apart(size, partial(inspect_content, content, self._worker.customs(), opens=opens))
 
     def _uncertain(
         self,

@@ -31,11 +31,11 @@ from agentsh_proxy.callers import place
 from agentsh_proxy.charging import Charges
 from agentsh_proxy.counting import Counts
 from agentsh_proxy.gateway.admission import Admitted, admit
-from agentsh_proxy.gateway.around import Around
 from agentsh_proxy.gateway.bodies import flattened
 from agentsh_proxy.gateway.bridge import Bridge, OpenPipe
 from agentsh_proxy.gateway.carrier import Carrier, Served
 from agentsh_proxy.gateway.connection import Front, GatewayConnection
+from agentsh_proxy.gateway.dependencies import Dependencies
 from agentsh_proxy.gateway.dialing import teller
 from agentsh_proxy.gateway.forward import Forward
 from agentsh_proxy.gateway.pipe import Pipe
@@ -91,7 +91,7 @@ class Gateway:
         self._tasks: set[asyncio.Task[None]] = set()
         self._changed = asyncio.Event()
         self._tell = teller(means.emit)
-        self._around = Around(
+        self._worker = Dependencies(
             snapshot=lambda: self.view.snapshot,
             charge=means.charges.of_the_wire,
             claim=self._claim,
@@ -282,7 +282,7 @@ class Gateway:
 
     def _review(self, server_id: str, session_id: str) -> Review:
         key = fold(server_id)
-        return Review(self._around, server_id, session_id, lambda: self.view.places[key])
+        return Review(self._worker, server_id, session_id, lambda: self.view.places[key])
 
     def _claim(self, server_id: str, tool: str, marked: Callable[[], str], session_id: str) -> Any:
         if not self.view.joins:

@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 import pytest
-from agentsh_proxy.gateway.around import Around
+from agentsh_proxy.gateway.dependencies import Dependencies
 from agentsh_proxy.gateway.doubts import INLINE, Doubts, refusal
 from agentsh_proxy.gateway.view import unfold
 from gateway_front import snapshot
@@ -24,7 +24,7 @@ def doubting(**mcp: Any) -> tuple[Doubts, list[dict[str, Any]]]:
     def emit(event: Any) -> None:
         told.append(event.to_json())
 
-    around = Around(
+    around = Dependencies(
         snapshot=lambda: view.snapshot, charge=None, claim=None, unanswered=None, emit=emit, report=None, changed=None,
         customs=lambda: view.customs, counted=None, soon=None,
     )  # fmt: skip

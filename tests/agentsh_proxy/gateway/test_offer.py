@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from agentsh_proxy.gateway import offer as module
-from agentsh_proxy.gateway.around import Around
+from agentsh_proxy.gateway.dependencies import Dependencies
 from agentsh_proxy.gateway.offer import Offer, Unnamed
 from agentsh_proxy.gateway.view import unfold
 from gateway_front import FakeCharges, snapshot
@@ -33,7 +33,7 @@ class Front:
         self.learns = learns
         self.reports: list[dict[str, Any]] = []
         charges = FakeCharges()
-        around = Around(
+        around = Dependencies(
             snapshot=lambda: self.view.snapshot, charge=charges.of_the_wire, claim=lambda *_: None, unanswered=lambda: False,
             emit=lambda _: None, report=self.reports.append, changed=self._changed, customs=lambda: (), counted=lambda _: None, soon=lambda work: work(),
         )  # fmt: skip

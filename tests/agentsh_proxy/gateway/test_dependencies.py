@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentsh_proxy.gateway.around import Around
+from agentsh_proxy.gateway.dependencies import Dependencies
 from gateway_front import FakeCharges, snapshot
 
 
@@ -13,7 +13,7 @@ async def changed() -> None:
 def test_the_policy_is_that_of_the_snapshot_in_force() -> None:
     current = [snapshot([], fail_closed=False)]
     charges = FakeCharges()
-    around = Around(
+    around = Dependencies(
         snapshot=lambda: current[0], charge=charges.of_the_wire, claim=lambda *_: None, unanswered=lambda: False,
         emit=lambda _: None, report=lambda _: None, changed=changed, customs=lambda: (), counted=lambda _: None, soon=lambda work: work(),
     )  # fmt: skip

@@ -18,7 +18,7 @@ from agentsh_net.core.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True)
-class Around:
+class Dependencies:
     """What a review needs of its worker."""
 
     snapshot: Callable[[], Snapshot]

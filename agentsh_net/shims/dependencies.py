@@ -19,7 +19,7 @@ from agentsh_net.core.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class Dependencies:
     """What shims need of the daemon."""
 
     snapshot: Callable[[], Snapshot]

@@ -119,8 +119,8 @@ def test_a_call_that_passed_and_that_no_strict_reader_takes_is_told_of() -> None
 def test_the_rate_is_charged_once_a_call_and_over_it_calls_are_blocked() -> None:
     front = Front(offers={"fs": ["ls"]}, rate_limits=RateLimits(enabled=True))
     front.left = 2
-    visit = front.enter()
-    actions = [front.client(visit, call("ls", n)).passed for n in range(4)]
+    handler = front.enter()
+    actions = [front.client(handler, call("ls", n)).passed for n in range(4)]
     assert actions == [True, True, False, False]
     assert front.charged == ["fs"] * 4
     assert "over its rate" in front.told("mcp_tool_called")[-1]["reason"]
@@ -141,8 +141,8 @@ def test_a_call_that_was_charged_when_the_model_wrote_it_is_joined_and_not_charg
         },
         front.now,
     )  # fmt: skip
-    visit = front.enter()
-    front.client(visit, call("ls", 1, path="/"))
+    handler = front.enter()
+    front.client(handler, call("ls", 1, path="/"))
     assert front.charged == []
     (event,) = front.told("mcp_tool_called")
     assert (event["intercepted_id"], event["tool_call_id"], event["session_id"]) == (
@@ -150,7 +150,7 @@ def test_a_call_that_was_charged_when_the_model_wrote_it_is_joined_and_not_charg
         "toolu_1",
         "agent-7",
     )
-    front.client(visit, call("ls", 2, path="/"))
+    front.client(handler, call("ls", 2, path="/"))
     assert front.charged == ["fs"]
     assert front.told("mcp_tool_called")[1]["intercepted_id"] == ""
 
@@ -194,9 +194,9 @@ def test_audit_mode_lets_even_that_pass() -> None:
 @pytest.mark.parametrize(("closed", "action"), [(False, "allow"), (True, "block")])
 def test_what_is_no_message_at_all_follows_fail_closed(closed: bool, action: str) -> None:
     front = Front(fail_closed=closed)
-    visit = front.enter()
-    assert front.client(visit, b"hello").passed is not closed
-    assert front.server(visit, b"Server listening on stdio").passed is not closed
+    handler = front.enter()
+    assert front.client(handler, b"hello").passed is not closed
+    assert front.server(handler, b"Server listening on stdio").passed is not closed
     told = front.told("mcp_message_uninspected")
     assert [(e["action"], e["cause"], e["sender"]) for e in told] == [
         (action, "malformed", "client"),
@@ -228,21 +228,21 @@ def test_a_clients_line_past_the_bound_may_be_a_call_and_is_refused() -> None:
 
 def test_a_listing_is_known_before_the_client_sees_it_and_no_verdict_stands_over_it() -> None:
     front = Front(fail_closed=True)
-    visit = front.enter()
-    assert front.client(visit, call("ls")).line is None
-    answer = front.listed(visit, "ls", "cat")
+    handler = front.enter()
+    assert front.client(handler, call("ls")).line is None
+    answer = front.listed(handler, "ls", "cat")
     assert answer.passed and answer.revoked
     assert {t.name for t in front.snapshot.registry.tools_of("fs")} == {"ls", "cat"}
-    assert front.client(visit, call("ls")).passed
+    assert front.client(handler, call("ls")).passed
 
 
 def test_the_report_is_that_of_a_discovery() -> None:
     front = Front()
-    visit = front.enter()
+    handler = front.enter()
     info = {"name": "files", "version": "1"}
     hello = result(0, protocolVersion="2025-06-18", instructions="be kind", serverInfo=info, capabilities={})
-    assert front.server(visit, hello, [0, 0, "initialize", False]).passed
-    front.listed(visit, "ls")
+    assert front.server(handler, hello, [0, 0, "initialize", False]).passed
+    front.listed(handler, "ls")
     (report,) = front.reports
     assert report["tools"] == tools("ls")
     facts = {k: v for k, v in report.items() if k != "tools"}
@@ -254,31 +254,31 @@ def test_the_report_is_that_of_a_discovery() -> None:
 
 def test_a_modern_server_is_known_by_its_discovery() -> None:
     front = Front()
-    visit = front.enter()
+    handler = front.enter()
     meta = {"io.modelcontextprotocol/serverInfo": {"name": "m", "version": "2"}}
     hello = result(0, supportedVersions=["2026-07-28"], instructions="hi", _meta=meta)
-    front.server(visit, hello, [0, 0, "server/discover", False])
-    front.listed(visit, "ls", resultType="complete")
+    front.server(handler, hello, [0, 0, "server/discover", False])
+    front.listed(handler, "ls", resultType="complete")
     report = front.reports[0]
     assert (report["era"], report["instructions"], report["server_info"]["name"]) == ("modern", "hi", "m")
 
 
 def test_pages_add_up_and_what_is_missing_so_far_is_not_gone() -> None:
     front = Front(offers={"fs": ["old", "a"]})
-    visit = front.enter()
-    front.listed(visit, "a", nextCursor="")
+    handler = front.enter()
+    front.listed(handler, "a", nextCursor="")
     assert {t.name for t in front.snapshot.registry.tools_of("fs")} == {"old", "a"}
-    front.listed(visit, "b", continues=True)
+    front.listed(handler, "b", continues=True)
     assert {t.name for t in front.snapshot.registry.tools_of("fs")} == {"a", "b"}
 
 
 def test_the_same_listing_again_is_no_news() -> None:
     front = Front()
-    visit = front.enter()
-    front.listed(visit, "ls")
-    front.listed(visit, "ls")
+    handler = front.enter()
+    front.listed(handler, "ls")
+    front.listed(handler, "ls")
     assert len(front.reports) == 1
-    front.listed(visit, "ls", "cat")
+    front.listed(handler, "ls", "cat")
     assert len(front.reports) == 2
 
 
@@ -288,11 +288,11 @@ def changed(name: str) -> dict[str, Any]:
 
 def test_a_tool_that_changed_since_it_was_pinned_is_blocked() -> None:
     front = Front()
-    visit = front.enter()
-    front.listed(visit, "ls")
-    assert front.client(visit, call("ls")).passed
-    front.listed(visit, changed("ls"))
-    assert front.client(visit, call("ls")).line is None
+    handler = front.enter()
+    front.listed(handler, "ls")
+    assert front.client(handler, call("ls")).passed
+    front.listed(handler, changed("ls"))
+    assert front.client(handler, call("ls")).line is None
     assert "not the version that was trusted" in front.told("mcp_tool_called")[-1]["reason"]
 
 
@@ -309,8 +309,8 @@ def test_it_is_blocked_for_the_client_that_was_shown_it_though_the_registry_know
 
 def test_what_is_shown_twice_under_one_name_is_not_the_pinned_one() -> None:
     front = Front()
-    visit = front.enter()
-    front.listed(visit, "ls")
+    handler = front.enter()
+    front.listed(handler, "ls")
     front.listed(front.enter(uid=1001), "ls", changed("ls"))
     other = front.enter(uid=1001)
     front.listed(other, "ls", changed("ls"))
@@ -463,12 +463,12 @@ def test_what_a_result_asks_is_judged_whatever_it_calls_itself(kind: Any) -> Non
 @pytest.mark.parametrize("enforce", [True, False])
 def test_a_line_that_judging_fails_on_does_not_pass(enforce: bool) -> None:
     front = Front(enforce_policy=enforce)
-    visit = front.enter()
+    handler = front.enter()
     line = json.dumps(call("t", 5)).encode()
-    failed = Answered(visit.failed({"ask": "client"}, line), line)
+    failed = Answered(handler.failed({"ask": "client"}, line), line)
     said = json.dumps(result(5)).encode()
     asked = {"ask": "server", "asked": [[0, 5, "tools/call", False, "t"]], "stray": False}
-    answer = Answered(visit.failed(asked, said), said)
+    answer = Answered(handler.failed(asked, said), said)
     assert (failed.passed, answer.passed) == (not enforce, not enforce)
     if enforce:
         assert failed.replies[0]["id"] == answer.forwarded["id"] == 5
@@ -478,7 +478,7 @@ def test_a_line_that_judging_fails_on_does_not_pass(enforce: bool) -> None:
         for sender in ("client", "server")
     ]
     with pytest.raises(LinkError):
-        visit.failed({"ask": "called"}, line)
+        handler.failed({"ask": "called"}, line)
 
 
 def test_a_long_request_of_a_server_is_read_to_its_end() -> None:
@@ -492,14 +492,14 @@ def test_a_long_request_of_a_server_is_read_to_its_end() -> None:
 
 def test_what_a_server_tells_by_itself_and_of_itself_is_inspected() -> None:
     front = Front(output_inspection=OutputInspection(enabled=True, on_detection="block"))
-    visit = front.enter()
+    handler = front.enter()
     log = {"jsonrpc": "2.0", "method": "notifications/message", "params": {"logger": "log", "data": POISON}}
-    assert front.server(visit, log).line is None
+    assert front.server(handler, log).line is None
     info = {"protocolVersion": "2025-11-25", "serverInfo": {"name": "n", "description": POISON[0]["text"]}}
-    told = front.server(visit, result(1, **info), [0, 1, "initialize", False, ""])
+    told = front.server(handler, result(1, **info), [0, 1, "initialize", False, ""])
     assert "initialize blocked by policy" in told.forwarded["error"]["message"]
     meta = {"io.modelcontextprotocol/serverInfo": {"name": "n", "websiteUrl": POISON[0]["text"]}}
-    listed = front.server(visit, result(2, tools=[], _meta=meta), [0, 2, "tools/list", False, ""])
+    listed = front.server(handler, result(2, tools=[], _meta=meta), [0, 2, "tools/list", False, ""])
     assert "tools/list blocked by policy" in listed.forwarded["error"]["message"]
     seen = [(t["method"], t["subject"], t["action"]) for t in front.told("mcp_tool_result_inspected")]
     assert seen == [
@@ -520,8 +520,8 @@ def test_what_a_server_tells_by_itself_and_of_itself_is_inspected() -> None:
 )
 def test_a_list_that_cannot_be_read_whole_is_refused_whatever_fail_closed_says(shown: dict[str, Any]) -> None:
     front = Front(offers={"fs": ["ls"]})
-    visit = front.enter()
-    assert "error" in front.server(visit, result(7, **shown), [0, 7, "tools/list", False]).forwarded
+    handler = front.enter()
+    assert "error" in front.server(handler, result(7, **shown), [0, 7, "tools/list", False]).forwarded
     assert front.told("mcp_message_uninspected")[0]["action"] == "block"
     assert {t.name for t in front.snapshot.registry.tools_of("fs")} == {"ls"}
 
@@ -616,9 +616,9 @@ def test_a_result_that_trips_a_detector_follows_its_policy(reaction: str, enforc
     front = Front(
         output_inspection=OutputInspection(enabled=True, on_detection=reaction), enforce_policy=enforce
     )
-    visit = front.enter()
-    assert b'"results":true' in visit.opened()
-    answer = front.server(visit, result(3, content=[{"type": "text", "text": INJECTED}]), CALLED)
+    handler = front.enter()
+    assert b'"results":true' in handler.opened()
+    answer = front.server(handler, result(3, content=[{"type": "text", "text": INJECTED}]), CALLED)
     assert answer.passed is passes
     if not passes:
         assert answer.forwarded["id"] == 3
@@ -631,10 +631,10 @@ def test_a_result_that_trips_a_detector_follows_its_policy(reaction: str, enforc
 
 def test_an_error_text_is_looked_at_too_and_an_honest_result_passes() -> None:
     front = Front(output_inspection=OutputInspection(enabled=True, on_detection="block"))
-    visit = front.enter()
+    handler = front.enter()
     error = {"jsonrpc": "2.0", "id": 3, "error": {"code": -32000, "message": INJECTED}}
-    assert "blocked by policy" in front.server(visit, error, CALLED).forwarded["error"]["message"]
-    assert front.server(visit, result(3, content=[{"type": "text", "text": "42"}]), CALLED).passed
+    assert "blocked by policy" in front.server(handler, error, CALLED).forwarded["error"]["message"]
+    assert front.server(handler, result(3, content=[{"type": "text", "text": "42"}]), CALLED).passed
     assert [len(e["detections"]) > 0 for e in front.told("mcp_tool_result_inspected")] == [True, False]
 
 
@@ -716,13 +716,13 @@ def test_every_answer_says_what_to_do_while_the_daemon_is_away() -> None:
 
 def test_pins_that_nobody_trusts_yet_block_what_the_client_was_shown() -> None:
     front = Front(version_pinning=VersionPinning(auto_trust_first=False))
-    visit = front.enter()
-    front.listed(visit, "ls")
-    assert front.client(visit, call("ls")).line is None
+    handler = front.enter()
+    front.listed(handler, "ls")
+    assert front.client(handler, call("ls")).line is None
     tool = front.snapshot.registry.tool("fs", "ls")
     assert tool is not None
     front.snapshot = front.snapshot.evolve(pins=Pins.of([pins.trust(tool, "now")]))
-    assert front.client(visit, call("ls")).passed
+    assert front.client(handler, call("ls")).passed
 
 
 @pytest.mark.parametrize(
@@ -748,10 +748,10 @@ def test_an_index_past_the_batch_is_ignored() -> None:
 def test_a_rule_over_arguments_is_asked_call_by_call() -> None:
     etc = {"server": "fs", "tool": "write", "args": (ArgumentMatch("path", "glob", "/etc/*"),)}
     front = Front(offers={"fs": ["write"]}, denied_tools=[etc])
-    visit = front.enter()
-    allowed = front.client(visit, call("write", 1, path="/srv/x"))
+    handler = front.enter()
+    allowed = front.client(handler, call("write", 1, path="/srv/x"))
     assert allowed.passed and not allowed.stands
-    refused = front.client(visit, call("write", 2, path="/etc/x"))
+    refused = front.client(handler, call("write", 2, path="/etc/x"))
     assert refused.line is None
     assert [e["action"] for e in front.told("mcp_tool_called")] == ["allow", "block"]
 
@@ -811,15 +811,15 @@ SECRET = {"server": "fs", "tool": "resources/read", "args": (ArgumentMatch("uri"
 
 def test_a_resource_that_a_rule_denies_is_not_asked_for_and_what_it_allows_is_told_of() -> None:
     front = Front(denied_tools=[SECRET])
-    visit = front.enter()
-    assert Answered(visit.opened(), b"").header["reads"] is True
-    answer = front.client(visit, message("resources/read", 5, uri="file:///etc/passwd"))
+    handler = front.enter()
+    assert Answered(handler.opened(), b"").header["reads"] is True
+    answer = front.client(handler, message("resources/read", 5, uri="file:///etc/passwd"))
     assert answer.line is None
     (error,) = answer.replies
     assert (error["id"], error["error"]["code"]) == (5, BLOCKED)
     assert error["error"]["message"].startswith("[agentsh] resources/read blocked by policy: ")
-    assert front.client(visit, message("resources/read", 6, uri="file:///srv/x")).passed
-    assert front.client(visit, message("resources/list", 7)).passed  # no rule names it
+    assert front.client(handler, message("resources/read", 6, uri="file:///srv/x")).passed
+    assert front.client(handler, message("resources/list", 7)).passed  # no rule names it
     first, second = front.told("mcp_tool_called")
     assert (first["action"], first["tool_name"], first["input"]) == (
         "block",

@@ -8,7 +8,7 @@ from situations import situation
 
 def test_the_policy_is_that_of_the_snapshot_in_force() -> None:
     front = Front(fail_closed=False)
-    around = front.desk.around
-    assert not around.mcp.fail_closed
+    daemon = front.shims.daemon
+    assert not daemon.mcp.fail_closed
     front.snapshot = situation(["fs"], fail_closed=True)
-    assert around.mcp.fail_closed
+    assert daemon.mcp.fail_closed

@@ -43,19 +43,19 @@ def test_each_server_has_its_own_first_user() -> None:
 
 def test_an_undeclared_server_is_judged_and_not_registered() -> None:
     front = Front(denied_tools=["rm"])
-    visit = front.enter("unknown")
-    assert b'"declared":false' in visit.opened()
-    front.listed(visit, "rm", "ls")
+    handler = front.enter("unknown")
+    assert b'"declared":false' in handler.opened()
+    front.listed(handler, "rm", "ls")
     assert not front.reports
-    assert front.client(visit, call("rm")).line is None
-    assert front.client(visit, call("ls")).passed
+    assert front.client(handler, call("rm")).line is None
+    assert front.client(handler, call("ls")).passed
 
 
 def test_an_id_is_taken_as_it_was_declared() -> None:
     front = Front(("FileSystem",))
-    visit = front.enter("filesystem")
-    assert visit.server_id == "FileSystem"
-    assert b'"declared":true' in visit.opened()
+    handler = front.enter("filesystem")
+    assert handler.server_id == "FileSystem"
+    assert b'"declared":true' in handler.opened()
 
 
 def test_what_another_client_of_the_same_server_sees_is_not_gone() -> None:
@@ -64,7 +64,7 @@ def test_what_another_client_of_the_same_server_sees_is_not_gone() -> None:
     front.listed(one, "ls", "sample")  # a client that can sample is offered more
     front.listed(two, "ls")
     assert offered(front) == {"ls", "sample"}
-    front.desk.end(one)
+    front.shims.end(one)
     front.listed(two, "ls", "new")
     assert offered(front) == {"ls", "new"}
 
@@ -101,17 +101,17 @@ def test_calls_that_an_earlier_daemon_may_have_forgotten_are_told_of() -> None:
 
 def test_news_wait_where_the_record_has_no_room() -> None:
     front = Front()
-    assert front.desk.takes_news()
+    assert front.shims.takes_news()
     front.room = False
-    assert not front.desk.takes_news()
+    assert not front.shims.takes_news()
 
 
 def test_who_is_there_is_told_and_who_left_is_not() -> None:
     front = Front()
-    visit = front.enter(uid=1000)
-    assert front.desk.describe() == [{"server_id": "fs", "session_id": "default", "pid": 4711, "uid": 1000}]
-    front.desk.end(visit)
-    assert front.desk.describe() == []
+    handler = front.enter(uid=1000)
+    assert front.shims.describe() == [{"server_id": "fs", "session_id": "default", "pid": 4711, "uid": 1000}]
+    front.shims.end(handler)
+    assert front.shims.describe() == []
 
 
 @pytest.mark.parametrize(
@@ -122,5 +122,5 @@ def test_an_opening_that_is_none_lets_nobody_in(change: dict[str, Any]) -> None:
     opening = {"ask": "open", "server": "fs", "session": "", "hide": False, "unjudged": 0, **change}
     front = Front()
     with pytest.raises(LinkError):
-        front.desk.begin(Peer(1, 1, 1), opening, trusted=False)
-    assert front.desk.describe() == []
+        front.shims.begin(Peer(1, 1, 1), opening, trusted=False)
+    assert front.shims.describe() == []

@@ -12,7 +12,7 @@ from agentsh_net.core.audit.events import MessageUninspected, ToolCalled
 from agentsh_net.core.configuration.settings import RateLimits
 from agentsh_net.core.links.link import MAX_INPUT
 from agentsh_net.core.links.shim_link import LinkError
-from agentsh_net.shims import news
+from agentsh_net.shims import call_log
 
 
 def lines(*calls: dict[str, Any]) -> bytes:
@@ -25,9 +25,9 @@ def own(event: dict[str, Any]) -> dict[str, Any]:
 
 def test_a_call_told_of_afterwards_has_the_event_of_one_that_was_asked_about() -> None:
     front = Front(offers={"fs": ["ls"]})
-    visit = front.enter()
-    front.client(visit, call("ls", 1, path="/"))
-    front.called(visit, lines(*(call("ls", 1, path="/") for _ in range(3))))
+    handler = front.enter()
+    front.client(handler, call("ls", 1, path="/"))
+    front.called(handler, lines(*(call("ls", 1, path="/") for _ in range(3))))
     asked, *after = front.told(ToolCalled.type)
     assert [own(event) for event in after] == [own(asked)] * 3
     assert [*after[1]] == [*asked], "the fields come in the same order"
@@ -37,7 +37,7 @@ def test_a_call_told_of_afterwards_has_the_event_of_one_that_was_asked_about() -
 
 def test_calls_of_the_plainest_shape_are_told_of_as_others_are() -> None:
     front = Front(offers={"fs": ["ls", "rm"]})
-    visit = front.enter()
+    handler = front.enter()
     made = [
         call("ls", 1, a=1),
         call("rm", "x", path="/100%/ü", n=[1, 2], of=[{"a": []}]),
@@ -45,9 +45,9 @@ def test_calls_of_the_plainest_shape_are_told_of_as_others_are() -> None:
         call("rm", 4, q='"\n'),
     ]
     told = b"\n".join(json.dumps(each).encode() for each in made)  # with spaces: read one by one
-    front.called(visit, told)
+    front.called(handler, told)
     assert front.sheets == 0
-    front.called(visit, lines(*made))
+    front.called(handler, lines(*made))
     assert front.sheets == 1
     events = [own(event) for event in front.told(ToolCalled.type)]
     assert events[4:] == events[:4]
@@ -58,47 +58,47 @@ def test_calls_of_the_plainest_shape_are_told_of_as_others_are() -> None:
 )
 def test_one_call_of_another_shape_has_all_of_them_read_one_by_one(odd: dict[str, Any]) -> None:
     front = Front(offers={"fs": ["ls", "rm"]})
-    visit = front.enter()
-    front.called(visit, lines(call("ls", 1)))
-    front.called(visit, lines(call("ls", 2), odd, call("ls", 3)))
+    handler = front.enter()
+    front.called(handler, lines(call("ls", 1)))
+    front.called(handler, lines(call("ls", 2), odd, call("ls", 3)))
     assert front.sheets == 0
     assert [e["jsonrpc_id"] for e in front.told(ToolCalled.type)] == [1, 2, 9, 3]
 
 
 def test_an_escape_that_spells_no_text_is_written_out() -> None:
     front = Front(offers={"fs": ["ls"]})
-    visit = front.enter()
-    front.called(visit, lines(call("ls", 1)))
-    front.called(visit, lines(call("ls", 2, a="b")).replace(b'"b"', b'"\\ud800"'))
+    handler = front.enter()
+    front.called(handler, lines(call("ls", 1)))
+    front.called(handler, lines(call("ls", 2, a="b")).replace(b'"b"', b'"\\ud800"'))
     assert front.sheets == 0
 
 
 def test_each_line_has_its_own_event_in_the_order_of_the_calls() -> None:
     front = Front(offers={"fs": ["ls", "rm"]})
-    visit = front.enter()
+    handler = front.enter()
     made = [call("ls", 1), call("ls", "1", a=1), call("rm", 2), call("ls", 3, b=[2]), call("rm", 4)]
-    front.called(visit, lines(*made))
+    front.called(handler, lines(*made))
     told = [(e["jsonrpc_id"], e["tool_name"], e["input"]) for e in front.told(ToolCalled.type)]
     assert told == [(m["id"], m["params"]["name"], m["params"]["arguments"]) for m in made]
 
 
 def test_another_policy_is_told_of_from_the_next_call_on() -> None:
     front = Front(offers={"fs": ["ls"]})
-    visit = front.enter()
-    front.called(visit, lines(call("ls", 1), call("ls", 2)))
+    handler = front.enter()
+    front.called(handler, lines(call("ls", 1), call("ls", 2)))
     front.snapshot = Front(offers={"fs": ["ls"]}, denied_tools=[("fs", "ls")]).snapshot
-    front.called(visit, lines(call("ls", 3), call("ls", 4)))
+    front.called(handler, lines(call("ls", 3), call("ls", 4)))
     assert [e["would"] for e in front.told(ToolCalled.type)] == [None, None, "block", "block"]
 
 
 def test_what_the_client_is_shown_since_counts() -> None:
     front = Front()
-    visit = front.enter()
-    front.listed(visit, "ls")
-    front.called(visit, lines(call("ls", 1), call("ls", 2)))
+    handler = front.enter()
+    front.listed(handler, "ls")
+    front.called(handler, lines(call("ls", 1), call("ls", 2)))
     before = front.told(ToolCalled.type)[-1]["tool_hash"]
-    front.listed(visit, {"name": "ls", "description": "another", "inputSchema": {"type": "object"}})
-    front.called(visit, lines(call("ls", 3)))
+    front.listed(handler, {"name": "ls", "description": "another", "inputSchema": {"type": "object"}})
+    front.called(handler, lines(call("ls", 3)))
     after = front.told(ToolCalled.type)[-1]
     assert (after["tool_hash"], after["would"]) != (before, None)
 
@@ -135,18 +135,18 @@ def test_long_arguments_are_bounded() -> None:
 
 def test_what_is_no_call_ends_the_conversation_and_the_calls_before_it_are_on_record() -> None:
     front = Front(offers={"fs": ["ls"]})
-    visit = front.enter()
+    handler = front.enter()
     with pytest.raises(LinkError):
-        front.called(visit, lines(call("ls", 1), call("ls", 2), result(3)))
+        front.called(handler, lines(call("ls", 1), call("ls", 2), result(3)))
     assert [e["jsonrpc_id"] for e in front.told(ToolCalled.type)] == [1, 2]
 
 
 def test_events_that_are_drawn_up_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(news, "MAX_DRAFTS", 2)
+    monkeypatch.setattr(call_log, "MAX_DRAFTS", 2)
     front = Front()
-    visit = front.enter()
-    front.called(visit, lines(*(call(f"t{n}", n) for n in range(5)), call("x" * 10_000, 6)))
-    assert len(visit._news._drafts) == 2
+    handler = front.enter()
+    front.called(handler, lines(*(call(f"t{n}", n) for n in range(5)), call("x" * 10_000, 6)))
+    assert len(handler._call_log._drafts) == 2
     assert len(front.told(ToolCalled.type)) == 6
 
 

@@ -36,22 +36,22 @@ from agentsh_net.core.trust.identity import Aspect
 from agentsh_net.core.values import jsontext
 from agentsh_net.core.verdicts import results_policy
 from agentsh_net.shims.asked import Asked, asked_by, unasked
-from agentsh_net.shims.news import News
+from agentsh_net.shims.call_log import CallLog
 
 if TYPE_CHECKING:
-    from agentsh_net.shims.desk import Desk
+    from agentsh_net.shims.service import ShimService
 
 LIMITS: Final = jsonrpc.Limits(size=shim_link.MAX_LINE)
 
 Answer = bytes | Awaitable[bytes]
 
 
-class Visit:
+class ShimHandler:
     """One connected shim. Its questions are answered one after the other, in their order."""
 
     def __init__(
         self,
-        desk: Desk,
+        service: ShimService,
         peer: Peer,
         server_id: str,
         session_id: str,
@@ -68,22 +68,22 @@ class Visit:
         self.trusted = trusted
         self.listing = Listing(server_id)
         self._own = Standing(server_id)
-        self._desk = desk
-        self._around = desk.around
+        self._service = service
+        self._daemon = service.daemon
         self._hide = hide
         self._tell = Teller(
-            desk.around.emit, server_id, session_id, via="shim", who={"pid": peer.pid, "uid": peer.uid}
+            service.daemon.emit, server_id, session_id, via="shim", who={"pid": peer.pid, "uid": peer.uid}
         )
         self._counts = counts  # it wants to know how many calls are on record
         self._facts = mcp_judging.NO_FACTS
-        self._news = News(desk.around, server_id, session_id, self._tell)
+        self._call_log = CallLog(service.daemon, server_id, session_id, self._tell)
 
     def opened(self) -> Answer:
         """Return the answer to the opening, or what to await for it."""
         denied = self._denied()
         if denied is not None:
             return self._say(shim_link.OPENED, denied.reason.encode(), several=True)
-        server = self._around.snapshot().registry.server(self.server_id)
+        server = self._daemon.snapshot().registry.server(self.server_id)
         if server is None or not server.pin_binary or self.binary is None:
             pin_binary = server is not None and server.pin_binary
             return self._say(
@@ -93,8 +93,8 @@ class Visit:
 
     async def _opened_after_a_look(self) -> bytes:
         """Hold the program that is about to be started against its pin; the payload is why it may not be."""
-        await self._desk.recognise(self)
-        verdict = self._own.verdict(self._around.snapshot(), {Aspect.BINARY: self.binary or {}})
+        await self._service.recognise(self)
+        verdict = self._own.verdict(self._daemon.snapshot(), {Aspect.BINARY: self.binary or {}})
         refusal = verdict.reason if verdict and verdict.blocked else ""
         return self._say(shim_link.OPENED, refusal.encode(), declared=True, pin_binary=True, several=True)
 
@@ -112,10 +112,10 @@ class Visit:
             case {"ask": shim_link.CLIENT}:
                 return self._client(payload)
             case {"ask": shim_link.CALLED}:
-                self._news.take(payload, self._ruled_on)
+                self._call_log.take(payload, self._ruled_on)
                 return b""
             case {"ask": shim_link.SERVER, "asked": list(asked), "stray": bool(stray)}:
-                self._news.forget()  # what this client is shown may block a tool
+                self._call_log.forget()  # what this client is shown may block a tool
                 return self._server(payload, [*map(asked_by, asked)], stray=stray)
             case {"ask": shim_link.LONG, "sender": "client" | "server" as sender}:
                 return self._long(sender)
@@ -143,7 +143,7 @@ class Visit:
         denied = self._denied()
         try:
             body = mcp_gate.read(line, LIMITS)
-            refuse = partial(mcp_judging.refused_call, self._around.snapshot().config.gateway, line)
+            refuse = partial(mcp_judging.refused_call, self._daemon.snapshot().config.gateway, line)
             ruling = mcp_gate.rule_calls(line, body, self._judge, refuse, self._reads)
         except ProtocolError as error:
             if denied is None:
@@ -159,36 +159,36 @@ class Visit:
             return self._ruled(line, None, [*ruling.replies, *errors])
         if ruling.forward is line and (tool := mcp_gate.lone_call(body)):
             return self._say(
-                shim_link.PASS, stands=self._around.snapshot().stands(mcp_judging.meant(self.server_id, tool))
+                shim_link.PASS, stands=self._daemon.snapshot().stands(mcp_judging.meant(self.server_id, tool))
             )
         return self._ruled(line, ruling.forward, ruling.replies)
 
     def _reads(self, method: str) -> bool:
         """Say whether a rule names a request to read; whatever is asked of a denied server is refused as such."""
-        return self._around.snapshot().reads(self.server_id, method) and self._denied() is None
+        return self._daemon.snapshot().reads(self.server_id, method) and self._denied() is None
 
     def _denied(self) -> Verdict | None:
         """Return the verdict that denies the server as a whole, if one does."""
-        verdict = self._around.snapshot().judge_server(self.server_id)
+        verdict = self._daemon.snapshot().judge_server(self.server_id)
         return verdict if verdict.blocked else None
 
     def _judge(self, call: Call) -> Verdict:
         """Judge a call and tell of it."""
         if call.reading:
-            verdict = self._around.snapshot().judge_reading(self.server_id, call.tool, call.input)
+            verdict = self._daemon.snapshot().judge_reading(self.server_id, call.tool, call.input)
             self._tell.called(call, verdict, None)
             return verdict
-        intent = self._news.claim(call)
+        intent = self._call_log.claim(call)
         verdict, _ = self._ruled_on(call, intent)
         self._tell.called(call, verdict, intent)
         return verdict
 
     def _ruled_on(self, call: Call, intent: Intent | None) -> tuple[Verdict, bool]:
         """Return the verdict on a call, and whether it stands."""
-        snapshot = self._around.snapshot()
+        snapshot = self._daemon.snapshot()
 
         def charge(server_id: str, tool: str, *_: str) -> bool | Crossing:
-            return intent is not None or self._around.within(server_id, tool, self.session_id)
+            return intent is not None or self._daemon.within(server_id, tool, self.session_id)
 
         verdict = mcp_judging.judge_call(
             snapshot, self._shown(snapshot), self.server_id, call, self.session_id, charge
@@ -236,21 +236,21 @@ class Visit:
         wanted = [
             (a, await self._found(a.params, opens=a.method == ELICITATION)) for a in mcp_gate.askings(body)
         ]
-        replies, edits = mcp_judging.judge_askings(self._around.mcp, self.server_id, wanted, self._tell.asked)
+        replies, edits = mcp_judging.judge_askings(self._daemon.mcp, self.server_id, wanted, self._tell.asked)
         answers = [(ask, body.messages[ask.index]) for ask in asked if ask.index < len(body.messages)]
         answers += unasked(body)
         for ask, message in answers:
             if ask.method in LISTS and isinstance(message, Response):
-                await self._desk.list_others(self, ask.method, message.result)
+                await self._service.list_others(self, ask.method, message.result)
             elif ask.method in HANDSHAKES and isinstance(message, Response):
                 self._facts = mcp_judging.facts(message.result) or self._facts
         lists = [(a, m) for a, m in answers if a.method == LIST and isinstance(m, Response)]
         results = [(a, m) for a, m in answers if a.index not in edits]
-        for note in mcp_judging.notes(self._around.mcp, body):
+        for note in mcp_judging.notes(self._daemon.mcp, body):
             await self._noted(note, len(line), replies, edits)
         for ask, message in lists:
             await self._listed(ask, message, len(line), edits)
-        for ask, answer in results if self._around.mcp.output_inspection.enabled else ():
+        for ask, answer in results if self._daemon.mcp.output_inspection.enabled else ():
             await self._resulted(ask, answer, len(line), edits)
         revoked = self.revoked() if lists else b""
         return revoked + self._ruled(line, mcp_gate.edited(line, body, edits), replies)
@@ -264,10 +264,10 @@ class Visit:
             if verdict.blocked:
                 edits[ask.index] = Swap(_refusal(ask.id, verdict))
             return
-        await self._desk.take(self, definitions, self._facts)
+        await self._service.take(self, definitions, self._facts)
         hidden: tuple[int, ...] = ()
         if self._hide:
-            snapshot = self._around.snapshot()
+            snapshot = self._daemon.snapshot()
             hidden = mcp_judging.denied(
                 snapshot, self._shown(snapshot), self.server_id, message.result["tools"]
             )
@@ -277,10 +277,10 @@ class Visit:
     async def _resulted(self, ask: Asked, message: Message, size: int, edits: dict[int, Edit]) -> None:
         """Look at what a call returned, or what else the server gives to read, before the client sees it."""
         found = await self._found(mcp_judging.to_read(ask.method, message.raw))
-        verdict = results_policy.judge(self._around.mcp, found)
+        verdict = results_policy.judge(self._daemon.mcp, found)
         self._tell.result(ask.tool, ask.id, found, size, verdict, ask.method)
         if verdict.blocked:
-            gateway = self._around.snapshot().config.gateway
+            gateway = self._daemon.snapshot().config.gateway
             edits[ask.index] = Swap(
                 mcp_judging.refused_result(gateway, message, ask.id, ask.tool, verdict.reason, ask.method)
             )
@@ -288,14 +288,14 @@ class Visit:
     async def _noted(self, note: Note, size: int, replies: list[bytes], edits: dict[int, Edit]) -> None:
         """Look at what the server tells by itself."""
         found = await self._found(note.params)
-        verdict = mcp_judging.judged_note(self._around.mcp, note, found, replies, edits)
+        verdict = mcp_judging.judged_note(self._daemon.mcp, note, found, replies, edits)
         self._tell.result(note.about, None, found, size, verdict, note.method)
 
     async def _found(self, content: Any, *, opens: bool = False) -> Sequence[Finding]:
         """Return what detectors find, in a thread: a text that is made to be slow to read may take a second."""
-        if not self._around.mcp.output_inspection.enabled:
+        if not self._daemon.mcp.output_inspection.enabled:
             return ()
-        customs = self._desk.customs(self._around.mcp.inspection)
+        customs = self._service.customs(self._daemon.mcp.inspection)
         return await asyncio.to_thread(inspect_content, content, customs, opens=opens)
 
     # What cannot be read for certain.
@@ -312,8 +312,8 @@ class Visit:
 
         `waited`: the requests it may be meant for; `answered`: those it names, where it could be read.
         """
-        customs = self._desk.customs(self._around.mcp.inspection)
-        holds = await asyncio.to_thread(held, self._around.mcp, self.server_id, line, customs)
+        customs = self._service.customs(self._daemon.mcp.inspection)
+        holds = await asyncio.to_thread(held, self._daemon.mcp, self.server_id, line, customs)
         for asking, verdict in holds.asked:
             self._tell.asked(asking, verdict)
         danger = danger or holds.danger
@@ -341,7 +341,7 @@ class Visit:
 
     def _doubted(self, sender: str, size: int, why: str, danger: str, holds: Held = NOTHING) -> Verdict:
         """Judge what cannot be read for certain, and tell of it."""
-        verdict = holds.decides(mcp_judging.doubted(self._around.mcp, why, danger), why)
+        verdict = holds.decides(mcp_judging.doubted(self._daemon.mcp, why, danger), why)
         cause = HOSTILE if danger or holds.verdict is not None else MALFORMED
         self._tell.uninspected(sender, cause, size, verdict, holds.found)
         return verdict
@@ -349,7 +349,7 @@ class Visit:
     def _long(self, sender: str) -> bytes:
         why = f"a line of more than {shim_link.MAX_LINE} bytes"
         danger = f"{why}, which may be a call" if sender == "client" else ""
-        verdict = mcp_judging.doubted(self._around.mcp, why, danger)
+        verdict = mcp_judging.doubted(self._daemon.mcp, why, danger)
         self._tell.uninspected(sender, TOO_LONG, shim_link.MAX_LINE, verdict)
         return self._say(shim_link.EDIT if verdict.blocked else shim_link.PASS)
 
@@ -363,11 +363,11 @@ class Visit:
         return self._say(shim_link.EDIT, jsontext.dumps(edit))
 
     def _say(self, do: str, payload: bytes = b"", **facts: bool | str) -> bytes:
-        mcp = self._around.mcp
+        mcp = self._daemon.mcp
         closed = mcp.fail_closed and mcp.enforce_policy  # what the shim does while we are away
         if mcp.output_inspection.enabled:
             facts["results"] = True
-        if self._around.snapshot().reads(self.server_id):
+        if self._daemon.snapshot().reads(self.server_id):
             facts["reads"] = True
         if (denied := self._denied()) is not None:
             facts["denied"] = True

@@ -23,7 +23,7 @@ from agentsh_net.core.mcp.gate import Call
 from agentsh_net.core.mcp.skim import is_id
 from agentsh_net.core.model import Action, Verdict
 from agentsh_net.core.snapshot import Snapshot
-from agentsh_net.shims.surroundings import Surroundings
+from agentsh_net.shims.dependencies import Dependencies
 
 # The verdict on a call that may carry out an intent, and whether it holds for every call of its tool.
 Rule = Callable[[Call, Intent | None], tuple[Verdict, bool]]
@@ -33,7 +33,7 @@ MAX_DRAFTS: Final = 1_000  # tools of one shim whose events are drawn up in adva
 # Bytes of a line whose arguments cannot be longer than MAX_INPUT: a short number may become one of five times as many digits.
 SHORT: Final = MAX_INPUT // 8
 
-_News = tuple[Draft, int | str, Any]  # a call: what it has in common with others, its id, its arguments
+_Entry = tuple[Draft, int | str, Any]  # a call: what it has in common with others, its id, its arguments
 
 
 class _Stamp(NamedTuple):
@@ -43,11 +43,11 @@ class _Stamp(NamedTuple):
     longest: int
 
 
-class News:
+class CallLog:
     """What one shim tells of its calls."""
 
-    def __init__(self, around: Surroundings, server_id: str, session_id: str, tell: Teller) -> None:
-        self._around = around
+    def __init__(self, daemon: Dependencies, server_id: str, session_id: str, tell: Teller) -> None:
+        self._daemon = daemon
         self._server_id = server_id
         self._session_id = session_id
         self._tell = tell
@@ -60,21 +60,21 @@ class News:
 
     def claim(self, call: Call) -> Intent | None:
         """Return the call in a model's answer that a call carries out, where that was seen."""
-        masked = self._around.snapshot().masked
-        return self._around.claim(
+        masked = self._daemon.snapshot().masked
+        return self._daemon.claim(
             self._server_id, call.tool, lambda: mark(masked(call.input)), self._session_id
         )
 
     def take(self, lines: bytes, rule: Rule) -> None:
         """Put calls on record, a line each. Raises LinkError for what is none."""
-        snapshot = self._around.snapshot()
+        snapshot = self._daemon.snapshot()
         if snapshot is not self._snapshot:
             self._snapshot = snapshot
             self._drafts.clear()
         if self._drafts and self._take_plain(lines):
             return
         told = lines.split(b"\n")
-        gathered: list[_News] = []
+        gathered: list[_Entry] = []
         ready: dict[str, Draft] = {}  # of the tools that no model's answer asked for
         stamp = _Stamp(now_rfc3339(), max(map(len, told)))
         try:
@@ -101,10 +101,10 @@ class News:
         calls = [(ready[tool], id_, arguments) for id_, tool, arguments, _ in found]
         if not calls or max(len(arguments) for _, _, arguments in calls) > SHORT:
             return False
-        self._around.record_sheet(Sheet(now_rfc3339(), new_ids(len(calls)), calls))
+        self._daemon.record_sheet(Sheet(now_rfc3339(), new_ids(len(calls)), calls))
         return True
 
-    def _drawn_up(self, line: bytes, value: Any, ready: dict[str, Draft]) -> _News | None:
+    def _drawn_up(self, line: bytes, value: Any, ready: dict[str, Draft]) -> _Entry | None:
         """Return a call whose event is drawn up but for what is its own; None for any other."""
         try:
             id_, params = value["id"], value["params"]
@@ -119,7 +119,7 @@ class News:
 
     def _ready(self, tool: str, ready: dict[str, Draft]) -> Draft | None:
         draft = self._drafts.get(tool)
-        if draft is None or self._around.awaits(self._server_id, tool):
+        if draft is None or self._daemon.awaits(self._server_id, tool):
             return None
         ready[tool] = draft
         return draft
@@ -146,7 +146,7 @@ class News:
         if stands and drafted and verdict.crossing is None:
             self._drafts[call.tool] = drawn_up(self._tell.draft(call, verdict))
 
-    def _record(self, gathered: list[_News], stamp: _Stamp) -> None:
+    def _record(self, gathered: list[_Entry], stamp: _Stamp) -> None:
         """Hand on what was gathered, so that the record keeps the order of the calls."""
         if gathered:
             ids = new_ids(len(gathered))
@@ -155,7 +155,7 @@ class News:
                 for new, (draft, id_, arguments) in zip(ids, gathered, strict=True)
             ]
             gathered.clear()
-            self._around.record(events, stamp.longest)
+            self._daemon.record(events, stamp.longest)
 
 
 def _plain_calls(lines: bytes) -> list[tuple[str, ...]]:
