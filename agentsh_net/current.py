@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from ipaddress import IPv6Address
 
@@ -36,7 +36,8 @@ from agentsh_net.workers.archivist import Archivist
 from agentsh_net.workers.pool import Pool
 
 Addresses = Mapping[str, Sequence[Address]]
-_Places = tuple[frozenset[IPv6Address], frozenset[IPv6Address]]  # of this host, and of its name servers
+# Of this host, of its name servers, and the other names by which servers were found.
+_Places = tuple[frozenset[IPv6Address], frozenset[IPv6Address], Mapping[str, Collection[str]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,7 @@ class Current:
         self.hearsay: Addresses = {}  # what was overheard of their names (core.network.hearsay)
         self.plan = Plan()
         self._claims = Claims()
-        self._known_places: _Places = (frozenset(), frozenset())  # as the plan knows them
+        self._known_places: _Places = (frozenset(), frozenset(), {})  # as the plan knows them
         self._coming: Plan | None = None  # what the planes are being brought to
         self.pending: tuple[str, ...] = ()  # settings of the file that wait for the next start
         self.on_change: Callable[[], None] = lambda: None  # called when another snapshot is in force
@@ -277,8 +278,9 @@ class Current:
         )
 
     def _places(self) -> _Places:
-        """Return this host's addresses and its name servers'."""
-        return self._means.resolver.own(), self._means.resolver.name_servers()
+        """Return what else the plan is made of that the resolver knows."""
+        resolver = self._means.resolver
+        return resolver.own(), resolver.name_servers(), resolver.aliases()
 
     def _known(self, hosts: Mapping[str, str]) -> Addresses:
         """Return what is known of hosts without asking anybody."""

@@ -38,6 +38,9 @@ class Names:
     def name_servers(self) -> frozenset[IPv6Address]:
         return self.theirs
 
+    def aliases(self) -> dict[str, frozenset[str]]:
+        return {}
+
     def hearsay(self) -> dict[str, tuple[Address, ...]]:
         return {}
 

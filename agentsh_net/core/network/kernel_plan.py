@@ -72,6 +72,7 @@ def build(
     claims: Claims | None = None,
     own: Collection[IPv6Address] = (),
     name_servers: Collection[IPv6Address] = (),
+    aliases: Mapping[str, Collection[str]] = MappingProxyType({}),
 ) -> Plan:
     """Return the plan for a snapshot. A denied server is refused at its addresses on every port, others are tagged by port.
 
@@ -81,6 +82,7 @@ def build(
     One at the address of a name server of this system (`name_servers`, canonical) is refused at its port alone too: whose name is
     denied chooses its addresses, and must not choose whether this machine has DNS.
     `hearsay` (server id -> addresses) only ever refuses, and only at addresses that are nobody else's (core.network.hearsay).
+    `aliases` (server id -> names) are by which other names the servers were found: where names decide, a denied one has those too.
     `claims` remembers what the last plan was made of: it makes the next one cheaper, never another.
     """
     network = snapshot.config.network
@@ -103,7 +105,7 @@ def build(
         mark_mask=network.mark_mask,
         sessions=tuple(sessions),
         sessions_only=network.scope == "sessions",
-        names=_names(snapshot, rules, blocked),
+        names=_names(snapshot, rules, blocked, aliases),
     )
 
 
@@ -113,11 +115,22 @@ def _blocked(snapshot: Judge) -> set[str]:
     return {s.id for s in snapshot.registry.servers if snapshot.judge_server(s.id).blocked}
 
 
-def _names(snapshot: Judge, rules: Mapping[Endpoint, Rule], blocked: Collection[str]) -> Mapping[Name, Fate]:
+def _names(
+    snapshot: Judge,
+    rules: Mapping[Endpoint, Rule],
+    blocked: Collection[str],
+    aliases: Mapping[str, Collection[str]],
+) -> Mapping[Name, Fate]:
     """Return what becomes of connections by the name that they ask for, where the rules leave some to that."""
-    if not shared_endpoints.any_by_name(rules):
+    deciding = list(shared_endpoints.by_name(rules))
+    if not deciding:
         return {}
-    return llm_plan.names(snapshot.config) | shared_endpoints.names(snapshot.registry.servers, blocked)
+    # Of the servers there alone: the planes have room for 16,384 names, and each server may have sixteen others.
+    there = {server_id for rule in deciding for server_id in rule.server_ids}
+    aliases = {key: found for key, found in aliases.items() if key not in blocked or key in there}
+    spared = watched_hosts(snapshot.config).values()
+    declared = shared_endpoints.names(snapshot.registry.servers, blocked, aliases, spared)
+    return llm_plan.names(snapshot.config) | declared
 
 
 def spared(plan: Plan, name_servers: Collection[IPv6Address]) -> dict[IPv6Address, tuple[str, ...]]:

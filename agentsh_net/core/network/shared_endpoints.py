@@ -7,8 +7,9 @@ endpoint (no name, an encrypted one, plain HTTP, QUIC) `network.on_unknown_sni` 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 from agentsh_net.core.configuration.settings import Network
 from agentsh_net.core.model import Server
@@ -36,8 +37,17 @@ def fate(network: Network, refused: Iterable[Server]) -> Fate:
             return Fate.DENY
 
 
-def names(servers: Sequence[Server], refused: Collection[str]) -> dict[Name, Fate]:
-    """Return what the names of declared servers mean, `refused` being ids. What several servers have in common is denied."""
+def names(
+    servers: Sequence[Server],
+    refused: Collection[str],
+    aliases: Mapping[str, Collection[str]] = MappingProxyType({}),
+    spared: Collection[str] = (),
+) -> dict[Name, Fate]:
+    """Return what the names of declared servers mean, `refused` being ids. What several servers have in common is denied.
+
+    So are the names that a refused server was found by (`aliases`, id -> names), unless others are known by them (`spared`,
+    hosts) or were found by them: whoever is denied chooses where his own name leads.
+    """
     by_host: dict[str, list[Server]] = defaultdict(list)
     for server in filter(named, servers):
         by_host[server.host].append(server)
@@ -47,18 +57,23 @@ def names(servers: Sequence[Server], refused: Collection[str]) -> dict[Name, Fat
         ports = {s.port for s in here} if denied and any(s.id not in refused for s in here) else {0}
         for port in ports:
             found[Name(host, port)] = Fate.DENY if port in denied or (denied and not port) else Fate.TAG
+    others = {alias for key, found_by in aliases.items() if key not in refused for alias in found_by}
+    for server in filter(named, servers):
+        for alias in aliases.get(server.id, ()) if server.id in refused else ():
+            if alias not in by_host and alias not in others and alias not in spared:
+                found[Name(alias)] = Fate.DENY
     return dict(sorted(found.items()))
 
 
-def any_by_name(rules: Mapping[Endpoint, Rule]) -> bool:
-    """Say whether names decide anywhere."""
+def by_name(rules: Mapping[Endpoint, Rule]) -> Iterator[Rule]:
+    """Yield the rules by which names decide."""
     # By identity: a plan has tens of thousands of rules, and enums are slow to hash.
-    return any(rule.fate is Fate.SNI or rule.fate is Fate.SNI_OPEN for rule in rules.values())
+    return (rule for rule in rules.values() if rule.fate is Fate.SNI or rule.fate is Fate.SNI_OPEN)
 
 
 def decided_by_name(plan: Plan) -> bool:
     """Say whether names decide anywhere."""
-    return any_by_name(plan.rules)
+    return any(by_name(plan.rules))
 
 
 def told_of(plan: Plan, *, read_elsewhere: bool) -> str:

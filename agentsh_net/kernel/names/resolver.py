@@ -42,10 +42,11 @@ _NO_RECORD_TTL = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What DNS said. No addresses is an answer too."""
+    """What DNS said. No addresses is an answer too. `aliases`: the names that led to them (CNAME)."""
 
     addresses: tuple[Address, ...]
     ttl: float
+    aliases: tuple[str, ...] = ()
 
 
 Ask = Callable[[str, Kind], Awaitable[Answer]]
@@ -97,6 +98,7 @@ class Resolver:
         self._hosts: Mapping[str, str] = {}
         self._woken = asyncio.Event()
         self._refused: dict[tuple[str, Kind], list[str]] = {}
+        self._aliases: dict[tuple[str, Kind], tuple[str, ...]] = {}
         self._told: tuple[object, ...] = ()
         self._asked_of: tuple[Collection[Address], tuple[str, ...]] | None = None
 
@@ -110,6 +112,7 @@ class Resolver:
         self._hearsay.keep(self._book.names())
         self._wire = dict(self._on_the_wire())
         self._refused = {key: why for key, why in self._refused.items() if key[0] in self._book.names()}
+        self._aliases = {key: them for key, them in self._aliases.items() if key[0] in self._book.names()}
         self._hosts_file.refresh()
         self._take_hosts_file()
         self._recall()
@@ -144,6 +147,13 @@ class Resolver:
         return {
             key: self._spelled_out(tuple(known[host])) for key, host in self._hosts.items() if host in known
         }
+
+    def aliases(self) -> dict[str, frozenset[str]]:
+        """Return by which other names servers were found: who answers by a server's own may answer by them too."""
+        found: dict[str, set[str]] = {}
+        for (host, _), aliases in self._aliases.items():
+            found.setdefault(host, set()).update(aliases)
+        return {key: frozenset(found[host]) for key, host in self._hosts.items() if host in found}
 
     def own(self) -> frozenset[IPv6Address]:
         """Return this host's addresses as the planes look them up: not those of a link, which come and go with containers."""
@@ -227,7 +237,7 @@ class Resolver:
 
     def _all_of(self, known: Mapping[str, Sequence[Address]]) -> tuple[object, ...]:
         """Return all that a plan is made of."""
-        return known, self.hearsay(), self.own(), self.name_servers()
+        return known, self.hearsay(), self.own(), self.name_servers(), self.aliases()
 
     def _take_hosts_file(self) -> None:
         for name in self._book.names():
@@ -320,6 +330,10 @@ class Resolver:
             (name, kind), answer.addresses, ttl=answer.ttl, now=self._clock(), jitter=self._jitter(), own=own
         )
         self._refused[name, kind] = refused
+        if answer.aliases and answer.addresses:
+            self._aliases[name, kind] = answer.aliases
+        elif answer.addresses:
+            self._aliases.pop((name, kind), None)
 
     async def _ask_neighbours(self, name: str, kind: Kind, own: Collection[Address]) -> None:
         """Take what neighbours say of a name as hearsay: any of them, a container too, may say what it likes."""
@@ -344,5 +358,8 @@ async def ask_dns(name: str, kind: Kind, servers: NameServers | None = None) -> 
     if answer.rrset is None:
         return Answer((), _NO_RECORD_TTL)
     addresses = (literal(record.to_text()) for record in answer.rrset)
-    ttl = answer.chaining_result.minimum_ttl  # of the whole alias chain
-    return Answer(tuple(a for a in addresses if a is not None), float(ttl))
+    chain = answer.chaining_result
+    # To the name with the addresses; that of the question may have the search list's end.
+    leading = [alias.name for alias in chain.cnames] + [chain.canonical_name]
+    aliases = tuple(n.to_text(omit_final_dot=True).lower() for n in leading if n != answer.qname)
+    return Answer(tuple(a for a in addresses if a is not None), float(chain.minimum_ttl), aliases)

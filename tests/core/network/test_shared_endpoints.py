@@ -54,6 +54,21 @@ def test_a_name_that_servers_have_in_common_is_denied_where_one_of_them_is() -> 
     assert shared_endpoints.names([EVIL, other], {"evil", "other"}) == {Name("evil.test"): Fate.DENY}
 
 
+def test_the_names_that_a_denied_server_was_found_by_are_its_own_unless_they_are_somebody_elses() -> None:
+    aliases = {
+        "evil": {"pool.test", "good.test", "both.test", "provider.test", "plain.test"},
+        "good": {"both.test", "goods.test"},
+    }
+    names = shared_endpoints.names(
+        [EVIL, GOOD, PLAIN], {"evil"}, aliases, spared=["provider.test", "plain.test"]
+    )
+    assert names == {
+        Name("evil.test"): Fate.DENY,
+        Name("good.test"): Fate.TAG,
+        Name("pool.test"): Fate.DENY,
+    }
+
+
 def at(port: int) -> Endpoint:
     return Endpoint(canonical(ip_address("10.0.0.2")), port)
 

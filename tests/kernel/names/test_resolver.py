@@ -37,12 +37,13 @@ class Dns:
         self.table: dict[tuple[str, str], list[Any]] = {tuple(k.split("_")): v for k, v in table.items()}
         self.asked: list[tuple[str, str]] = []
         self.ttl = 60.0
+        self.aliases: tuple[str, ...] = ()
 
     async def __call__(self, name: str, kind: str) -> Answer:
         self.asked.append((name, kind))
         if (name, kind) not in self.table:
             raise ResolveError("timed out")
-        return Answer(tuple(self.table[name, kind]), self.ttl)
+        return Answer(tuple(self.table[name, kind]), self.ttl, self.aliases)
 
 
 class Clock:
@@ -111,6 +112,26 @@ def test_an_address_that_comes_to_this_host_is_told_and_those_of_its_links_are_n
 
     asyncio.run(scenario())
     assert (told, made.own()) == ([{"a": (A1,)}], {canonical(A1), canonical(A2)})
+
+
+def test_the_other_names_of_a_server_are_those_that_the_last_good_answers_led_over(tmp_path: Path) -> None:
+    dns, clock = Dns(a_A=[A1], a_AAAA=[V6]), Clock()
+    made, told = resolver(dns, tmp_path, clock=clock)
+    found = []
+
+    async def scenario() -> None:
+        dns.aliases = ("a.cdn.test", "pool.test")
+        found.append((await made.watch({"s": "a", "t": str(A2)}), made.aliases())[1])
+        for dns.table, dns.aliases in (({}, ()), ({("a", "A"): [A1], ("a", "AAAA"): [V6]}, ())):
+            clock.now += 120
+            await made._ask_due()
+            found.append(made.aliases())
+        made._tell()
+
+    asyncio.run(scenario())
+    known = {"s": frozenset({"a.cdn.test", "pool.test"})}
+    assert found == [known, known, {}]
+    assert len(told) == 1  # although the addresses are the same
 
 
 async def run_until(made: Resolver, condition: Any) -> None:
@@ -238,7 +259,7 @@ def test_real_answers_are_read_with_the_lowest_ttl_of_their_alias_chain(tmp_path
         return [*found, await ask_dns("localhost", "A")]
 
     first, empty, failure, local = beside_a_name_server(tmp_path, scenario)
-    assert first == Answer((ip_address("10.99.0.2"),), 7.0)
+    assert first == Answer((ip_address("10.99.0.2"),), 7.0, ("pool.test",))
     assert empty.addresses == ()
     assert failure == "127.0.0.1: SERVFAIL"
     assert local.addresses == ()
