@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from agentsh_net import status
-from agentsh_net.control.asked import Asked
 from agentsh_net.control.errors import ControlError
 from agentsh_net.control.peer import Peer
+from agentsh_net.control.request import Request
 from agentsh_net.control.server import Handler
 from agentsh_net.core.errors import ProtocolError
 from agentsh_net.core.model import ToolCall
@@ -26,7 +26,7 @@ from agentsh_net.servers import pinning
 from agentsh_net.store import queries, stories
 from agentsh_net.store.bodies import MAX_SHOWN, Bodies, folder_beside
 
-Call = Callable[[DaemonState, Asked], Awaitable[Any]]
+Call = Callable[[DaemonState, Request], Awaitable[Any]]
 
 
 def handlers(daemon: DaemonState) -> Mapping[str, Handler]:
@@ -37,68 +37,70 @@ def handlers(daemon: DaemonState) -> Mapping[str, Handler]:
 async def _when_ready(call: Call, daemon: DaemonState, args: Mapping[str, Any], peer: Peer) -> Any:
     if not daemon.ready and call is not _stop:
         raise ControlError("the daemon is starting", kind="busy", remedy="try again in a moment")
-    return await call(daemon, Asked(args, peer))
+    return await call(daemon, Request(args, peer))
 
 
-async def _stop(daemon: DaemonState, asked: Asked) -> dict[str, Any]:
-    stop = partial(daemon.stop, remove=asked.args.get("remove") is True)
+async def _stop(daemon: DaemonState, request: Request) -> dict[str, Any]:
+    stop = partial(daemon.stop, remove=request.args.get("remove") is True)
     # After the answer is on its way: the client must hear that it was heard.
     asyncio.get_running_loop().call_later(0.05, stop)
     return {"stopping": True}
 
 
-async def _explain(daemon: DaemonState, asked: Asked) -> dict[str, Any]:
-    call = ToolCall(asked.text("tool"), server_name=asked.text("server", ""), input=asked.args.get("args"))
+async def _explain(daemon: DaemonState, request: Request) -> dict[str, Any]:
+    call = ToolCall(
+        request.text("tool"), server_name=request.text("server", ""), input=request.args.get("args")
+    )
     return asdict(explain(daemon.current.snapshot, call))
 
 
-async def _query(daemon: DaemonState, asked: Asked) -> dict[str, Any]:
-    filters = asked.args.get("filters") or {}
+async def _query(daemon: DaemonState, request: Request) -> dict[str, Any]:
+    filters = request.args.get("filters") or {}
     if not isinstance(filters, Mapping):
         raise ProtocolError("filters is an object")
     path = Path(daemon.writer.status().path)
-    page = await asyncio.to_thread(queries.page, path, asked.text("kind"), filters)
+    page = await asyncio.to_thread(queries.page, path, request.text("kind"), filters)
     return page.to_json()
 
 
-async def _story(daemon: DaemonState, asked: Asked) -> dict[str, Any] | None:
+async def _story(daemon: DaemonState, request: Request) -> dict[str, Any] | None:
     path = Path(daemon.writer.status().path)
-    found = await asyncio.to_thread(stories.find, path, asked.text("call"))
+    found = await asyncio.to_thread(stories.find, path, request.text("call"))
     return found.to_json() if found else None
 
 
-async def _show_request(daemon: DaemonState, asked: Asked) -> dict[str, Any]:
+async def _show_request(daemon: DaemonState, request: Request) -> dict[str, Any]:
     """Return a stored request and its answer: to root and to the daemon's own user, not to the group that may ask the rest."""
-    if asked.peer.uid not in {0, os.geteuid()}:
+    if request.peer.uid not in {0, os.geteuid()}:
         raise ControlError("bodies are for root only", kind="denied", remedy="ask as root")
     bodies = Bodies(folder_beside(Path(daemon.writer.status().path)))
-    return await asyncio.to_thread(bodies.shown, asked.text("id"), MAX_SHOWN)
+    return await asyncio.to_thread(bodies.shown, request.text("id"), MAX_SHOWN)
 
 
-async def _reload(daemon: DaemonState, _: Asked) -> dict[str, Any]:
+async def _reload(daemon: DaemonState, _: Request) -> dict[str, Any]:
     """Answer when the file is in force, and it is known what the servers that it declares offer by now."""
     told = await daemon.reloading.now()
     await daemon.hear_servers(anew=True)
     return told
 
 
-async def _new_session(daemon: DaemonState, asked: Asked) -> dict[str, Any]:
+async def _new_session(daemon: DaemonState, request: Request) -> dict[str, Any]:
     async with daemon.current.lock:
-        return await daemon.agents.open(asked.text("session_id", ""), daemon.proxy_url)
+        return await daemon.agents.open(request.text("session_id", ""), daemon.proxy_url)
 
 
-async def _exec(daemon: DaemonState, asked: Asked) -> dict[str, Any]:
+async def _exec(daemon: DaemonState, request: Request) -> dict[str, Any]:
     async with daemon.current.lock:
-        return await daemon.agents.start(asked.text("session_id", ""), asked.peer, daemon.proxy_url)
+        return await daemon.agents.start(request.text("session_id", ""), request.peer, daemon.proxy_url)
 
 
-async def _end_session(daemon: DaemonState, asked: Asked) -> dict[str, Any]:
+async def _end_session(daemon: DaemonState, request: Request) -> dict[str, Any]:
     async with daemon.current.lock:
-        await daemon.agents.void(asked.text("session_id"))
-    return {"session_id": asked.text("session_id")}
+        await daemon.agents.void(request.text("session_id"))
+    return {"session_id": request.text("session_id")}
 
 
-async def _sessions(daemon: DaemonState, _: Asked) -> list[Mapping[str, Any]]:
+async def _sessions(daemon: DaemonState, _: Request) -> list[Mapping[str, Any]]:
     return daemon.agents.describe()
 
 
@@ -114,6 +116,6 @@ _CALLS: Final[Mapping[str, Call]] = {
     "session.exec": _exec,
     "session.end": _end_session,
     "session.list": _sessions,
-    "pins.trust": lambda daemon, asked: pinning.trust(daemon.current, asked),
-    "pins.reset": lambda daemon, asked: pinning.reset(daemon.current, asked),
+    "pins.trust": lambda daemon, request: pinning.trust(daemon.current, request),
+    "pins.reset": lambda daemon, request: pinning.reset(daemon.current, request),
 }

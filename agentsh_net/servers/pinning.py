@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from agentsh_net.clock import now_rfc3339
-from agentsh_net.control.asked import Asked
 from agentsh_net.control.errors import ControlError
+from agentsh_net.control.request import Request
 from agentsh_net.core.mcp.judging import meant
 from agentsh_net.core.model import PinState, Tool
 from agentsh_net.core.naming.folding import fold
@@ -22,11 +22,11 @@ from agentsh_net.servers import inventory
 from agentsh_net.store import records
 
 
-async def trust(current: Current, asked: Asked) -> list[dict[str, Any]]:
+async def trust(current: Current, request: Request) -> list[dict[str, Any]]:
     """Trust what a server offers now: the tools that are meant, and the server itself. Raises ControlError for another version."""
     async with current.lock:
-        chosen = [] if asked.args.get("identity") else _tools(current, asked)
-        wanted = asked.text("hash", "")
+        chosen = [] if request.args.get("identity") else _tools(current, request)
+        wanted = request.text("hash", "")
         if wanted and (len(chosen) != 1 or not _same_hash(chosen[0].hash, wanted)):
             offered = ", ".join(tool.hash for tool in chosen) or "nothing"
             raise ControlError(
@@ -34,10 +34,12 @@ async def trust(current: Current, asked: Asked) -> list[dict[str, Any]]:
                 kind="denied",
                 remedy="look again: agentsh-net mcp pins diff",
             )
-        now, by = now_rfc3339(), f"uid {asked.peer.uid}"
+        now, by = now_rfc3339(), f"uid {request.peer.uid}"
         pins = [core_pins.trust(tool, now) for tool in chosen]
-        unseen = _unseen(current, asked) if pins and not wanted else []
-        identities = [identity.trusted(i, now) for i in (*_identities(current, asked), *unseen) if i.offered]
+        unseen = _unseen(current, request) if pins and not wanted else []
+        identities = [
+            identity.trusted(i, now) for i in (*_identities(current, request), *unseen) if i.offered
+        ]
         rows = [
             *records.save_pins([inventory.pin_record(pin, by=by) for pin in pins]),
             *records.save_identities(identities, by=by),
@@ -65,21 +67,21 @@ def _same_hash(whole: str, given: str) -> bool:
     return digits == wanted or (len(wanted) >= 12 and digits.startswith(wanted))
 
 
-async def reset(current: Current, asked: Asked) -> list[dict[str, Any]]:
+async def reset(current: Current, request: Request) -> list[dict[str, Any]]:
     """Forget what was trusted."""
     async with current.lock:
         board = current.snapshot.pins
-        server, tool = fold(asked.text("server")), asked.text("tool", "")
+        server, tool = fold(request.text("server")), request.text("tool", "")
         chosen = [
             pin
             for pin in board.entries.values()
-            if not asked.args.get("identity")
+            if not request.args.get("identity")
             and fold(pin.server_id) == server
             and (not tool or pin.tool == tool)
         ]
         for pin in chosen:
             board = board.without(pin.server_id, pin.tool)
-        identities = [identity.forgotten(i) for i in _identities(current, asked) if i.pinned]
+        identities = [identity.forgotten(i) for i in _identities(current, request) if i.pinned]
         rows = [
             *records.delete_pins([(p.server_id, p.tool) for p in chosen]),
             *records.save_identities(identities, by=""),
@@ -91,19 +93,19 @@ async def reset(current: Current, asked: Asked) -> list[dict[str, Any]]:
         ]
 
 
-def _identities(current: Current, asked: Asked) -> list[Identity]:
+def _identities(current: Current, request: Request) -> list[Identity]:
     """Return what a request about pins means of the server itself: nothing where it names a tool, nor what the file declares."""
-    if asked.text("tool", ""):
+    if request.text("tool", ""):
         return []
-    known = current.snapshot.pins.identities_of(asked.text("server"))
+    known = current.snapshot.pins.identities_of(request.text("server"))
     return [i for i in known if not (i.declared or identity.silent(i))]
 
 
-def _unseen(current: Current, asked: Asked) -> list[Identity]:
+def _unseen(current: Current, request: Request) -> list[Identity]:
     """Return what nobody trusted yet about the server of a tool: who trusts the tool means to call it there, so trusts that too."""
-    if not asked.text("tool", ""):
+    if not request.text("tool", ""):
         return []
-    known = current.snapshot.pins.identities_of(asked.text("server"))
+    known = current.snapshot.pins.identities_of(request.text("server"))
     return [
         i for i in known if i.state is PinState.NEW and not i.declared and i.aspect not in identity.LISTED
     ]
@@ -113,6 +115,6 @@ def _shown(one: Identity, **more: Any) -> dict[str, Any]:
     return {"server_id": one.server_id, "tool_name": "", "kind": one.aspect.value, **more}
 
 
-def _tools(current: Current, asked: Asked) -> list[Tool]:
-    server, name = asked.text("server"), asked.text("tool", "")
+def _tools(current: Current, request: Request) -> list[Tool]:
+    server, name = request.text("server"), request.text("tool", "")
     return [t for t in current.snapshot.registry.tools_of(server) if not name or t.name == name]

@@ -33,9 +33,9 @@ from agentsh_proxy.gateway.bodies import (
 from agentsh_proxy.gateway.carrier import Denied
 from agentsh_proxy.gateway.connection import JSON, GatewayConnection
 from agentsh_proxy.gateway.eras import begins, is_modern
+from agentsh_proxy.gateway.pending import NOBODYS_OWN
 from agentsh_proxy.gateway.requests import Asked
 from agentsh_proxy.gateway.review import Passed, Review
-from agentsh_proxy.gateway.waiting import NOBODYS_OWN
 from agentsh_proxy.http_client import Response
 from agentsh_proxy.mcp_client.site import EVENT_STREAM, is_json, is_stream
 from agentsh_proxy.mcp_client.site import JSON as JSON_TYPE

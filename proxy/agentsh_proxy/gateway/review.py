@@ -32,8 +32,8 @@ from agentsh_proxy.gateway.bodies import as_body, flattened
 from agentsh_proxy.gateway.dependencies import Dependencies
 from agentsh_proxy.gateway.doubts import INLINE, Doubts, refusal
 from agentsh_proxy.gateway.offer import Offer
+from agentsh_proxy.gateway.pending import NOBODYS, NOBODYS_OWN, Asked, Own, PendingRequests, asked_by
 from agentsh_proxy.gateway.view import Place
-from agentsh_proxy.gateway.waiting import NOBODYS, NOBODYS_OWN, Asked, Own, Waiting, asked_by
 
 _ANSWERS: Final = (Response, ErrorResponse)
 _Answer = tuple[int, Asked, Response | ErrorResponse]  # where it stands in its body, and the request it is to
@@ -64,7 +64,7 @@ class Passed(NamedTuple):
 class Review:
     """What one client and one server said to each other, as far as it matters."""
 
-    __slots__ = ("_tell", "_waiting", "_worker", "doubts", "offer", "server_id", "session_id")
+    __slots__ = ("_pending", "_tell", "_worker", "doubts", "offer", "server_id", "session_id")
 
     def __init__(
         self, worker: Dependencies, server_id: str, session_id: str, place: Callable[[], Place]
@@ -75,7 +75,7 @@ class Review:
         self._worker = worker
         self._tell = Teller(worker.emit, server_id, session_id, via="gateway")
         self.doubts = Doubts(worker, server_id, self._tell)
-        self._waiting = Waiting()
+        self._pending = PendingRequests()
 
     # What the client sends.
 
@@ -97,7 +97,7 @@ class Review:
             for message in body.messages
             if isinstance(message, Request) and message.id not in ruling.refused
         }
-        self._waiting.add(going)
+        self._pending.add(going)
         forward = data if ruling.forward is flat else ruling.forward
         return Taken(forward, ruling.replies, body, tuple(going), own=going)
 
@@ -162,7 +162,7 @@ class Review:
 
     def forget(self, ids: Collection[Id]) -> None:
         """Take note that requests never went out, or that nobody waits for their answers."""
-        self._waiting.forget(ids)
+        self._pending.forget(ids)
 
     def refused(self, methods: Iterable[str], denied: Verdict) -> None:
         """Tell of what was asked, besides calls, of a server that policy denies."""
@@ -188,8 +188,8 @@ class Review:
         message = body.messages[0]
         if not isinstance(message, Response) or asks_for_input(message.raw):
             return None
-        asked = self._waiting.asked(message.id, own)
-        if asked is NOBODYS or asked.method in SHOWING or not self._waiting.answered(message, ids, own):
+        asked = self._pending.asked(message.id, own)
+        if asked is NOBODYS or asked.method in SHOWING or not self._pending.answered(message, ids, own):
             return None
         return Passed(data, (), (message.id,), body)
 
@@ -203,7 +203,7 @@ class Review:
         if stray:
             for _, asked, message in answers:
                 if message.id is not None:
-                    self._waiting.keep(message.id, asked)
+                    self._pending.keep(message.id, asked)
             holds = await self.doubts.held(flat)
             meant = jsonrpc.loosely_answered(body, ids)  # others may have their answer yet
             passed = self._uncertain(data, "an answer to no request", "", meant, holds, own)
@@ -219,7 +219,7 @@ class Review:
         """Judge what could not be read, in the place of answers to these requests."""
         if dangers.is_noise(flat):
             ids = ()
-        lists = any(self._waiting.asked(id_, own).method == LIST for id_ in ids)
+        lists = any(self._pending.asked(id_, own).method == LIST for id_ in ids)
         danger = "a list of tools that peers may read differently" if lists else dangers.doubt(flat)
         return self._uncertain(data, why, danger, ids, await self.doubts.held(flat), own)
 
@@ -232,7 +232,7 @@ class Review:
                 if changes_tools(message):
                     self._tell.list_changed()
                 continue
-            asked = self._waiting.answered(message, ids, own)
+            asked = self._pending.answered(message, ids, own)
             if asked is None:
                 stray = True
             else:
@@ -267,7 +267,7 @@ class Review:
 
     async def page(self, data: bytes, ids: Sequence[Id]) -> Verdict:
         """Judge an answer to these requests that is no message, but that some client shows to the model."""
-        asked = self._waiting.asked(ids[0]) if ids else NOBODYS
+        asked = self._pending.asked(ids[0]) if ids else NOBODYS
         found = await self._found(data.decode("utf-8", "replace"), len(data))
         verdict = results_policy.judge(self._worker.mcp, found, "answer")
         if found:
@@ -278,7 +278,7 @@ class Review:
         """Judge what a server sent as `server` does; None where something of it might have to be waited for."""
         if len(data) > INLINE:
             return None
-        if self._waiting.listing:
+        if self._pending.listing:
             return None
         read = _read(data, limit)
         if (plain := self._plain(data, read, ids, NOBODYS_OWN)) is not None:
@@ -354,7 +354,7 @@ class Review:
         verdict = self.doubts.of_server(len(data), why, danger, holds)
         if not verdict.blocked:
             return Passed(data)
-        errors = [refusal(id_, verdict) for id_ in ids if self._waiting.claimed(id_, ids, own) or id_ in own]
+        errors = [refusal(id_, verdict) for id_ in ids if self._pending.claimed(id_, ids, own) or id_ in own]
         return Passed(as_body(errors), (), tuple(ids))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from agentsh_proxy.gateway.bodies import as_body, flattened
-from agentsh_proxy.gateway.waiting import MAX_WAITING, NOBODYS_OWN
+from agentsh_proxy.gateway.pending import MAX_WAITING, NOBODYS_OWN
 from gateway_front import call, request
 from review_front import LIMIT, Front, encoded
 

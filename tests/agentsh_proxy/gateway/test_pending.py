@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from agentsh_proxy.gateway.waiting import ANSWERED, MAX_NAMED, NOBODYS, SEVERAL, Asked, asked_by
+from agentsh_proxy.gateway.pending import ANSWERED, MAX_NAMED, NOBODYS, SEVERAL, Asked, asked_by
 
 from agentsh_net.core.mcp.jsonrpc import Request
 

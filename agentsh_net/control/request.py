@@ -11,8 +11,8 @@ from agentsh_net.core.errors import ProtocolError
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What is asked for."""
+class Request:
+    """What is asked for, and by whom."""
 
     args: Mapping[str, Any]
     peer: Peer

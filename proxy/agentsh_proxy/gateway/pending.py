@@ -46,7 +46,7 @@ def asked_by(message: Request) -> Asked:
     return Asked(method, params.get("cursor") is not None, name[:MAX_NAMED] if isinstance(name, str) else "")
 
 
-class Waiting:
+class PendingRequests:
     """The requests of one client that wait for their answers."""
 
     __slots__ = ("_asked",)
