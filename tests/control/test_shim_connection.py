@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from loopback import until
-from shim_stage import Scene, play
+from shim_stage import Scene, Shim, play
 
 from agentsh_net.control import shim_allowance
 from agentsh_net.control import shim_connection as module
@@ -205,24 +205,89 @@ def test_news_wait_with_signs_of_life_where_there_is_no_room_on_record(tmp_path:
     play(tmp_path / "s.sock", scene)
 
 
-def test_what_a_shim_told_before_it_died_goes_on_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
-    # As one whose client kills it with calls on the way, and answers left unread, so that the kernel says ECONNRESET.
-    monkeypatch.setattr(shim_allowance, "BURST", 5)
-    monkeypatch.setattr(shim_allowance, "PER_SECOND", 2000)
+async def telling(here: Scene, shim: Shim, paused: int = 300, unread: int = 20) -> list[bytes]:
+    """Tell of calls while there is no room on record: more than is read ahead, so that the rest waits in the socket."""
+    (connection,) = here.server._connections
+    here.desk.room = False
+    calls = [b"%d" % number + b"x" * 4000 for number in range(paused + unread)]
+    for call in calls[:paused]:
+        shim.send("called", call)
+    await until(lambda: not connection._transport.is_reading())
+    for call in calls[paused:]:
+        shim.send("called", call)
+    shim.writer.transport.set_write_buffer_limits(0)
+    await shim.writer.drain()
+    return calls
 
+
+def test_what_a_shim_told_before_it_died_goes_on_record(tmp_path: Path) -> None:
+    # As one whose client kills it with calls on the way, and answers left unread, so that the kernel says ECONNRESET.
     async def scene(here: Scene) -> None:
         shim = await here.shim()
         shim.send("now", b"unread")
         await until(lambda: here.desk.asked == [b"unread"])
-        for number in range(300):  # more than is read ahead
-            shim.send("called", b"%d" % number)
-        shim.writer.transport.set_write_buffer_limits(0)
-        await shim.writer.drain()  # all of it is the kernel's or the daemon's
+        calls = await telling(here, shim)
         shim.send("later", b"nobody waits for it")
         shim.writer.transport.abort()
+        here.desk.room = True
         await until(lambda: here.desk.ended == 1)
-        assert here.desk.asked == [b"unread", *(b"%d" % number for number in range(300))]
-        assert here.user.connections == 0
-        assert here.user.held == 0
+        assert here.desk.asked == [b"unread", *calls]
+        assert (here.user.connections, here.user.held) == (0, 0)
+
+    play(tmp_path / "s.sock", scene)
+
+
+def test_what_a_shim_told_behind_a_question_goes_on_record_though_it_died_before_the_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "KEEP_WAITING", 0.01)
+
+    async def scene(here: Scene) -> None:
+        shim = await here.shim()
+        shim.send("later", b"question")
+        shim.send("called", b"call")
+        await until(lambda: here.desk.asked == [b"question"])
+        shim.writer.transport.abort()
+        await until(lambda: here.desk.ended == 1)
+        assert here.desk.asked == [b"question", b"call"]
+
+    play(tmp_path / "s.sock", scene)
+
+
+def test_what_waits_in_the_socket_goes_on_record_where_the_daemon_ends(tmp_path: Path) -> None:
+    async def scene(here: Scene) -> None:
+        calls = await telling(here, await here.shim())
+        here.desk.room = True
+        await here.server.close()
+        assert here.desk.asked == calls
+
+    play(tmp_path / "s.sock", scene)
+
+
+def test_a_shim_that_says_nothing_more_is_kept_until_what_it_told_is_on_record_and_no_longer(tmp_path: Path) -> None:  # fmt: skip
+    async def scene(here: Scene) -> None:
+        shim = await here.shim()
+        here.desk.room = False
+        shim.send("called", b"call")
+        shim.writer.write_eof()
+        assert await shim.answer() == ("wait", b"")
+        here.desk.room = True
+        with pytest.raises(EOFError):
+            await shim.answers()
+        assert (here.desk.asked, here.user.connections) == ([b"call"], 0)
+
+    play(tmp_path / "s.sock", scene)
+
+
+def test_who_does_not_read_answers_gets_no_more_until_it_does(tmp_path: Path) -> None:
+    async def scene(here: Scene) -> None:
+        shim = await here.shim()
+        (connection,) = here.server._connections
+        lines = [b"%d" % number + b"x" * 60_000 for number in range(200)]
+        for line in lines:
+            shim.send("now", line)
+        await until(lambda: connection._full)
+        assert len(here.desk.asked) < len(lines)
+        assert [await shim.answer() for _ in lines] == [("echo", line) for line in lines]
 
     play(tmp_path / "s.sock", scene)
