@@ -27,7 +27,7 @@ _UNREAD = re.compile(
     r"/(?:[^/]+:(?:async)?batchgeneratecontent|v1(?:alpha|beta)[^/]*/batches(?:/[^/]+)?"  # Gemini
     r"|v1[^/]*/interactions(?:/.+)?|v1[^/]*/triggers(?:/.+)?"  # Gemini's other API
     r"|[^/]+:(?:stream)?rawpredict"  # other publishers' models on Vertex AI
-    r"|model/.+/invoke-with-bidirectional-stream|runtimes/.+/invocations"  # Bedrock
+    r"|model/.+/invoke-with-bidirectional-stream|runtimes/.+/invocations|harnesses/invoke"  # Bedrock
     r"|threads/[^/]+/runs(?:/.*)?|threads/runs"  # OpenAI Assistants
     r"|agents(?:/.+)?|v1/sessions(?:/.+)?|v1/deployments(?:/.+)?|v1/environments/[^/]+/work(?:/.+)?"  # agents that a provider runs
     r"|chatkit/(?:sessions|threads)(?:/.+)?|evals/[^/]+/runs(?:/.+)?"
@@ -36,7 +36,7 @@ _UNREAD = re.compile(
 # Those that let a client, or the provider, do what nobody sees here: what is asked for stands in a file, or goes another way.
 _UNSEEN = re.compile(
     r"/(?:realtime(?:/(?:calls|sessions|client_secrets)(?:/.+)?)?|live/sessions(?:/.+)?|v1[^/]*/auth_tokens|(?<!messages/)batches"
-    r"|batch/jobs|audio/sessions|connectors/[^/]+/tools/[^/]+/call"  # Mistral
+    r"|batch/jobs|audio/sessions|client/sessions|connectors/[^/]+/tools/[^/]+/call"  # Mistral
     r"|v1[^/]*/(?:.+/)?batchpredictionjobs)$"  # Vertex AI
 )
 _WITHOUT_CALLS = frozenset(("DELETE", "HEAD", "OPTIONS"))

@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
+from urllib.parse import quote
 
 import orjson
 
 from agentsh_net.core.dialects.base import Dialect
 from agentsh_net.core.dialects.openai_responses import dialect as openai_responses
 from agentsh_net.core.errors import ProtocolError
+from agentsh_net.core.web import urls
 from agentsh_net.core.web.http_access import host_allowed, origin_allowed
 from agentsh_net.core.web.http_head import RequestHead
 from agentsh_net.core.web.http_route import api_path, canonical, locate, split_target, unread, upstream_path
@@ -153,10 +155,28 @@ def _way(head: RequestHead, bare: bytes, view: View) -> Way | Answered:
             dialect=provider.dialect,
             fields=b"Upgrade: HTTP/1.1\r\n",
         )
-    why = (
-        unread(head.method, canonical(api_path(provider.base_path, route.rest))) if inspected is None else ""
-    )
-    return Way(route.token, provider, inspected, upstream, why)
+    if inspected is not None:
+        return Way(route.token, provider, inspected, upstream, unread="")
+    why = unread(head.method, canonical(api_path(provider.base_path, route.rest)))
+    if server_id := _server_at(provider, canonical(upstream), view):
+        why = (
+            f"is the MCP server {server_id!r}, whose calls are judged at the gateway alone (/mcp/{server_id})"
+        )
+        if view.enforce:
+            raise RefusalError(403, f"{upstream.decode('ascii', 'replace')} {why}", dialect=provider.dialect)
+    return Way(route.token, provider, None, upstream, why)
+
+
+def _server_at(provider: ProviderView, path: str, view: View) -> str:
+    """Return the declared MCP server that lies at a path of the provider's, or above it; empty where none does."""
+    for server in view.snapshot.registry.servers_at(provider.origin.host, provider.origin.port):
+        try:
+            own = canonical(quote(urls.parse(server.url).path, safe="/%").encode())
+        except ProtocolError:
+            continue  # nor is anything at such a path relayed
+        if path == own or (own and path.startswith(f"{own}/")):
+            return server.id
+    return ""
 
 
 def _path(head: RequestHead, bare: bytes, view: View) -> bytes:

@@ -161,3 +161,36 @@ def test_who_asked_for_what_is_told_of_a_request_that_is_refused_by_its_head(ask
     with pytest.raises(RefusalError) as caught:
         admit(asked, VIEW, SESSIONS)
     assert (caught.value.status, caught.value.request) == (status, (session, asked.method, path))
+
+
+BESIDE = {"servers": [{"id": "beside", "type": "http", "url": "http://127.0.0.1:1/MCP/tools/"}]}
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "/openai/mcp/tools",
+        "/anthropic/mcp/tools/",
+        "/anthropic/MCP/%74ools?x=1",
+        "/anthropic/mcp/tools/readonly",
+    ],
+)
+def test_no_mcp_server_that_lies_beside_a_provider_is_reached_around_the_gateway(target):
+    providers = {name: {"base_url": "http://127.0.0.1:1"} for name in ("openai", "anthropic")}
+    view = unfold(snapshot(proxy={"providers": providers}, **BESIDE))
+    for _ in range(2):
+        with pytest.raises(RefusalError, match="is the MCP server 'beside'") as caught:
+            admit(head(target), view, {})
+        assert (caught.value.status, caught.value.told) == (403, False)
+    audit = unfold(snapshot(proxy={"providers": providers}, enforce_policy=False, **BESIDE))
+    assert "is the MCP server 'beside'" in admit(head(target), audit, {}).unread
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["http://127.0.0.1:1", "http://127.0.0.1:1/", "http://127.0.0.1:2/v1", "http://localhost:1/v1/models"],
+)
+def test_a_server_at_the_root_or_elsewhere_leaves_a_provider_alone(url):
+    view = unfold(snapshot(1, servers=[{"id": "beside", "type": "http", "url": url}]))
+    assert not admit(head("/openai/v1/models", method="GET"), view, {}).unread
+    assert admit(head("/v1/messages"), view, {}).inspected is not None

@@ -198,3 +198,32 @@ async def test_an_approval_that_is_put_into_a_conversation_is_judged(opened, pat
     client = await opened(Client(proxy.port))
     no = {**answer, "approve": False}
     assert (await client.ask(request(path, orjson.dumps({"items": [asked, no]})))).status == 200
+
+
+@pytest.mark.parametrize("fail_closed", [True, False])
+@pytest.mark.parametrize("enforced", [True, False])
+@on_loop
+async def test_a_server_at_the_providers_own_address_is_not_called_through_the_proxy(
+    opened, *, fail_closed, enforced
+):
+    upstream = await opened(Upstream(answering(response(b"{}"))))
+    servers = [{"id": "beside", "type": "http", "url": f"http://127.0.0.1:{upstream.port}/v1/mcp/"}]
+    policy = snapshot(
+        upstream.port,
+        servers=servers,
+        denied_servers=[{"id": "beside"}],
+        denied_tools=[],
+        fail_closed=fail_closed,
+        enforce_policy=enforced,
+    )
+    proxy = await opened(Proxy(policy))
+    client = await opened(Client(proxy.port))
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "rm", "arguments": {}}}
+    answer = await client.ask(request("/openai/v1/mcp", orjson.dumps(call)))
+    assert (answer.status, len(upstream.requests)) == ((403, 0) if enforced else (200, 1))
+    (told,) = proxy.events
+    if enforced:
+        assert (told["type"], told["action"], told["status"]) == ("llm_request_refused", "block", 403)
+        assert "is the MCP server 'beside'" in told["reason"]
+    else:
+        assert (told["type"], told["action"]) == ("llm_response_uninspected", "allow")
