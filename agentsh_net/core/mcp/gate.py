@@ -17,6 +17,7 @@ from agentsh_net.core.mcp.glance import (
     CALL,
     ELICITATION,
     MESSAGE_KEYS,
+    NUL,
     PARAM_KEYS,
     RESULT_KEYS,
     SAMPLING,
@@ -121,7 +122,7 @@ def read(line: bytes, limits: Limits = DEFAULT_LIMITS) -> Body:
         if not message.raw.keys() <= MESSAGE_KEYS and misspelt(message.raw, MESSAGE_KEYS):
             raise ProtocolError("a key of JSON-RPC in another case")
         if isinstance(message, _CALLS) and respelt(message.method):
-            raise ProtocolError("tools/call in another spelling")
+            raise ProtocolError("a method in another spelling")
         if (
             isinstance(message, Response)
             and isinstance(message.result, dict)
@@ -181,6 +182,8 @@ def call_in(message: Message) -> Call:
         raise ProtocolError("tools/call without the name of a tool")
     if not params.keys() <= PARAM_KEYS and misspelt(params, PARAM_KEYS):
         raise ProtocolError("tools/call with a parameter spelt in two ways")
+    if NUL in params["name"]:
+        raise ProtocolError("tools/call of a tool whose name some servers read up to a NUL")
     return Call(message.id if isinstance(message, Request) else None, params["name"], params.get("arguments"))
 
 

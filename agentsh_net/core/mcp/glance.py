@@ -52,6 +52,8 @@ URL_ELICITATION_REQUIRED: Final = -32042  # 2025-11-25: an error that asks
 
 BOM: Final = b"\xef\xbb\xbf"
 
+NUL: Final = "\0"  # where a text ends in C
+
 PARAM_KEYS: Final = frozenset(("name", "arguments"))
 MESSAGE_KEYS: Final = frozenset(("jsonrpc", "id", "method", "params", "result", "error"))
 # Of a result, whatever was asked: what the model is shown of a server and its tools, and what the client is asked.
@@ -98,7 +100,7 @@ def messages(line: bytes) -> list[dict[str, Any]]:
         if not isinstance(method, str):
             raise UnreadableError("a method that is no text")
         if respelt(method):
-            raise UnreadableError("tools/call in another spelling")
+            raise UnreadableError("a method in another spelling")
         if "method" in message and ("result" in message or "error" in message):
             raise UnreadableError("a request and an answer in one")
     return found
@@ -127,8 +129,8 @@ def splits(line: bytes) -> bool:
 
 
 def misspelt(keys: Iterable[str], known: frozenset[str]) -> bool:
-    """Say whether a key is a known one but for its case: Go's `encoding/json` takes it for that one."""
-    return not _folded(known).isdisjoint(map(str.casefold, set(keys) - known))
+    """Say whether a key is a known one but for its case, or up to a NUL: Go's `encoding/json` takes it for that one, or cJSON."""
+    return not _folded(known).isdisjoint(key.partition(NUL)[0].casefold() for key in set(keys) - known)
 
 
 @cache
@@ -137,8 +139,11 @@ def _folded(known: frozenset[str]) -> frozenset[str]:
 
 
 def respelt(method: str) -> bool:
-    """Say whether a method is tools/call but for its case and the space around it: servers of one's own may take it for that."""
-    return method != CALL and method.strip().casefold() == CALL
+    """Say whether a method is tools/call but for its case and the space around it: servers of one's own may take it for that.
+
+    One with a NUL is whatever stands before it, in C.
+    """
+    return method != CALL and (NUL in method or method.strip().casefold() == CALL)
 
 
 def reads(method: object) -> bool:

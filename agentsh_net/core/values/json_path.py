@@ -50,7 +50,7 @@ class JsonPath:
     segments: tuple[Segment, ...]
 
     def select(self, value: Any) -> list[Node]:
-        """Return what the path selects; keys are also found in another case, as Go's encoding/json finds them.
+        """Return what the path selects; keys are also found in another case, as Go's encoding/json finds them, and up to a NUL, as C does.
 
         Raises TooMuchError.
         """
@@ -98,7 +98,9 @@ def _children(node: Node, key: str | int | None) -> Iterator[Node]:
         elif isinstance(key, str):
             wanted = key.casefold()
             yield from (
-                Node(item, exact and name == key) for name, item in value.items() if name.casefold() == wanted
+                Node(item, exact and name == key)
+                for name, item in value.items()
+                if name.partition("\0")[0].casefold() == wanted
             )
     elif isinstance(value, list):
         if key is None:

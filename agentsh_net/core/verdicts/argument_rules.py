@@ -26,6 +26,7 @@ MAX_COMPARED = 4 << 20
 MAX_STEPS = 10_000_000
 MAX_SHOWN = 80  # characters of a matcher in a reason
 
+_NUL = re.compile("\0|%00")
 _ORIGIN = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/]*")
 
 
@@ -189,7 +190,7 @@ def _glob(pattern: str) -> tuple[Test, Test]:
         if not isinstance(value, str):
             return False
         purse.compare(value)
-        return plain.matches(value) and (not is_path or _is_clean(value))
+        return plain.matches(value) and not _ends_early(value) and (not is_path or _is_clean(value))
 
     return denied, allowed
 
@@ -215,7 +216,7 @@ def _regex(pattern: str) -> tuple[Test, Test]:
         return False
 
     def allowed(value: Any, purse: _Purse) -> bool:
-        if not isinstance(value, str) or len(value) > window:
+        if not isinstance(value, str) or len(value) > window or _ends_early(value):
             return False
         purse.search(1, ways)
         return strict.fullmatch(value) is not None
@@ -239,15 +240,26 @@ def _text(value: Any) -> str:
 
 
 def _forms(value: Any) -> tuple[str, ...]:
-    """Return the texts a server may take a value for: as it is, decoded, and as the path that it comes to."""
+    """Return the texts a server may take a value for: as it is, decoded, up to a NUL as C does, and as the path that it comes to."""
     if isinstance(value, Mapping | list):
         return ()
     text = _text(value)
-    if isinstance(value, str) and ("/" in text or "%" in text):
+    if isinstance(value, str) and _ends_early(text):
+        return (*_spellings(text), *_spellings(_NUL.split(text, 1)[0]))
+    return _spellings(text) if isinstance(value, str) else (text,)
+
+
+def _spellings(text: str) -> tuple[str, ...]:
+    if "/" in text or "%" in text:
         plain = unquote(text) if "%" in text else text
         local = plain[7:] if plain[:7].lower() == "file://" else plain
         return tuple(dict.fromkeys((text, plain, local, _cleaned(plain), _cleaned(local))))
     return (text,)
+
+
+def _ends_early(text: str) -> bool:
+    """Say whether a text holds a NUL, at which it ends for a server in C; decoded, perhaps."""
+    return _NUL.search(text) is not None
 
 
 def _is_clean(text: str) -> bool:

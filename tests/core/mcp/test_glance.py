@@ -48,6 +48,7 @@ def test_what_peers_may_read_differently_is_unreadable(line: bytes, why: str) ->
 def test_a_key_in_another_case_counts_as_misspelt_and_an_unknown_one_does_not() -> None:
     known = frozenset(("name", "arguments"))
     assert misspelt(["Name"], known)
+    assert misspelt(["name\0x"], known) and misspelt(["NAME\0"], known)
     assert misspelt(["name", "ARGUMENTS"], known)
     assert not misspelt(["name", "_meta", "task"], known)
 

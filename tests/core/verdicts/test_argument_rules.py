@@ -30,7 +30,7 @@ def allows(made, **arguments):
 @pytest.mark.parametrize(
     "path",
     ["/etc/passwd", "/ETC/passwd", "/tmp/../etc/passwd", "//etc//passwd", "/./etc/passwd", "file:///etc/passwd",
-     "/%65tc/passwd", "\uff0fetc/passwd", " /etc/passwd", "/a/b/../../etc/./x"],
+     "/%65tc/passwd", "\uff0fetc/passwd", " /etc/passwd", "/a/b/../../etc/./x", "/a/../etc/x\0/../../b", "/a/../etc/x%00/../../b"],
 )  # fmt: skip
 def test_a_denied_path_is_denied_in_every_spelling(path):
     assert denies(rule("glob", "/etc/*"), path=path)
@@ -43,6 +43,23 @@ def test_a_denied_path_is_denied_in_every_spelling(path):
 )  # fmt: skip
 def test_an_allowed_path_is_allowed_as_it_is_written(path, allowed):
     assert allows(rule("glob", "/srv/data/*"), path=path) is allowed
+
+
+@pytest.mark.parametrize("end", ["\0", "%00"])
+def test_a_value_with_a_nul_is_what_stands_before_it_too_and_never_allowed(end):
+    assert denies(rule("equals", "/etc/passwd"), path=f"/etc/passwd{end}.txt")
+    assert denies(rule("regex", r"passwd$"), path=f"/etc/passwd{end}.txt")
+    assert denies(rule("glob", "/etc/passwd"), path=f"/etc/passwd{end}.txt")
+    assert denies(rule("glob", "*.txt"), path=f"/etc/passwd{end}.txt")  # to who reads all of it
+    assert not allows(rule("glob", "*.txt"), path=f"passwd{end}.txt")
+    assert not allows(rule("regex", r".*\.txt"), path=f"passwd{end}.txt")
+
+
+def test_a_key_with_a_nul_is_what_stands_before_it_too():
+    made = rule("glob", "/etc/*")
+    assert made.denies(Given({"path\0x": "/etc/passwd", "path": "/srv/a"}))
+    assert not rule("glob", "/srv/*").allows(Given({"path\0x": "/srv/b"}))
+    assert not rule("glob", "/srv/*").allows(Given({"path\0x": "/etc/passwd", "path": "/srv/a"}))
 
 
 def test_an_origin_is_no_empty_segment():
