@@ -264,17 +264,24 @@ def test_what_waits_in_the_socket_goes_on_record_where_the_daemon_ends(tmp_path:
     play(tmp_path / "s.sock", scene)
 
 
-def test_a_shim_that_says_nothing_more_is_kept_until_what_it_told_is_on_record_and_no_longer(tmp_path: Path) -> None:  # fmt: skip
+@pytest.mark.parametrize("ask", ["called", "later"])
+def test_a_shim_that_says_nothing_more_is_kept_until_all_it_said_is_answered_and_no_longer(
+    tmp_path: Path, ask: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "KEEP_WAITING", 0.01)
+
     async def scene(here: Scene) -> None:
         shim = await here.shim()
         here.desk.room = False
-        shim.send("called", b"call")
+        shim.send(ask, b"one")
+        shim.send(ask, b"two")
         shim.writer.write_eof()
         assert await shim.answer() == ("wait", b"")
         here.desk.room = True
+        here.desk.gate.set()
         with pytest.raises(EOFError):
             await shim.answers()
-        assert (here.desk.asked, here.user.connections) == ([b"call"], 0)
+        assert (here.desk.asked, here.user.connections) == ([b"one", b"two"], 0)
 
     play(tmp_path / "s.sock", scene)
 
