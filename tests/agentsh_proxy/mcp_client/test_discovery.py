@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from agentsh_proxy.mcp_client.discovery import HURRIES, Backoff, Discovered, Watcher
+from loopback import until
 from mcp_peers.asking import discover
 from mcp_peers.roles import DISCOVERED, INITIALIZED, SseServer, declared, legacy, modern, result_of, tools
 from mcp_peers.scripted import STREAM, Handler, Scripted, Seen, Wire, run, serving
@@ -554,6 +555,25 @@ def test_failures_are_reported_with_their_number_and_the_next_try_and_recovery_t
     watching(legacy(tools_list=shaky), scene)
 
 
+def test_a_server_that_failed_is_asked_again_when_it_was_said_and_one_that_is_silent_when_its_time_is_over() -> None:  # fmt: skip
+    asked: list[float] = []
+
+    async def listing(request: Seen, wire: Wire) -> None:
+        asked.append(asyncio.get_running_loop().time())
+        if len(asked) == 1:
+            await wire.answer(503)
+        else:
+            await wire.result(request, tools("a"))
+
+    async def scene(watcher: Watcher, reports: Reports, server: Scripted) -> None:
+        await until(lambda: len(asked) == 3)
+        failed, second, third = asked
+        assert second - failed >= reports.all[0]["retry_in"] >= 0.1
+        assert third - second >= 0.2
+
+    watching(legacy(tools_list=listing), scene, ttl=0.2, pause=0.0, backoff=Backoff(0.2, 0.2))
+
+
 def test_the_backoff_doubles_up_to_its_bound_and_spreads() -> None:
     backoff = Backoff(1.0, 60.0)
     assert [backoff.delay(n, 1.0) for n in (1, 2, 3, 7, 99)] == [1, 2, 4, 60, 60]
@@ -563,8 +583,10 @@ def test_the_backoff_doubles_up_to_its_bound_and_spreads() -> None:
 def test_stdio_servers_are_not_watched_here() -> None:
     async def main() -> None:
         reports = Reports()
-        watcher = Watcher([Server("local", Transport.STDIO, command="true")], reports)
+        local = Server("local", Transport.STDIO, command="true")
+        watcher = Watcher([local], reports)
         watcher.start()
+        watcher.update([local])
         assert watcher._tasks == {}
         await watcher.stop()
 
@@ -585,6 +607,7 @@ def test_a_new_policy_keeps_what_is_the_same_and_changes_the_rest() -> None:
         assert watcher._tasks["scripted"] is not kept
         assert server.seen[-1].headers.get("x-new") == "1" or server.asked[-1] == "DELETE"
         assert set(watcher._tasks) == {"scripted"}
+        await until(lambda: not watcher._ending)
 
     watching(legacy(), scene)
 
