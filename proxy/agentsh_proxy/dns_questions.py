@@ -35,9 +35,8 @@ async def ask(query: bytes, servers: Sequence[str], *, stream: bool) -> bytes | 
 def failure(query: bytes, code: int = SERVFAIL) -> bytes:
     """Return the answer to a query that says why there is none (RFC 1035, 4.1.1)."""
     end = len(query) if len(query) < 12 else 12 + len(question_of(query))
-    flags = (
-        0x8080 | code | int.from_bytes(query[2:4], "big") & 0x7900
-    )  # what kind it is, and whether recursion was desired
+    asked = int.from_bytes(query[2:4], "big") & 0x7900  # what kind it is, and whether recursion was desired
+    flags = 0x8080 | code | asked
     return query[:2] + flags.to_bytes(2, "big") + b"\0\1" + bytes(6) + query[12:end]
 
 

@@ -83,9 +83,8 @@ class Stub:
             return None
         if query[2] & 0x80 or len(query) > MAX_QUERY:
             return None
-        if (
-            query[2] & 0x78
-        ):  # a change (RFC 2136) or a notice would come from this host, which name servers may trust
+        # A change (RFC 2136) or a notice would come from this host, which name servers may trust.
+        if query[2] & 0x78:
             return failure(query, NOTIMP)
         if self._questions >= MAX_QUESTIONS:
             return failure(query)

@@ -170,9 +170,8 @@ class ServerSeen(Event):
     digest: str = ""
     previous_digest: str = ""
     changes: list[dict[str, Any]] = field(default_factory=list)
-    detections: list[dict[str, Any]] = field(
-        default_factory=list
-    )  # in prompts and resources that are new or others
+    # In prompts and resources that are new or others.
+    detections: list[dict[str, Any]] = field(default_factory=list)
     max_severity: str = ""
 
 
