@@ -114,13 +114,13 @@ def test_a_session_that_cannot_be_stored_is_not_opened_and_its_old_token_stays_v
     here: Running, method: str
 ) -> None:
     old = here.client.call("session.new", session_id="mine")["token"]
-    before = here.daemon.sessions.digests()
+    before = here.daemon.state.sessions.digests()
     with closing(sqlite3.connect(here.folder / "events.db", isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(ControlError, match="locked"):
             here.client.call(method, session_id="mine")
-    assert here.daemon.sessions.digests() == before
-    assert here.daemon.sessions.of(old) == "mine"
+    assert here.daemon.state.sessions.digests() == before
+    assert here.daemon.state.sessions.of(old) == "mine"
 
 
 def test_an_ended_session_that_the_kernel_does_not_take_away_is_tried_again_and_told_once(

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import signal
 import socket
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from secrets import token_hex
 from typing import Any
 
@@ -26,14 +24,12 @@ from agentsh_net.workers import listening, unprivileged
 from agentsh_net.workers.arbiter import Arbiter
 from agentsh_net.workers.journal import Journal
 from agentsh_net.workers.link import WorkerLink
+from agentsh_net.workers.worker_process import SILENT, WorkerProcess
 
 # A worker that did not take a policy up by then is replaced, and the new one starts with it.
 ACK_SECONDS = 5.0
 # From exec to accepting: 50 were seen on an emulated and busy machine. Below the 90 after which systemd gives the daemon up.
 START_SECONDS = 75.0
-# Words of a worker that did not come, of which there is one every two seconds: when it is told of, and when another takes its place.
-# The longest body costs six seconds where all of it is JSON in strings and DLP is on; 30 were seen on a machine six times too busy.
-SILENT, GONE = 5, 60
 DRAIN_SECONDS = 10.0  # what a stream under way gets when the daemon stops
 BACKOFF = (0.1, 30.0)  # seconds before a worker is replaced: the first, and the most after repeated deaths
 STEADY_SECONDS = 60.0  # a worker that lived this long starts the backoff anew
@@ -54,11 +50,12 @@ class Pool:
         archive: Callable[[], socket.socket] | None = None,
     ) -> None:
         self.employ: Callable[[int], None] = lambda _: None  # told of every process before it serves
-        self._on_event = on_event
-        self._on_report = on_report
-        self._arbiter = arbiter
-        self._stdio = stdio
-        self._archive = archive
+        self.report = on_event
+        self.discovered = on_report
+        self.arbiter = arbiter
+        self.stdio = stdio
+        self.archive = archive
+        self.stopping = False  # dead workers stay dead
         self._listeners = listening.bind(proxy) if proxy.mode != "disabled" else []
         try:
             self._gateway = (
@@ -73,14 +70,8 @@ class Pool:
         self._snapshot: Mapping[str, Any] | None = None
         self._sessions: Mapping[str, str] = {}
         self._placed = False
-        self._stopping = False
         self._gone: Counter[str] = Counter()  # totals of workers that ended, so that no sum ever falls
         self._token_key = token_hex(32)  # of DLP tokens: one for all workers, so that prompts stay alike
-
-    @property
-    def address(self) -> tuple[str, int]:
-        """Where the LLM proxy listens; empty and 0 while it is off."""
-        return _address(self._listeners[0]) if self._listeners else ("", 0)
 
     @property
     def url(self) -> str:
@@ -157,7 +148,7 @@ class Pool:
 
     async def stop(self, seconds: float = DRAIN_SECONDS) -> None:
         """Let what is under way end within `seconds`, then end the workers and let the port go."""
-        self._stopping = True
+        self.stopping = True
         for listener in (*self._listeners, *((self._gateway,) if self._gateway is not None else ())):
             listener.close()
         await asyncio.gather(*(worker.stop(seconds) for worker in self._workers))
@@ -172,35 +163,9 @@ class Pool:
             link.Apply(self._next(), self._snapshot),
         ]
 
-    def report(self, event: Event) -> None:
-        """Hand an event to the daemon."""
-        self._on_event(event)
-
     def remember(self, counters: Mapping[str, int]) -> None:
         """Keep the totals of a worker that ended; what was open in it is not."""
         self._gone.update({k: n for k, n in counters.items() if not k.startswith(("open_", "landlock"))})
-
-    def discovered(self, report: Mapping[str, Any]) -> None:
-        """Hand what a server was seen to offer to the daemon."""
-        self._on_report(report)
-
-    @property
-    def arbiter(self) -> Arbiter:
-        """Who answers the rate questions."""
-        return self._arbiter
-
-    def stdio(self) -> socket.socket | None:
-        """Return a new conversation with who starts stdio servers, for the worker that runs the gateway."""
-        return self._stdio() if self._stdio is not None else None
-
-    def record(self) -> socket.socket | None:
-        """Return a new way to hand over requests and bodies, where somebody keeps them."""
-        return self._archive() if self._archive is not None else None
-
-    @property
-    def stopping(self) -> bool:
-        """Say whether dead workers stay dead."""
-        return self._stopping
 
     async def _tell(self, message: link.ToWorker) -> None:
         await asyncio.gather(*(worker.tell(message, ACK_SECONDS) for worker in self._workers))
@@ -225,7 +190,7 @@ class _Worker:
         self._listener = listener
         self._gateway = gateway
         self._discovers = discovers
-        self._running: _Running | None = None
+        self._running: WorkerProcess | None = None
         self._keeper: asyncio.Task[None] | None = None
         self.newest = 0  # the process that was started last
 
@@ -237,7 +202,7 @@ class _Worker:
     @property
     def silent(self) -> bool:
         """Say whether the process runs and is not heard: stopped, or busy without an end."""
-        return self._running is not None and self._running.missed >= SILENT
+        return self._running is not None and self._running.silent
 
     @property
     def counters(self) -> Mapping[str, int]:
@@ -289,7 +254,7 @@ class _Worker:
                 self._running = None
                 if self._pool.stopping:
                     return
-                why = running.why or _status(status)
+                why = running.why_ended(status)
                 self._pool.report(
                     WorkerExited(pid=running.process.pid, status=why, reason=f"a proxy worker ended: {why}")
                 )
@@ -300,7 +265,7 @@ class _Worker:
             with contextlib.suppress(ProtocolError):  # it was killed; the event tells the next time round
                 self._running = await self._spawn()
 
-    async def _spawn(self) -> _Running:
+    async def _spawn(self) -> WorkerProcess:
         """Start a process and return when it accepts. Raises ProtocolError where it does not."""
         ours, theirs = socket.socketpair()
         journal = Journal(self._pool.report)
@@ -309,8 +274,8 @@ class _Worker:
             "--link-fd": theirs,
             "--journal-fd": journal.attach(),
             "--charge-fd": self._pool.arbiter.attach(),
-            "--stdio-fd": self._pool.stdio() if self._gateway is not None else None,
-            "--record-fd": self._pool.record(),
+            "--stdio-fd": self._pool.stdio() if self._pool.stdio and self._gateway else None,
+            "--record-fd": self._pool.archive() if self._pool.archive else None,
         }
         try:
             process = await unprivileged.start(
@@ -332,13 +297,13 @@ class _Worker:
 
     async def _greeted(
         self, process: asyncio.subprocess.Process, ours: socket.socket, journal: Journal
-    ) -> _Running:
+    ) -> WorkerProcess:
         """Return a process when it accepts; its link is closed where that is not awaited. Raises ProtocolError where it does not."""
         _, conversation = await asyncio.get_running_loop().create_unix_connection(
             lambda: WorkerLink(self._pool.report, self._pool.discovered if self._discovers else None),
             sock=ours,
         )
-        running = _Running(process, conversation, journal)
+        running = WorkerProcess(process, conversation, journal)
         conversation.on_violation = journal.on_violation = running.kill
         try:
             accepts = await conversation.tell(self._pool.greeting(), START_SECONDS)
@@ -350,50 +315,3 @@ class _Worker:
             await process.wait()
             raise ProtocolError(f"a proxy worker did not start: {running.why}")
         return running
-
-
-@dataclass(slots=True)
-class _Running:
-    """A process, its link and its journal. `why` says why we killed it, if we did."""
-
-    process: asyncio.subprocess.Process
-    link: WorkerLink
-    journal: Journal
-    why: str = field(default="")
-    missed: int = 0
-
-    async def listen(self) -> None:
-        """Count the words that do not come, each by a tick of ours: who was stopped himself has not listened for longer."""
-        while True:
-            await asyncio.sleep(link.COUNTERS_EVERY)
-            self.missed = 0 if self.link.heard() else self.missed + 1
-            if self.missed >= GONE:
-                self.kill(f"was not heard for {GONE * link.COUNTERS_EVERY:g} s")
-
-    async def gone(self) -> int:
-        """Wait until the process has ended and all that it said is read; return its status."""
-        status = await self.process.wait()
-        await self.link.closed
-        await self.journal.closed
-        return status
-
-    def kill(self, why: str) -> None:
-        """End the process at once; without CAP_KILL over its user, by the end of its link."""
-        self.why = self.why or why
-        self.link.close()
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            self.process.kill()
-
-
-def _address(listener: socket.socket) -> tuple[str, int]:
-    host, port = listener.getsockname()[:2]
-    return host, port
-
-
-def _status(status: int) -> str:
-    if status >= 0:
-        return f"exit status {status}"
-    try:
-        return f"signal {signal.Signals(-status).name}"
-    except ValueError:
-        return f"signal {-status}"

@@ -57,7 +57,7 @@ class RunningPool:
             arbiter=self._arbiter,
         )
         await self.pool.start(snapshot)
-        self.base = f"http://127.0.0.1:{self.pool.address[1]}"
+        self.base = self.pool.url
 
     async def _stop(self) -> None:
         await self.pool.stop(1)

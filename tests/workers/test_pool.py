@@ -9,6 +9,7 @@ import socket
 import time
 from hashlib import sha256
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import orjson
 import pytest
@@ -63,6 +64,7 @@ class Running:
             on_report=self.reports.append,
             arbiter=self.arbiter,
         )
+        self.port = urlsplit(self.pool.url).port
         await self.pool.start(first)
         return self
 
@@ -72,7 +74,7 @@ class Running:
         await self.upstream.__aexit__()
 
     async def ask(self, path: str = MESSAGES, body: bytes = b"{}"):
-        async with Client(self.pool.address[1]) as client:
+        async with Client(self.port) as client:
             return await client.ask(request(path, body))
 
 
@@ -253,7 +255,7 @@ async def test_a_stream_under_way_ends_before_its_worker_does():
         assert (await asking).body == b'{"late": 1}'
         await stopping
         with pytest.raises(OSError):
-            socket.create_connection(it.pool.address, 1).close()
+            socket.create_connection(("127.0.0.1", it.port), 1).close()
 
 
 def status(pid: int) -> dict[str, str]:
@@ -281,7 +283,7 @@ async def test_a_worker_dies_with_its_supervisor():
     async with Running() as it:
         (worker,) = it.pool._workers
         running = worker._running
-        it.pool._stopping = True
+        it.pool.stopping = True
         running.link.close()
         assert await running.process.wait() == 0
 

@@ -1,0 +1,78 @@
+"""A worker that is not heard is told of, then killed; why it ended is said by who killed it, else by its status."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from agentsh_net.core.links import link
+from agentsh_net.workers.worker_process import GONE, SILENT, WorkerProcess
+
+
+class Ending:
+    """What a process and its link are to who ends them."""
+
+    def __init__(self) -> None:
+        self.ended: list[str] = []
+        self.words: list[bool] = []
+
+    def heard(self) -> bool:
+        return self.words.pop(0) if self.words else False
+
+    def close(self) -> None:
+        self.ended.append("link")
+
+    def kill(self) -> None:
+        self.ended.append("process")
+
+
+def made(end: Any) -> WorkerProcess:
+    return WorkerProcess(end, end, SimpleNamespace())  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("status", "why"),
+    [(0, "exit status 0"), (3, "exit status 3"), (-9, "signal SIGKILL"), (-99, "signal 99")],
+)
+def test_a_process_that_ended_by_itself_is_told_by_its_status(status: int, why: str) -> None:
+    assert made(Ending()).why_ended(status) == why
+
+
+def test_the_first_reason_for_which_we_killed_it_counts() -> None:
+    worker = made(end := Ending())
+    worker.kill("did not end in time")
+    worker.kill("was not heard")
+    assert worker.why_ended(-9) == "did not end in time"
+    assert end.ended == ["link", "process"] * 2
+
+
+@pytest.mark.parametrize("gone", [ProcessLookupError, PermissionError])
+def test_one_that_is_gone_or_anothers_is_left_to_the_end_of_its_link(gone: type[OSError]) -> None:
+    end = Ending()
+    worker = made(end)
+    worker.process = SimpleNamespace(kill=lambda: (_ for _ in ()).throw(gone()))  # type: ignore[assignment]
+    worker.kill("why")
+    assert end.ended == ["link"]
+
+
+def test_silence_is_told_of_at_once_and_a_word_in_time_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(link, "COUNTERS_EVERY", 0)
+    end = Ending()
+    end.words = [False] * (GONE - 1) + [True] + [False] * GONE
+    worker = made(end)
+    seen: list[tuple[int, bool]] = []
+
+    async def play() -> None:
+        listening = asyncio.ensure_future(worker.listen())
+        while not end.ended:
+            seen.append((worker.missed, worker.silent))
+            await asyncio.sleep(0)
+        listening.cancel()
+
+    asyncio.run(play())
+    assert not end.words  # not before the last of them
+    assert worker.missed == GONE and worker.why.startswith("was not heard for")
+    assert min(missed for missed, silent in seen if silent) == SILENT
