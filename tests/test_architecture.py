@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -103,3 +104,13 @@ def test_no_module_outgrows_its_room() -> None:
         if (n := len(p.read_text().splitlines())) > 400
     }
     assert not too_big, "past 400 lines there is a second noun in the file"
+
+
+# What the formatter leaves of a remark at the end of a line that is too long with it.
+TORN_REMARK = re.compile(r"^\s*[])}]+:?,?  # (?!fmt: skip|type: |noqa)", re.MULTILINE)
+
+
+def test_no_remark_stands_behind_a_lone_bracket() -> None:
+    sources = [path for folder in ("agentsh_net", "proxy", "tests") for path in (ROOT / folder).rglob("*.py")]
+    torn = [path.relative_to(ROOT).as_posix() for path in sources if TORN_REMARK.search(path.read_text())]
+    assert not torn, "put the remark above the line that it belongs to"
