@@ -161,15 +161,21 @@ def forwarded(
     downstream: SecurityScheme | None,
     *,
     passthrough: bool,
+    keys: Iterable[SecurityScheme] = (),
 ) -> Headers:
-    """Return the fields of a client's request that travel on, as they were spelt."""
-    withheld = "" if downstream is None or downstream.location == "query" else _field(downstream).lower()
+    """Return the fields of a client's request that travel on, as they were spelt.
+
+    `keys` are what clients show at this gateway, for whichever server: who shows one to all of them shows it to no server.
+    """
+    shown = {_field(key).lower() for key in keys if key.location != "query" and authorized(key, fields, "")}
+    if downstream is not None and downstream.location != "query":
+        shown.add(_field(downstream).lower())
     nominated = {token.strip().lower() for token in fields.get("connection", "").split(",")}
     return tuple(
         (names[name], value)
         for name, value in fields.items()
         if name not in _ENDS
-        and name != withheld
+        and name not in shown
         and name not in nominated
         and (passthrough or name in _TRAVELS or name.startswith("mcp-"))
     )
@@ -193,15 +199,25 @@ def credentials(fields: Mapping[str, str]) -> str:
     return "\n".join(sorted(f"{n}: {v}" for n, v in fields.items() if _CREDENTIAL.match(n)))
 
 
-def answered(headers: Iterable[tuple[str, str]], *, passthrough: bool) -> Headers:
-    """Return the fields of a server's answer that travel on: what ends at this hop and what are its credentials do not."""
+def answered(headers: Iterable[tuple[str, str]], *, passthrough: bool, path: str = "/") -> Headers:
+    """Return the fields of a server's answer that travel on: what ends at this hop and what are its credentials do not.
+
+    A cookie is for `path` alone: all servers have one host here, and a client with a jar would show it to the others.
+    """
     return tuple(
-        (name, value)
+        (name, _kept_to(path, value) if name == "set-cookie" else value)
         for name, value in headers
         if name not in _ANSWER_ENDS
         and (passthrough or name not in _ANSWER_CREDENTIALS)
         and not name.startswith("access-control-")
     )
+
+
+def _kept_to(path: str, cookie: str) -> str:
+    """Return a cookie for a path and whatever host gives it (RFC 6265, sections 5.2.3 and 5.2.4)."""
+    pair, *attributes = cookie.split(";")
+    kept = (a for a in attributes if a.partition("=")[0].strip().lower() not in {"path", "domain"})
+    return ";".join((pair, *kept, f" Path={path}"))
 
 
 def described(headers: Headers, kind: str) -> Headers:

@@ -85,7 +85,7 @@ class Exchange:
         self._max = admitted.max_response
         self._passthrough = place.settings.passthrough
         self._headers = gateway_http.forwarded(
-            asked.fields, asked.names, place.downstream, passthrough=self._passthrough
+            asked.fields, asked.names, place.downstream, passthrough=self._passthrough, keys=place.keys
         )
         self._ids: list[Id] = []  # requests of this POST that wait for their answers
         self._own = NOBODYS_OWN  # the same, answered or not
@@ -169,7 +169,8 @@ class Exchange:
             self.session_ended = self.session_ended or response.status == 404
             unauthorized.check(response, self._place, self._asked.fields)
             self._check(response, review)
-            fields = gateway_http.answered(response.headers, passthrough=self._passthrough)
+            path = self._asked.head.target.partition(b"?")[0].decode("ascii", "replace")
+            fields = gateway_http.answered(response.headers, passthrough=self._passthrough, path=path)
             # Some clients go on in whatever session an answer names.
             if session != self._named and not self._begins:
                 fields = tuple(field for field in fields if field[0].lower() != "mcp-session-id")

@@ -258,7 +258,9 @@ class Gateway:
         def sse(asked: Asked, admitted: Admitted) -> Pipe:
             place = admitted.place
             through = place.settings.passthrough
-            fields = gateway_http.forwarded(asked.fields, asked.names, place.downstream, passthrough=through)
+            fields = gateway_http.forwarded(
+                asked.fields, asked.names, place.downstream, passthrough=through, keys=place.keys
+            )
             kept = tuple(
                 h
                 for h in fields

@@ -31,6 +31,7 @@ class Place:
     downstream: SecurityScheme | None
     upstream: SecurityScheme | None
     of_tools: Mapping[str, SecurityScheme]
+    keys: tuple[SecurityScheme, ...]  # that clients show at this gateway, for whichever server
 
     def offers(self, tool: str) -> bool:
         """Say whether `allow_tools` lets a tool through (empty: every one)."""
@@ -65,6 +66,7 @@ def unfold(snapshot: Snapshot) -> GatewayView:
     def scheme(name: str) -> SecurityScheme | None:
         return schemes[fold(name)] if name else None
 
+    keys = tuple(filter(None, map(scheme, {s.downstream_security for s in gateway.servers.values()})))
     places = {}
     for server in snapshot.registry.servers:
         key = fold(server.id)
@@ -78,6 +80,7 @@ def unfold(snapshot: Snapshot) -> GatewayView:
             downstream=scheme(own.downstream_security),
             upstream=scheme(own.upstream_security),
             of_tools={tool: found for tool, found in named.items() if found is not None},
+            keys=keys if own.passthrough else (),
         )
     customs = compiled(snapshot.config.sandbox.mcp.inspection.custom_patterns)
     return GatewayView(snapshot, gateway, places, customs, snapshot.config.proxy.mode != "disabled")

@@ -6,6 +6,7 @@ import asyncio
 from hashlib import sha256
 from typing import Any
 
+import httpx2
 import pytest
 from agentsh_proxy.gateway import forward, offer
 from gateway_front import (
@@ -22,7 +23,7 @@ from gateway_front import (
 )
 from gateway_pipes import FakePipe
 from mcp_peers.roles import DISCOVERED, INITIALIZED, SseServer, legacy, modern, result_of, tools
-from mcp_peers.scripted import STREAM, Scripted, Seen, Wire, run
+from mcp_peers.scripted import STREAM, Handler, Scripted, Seen, Wire, run, serving
 
 from agentsh_net.core.mcp.gateway_http import VERSION_KEY
 from agentsh_net.core.mcp.http_rules import MAX_REDIRECTS
@@ -467,6 +468,47 @@ def test_credentials_are_the_servers_own_and_a_tool_may_have_another() -> None:
         assert "authorization" not in second.headers and second.target == "/mcp?k=t"
 
     play(answering(plain), scene, gateway={"security_schemes": schemes, "servers": {"peer": peer}})
+
+
+def test_neither_a_cookie_nor_the_gateways_own_credential_of_one_server_goes_on_to_another() -> None:
+    seen: dict[str, list[tuple[str | None, str | None, str | None]]] = {"peer": [], "other": []}
+
+    def noting(server: str) -> Handler:
+        async def handler(asked: Seen, wire: Wire) -> None:
+            fields = asked.headers
+            seen[server].append((fields.get("cookie"), fields.get("x-gate"), fields.get("authorization")))
+            await wire.result(asked, RESULT, Set_Cookie=f"{server}=s3cret; Path=/; Domain=127.0.0.1")
+
+        return handler
+
+    async def main() -> None:
+        async with serving(noting("peer")) as peer, serving(noting("other")) as other:
+            servers = [
+                {"id": "peer", "type": "http", "url": peer.url()},
+                {"id": "other", "type": "http", "url": other.url()},
+            ]
+            gate = {"id": "gate", "type": "apiKey", "in": "header", "name": "X-Gate", "credential": "k3y"}
+            gateway = {
+                "security_schemes": [gate],
+                "servers": {
+                    "peer": {"downstream_security": "gate", "passthrough": True},
+                    "other": {"passthrough": True},
+                },
+            }
+            async with gateway_over(snapshot(servers, gateway=gateway)) as front:
+                headers = {
+                    "X-Gate": "k3y",
+                    "Authorization": "Bearer mine",
+                    "Accept": "application/json, text/event-stream",
+                }
+                async with httpx2.AsyncClient(headers=headers) as client:
+                    for server in ("peer", "other", "peer"):
+                        got = await client.post(f"{front.url}/mcp/{server}", json=call())
+                        assert got.status_code == 200
+
+    run(main())
+    assert seen["other"] == [(None, None, "Bearer mine")]
+    assert seen["peer"] == [(None, None, "Bearer mine"), ("peer=s3cret", None, "Bearer mine")]
 
 
 def test_a_login_that_cannot_go_through_the_gateway_is_told_as_such() -> None:

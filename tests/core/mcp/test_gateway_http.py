@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -83,6 +84,30 @@ def test_passthrough_forwards_the_clients_credential_but_never_the_gateways_own(
     kept = dict(gateway_http.forwarded(GIVEN, {n: n for n in GIVEN}, HEADER, passthrough=True))
     assert kept["authorization"] == "Bearer theirs" and kept["x-api-key"] == "theirs"
     assert not kept.keys() & {"x-key", "host", "accept-encoding", "origin", "connection"}
+
+
+@pytest.mark.parametrize("scheme", [HEADER, SecurityScheme("b", "http", "theirs", scheme="bearer")])
+def test_what_a_client_shows_at_the_gateway_for_another_server_stays_there(scheme: SecurityScheme) -> None:
+    kept = dict(gateway_http.forwarded(GIVEN, {n: n for n in GIVEN}, None, passthrough=True, keys=(scheme,)))
+    shown = "x-key" if scheme is HEADER else "authorization"
+    assert shown not in kept and "x-api-key" in kept
+    other = replace(scheme, credential="another")
+    assert shown in dict(
+        gateway_http.forwarded(GIVEN, {n: n for n in GIVEN}, None, passthrough=True, keys=(other,))
+    )
+
+
+@pytest.mark.parametrize(
+    ("cookie", "kept"),
+    [
+        ("a=b", "a=b; Path=/mcp/x"),
+        ("a=b; Path=/; HttpOnly", "a=b; HttpOnly; Path=/mcp/x"),
+        ("a=b;path = / ;Max-Age=1;DOMAIN=127.0.0.1", "a=b;Max-Age=1; Path=/mcp/x"),
+    ],
+)
+def test_a_cookie_is_for_its_server_alone(cookie: str, kept: str) -> None:
+    fields = gateway_http.answered([("set-cookie", cookie)], passthrough=True, path="/mcp/x")
+    assert fields == (("set-cookie", kept),)
 
 
 def test_no_credential_of_a_server_travels_back_by_itself() -> None:
