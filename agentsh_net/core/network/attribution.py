@@ -73,7 +73,7 @@ def _connection(
     server = next((s for s in snapshot.registry.servers if s.id == blamed), None)
     return NetworkConnection(
         **_seen(record, would=verdict is not None and verdict.denied),
-        reason=_reason(record, rule, verdict),
+        reason=_reason(record, rule, verdict, snapshot.config.network.on_unknown_sni),
         rule=verdict.rule if verdict else "",
         remote_host=server.host if server else "",
         server_id=blamed,
@@ -113,7 +113,7 @@ def _seen(record: ConnectRecord, *, would: bool) -> dict[str, Any]:
     }
 
 
-def _reason(record: ConnectRecord, rule: Rule | None, verdict: Verdict | None) -> str:
+def _reason(record: ConnectRecord, rule: Rule | None, verdict: Verdict | None, unknown: str) -> str:
     if rule is None or verdict is None:
         return f"rule of policy generation {record.generation}, which is no longer in force"
     if record.fate is Fate.DENY and not verdict.denied:
@@ -127,4 +127,6 @@ def _reason(record: ConnectRecord, rule: Rule | None, verdict: Verdict | None) -
     said = f"; {verdict.reason}" if verdict.denied else ""
     if record.finding is Finding.UNSEEN and rule.fate is Fate.SNI_OPEN:
         return f"{shared}: {what}, and to which no server has answered yet{said}"
+    if unknown == "block" and record.fate is not Fate.DENY:
+        return f"{shared}: {what}, and no denied server is known at this port{said}"
     return f"{shared}: {what}, and network.on_unknown_sni is {'block' if record.fate is Fate.DENY else 'tag'}{said}"

@@ -151,6 +151,11 @@ def test_what_cannot_be_read_is_blamed_on_the_denied_server_and_the_reason_says_
     )
     quic = attribute(snapshot, replace(read(Finding.NAMELESS), finding=None, protocol=17), plan)
     assert "udp, which shows no server name" in quic.reason
+    elsewhere = attribute(snapshot, replace(read(Finding.NAMELESS, fate=Fate.TAG), port=8443), plan)
+    assert (elsewhere.action, elsewhere.would) == ("allow", "block")
+    assert elsewhere.reason == (
+        "endpoint shared by bad, good: a ClientHello without a server name, and no denied server is known at this port; bad is denied"
+    )
 
 
 def test_where_the_unknown_may_pass_the_reason_says_why_a_forgotten_connection_does_not() -> None:

@@ -14,6 +14,7 @@ from agentsh_net.core.errors import KernelError
 from agentsh_net.core.network.kernel_plan import diff
 from agentsh_net.core.network.plane import LayerStatus
 from agentsh_net.kernel.nft import nftables
+from agentsh_net.kernel.nft import table as nft_table
 from agentsh_net.kernel.nft.nftables import Nftables
 from agentsh_net.kernel.nft.writer import TOO_OLD
 
@@ -138,7 +139,11 @@ def test_tampering_that_leaves_the_look_of_it_is_seen_too(tampering: str, reason
     assert reason in after.reason
 
 
-def test_commits_of_others_and_our_own_change_nothing_in_what_is_confirmed() -> None:
+def test_commits_of_others_and_our_own_change_nothing_in_what_is_confirmed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(nft_table, "_SHARE", 0)  # every look is due, however long the one before took
+
     def inside():
         box.there()
         table = Nftables(4848)
