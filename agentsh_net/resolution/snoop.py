@@ -25,6 +25,8 @@ from agentsh_net.kernel.names.resolver import Resolver
 # and then drops, which is counted: a flood of answers does not take the supervisor's time from what else it does.
 SHARE = 0.25
 _PAUSE = 0.05
+_REMIND = 60.0  # seconds between two events of addresses without room: whoever sends answers does not fill the trail
+_WITH_STUB = "network.resolve.stub: true: whoever asks it is told of no address that is not refused"
 
 
 class DnsSnoop:
@@ -46,6 +48,7 @@ class DnsSnoop:
         self._gaps = Gaps()
         self._spent, self._since = 0.0, 0.0
         self._unreadable, self._new = 0, 0
+        self._no_room, self._remind_at = 0, 0.0
         self._error: KernelError | None = KernelError("not started")
 
     @property
@@ -130,9 +133,20 @@ class DnsSnoop:
         if not named:
             return False
         new = self._resolver.overheard(ascribe(message, named), payload.sender)
+        if self._resolver.unheard > self._no_room:
+            self._tell_no_room(payload)
         if new or payload.cut or not message.whole:  # what we could not read the client may have read
             self._resolver.ask_soon(named)
         return new
+
+    def _tell_no_room(self, payload: Payload) -> None:
+        self._no_room, now = self._resolver.unheard, asyncio.get_running_loop().time()
+        if now < self._remind_at:
+            return
+        self._remind_at = now + _REMIND
+        reason = f"{payload.sender} tells of more addresses of a declared server than are kept: the others are not refused"
+        self._log.warning("%s (%s)", reason, _WITH_STUB)
+        self._emit(LayerStateChanged(layer=LAYER, state="out of room", reason=reason, remedy=_WITH_STUB))
 
     def _measure(self, done: asyncio.Future[bool], time_ns: int) -> None:
         if not done.cancelled() and done.result() and time_ns:

@@ -137,6 +137,22 @@ def test_what_is_known_already_is_no_change_and_no_gap() -> None:
     assert (status["changes"], status["gap"]["count"], stage.resolver.asked) == (0, 0, [])
 
 
+def test_addresses_that_find_no_room_are_told_and_not_with_every_answer() -> None:
+    stage = Stage()
+
+    def overheard(said: Mapping[bytes, Ascribed], sender: Any) -> bool:
+        stage.resolver.unheard += sum(
+            str(a) == "10.0.0.9" for given in said.values() for a in given.addresses
+        )
+        return False
+
+    stage.resolver.overheard = overheard  # type: ignore[method-assign]
+    stage.play(answer("evil.test", "10.0.0.1"), *[answer("evil.test", "10.0.0.9")] * 3)
+    (event,) = stage.events
+    assert (event.layer, event.state) == ("dns", "out of room")
+    assert str(SERVER) in event.reason
+
+
 def test_a_change_that_the_planes_did_not_confirm_is_not_measured() -> None:
     assert Stage(confirmed=False).play(answer("evil.test", "10.0.0.7"))["gap"]["count"] == 0
 

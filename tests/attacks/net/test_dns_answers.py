@@ -187,6 +187,7 @@ def forges(folder: Path, layers: tuple[str, ...], on_shared: str) -> dict[str, A
         stranger.tell("evil.test", "127.0.0.1", "10.99.0.1", "169.254.1.1")
         stranger.tell("evil.test", *fresh)
         await_that(lambda: snooped(daemon)["no_room"] > 0)
+        said["told of it"] = daemon.cli("mcp", "events", "--type", "layer_state_changed", "--json")
         said["denied"] = [attempt(FIRST, port) for port in (8000, 9000)]
         said["innocent"] = [attempt(GOOD, port) for port in (8000, 9000)]
         said["loopback"] = attempt("127.0.0.1", 8000)
@@ -219,6 +220,7 @@ def test_a_forged_answer_allows_nothing_and_has_at_most_sixteen_innocents_refuse
     assert said["denied"] == [refusal, refusal]
     assert said["innocent"] == ["connected", "connected"]
     assert said["loopback"] == "connected"
+    assert '"out of room"' in said["told of it"]
     assert said["refused by the lie"] == 15  # of 16: the innocent one above is heard of, and left alone
     assert said["truth after the flood"] == refusal
     assert said["events"] == {("evil", "block")}
