@@ -61,7 +61,7 @@ class Scene:
     def fill(self) -> int:
         """Tell of calls until the socket takes no more; return how many."""
         told = 0
-        while self.daemon.tell(b"x" * 60_000):
+        while self.daemon.tell(b"x" * 3_000_000):  # more than it takes at once
             told += 1
             self.daemon.flush()
         assert self.daemon.behind
@@ -166,7 +166,7 @@ def test_what_does_not_go_at_once_goes_as_the_daemon_reads(there: Scene) -> None
         draining = aside.submit(drain)
         there.daemon.wait(lambda: not there.daemon.behind)
         draining.result()
-    assert [question["size"] for question in got] == [60_000] * told
+    assert [question["size"] for question in got] == [3_000_000] * told
     assert there.daemon.fd is not None
 
 
@@ -205,6 +205,8 @@ def test_what_is_reported_is_told_where_there_is_a_daemon(scene: Scene) -> None:
     scene.now += 1000
     scene.daemon.report({"ask": "y"})
     assert ([asked["ask"] for asked in scene.asked()], scene.daemon.deadline) == (["y"], None)
+    scene.daemon.report({"ask": "z" * 3_000_000})
+    assert scene.daemon.deadline == scene.now + PATIENCE
 
 
 def test_a_daemon_that_is_away_is_looked_for_with_what_the_client_says_and_in_time(there: Scene) -> None:
@@ -310,6 +312,15 @@ def test_a_daemon_that_does_not_answer_counts_as_away_in_time_whatever_else_it_i
     assert there.answers == [None, None]
 
 
+def test_news_give_it_no_more_time_for_a_question(there: Scene) -> None:
+    there.ask()
+    there.now += PATIENCE - 1
+    there.fill()
+    there.now += 1
+    there.daemon.expire()
+    assert there.answers == [None]
+
+
 def test_a_sign_of_life_gives_it_more_time(there: Scene) -> None:
     there.ask()
     there.now += PATIENCE - 1
@@ -367,6 +378,9 @@ def test_news_are_told_at_once_or_not_at_all(there: Scene) -> None:
     assert 0 < there.fill() < 1000  # the socket is full: the next call has to wait for its verdict
     assert there.daemon.deadline == there.now + PATIENCE  # and the server for the last one
     assert not there.daemon.tell(b"")
+    there.now += PATIENCE
+    there.daemon.expire()
+    assert there.daemon.fd is None
 
 
 def test_a_daemon_that_takes_several_calls_is_told_of_them_in_one_frame(scene: Scene) -> None:
