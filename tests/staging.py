@@ -13,7 +13,6 @@ from fake_kernel import FakeKernel
 from agentsh_net.config.policy_file import Loaded
 from agentsh_net.core.audit.events import Event
 from agentsh_net.core.configuration.config import digest, parse
-from agentsh_net.core.configuration.settings import RateLimits
 from agentsh_net.core.limits.ratelimit import Buckets
 from agentsh_net.core.network.addresses import Address
 from agentsh_net.core.registry import Registry
@@ -80,21 +79,24 @@ class Disk:
 
 
 class Rates:
+    """An arbiter that keeps what it was told to go by."""
+
     buckets: Buckets | None = None
 
     def replace(self, buckets: Buckets) -> None:
         self.buckets = buckets
 
-    def limit(self, *_: Any) -> None:
-        """So are the providers' limits."""
+    def limit(self, providers: Mapping[str, Any]) -> None:
+        self.providers = providers
 
-    def follow(self, *_: Any, **__: Any) -> None:
-        """Session rules are the arbiter's tests'."""
+    def follow(self, settings: Any, registry: Registry, *, audit: bool) -> None:
+        self.rules = settings.enabled, registry, audit
 
 
-def policy(*denied: str, **hosts: str) -> Loaded:
+def policy(*denied: str, more: Mapping[str, Any] | None = None, **hosts: str) -> Loaded:
+    """Return a policy that denies some of these servers; `more` are further keys of `sandbox.mcp`."""
     servers = [{"id": sid, "type": "http", "url": f"http://{host}:8000/mcp"} for sid, host in hosts.items()]
-    mcp = {"servers": servers, "denied_servers": [{"id": sid} for sid in denied]}
+    mcp = {"servers": servers, "denied_servers": [{"id": sid} for sid in denied], **(more or {})}
     mapping = {"version": 1, "sandbox": {"mcp": mcp}, "network": {"mode": "enforce"}}
     return Loaded(parse(mapping), mapping, digest(mapping), None)
 
@@ -108,7 +110,7 @@ class Stage:
         self.rates = Rates()
         self.disk = Disk()
         means: Any = Means(
-            writer=self.disk, arbiter=self.rates, buckets=Buckets(RateLimits()), pool=Workers(self.log, self.kernel),
+            writer=self.disk, arbiter=self.rates, buckets=Buckets(first.config.sandbox.mcp.rate_limits), pool=Workers(self.log, self.kernel),
             kernel=self.kernel, resolver=self.names,
         )  # type: ignore[arg-type]  # fmt: skip
         registry = Registry(first.config.sandbox.mcp.servers)

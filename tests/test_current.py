@@ -112,14 +112,33 @@ def test_an_address_that_becomes_a_name_servers_is_refused_at_the_servers_port_a
 
 
 def test_rate_limits_of_a_new_policy_inherit_what_was_used() -> None:
-    stage = Stage(policy(), {})
+    limited = {"rate_limits": {"enabled": True, "default_rpm": 1, "default_burst": 1}}
+    stage = Stage(policy(more=limited), {})
+    assert stage.current._buckets.take("a", "", 0.0)
 
     async def script() -> None:
         await stage.current.establish()
-        await stage.current.switch(policy("a", a="10.9.0.1"))
+        await stage.current.switch(policy("a", a="10.9.0.1", more=limited))
 
     asyncio.run(script())
-    assert stage.rates.buckets is not None
+    assert stage.rates.buckets is not None and not stage.rates.buckets.take("a", "", 0.0)
+
+
+def test_sessions_and_providers_are_held_to_the_policy_in_force_from_the_first_one_on() -> None:
+    stage = Stage(policy(more={"enforce_policy": False}), {})
+    told = []
+
+    async def script() -> None:
+        await stage.current.establish()
+        told.append((stage.rates.rules, {*stage.rates.providers}))
+        await stage.current.switch(policy(more={"cross_server": {"enabled": True}}))
+        told.append((stage.rates.rules, {*stage.rates.providers}))
+
+    registry = stage.current.snapshot.registry
+    asyncio.run(script())
+    providers = {provider.name for provider in stage.current.snapshot.config.proxy.providers.values()}
+    now = stage.current.snapshot.registry
+    assert told == [((False, registry, True), providers), ((True, now, False), providers)]
 
 
 def test_our_own_workers_are_not_told_as_agents() -> None:

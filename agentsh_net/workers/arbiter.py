@@ -179,8 +179,10 @@ class Arbiter:
                 named = [
                     n for n in (server_id, key, *rest) if isinstance(n, str) and len(n) <= MAX_CHARGE_NAME
                 ]
-                self._servers.add(server_id)
-                if len(named) == len(names) and len(self._servers) <= MAX_SERVERS:
+                # One that makes up names may cost itself its answers, and nobody else theirs.
+                known = server_id in self._servers or len(self._servers) < MAX_SERVERS
+                if known and len(named) == len(names):
+                    self._servers.add(server_id)
                     tool, session_id, turn, call_id = named[2:] or [""] * 4
                     return Asked(server_id, tool, session_id, turn, call_id, key)
         raise ValueError("no question about a call of a declared server")

@@ -65,7 +65,7 @@ class Capture:
     def __init__(self) -> None:
         self.reader, self.writer = os.pipe()
         self.waiting: list[bytes] = []
-        self.seen, self.broken, self.calls = 0, "", 0
+        self.seen, self.broken, self.gone, self.closed = 0, "", "", False
 
     def fileno(self) -> int:
         return self.reader
@@ -83,6 +83,8 @@ class Capture:
         return [Captured(time.time_ns() - 5_000_000, data) for data in found]
 
     def count_lost(self) -> int:
+        if self.gone:
+            raise KernelError(self.gone, remedy="mend it")
         return 3
 
     def close(self) -> None:
@@ -172,14 +174,42 @@ def test_what_is_no_answer_is_counted() -> None:
     assert Stage().play(packet(b"\0" * 30))["unreadable"] == 1
 
 
-def test_a_capture_that_breaks_is_told_with_its_remedy() -> None:
+@pytest.mark.parametrize("how", ["broken", "gone"])
+def test_a_capture_that_breaks_or_is_gone_is_told_once_with_its_remedy_and_closed(how: str) -> None:
     stage = Stage()
-    stage.capture.broken = "gone"
+    setattr(stage.capture, how, "lost")
     status = stage.play(b"")
-    assert (status["in_force"], status["reason"], status["remedy"]) == (False, "gone", "mend it")
+    assert (status["in_force"], status["reason"], status["remedy"]) == (False, "lost", "mend it")
     assert stage.events == [
-        LayerStateChanged(layer="dns", state="not in force", reason="gone", remedy="mend it")
+        LayerStateChanged(layer="dns", state="not in force", reason="lost", remedy="mend it")
     ]
+    assert stage.capture.closed
+
+
+def test_a_capture_that_cannot_be_had_is_told_and_nothing_else_fails() -> None:
+    stage = Stage()
+
+    def refuse() -> Capture:
+        raise KernelError("no privilege", remedy="run as root")
+
+    stage.snoop._open = refuse
+    status = stage.play()
+    assert (status["wanted"], status["in_force"], status["reason"]) == (True, False, "no privilege")
+    assert [event.reason for event in stage.events] == ["no privilege"]
+
+
+def test_who_listens_no_more_reads_no_more() -> None:
+    stage = Stage()
+
+    async def script() -> None:
+        stage.snoop.start()
+        stage.snoop.stop()
+        stage.capture.send(answer("x.test", "10.0.0.1"))
+        stage.snoop._go_on()  # as after a pause that began before
+        await asyncio.sleep(0)
+
+    asyncio.run(script())
+    assert (stage.capture.seen, stage.capture.closed) == (0, True)
 
 
 def test_a_flood_takes_a_bounded_share_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:

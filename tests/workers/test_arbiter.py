@@ -83,10 +83,11 @@ def test_nonsense_ends_the_conversation_and_nobody_elses(arbiter, said):
 
 def test_a_worker_cannot_make_buckets_without_end(arbiter, monkeypatch):
     monkeypatch.setattr(module, "MAX_SERVERS", 3)
-    connection = arbiter.attach()
+    connection, another = arbiter.attach(), arbiter.attach()
     assert all(ask(connection, n, f"server{n}", "k") for n in range(3))
     connection.send(orjson.dumps([9, "server9", "k"]))
     assert connection.recv(10) == b""
+    assert ask(another, 1, "server0", "k"), "nobody else is cut off for it"
 
 
 def test_session_rules_are_asked_with_the_rate_and_over_all_workers(arbiter):

@@ -113,21 +113,27 @@ def test_a_session_that_the_server_forgot_is_the_clients_to_begin_anew() -> None
     async def scene(front: GatewayFront, server: Scripted) -> None:
         got = await front.post(call(), **{"Mcp-Session-Id": "old"})
         assert (got.status, got.json["error"]["code"]) == (404, -32001)
+        await front.post(INITIALIZE)
+        carrier: Any = front.gateway._carriers["peer"]
+        assert (carrier.sessions, [*carrier._owners]) == (1, ["s-1"])
+        assert (await front.post(call(), **{"Mcp-Session-Id": "s-1"})).status == 404
+        assert (carrier.sessions, [*carrier._owners]) == (0, [])
 
     play(answering(forgotten), scene)
 
 
-def test_initialize_session_and_delete_are_the_servers_own() -> None:
+@pytest.mark.parametrize(("status", "left"), [(204, []), (405, ["s-1"])])
+def test_initialize_session_and_delete_are_the_servers_own(status: int, left: list[str]) -> None:
     async def ended(_: Seen, wire: Wire) -> None:
-        await wire.answer(204)
+        await wire.answer(status)
 
     async def scene(front: GatewayFront, server: Scripted) -> None:
         got = await front.post(INITIALIZE)
         assert got.headers["mcp-session-id"] == "s-1"
         carrier: Any = front.gateway._carriers["peer"]
         assert (carrier.sessions, [*carrier._owners]) == (1, ["s-1"])
-        assert (await front.ask("DELETE", **{"Mcp-Session-Id": "s-1"})).status == 204
-        assert (carrier.sessions, [*carrier._owners]) == (0, [])
+        assert (await front.ask("DELETE", **{"Mcp-Session-Id": "s-1"})).status == status
+        assert (carrier.sessions, [*carrier._owners]) == (len(left), left)
         assert (
             await front.post(request("notifications/initialized") | {"id": 9}, **{"Mcp-Session-Id": "s-1"})
         ).status == 202
