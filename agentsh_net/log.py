@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import errno
 import json
 import logging
 import os
@@ -17,13 +16,13 @@ import threading
 from typing import Any, Final, TextIO
 
 from agentsh_net.clock import now_rfc3339
+from agentsh_net.core.errors import NO_FILES
 
 LOGGER = "agentsh_net"
 MAX_LINES: Final = 1000  # that wait for who reads standard error; what comes beyond is counted
 LAST_WORDS: Final = 1.0  # seconds for them at the end
 # Seconds in which asyncio's thousands of words that there is no file left are one line.
 REPEATED_EVERY: Final = 60.0
-_EXHAUSTED: Final = {errno.EMFILE, errno.ENFILE}
 
 
 class _Text(logging.Formatter):
@@ -119,7 +118,7 @@ class Unhandled:
     def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         """Take what asyncio hands to exception handlers."""
         error = context.get("exception")
-        if not isinstance(error, OSError) or error.errno not in _EXHAUSTED:
+        if not isinstance(error, OSError) or error.errno not in NO_FILES:
             self._log.error("%s", context.get("message", "error"), exc_info=error)
         elif loop.time() >= self._silent_until:
             self._silent_until = loop.time() + REPEATED_EVERY

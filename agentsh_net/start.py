@@ -15,7 +15,7 @@ from agentsh_net.config import options
 from agentsh_net.config.options import Options
 from agentsh_net.control.errors import ControlError
 from agentsh_net.core.configuration.settings import Network
-from agentsh_net.core.errors import ConfigError, KernelError, ProtocolError, StoreError
+from agentsh_net.core.errors import MORE_FILES, NO_FILES, ConfigError, KernelError, ProtocolError, StoreError
 from agentsh_net.kernel.bpf import ahead
 from agentsh_net.kernel.limits import may_change_user
 
@@ -52,6 +52,7 @@ def main(
     resource.setrlimit(resource.RLIMIT_NOFILE, (most_files, most_files))  # 1024 are few for shims and servers
     if os.geteuid() == 0:
         privileges.reduce()
+    logger = log.configure(form="text", level="info")
     try:
         loaded = options.load(wanted, os.environ)
         logger = log.configure(form=loaded.config.log.format, level=loaded.config.log.level)
@@ -71,6 +72,11 @@ def main(
     except (KernelError, StoreError, ControlError, ProtocolError) as error:
         remedy = getattr(error, "remedy", "")
         logger.error("%s%s", error, f"; mend it: {remedy}" if remedy else "")  # noqa: TRY400 - the reason is the whole story
+        return EXIT_ENVIRONMENT
+    except OSError as error:
+        if error.errno not in NO_FILES:
+            raise
+        logger.error("%s; mend it: %s", error.strerror, MORE_FILES)  # noqa: TRY400 - likewise
         return EXIT_ENVIRONMENT
     finally:
         log.flush()

@@ -6,6 +6,8 @@ import json
 import os
 import pwd
 import resource
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -90,3 +92,14 @@ def test_a_broken_file_at_the_start_is_told_line_by_line(
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 2
     assert all(line.startswith(f"{file}: sandbox.mcp.") for line in lines)
+
+
+def test_a_daemon_that_may_open_too_few_files_says_so_and_does_not_start(tmp_path: Path) -> None:
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(json.dumps({"version": 1, "network": {"mode": "off"}, "proxy": {"mode": "disabled"}}))
+    environ = os.environ | {"HOME": str(tmp_path), "XDG_RUNTIME_DIR": str(tmp_path)}
+    command = ["prlimit", "--nofile=16", sys.executable, "-m", "agentsh_net", "run", "--config", policy]
+    done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == start.EXIT_ENVIRONMENT, done.stderr
+    assert "LimitNOFILE=" in done.stderr
+    assert "Traceback" not in done.stderr

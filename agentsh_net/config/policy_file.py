@@ -21,7 +21,7 @@ from agentsh_net.core.configuration.config import digest, parse
 from agentsh_net.core.configuration.oversights import oversights
 from agentsh_net.core.configuration.schema import quoted
 from agentsh_net.core.configuration.settings import Config
-from agentsh_net.core.errors import ConfigError, KernelError, Problem
+from agentsh_net.core.errors import MORE_FILES, NO_FILES, ConfigError, KernelError, Problem
 from agentsh_net.mcp_clients import declarations
 
 # A Kubernetes ConfigMap has at most 1 MiB; reading that much takes about a second.
@@ -32,8 +32,7 @@ MAX_SECRET = 64 << 10
 FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY  # a pipe must not hang the reader
 
 # The host's fault, and no file's.
-EXHAUSTED = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOMEM))
-MORE_FILES = "raise the limit of open files (ulimit -n, LimitNOFILE=), or see who holds them: ls /proc/PID/fd"
+EXHAUSTED = NO_FILES | {errno.ENOMEM}
 
 REFERENCE = re.compile(r"\$\$\{|\$\{(?P<name>[^{}]*)\}|\$\{")
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

@@ -24,7 +24,7 @@ from agentsh_net.control.protocol import (
 )
 from agentsh_net.control.socket_file import Listening, listen
 from agentsh_net.control.tail import Followers, Wanted
-from agentsh_net.core.errors import ConfigError, KernelError, ProtocolError, StoreError
+from agentsh_net.core.errors import MORE_FILES, NO_FILES, ConfigError, KernelError, ProtocolError, StoreError
 
 # What a call does: its arguments and who asks in, a JSON-able result out. It may raise our errors and ControlError.
 Handler = Callable[[Mapping[str, Any], Peer], Awaitable[Any]]
@@ -148,6 +148,11 @@ class Server:
             return encode_error(control_error(error))
         except ControlError as error:
             return encode_error(error)
+        except OSError as error:
+            if error.errno not in NO_FILES:
+                raise
+            told = f"the daemon cannot look: {error.strerror}"
+            return encode_error(ControlError(told, kind="kernel", remedy=MORE_FILES))
 
     async def _tail(
         self, request: Request, reader: asyncio.StreamReader, writer: asyncio.StreamWriter

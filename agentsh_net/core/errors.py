@@ -5,7 +5,15 @@ Every error says where it is and what to do next. Anything else that escapes is 
 
 from __future__ import annotations
 
+import errno
 from dataclasses import dataclass
+from typing import Final
+
+# The process, or the host, has no file descriptor left: nothing is wrong with what was to be opened.
+NO_FILES: Final = frozenset((errno.EMFILE, errno.ENFILE))
+MORE_FILES: Final = (
+    "raise the limit of open files (ulimit -n, LimitNOFILE=), or see who holds them: ls /proc/PID/fd"
+)
 
 
 @dataclass(frozen=True, slots=True)

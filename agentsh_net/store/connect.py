@@ -18,7 +18,7 @@ from urllib.parse import quote
 from agentsh_net import lock_file
 from agentsh_net.access import make_directory, share
 from agentsh_net.clock import now_rfc3339
-from agentsh_net.core.errors import StoreError
+from agentsh_net.core.errors import MORE_FILES, NO_FILES, StoreError
 from agentsh_net.store import schema
 
 # Seconds; the writer has a thread of its own, so it may wait for a foreign lock this long.
@@ -41,14 +41,27 @@ _MEANING: Final = {
 }  # fmt: skip
 
 
+_CANNOT_OPEN: Final = {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR}
 _FULL: Final = {errno.ENOSPC, errno.EDQUOT}
+_NO_WRONG_PLACE: Final = _FULL | NO_FILES
 
 
 def store_error(error: sqlite3.Error, path: Path) -> StoreError:
     """Return what an SQLite error means for the operator."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if code in _CANNOT_OPEN and _out_of_files():
+        return StoreError(f"{path} cannot be opened: too many open files", remedy=MORE_FILES)
     message, remedy = _MEANING.get(code, ("{path}: " + str(error).replace("{", "(").replace("}", ")"), ""))
     return StoreError(message.format(path=path), remedy=remedy.format(path=path))
+
+
+def _out_of_files() -> bool:
+    """Say whether nothing at all can be opened: SQLite does not tell why it could not."""
+    try:
+        os.close(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
+    except OSError as error:
+        return error.errno in NO_FILES
+    return False
 
 
 def hold(path: Path) -> lock_file.LockFile:
@@ -67,7 +80,7 @@ def hold(path: Path) -> lock_file.LockFile:
             remedy=f"set store.path to a file of this daemon's own, or {end}",
         ) from None
     except OSError as error:
-        raise _unmade(path, error) from (None if error.errno in _FULL else error)
+        raise _unmade(path, error) from (None if error.errno in _NO_WRONG_PLACE else error)
 
 
 def open_writer(path: Path) -> sqlite3.Connection:
@@ -77,7 +90,7 @@ def open_writer(path: Path) -> sqlite3.Connection:
         _make_file(path)
         _want_file(path)
     except OSError as error:
-        raise _unmade(path, error) from (None if error.errno in _FULL else error)
+        raise _unmade(path, error) from (None if error.errno in _NO_WRONG_PLACE else error)
     try:
         connection = sqlite3.connect(
             path, timeout=BUSY_TIMEOUT, isolation_level=None, check_same_thread=False
@@ -137,7 +150,9 @@ def log_of(path: Path) -> Path:
 
 
 def _unmade(path: Path, error: OSError) -> StoreError:
-    """Return why the file cannot be made. A full disk is no wrong place: it has its own remedy."""
+    """Return why the file cannot be made. A full disk is no wrong place, nor is a lack of descriptors: each has its own remedy."""
+    if error.errno in NO_FILES:
+        return StoreError(f"{path} cannot be opened: {error.strerror}", remedy=MORE_FILES)
     if error.errno in _FULL:
         message, remedy = _MEANING[sqlite3.SQLITE_FULL]
         return StoreError(message.format(path=path), remedy=remedy.format(path=path))

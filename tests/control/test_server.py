@@ -1,6 +1,7 @@
 """Over a real socket: calls are answered, strangers and nonsense are refused with words, and no client can stall the daemon."""
 
 import asyncio
+import errno
 import json
 import os
 import subprocess
@@ -39,7 +40,18 @@ async def bug(args, peer):
     raise ZeroDivisionError
 
 
-HANDLERS = {"echo": echo, "bad_config": bad_config, "full": full, "refuse": refuse, "bug": bug}
+async def out_of_files(args, peer):
+    raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+
+HANDLERS = {
+    "echo": echo,
+    "bad_config": bad_config,
+    "full": full,
+    "refuse": refuse,
+    "bug": bug,
+    "out_of_files": out_of_files,
+}
 
 
 @pytest.fixture(params=LOOPS)
@@ -94,6 +106,7 @@ def test_one_connection_may_ask_several_times(play):
     [
         ("bad_config", "config", "sandbox.mcp: found 1; expected a mapping\nproxy"),
         ("full", "store", "disk is full"),
+        ("out_of_files", "kernel", "Too many open files"),
         ("refuse", "denied", "another"),
         ("nosuch", "unknown_call", "nosuch"),
     ],

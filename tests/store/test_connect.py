@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from few_files import no_file_left
 
 from agentsh_net.core.errors import StoreError
 from agentsh_net.store import connect, schema
@@ -210,3 +211,17 @@ def test_a_directory_is_no_place_to_write_into_either(tmp_path):
     with pytest.raises(StoreError, match="is a directory") as refused:
         connect.open_writer(tmp_path)
     assert "store.path" in refused.value.remedy
+
+
+def test_where_no_file_descriptor_is_left_the_database_is_not_blamed(made):
+    with no_file_left():
+        for opened in (connect.open_writer, connect.hold, lambda path: connect.reader(path).__enter__()):
+            with pytest.raises(
+                StoreError, match=r"(?i)events\.db cannot be opened: too many open files"
+            ) as refused:
+                opened(made)
+            assert "LimitNOFILE=" in refused.value.remedy
+            assert not isinstance(refused.value.__cause__, OSError)  # which would be a wrong place: exit 2
+    with pytest.raises(StoreError) as elsewhere:
+        connect.open_writer(Path("/proc/events.db"))
+    assert "LimitNOFILE=" not in elsewhere.value.remedy

@@ -15,7 +15,7 @@ from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Protocol
 
-from agentsh_net.core.errors import KernelError
+from agentsh_net.core.errors import NO_FILES, KernelError
 from agentsh_net.kernel.bpf import bpffs, links, syscall
 from agentsh_net.kernel.bpf.loader import Loaded
 from agentsh_net.kernel.bpf.probe_source import PROGRAMS
@@ -178,6 +178,8 @@ def attach(held: Attachment, cgroup: int, programs: Mapping[str, int]) -> Attach
     try:
         held.attach()
     except (OSError, KernelError) as error:
+        if isinstance(error, OSError) and error.errno in NO_FILES:
+            raise  # what is pinned is so still: a moment without descriptors takes nothing away
         _LOG.warning("programs cannot be pinned (%s): they are attached to the cgroup itself", error)
         instead = Direct(cgroup, programs, str(error))
     else:

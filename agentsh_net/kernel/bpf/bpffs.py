@@ -48,10 +48,10 @@ def make(path: Path) -> None:
 
 
 def inodes(path: Path) -> dict[str, int]:
-    """Return name -> inode number of what is pinned in a directory; nothing where there is no such directory any more."""
+    """Return name -> inode number of what is pinned in a directory; nothing where there is no such directory any more. Raises OSError."""
     try:
         return {entry.name: entry.inode() for entry in os.scandir(path)}
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError):
         return {}
 
 

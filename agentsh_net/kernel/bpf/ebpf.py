@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from agentsh_net.core.abi import sieve, wire
-from agentsh_net.core.errors import KernelError
+from agentsh_net.core.errors import MORE_FILES, KernelError
 from agentsh_net.core.network.kernel_plan import Diff
 from agentsh_net.core.network.plane import Endpoint, Fate, LayerStatus, Name, Plan, Rule
 from agentsh_net.kernel.bpf import attachment, loader, streams, syscall
@@ -281,5 +281,7 @@ def _remedy(error: OSError) -> str:
             return "run as root; where another program forbids others on the cgroup root (`bpftool cgroup tree`), detach it"
         case errno.E2BIG | errno.ENOSPC | errno.ENOMEM:
             return f"the policy has more than {wire.MAX_RULES} endpoints, or memory is short"
+        case errno.EMFILE | errno.ENFILE:
+            return MORE_FILES
         case _:
             return "agentsh-net doctor"

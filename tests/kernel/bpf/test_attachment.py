@@ -13,9 +13,11 @@ from itertools import count
 from pathlib import Path
 
 import pytest
+from few_files import no_file_left
 from netns import box
 from netns.scene import at, attempt, listening, opened, plan, trying
 
+from agentsh_net.core.errors import KernelError
 from agentsh_net.kernel.bpf import attachment, bpffs, links, syscall
 from agentsh_net.kernel.bpf.attachment import detach_ours, ours
 from agentsh_net.kernel.bpf.ebpf import Ebpf
@@ -307,6 +309,24 @@ def test_what_root_does_to_links_and_pins_is_seen_and_mended(deed: Callable[[], 
     if reason.startswith("no longer pinned"):
         assert meanwhile == "EPERM"  # a pin that is gone opens nothing while the daemon lives
     assert (mended, whole, attached, then) == (True, True, len(PROGRAMS), "EPERM")
+
+
+def out_of_files() -> tuple[object, ...]:
+    plane = started("links")
+    with no_file_left():
+        meanwhile = plane.status(BAD).reason
+        with pytest.raises(KernelError, match="Too many open files") as refused:
+            plane.restore(BAD)
+        assert "LimitNOFILE=" in refused.value.remedy
+    after = plane.status(BAD)
+    return meanwhile, attempt("10.99.0.2"), after.in_force, after.attachment.partition(" in ")[0]
+
+
+def test_a_moment_without_file_descriptors_neither_is_taken_for_lost_pins_nor_loses_them() -> None:
+    meanwhile, there, in_force, held = in_stage(out_of_files)
+    assert meanwhile.startswith("the kernel does not answer: [Errno 24] Too many open files")
+    assert there == "EPERM"
+    assert (in_force, held) == (True, "links pinned")
 
 
 def bpffs_taken_away(how: str) -> tuple[Counter[str], str, int, bool]:
