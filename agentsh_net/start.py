@@ -5,6 +5,7 @@ What the daemon does while it runs is its own business.
 
 from __future__ import annotations
 
+import logging
 import os
 import resource
 import sys
@@ -52,7 +53,7 @@ def main(
     resource.setrlimit(resource.RLIMIT_NOFILE, (most_files, most_files))  # 1024 are few for shims and servers
     if os.geteuid() == 0:
         privileges.reduce()
-    logger = log.configure(form="text", level="info")
+    logger = logging.getLogger(log.LOGGER)  # as it is by itself, until it is known how it shall be
     try:
         loaded = options.load(wanted, os.environ)
         logger = log.configure(form=loaded.config.log.format, level=loaded.config.log.level)
