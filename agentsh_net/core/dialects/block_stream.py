@@ -14,14 +14,13 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from agentsh_net.core.dialects.argument_text import KEY_TWICE, parsed
 from agentsh_net.core.dialects.base import MIN_WEIGHT, Limits
-from agentsh_net.core.dialects.machine import never
+from agentsh_net.core.dialects.machine import INCOMPLETE, State, never
 from agentsh_net.core.dialects.output import Output
 from agentsh_net.core.framing.event_stream import ERROR
 from agentsh_net.core.framing.sse import Frame
 from agentsh_net.core.values.members import folded
 from agentsh_net.core.values.strict_json import Path, Reading
 
-_INCOMPLETE: Final = "the answer ended inside the call"
 _LATE: Final = "a call after the end of the message"
 # What tells a call from others, and may come with its pieces.
 _NAMING: Final = ("name", "id", "servername")
@@ -77,16 +76,6 @@ class Rulings(Protocol):
     def hidden(self, reason: str, out: Output) -> bool:
         """Judge what cannot be seen; say whether it may not pass."""
         ...
-
-
-class State(Enum):
-    """What became of a block."""
-
-    PLAIN = auto()  # no call
-    HELD = auto()
-    PASSING = auto()  # released before its end: it outgrew the bound and nothing said to cut
-    DONE = auto()
-    REPLACED = auto()
 
 
 @dataclass(slots=True, eq=False)
@@ -168,7 +157,7 @@ class BlockMachine:
         """Take the end of the stream: a call that is still held is never released, and the client is told."""
         if self._held is not None:
             detail = f"the answer ended within a call of {str(self._held.fields.get('name'))[:200]!r}"
-            self._discard(_INCOMPLETE, out)
+            self._discard(INCOMPLETE, out)
             out.fault("incomplete_call", detail, must_cut=True)
 
     def _event(self, frame: Frame, reading: Reading, event: Event, out: Output) -> None:
@@ -314,7 +303,7 @@ class BlockMachine:
         """Take an error of the provider: what was held is incomplete."""
         if self._held is not None:
             out.dropped("incomplete_call", "an error came within a call")
-            self._discard(_INCOMPLETE, out)
+            self._discard(INCOMPLETE, out)
 
     def _discard(self, reason: str, out: Output) -> None:
         """Forget what is held: the client never hears of it, the audit does."""

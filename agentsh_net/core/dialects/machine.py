@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import Enum, auto
 from typing import Final, Protocol
 
 from agentsh_net.core.dialects.base import FrameDecoder
@@ -16,6 +17,18 @@ from agentsh_net.core.framing.sse import Frame
 from agentsh_net.core.values.strict_json import Reading
 
 DONE: Final = b"[DONE]"  # OpenAI's end of a stream; no JSON
+INCOMPLETE: Final = "the answer ended inside the call"
+
+
+class State(Enum):
+    """What became of a part of an answer."""
+
+    PLAIN = auto()  # no call
+    HELD = auto()
+    PASSING = auto()  # released before its end: it outgrew the bound and nothing said to cut
+    STOPLESS = auto()  # released without its stop: nothing but that may follow
+    DONE = auto()  # released, and its stop with it
+    REPLACED = auto()
 
 
 class Machine(Protocol):

@@ -8,22 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import Enum, auto
 from typing import Any, Final
+
+from agentsh_net.core.dialects.machine import State
 
 # Far beyond any answer; other streams wait while those of a hostile one are judged, some 50 us each.
 MAX_BLOCKS: Final = 1 << 12
-
-
-class State(Enum):
-    """What became of a block."""
-
-    PLAIN = auto()  # no call
-    HELD = auto()
-    PASSING = auto()  # released before its end: it outgrew the bound and nothing said to cut
-    STOPLESS = auto()  # released without its stop: nothing but that may follow
-    DONE = auto()  # released, and its stop with it
-    REPLACED = auto()
 
 
 @dataclass(slots=True, eq=False)

@@ -25,8 +25,9 @@ from agentsh_net.core.dialects.anthropic.ordinary import (
     opened_block,
     piece_of_arguments,
 )
-from agentsh_net.core.dialects.anthropic.roster import MAX_BLOCKS, Block, Roster, State
+from agentsh_net.core.dialects.anthropic.roster import MAX_BLOCKS, Block, Roster
 from agentsh_net.core.dialects.base import MIN_WEIGHT, Judge, Limits
+from agentsh_net.core.dialects.machine import INCOMPLETE, State
 from agentsh_net.core.dialects.output import Output
 from agentsh_net.core.dialects.steering import Steered
 from agentsh_net.core.framing.sse import Frame
@@ -39,7 +40,6 @@ from agentsh_net.core.values.strict_json import Reading
 SIGNS: Final = (b"_star", b"e_sto", b"error", b"_json")
 
 _LATE: Final = "a call after the end of the message"
-_INCOMPLETE: Final = "the answer ended inside the call"
 # Some clients add what comes to the last one, and end that.
 _NESTED: Final = "another block came within the call"
 
@@ -116,15 +116,13 @@ class AnthropicMachine:
 
     def release(self, out: Output, doubt: str) -> None:
         """Judge every held call by what is there, and let go of it."""
-        for block in list(self._held):
-            self._resolve(block, out, State.PASSING, doubt)
-        self._flush(out)
+        self._settle(out, State.PASSING, doubt)
 
     def finish(self, out: Output) -> None:
         """Take the end of the stream: a call that is still held is never released, and the client is told."""
         if self._held:
             detail = f"the answer ended within a call of {self._names()}"
-            self._discard(out, _INCOMPLETE)
+            self._discard(out, INCOMPLETE)
             out.fault("incomplete_call", detail, must_cut=True)
 
     def _event(self, event: Event, frame: Frame, reading: Reading, out: Output) -> None:
@@ -277,7 +275,7 @@ class AnthropicMachine:
         """Take an error of the provider: what was held is incomplete."""
         if self._held:
             out.dropped("incomplete_call", f"an error came within a call of {self._names()}")
-            self._discard(out, _INCOMPLETE)
+            self._discard(out, INCOMPLETE)
         self._over = True
 
     def _overflow(self, out: Output) -> None:
@@ -292,10 +290,10 @@ class AnthropicMachine:
         """Return the index that a replacement carries."""
         return self._roster.position(block) if block.index is None else block.index
 
-    def _settle(self, out: Output, state: State) -> None:
+    def _settle(self, out: Output, state: State, doubt: str = "") -> None:
         """Judge every held call by what is there."""
         for block in list(self._held):
-            self._resolve(block, out, state)
+            self._resolve(block, out, state, doubt)
         self._flush(out)
 
     def _resolve(self, block: Block, out: Output, state: State, doubt: str = "") -> None:

@@ -12,6 +12,7 @@ from typing import Any, Final
 from agentsh_net.core.dialects.base import Judge
 from agentsh_net.core.dialects.gemini.arguments import assembled
 from agentsh_net.core.dialects.gemini.parts import Found, Piece
+from agentsh_net.core.dialects.machine import INCOMPLETE
 from agentsh_net.core.dialects.output import Output, notice
 from agentsh_net.core.model import ToolCall
 from agentsh_net.core.values.json_splice import DELETE
@@ -21,8 +22,6 @@ NAME: Final = "gemini"
 
 # Beyond what a model writes into one answer; each costs us some hundred bytes until the answer ends.
 MAX_OPEN: Final = 256
-
-_UNFINISHED: Final = "the answer ended inside the call"
 
 
 @dataclass(slots=True, eq=False)
@@ -105,7 +104,7 @@ class Ledger:
         self._settled |= self._open
         self._open.clear()
 
-    def abandon(self, out: Output, reason: str = _UNFINISHED) -> None:
+    def abandon(self, out: Output, reason: str = INCOMPLETE) -> None:
         """Judge every open call as one that has no end."""
         for call in self._open.values():
             call.flaw = call.flaw or reason

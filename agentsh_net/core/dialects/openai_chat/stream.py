@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from agentsh_net.core.dialects.base import MIN_WEIGHT, Judge, Limits
-from agentsh_net.core.dialects.machine import DONE, never
+from agentsh_net.core.dialects.machine import DONE, INCOMPLETE, never
 from agentsh_net.core.dialects.openai_chat.calls import NAME
 from agentsh_net.core.dialects.openai_chat.edits import Findings, event, promises, rewrite, whole
 from agentsh_net.core.dialects.openai_chat.fragments import Chunk, Fragment, scan
@@ -24,7 +24,6 @@ from agentsh_net.core.model import ToolCall
 from agentsh_net.core.values.strict_json import DivergentError, Reading, read
 
 _AFTER_DONE: Final = "a call after the end of the stream"
-_ENDED_INSIDE: Final = "the answer ended inside the call"
 _TOO_MANY: Final = "more calls than can be remembered"
 # Lines of an event stream that are no data: comments, and fields with or without a value (WHATWG HTML, 9.2.6).
 _FIELD: Final = re.compile(rb"(?:\xef\xbb\xbf)?(?::|(?:event|id|retry)(?::|$))")
@@ -86,12 +85,12 @@ class ChatMachine:
             return
         if self._held[-1].found is _UNREADABLE and not whole(self._held[-1].frame):
             self._held.pop()  # half a line: the error would become its other half
-        self._ledger.abandon(out.judged, _ENDED_INSIDE)
+        self._ledger.abandon(out.judged, INCOMPLETE)
         last = self._held[-1].frame if self._held else None
         self._release(out)
         if last is not None and not whole(last):
             out.write(b"\n\n")
-        out.fault("unfinished_call", _ENDED_INSIDE, must_cut=True)
+        out.fault("unfinished_call", INCOMPLETE, must_cut=True)
 
     def _end(self, frame: Frame, out: Output) -> None:
         """Take `[DONE]`: calls are complete, whether their choices said so or not."""
@@ -136,7 +135,7 @@ class ChatMachine:
                 self._ledger.finish(choice.number)
         held = _Held(frame, Findings(marks, promises(chunk.choices), hostile))
         if chunk.error:
-            self._ledger.abandon(out.judged, _ENDED_INSIDE)
+            self._ledger.abandon(out.judged, INCOMPLETE)
         if self._held or marks:
             self._hold(held, out)
         else:

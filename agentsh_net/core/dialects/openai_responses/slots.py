@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from enum import Enum, auto
 from typing import Any, Final
 
+from agentsh_net.core.dialects.machine import State
 from agentsh_net.core.dialects.openai_responses.event import Event
 from agentsh_net.core.dialects.openai_responses.items import Call
 from agentsh_net.core.values.members import text_of
@@ -20,16 +20,6 @@ MAX_SLOTS: Final = 1 << 12
 REUSED: Final = "its output_index is another call's"
 NO_INDEX: Final = "the item's output_index is no plain number"
 _LACKING: Final = "the item ended without the arguments that other events gave it"
-
-
-class State(Enum):
-    """What became of an item."""
-
-    PLAIN = auto()  # no call
-    HELD = auto()
-    PASSING = auto()  # released before its end: it outgrew the bound and nothing said to cut
-    DONE = auto()  # released
-    REPLACED = auto()
 
 
 @dataclass(slots=True, eq=False)

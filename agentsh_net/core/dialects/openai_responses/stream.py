@@ -12,14 +12,14 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from agentsh_net.core.dialects.base import MIN_WEIGHT, Judge, Limits
-from agentsh_net.core.dialects.machine import DONE, never
+from agentsh_net.core.dialects.machine import DONE, INCOMPLETE, State, never
 from agentsh_net.core.dialects.openai_responses.event import Event, message_frames, read, renumbered
 from agentsh_net.core.dialects.openai_responses.items import Call, is_call, read_call
 from agentsh_net.core.dialects.openai_responses.output import rewritten
 from agentsh_net.core.dialects.openai_responses.pieces import KIND as PIECE
 from agentsh_net.core.dialects.openai_responses.pieces import Pieces
 from agentsh_net.core.dialects.openai_responses.rulings import Place, Rulings
-from agentsh_net.core.dialects.openai_responses.slots import NO_INDEX, REUSED, Slot, Slots, State
+from agentsh_net.core.dialects.openai_responses.slots import NO_INDEX, REUSED, Slot, Slots
 from agentsh_net.core.dialects.output import Output
 from agentsh_net.core.dialects.stray_calls import OF_CHAT, chat_calls
 from agentsh_net.core.errors import ProtocolError
@@ -36,7 +36,6 @@ SIGNS: Final = (b'item"', b'onse"', b'tput"', b"_call", b".call", b'rror"', b"do
 _MAX_PIECES: Final = 64
 
 _LATE: Final = "a call after the end of the response"
-_INCOMPLETE: Final = "the answer ended inside the call"
 _TOO_MANY: Final = "more items than any answer has"
 _OTHER_TYPE: Final = "the item's type changed"
 _NESTED: Final = "another item came within the call"  # some clients add what comes to the last one
@@ -94,15 +93,13 @@ class ResponsesMachine:
 
     def release(self, out: Output, doubt: str) -> None:
         """Judge every held call by what is there, and let go of it."""
-        for slot in list(self._held):
-            self._resolve(slot, out, State.PASSING, doubt)
-        self._flush(out)
+        self._settle(out, State.PASSING, doubt)
 
     def finish(self, out: Output) -> None:
         """Take the end of the stream: a call that is still held is never released, and the client is told."""
         if self._held:
             detail = f"the answer ended within a call of {self._names()}"
-            self._discard(out, _INCOMPLETE)
+            self._discard(out, INCOMPLETE)
             out.fault("incomplete_call", detail, must_cut=True)
 
     def _event(self, event: Event, frame: Frame, reading: Reading, out: Output) -> None:
@@ -265,10 +262,10 @@ class ResponsesMachine:
 
     # Verdicts.
 
-    def _settle(self, out: Output, state: State) -> None:
+    def _settle(self, out: Output, state: State, doubt: str = "") -> None:
         """Judge every held call by what is there."""
         for slot in list(self._held):
-            self._resolve(slot, out, state)
+            self._resolve(slot, out, state, doubt)
         self._flush(out)
 
     def _resolve(self, slot: Slot, out: Output, state: State, doubt: str = "") -> None:
@@ -289,10 +286,7 @@ class ResponsesMachine:
         """Take an error: what was held is incomplete."""
         if self._held:
             out.dropped("incomplete_call", f"an error came within a call of {self._names()}")
-            for slot in self._held:
-                self._rulings.decide(replace(slot.whole(), flaw=_INCOMPLETE), out)
-                slot.state = State.REPLACED
-            self._held.clear()
+            self._refuse(INCOMPLETE, out)
             self._flush(out)
 
     def _overflow(self, out: Output) -> None:
@@ -353,12 +347,16 @@ class ResponsesMachine:
 
     def _discard(self, out: Output, reason: str) -> None:
         """Forget what is held: the client never hears of it, the audit does."""
+        self._refuse(reason, out)
+        self._queue.clear()
+        self._waiting = 0
+
+    def _refuse(self, reason: str, out: Output) -> None:
+        """Let no held call be one that is allowed."""
         for slot in self._held:
             self._rulings.decide(replace(slot.whole(), flaw=reason), out)
             slot.state = State.REPLACED
         self._held.clear()
-        self._queue.clear()
-        self._waiting = 0
 
 
 def _is_another(slot: Slot, call: Call) -> bool:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from agentsh_net.core.dialects.anthropic.roster import MAX_BLOCKS, Block, Roster, State
+from agentsh_net.core.dialects.anthropic.roster import MAX_BLOCKS, Block, Roster
+from agentsh_net.core.dialects.machine import State
 
 
 def roster(*blocks: tuple[int | None, State]) -> Roster:

@@ -17,9 +17,10 @@ from transcripts.openai_responses import (
 )
 from transcripts.openai_responses import Event as Sent
 
+from agentsh_net.core.dialects.machine import State
 from agentsh_net.core.dialects.openai_responses.event import Event, read
 from agentsh_net.core.dialects.openai_responses.items import folded, read_call
-from agentsh_net.core.dialects.openai_responses.slots import MAX_SLOTS, Slot, Slots, State
+from agentsh_net.core.dialects.openai_responses.slots import MAX_SLOTS, Slot, Slots
 from agentsh_net.core.framing.sse import parse
 from agentsh_net.core.values.strict_json import read as read_json
 
