@@ -46,6 +46,7 @@ class Judging:
         self._service.note(step, self._asked.subject(self._request_id))
         for judged in step.judged:
             self._service.offering.propose(self._asked.admitted.session_id, judged.call)
+            self._service.pending.note(self._asked.admitted.session_id, judged)
         for fault in step.faults:
             if not fault.cut:
                 self._passed(fault.cause)

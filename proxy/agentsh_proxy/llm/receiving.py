@@ -154,9 +154,9 @@ class Reception:
         adds, view = self.facts.adds_tools, self.asked.view
         self.facts = replace(self.facts, parsed=None)  # not kept for as long as the answer takes
         self.lessons = offering.read(request, view, self.asked.subject(), adds_tools=adds)
-        if not (view.hide_denied and self.lessons.hidden):
-            return plain
-        return reduced(request, plain, self.lessons)
+        if view.hide_denied and self.lessons.hidden:
+            plain = reduced(request, plain, self.lessons)
+        return self._service.pending.answered(self.asked.admitted.session_id, request, plain)
 
     def _unread(self, fault: Fault, status: int) -> None:
         view = self.asked.view

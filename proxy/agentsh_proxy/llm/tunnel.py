@@ -272,6 +272,7 @@ class Tunnel:
             self._service.note(facts, self.asked.subject())
             for judged in facts.judged:
                 self._service.offering.propose(session_id, judged.call)
+                self._service.pending.note(session_id, judged)
         for raw, text in leaving.messages:
             if raw is not None:
                 self._client.write(raw)

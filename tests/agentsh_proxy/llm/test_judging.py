@@ -35,6 +35,8 @@ class Service:
         self.proposed: list[tuple[str, ToolCall]] = []
         self.counts = SimpleNamespace(uninspected=Counter())
         self.offering = SimpleNamespace(propose=lambda *found: self.proposed.append(found))
+        self.noted: list[tuple[str, Judged]] = []
+        self.pending = SimpleNamespace(note=lambda *found: self.noted.append(found))
 
     def judge_for(self, session_id: str):
         self.judges.append(session_id)
@@ -76,6 +78,7 @@ def test_what_a_step_found_is_told_with_the_providers_id(judging, service):
     judging.note(step)
     assert service.told == [(step, Subject("default", "req_1", "anthropic"))]
     assert service.proposed == [("default", CALL)]
+    assert service.noted == [("default", Judged(CALL, DENIED))]
 
 
 def test_calls_of_an_answer_without_an_id_are_told_with_one_that_they_share(service):

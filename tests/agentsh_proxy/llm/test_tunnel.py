@@ -155,6 +155,12 @@ async def test_a_denied_call_is_replaced_and_told_of(opened, opcode):
     assert [(e["type"], e["action"], e["dialect"]) for e in proxy.events] == [
         ("mcp_tool_call_intercepted", "block", "openai_responses")
     ]
+    await socket.send({**CREATE, "previous_response_id": "r", "input": []})
+    await socket.events("response.completed")
+    (result,) = orjson.loads(provider.messages[-1])["input"]
+    assert (result["type"], result["call_id"]) == ("function_call_output", "c"), (
+        "which the provider waits for"
+    )
 
 
 @pytest.mark.parametrize("name", ["read_file", "delete_files"])

@@ -65,7 +65,7 @@ class _Known:
 class Rulings:
     """The verdicts of one answer."""
 
-    __slots__ = ("_by_content", "_by_id", "_count", "_judge", "_refused", "refuses")
+    __slots__ = ("_by_content", "_by_id", "_count", "_judge", "_refused", "kept_in", "refuses")
 
     def __init__(self, judge: Judge) -> None:
         self._judge = judge
@@ -74,6 +74,7 @@ class Rulings:
         self._refused: dict[str, str] = {}  # call id -> notice
         self._count = 0
         self.refuses = False  # a call was refused: later events may be about it
+        self.kept_in = ""  # the id of the answer
 
     @property
     def full(self) -> bool:
@@ -100,7 +101,10 @@ class Rulings:
         fresh = known is None or place.another or bool(flaw)
         self._count += fresh
         ordinal = self._count if known is None or fresh else known.ordinal
-        asked = replace(whole.asked(), flaw=flaw, ordinal=ordinal, doubt=place.doubt, stored=place.stored)
+        kept_in = self.kept_in if whole.kind == "function_call" else ""
+        asked = replace(
+            whole.asked(), flaw=flaw, ordinal=ordinal, doubt=place.doubt, stored=place.stored, kept_in=kept_in
+        )
         text = self._ask(asked, whole, out)
         if known is None or not flaw:
             told = said or (known.said if known is not None else "")
