@@ -16,27 +16,32 @@ from agentsh_net.core.model import Action, Candidate, Tool, Verdict
 from agentsh_net.core.naming.folding import fold
 from agentsh_net.core.registry import Registry
 from agentsh_net.core.snapshot import Snapshot
-from agentsh_net.core.trust.pins import tool_of
+from agentsh_net.core.trust.pins import listed_tool
 from agentsh_net.core.values import canonical
 from agentsh_net.core.verdicts import steps
 
 
 class Listing:
-    """What a server listed to one client. `hashes`: tool -> hash of its definition; `partial`: pages are missing.
+    """What a server listed to one client. `partial`: pages are missing.
 
     `mixed`: it may be more than one client that cannot be told apart, so that nobody knows which pages belong together.
     `lean`: it is one of thousands: of pages nothing is kept but hashes.
     """
 
     def __init__(self, server_id: str) -> None:
-        self.hashes: dict[str, str] = {}
         self.partial = False
         self.mixed = False
         self.lean = False
-        self._spellings: dict[str, list[str]] = {}  # folded name -> names as the server writes them
+        # Hashes, and folded name -> names as the server writes them. Together, as a page may be taken in a thread.
+        self._shown: tuple[dict[str, str], dict[str, list[str]]] = ({}, {})
         self._server_id = server_id
         self._pages = Pages(PageLimits())
         self._tools: list[Tool] = []
+
+    @property
+    def hashes(self) -> dict[str, str]:
+        """Of each tool, that of its definition."""
+        return self._shown[0]
 
     def add(self, message: Response, size: int, *, continues: bool) -> list[dict[str, Any]]:
         """Take a page; return all definitions so far. Raises ProtocolError, with what was known before still known.
@@ -50,16 +55,17 @@ class Listing:
             more = pages.add(message.result, size)
         except RepeatedCursorError as error:  # its client is shown what is on it
             repeated = error
-        tools = tools + [tool_of(self._server_id, definition) for definition in message.result["tools"]]
+        tools = tools + [listed_tool(self._server_id, definition) for definition in message.result["tools"]]
         # Through the registry's own eyes: of two definitions under one name neither is the pinned one.
         seen, _ = Registry().register(self._server_id, tools)
         hashes = {tool.name: tool.hash for tool in seen.tools.values()}
         # To what was shown before, whatever that was: only a first page takes its place.
         adds = continues and not begun
-        self.hashes = self._joined(hashes) if adds or (begun and self.lean) else hashes
-        self._spellings = {}
-        for name in self.hashes:
-            self._spellings.setdefault(fold(name), []).append(name)
+        hashes = self._joined(hashes) if adds or (begun and self.lean) else hashes
+        spellings: dict[str, list[str]] = {}
+        for name in hashes:
+            spellings.setdefault(fold(name), []).append(name)
+        self._shown = hashes, spellings
         self.partial = more is not None or repeated is not None or adds
         definitions = [dict(definition) for definition in pages.tools]
         keep = self.partial and not self.mixed
@@ -85,7 +91,8 @@ class Listing:
 
         A name in another case or width means the tool too: some servers take it for that.
         """
-        names = (tool,) if tool in self.hashes else self._spellings.get(fold(tool), ()) if self.hashes else ()
+        hashes, spellings = self._shown
+        names = (tool,) if tool in hashes else spellings.get(fold(tool), ()) if hashes else ()
         found = (self._verdict(snapshot, name) for name in names)
         return next((verdict for verdict in found if verdict is not None), None)
 

@@ -114,16 +114,18 @@ def definition_hash(definition: Mapping[str, Any]) -> str:
     return canonical.hash_of({k: v for k, v in definition.items() if k not in UNPINNED})
 
 
-def tool_of(server_id: str, definition: Mapping[str, Any]) -> Tool:
-    """Return the tool a server's definition describes. Raises ProtocolError where it has no usable name."""
+def listed_tool(server_id: str, definition: Mapping[str, Any]) -> Tool:
+    """Return the tool a server's definition describes, as far as pins go. Raises ProtocolError where it has no usable name."""
     name = definition.get("name")
     if not isinstance(name, str) or not fold(name):
         raise ProtocolError("a tool definition without a name")
-    return Tool(
-        server_id,
-        name,
-        definition_hash(definition),
-        definition,
+    return Tool(server_id, name, definition_hash(definition), definition)
+
+
+def tool_of(server_id: str, definition: Mapping[str, Any]) -> Tool:
+    """Return it with what requests of agents are held against, too: half of the time that it costs."""
+    return replace(
+        listed_tool(server_id, definition),
         outline=outline.of_definition(definition),
         mirrored=mcp_params.annotated(definition.get("inputSchema")),
     )

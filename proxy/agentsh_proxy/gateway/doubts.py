@@ -5,8 +5,7 @@ What goes on in their place is `review`'s business.
 
 from __future__ import annotations
 
-import asyncio
-from typing import Final
+from functools import partial
 
 from agentsh_net.audit.call_events import HOSTILE, MALFORMED, Teller
 from agentsh_net.core.mcp import gate as mcp_gate
@@ -17,10 +16,8 @@ from agentsh_net.core.mcp.listing import refused
 from agentsh_net.core.mcp.uncertain import NOTHING, Held, held
 from agentsh_net.core.model import Action, Verdict
 from agentsh_net.core.verdicts import steps
+from agentsh_proxy.gateway.apart import apart
 from agentsh_proxy.gateway.dependencies import Dependencies
-
-# Bytes of a result that are inspected at once; longer ones in a thread, as one may take a second.
-INLINE: Final = 4096
 
 
 class Doubts:
@@ -52,9 +49,7 @@ class Doubts:
     async def held(self, flat: bytes) -> Held:
         """Return what a message holds for clients that are less strict than we are."""
         mcp, customs = self._worker.mcp, self._worker.customs()
-        if len(flat) <= INLINE:
-            return held(mcp, self._server_id, flat, customs)
-        return await asyncio.to_thread(held, mcp, self._server_id, flat, customs)
+        return await apart(len(flat), partial(held, mcp, self._server_id, flat, customs))
 
     def oversize(self, size: int) -> None:
         """Tell of a message of the server that is cut because it is too long."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from functools import partial
 from hashlib import sha256
 from typing import Any, Final
 
@@ -24,6 +25,7 @@ from agentsh_net.core.trust.identity import Aspect
 from agentsh_net.core.values import jsontext
 from agentsh_net.core.values.recent import remember
 from agentsh_net.core.verdicts.policy import Charge
+from agentsh_proxy.gateway.apart import LONG, apart
 from agentsh_proxy.gateway.dependencies import Dependencies
 from agentsh_proxy.gateway.view import Place
 
@@ -39,7 +41,8 @@ class Offer:
     """A server's offer to one client."""
 
     __slots__ = (
-        "_itself", "_known_by", "_own", "_place", "_reported", "_standing", "_worker", "facts", "listing", "server_id",
+        "_itself", "_known_by", "_own", "_paging", "_place", "_reported", "_standing", "_worker", "facts", "listing",
+        "server_id",
     )  # fmt: skip
 
     def __init__(self, worker: Dependencies, server_id: str, place: Callable[[], Place]) -> None:
@@ -53,6 +56,7 @@ class Offer:
         # Likewise, by tool; None: each call is judged for itself.
         self._standing: dict[str, Verdict | None] = {}
         self._reported: frozenset[bytes] = frozenset()  # digests of what else was listed
+        self._paging = asyncio.Lock()
         self._worker = worker
         self._place = place
 
@@ -107,7 +111,10 @@ class Offer:
 
     async def page(self, message: Response, size: int, *, continues: bool) -> None:
         """Take a page of the server's tools before the client sees it: what it calls next is judged by them. Raises ProtocolError."""
-        await self._take(self.listing.add(message, size, continues=continues))
+        async with self._paging:  # each page is added to those before it
+            add = partial(self.listing.add, message, size, continues=continues)
+            definitions = await apart(size, add, LONG)
+        await self._take(definitions)
 
     def listed(self, method: str, found: Mapping[str, Any]) -> None:
         """Let the supervisor know of a page of what the server lists besides tools, unless this client's last pages had it."""

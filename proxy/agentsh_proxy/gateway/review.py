@@ -5,11 +5,10 @@ The verdicts are core's (core.mcp.judging), as the shim's are. How messages are 
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple
 
 from agentsh_net.audit.call_events import Teller
 from agentsh_net.core.audit.joining import Intent, mark
@@ -28,16 +27,16 @@ from agentsh_net.core.mcp.uncertain import NOTHING, Held
 from agentsh_net.core.model import Action, Crossing, Verdict
 from agentsh_net.core.trust import definitions
 from agentsh_net.core.verdicts import results_policy, steps
+from agentsh_proxy.gateway.apart import INLINE, LONG, apart
 from agentsh_proxy.gateway.bodies import as_body, flattened
 from agentsh_proxy.gateway.dependencies import Dependencies
-from agentsh_proxy.gateway.doubts import INLINE, Doubts, refusal
+from agentsh_proxy.gateway.doubts import Doubts, refusal
 from agentsh_proxy.gateway.offer import Offer
 from agentsh_proxy.gateway.pending import NOBODYS, NOBODYS_OWN, Asked, Own, PendingRequests, asked_by
 from agentsh_proxy.gateway.view import Place
 
 _ANSWERS: Final = (Response, ErrorResponse)
 _Answer = tuple[int, Asked, Response | ErrorResponse]  # where it stands in its body, and the request it is to
-T = TypeVar("T")
 SHOWING: Final = HANDSHAKES | LISTS | {LIST}  # requests whose answers show the client what is pinned
 
 
@@ -178,7 +177,7 @@ class Review:
 
         `own`: those of them that came with it, answered ones too: another client of the session may use their ids for others.
         """
-        read = _read(data, limit)
+        read = await apart(len(data), partial(_read, data, limit), LONG)
         return self._plain(data, read, ids, own) or await self._heard(data, read, ids, own)
 
     def _plain(self, data: bytes, body: Body | ProtocolError, ids: Collection[Id], own: Own) -> Passed | None:
@@ -301,7 +300,7 @@ class Review:
         elif asked.method == LIST and isinstance(message, Response):
             await self._listed(index, asked, message, size, edits)
         elif asked.method in LISTS and isinstance(message, Response):
-            found = await _apart(size, partial(definitions.read, asked.method, message.result))
+            found = await apart(size, partial(definitions.read, asked.method, message.result))
             self.offer.listed(asked.method, found)
         if self._worker.mcp.output_inspection.enabled and isinstance(edits.get(index), Hide | None):
             await self._resulted(index, asked, message, size, edits)
@@ -339,7 +338,7 @@ class Review:
     async def _found(self, content: Any, size: int, *, opens: bool = False) -> Sequence[Finding]:
         if not self._worker.mcp.output_inspection.enabled:
             return ()
-        return await _apart(size, partial(inspect_content, content, self._worker.customs(), opens=opens))
+        return await apart(size, partial(inspect_content, content, self._worker.customs(), opens=opens))
 
     def _uncertain(
         self,
@@ -356,11 +355,6 @@ class Review:
             return Passed(data)
         errors = [refusal(id_, verdict) for id_ in ids if self._pending.claimed(id_, ids, own) or id_ in own]
         return Passed(as_body(errors), (), tuple(ids))
-
-
-async def _apart(size: int, work: Callable[[], T]) -> T:
-    """Return what is worked out of a message of so many bytes: in a thread if it is a long one."""
-    return work() if size <= INLINE else await asyncio.to_thread(work)
 
 
 @lru_cache(maxsize=8)  # of a policy there are two, and one or two policies

@@ -7,8 +7,9 @@ import json
 from typing import Any
 
 import pytest
+from agentsh_proxy.gateway.apart import INLINE
 from agentsh_proxy.gateway.dependencies import Dependencies
-from agentsh_proxy.gateway.doubts import INLINE, Doubts, refusal
+from agentsh_proxy.gateway.doubts import Doubts, refusal
 from agentsh_proxy.gateway.view import unfold
 from gateway_front import snapshot
 

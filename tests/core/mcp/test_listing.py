@@ -37,7 +37,7 @@ def test_a_listing_from_the_start_begins_anew(lean: bool) -> None:
     listing.add(page("a", nextCursor="2"), 10, continues=False)
     assert [d["name"] for d in listing.add(page("c"), 10, continues=False)] == ["c"]
     assert set(listing.hashes) == {"c"}
-    assert listing._spellings == {"c": ["c"]}
+    assert listing._shown[1] == {"c": ["c"]}
 
 
 def test_what_is_on_a_page_that_repeats_a_cursor_is_known_all_the_same() -> None:
