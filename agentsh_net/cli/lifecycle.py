@@ -127,10 +127,10 @@ def _gone(socket: Path, within: float) -> bool:
 
 def _leftovers(socket: Path) -> list[str]:
     from agentsh_net.control.socket_file import remove_stale
-    from agentsh_net.kernel import host
+    from agentsh_net.kernel import leftovers
 
     _end_owners()
-    removed = host.down()
+    removed = leftovers.down()
     try:
         return [*removed, *remove_stale(socket), *remove_stale(Path(beside(str(socket))))]
     except PermissionError as error:
@@ -141,11 +141,11 @@ def _leftovers(socket: Path) -> list[str]:
 
 def _end_owners() -> None:
     """End whoever still enforces here, as a daemon whose socket is gone: it would put back what is removed, or keep us from it."""
-    from agentsh_net.kernel import host
+    from agentsh_net.kernel import leftovers
 
     deadline = time.monotonic() + _DIE_WITHIN
     ended: set[int] = set()
-    while (owners := set(host.owners())) and time.monotonic() < deadline:
+    while (owners := set(leftovers.owners())) and time.monotonic() < deadline:
         for pid in sorted(owners - ended):
             _signal(pid, signal.SIGKILL)
             click.echo(f"ended: pid {pid}, a daemon that enforced here")

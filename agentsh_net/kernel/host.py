@@ -27,7 +27,6 @@ from agentsh_net.kernel.cgroups.cgroup import hierarchy
 from agentsh_net.kernel.cgroups.layer import CgroupLayer
 from agentsh_net.kernel.cgroups.own_cgroups import OwnCgroups
 from agentsh_net.kernel.claims import Claim, claim_namespace
-from agentsh_net.kernel.leftovers import down, owners
 from agentsh_net.kernel.nft import nftables
 from agentsh_net.kernel.nft.alarm import Alarm
 from agentsh_net.kernel.nft.nftables import Nftables
@@ -37,8 +36,6 @@ from agentsh_net.kernel.sightings import Sighted
 from agentsh_net.kernel.sockets.sweep import sweep
 from agentsh_net.kernel.unwanted import LAYERS, Unwanted
 from agentsh_net.kernel.witness import Witness
-
-__all__ = ["LAYERS", "Host", "down", "open_kernel", "owners"]
 
 
 class Host:

@@ -11,12 +11,12 @@ import pytest
 from agentsh_net.cli import lifecycle
 from agentsh_net.control.errors import ControlError
 from agentsh_net.core.errors import ConfigError, KernelError, Problem
-from agentsh_net.kernel import host
+from agentsh_net.kernel import leftovers
 
 
 @pytest.fixture(autouse=True)
 def removed(monkeypatch):
-    """The kernel of these tests: what `host.down` would remove. The real one is never touched."""
+    """The kernel of these tests: what `leftovers.down` would remove. The real one is never touched."""
     left = ["nftables table inet agentsh_net"]
 
     def down():
@@ -24,8 +24,8 @@ def removed(monkeypatch):
         left.clear()
         return taken
 
-    monkeypatch.setattr(host, "down", down)
-    monkeypatch.setattr(host, "owners", list)
+    monkeypatch.setattr(leftovers, "down", down)
+    monkeypatch.setattr(leftovers, "owners", list)
     return left
 
 
@@ -91,7 +91,7 @@ def test_down_with_force_removes_what_a_crash_left(run, socket, removed):
 
 def test_down_with_force_ends_whoever_the_tables_belong_to_when_no_socket_leads_there(run, monkeypatch):
     with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]) as holder:
-        monkeypatch.setattr(host, "owners", lambda: [holder.pid] if holder.poll() is None else [])
+        monkeypatch.setattr(leftovers, "owners", lambda: [holder.pid] if holder.poll() is None else [])
         said = run("down", "--force").stdout.splitlines()
         assert holder.wait(60) == -signal.SIGKILL
     assert said == [
@@ -104,7 +104,7 @@ def test_down_says_what_it_may_not_do(run, monkeypatch):
     def refuse():
         raise KernelError("the kernel does not answer", remedy="run as root")
 
-    monkeypatch.setattr(host, "down", refuse)
+    monkeypatch.setattr(leftovers, "down", refuse)
     result = run("down", "--force")
     assert result.exit_code == 3
     assert "fix: run as root" in result.stderr

@@ -255,7 +255,7 @@ def test_close_with_removal_leaves_nothing_and_close_without_leaves_enforcement(
         gone = leftovers()
         opened(BAD).close(remove=False)
         left, result = len(leftovers()), attempt("10.99.0.2")
-        return gone, result, left, len(host.down())
+        return gone, result, left, len(leftovers.down())
 
     assert box.in_box(inside) == ([], "EPERM", len(PROGRAMS) + 2, len(PROGRAMS) + 2)
 
