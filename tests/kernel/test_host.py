@@ -22,7 +22,7 @@ from agentsh_net.kernel import host
 from agentsh_net.kernel.bpf import loader
 from agentsh_net.kernel.bpf.probe_source import PROGRAMS
 from agentsh_net.kernel.cgroups.cgroup import hierarchy
-from agentsh_net.kernel.leftovers import leftovers, remove
+from agentsh_net.kernel.leftovers import down, leftovers, remove
 from agentsh_net.kernel.nft import table as nft_table
 from agentsh_net.kernel.nft.nflog import Nflog
 
@@ -255,7 +255,7 @@ def test_close_with_removal_leaves_nothing_and_close_without_leaves_enforcement(
         gone = leftovers()
         opened(BAD).close(remove=False)
         left, result = len(leftovers()), attempt("10.99.0.2")
-        return gone, result, left, len(leftovers.down())
+        return gone, result, left, len(down())
 
     assert box.in_box(inside) == ([], "EPERM", len(PROGRAMS) + 2, len(PROGRAMS) + 2)
 
