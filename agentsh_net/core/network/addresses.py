@@ -187,7 +187,7 @@ class Book:
             return []  # no longer watched
         addresses = tuple(addresses)
         refused = [f"{a}: {why}" for a in addresses if (why := refusal(a, own))]
-        learnt = [a for a in addresses if not refusal(a, own)][:MAX_ADDRESSES_PER_NAME]
+        learnt = [a for a in addresses if not refusal(a, own)]
         if not learnt:
             what = f"refused {'; '.join(refused)}" if refused else "no address"
             self.failed(key, what, now=now, jitter=jitter)
@@ -195,10 +195,11 @@ class Book:
         ttl = min(max(ttl, self.settings.min_ttl), self.settings.max_ttl)
         until, held = now + ttl + self.settings.grace, question.kept_until
         # Whoever heard a longer time to live goes by that.
-        fresh = {a: max(held.get(a, 0.0), until) for a in learnt}
+        fresh = {a: max(held.get(a, 0.0), until) for a in learnt[:MAX_ADDRESSES_PER_NAME]}
         old = {a: until for a, until in held.items() if until > now and a not in fresh}
-        room = max(0, MAX_ADDRESSES_PER_NAME - len(fresh))
-        latest = sorted(old, key=lambda a: old[a], reverse=True)[:room]
+        latest = sorted(old, key=lambda a: old[a], reverse=True)[: MAX_ADDRESSES_PER_NAME - len(fresh)]
+        if left_out := len({*learnt, *old}) - len(fresh) - len(latest):
+            refused.append(f"{left_out} more: a name has room for {MAX_ADDRESSES_PER_NAME}")
         question.kept_until = fresh | {a: old[a] for a in latest}
         self._sorted.pop(key[0], None)
         # Up to a tenth early: names of one policy file do not ask in step.

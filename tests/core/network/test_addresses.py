@@ -214,11 +214,13 @@ def test_a_literal_asks_no_question() -> None:
     assert made.due(1e9) == []
 
 
-def test_a_flood_of_addresses_is_bounded_and_the_latest_answer_wins() -> None:
+def test_a_flood_of_addresses_is_bounded_and_told_and_the_latest_answer_wins() -> None:
     made, limit = book(), addresses.MAX_ADDRESSES_PER_NAME
-    answer(made, *(IPv4Address(0x0A000000 + i) for i in range(2 * limit)), now=0)
+    told = answer(made, *(IPv4Address(0x0A000000 + i) for i in range(2 * limit)), now=0)
+    assert told == [f"{limit} more: a name has room for {limit}"]
     assert len(made.addresses()["weather"]) == limit
-    answer(made, *(IPv4Address(0x0B000000 + i) for i in range(limit)), now=1)
+    told = answer(made, *(IPv4Address(0x0B000000 + i) for i in range(limit)), now=1)
+    assert told == [f"{limit} more: a name has room for {limit}"]  # the old ones
     known = made.addresses()["weather"]
     assert len(known) == limit
     assert all(int(a) >> 24 == 11 for a in known)
