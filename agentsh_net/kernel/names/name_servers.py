@@ -67,11 +67,13 @@ class NameServers:
         import dns.exception
         import dns.resolver
 
+        from agentsh_net.kernel.names.large_answers import NameServer
+
         try:
             found = dns.asyncresolver.Resolver(str(self._files[0]))  # with its options
         except dns.exception.DNSException:
             found = dns.asyncresolver.Resolver(configure=False)
-        found.nameservers = list(self.asked())
+        found.nameservers = [NameServer(server) for server in self.asked()]
         if not found.nameservers:
             raise dns.resolver.NoResolverConfiguration
         return found
