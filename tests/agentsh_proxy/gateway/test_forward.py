@@ -356,6 +356,25 @@ def test_sampling_is_refused_to_the_server_and_the_client_never_sees_it() -> Non
     play(handler, scene, sampling={"policy": "block"})
 
 
+def test_what_a_server_asks_beside_its_answer_is_refused_to_it() -> None:
+    replies: asyncio.Queue[Any] = asyncio.Queue()
+
+    async def handler(asked: Seen, wire: Wire) -> None:
+        if "method" in asked.json:
+            asks = request("sampling/createMessage", 77, messages=[])
+            await wire.json([asks, result_of(asked, RESULT)])
+        else:
+            await wire.answer(202)
+            replies.put_nowait(asked.json)
+
+    async def scene(front: GatewayFront, server: Scripted) -> None:
+        assert [message["id"] for message in (await front.post(call())).json] == [1]
+        reply = await replies.get()
+        assert (reply["id"], reply["error"]["code"]) == (77, -31090)
+
+    play(handler, scene, sampling={"policy": "block"})
+
+
 def test_an_elicitation_inside_a_result_is_refused_to_the_client() -> None:
     async def answer(asked: Seen, wire: Wire) -> None:
         wanted = {"q": {"method": "elicitation/create", "params": {"message": "password?"}}}
