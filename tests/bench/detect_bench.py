@@ -23,7 +23,7 @@ ROOT = Path(__file__).parent.parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 import poison
-from poison import campaigns, disguises, errands, manners, paraphrases
+from poison import campaigns, disguises, errands, manners, paraphrases, readers
 from transcripts import definitions
 
 from agentsh_net.core.inspect.contents import inspect_arguments, inspect_content
@@ -62,6 +62,7 @@ MANNERS = (
     ("ninth look", campaigns.NINTH_DEFINITIONS, {}),
     ("tenth look", {}, errands.TENTH_RESULTS),
     ("eleventh look", disguises.ELEVENTH_DEFINITIONS, disguises.ELEVENTH_RESULTS),
+    ("twelfth look", readers.TWELFTH_DEFINITIONS, readers.TWELFTH_RESULTS),
 )
 
 

@@ -39,7 +39,7 @@ PHRASES = (
         "asks-for-the-hidden", Category.EXFILTRATION, Severity.MEDIUM,
         "reveal,print,show,tell,give,repeat,output,display,list,share,dump,recite,leak,state,quote,disclose,summari,paste,describe,expose,provide,return,spell out,read back,reconstruct,decode,what,first,last,word,line,beginning,content,text,complete;code,flag,prompt,instruction,rules,configuration,string,value,data,passphrase,message,context,briefing,guideline,directive,password,encryption,secret,key;hidden,confidential,protected,secret,canary,concealed,your system,your developer,your initial,your internal,your own,your full,your exact,your original,your entire,your current,your instruction,your prompt,your guideline,your directive,your rules,your briefing,your password,your context,your secret,my system,my initial,my secret,my original,my current,my hidden,password,passphrase,encryption key,access code,tell me,give me",
         rf"""\b{_TELL}\b~30~\b(?:hidden|confidential|protected|secret|canary|concealed)\ (?:\w+\ ){{0,2}}?(?:codes?|flags?|prompts?|instructions(?!\ that\b)|rules|configuration|strings?|values?|passphrase|passcode|message|data)\b
-          | \b{_TELL}\b~24~\byour\ (?:\w+\ ){{0,3}}?(?:system\ prompt|system\ message|developer\ (?:message|instructions)|hidden\ prompt|initial\ (?:prompt|instructions)|context\ window|internal\ (?:instructions|rules|configuration))\b
+          | \b{_TELL}\b~24~\b(?<!out\ of\ )your\ (?:\w+\ ){{0,3}}?(?:system\ prompt|system\ message|developer\ (?:message|instructions)|hidden\ prompt|initial\ (?:prompt|instructions)|context\ window|internal\ (?:instructions|rules|configuration))\b
           | \b(?:reveal|print|show|tell|give|repeat|display|dump|recite|leak|quote|disclose|summari[sz]e|describe|list|paste|read\ back)\b~12~\byour\ (?:\w+\ ){{0,2}}?(?:instructions|guidelines|directives|rules|briefing|prompt|secret|password)\b
           | \b(?:what(?:'s|\ (?:is|are|was|were|does|do))|first|last|word|line|beginning|contents?|text|complete)\b~40~\b(?:your|my)\ (?:current\ |original\ |initial\ |secret\ |hidden\ )?(?:system\ (?:prompt|message|instructions)|initial\ (?:prompt|instructions)|secret\ key)\b
           | \b(?:reveal|disclose|recite|leak|spell\ out|tell\ me|give\ me)\ (?:me\ )?(?:the\ |your\ |any\ |all\ )?(?:\w+\ )?(?:password|passphrase|secret|encryption\ key|access\ code|code)\b""",
@@ -47,14 +47,20 @@ PHRASES = (
     ),
     phrase(
         "orders-machines", _OF, Severity.MEDIUM,
-        "ai agent,ai assistant,ai model,ai system,ai process,ai reader,ai review,ai crawl,ai tool,ai bot,ai coding,ai browser,llm,language model,language-model,autonomous,automated,digital,virtual,browsing,intelligent,chatbot,agents and,assistants and,chatgpt,copilot,claude,gemini,are an ai",
+        "ai agent,ai assistant,ai model,ai system,ai process,ai reader,ai review,ai crawl,ai tool,ai bot,ai coding,ai browser,whichever,whoever,whatever,soever,llm,language model,language-model,autonomous,automated,digital,virtual,browsing,intelligent,chatbot,agents and,assistants and,chatgpt,copilot,claude,gemini,are an ai",
         rf"""(?:~|~|[\[(>])(?:notice|notes?|step|message|directive|alert|warning|attention|important|mandatory|required|urgent|reminder|action|memo|p\.?\ ?s\.?)\ (?:\w+\ ){{0,2}}?(?:for|to)\ (?:all\ |any\ |the\ |every\ ){{0,2}}{_MACHINE}\ ?(?:\w+\ (?:this|the)\ \w+\ ?)?[\]):]
           | \b{_HEADING}\ (?:\w+\ ){{0,2}}(?:for|to)\ (?:all\ |any\ |the\ |every\ ){{0,2}}{_MACHINE}\b.{{0,8}}?[:,.!)\]-].{{0,90}}?(?:\b(?:you|agents?|assistants?)\ (?:\w+\ )?{_MUST}\ (?:\w+\ ){{0,2}}|\b(?:please|immediately|first|instead|also|now)\ |[:.!,-]\ ){_DEED}\b
           | \b(?:hey|hi|hello|dear|attention)[,:!]?\ (?:all\ |any\ |to\ )?{_MACHINE}\b.{{0,120}}?\b{_DEED}\b
-          | (?:~|~|[\[(>]){_MACHINE}:\ (?:\w+\ ){{0,12}}?{_DEED}\b
+          | (?:~|~|[\[(>=])(?:(?:for|to)\ (?:all\ |any\ |the\ )?)?{_MACHINE}:\ (?:\w+\ ){{0,12}}?{_DEED}\b
+          | \bwh(?:ich|at|o)(?:so)?ever\ (?:ai\ |\w+\ )?(?:agent|assistant|model|llm|ai|bot|system)?\ ?(?:is\ )?(?:reads?|reading|summari[sz]\w+|pars\w+|process\w*|handl\w+|answers?|implements|edits|indexe?s)\ (?:\w+\ ){{0,3}}?(?:this|these|it)\b~30~(?::|{_MUST})\ (?:\w+\ ){{0,8}}?{_DEED}\b
           | \b(?:the|all|any|this)\ {_MACHINE}\ (?:\w+\ )?{_MUST}\ (?:\w+\ ){{0,2}}{_DEED}\b
           | \b(?:if|when|since|because)\ you(?:'re|\ are)\ (?:an?\ )?(?:{_MACHINE}|ai|llm|language\ model|bot)\b.{{0,100}}?\b{_DEED}\b""",
         unless_negated=True,
+    ),
+    phrase(
+        "follows-up", _OF, Severity.MEDIUM,
+        "new task,next task,real task,actual task,new request,real request,actual request,real input,actual input,new goal,real goal,real question,actual question",
+        r"""\b(?:task|request|work|job|the\ above|test)\ (?:above\ )?(?:is|was|are|has\ been|have\ been)\ (?:now\ |only\ |just\ )?(?:finished|completed?|done|over|fulfilled|solved|an?\ (?:\w+\ )?(?:test|example|placeholder|warm-?up))\b.{0,60}?\b(?:(?:new|real)\ (?:task|request|goal)|next\ task|real\ (?:input|question)|actual\ (?:task|request|input|question))\ ?(?::|follows\b)""",
     ),
     phrase(
         "hails-a-machine", _OF, Severity.MEDIUM,
@@ -64,7 +70,7 @@ PHRASES = (
     phrase(
         "calls-by-name", _OF, Severity.MEDIUM,
         "assistant,agent,llm,bot,claude,chatgpt,copilot,gemini,automated,machine reader,crawler",
-        rf"""~|~(?:assistant|agent|llm|bot|claude|chatgpt|copilot|gemini),\ .{{0,50}}?\b{_DEED}\b
+        rf"""~|~(?:also,?\ )?(?:assistant|agent|llm|bot|claude|chatgpt|copilot|gemini)(?:,\ .{{0,50}}?|\ (?:must|should|shall)\ (?:now\ |also\ |then\ |always\ |immediately\ )?)\b{_DEED}\b
           | \b(?:step|note|notice|p\.s\.|ps|task|action|instructions?|message)\ (?:for|to)\ (?:all\ |any\ |the\ )?(?:bots?|automated\ \w+|machine\ readers?|crawlers?)\b[:,.]\ .{{0,60}}?\b(?:open|{_DEED})\b""",
         unless_negated=True,
     ),

@@ -41,6 +41,7 @@ OCTAL = re.compile(
     r"(?:\\[01][0-7]{2}){12,2000}|(?<!\d)(?:[01]?[0-7]{2,3}[ ,]){16,2000}[01]?[0-7]{2,3}(?!\d)"
 )
 APART = re.compile(r"(?<![^\W_])[^\W_]([.\-_*,/|+~])[^\W_](?:\1[^\W_])+(?![^\W_])")
+WIDELY = re.compile(r"(?<!\S)\w(?: \w)*(?: {2,8}\w(?: \w)*){4,}(?!\S)")  # letters one space apart, words more
 APART_SIGNS = (".e.", "-e-", "_e_", "*e*", ",e,", "/e/", "|e|", "+e+", "~e~")
 BRACES = re.compile(r"\\u\{([0-9a-fA-F]{2,4})\}")
 ONE_IN_TAGS = re.compile(r">[^<>\s]<")
@@ -97,6 +98,8 @@ def _apart(text: str) -> Iterator[str]:
     """Yield texts whose letters stand apart: by signs, each in a tag, or as entities of entities."""
     if any(sign in text for sign in APART_SIGNS) and sum(1 for _ in APART.finditer(text)) > 1:
         yield APART.sub(lambda match: match[0].replace(match[1], ""), text)
+    if " e " in text and " t " in text and "  " in text:
+        yield WIDELY.sub(lambda match: re.sub(r"(?<=\w) (?=\w)", "", match[0]), text)
     if "</" in text and len(ONE_IN_TAGS.findall(text)) >= FEWEST:
         yield TAG.sub("", text)
     if "&amp;#" in text:

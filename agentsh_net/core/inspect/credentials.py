@@ -44,6 +44,10 @@ SETTINGS_ANCHORS = (
 REACH = re.compile(
     r"\b(?:read|open|cat|access|load|fetch|retrieve|get|copy|send|upload|include|attach|list|print|dump|show|check|grab|extract|collect|take|view|use|output|post|echo|type|contents?\ of|content\ of)\b[^.!?]{0,60}$"
 )
+# What is refused is told of, and not reached for.
+REFUSED = re.compile(
+    r"[^.!?]{0,40}?\b(?:is|are|will\ be|gets?)\ (?:always\ )?(?:rejected|refused|blocked|denied|forbidden|excluded|disallowed|not\ allowed)\b"
+)
 TRAVERSAL = re.compile(r"(?:\.\.[/\\]){3}")
 ENCODED = re.compile(r"%(?:25)?(?:2e|2f|5c|c0%(?:25)?ae)", re.IGNORECASE)
 
@@ -71,7 +75,7 @@ SECRET_PARAMETER = re.compile(
     r"\b(?:password|passwd|passphrase|secret(?: key)?|api ?key|private key|ssh key|access token|auth token|bearer token|session cookies?|credentials?|master key|recovery phrase|seed phrase|mnemonic|otp|pin code|cvv)\b(?! (?:type|name|id|ids|policy|length|count|field|expiry|ref|version|scope|hint|manager|rotation|store)\b)"
 )
 KNOWLEDGE_PARAMETER = re.compile(
-    r"\b(?:system prompt|conversation(?: history)?(?! ids?\b)|chat (?:history|log)|message history|previous messages|env(?:ironment)? (?:vars?|variables)|initial instructions|full context|user context|sidenote|side note)\b"
+    r"\b(?:system prompt|conversation(?: history)?(?! (?:\w+ )?(?:ids?|index|key|name|type|url)\b)|chat (?:history|log)|message history|previous messages|env(?:ironment)? (?:vars?|variables)|initial instructions|full context|user context|sidenote|side note)\b"
 )
 # Of these even a required one has no honest use: what was said before is not the tool's to know.
 TALK_PARAMETER = re.compile(
@@ -84,6 +88,8 @@ def paths_in_definition(texts: Sequence[Text]) -> Iterator[Finding]:
     """Find paths of credentials in what a server offers: critical where the text reaches for them."""
     for text, match, secret in _paths(texts):
         ordered = not text.key and REACH.search(text.plain[max(0, match.start() - 80) : match.start()])
+        if not ordered and REFUSED.match(text.plain, match.end()):
+            continue
         if secret:
             severity = Severity.CRITICAL if ordered else Severity.MEDIUM
         elif ordered:

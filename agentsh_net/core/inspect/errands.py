@@ -90,8 +90,10 @@ PHRASES = (
     ),
     phrase(
         "makes-risky-call", Category.EXECUTION, Severity.MEDIUM,
-        "delete_,remove_,send_,transfer_,execute_,exec_,run_,drop_,post_,upload_,grant_,forward_,share_,wipe_,write_,update_,reset_",
-        rf"""\b(?:run|execute|call|invoke|calling|then|also|now|please|and|must|should)[:,]?\ (?:the\ |\d\.\ )?{_RISKY}_\w+\ ?\(\ ?(?:\w+=)?['/]
+        "delete_,remove_,send_,transfer_,execute_,exec_,run_,drop_,post_,upload_,grant_,forward_,share_,wipe_,write_,update_,reset_,_delete,_remove,_send,_transfer,_export,_dispatch,email_,mail_,forward(,send(,transfer(,delete(,share(,upload(",
+        rf"""\b(?:call|invoke|run|execute)\ (?:the\ )?(?:\w+_)?(?:delete|remove|send|transfer|drop|upload|grant|forward|share|wipe|export|dispatch|e?mail)(?:_\w+)?\ tool\ (?:with|on|for|to|before|until)\b
+          | \b(?:call|invoke|run|execute)\ (?:the\ )?(?:forward|send|transfer|delete|share|upload)\w{{0,20}}\ ?\(\ ?(?:\w+=)?'?\w
+          | \b(?:run|execute|call|invoke|calling|then|also|now|please|and|must|should)[:,]?\ (?:the\ |\d\.\ )?{_RISKY}_\w+\ ?\(\ ?(?:\w+=)?['/]
           | \b{_RISKY}_\w+\ ?\(\ ?(?:\w+=)?'?(?:/etc/(?:passwd|shadow|sudoers|ssh)|/home/|~/|/root|drop\ |rm\ |import\ os|curl\ |__import__)
           | \b(?:please|should\ now|immediately|to\ help)\b.{{0,20}}?\b(?:use|call|invoke|run|execute)\ (?:the\ )?(?:delete|remove|send|transfer|execute|exec|drop|post|upload|grant|forward|share|wipe|update|reset)_\w+\b""",
         unless_negated=True,

@@ -20,7 +20,7 @@ PHRASES = (
             (?:previous|prior|preceding|above|earlier|existing|original|initial|subsequent|following|other|your|all|any|every)\b
             ~24~\b(?:instruction|prompt|guideline|directive|direction|system\ message|safety|safeguard|guardrail|security
                 |restriction|polic(?:y|ies)|context|order|constraint|programming)s?\b{_NOT_IN_DATA}
-          | (?:the\ )?user(?:'s)?\ (?:\w+\ )?(?:input|request|instruction|message|quer(?:y|ies)|wishes|intent|prompt|polic(?:y|ies)|approval|preference|consent|decision)s?
+          | (?<!\bif\ )(?<!\bif\ the\ )(?:the\ )?\buser(?:'s)?\ (?:\w+\ )?(?:input|request|instruction|message|quer(?:y|ies)|wishes|intent|prompt|polic(?:y|ies)|approval|preference|consent|decision)s?
           | (?:the\ )?(?:system\ prompt|system\ instructions|safety\ (?:rules|checks|guidelines)|security\ (?:rules|checks|policies))
           | (?:previous|prior|above|earlier|following)\ rules | (?:the\ )?above\b(?=\ ?(?:[.!,;:]|and\b|\Z))
           | (?:what|whatever|everything)\ (?:the\ )?(?:user|human|person|operator)s?\ (?:has\ |have\ )?(?:said|asked|wants?|told|wrote|requested)\b | (?:what|whatever|everything)\ you\ (?:were|have\ been)\ told | everything\b(?!\ else)
@@ -35,7 +35,7 @@ PHRASES = (
           | <(?P<tag>system|secret|critical|admin|priority|override|mandatory|urgent|internal|attention)>
             (?=(?:(?!</?(?P=tag)).){12,2000}</(?P=tag)>)
           | <information>(?=(?:(?!</?information>).){12,2000}</information>) | \{\{/?(?:system|admin|developer)\}\}
-          | (?<![\w)\]\[=])\[/?(?:system|inst|admin|hidden|root)\](?!\()
+          | (?<![\w)\]\[=])\[/?(?:system|inst|admin|hidden|root)\](?<!instance\ \[inst\])(?!\()
           | (?<![\w)\]\[=])\[/?(?:system|inst|admin|hidden|priority|root)[_ -](?:instructions?|override|directive|prompt)\](?!\()
           | (?<![\w)\]\[=])\[(?:system|admin|administrator|priority)[_ -]\w{1,20}[_ -]?(?:instructions?|override|directive)?\](?![(\[\]])
           | <!--\ ?\[?(?:system|admin|hidden|important|instructions?|note\ to\ (?:ai|llm|model|assistant))\b""",
@@ -50,7 +50,7 @@ PHRASES = (
         "<|,[inst],<<sys>>,###,begin,start of,invoke,function_calls,tool_call,tool_use",
         r"""<\|(?:im_start|im_end|system|user|assistant|priority|endoftext|start_header_id|end_header_id|eot_id|begin_of_text|end)
               [^|<>]{0,20}\|>
-          | <<sys>> | \[/?inst\] | <(?:\w+:)?(?:invoke\ name=|function_calls>|tool_calls?>|tool_use>)
+          | <<sys>> | \[/?inst\](?<!instance\ \[inst\]) | <(?:\w+:)?(?:invoke\ name=|function_calls>|tool_calls?>|tool_use>)
           | \#\#\#\ ?(?:system|instruction|human|assistant|response)\ ?:""",
     ),
     phrase(
@@ -75,8 +75,8 @@ PHRASES = (
     ),
     phrase(
         "lifts-safety", _OF, Severity.MEDIUM,
-        "security,safety,authentication,authorization,restriction,privilege,validation,access,content,output;bypass,disable,circumvent,suspend,turn off,skip,override,lifted,elevated",
-        r"""(?<!enable/)(?<!enable\ or\ )\b(?:bypass|disable|circumvent|suspend|turn\ off|skip|override)(?:\ (?:all|any|the|subsequent|further|every|later)){0,3}\ (?:security|safety|authentication|authorization|access)
+        "security,safety,authentication,authorization,restriction,privilege,validation,access,content,output;bypass,disable,circumvent,suspend,suppress,deactivate,turn off,skip,override,lifted,elevated",
+        r"""(?<!enable/)(?<!enable\ or\ )\b(?:bypass|disable|circumvent|suspend|suppress|deactivate|turn\ off|skip|override)(?:\ (?:all|any|the|subsequent|further|every|later)){0,3}\ (?:security|safety|authentication|authorization|access)
             (?:\ (?:validation|check|control|restriction|filter|polic(?:y|ies)|rule|measure|guardrail|protocol)s?)?\b
           | \b(?:disable|bypass|skip)\ (?:restrictions\ on|all\ (?:restrictions|validation|subsequent\ validation))\b
           | \b(?:bypass|disable|turn\ off|suspend)\ (?:all\ |any\ |the\ )?(?:content|output|safety)\ (?:filter(?:s|ing)?|moderation|restrictions?)\b

@@ -58,6 +58,22 @@ PHRASES = (
         unless_negated=True,
     ),
     phrase(
+        "calls-out-each-time", Category.EXFILTRATION, Severity.MEDIUM,
+        "after each,after every,before each,before every,before any,before answ,whenever,each time,every time,end of each,end of every,on each,on every,with each,with every,from http",
+        r"""\b(?:(?:after|before|on|with|end\ of)\ (?:each|every)|before\ (?:any|answering)|whenever|(?:each|every)\ time)\b(?:(?!\bwe\b|\bit\b|\bwill\b|\bi\b|\bthey\b|[.!?;]\ |\ \|\ ).){0,80}?\b(?:retrieve|fetch|get|load|ping|contact|deliver|send|post|report|submit|relay|mirror)\b(?:(?!\bwe\b|[.!?;]\ |\ \|\ ).){0,60}?https?://
+          | \b(?:retrieve|fetch|read|load|take|obtain)\ (?:any|every|each|all)\b~40~\bfrom\ https?://\S+\ (?:rather\ than|instead\ of)\b""",
+        unless_negated=True,
+    ),
+    phrase(
+        "frees-itself", Category.INSTRUCTION, Severity.MEDIUM,
+        "exempt,excluded from,excepted from,yes to,yes on,yes in,yes at,yes for,allow to,allow on,allow in,allow at,allow for,accept to,accept on,approve to,approve on,without asking,the user's,on their,behalf of,no approval,no further,no confirmation,no permission,no consent;approv,confirm,permission,consent,sandbox,guardrail,safety,grant,accept",
+        r"""\b(?:is|are|been)\ (?:hereby\ |now\ )?(?:exempt(?:ed)?|excluded|excepted)\ from\ (?:the\ |all\ |any\ |your\ ){0,2}(?:\w+\ )?(?:approvals?|confirmations?|permissions?|consent|sandbox(?:ing)?|guardrails?|safety)\b
+          | \b(?:answer|say|reply|click|choose|press)\ (?:yes|allow|approve|accept|always\ allow)\ (?:to|on|in|at|for)\ (?:all|any|each|every)\ (?:\w+\ ){0,2}(?:dialogs?|prompts?|permission|approval|confirmation)
+          | \b(?:approve|accept|grant|confirm)\ (?:(?:it|this|all|any|every|each|them)\ (?:\w+\ ){0,3})?(?:without\ asking|on\ (?:the\ user's|their|behalf\ of\ the\ user))\b
+          | \b(?:needs?|requires?)\ no\ (?:further\ )?(?:approval|confirmation|permission|consent)\b~50~\b(?:all|every|any|future|later|subsequent)\ (?:\w+\ )?(?:sessions?|conversations?|chats?|calls?)\b""",
+        unless_negated=True,
+    ),
+    phrase(
         "reaches-for-logins", Category.CREDENTIALS, Severity.HIGH,
         "password,login,cookie,token,private key,secret,wallet,credential,browser,keychain,shell;user's,owner's,person's,their,browser,keychain,password manager,wallet,shell",
         rf"""\b(?:file|folder|store|place|database|vault|directory)\ (?:that|which|where)\b~12~\b(?:holds?|keeps?|stores?|saves?)\ (?:the\ user's|their|the\ owner's|the\ person's)\ (?:\w+\ )?{_KEYS}\b

@@ -52,6 +52,8 @@ ZEROES = (
     "\u2062\u2064",
     "\u2064\u2062",
 )
+# A word whose letters stand one by one between them: no editor slips so often.
+LETTERWISE = re.compile(f"(?:[A-Za-z]{ZERO_WIDTH.pattern}){{2}}[A-Za-z]")
 MANY = 8  # zero-width characters in one string: one is a slip of an editor, a byte of them is a message
 FEWEST_BITS = 16  # zero-width characters that spell something: two letters
 
@@ -144,7 +146,7 @@ def _zero_width(text: Text, *, strict: bool) -> Iterator[Finding]:
         severity = Severity.CRITICAL
     elif total >= MANY:
         severity = Severity.HIGH
-    elif strict:
+    elif strict or LETTERWISE.search(text.raw):
         severity = Severity.MEDIUM
     else:
         return

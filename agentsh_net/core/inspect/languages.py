@@ -26,6 +26,13 @@ _IGNORE = {
     "ko": "무시하,잊어,잊고,따르지; 지시,지침,명령,프롬프트,사용자의 요청,사용자 요청",
     "ar": "تجاهل,تغاضى,انس ,انسى ,لا تتبع,لا تلتزم; التعليمات,تعليماتك,الأوامر السابقة,القواعد السابقة,طلب المستخدم",
     "hi": "अनदेखा कर,अनदेखी कर,अवहेलना कर,नज़रअंदाज़ कर,नजरअंदाज कर,भूल जा,पालन मत,पालन न कर; पिछले*निर्देश,सभी*निर्देश,पूर्व*निर्देश,ऊपर*निर्देश,अपने निर्देश,सभी नियमों,उपयोगकर्ता के अनुरोध,उपयोगकर्ता का अनुरोध",
+    "nl": "negeer,vergeet,sla geen acht; instructies,opdrachten,aanwijzingen,verzoek van de gebruiker,wat je is",
+    "pl": "zignoruj,ignoruj,zapomnij,pomiń,nie stosuj; instrukcj,polecen,wytyczn,wskazów,prośbę użytkownika",
+    "tr": "yok say,unut,görmezden gel,dikkate alma,göz ardı et; talimat,yönerge,komutlar,kullanıcının isteğ",  # noqa: RUF001 - a letter of Turkish
+    "uk": "ігноруй,ігноруйте,забудь,забудьте,не зважай; інструкці,вказівк,правила,запит користувача",
+    "vi": "bỏ qua,hãy quên,phớt lờ,quên đi,quên hết; hướng dẫn,chỉ dẫn,chỉ thị,yêu cầu của người dùng",
+    "id": "abaikan,lupakan,hiraukan; instruksi,perintah,arahan,aturan sebelum,permintaan pengguna",
+    "hinglish": "ignore kar,ignore maar,bhool ja,bhul ja,bhulja,bhula d,nazarandaaz,nazarandaz,nazar andaaz,andekha,andekhi,follow mat,mat maan; nirdesh,instruction,niyam,rules,aadesh,adesh,hidayat,guidelines",
 }  # fmt: skip
 # language: not telling; the user
 _HIDE = {
@@ -40,6 +47,13 @@ _HIDE = {
     "ko": "말하지 마,알리지 마,알리지 말,알리지 않,언급하지 마,숨겨,모르게 하,모르게 해; 사용자",
     "ar": "لا تخبر,دون إخبار,دون علم,بدون علم,لا تذكر,لا يجب أن يعرف,يجب ألا يعرف,بدون إخبار; المستخدم",
     "hi": "मत बताना,मत बताओ,बताए बिना,बिना बताए,न बताना,पता नहीं चलना,पता न चले,सूचित किए बिना,सूचित न कर; उपयोगकर्ता,यूज़र",
+    "nl": "vertel,zeg niets,zeg dit niet,zeg het niet,meld dit niet,vermeld dit niet,zonder medeweten,verzwijg; gebruiker niets,gebruiker hier niets,gebruiker niet,aan de gebruiker,van de gebruiker,voor de gebruiker",
+    "pl": "nie mów,nie informuj,nie wspominaj,bez wiedzy,ukryj,nie ujawniaj,nie może się dowiedzieć; użytkownik",
+    "tr": "söyleme,bahsetme,haber verme,bildirme,haberi olmadan,gizle,fark etmesin; kullanıcı",  # noqa: RUF001 - a letter of Turkish
+    "uk": "не кажи,не повідомляй,не згадуй,без відома,приховай,не розповідай; користувач",
+    "vi": "đừng nói,không nói,đừng cho,không được nói,đừng tiết lộ,không tiết lộ,giấu; người dùng",
+    "id": "jangan beri tahu,jangan memberi tahu,jangan katakan,jangan sebut,tanpa sepengetahuan,sembunyikan,rahasiakan; pengguna",
+    "hinglish": "mat bata,mat bol,na bata,bina bata,bataye bina; user,upyogkarta",
 }  # fmt: skip
 # language: showing; the orders that the model has
 _REVEAL = {
@@ -84,6 +98,27 @@ _MAIL = {
     "hi": "भेज; सभी ईमेल,सारे ईमेल,संपर्क,बातचीत,पासवर्ड",
 }  # fmt: skip
 
+# language: machines that read, as a note speaks to them; what they are to do
+_HAIL = {
+    "de": "ki-assistent,ki-agent,ki-modell,ki-system,sprachmodell,an die ki,an alle ki,für die ki,chatbot; leite ,leiten sie,sende ,senden sie,schicke ,schick ,lösche ,lösch ,überweise,ignoriere,vergiss,sag ,sage ,antworte,kopiere,füge ,öffne ,führe ,empfiehl,nenne ,bewerte,rufe ,erwähne",
+    "es": "asistente de ia,asistentes de ia,agente de ia,agentes de ia,modelo de lenguaje,asistente virtual,para la ia,asistente automático; reenvía,reenvíe,envía ,envíe ,manda ,borra ,borre ,elimina ,elimine ,transfiere,ignora ,ignore ,olvida,di ,diga ,responde ,copia ,añade ,abre ,ejecuta,recomienda,visita ",
+    "fr": "assistant ia,assistants ia,assistant d'ia,agent ia,agents ia,modèle de langage,à l'ia,pour l'ia,intelligence artificielle; transfère,transférez,envoie ,envoyez,supprime ,supprimez,efface ,ignore ,ignorez,oublie,oubliez,dis ,dites ,réponds,répondez,copie ,copiez,ajoute ,ajoutez,ouvre ,exécute,recommande,vire ",
+    "it": "assistente ia,assistente ai,assistenti ia,agente ia,agente ai,agenti ia,modello linguistico,intelligenza artificiale; inoltra,invia ,manda ,elimina,cancella,ignora,dimentica,di' ,rispondi,copia ,aggiungi,apri ,esegui,consiglia,trasferisci",
+    "pt": "assistente de ia,assistentes de ia,agente de ia,agentes de ia,modelo de linguagem,para a ia,inteligência artificial; encaminhe,encaminha,envie ,envia ,mande ,apague,exclua,ignore ,ignora ,esqueça,diga ,responda,copie ,adicione,abra ,execute ,recomende,transfira",
+    "nl": "ai-assistent,ai-agent,ki-assistent,taalmodel,aan de ai,voor de ai; stuur ,verwijder,negeer,vergeet,zeg ,antwoord,kopieer,voeg ,open ,voer ,beveel ",
+    "pl": "asystent ai,asystenta ai,asystencie,agent ai,agenta ai,model językowy,modelu językow,sztuczna inteligenc; prześlij,wyślij,usuń,zignoruj,zapomnij,powiedz,odpowiedz,skopiuj,dodaj,otwórz,wykonaj,poleć",
+    "ru": "ии-ассистент,ии ассистент,ии-агент,ии-помощник,языковой модел,языковая модел,искусственн,для ии,ассистенту ии; перешли,отправь,удали,игнорируй,забудь,скажи ,ответь,скопируй,добавь,открой,выполни,рекомендуй,переведи",
+    "uk": "ші-асистент,ші-агент,ші-помічник,мовній модел,мовна модел,для ші,штучного інтелект; перешли,надішли,видали,ігноруй,забудь,скажи ,відповідай,скопіюй,додай,відкрий,виконай",
+    "tr": "yapay zeka,yapay zekâ,dil modeli; ilet,gönder,sil ,sil.,yok say,unut,söyle,yanıtla,kopyala,ekle ,çalıştır,öner",  # noqa: RUF001 - a letter of Turkish
+    "zh": "助手,助理,智能体,语言模型,大模型; 转发,发送,删除,忽略,忘记,告诉,回答,复制,添加,打开,执行,推荐,调用,转账,输出,评为",
+    "ja": "アシスタント,エージェント,言語モデル; 転送し,送信し,削除し,無視し,忘れ,伝えて,答えて,回答し,コピーし,追加し,開いて,実行し,推薦し,呼び出し",
+    "ko": "어시스턴트,비서,에이전트,언어 모델,인공지능; 전달하,보내,삭제하,무시하,잊,말하,답하,복사하,추가하,열어,실행하,추천하",
+    "ar": "المساعد الذكي,مساعد الذكاء,الذكاء الاصطناعي,نموذج لغو,وكيل الذكاء; أرسل,أعد توجيه,احذف,تجاهل,انس,أخبر,أجب,انسخ,أضف,افتح,نفذ",
+    "hi": "सहायक,एजेंट,भाषा मॉडल,कृत्रिम; भेज,हटा,अनदेखा,भूल,बता,कहो,जवाब,कॉपी,जोड़,खोल",
+    "vi": "trợ lý ai,tác nhân ai,mô hình ngôn ngữ,trí tuệ nhân tạo; chuyển tiếp,gửi ,xóa ,xoá ,bỏ qua,quên,nói ,trả lời,sao chép,thêm ,mở ,chạy ",
+    "id": "asisten ai,agen ai,model bahasa,kecerdasan buatan; teruskan,kirim,hapus,abaikan,lupakan,katakan,jawab,salin,tambahkan,buka ,jalankan",
+}  # fmt: skip
+
 # Up to so many characters of a sentence; points in addresses and paths end none.
 _GAP = r"(?:(?![.!?;](?:\s|\Z)|[\u3002\uff01\uff1f]).){0,%d}?"
 _ADDRESS = rf"(?={_GAP % 100}(?:\w@\w|https?://))"
@@ -104,6 +139,25 @@ def _phrase(name: str, category: Category, severity: Severity, pairs: str, ahead
     either = (f"{one}{gap}{other}" for pair in parted for one, other in permutations(map(_expression, pair)))
     anchors = tuple(tuple(word.split("*")[0] for pair in parted for word in pair[side]) for side in (0, 1))
     return Phrase(name, category, severity, anchors, re.compile(f"{ahead}(?:{'|'.join(either)})"))
+
+
+def _hails() -> tuple[Phrase, ...]:
+    """Return a phrase for each language: who is spoken to, a colon, and soon an order to them."""
+    found = []
+    for language, pair in _HAIL.items():
+        called, done = map(_words, pair.split(";"))
+        spoken = rf"{_expression(called)}{_GAP % 40}[:\uff1a]{_GAP % 60}{_expression(done)}"
+        anchors = (called, done)
+        found.append(
+            Phrase(
+                f"orders-machines-{language}",
+                Category.INSTRUCTION,
+                Severity.MEDIUM,
+                anchors,
+                re.compile(spoken),
+            )
+        )
+    return tuple(found)
 
 
 def _words(listed: str) -> tuple[str, ...]:
@@ -127,4 +181,5 @@ PHRASES = (
     *_either_order("asks-for-orders", Category.EXFILTRATION, Severity.HIGH, _REVEAL),
     *_either_order("without-limits", Category.INSTRUCTION, Severity.HIGH, _UNBOUND),
     *_either_order("mails-out", Category.EXFILTRATION, Severity.MEDIUM, _MAIL, _ADDRESS),
+    *_hails(),
 )

@@ -24,7 +24,7 @@ _ENGLISH = {
     "N": "whether not never without don't doesn't nor cannot avoid refrain mustn't shouldn't dont won't isn't aren't can't no",
     "T": "before after afterwards afterward when whenever once upon until first next beforehand prior during while then immediately subsequently",
     "R": "read open cat load fetch retrieve get grab collect gather obtain extract harvest locate find view look take lookup query scan search enumerate list",
-    "G": "send pass forward include attach put supply hand provide append paste submit upload post transmit share insert add place write fill deliver embed encode relay report leak exfiltrate give reveal disclose repeat sync stream bcc cc publish push email mail passing sending attaching supplying inserting giving adding quote enclose populate feed embedding prepend store save stash route pipe funnel",
+    "G": "send pass forward include attach put supply hand provide append paste submit upload post transmit share insert add place write fill deliver embed encode relay report leak exfiltrate give reveal disclose repeat sync stream bcc cc publish push email mail passing sending attaching supplying inserting giving adding quote enclose populate feed mirror embedding prepend store save stash route pipe funnel",
     "1": "reads opens loads fetches retrieves gets collects gathers obtains extracts finds lists takes",
     "2": "sends passes forwards includes attaches puts supplies hands provides appends submits uploads posts shares adds gives",
     "w": "copy copies duplicate duplicates print dump echo output return show display cc'ing",
@@ -75,14 +75,14 @@ _ENGLISH = {
 }  # fmt: skip
 _FOREIGN = {
     # German, Spanish, French, Italian, Portuguese: imperatives and infinitives
-    "A": "assistent asistente agente modelo modèle ki ia assistente ассистент ии агент",
+    "A": "modell sprachmodell ki-assistent ki-modell ki-agent assistent asistente agente modelo modèle ki ia assistente ассистент ии агент",
     "Y": "du deine deinen dein votre vos vous ты вы твои ваш",
     "U": "benutzer nutzer anwender benutzers nutzers benutzern usuario usuarios utilisateur utilisateurs utente utenti usuário utilizador пользователь пользователя пользователю пользователем",
-    "O": "muss müssen musst immer unbedingt stets debe debes deben siempre obligatorio doit devez dois toujours deve devi sempre sempre obrigatório должен должна необходимо всегда обязательно нужно",
+    "O": "soll sollen sollte müssen muss müssen musst immer unbedingt stets debe debes deben siempre obligatorio doit devez dois toujours deve devi sempre sempre obrigatório должен должна необходимо всегда обязательно нужно",
     "N": "nichts rien nada nulla nicht nie niemals ohne keine kein no nunca sin ne pas jamais sans non mai senza não nunca sem не никогда без никому",
     "T": "bevor vor vorher zuerst nachdem wenn sobald antes primero después cuando avant après lorsque quand dopo quando depois primeiro перед прежде сначала после когда",
     "R": "lies lesen lese öffne öffnen lade rufe lee leer lea abre abrir abra obtén lisez lire lis ouvrez ouvre récupérez leggi leggere apri leia ler abra прочитай прочитайте открой откройте прочти получи считай",
-    "G": "sende senden schicke schick übergib übergebe übergeben füge anhängen leite übermittle kopiere envía envíe enviar manda pasa pásalo pase incluye incluya adjunta envoyez envoyer envoie transmettez transmettre transmets passez passer incluez joignez copiez invia inviare manda passa passare includi envie passe inclua inclui отправь отправьте передай передайте вставь пришли скопируй отправляй перешли добавь помести",
+    "G": "einfügen hinzufügen anhängen eintragen übertragen weiterleiten hänge leite trage copiar copia añade agrega reenvía ajoute ajoutez copie copier inserisci copia allega insira anexe copie приложи вставить sende senden schicke schick übergib übergebe übergeben füge anhängen leite übermittle kopiere envía envíe enviar manda pasa pásalo pase incluye incluya adjunta envoyez envoyer envoie transmettez transmettre transmets passez passer incluez joignez copiez invia inviare manda passa passare includi envie passe inclua inclui отправь отправьте передай передайте вставь пришли скопируй отправляй перешли добавь помести",
     "P": "gesendet übergeben geschickt enviado enviada envoyé transmis inviato",
     "S": "passwort passwörter kennwort zugangsdaten anmeldedaten geheimnisse contraseña contraseñas credenciales secretos identifiants mdp credenziali segreti senha senhas credenciais пароль пароли паролей секреты учетные токены токен",
     "C": "gespräch gesprächsverlauf gesprächs unterhaltung chatverlauf verlauf conversación charla conversazione conversa переписку переписка диалог диалога разговор беседу чат",

@@ -50,7 +50,7 @@ _ANYWHERE = (
     rule("discloses-prompt", Category.EXFILTRATION, Severity.HIGH, "[GwX] ~2~ Y?ym ~2~ W"),
     rule(
         "voids-orders", Category.INSTRUCTION, Severity.HIGH,
-        "V ~3~ W [^|o7]{0,4}? [mI](?![^|]{0,2}i[^|]{0,2}[Fu])", "V ~2~ [mI] ~2~ W", "V ~2~ U ~1~ [Im]", "V ~3~ II",
+        "V ~3~ W [^|o7]{0,4}? [mI](?![^|]{0,2}i[^|]{0,2}[Fu])", "V ~2~ [mI] ~2~ W", "V [^|?]{0,2}? U ~1~ [Im]", "V ~3~ II",
         "(?:[YW5] ~1~ |I) [Im] ~8~ N ~2~ n", "Y h N 5 [Im]", "ym ~2~ b ~1~ 0", "Y b N . [^|]? n", "5 ~2~ [Im] ~3~ h? b ~1~ 0", "Y b ~1~ 0 ~5~ I", "Y ~2~ I ~2~ h? b ~1~ 0", r"(?:\||\A) A V",
     ),
     rule(
@@ -97,7 +97,7 @@ IN_DEFINITIONS = rules(
         "[GP] ~3~ W ~2~ [uw] ~6~ [oi] ~1~ dL",
         "(?:T|O|ho|W) ~12~ t ~10~ @",
         "t ~12~ MUST ~8~ @",
-        "T ~12~ X d L ~4~ x",
+        "T ~12~ X d L [^|o]{0,4}? x",
         "[T?] ~1~ t b X ~4~ x",
         "T ~2~ X t ~2~ O ~1~ [Gx]",
         "W ~1~ [mFu] ~10~ O ~2~ b P o",
@@ -122,10 +122,10 @@ IN_DEFINITIONS = rules(
         "O b? ~2~ 4 W [^|]? U [RIm]",
         "B o W? ~1~ E",
         "[AM] ~2~ b O o Q",
-        "N ~2~ [QX] ~2~ E ~3~ L",
+        "N ~2~ [QX] ~2~ E ~3~ L (?![^|]{0,3}T[^|]{0,8}U)",  # who waits for the user prefers nothing
         "W ~1~ I ~3~ i? d L", "b Z o X ~2~ [tE]", "[QX] ~2~ d L? B ~2~ E", "E L B ~3~ d L",
         "T ~1~ W ~6~ d L MUST",
-        "N X ~2~ L ~2~ E", "N ~1~ X [^|]? E", "O T ~3~ W C", r"X d L B(?=\||\Z)", "d L ~2~ B ~1~ E", "N ~3~ O E ~2~ L", "[QX] B d L", "X ~2~ d ~1~ L ~3~ N E",
+        "N X ~2~ L ~2~ E", "(?<!L[^|])N ~1~ X [^|]? E (?![^|]{0,3}L[^|]{0,3}T[^|]{0,8}U)", "O T ~3~ W C", r"X d L B(?=\||\Z)", "d L ~2~ B ~1~ E", "N ~3~ O E ~2~ L", "[QX] B d L", "X ~2~ d ~1~ L ~3~ N E",
         "O b X ~3~ i ~3~ W C", "(?:t|E) ~2~ L? ~8~ p .{0,16} dL",
     ),
     rule(
@@ -182,7 +182,7 @@ ABOUT_OTHER_CALLS = rules(
     ),
     rule(
         "alters-calls-of-others", Category.SHADOWING, Severity.MEDIUM,
-        "t ~20~ MUST ~8~ [x3G8]",
+        r"t (?!T[^|]{1,6}Ox(?:\||\Z)) ~20~ MUST ~8~ [x3G8]",
         "T ~4~ t [xG]",
         "W ~10~ t ~12~ MUST [bh]",
         "MUST ~4~ [x3] ~6~ [qt] ~3~ z",

@@ -42,7 +42,7 @@ PHRASES = (
         "disparages-others", _OF, Severity.MEDIUM,
         "other,alternative,similar,built-in,builtin,native,competing;tool,server;deprecated,insecure,unsafe,broken,unreliable,outdated,obsolete,compromised,malicious,untrusted,not,n't,never,stop,avoid,ignore",
         r"""\b(?:all\ |any\ |the\ )?(?:other|similar|alternative|competing|built-?in|native)\ (?:\w+\ )?(?:tools?|servers?)\ (?:are|is|have\ been|has\ been|will\ be)\ (?:now\ |all\ )?(?:deprecated|insecure|unsafe|broken|unreliable|outdated|obsolete|compromised|malicious|untrusted)
-          | \b(?:do\ not|don't|never|must\ not|stop|avoid)\ (?:use|using|call|calling|invoke|invoking|trust|trusting|rely\ on)\ (?:any\ |all\ |the\ ){0,2}(?:other|alternative|similar|competing)\ (?:\w+\ )?(?:tools?|servers?)\b
+          | \b(?:do\ not|don't|never|must\ not|stop|avoid)\ (?:use|using|call|calling|invoke|invoking|trust|trusting|rely\ on)\ (?:any\ |all\ |the\ ){0,2}(?:other|alternative|similar|competing)\ (?:\w+\ )?(?:tools?|servers?)\b(?!\ (?:until|before)\b[^.!?]{0,60}\busers?\b)
           | \bignore\ (?:all\ |any\ |the\ ){0,2}(?:other|similar|alternative)\ (?:\w+\ )?(?:tools?|servers?)\b""",
     ),
     phrase(

@@ -28,7 +28,7 @@ PHRASES = (
         "user,users,person,recipient,requested,asked,named,place,chosen,specified,given,use ,enter ,set ;whatever,regardless,no matter,irrespective,out of date,outdated,obsolete,their place,its place,in his place,in her place,whichever,whoever,substitute,even if,instead of,for every,for each,for any,for all,in every,in each,in all,with every,with each",
         r"""\b(?:regardless\ of|whatever|no\ matter\ (?:what|which)|irrespective\ of|even\ if)\b~24~\b(?:the\ users?|users|a\ user|the\ person|people|recipient|topic\ (?:requested|asked))\b~16~\b(?:ask(?:s|ed)?|sa(?:ys?|id)|want(?:s|ed)?|names?|request(?:s|ed)?|specif(?:y|ies|ied)|ch(?:ooses?|ose)|prefers?|objects?|declines?|refuses?|gave|gives)\b
           | \b(?:given|named|provided|supplied|entered|in\ user\ requests|from\ the\ user|by\ the\ user)\b~30~\b(?:is|are)\ (?:often\ |usually\ |always\ )?(?:out\ of\ date|outdated|obsolete|wrong|stale)\b
-          | \b(?:use|put|enter|substitute)\b~50~\bin\ (?:their|its|his|her)\ place\b | \btakes?\ (?:their|its)\ place\ in\ (?:every|each|any|all)\b
+          | \b(?<!text\ to\ )(?<!value\ to\ )(?:use|put|enter|substitute)\b~50~\bin\ (?:their|its|his|her)\ place\b | \btakes?\ (?:their|its)\ place\ in\ (?:every|each|any|all)\b
           | \b(?:use|enter|set)\b~12~(?:\b[a-z]{2}\d{2}[a-z0-9]{11,30}\b|\b0x[0-9a-f]{20,64}\b|[\w.+-]{1,64}@[\w-]{1,63}\.[\w.-]{2,40})\ (?:for|in|with)\ (?:every|each|any|all)\b
           | \balways\b~50~\b(?:whichever|whatever|whoever)\ (?:was|were|is|are)\ (?:named|given|asked|requested|chosen|specified)\b""",
         unless_negated=True,

@@ -46,14 +46,22 @@ PHRASES = (
           [^<>]{0,30}\b(?:ais?|llms?|language\ models?|agents?|assistants?|models?|bots?|chatgpt|claude|gpt|copilot)\b(?=\ ?[:,]|\ \w+\ ?:|\ (?:must|should|shall|has\ to|have\ to|need|will|please))""",
     ),
     phrase(
+        "hidden-order", _OF, Severity.HIGH,
+        "display:,font-size:,visibility:,opacity:,color:",
+        r"""<\w{1,12}[^<>]{0,80}(?:display:\ ?none|font-size:\ ?0|visibility:\ ?hidden|opacity:\ ?0|color:\ ?(?:\#fff\w{0,3}|white|transparent))[^<>]{0,80}>
+          [^<>]{0,120}?\b(?:forward|delete|transfer|cancel|approve|ignore|disregard|invoke|execute|call)\b[^<>]{0,60}?(?:\b(?:user|users|user's|instructions?|files?|e?-?mails?|messages?|inbox|tool|account|password)\b|\w@\w|\w\()""",
+        unless_negated=True,
+    ),
+    phrase(
         "speaks-to-readers", _OF, Severity.MEDIUM,
         "ai,llm,agent,assistant,model;reading,summari,processing,parsing,indexing,reviewing,opening,visiting",
         r"""\b(?:ais?|llms?|agents?|assistants?|language\ models?)\b~6~\b(?:reading|summari[sz]ing|processing|parsing|indexing|reviewing|opening|visiting)\ (?:this|these)\b(?!\ (?:file|data|input|request)s?\b)""",
     ),
     phrase(
         "claims-consent", _OF, Severity.MEDIUM,
-        "user,human,owner,customer,admin;asked,requested,approv,confirmed,agreed,consent,authori,permission",
-        r"""\bthe(?<!unless\ the)(?<!if\ the)(?<!until\ the)(?<!once\ the)(?<!when\ the)(?<!after\ the)(?<!whether\ the)(?<!only\ the)\ (?:account\ )?(?:user|human|owner|customer|administrator|admin)\ (?:
+        "user,human,owner,customer,admin;asked,requested,approv,confirmed,agreed,consent,authori,permission,told me,instructed me",
+        r"""\bthe\ (?:user|human)\ (?:has\ )?(?:already\ |explicitly\ |just\ )?(?:told|asked|instructed|authori[sz]ed)\ me\ (?:\w+\ ){0,3}?to\ (?:grant|forward|send|share|export|delete|transfer|access|collect)\b
+          | \bthe(?<!unless\ the)(?<!if\ the)(?<!until\ the)(?<!once\ the)(?<!when\ the)(?<!after\ the)(?<!whether\ the)(?<!only\ the)\ (?:account\ )?(?:user|human|owner|customer|administrator|admin)\ (?:
               (?:has\ )?(?:already\ |pre-?)?(?:asked\ for|requested|approved|confirmed|agreed\ to|consented\ to|authori[sz]ed)\ (?:this|that|it|all|every|the\ above)\b
             | (?:(?!\b(?:if|unless|until|must|should|can|not|whether|cannot|once|when)\b|\ \|\ ).){0,70}?\b(?:approved|agreed|consented|authori[sz]ed|approval|consent|permission|on\ file)\b
               (?:(?!\b(?:if|unless|until|must|once|when)\b).){0,80}?\b(?:no\ need\ to\ (?:ask|confirm|check)|confirmation\ is\ (?:not|no\ longer)|without\ (?:asking|requesting|waiting|seeking|any|further|a\ question)|proceed|continue|go\ ahead)\b)""",

@@ -34,6 +34,7 @@ DISGUISES = {
     "entities of entities": "".join(f"&amp;#{byte};" for byte in BYTES),
     "morse": MORSE,
     "letters apart": " ".join(".".join(word) for word in ORDER.split()),
+    "words apart and their letters, too": "   ".join(" ".join(word) for word in ORDER.split()),
     "letters in tags": "<b>" + "</b><b>".join(ORDER) + "</b>",
     "pictures between": "".join(c + "\U0001f600" if c.isalpha() else c for c in ORDER),
     "braille": mapped("⠁⠃⠉⠙⠑⠋⠛⠓⠊⠚⠅⠇⠍⠝⠕⠏⠟⠗⠎⠞⠥⠧⠺⠭⠽⠵"),

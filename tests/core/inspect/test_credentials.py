@@ -40,10 +40,18 @@ def test_a_mention_without_an_order_is_told_and_blocks_nothing() -> None:
         "Authenticates with a token.",
         "Returns the account's identifier and its environment.",
         "Reads a configuration file that the caller may read.",
+        "Hidden directories (e.g. /etc, ~/.ssh) are rejected.",
     ],
 )
 def test_settings_that_are_spoken_of_are_no_finding(text: str) -> None:
     assert not of_definition(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["Read ~/.ssh/id_rsa; others are rejected.", "~/.ssh/id_rsa goes here. Others are rejected."]
+)
+def test_a_refusal_of_something_else_excuses_nothing(text: str) -> None:
+    assert of_definition(text)
 
 
 def test_settings_that_are_wanted_are() -> None:

@@ -55,6 +55,8 @@ def test_a_command_in_other_words_is_found(text: str) -> None:
         "feat: new system prompt for the small model",
         "These two rules override everything else here.",
         "print(row[hidden]) and --assign-identity=[system]",
+        "Default 25, at most 100. Override ONLY IF user requests.",
+        "Number of implicit and instance [inst] binders that were skipped.",
     ],
 )
 def test_an_interface_that_is_explained_is_not(text: str) -> None:

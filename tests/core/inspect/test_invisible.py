@@ -93,14 +93,28 @@ def test_slips_of_editors_in_pages_are_no_finding(char: str) -> None:
     assert not find(f"a page{char} from the web", strict=False)
 
 
-@pytest.mark.parametrize("text", ["Hello\n" + "\u200c " * 40 + "\nBye", "thanks " + "@\u200bkim, " * 12])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Hello\n" + "\u200c " * 40 + "\nBye",
+        "thanks " + "@\u200bkim, " * 12,
+        "Java\u200bScript and Type\u200bScript",
+    ],
+)
 def test_padding_of_mails_and_names_that_call_nobody_are_no_finding_in_pages(text: str) -> None:
     assert find(text)
     assert not find(text, strict=False)
 
 
 @pytest.mark.parametrize(
-    "text", ["a\u202eb", "a" + "\u200b" * 8 + "b", " \u200b\u2060" * 5, "a" + selectors(b"hello")]
+    "text",
+    [
+        "a\u202eb",
+        "a" + "\u200b" * 8 + "b",
+        " \u200b\u2060" * 5,
+        "a" + selectors(b"hello"),
+        "s\u200be\u200bnd",
+    ],
 )
 def test_what_is_no_slip_is_found_in_pages_too(text: str) -> None:
     assert find(text, strict=False)

@@ -15,6 +15,11 @@ def spelled(text: str) -> str:
     return letters(words(text))
 
 
+def test_a_member_of_an_expression_is_no_file() -> None:
+    assert "s" not in spelled("Use rows[*].key for the names only.")
+    assert "s" in spelled("Use .key for the names only.")
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

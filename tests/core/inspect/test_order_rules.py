@@ -62,6 +62,10 @@ HONEST = (
     "Changes the assignee of an issue when assign_issue is not available.",
     "The old search tool is deprecated. Use search_v2 instead.",
     "Get the token of the next page and pass it as page_token.",
+    "Insert text with unique placeholders, then use this tool to replace them.",
+    "Do not invoke any other build tools until the user has said which project.",
+    "The tool will not recommend trying other projects.",
+    "Rows of a page. Override only if user requests more.",
 )
 
 

@@ -26,6 +26,7 @@ def test_a_tool_that_pushes_others_aside_is_found(text: str) -> None:
         "Use this tool when you know the path, and search_files otherwise.",
         "Replaces all occurrences of a string; overrides the previous value.",
         "Always use absolute paths with this tool.",
+        "Do not call any other build tools until the user has answered.",
     ],
 )
 def test_advice_is_no_preference(text: str) -> None:

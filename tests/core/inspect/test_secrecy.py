@@ -27,6 +27,8 @@ def test_secrecy_towards_the_user_is_found(text: str) -> None:
         "Silently skips files that do not exist.",
         "The hidden field is not returned to users of the free plan.",
         "Keep private keys private.",
+        "Never tell a user a message was scheduled.",
+        "Do not disclose to the user whether the account exists.",
         "An empty list means no credits; it must not be reported as an error.",
     ],
 )
