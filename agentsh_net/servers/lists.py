@@ -5,7 +5,7 @@ It decides by core.trust.definitions and keeps nothing itself. No verdict rests 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from agentsh_net.core.audit import events
@@ -13,12 +13,13 @@ from agentsh_net.core.audit.events import Event
 from agentsh_net.core.configuration.settings import VersionPinning
 from agentsh_net.core.inspect.contents import inspect_content
 from agentsh_net.core.inspect.custom import Custom
-from agentsh_net.core.inspect.findings import Finding, worst
+from agentsh_net.core.inspect.findings import Category, Finding, Severity, worst
 from agentsh_net.core.model import PinState, Server
 from agentsh_net.core.naming.folding import visible
 from agentsh_net.core.trust import definitions, identity
 from agentsh_net.core.trust.identity import Aspect, Identity
 from agentsh_net.core.trust.pins import Pins
+from agentsh_net.core.values.differences import dotted
 from agentsh_net.core.verdicts.rules import ROOT
 from agentsh_net.servers.recognition import Recognised
 
@@ -30,7 +31,11 @@ def offered(report: Mapping[str, Any]) -> dict[Aspect, identity.Value]:
     """Return what a report says that a server lists besides tools."""
     listed = report.get("listed")
     found = listed.items() if isinstance(listed, Mapping) else ()
-    return {Aspect(k): v for k, v in found if k in identity.LISTED and isinstance(v, Mapping)}
+    return {
+        Aspect(kind): {name: each for name, each in value.items() if isinstance(each, Mapping)}
+        for kind, value in found
+        if kind in identity.LISTED and isinstance(value, Mapping)
+    }
 
 
 def take(
@@ -52,10 +57,17 @@ def take(
         stands = definitions.seen(known, server.id, aspect, fresh, trust_first=trust_first, now=now)
         if stands != known:
             saved.append(stands)
-        event = _event(known, stands, fresh, inspect_content(fresh, customs))
+        event = _event(known, stands, fresh, (*inspect_content(fresh, customs), *_unread(fresh)))
         if event is not None:
             told.append(event)
     return Recognised(board.with_identities(saved) if saved else board, tuple(saved), tuple(told))
+
+
+def _unread(fresh: Mapping[str, Any]) -> Iterator[Finding]:
+    """Yield what stands for definitions that are too long to be kept, and so to be inspected: whoever wrote it may have wished for that."""
+    for name in definitions.unread(fresh):
+        why = f"longer than {definitions.MAX_DEFINITION} characters: it was not read"
+        yield Finding("too-large", Category.OVERSIZE, Severity.MEDIUM, dotted((name,)), why)
 
 
 def _event(

@@ -8,6 +8,7 @@ import pytest
 
 from agentsh_net.core.configuration.settings import VersionPinning
 from agentsh_net.core.model import Server, Transport
+from agentsh_net.core.trust import definitions
 from agentsh_net.core.trust.pins import Pins
 from agentsh_net.core.values import canonical
 from agentsh_net.servers import lists
@@ -57,6 +58,17 @@ def test_poison_is_told_whether_it_came_first_later_or_as_a_change() -> None:
         event = told(take(before, a=POISON))
         assert (event["type"], event["max_severity"]) == (kind, "critical")
         assert event["detections"]
+
+
+def test_what_is_too_long_to_be_read_is_told_as_such() -> None:
+    report = {
+        "listed": {"prompts": definitions.read("prompts/list", {"prompts": [{"name": "a", "x": "y" * 9000}]})}
+    }
+    seen = lists.offered(report)
+    event = told(lists.take(seen, SERVER, Pins(), VersionPinning(), "2026-01-01T00:00:00Z"))
+    assert [(d["pattern"], d["severity"], d["path"]) for d in event["detections"]] == [
+        ("too-large", "medium", "$.a")
+    ]
 
 
 def test_without_pinning_the_first_list_is_told_and_nothing_is_trusted() -> None:

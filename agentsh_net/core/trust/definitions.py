@@ -16,10 +16,11 @@ from agentsh_net.core.values import canonical
 
 # Of one kind and server, the first that were seen; whoever lists more can push none of them out.
 MAX_DEFINITIONS: Final = 2_000
-# Characters of one definition that are kept for a diff: four times the longest of popular servers; the digest covers the rest.
-MAX_DEFINITION: Final = 4_096
+# Characters of one definition that is kept: several times the longest of popular servers. Of a longer one there is a digest.
+MAX_DEFINITION: Final = 8_192
 # What changes with a resource's contents (2025-06-18, "resources"): no word of it is the server's.
 _OF_CONTENTS: Final = frozenset(("size",))
+_LENGTH: Final = "length"
 _OF_ANNOTATIONS: Final = frozenset(("lastModified",))
 
 
@@ -64,7 +65,12 @@ def _pinned(item: Mapping[str, Any]) -> dict[str, Any]:
     text = canonical.text(kept)
     if len(text) <= MAX_DEFINITION:
         return kept
-    return {"length": len(text), "sha256": canonical.hash_of(kept)}
+    return {_LENGTH: len(text), "sha256": canonical.hash_of(kept)}
+
+
+def unread(listed: Value) -> list[str]:
+    """Return the names of definitions of which a digest is known alone."""
+    return [name for name, definition in listed.items() if definition.keys() == {_LENGTH, "sha256"}]
 
 
 def seen(known: Identity | None, server_id: str, aspect: Aspect, listed: Value, *, trust_first: bool, now: str) -> Identity:  # fmt: skip
