@@ -1,6 +1,6 @@
 """How a table stands on a terminal: side by side, or, where the columns that fold would be slivers, below each row.
 
-What is in the cells is not its business, nor what a pipe gets (`output`): a row a line.
+A pipe gets a row a line, however long. What is in the cells is not its business.
 """
 
 from __future__ import annotations
@@ -55,9 +55,17 @@ def cramped(headings: Sequence[Heading], lines: Sequence[Line], width: int) -> b
     return False
 
 
+def plain(headings: Sequence[Heading], lines: Sequence[Line]) -> Iterator[str]:
+    """Yield a line for each row, as wide as it may be, with every column as wide as its widest cell: what a pipe gets."""
+    widths = _widths(headings, lines)
+    every = range(len(headings))
+    yield _row([heading.title for heading in headings], widths, every)
+    for line in lines:
+        yield _row(line.cells, widths, every)
+
+
 def stacked(headings: Sequence[Heading], lines: Sequence[Line], console: Console) -> None:
     """Print the columns side by side that fit so, and all others below each row."""
-    from rich.cells import set_cell_size
     from rich.padding import Padding
     from rich.text import Text
 
@@ -65,17 +73,21 @@ def stacked(headings: Sequence[Heading], lines: Sequence[Line], console: Console
     beside = _beside(headings, widths, console.width)
     below = [at for at in range(len(headings)) if at not in beside]
 
-    def row(cells: Sequence[str]) -> str:
-        return (" " * GAP).join(set_cell_size(cells[at], widths[at]) for at in beside).rstrip()
-
-    console.print(Text(row([heading.title for heading in headings]), style="bold", no_wrap=True))
+    titles = [heading.title for heading in headings]
+    console.print(Text(_row(titles, widths, beside), style="bold", no_wrap=True))
     for line in lines:
-        console.print(Text(row(line.cells), style=line.style, no_wrap=True))
+        console.print(Text(_row(line.cells, widths, beside), style=line.style, no_wrap=True))
         for at in below:
             if line.cells[at] != "-":
                 title = f"{headings[at].title}: " if len(below) > 1 else ""
                 text = Text(f"{title}{line.cells[at]}", style=line.style, overflow="fold")
                 console.print(Padding(text, (0, 0, 0, len(_INDENT))))
+
+
+def _row(cells: Sequence[str], widths: Sequence[int], chosen: Sequence[int]) -> str:
+    from rich.cells import set_cell_size
+
+    return (" " * GAP).join(set_cell_size(cells[at], widths[at]) for at in chosen).rstrip()
 
 
 def _beside(headings: Sequence[Heading], widths: Sequence[int], width: int) -> list[int]:

@@ -16,14 +16,13 @@ from typing import Any, Final
 
 import click
 
-from agentsh_net.cli.layout import GAP, Heading, Line, cramped, stacked
+from agentsh_net.cli.layout import GAP, Heading, Line, cramped, plain, stacked
 from agentsh_net.core.audit.events import DEFAULT_SESSION
 from agentsh_net.core.naming.folding import visible
 
 Row = Mapping[str, Any]
 
 MAX_CELL: Final = 300  # characters of a cell: four lines of a terminal; the whole is in --json
-_PIPE_WIDTH: Final = 10_000  # columns where nobody looks: a row stays one line, for grep
 
 # Types of events that tell of the daemon itself: nothing was allowed or blocked.
 _UNDECIDED: Final = ("policy_", "daemon_", "layer_", "events_lost", "worker_")
@@ -78,20 +77,21 @@ def json_text(value: Any) -> str:
 
 def table(rows: Sequence[Row], columns: Sequence[Column]) -> str:
     """Return rows as a table, as wide as the terminal, or as wide as the rows where there is none."""
+    columns = [column for column in columns if not column.spare or any(map(column.cell, rows))]
+    headings = [Heading(column.title, column.fold) for column in columns]
+    lines = [Line([shown(column.cell(row)) for column in columns], _style(row)) for row in rows]
+    made = _for_terminal(headings, lines) if sys.stdout.isatty() else plain(headings, lines)
+    return "".join(f"{line.rstrip()}\n" for line in made)
+
+
+def _for_terminal(headings: Sequence[Heading], lines: Sequence[Line]) -> list[str]:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    columns = [column for column in columns if not column.spare or any(map(column.cell, rows))]
-    terminal = sys.stdout.isatty()
     text = io.StringIO()
-    width = None if terminal else _PIPE_WIDTH
-    console = Console(
-        file=text, width=width, force_terminal=terminal, highlight=False, emoji=False, markup=False
-    )
-    headings = [Heading(column.title, column.fold) for column in columns]
-    lines = [Line([shown(column.cell(row)) for column in columns], _style(row)) for row in rows]
-    if terminal and cramped(headings, lines, console.width):
+    console = Console(file=text, force_terminal=True, highlight=False, emoji=False, markup=False)
+    if cramped(headings, lines, console.width):
         stacked(headings, lines, console)
     else:
         made = Table(box=None, padding=(0, GAP, 0, 0), pad_edge=False, header_style="bold")
@@ -100,7 +100,7 @@ def table(rows: Sequence[Row], columns: Sequence[Column]) -> str:
         for line in lines:
             made.add_row(*(Text(cell, style=line.style) for cell in line.cells))
         console.print(made)
-    return "".join(f"{line.rstrip()}\n" for line in text.getvalue().splitlines())
+    return text.getvalue().splitlines()
 
 
 def shown(value: Any) -> str:

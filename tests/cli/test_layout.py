@@ -5,7 +5,7 @@ import io
 import pytest
 from rich.console import Console
 
-from agentsh_net.cli.layout import Heading, Line, cramped, stacked
+from agentsh_net.cli.layout import Heading, Line, cramped, plain, stacked
 
 HEADINGS = [Heading("TIME", fold=False), Heading("SERVER", fold=False), Heading("TOOL", fold=True), Heading("REASON", fold=True)]  # fmt: skip
 ROW = Line(["2025-01-31", "weather", "delete_city", "denied by denied_tools[0] " * 3])
@@ -88,3 +88,13 @@ def test_no_line_is_wider_than_the_terminal_and_nothing_is_left_out(width):
     assert max(map(len, lines)) <= width
     text = "".join("".join(line.split()) for line in lines)
     assert all("".join(cell.split()) in text for cell in ROW.cells)
+
+
+def test_a_pipe_gets_columns_as_wide_as_their_widest_cell():
+    lines = [Line(["日本", "x", "end"]), Line(["abcdefg", "", "end"])]
+    headings = [Heading(title, fold=True) for title in ("ONE", "TWO", "THREE")]
+    assert list(plain(headings, lines)) == [
+        "ONE      TWO  THREE",
+        "日本     x    end",
+        "abcdefg       end",
+    ]
