@@ -106,8 +106,9 @@ class ToolCall:
     hypothetical: bool = False  # what some client might read: it is judged, and nothing is charged
     # Read again from where the provider keeps it, each time it is asked: nothing is charged.
     stored: bool = False
-    # The answer in which the provider keeps it, and waits for its result.
+    # The answer in which the provider keeps it, and waits for its result; and which item it is there.
     kept_in: str = field(default="", compare=False, repr=False)
+    item_id: str = field(default="", compare=False, repr=False)
     inner: tuple[ToolCall, ...] | None = None  # the calls in its arguments, where somebody looked
 
     @property

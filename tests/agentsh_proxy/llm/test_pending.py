@@ -16,6 +16,7 @@ from loopback.upstream import Upstream, response
 from transcripts import openai_responses as wire
 
 from agentsh_net.core.dialects.base import Judged
+from agentsh_net.core.dialects.openai_responses.items import stand_in_id
 from agentsh_net.core.model import Action, ToolCall, Verdict
 
 PATH = "/openai/v1/responses"
@@ -26,7 +27,7 @@ TEXT = "[agentsh] Tool 'rm' blocked by policy: denied"
 
 
 def refused(number: int = 0, kept_in: str = "resp_1") -> Judged:
-    return Judged(ToolCall("rm", f"call_{number}", kept_in=kept_in), DENIED)
+    return Judged(ToolCall("rm", f"call_{number}", kept_in=kept_in, item_id=f"fc_{number}"), DENIED)
 
 
 def result(number: int = 0, text: str = TEXT) -> dict[str, Any]:
@@ -109,12 +110,36 @@ def test_only_calls_that_nobody_else_answers_are_remembered(judged):
     assert waiting.answered("s", asked, body) is body
 
 
+def referring(*more: Any, answer: str | None = None) -> tuple[dict[str, Any], bytes]:
+    ours = {"type": "item_reference", "id": stand_in_id("fc_0", "call_0")}
+    asked = {"model": "m", "input": [{"type": "item_reference", "id": "rs_0"}, ours, *more]}
+    asked |= {} if answer is None else {"previous_response_id": answer}
+    return asked, orjson.dumps(asked)
+
+
+CALL = {"type": "item_reference", "id": "fc_0"}
+
+
+@pytest.mark.parametrize(
+    ("answer", "stands_for"), [(None, [CALL, result()]), ("resp_2", [CALL, result()]), ("resp_1", [result()])]
+)
+def test_a_reference_to_our_message_becomes_one_to_the_call_and_its_result(answer, stands_for):
+    waiting = Pending()
+    waiting.note("s", refused())
+    asked, body = referring("more", answer=answer)
+    left = orjson.loads(waiting.answered("s", asked, body))
+    assert left["input"] == [asked["input"][0], *stands_for, "more"]
+    assert waiting.answered("other", asked, body) is body
+
+
 def test_memory_is_bounded(monkeypatch):
     monkeypatch.setattr(pending, "MAX_ANSWERS", 2)
     monkeypatch.setattr(pending, "MAX_CALLS", 3)
+    monkeypatch.setattr(pending, "MAX_MESSAGES", 4)
     waiting = Pending()
     for answer in range(4):
         for number in range(5):
             waiting.note("s", refused(number, f"resp_{answer}"))
-    assert [len(calls) for calls in waiting._refused.values()] == [3, 3]
-    assert {key for _, key in waiting._refused} == {"resp_2", "resp_3"}
+    assert [len(calls) for calls in waiting._by_answer.values()] == [3, 3]
+    assert {key for _, key in waiting._by_answer} == {"resp_2", "resp_3"}
+    assert len(waiting._by_message) == 4

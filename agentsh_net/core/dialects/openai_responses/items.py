@@ -236,15 +236,10 @@ def _fills(later: Any, begun: Any) -> bool:
 
 
 def message(notice: str, replaced: Call, position: int | None, *, begun: bool = False) -> dict[str, Any]:
-    """Return the item that stands where a refused one stood; `begun`: as it is before its text comes.
-
-    The API refuses a conversation with two items of one id, so the id follows from the refused one's.
-    """
+    """Return the item that stands where a refused one stood; `begun`: as it is before its text comes."""
     if isinstance(notice, Steered):
         return function_call(notice, replaced.id or f"fc_{replaced.call_id}", replaced.call_id, begun=begun)
-    ids = (replaced.id, replaced.call_id) if replaced.reply_id else (str(position),)
-    place = sha256("\0".join(ids).encode("utf-8", "replace"))
-    own = f"msg_agentsh_{place.hexdigest()[:32]}"
+    own = stand_in_id(replaced.id, replaced.call_id) if replaced.reply_id else stand_in_id(str(position))
     if replaced.kind == MISTRALS:
         told = {"id": own, "role": "assistant", "content": str(notice)}
         return {"object": "entry", "type": "message.output", **told}
@@ -255,6 +250,11 @@ def message(notice: str, replaced: Call, position: int | None, *, begun: bool = 
         "content": [] if begun else [text_part(notice)],
         "role": "assistant",
     }
+
+
+def stand_in_id(*ids: str) -> str:
+    """Return the id of the message that stands where an item stood, by its ids: the API refuses two items of one id."""
+    return f"msg_agentsh_{sha256(chr(0).join(ids).encode('utf-8', 'replace')).hexdigest()[:32]}"
 
 
 def text_part(text: str) -> dict[str, Any]:

@@ -43,7 +43,6 @@ _ADDRESSES: Final = ("server_url", "connector_id", "tunnel_id")
 _ADDRESSED: Final = (b"connector", b"tunnel_id", b"server_url")
 _MCP: Final = re.compile(rb'mcp(?:_approval|(?:\\.[0-9a-f]*|[^\w"\\])*")')  # white space may be an escape
 _ONCE: Final = (b'"stream"', b'"tools"', b'"input"')
-_TELLING: Final = (b'"tools"', b'"previous_response_id"')  # a request has to be looked into
 
 
 def read(body: bytes) -> RequestFacts:
@@ -93,8 +92,8 @@ def _plain(body: bytes) -> RequestFacts | None:
     top = folded(value)
     if isinstance(top.get("prompt"), dict):
         return None
-    told = any(body.find(key) >= 0 for key in _TELLING)
-    return RequestFacts(stream=truth(top.get("stream")), parsed=value if told else None)
+    telling = b'"tools"' in body or "previous_response_id" in value
+    return RequestFacts(stream=truth(top.get("stream")), parsed=value if telling else None)
 
 
 def _is_suspect(lowered: bytes) -> bool:

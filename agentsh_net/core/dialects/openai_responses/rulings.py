@@ -101,10 +101,9 @@ class Rulings:
         fresh = known is None or place.another or bool(flaw)
         self._count += fresh
         ordinal = self._count if known is None or fresh else known.ordinal
-        kept_in = self.kept_in if whole.kind == "function_call" else ""
-        asked = replace(
-            whole.asked(), flaw=flaw, ordinal=ordinal, doubt=place.doubt, stored=place.stored, kept_in=kept_in
-        )
+        asked = replace(whole.asked(), flaw=flaw, ordinal=ordinal, doubt=place.doubt, stored=place.stored)
+        if whole.kind == "function_call":
+            asked = replace(asked, kept_in=self.kept_in, item_id=whole.id)
         text = self._ask(asked, whole, out)
         if known is None or not flaw:
             told = said or (known.said if known is not None else "")
