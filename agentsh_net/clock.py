@@ -37,8 +37,8 @@ def now_rfc3339() -> str:
 
 
 def lowest_id(time_ns: int) -> str:
-    """Return the lowest id that `new_id` could have made at that time: a bound for searching ids by time."""
-    return _format(_sequence(time_ns), 0)
+    """Return the lowest id that `new_id` could have made at that time (before 1970: the lowest of all): a bound for searches by time."""
+    return _format(_sequence(max(0, time_ns)), 0)
 
 
 class IdSource:

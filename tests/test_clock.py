@@ -58,6 +58,10 @@ def test_the_lowest_id_of_a_time_bounds_the_ids_made_from_then_on(monkeypatch):
     assert clock.lowest_id(now) <= made < clock.lowest_id(now + 1_000_000)
 
 
+def test_before_1970_no_id_was_made():
+    assert clock.lowest_id(-1) == clock.lowest_id(-(10**20)) == clock.lowest_id(0) < clock.lowest_id(10**6)
+
+
 def test_ids_made_together_are_as_those_made_one_by_one():
     source = clock.IdSource()
     ids = [source.next(), *source.several(5000), source.next()]

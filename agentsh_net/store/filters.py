@@ -85,7 +85,7 @@ class Filters:
             return where
         # An id is made when an event is handed in, not before it happened (but for the order of two clock readings):
         # the bound by id makes the search short, the timestamp makes it exact. One bound, as an index serves only one.
-        earliest = lowest_id(max(0, self.since_ns - 10**9))
+        earliest = lowest_id(self.since_ns - 10**9)
         where = where if self.after >= earliest else Where(f"{ids} >= ?", (earliest,))
         return where.also("timestamp >= ?", rfc3339(self.since_ns))
 

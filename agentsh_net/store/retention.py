@@ -20,9 +20,8 @@ _DAY_NS: Final = 86_400 * 10**9
 
 def prune(connection: sqlite3.Connection, retention: Retention, now_ns: int) -> int:
     """Delete one chunk of what is too old or too much; return how many events went. 0 means there is nothing to do."""
-    cutoff = max(0, now_ns - int(retention.max_age_days * _DAY_NS))
     condition = "id < ?"
-    bound: str | int = lowest_id(cutoff)
+    bound: str | int = lowest_id(now_ns - int(retention.max_age_days * _DAY_NS))
     if used_bytes(connection) > retention.max_size_mb * 1_000_000:
         condition, bound = "? IS NOT NULL", 1
     chunk = f"SELECT id FROM events WHERE {condition} ORDER BY id LIMIT {CHUNK}"  # noqa: S608 - constants of this file

@@ -76,7 +76,7 @@ def _called(connection: sqlite3.Connection, call: str) -> Row | None:
 
 def _call_behind(connection: sqlite3.Connection, event: Row) -> Row:
     """Return the newest call that a result or a connection may belong to, else the event itself."""
-    start = lowest_id(max(0, _ns(event) - PATIENCE))
+    start = lowest_id(_ns(event) - PATIENCE)
     for row in connection.execute(
         "SELECT json FROM events WHERE server_id = ? AND type = ? AND id BETWEEN ? AND ? ORDER BY id DESC LIMIT 500",
         (event.get("server_id", ""), ToolCalled.type, start, lowest_id(_ns(event) + BEFORE)),
@@ -117,7 +117,7 @@ def _meanwhile(connection: sqlite3.Connection, intent: Row | None, executions: l
 def _opened_before(connection: sqlite3.Connection, call: Row) -> tuple[Row, ...]:
     """Return the connection that the gateway had open for the call's session: its last one to the server."""
     wanted = "type = ? AND server_id = ? AND session_id = ? AND id BETWEEN ? AND ? ORDER BY id DESC"
-    since = lowest_id(max(0, _ns(call) - PATIENCE))
+    since = lowest_id(_ns(call) - PATIENCE)
     asked = (NetworkConnection.type, call["server_id"], call["session_id"], since, call["id"])
     found = _one(connection, wanted, *asked)
     return (found,) if found is not None and found.get("layer") == "proxy" else ()
@@ -126,7 +126,7 @@ def _opened_before(connection: sqlite3.Connection, call: Row) -> tuple[Row, ...]
 def _of_type(connection: sqlite3.Connection, kind: str, start: int, end: int) -> list[Row]:
     rows = connection.execute(
         "SELECT json FROM events WHERE type = ? AND id BETWEEN ? AND ? ORDER BY id LIMIT ?",
-        (kind, lowest_id(max(0, start)), lowest_id(end), MAX_MEANWHILE),
+        (kind, lowest_id(start), lowest_id(end), MAX_MEANWHILE),
     )
     return [jsontext.loads(row["json"]) for row in rows]
 

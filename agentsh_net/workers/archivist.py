@@ -189,7 +189,7 @@ class Archivist:
         if now < self._next_prune and self._written < room / 20:
             return
         self._next_prune, self._written = now + PRUNE_EVERY, 0
-        oldest = lowest_id(max(0, time.time_ns() - int(limits.max_age_days * _DAY_NS)))
+        oldest = lowest_id(time.time_ns() - int(limits.max_age_days * _DAY_NS))
         try:
             _, gone = self._bodies.prune(oldest, room)
         except OSError as error:
