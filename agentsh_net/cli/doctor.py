@@ -154,18 +154,23 @@ def _store(path: Path) -> Check:
     from agentsh_net.store.connect import disk_bytes, reader
 
     found = f"{path} will be made"
-    if path.exists():
+    if _seen(path):
         try:
             with reader(path):
                 found = f"{path}, {disk_bytes(path) / 1e6:.1f} MB"
         except StoreError as error:
             return _missing("store", str(path), str(error), error.remedy)
-    parent = next(p for p in path.absolute().parents if p.exists())
+    parent = next(p for p in path.absolute().parents if _seen(p))
     if os.access(parent, os.W_OK | os.X_OK, effective_ids=True):
         return _ok("store", found)
     return _missing(
         "store", str(path), f"{parent} may not be written", "run as root (sudo), or set store.path"
     )
+
+
+def _seen(path: Path) -> bool:
+    """Say whether something is there that this user can see: a home may be another's (sudo -u keeps HOME)."""
+    return os.access(path, os.F_OK, effective_ids=True)
 
 
 def _ports(settings: Config, daemon: Daemon) -> Iterator[Check]:

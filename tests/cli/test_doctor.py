@@ -3,6 +3,7 @@
 import json
 import os
 import socket as sockets
+import tempfile
 
 import pytest
 
@@ -123,13 +124,16 @@ def test_a_store_that_exists_is_measured(run, tmp_path):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to become a user without rights")
-def test_a_place_that_may_not_be_written_is_told():
-    os.seteuid(65534)
-    try:
-        check = doctor._store(doctor.Path("/var/lib/agentsh-net-test/events.db"))
-    finally:
-        os.seteuid(0)
-    assert not check["usable"]
+@pytest.mark.parametrize("mode", [0o755, 0o700], ids=["seen", "unseen"])
+def test_a_place_that_may_not_be_written_is_told(mode):
+    with tempfile.TemporaryDirectory() as home:
+        os.chmod(home, mode)
+        os.seteuid(65534)
+        try:
+            check = doctor._store(doctor.Path(home, "state/events.db"))
+        finally:
+            os.seteuid(0)
+    assert (check["usable"], check["reason"]) == (False, f"{home} may not be written")
 
 
 @pytest.fixture

@@ -62,12 +62,12 @@ class Library:
 
 def _opened() -> Any:
     try:
-        import nftables
-    except ImportError as error:
+        from nftables import Nftables
+    except ImportError as error:  # no module, or another of that name
         reason, remedy = absent("python3-nftables", "nftables")
         raise KernelError(reason, layer=LAYER, remedy=remedy) from error
     try:
-        library = nftables.Nftables()
+        library = Nftables()
     except OSError as error:
         raise KernelError(f"libnftables cannot be loaded: {error}", layer=LAYER, remedy=REMEDY) from error
     return library

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import socket
 import subprocess
+import sys
+from types import ModuleType
 
 import pytest
 from netns import box
@@ -71,3 +73,9 @@ def test_what_is_refused_is_said() -> None:
         return ""
 
     assert "nftables refused the ruleset" in box.in_box(inside)
+
+
+def test_another_module_of_the_bindings_name_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "nftables", ModuleType("nftables"))
+    with pytest.raises(KernelError, match="python3-nftables is"):
+        Library()
