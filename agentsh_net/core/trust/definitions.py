@@ -18,9 +18,14 @@ from agentsh_net.core.values import canonical
 MAX_DEFINITIONS: Final = 2_000
 # Characters of one definition that is kept: several times the longest of popular servers. Of a longer one there is a digest.
 MAX_DEFINITION: Final = 8_192
+# Characters of one page, names among them, after which nothing of it is kept: a worker's report has an end (core.links.link).
+MAX_PAGE: Final = 2 << 20
+# Likewise of a name: a URI of 2,000 is a long one.
+MAX_NAME: Final = 4_096
 # What changes with a resource's contents (2025-06-18, "resources"): no word of it is the server's.
 _OF_CONTENTS: Final = frozenset(("size",))
 _LENGTH: Final = "length"
+_DIGEST: Final = 100  # characters of what stands for a long definition
 _OF_ANNOTATIONS: Final = frozenset(("lastModified",))
 
 
@@ -43,29 +48,34 @@ KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
 
 
 def read(method: str, result: Any) -> dict[str, Any]:
-    """Return what a page of a list defines, by name, as it is pinned; what has no name is left out."""
+    """Return what a page of a list defines, by name, as it is pinned; what has no name, or too long a one, is left out."""
     kind = KINDS[method]
     listed = result.get(kind.key) if isinstance(result, Mapping) else None
     found: dict[str, Any] = {}
+    left = MAX_PAGE
     for item in listed if isinstance(listed, list) else ():
         name = item.get(kind.name) if isinstance(item, Mapping) else None
-        if not isinstance(name, str) or (name not in found and len(found) >= MAX_DEFINITIONS):
+        if not isinstance(name, str) or len(name) > MAX_NAME:
             continue
-        pinned = _pinned(item)
+        if name not in found and (len(found) >= MAX_DEFINITIONS or left <= 0):
+            continue
+        pinned, length = _pinned(item)
+        left -= len(name) + length
         if found.get(name, pinned) != pinned:  # nobody knows which of two a client takes
             pinned = {"sha256": canonical.hash_of([found[name], pinned])}
         found[name] = pinned
     return found
 
 
-def _pinned(item: Mapping[str, Any]) -> dict[str, Any]:
+def _pinned(item: Mapping[str, Any]) -> tuple[dict[str, Any], int]:
+    """Return a definition as it is pinned, and the characters that this is."""
     kept = {k: v for k, v in item.items() if k not in _OF_CONTENTS}
     if isinstance(kept.get("annotations"), Mapping):
         kept["annotations"] = {k: v for k, v in kept["annotations"].items() if k not in _OF_ANNOTATIONS}
     text = canonical.text(kept)
     if len(text) <= MAX_DEFINITION:
-        return kept
-    return {_LENGTH: len(text), "sha256": canonical.hash_of(kept)}
+        return kept, len(text)
+    return {_LENGTH: len(text), "sha256": canonical.hash_of(kept)}, _DIGEST
 
 
 def unread(listed: Value) -> list[str]:

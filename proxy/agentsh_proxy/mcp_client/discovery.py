@@ -20,7 +20,7 @@ from agentsh_net.core.limits.token_bucket import Bucket
 from agentsh_net.core.mcp.exchange import Listing
 from agentsh_net.core.model import Server, Transport
 from agentsh_proxy.http_client import tls_context
-from agentsh_proxy.mcp_client.session import Session
+from agentsh_proxy.mcp_client.session import Page, Session
 
 TIMEOUT = 30.0  # seconds for one listing, the handshake included; a server in a cold container takes ten
 TTL = 60.0  # seconds between listings where nothing was heard; a server's own ttlMs may not make us look away for longer
@@ -70,7 +70,6 @@ class Backoff:
         return whole * (1 + spread) / 2
 
 
-Listed = dict[str, dict[str, Any]]  # what a server lists besides tools: kind -> name -> definition
 Report = Callable[[dict[str, Any]], None]
 Schemes = Mapping[str, SecurityScheme]  # server id -> the credential that the gateway sends it
 
@@ -160,11 +159,11 @@ class Watcher:
         said: dict[str, bytes] = {}
         hurry = Bucket.full(HURRIES, 1 / self._hurry, asyncio.get_running_loop().time())
 
-        def tell(found: Discovered | Listed) -> None:
+        def tell(found: Discovered | Page, what: str = "tools") -> None:
             nonlocal failures
             failures = 0
             news = {"listed": found} if isinstance(found, dict) else _news(found)
-            self._tell({"server_id": server.id, **news}, said)
+            self._tell({"server_id": server.id, **news}, said, what)
 
         while True:
             session = Session(server, tls=self._tls, scheme=self._schemes.get(server.id))
@@ -182,15 +181,12 @@ class Watcher:
                 )
                 await asyncio.sleep(delay)
 
-    async def _follow(
-        self, session: Session, tell: Callable[[Discovered | Listed], None], hurry: Bucket
-    ) -> None:
+    async def _follow(self, session: Session, tell: Callable[..., None], hurry: Bucket) -> None:
         """List, wait until that is stale, list again, until the session is lost. Raises ProtocolError."""
         while not session.lost:
             tell(Discovered.of(session, await session.list(self._timeout)))
             session.listen()
-            if listed := await session.others(self._timeout):
-                tell(listed)
+            await session.others(self._timeout, tell)
             await self._until_stale(session, hurry)
 
     async def _until_stale(self, session: Session, hurry: Bucket) -> None:
@@ -203,9 +199,8 @@ class Watcher:
             return  # as good as stale
         hurry.take(loop.time())
 
-    def _tell(self, news: dict[str, Any], said: dict[str, bytes]) -> None:
-        """Report what is not what was reported last; `said` has the mark of that, for tools and for what else there is."""
-        what = "listed" if "listed" in news else "tools"
+    def _tell(self, news: dict[str, Any], said: dict[str, bytes], what: str) -> None:
+        """Report what is not what was reported last; `said` has the mark of that, for tools and each page of what else there is."""
         # compared as text: to Python, 1, 1.0 and true are equal, to a model they are not
         mark = hashlib.sha256(json.dumps(news).encode()).digest()
         if mark != said.get(what):

@@ -22,6 +22,7 @@ from agentsh_proxy.mcp_client.legacy_sse import LegacySse
 from agentsh_proxy.mcp_client.site import Site
 from agentsh_proxy.mcp_client.streamable import StreamableHttp
 
+Page = dict[str, dict[str, Any]]  # kind -> name -> definition
 MAX_PAGES: Final = 20  # of one list besides tools, which is asked for every minute
 
 
@@ -105,18 +106,18 @@ class Session:
                 case Listing() as listing:
                     return listing
 
-    async def others(self, timeout: float) -> dict[str, dict[str, Any]]:  # noqa: ASYNC109 - it ends in what came by then
-        """Return what the server lists besides tools, by kind, as far as it answers within so many seconds."""
-        found: dict[str, dict[str, Any]] = {}
+    async def others(self, timeout: float, heard: Callable[[Page, str], None]) -> None:  # noqa: ASYNC109 - it ends in what came by then
+        """Hand on what the server lists besides tools, page by page, each with its place, as far as it answers within so many seconds."""
         try:
             async with asyncio.timeout(timeout):
                 for method in self._talk.lists:
-                    listed = found.setdefault(definitions.KINDS[method].aspect.value, {})
+                    number = 0
                     async for page in self._pages(method):
-                        listed.update(await asyncio.to_thread(definitions.read, method, page))
+                        number += 1
+                        listed = await asyncio.to_thread(definitions.read, method, page)
+                        heard({definitions.KINDS[method].aspect.value: listed}, f"{method} {number}")
         except (ProtocolError, TimeoutError):
             self._talk.lists = ()  # tools are not to wait for it again
-        return found
 
     async def _pages(self, method: str) -> AsyncIterator[Mapping[str, Any]]:
         """Yield the pages of a list, at most MAX_PAGES, until the server has no more, or refuses."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from agentsh_proxy.mcp_client.session import MAX_PAGES, Session
+from agentsh_proxy.mcp_client.session import MAX_PAGES, Page, Session
 from mcp_peers.roles import DISCOVERED, SseServer, declared, legacy, modern
 from mcp_peers.scripted import STREAM, Seen, Wire, run, serving
 
@@ -121,6 +121,10 @@ def test_a_cancelled_session_leaves_no_connection_and_no_task() -> None:
 PROMPTS = {"capabilities": {"tools": {}, "prompts": {}}}
 
 
+def unheard(page: Page, place: str) -> None:
+    raise AssertionError(page, place)
+
+
 async def discovered(request: Seen, wire: Wire) -> None:
     await wire.result(request, DISCOVERED | PROMPTS)
 
@@ -134,8 +138,9 @@ def test_what_else_a_server_announced_is_listed_page_by_page_and_no_further_than
         handler = modern(server_discover=discovered, prompts_list=page)
         async with serving(handler) as server, Session(declared(server)) as session:
             await session.list(10)
-            found = await session.others(10)
-            assert found == {"prompts": {f"p{n}": {"name": f"p{n}"} for n in range(MAX_PAGES)}}
+            found: list[Page] = []
+            await session.others(10, lambda page, _: found.append(page))
+            assert found == [{"prompts": {f"p{n}": {"name": f"p{n}"}}} for n in range(MAX_PAGES)]
             assert server.asked.count("prompts/list") == MAX_PAGES
 
     run(scene())
@@ -149,8 +154,8 @@ def test_a_server_that_does_not_say_what_else_it_lists_keeps_its_tools_and_is_as
         handler = modern(server_discover=discovered, prompts_list=silence)
         async with serving(handler) as server, Session(declared(server)) as session:
             assert len((await session.list(10)).tools) == 1
-            assert await session.others(0.05) == {"prompts": {}}
-            assert await session.others(10) == {}
+            for seconds in (0.05, 10):
+                await session.others(seconds, unheard)
             assert server.asked.count("prompts/list") == 1
             assert len((await session.list(10)).tools) == 1
 
@@ -164,6 +169,6 @@ def test_a_server_that_refuses_to_list_what_it_announced_has_nothing_else() -> N
             Session(declared(server)) as session,
         ):
             await session.list(10)
-            assert await session.others(10) == {"prompts": {}}
+            await session.others(10, unheard)
 
     run(scene())

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from agentsh_net.core.links import link
 from agentsh_net.core.mcp.glance import LISTS
 from agentsh_net.core.trust import definitions
-from agentsh_net.core.trust.definitions import MAX_DEFINITION, MAX_DEFINITIONS
+from agentsh_net.core.trust.definitions import MAX_DEFINITION, MAX_DEFINITIONS, MAX_NAME
 from agentsh_net.core.trust.identity import LISTED, Aspect, Identity, forgotten, trusted
 
 NOW = "2026-01-01T00:00:00Z"
@@ -100,6 +101,17 @@ def test_whoever_lists_more_than_are_kept_pushes_none_out() -> None:
     assert len(full.offered) == len(full.pinned) == MAX_DEFINITIONS
     assert look(full, prompt("more")) == full
     assert look(full, prompt("a", title="x")).state == "changed"
+
+
+@pytest.mark.parametrize("name", ["n", "\N{GRINNING FACE}"])
+def test_no_page_makes_a_report_that_is_too_long_for_the_link(name: str) -> None:
+    full = MAX_DEFINITION - 40
+    page = prompts(*(prompt(f"{i}" + name * (MAX_NAME - 10), x=name * full) for i in range(5000)))
+    assert 0 < len(page) < 2000
+    assert (
+        len(link.encode(link.Report({"server_id": "s", "listed": {"prompts": page}}))) < link.MAX_FROM_WORKER
+    )
+    assert prompts(prompt(name * (MAX_NAME + 1))) == {}
 
 
 def test_fresh_is_what_was_not_seen_last() -> None:
