@@ -25,9 +25,12 @@ from agentsh_net.core.network.dns_message import question_of
 from agentsh_proxy import launching
 from agentsh_proxy.dns_questions import NOTIMP, ask, failure
 
-# Questions under way. A machine asks some tens a second; at 2 s of patience this is 250 a second with a dead name server.
+# Questions by UDP under way; one more takes the place of the eldest, whose name server is the slowest: nobody keeps the others from
+# asking. A machine asks some tens a second; at 2 s of patience this is 250 a second with a dead name server.
 MAX_QUESTIONS = 512
-MAX_STREAMS = 64  # TCP clients at once
+MAX_STREAMS = (
+    64  # TCP clients at once; one more takes the place of the one that has said nothing for the longest time
+)
 MAX_QUERY = 4096  # of a client; with EDNS and cookies a question has some 100 bytes
 _IDLE = 10.0  # seconds that a TCP client may say nothing (RFC 7766, 6.2.3)
 # Seconds that an answer is held at most: longer than the planes ever take, shorter than the C library waits.
@@ -69,8 +72,12 @@ class Stub:
         self._link = link
         self._servers: tuple[str, ...] = ()
         self._waiting: dict[int, asyncio.Future[bool]] = {}
-        self._number, self._questions, self._streams = 0, 0, 0
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._number = 0
+        self._streams: set[asyncio.StreamWriter] = set()
+        self._silent: dict[
+            asyncio.StreamWriter, None
+        ] = {}  # those of whom a query is awaited, the eldest first
+        self._tasks: dict[asyncio.Task[None], None] = {}  # likewise
         self.ended: asyncio.Future[None] = loop.create_future()
         link.setblocking(False)
         loop.add_reader(link.fileno(), self._read)
@@ -86,14 +93,8 @@ class Stub:
         # A change (RFC 2136) or a notice would come from this host, which name servers may trust.
         if query[2] & 0x78:
             return failure(query, NOTIMP)
-        if self._questions >= MAX_QUESTIONS:
-            return failure(query)
-        self._questions += 1
-        try:
-            answer = await ask(query, self._servers, stream=stream)
-            return answer if answer is not None and await self._released(answer) else failure(query)
-        finally:
-            self._questions -= 1
+        answer = await ask(query, self._servers, stream=stream)
+        return answer if answer is not None and await self._released(answer) else failure(query)
 
     def datagram(self, query: bytes, reply: _Reply) -> None:
         """Answer a query that came by UDP."""
@@ -103,17 +104,25 @@ class Stub:
             if answer is not None:
                 reply(answer)
 
+        if len(self._tasks) >= MAX_QUESTIONS:
+            eldest = next(iter(self._tasks))
+            del self._tasks[eldest]
+            eldest.cancel()
         task = asyncio.get_running_loop().create_task(work())
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks[task] = None
+        task.add_done_callback(lambda done: self._tasks.pop(done, None))
 
     async def stream(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answer one TCP client, a query at a time."""
-        self._streams += 1
+        if len(self._streams) >= MAX_STREAMS:
+            self._hang_up_on_the_silent()
+        self._streams.add(writer)
         try:
-            while self._streams <= MAX_STREAMS:
+            while len(self._streams) <= MAX_STREAMS:
+                self._silent[writer] = None
                 async with asyncio.timeout(_IDLE):
                     query = await reader.readexactly(int.from_bytes(await reader.readexactly(2), "big"))
+                self._silent.pop(writer, None)
                 answer = await self.answer(query, stream=True)
                 if answer is None:
                     return
@@ -123,8 +132,15 @@ class Stub:
         except (OSError, TimeoutError, asyncio.IncompleteReadError):
             return  # the client is gone, or has nothing more to say
         finally:
-            self._streams -= 1
+            self._streams.discard(writer)
+            self._silent.pop(writer, None)
             writer.close()
+
+    def _hang_up_on_the_silent(self) -> None:
+        if eldest := next(iter(self._silent), None):
+            del self._silent[eldest]
+            self._streams.discard(eldest)
+            eldest.transport.abort()
 
     def send(self, message: Message) -> bool:
         """Tell the supervisor; say whether that was possible."""
