@@ -1,4 +1,4 @@
-"""The shims' socket on a stage: a desk whose answers a test writes, and shims that ask and tell."""
+"""The shims' socket on a stage: a service whose answers a test writes, and shims that ask and tell."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from agentsh_net.control.shim_server import ShimServer
 from agentsh_net.core.links.shim_link import Frames, LinkError, frame
 
 
-class Visitor:
+class Handler:
     """Answers with what it was asked; `later` answers are awaited, `news` are not answered."""
 
-    def __init__(self, desk: Desk) -> None:
-        self.desk = desk
+    def __init__(self, service: Service) -> None:
+        self.service = service
 
     def opened(self) -> bytes:
         return frame({"do": "opened"})
@@ -36,11 +36,11 @@ class Visitor:
 
     def answer(self, header: Mapping[str, Any], payload: bytes) -> bytes | Awaitable[bytes]:
         if header["ask"] == "called":
-            self.desk.asked += payload.split(b"\n")
-            self.desk.taken += 1
-            self.desk.crowded = self.desk.crowded or not self.desk.room
+            self.service.asked += payload.split(b"\n")
+            self.service.taken += 1
+            self.service.crowded = self.service.crowded or not self.service.room
             return b""
-        self.desk.asked.append(payload)
+        self.service.asked.append(payload)
         match header["ask"]:
             case "later":
                 return self._later(payload)
@@ -53,7 +53,7 @@ class Visitor:
         return frame({"do": "echo"}, payload)
 
     async def _later(self, payload: bytes) -> bytes:
-        await self.desk.gate.wait()
+        await self.service.gate.wait()
         return frame({"do": "echo"}, payload)
 
     async def _bug(self) -> bytes:
@@ -61,7 +61,7 @@ class Visitor:
         raise ZeroDivisionError
 
 
-class Desk:
+class Service:
     def __init__(self) -> None:
         self.asked: list[bytes] = []
         self.begun: list[tuple[Peer, Mapping[str, Any], bool]] = []
@@ -71,16 +71,16 @@ class Desk:
         self.crowded = False  # news were taken without room
         self.gate = asyncio.Event()
 
-    def begin(self, peer: Peer, opening: Mapping[str, Any], *, trusted: bool) -> Visitor:
+    def begin(self, peer: Peer, opening: Mapping[str, Any], *, trusted: bool) -> Handler:
         if opening.get("refuse"):
             raise LinkError("no")
         self.begun.append((peer, opening, trusted))
-        return Visitor(self)
+        return Handler(self)
 
     def takes_news(self) -> bool:
         return self.room
 
-    def end(self, visit: Visitor) -> None:
+    def end(self, handler: Handler) -> None:
         self.ended += 1
 
 
@@ -113,9 +113,9 @@ class Shim:
 class Scene:
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.desk = Desk()
+        self.service = Service()
         self.bugs: list[BaseException] = []
-        self.server = ShimServer(path, self.desk, self.bugs.append)
+        self.server = ShimServer(path, self.service, self.bugs.append)
 
     @property
     def user(self) -> Allowance:

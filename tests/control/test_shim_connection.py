@@ -18,7 +18,7 @@ from agentsh_net.core.links.shim_link import frame
 def test_the_peer_is_who_the_kernel_says(tmp_path: Path) -> None:
     async def scene(here: Scene) -> None:
         await here.shim()
-        ((peer, opening, trusted),) = here.desk.begun
+        ((peer, opening, trusted),) = here.service.begun
         assert (peer.pid, peer.uid, trusted) == (os.getpid(), os.getuid(), True)
         assert opening["ask"] == "open"
 
@@ -31,10 +31,10 @@ def test_answers_come_in_the_order_of_the_questions_though_one_takes_its_time(tm
         for ask, payload in (("now", b"1"), ("later", b"2"), ("now", b"3")):
             shim.send(ask, payload)
         assert await shim.answer() == ("echo", b"1")
-        while b"2" not in here.desk.asked:
+        while b"2" not in here.service.asked:
             await asyncio.sleep(0)
-        assert here.desk.asked == [b"1", b"2"]
-        here.desk.gate.set()
+        assert here.service.asked == [b"1", b"2"]
+        here.service.gate.set()
         assert [await shim.answer() for _ in range(2)] == [("echo", b"2"), ("echo", b"3")]
 
     play(tmp_path / "s.sock", scene)
@@ -51,8 +51,8 @@ def test_news_gather_and_what_is_asked_after_them_is_answered(tmp_path: Path) ->
         while (said := await shim.answer())[0] == "noted":
             pass
         assert said == ("echo", b"and?")
-        assert here.desk.asked == [*(b"%d" % number for number in range(500)), b"and?"]
-        assert here.desk.taken < 100
+        assert here.service.asked == [*(b"%d" % number for number in range(500)), b"and?"]
+        assert here.service.taken < 100
 
     play(tmp_path / "s.sock", scene)
 
@@ -103,7 +103,7 @@ def test_a_bug_in_an_answer_is_told_and_its_line_does_not_pass_for_it(tmp_path: 
             await one.answer()
         two.send("now", b"still here")
         assert await two.answer() == ("echo", b"still here")
-        assert here.desk.ended == 1
+        assert here.service.ended == 1
 
     play(tmp_path / "s.sock", scene)
 
@@ -117,7 +117,7 @@ def test_who_waits_for_an_answer_that_takes_long_hears_that_it_is_worked_on(
         shim = await here.shim()
         shim.send("later", b"x")
         assert [await shim.answer() for _ in range(3)] == [("wait", b"")] * 3
-        here.desk.gate.set()
+        here.service.gate.set()
         while (answer := await shim.answer())[0] == "wait":
             pass
         assert answer == ("echo", b"x")
@@ -138,7 +138,7 @@ def test_what_one_user_makes_the_daemon_hold_is_bounded(
             shim.writer.write(frame({"ask": "now"}, b"x" * 60_000)[:-1])
         ended = 0
         while not ended:
-            ended = here.desk.ended
+            ended = here.service.ended
             await asyncio.sleep(0.001)
         assert ended < len(shims)
 
@@ -190,17 +190,17 @@ def test_calls_that_were_told_of_are_noted_and_charged_one_by_one(tmp_path: Path
 def test_news_wait_with_signs_of_life_where_there_is_no_room_on_record(tmp_path: Path) -> None:
     async def scene(here: Scene) -> None:
         shim = await here.shim()
-        here.desk.room = False
+        here.service.room = False
         shim.send("called", b"one")
         shim.send("now", b"2")
         assert await shim.answer() == ("wait", b"")
-        assert here.desk.asked == []
-        here.desk.room = True
+        assert here.service.asked == []
+        here.service.room = True
         got = [await shim.answer() for _ in range(2)]
         while ("echo", b"2") not in got:
             got.append(await shim.answer())
         assert ("noted", b"1") in got
-        assert here.desk.asked == [b"one", b"2"]
+        assert here.service.asked == [b"one", b"2"]
 
     play(tmp_path / "s.sock", scene)
 
@@ -208,7 +208,7 @@ def test_news_wait_with_signs_of_life_where_there_is_no_room_on_record(tmp_path:
 async def telling(here: Scene, shim: Shim, paused: int = 300, unread: int = 20) -> list[bytes]:
     """Tell of calls while there is no room on record: more than is read ahead, so that the rest waits in the socket."""
     (connection,) = here.server._connections
-    here.desk.room = False
+    here.service.room = False
     calls = [b"%d" % number + b"x" * 4000 for number in range(paused + unread)]
     for call in calls[:paused]:
         shim.send("called", call)
@@ -225,13 +225,13 @@ def test_what_a_shim_told_before_it_died_goes_on_record(tmp_path: Path) -> None:
     async def scene(here: Scene) -> None:
         shim = await here.shim()
         shim.send("now", b"unread")
-        await until(lambda: here.desk.asked == [b"unread"])
+        await until(lambda: here.service.asked == [b"unread"])
         calls = await telling(here, shim)
         shim.send("later", b"nobody waits for it")
         shim.writer.transport.abort()
-        here.desk.room = True
-        await until(lambda: here.desk.ended == 1)
-        assert here.desk.asked == [b"unread", *calls]
+        here.service.room = True
+        await until(lambda: here.service.ended == 1)
+        assert here.service.asked == [b"unread", *calls]
         assert (here.user.connections, here.user.held) == (0, 0)
 
     play(tmp_path / "s.sock", scene)
@@ -246,10 +246,10 @@ def test_what_a_shim_told_behind_a_question_goes_on_record_though_it_died_before
         shim = await here.shim()
         shim.send("later", b"question")
         shim.send("called", b"call")
-        await until(lambda: here.desk.asked == [b"question"])
+        await until(lambda: here.service.asked == [b"question"])
         shim.writer.transport.abort()
-        await until(lambda: here.desk.ended == 1)
-        assert here.desk.asked == [b"question", b"call"]
+        await until(lambda: here.service.ended == 1)
+        assert here.service.asked == [b"question", b"call"]
 
     play(tmp_path / "s.sock", scene)
 
@@ -257,9 +257,9 @@ def test_what_a_shim_told_behind_a_question_goes_on_record_though_it_died_before
 def test_what_waits_in_the_socket_goes_on_record_where_the_daemon_ends(tmp_path: Path) -> None:
     async def scene(here: Scene) -> None:
         calls = await telling(here, await here.shim())
-        here.desk.room = True
+        here.service.room = True
         await here.server.close()
-        assert here.desk.asked == calls
+        assert here.service.asked == calls
 
     play(tmp_path / "s.sock", scene)
 
@@ -272,16 +272,16 @@ def test_a_shim_that_says_nothing_more_is_kept_until_all_it_said_is_answered_and
 
     async def scene(here: Scene) -> None:
         shim = await here.shim()
-        here.desk.room = False
+        here.service.room = False
         shim.send(ask, b"one")
         shim.send(ask, b"two")
         shim.writer.write_eof()
         assert await shim.answer() == ("wait", b"")
-        here.desk.room = True
-        here.desk.gate.set()
+        here.service.room = True
+        here.service.gate.set()
         with pytest.raises(EOFError):
             await shim.answers()
-        assert (here.desk.asked, here.user.connections) == ([b"one", b"two"], 0)
+        assert (here.service.asked, here.user.connections) == ([b"one", b"two"], 0)
 
     play(tmp_path / "s.sock", scene)
 
@@ -294,7 +294,7 @@ def test_who_does_not_read_answers_gets_no_more_until_it_does(tmp_path: Path) ->
         for line in lines:
             shim.send("now", line)
         await until(lambda: connection._full)
-        assert len(here.desk.asked) < len(lines)
+        assert len(here.service.asked) < len(lines)
         assert [await shim.answer() for _ in lines] == [("echo", line) for line in lines]
 
     play(tmp_path / "s.sock", scene)

@@ -7,7 +7,7 @@ import stat
 from pathlib import Path
 
 import pytest
-from shim_stage import Desk, Scene, play
+from shim_stage import Scene, Service, play
 
 from agentsh_net.control import shim_server
 from agentsh_net.control.errors import ControlError
@@ -37,7 +37,7 @@ def test_a_private_folder_stays_private(tmp_path: Path) -> None:
 def test_a_second_daemon_is_refused(tmp_path: Path) -> None:
     async def scene(here: Scene) -> None:
         with pytest.raises(ControlError) as caught:
-            await ShimServer(here.path, here.desk, here.bugs.append).start()
+            await ShimServer(here.path, here.service, here.bugs.append).start()
         assert caught.value.kind == "already_running"
 
     play(tmp_path / "s.sock", scene)
@@ -63,7 +63,7 @@ def test_there_are_so_many_connections_and_so_many_of_a_user(
         with pytest.raises((EOFError, ConnectionError)):
             await here.shim()
         one.writer.close()
-        while here.desk.ended == 0:
+        while here.service.ended == 0:
             await asyncio.sleep(0.001)
         await here.shim()
 
@@ -84,18 +84,18 @@ def test_who_is_connected_as_the_daemon_ends_is_hung_up_on(tmp_path: Path) -> No
 def test_what_was_told_goes_on_record_where_the_daemon_ends_once_there_is_room_or_none_comes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, room: bool
 ) -> None:
-    desks: list[Desk] = []
+    services: list[Service] = []
     monkeypatch.setattr(shim_server, "CLOSING", 60.0 if room else 0.05)
 
     async def scene(here: Scene) -> None:
-        desks.append(here.desk)
+        services.append(here.service)
         shim = await here.shim()
-        here.desk.room = False
+        here.service.room = False
         shim.send("called", b"one")
         assert await shim.answer() == ("wait", b"")
         shim.send("called", b"two")
         if room:
-            asyncio.get_running_loop().call_later(0.1, setattr, here.desk, "room", True)
+            asyncio.get_running_loop().call_later(0.1, setattr, here.service, "room", True)
 
     play(tmp_path / "s.sock", scene)
-    assert (desks[0].asked, desks[0].crowded) == ([b"one", b"two"], not room)
+    assert (services[0].asked, services[0].crowded) == ([b"one", b"two"], not room)

@@ -15,7 +15,7 @@ from shim_process import PING
 from agentsh_net.core.links.shim_link import MAX_LINE
 
 
-class Desk:
+class FakeDaemon:
     """A daemon in the test's hands, and what a client and a server say to each other before it."""
 
     def __init__(
@@ -81,36 +81,36 @@ RESULT = b'{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"x
 
 
 def test_a_burst_of_calls_whose_verdicts_stand_passes_and_is_told_of() -> None:
-    desk = Desk("t", "u")
+    daemon = FakeDaemon("t", "u")
     burst = called("t", 1) + called("u", 2)
-    assert desk.client(burst) == burst
-    assert (desk.told, desk.asked) == ([(burst[:-1], 2)], [])
+    assert daemon.client(burst) == burst
+    assert (daemon.told, daemon.asked) == ([(burst[:-1], 2)], [])
 
 
 @pytest.mark.parametrize("spaced", [False, True])
 def test_of_a_burst_a_call_whose_verdict_does_not_stand_waits_and_so_does_what_follows(spaced: bool) -> None:
-    desk = Desk("t")
+    daemon = FakeDaemon("t")
     first, second, third = called("t", 1), called("u", 2, spaced=spaced), called("t", 3)
-    assert desk.client(first + second + third) == first
-    assert [line for line, _ in desk.asked] == [second[:-1]]
-    assert [line for line, _ in desk.told] == [first[:-1], third[:-1]]
-    desk.asked[0][1](Answer(passes=False))
-    assert desk.client(b"") == third
+    assert daemon.client(first + second + third) == first
+    assert [line for line, _ in daemon.asked] == [second[:-1]]
+    assert [line for line, _ in daemon.told] == [first[:-1], third[:-1]]
+    daemon.asked[0][1](Answer(passes=False))
+    assert daemon.client(b"") == third
 
 
 def test_calls_that_the_daemon_takes_no_news_of_are_asked_about() -> None:
-    desk = Desk("t")
-    desk.takes_news = False
-    assert desk.client(called("t", 1) + called("t", 2)) == b""
-    assert len(desk.asked) == 2
+    daemon = FakeDaemon("t")
+    daemon.takes_news = False
+    assert daemon.client(called("t", 1) + called("t", 2)) == b""
+    assert len(daemon.asked) == 2
 
 
 def test_a_verdict_that_stands_is_asked_for_once() -> None:
-    desk = Desk()
-    assert desk.client(called("t", 1)) == b""
-    desk.asked.pop()[1](Answer(passes=True, stands=True))
-    assert desk.client(called("t", 2)) == called("t", 1) + called("t", 2)
-    assert (desk.told, desk.asked) == ([(called("t", 2)[:-1], 1)], [])
+    daemon = FakeDaemon()
+    assert daemon.client(called("t", 1)) == b""
+    daemon.asked.pop()[1](Answer(passes=True, stands=True))
+    assert daemon.client(called("t", 2)) == called("t", 1) + called("t", 2)
+    assert (daemon.told, daemon.asked) == ([(called("t", 2)[:-1], 1)], [])
 
 
 @pytest.mark.parametrize("standing", [["t"], []])
@@ -118,29 +118,29 @@ def test_a_verdict_that_stands_is_asked_for_once() -> None:
 def test_the_result_of_a_call_is_looked_at_where_the_policy_says_so(
     standing: list[str], results: bool
 ) -> None:
-    desk = Desk(*standing, results=results)
-    desk.client(called("t", 1))
-    while desk.asked:
-        desk.asked.pop()[1](Answer(passes=True))
-    assert desk.server(RESULT) == (b"" if results else RESULT)
-    assert len(desk.asked) == results
+    daemon = FakeDaemon(*standing, results=results)
+    daemon.client(called("t", 1))
+    while daemon.asked:
+        daemon.asked.pop()[1](Answer(passes=True))
+    assert daemon.server(RESULT) == (b"" if results else RESULT)
+    assert len(daemon.asked) == results
 
 
 @pytest.mark.parametrize("results", [False, True])
 def test_a_call_that_no_skim_reads_passes_by_its_verdict_too(results: bool) -> None:
-    desk = Desk("t", results=results)
+    daemon = FakeDaemon("t", results=results)
     line = b" " + called("t", 1)
-    assert desk.client(line) == line
-    assert (desk.told, desk.asked) == ([(line[:-1], 1)], [])
-    assert desk.server(RESULT) == (b"" if results else RESULT)
+    assert daemon.client(line) == line
+    assert (daemon.told, daemon.asked) == ([(line[:-1], 1)], [])
+    assert daemon.server(RESULT) == (b"" if results else RESULT)
 
 
 def test_calls_are_counted_that_pass_while_nobody_judges_them() -> None:
-    desk = Desk(away=True)
+    daemon = FakeDaemon(away=True)
     lines = called("t", 1) + called("u", 2)
-    assert desk.client(lines) == lines
-    assert desk.unjudged == 2
-    closed = Desk(away=True, closed=True)
+    assert daemon.client(lines) == lines
+    assert daemon.unjudged == 2
+    closed = FakeDaemon(away=True, closed=True)
     assert closed.client(lines) == b""
     assert [json.loads(line)["id"] for line in bytes(closed.talk.down.out).splitlines()] == [1, 2]
     assert closed.unjudged == 0
@@ -148,8 +148,8 @@ def test_calls_are_counted_that_pass_while_nobody_judges_them() -> None:
 
 @pytest.mark.parametrize("line", [b'{"method":"ping","method":"tools/call"}', b"\xff"])
 def test_what_cannot_be_read_for_certain_does_not_pass_unjudged_where_nothing_may(line: bytes) -> None:
-    assert Desk(away=True).client(line + b"\n") == line + b"\n"
-    closed = Desk(away=True, closed=True)
+    assert FakeDaemon(away=True).client(line + b"\n") == line + b"\n"
+    closed = FakeDaemon(away=True, closed=True)
     assert closed.client(line + b"\n") == b""
     assert json.loads(bytes(closed.talk.down.out))["error"]["code"] == UNREADABLE
 
@@ -158,12 +158,12 @@ def test_a_result_that_nobody_looked_at_does_not_pass_where_nothing_may() -> Non
     listing = {"jsonrpc": "2.0", "id": 2, "method": "tools/list"}
     answer = b'{"jsonrpc":"2.0","id":2,"result":{"tools":[]}}\n'
     for closed in (False, True):
-        desk = Desk("t", results=True, closed=closed)
-        desk.client(called("t", 1) + json.dumps(listing).encode() + b"\n")
-        desk.away = True
-        got = desk.server(RESULT)
+        daemon = FakeDaemon("t", results=True, closed=closed)
+        daemon.client(called("t", 1) + json.dumps(listing).encode() + b"\n")
+        daemon.away = True
+        got = daemon.server(RESULT)
         assert got == RESULT if not closed else json.loads(got)["error"]["code"] == BLOCKED
-        assert desk.server(answer) == answer  # as definitions are, which pins hold
+        assert daemon.server(answer) == answer  # as definitions are, which pins hold
 
 
 def long(text: bytes) -> bytes:
@@ -174,12 +174,12 @@ CALLS, ANSWERS = b'{"id":7,"method":"x","params":{"result":1}', b'{"id":7,"resul
 
 
 def test_of_lines_past_the_bound_those_of_the_client_count_that_pass_unjudged() -> None:
-    desk = Desk(away=True)
-    assert desk.client(long(CALLS)[:-1]) == long(CALLS)[:-1]
-    assert desk.unjudged == 1
-    assert desk.server(long(ANSWERS)[:-1]) == long(ANSWERS)[:-1]
-    assert desk.unjudged == 1
-    judged = Desk()
+    daemon = FakeDaemon(away=True)
+    assert daemon.client(long(CALLS)[:-1]) == long(CALLS)[:-1]
+    assert daemon.unjudged == 1
+    assert daemon.server(long(ANSWERS)[:-1]) == long(ANSWERS)[:-1]
+    assert daemon.unjudged == 1
+    judged = FakeDaemon()
     judged.client(long(CALLS)[:-1])
     judged.asked.pop()[1](Answer(passes=True))
     assert (judged.client(b"\n"), judged.unjudged) == (long(CALLS), 0)
@@ -189,18 +189,18 @@ def test_of_lines_past_the_bound_those_of_the_client_count_that_pass_unjudged() 
 def test_of_a_line_past_the_bound_that_is_refused_who_waits_for_an_answer_is_told(
     text: bytes, to_client: bool
 ) -> None:
-    desk = Desk(away=True, closed=True)
-    desk.talk.up.feed(long(text)[:-1])
-    assert desk.client(b"\n") == (b"" if to_client else error(7, TOO_LONG, UNREADABLE))
-    assert desk.server(b"") == (error(7, TOO_LONG, UNREADABLE) if to_client else b"")
-    assert desk.unjudged == 0
+    daemon = FakeDaemon(away=True, closed=True)
+    daemon.talk.up.feed(long(text)[:-1])
+    assert daemon.client(b"\n") == (b"" if to_client else error(7, TOO_LONG, UNREADABLE))
+    assert daemon.server(b"") == (error(7, TOO_LONG, UNREADABLE) if to_client else b"")
+    assert daemon.unjudged == 0
 
 
 READ = b'{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"file:///x"}}\n'
 
 
 def test_what_is_read_is_asked_about_where_a_rule_names_it() -> None:
-    assert Desk().client(READ) == READ
+    assert FakeDaemon().client(READ) == READ
     ways = (
         READ,
         b"[" + READ[:-1] + b"]\n",
@@ -208,12 +208,12 @@ def test_what_is_read_is_asked_about_where_a_rule_names_it() -> None:
         READ.replace(b'"id":1,', b""),
     )
     for line in ways:
-        desk = Desk(reads=True)
-        assert desk.client(line) == b""
-        assert [asked for asked, _ in desk.asked] == [line[:-1]]
+        daemon = FakeDaemon(reads=True)
+        assert daemon.client(line) == b""
+        assert [asked for asked, _ in daemon.asked] == [line[:-1]]
     listing = b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}\n'
-    assert Desk(reads=True).client(listing) == listing
-    away = Desk(reads=True, away=True, closed=True)
+    assert FakeDaemon(reads=True).client(listing) == listing
+    away = FakeDaemon(reads=True, away=True, closed=True)
     assert away.client(READ) == b""
     assert json.loads(bytes(away.talk.down.out))["id"] == 1
 
@@ -224,56 +224,56 @@ def error(id_: int | str, text: str, code: int = BLOCKED) -> bytes:
 
 
 def test_a_server_that_is_denied_leaves_no_request_unanswered_and_says_nothing_more() -> None:
-    desk = Desk("t", results=True)
-    desk.client(called("t", 1) + PING + b"\n" + called("u", 3))
-    desk.server(RESULT[:20])  # the beginning of an answer
-    desk.talk.up.out += b"decided, not written"
-    desk.denied = desk.wants_all = True
-    assert desk.talk.deny() == 2  # the third waits for the daemon
-    assert desk.talk.waiting == 0
-    assert desk.server(b"") == error(1, desk.denial) + error(2, desk.denial)
-    desk.asked.pop()[1](Answer(passes=True))  # said before it heard of the change
-    assert (desk.server(b""), desk.client(b"")) == (error(3, desk.denial), b"")
+    daemon = FakeDaemon("t", results=True)
+    daemon.client(called("t", 1) + PING + b"\n" + called("u", 3))
+    daemon.server(RESULT[:20])  # the beginning of an answer
+    daemon.talk.up.out += b"decided, not written"
+    daemon.denied = daemon.wants_all = True
+    assert daemon.talk.deny() == 2  # the third waits for the daemon
+    assert daemon.talk.waiting == 0
+    assert daemon.server(b"") == error(1, daemon.denial) + error(2, daemon.denial)
+    daemon.asked.pop()[1](Answer(passes=True))  # said before it heard of the change
+    assert (daemon.server(b""), daemon.client(b"")) == (error(3, daemon.denial), b"")
 
 
 def test_whatever_is_asked_of_a_denied_server_is_refused_though_nobody_judges() -> None:
-    desk = Desk(away=True)
-    desk.denied = desk.wants_all = True
-    desk.talk.deny()
-    assert desk.client(PING + b"\n" + called("t", 1)) == b""
-    assert desk.server(b"") == error(2, desk.denial) + error(1, desk.denial)
-    assert desk.unjudged == 0
-    desk.denied = False
-    desk.client(PING + b"\n")
-    assert b"start it anew" in desk.server(b"")
+    daemon = FakeDaemon(away=True)
+    daemon.denied = daemon.wants_all = True
+    daemon.talk.deny()
+    assert daemon.client(PING + b"\n" + called("t", 1)) == b""
+    assert daemon.server(b"") == error(2, daemon.denial) + error(1, daemon.denial)
+    assert daemon.unjudged == 0
+    daemon.denied = False
+    daemon.client(PING + b"\n")
+    assert b"start it anew" in daemon.server(b"")
 
 
 def test_a_line_that_passed_in_part_when_its_server_was_denied_gets_an_end() -> None:
-    desk = Desk()
-    desk.talk.up.feed(PING + b"\n")
-    desk.talk.up.out.clear()
-    desk.talk.down.feed(b"x" * (MAX_LINE + 1))
-    desk.asked.pop()[1](Answer(passes=True))
-    desk.denied = True
-    desk.talk.deny()
-    assert desk.server(b"").endswith(b"x\n" + error(2, desk.denial))
+    daemon = FakeDaemon()
+    daemon.talk.up.feed(PING + b"\n")
+    daemon.talk.up.out.clear()
+    daemon.talk.down.feed(b"x" * (MAX_LINE + 1))
+    daemon.asked.pop()[1](Answer(passes=True))
+    daemon.denied = True
+    daemon.talk.deny()
+    assert daemon.server(b"").endswith(b"x\n" + error(2, daemon.denial))
 
 
 def test_one_that_waited_for_its_verdict_then_is_let_go() -> None:
-    desk = Desk()
-    desk.talk.down.feed(b"x" * (MAX_LINE + 1))
-    desk.denied = True
-    desk.talk.deny()
-    desk.asked.pop()[1](Answer(passes=True))
-    assert desk.server(b"") == b"" and desk.talk.down.waiting == 0
+    daemon = FakeDaemon()
+    daemon.talk.down.feed(b"x" * (MAX_LINE + 1))
+    daemon.denied = True
+    daemon.talk.deny()
+    daemon.asked.pop()[1](Answer(passes=True))
+    assert daemon.server(b"") == b"" and daemon.talk.down.waiting == 0
 
 
 @pytest.mark.parametrize("closed", [False, True])
 def test_until_the_daemon_has_said_whether_the_server_is_denied_every_line_is_asked_about(
     closed: bool,
 ) -> None:
-    desk = Desk(closed=closed)
-    desk.wants_all = True
-    assert desk.client(PING + b"\n") == b""
-    desk.asked.pop()[1](None)  # it ended before it said so
-    assert desk.client(b"") == PING + b"\n"
+    daemon = FakeDaemon(closed=closed)
+    daemon.wants_all = True
+    assert daemon.client(PING + b"\n") == b""
+    daemon.asked.pop()[1](None)  # it ended before it said so
+    assert daemon.client(b"") == PING + b"\n"
